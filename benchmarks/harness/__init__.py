@@ -1,0 +1,1 @@
+"""The benchmark engine: environments, apps, measuring, cases, report."""

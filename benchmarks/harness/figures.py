@@ -1,0 +1,97 @@
+"""The figures that must come out: the contract's table, row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from harness.model import Figure, Term
+
+ASKED = {
+    "usage": "usage error as JSON",
+    "help": "`--help-agent`",
+    "schema": "`--schema` of plain types",
+}
+APPS = {"": "two-command app", "7": "seven-parameter app"}
+
+
+def against_argparse(case: str, label: str, bound: float) -> Figure:
+    """CPU against argparse doing the same."""
+    mine, theirs = Term(f"{case}/tooli"), Term(f"{case}/argparse")
+    return Figure(case, label, mine, theirs, bound, against="argparse")
+
+
+def faster_than_typer(case: str, label: str, bound: float) -> Figure:
+    """How many times faster than Typer."""
+    typer, mine = Term(f"{case}/typer"), Term(f"{case}/tooli")
+    return Figure(case, label, typer, mine, bound, at_least=True, against="faster than Typer 0.29")
+
+
+def starting() -> Iterator[Figure]:
+    """Cold starts."""
+    for case, label, slowest, speedup in (
+        ("two", "two-command app, `cmd … --json`", 0.60, 10),
+        ("seven", "seven-parameter app, `--json`", 1.0, 5.5),
+    ):
+        yield against_argparse(case, label, slowest)
+        yield faster_than_typer(case, label, speedup)
+    for suffix, app in APPS.items():
+        for case, what in ASKED.items():
+            yield against_argparse(f"{case}{suffix}", f"{what}, {app}", 1.1)
+    mine, theirs = Term("typer/tooli"), Term("seven/typer")
+    yield Figure("typer", "the author imports typer", mine, theirs, 0.45, against="Typer 0.29")
+    mine, theirs = Term("two/tooli", "rss_mb"), Term("two/argparse", "rss_mb")
+    yield Figure("memory", "peak memory, two-command app", mine, theirs, 1.2, against="argparse")
+
+
+def growing() -> Iterator[Figure]:
+    """Large apps against small ones."""
+    for name in ("tooli", "argparse", "click", "typer", "older tooli"):
+        large, small = Term(f"many/{name} 200"), Term(f"many/{name} 2")
+        bound = 1.3 if name == "tooli" else None
+        yield Figure("many", f"200 commands against 2, {name}", large, small, bound)
+    label, mine = "schemas of 50 commands, as a process", Term("schemas/tooli")
+    yield Figure("schemas", label, mine, bound=0.2, unit="s", scale=0.001)
+    theirs = Term("schemas/older tooli")
+    yield Figure("schemas", label, mine, theirs, 0.5, against="older tooli")
+
+
+def calling() -> Iterator[Figure]:
+    """What `app.call` adds to the direct call, whatever the number of commands."""
+    for name, bound in (("tooli", 5), ("older tooli", None)):
+        for size in (2, 50):
+            label = f"`app.call` over the direct call, {size} commands, {name}"
+            cost = Term(f"call/{name} {size}", "over_us")
+            yield Figure("call", label, cost, bound=bound, unit="µs", stat="min")
+        large, small = Term(f"call/{name} 50", "call_us"), Term(f"call/{name} 2", "call_us")
+        label = f"`app.call`, 50 commands against 2, {name}"
+        yield Figure("call", label, large, small, bound and 1.2, stat="min")
+
+
+def streaming() -> Iterator[Figure]:
+    """Constant memory, and rows that leave as they are made."""
+    million, thousand = Term("jsonl/tooli 1M", "rss_mb"), Term("jsonl/tooli 1k", "rss_mb")
+    yield Figure("jsonl", "peak memory, 1,000,000 rows against 1,000", million, thousand, 1.1)
+    for name, label, bound in (
+        ("tooli 1M", "first of 1,000,000 rows, of the whole time", 0.1),
+        ("tooli 5 slow", "first of 5 rows 0.1 s apart, of the whole time", 0.5),
+    ):
+        first, whole = Term(f"jsonl/{name}", "first_ms"), Term(f"jsonl/{name}", "wall_ms")
+        yield Figure("jsonl", label, first, whole, bound)
+    mine, theirs = Term("jsonl/tooli 1M", "rows_per_s"), Term("jsonl/argparse 1M", "rows_per_s")
+    yield Figure("jsonl", "rows per second, against argparse and a loop", mine, theirs)
+
+
+def wrapping() -> Iterator[Figure]:
+    """What an agent reads besides the result."""
+    for name, bound in (("tooli", 30), ("older tooli", None)):
+        label = f"envelope around an empty result, {name}"
+        yield Figure("tokens", label, Term(f"tokens/{name}", "tokens"), bound=bound, unit="tokens")
+
+
+FIGURES: tuple[Figure, ...] = (
+    *starting(),
+    *growing(),
+    *calling(),
+    *streaming(),
+    *wrapping(),
+)

@@ -1,0 +1,45 @@
+"""Start one process at a time and say what it cost.
+
+Runs on its own (`python -I -S spawn.py`) and imports next to nothing, on purpose: Linux
+counts the peak memory of the process that called `exec` into the new program's `ru_maxrss`,
+so whoever starts the contestants has to be smaller than the smallest of them.
+
+    request   stdout-path ␟ stderr-path ␟ argv…          one line
+    answers   pid                                         when it has started
+              code ␟ cpu s ␟ wall s ␟ ru_maxrss           when it has ended
+"""
+
+import posix
+import sys
+from time import perf_counter
+
+SEPARATOR = "\x1f"
+
+
+def start(out: str, err: str, argv: list[str]) -> int:
+    """Start a program with its three streams on files."""
+    write = posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC
+    actions = [
+        (posix.POSIX_SPAWN_OPEN, 0, "/dev/null", posix.O_RDONLY, 0),
+        (posix.POSIX_SPAWN_OPEN, 1, out, write, 0o600),
+        (posix.POSIX_SPAWN_OPEN, 2, err, write, 0o600),
+    ]
+    return posix.posix_spawn(argv[0], argv, posix.environ, file_actions=actions)
+
+
+def serve() -> None:
+    """Answer requests until the input ends."""
+    for line in iter(sys.stdin.readline, ""):
+        out, err, *argv = line.rstrip("\n").split(SEPARATOR)
+        began = perf_counter()
+        pid = start(out, err, argv)
+        print(pid, flush=True)
+        _, status, usage = posix.wait4(pid, 0)
+        wall = perf_counter() - began
+        cpu = usage.ru_utime + usage.ru_stime
+        code = posix.waitstatus_to_exitcode(status)
+        print(code, cpu, wall, usage.ru_maxrss, sep=SEPARATOR, flush=True)
+
+
+if __name__ == "__main__":
+    serve()

@@ -1,0 +1,188 @@
+"""The folder that contestants run in: copies of the apps, generated apps, a starter for each.
+
+A starter is what an installed console script is: two lines that import the app. So the
+apps' own bytecode is cached like everybody's, and a long app is not compiled at each start.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from harness.envs import CACHE
+
+APPS = Path(__file__).resolve().parents[1] / "apps"
+WORKSHOP = CACHE / "apps"
+SIZES = (2, 50, 200)
+
+TOOLI_HEAD = 'from tooli import Tooli\n\napp = Tooli(name="many", version="1.0.0")\n'
+TOOLI_COMMAND = '''
+@app.command()
+def cmd_{n}(name: str, count: int = 1) -> str:
+    """Greet in way {n}."""
+    return " ".join(["hello {n}", name] * count)
+'''
+PLAIN_TAIL = "\n\ndef main() -> None:\n    app()\n"
+
+SHOW = """
+def show(tool: str, result: object, start: float, as_json: bool) -> None:
+    if not as_json:
+        print(result)
+        return
+    took = int((time.perf_counter() - start) * 1000)
+    meta = {"tool": f"many.{tool}", "version": "1.0.0", "duration_ms": took}
+    print(json.dumps({"ok": True, "result": result, "meta": meta}, separators=(",", ":")))
+"""
+
+TYPER_HEAD = f"""import json
+import time
+from typing import Annotated
+
+import typer
+
+app = typer.Typer()
+AsJson = Annotated[bool, typer.Option("--json")]
+
+{SHOW}"""
+TYPER_COMMAND = '''
+@app.command()
+def cmd_{n}(name: str, count: int = 1, as_json: AsJson = False) -> None:
+    """Greet in way {n}."""
+    start = time.perf_counter()
+    show("cmd-{n}", " ".join(["hello {n}", name] * count), start, as_json)
+'''
+
+CLICK_HEAD = f"""import json
+import time
+
+import click
+
+{SHOW}
+
+@click.group()
+def app() -> None:
+    pass
+"""
+CLICK_COMMAND = '''
+@app.command("cmd-{n}")
+@click.argument("name")
+@click.option("--count", type=int, default=1)
+@click.option("--json", "as_json", is_flag=True)
+def cmd_{n}(name: str, count: int, as_json: bool) -> None:
+    """Greet in way {n}."""
+    start = time.perf_counter()
+    show("cmd-{n}", " ".join(["hello {n}", name] * count), start, as_json)
+'''
+
+ARGPARSE_HEAD = f"""import argparse
+import json
+import time
+
+parser = argparse.ArgumentParser(prog="many")
+commands = parser.add_subparsers(dest="command", required=True)
+
+{SHOW}"""
+ARGPARSE_COMMAND = '''
+def cmd_{n}(name: str, count: int = 1) -> str:
+    """Greet in way {n}."""
+    return " ".join(["hello {n}", name] * count)
+
+
+one = commands.add_parser("cmd-{n}", help="Greet in way {n}.")
+one.add_argument("name")
+one.add_argument("--count", type=int, default=1)
+one.add_argument("--json", action="store_true")
+one.set_defaults(run=cmd_{n})
+'''
+ARGPARSE_TAIL = """
+
+def main() -> None:
+    args = parser.parse_args()
+    start = time.perf_counter()
+    show(args.command, args.run(args.name, args.count), start, args.json)
+"""
+MANY = {
+    "tooli": (TOOLI_HEAD, TOOLI_COMMAND, PLAIN_TAIL),
+    "typer": (TYPER_HEAD, TYPER_COMMAND, PLAIN_TAIL),
+    "click": (CLICK_HEAD, CLICK_COMMAND, PLAIN_TAIL),
+    "argparse": (ARGPARSE_HEAD, ARGPARSE_COMMAND, ARGPARSE_TAIL),
+}
+
+MIXED_HEAD = f"""from enum import Enum
+from pathlib import Path
+from typing import Optional
+
+{TOOLI_HEAD}
+
+class Mode(Enum):
+    FAST = "fast"
+    SAFE = "safe"
+"""
+MIXED_PARAMETERS = (
+    "text: str, number: int = 1",
+    "path: Path, verbose: bool = False, note: Optional[str] = None",
+    "factor: float, mode: Mode = Mode.SAFE, tag: list[str] = []",
+    "first: int, second: int, ratio: float = 0.5, quiet: bool = True",
+    "root: Path, pattern: str = '*', depth: Optional[int] = None, mode: Mode = Mode.FAST",
+)
+MIXED_RESULTS = ("str", "int", "list[str]", "dict[str, int]", "bool")
+# The older tooli has no flag that prints every schema: this is the shortest way it offers.
+OLD_MANIFEST_TAIL = """
+
+def main() -> None:
+    from tooli.manifest import manifest_as_json
+
+    print(manifest_as_json(app))
+"""
+
+
+def many(kind: str, count: int) -> str:
+    """The source of an app with `count` commands of one shape."""
+    head, command, tail = MANY[kind]
+    return head + "\n".join(command.replace("{n}", str(n)) for n in range(count)) + tail
+
+
+def mixed(tail: str) -> str:
+    """The source of an app with fifty commands of mixed plain types."""
+    parts = [MIXED_HEAD]
+    for n in range(50):
+        parameters = MIXED_PARAMETERS[n % len(MIXED_PARAMETERS)]
+        result = MIXED_RESULTS[n % len(MIXED_RESULTS)]
+        parts.append(
+            f"\n@app.command()\ndef cmd_{n}({parameters}) -> {result}:\n"
+            f'    """Do the work of step {n}."""\n    raise NotImplementedError\n'
+        )
+    return "\n".join(parts) + tail
+
+
+def written_apps() -> Iterator[tuple[str, str]]:
+    """Every generated app: module name and source."""
+    for kind in MANY:
+        for size in SIZES:
+            yield f"many_{kind}_{size}", many(kind, size)
+    yield "mixed_tooli", mixed(PLAIN_TAIL)
+    yield "mixed_old", mixed(OLD_MANIFEST_TAIL)
+
+
+@contextmanager
+def one_at_a_time() -> Iterator[None]:
+    """Wait until no other benchmark of this checkout runs: two would spoil each other."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with (CACHE / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def open_workshop() -> Path:
+    """Lay out all apps afresh and return their folder."""
+    shutil.rmtree(WORKSHOP, ignore_errors=True)
+    WORKSHOP.mkdir(parents=True)
+    sources = {path.stem: path.read_text() for path in sorted(APPS.glob("*.py"))}
+    sources.update(written_apps())
+    for name, source in sources.items():
+        (WORKSHOP / f"{name}.py").write_text(source)
+        (WORKSHOP / f"run_{name}.py").write_text(f"from {name} import main\n\nmain()\n")
+    return WORKSHOP

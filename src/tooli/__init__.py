@@ -1,0 +1,81 @@
+"""tooli: one typed function becomes a fast CLI, a JSON contract and a Python call.
+
+Every name is loaded when it is first used; `import tooli` imports nothing else.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from typing import Annotated as Annotated
+
+    from typer import Argument as Argument
+    from typer import Option as Option
+
+    from tooli.app import Tooli as Tooli
+    from tooli.call.context import Context as AgentContext
+    from tooli.call.context import Context as Context
+    from tooli.call.result import TooliError as TooliError
+    from tooli.call.result import TooliResult as TooliResult
+    from tooli.detect import CallerCategory as CallerCategory
+    from tooli.detect import ExecutionContext as ExecutionContext
+    from tooli.detect import detect_execution_context as detect_execution_context
+    from tooli.errors import ApprovalRequired as ApprovalRequired
+    from tooli.errors import AuthError as AuthError
+    from tooli.errors import ConflictError as ConflictError
+    from tooli.errors import DefinitionError as DefinitionError
+    from tooli.errors import DependencyError as DependencyError
+    from tooli.errors import FormatError as FormatError
+    from tooli.errors import InputError as InputError
+    from tooli.errors import InternalError as InternalError
+    from tooli.errors import NotFoundError as NotFoundError
+    from tooli.errors import StateError as StateError
+    from tooli.errors import Suggestion as Suggestion
+    from tooli.errors import TemporaryError as TemporaryError
+    from tooli.errors import TimeoutExceeded as TimeoutExceeded
+    from tooli.errors import ToolError as ToolError
+    from tooli.errors import ToolRuntimeError as ToolRuntimeError
+
+_ERRORS = (
+    *("ApprovalRequired", "AuthError", "ConflictError", "DefinitionError", "DependencyError"),
+    *("FormatError", "InputError", "InternalError", "NotFoundError", "StateError"),
+    *("Suggestion", "TemporaryError", "TimeoutExceeded", "ToolError", "ToolRuntimeError"),
+)
+_HOMES = {
+    "Tooli": "tooli.app",
+    "Option": "tooli.contract.info",
+    "Argument": "tooli.contract.info",
+    "Annotated": "typing",
+    "Context": "tooli.call.context",
+    "TooliResult": "tooli.call.result",
+    "TooliError": "tooli.call.result",
+    "CallerCategory": "tooli.detect",
+    "ExecutionContext": "tooli.detect",
+    "detect_execution_context": "tooli.detect",
+    **dict.fromkeys(_ERRORS, "tooli.errors"),
+}
+
+__all__ = ["AgentContext", "typer", *_HOMES]  # pyright: ignore[reportUnsupportedDunderAll]
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get("Context" if name == "AgentContext" else name)
+    if home is None:
+        if name == "__version__":
+            from importlib.metadata import version
+
+            return version("tooli")
+        if name == "typer":
+            import tooli.typer
+
+            return tooli.typer
+        raise AttributeError(f"module 'tooli' has no attribute {name!r}")
+    module = __import__(home, fromlist=(name,))
+    value = getattr(module, "Context" if name == "AgentContext" else name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,31 @@
+"""Ask a person, on the terminal itself, never on a stream that carries data."""
+
+from __future__ import annotations
+
+import sys
+
+
+def ask(question: str, *, default: bool = False) -> bool:
+    """A person's yes or no; Ctrl-D and an empty line mean the default."""
+    choice = "[Y/n]" if default else "[y/N]"
+    while True:
+        answer = _line(f"{question} {choice} ").strip().lower()
+        if not answer:
+            return default
+        if answer in ("y", "yes", "n", "no"):
+            return answer.startswith("y")
+
+
+def _line(prompt: str) -> str:
+    """One line from the terminal: stdin if it is one, /dev/tty (CON on Windows) if not."""
+    if sys.stdin is not None and sys.stdin.isatty():
+        sys.stderr.write(prompt)
+        sys.stderr.flush()
+        return sys.stdin.readline()
+    try:
+        with open("CON" if sys.platform == "win32" else "/dev/tty", "r+") as terminal:
+            terminal.write(prompt)
+            terminal.flush()
+            return terminal.readline()
+    except OSError:
+        return ""

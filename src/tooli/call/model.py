@@ -1,0 +1,89 @@
+"""Call and Outcome: the only two things that travel through the pipeline."""
+
+from __future__ import annotations
+
+from tooli.contract.record import Record
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Mapping
+    from typing import Any, TypeAlias
+
+    from tooli.contract.tool import Tool
+    from tooli.errors import ToolError
+
+
+class Caller(Record):
+    """Who is asking, through which door, and how they would type a command."""
+
+    surface: str  # "cli" | "python" | "mcp" | "http"
+    name: str | None = None
+    version: str | None = None
+    session: str | None = None
+    scopes: frozenset[str] = frozenset()
+    prog: tuple[str, ...] | None = None  # None: the app's name
+
+
+class Options(Record):
+    """What a caller asks of the framework, not of the tool."""
+
+    yes: bool = False
+    dry_run: bool = False
+    no_input: bool = False
+    quiet: bool = False
+    verbose: int = 0
+    detailed: bool = False
+    interactive: bool = False  # a person watches: progress bars and questions make sense
+
+
+class Problem(Record):
+    """One thing wrong with the input of a call; `meant` is what would probably fit instead."""
+
+    code: str
+    field: str | None
+    message: str
+    meant: Any = None
+
+
+class Call(Record):
+    """One request to run one tool.
+
+    `warnings` is the one thing that fills while the call runs: it ends up in `meta`.
+    """
+
+    tool: Tool
+    arguments: Mapping[str, Any]
+    caller: Caller
+    warnings: list[str]
+    options: Options = Options()
+    policy: str = "standard"
+    approved: bool = False
+    problems: tuple[Problem, ...] = ()  # what the door itself found wrong
+    meta: dict[str, Any] | None = None
+
+
+class Ok(Record):
+    """The tool ran, and this is what it gave."""
+
+    value: Any
+
+
+class Failed(Record):
+    """The tool did not run, or broke."""
+
+    error: ToolError
+
+
+if TYPE_CHECKING:
+    Outcome: TypeAlias = Ok | Failed
+
+    Stage: TypeAlias = Callable[[Call], Generator[Call, Outcome, Outcome]]
+    """One concern around a call: look, `yield` the call onward, look again.
+
+    Return before the `yield` to answer without running the tool; raise a
+    `ToolError` to refuse.
+    """
+
+PLAIN_OPTIONS = Options()
+PYTHON = Caller("python")

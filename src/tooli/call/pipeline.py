@@ -1,0 +1,140 @@
+"""One call, on its way in through the stages and out again.
+
+    stage ──▶ stage ──▶ bind ──▶ fn
+      ◀──────── stage ◀────────── ┘
+
+Stages do no waiting of their own, so the four drivers (`run`, `stream` and
+their twins in `call.aio`) differ only in the lines that run the tool.
+"""
+
+from __future__ import annotations
+
+from tooli.call.model import Failed, Ok
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator, Sequence
+    from types import TracebackType
+    from typing import Any, TypeGuard
+
+    from tooli.call.model import Call, Outcome, Stage
+
+
+class Walk:
+    """Enter to pass every stage; set `outcome`; exit to pass them all again."""
+
+    __slots__ = ("_entered", "_stages", "call", "outcome")
+
+    def __init__(self, call: Call, stages: Sequence[Stage]) -> None:
+        self.call = call
+        self.outcome: Outcome | None = None
+        self._stages = stages
+        self._entered: list[Generator[Call, Outcome, Outcome]] = []
+
+    def end(self) -> Outcome:
+        """What became of the call."""
+        if self.outcome is None:
+            from tooli.errors import InternalError
+
+            return Failed(InternalError("the tool was never run"))
+        return self.outcome
+
+    def __enter__(self) -> Walk:
+        try:
+            for stage in self._stages:
+                passing = stage(self.call)
+                self.call = next(passing)
+                self._entered.append(passing)
+        except StopIteration as early:
+            self.outcome = early.value
+        except Exception as exc:
+            self.outcome = _failed(exc)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        exc: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
+        if exc is not None:
+            self.outcome = _failed(exc)
+        for passing in reversed(self._entered):
+            try:
+                passing.send(self.end())
+            except StopIteration as out:
+                self.outcome = out.value
+            except Exception as broken:
+                self.outcome = _failed(broken)
+            else:
+                from tooli.errors import InternalError
+
+                self.outcome = Failed(InternalError(f"{passing!r} yielded twice"))
+        return isinstance(exc, (Exception, SystemExit))
+
+
+def _failed(exc: BaseException) -> Outcome:
+    from tooli.call.failure import outcome_of
+
+    return outcome_of(exc)
+
+
+def run(call: Call, stages: Sequence[Stage]) -> Outcome:
+    """The outcome of a call. A tool's failure is returned, never raised."""
+    with Walk(call, stages) as walk:
+        if walk.outcome is None:
+            value = invoke(walk.call)
+            walk.outcome = Ok(gather(value) if is_stream(value) else value)
+    return walk.end()
+
+
+def stream(call: Call, stages: Sequence[Stage]) -> Generator[Any, None, Outcome]:
+    """Yield what the tool yields, as it does; return the outcome.
+
+    A tool that does not stream yields nothing: its value is in the outcome.
+    """
+    with Walk(call, stages) as walk:
+        if walk.outcome is None:
+            value = invoke(walk.call)
+            walk.outcome = Ok((yield from value) if is_stream(value) else value)
+    return walk.end()
+
+
+def invoke(call: Call) -> Any:
+    """Run the function; async ones to their end, or as a stream of their items."""
+    value = call.tool.fn(**call.arguments)
+    kind = type(value)
+    if kind in _SETTLED:
+        return value
+    if hasattr(kind, "__await__"):
+        from tooli.call.aio import finish
+
+        return finish(value)
+    if hasattr(kind, "__anext__"):
+        from tooli.call.aio import iterate
+
+        return iterate(value)
+    return value
+
+
+_SETTLED = frozenset((str, int, float, bool, list, dict, tuple, type(None)))
+
+
+def is_stream(value: Any) -> TypeGuard[Iterator[Any]]:
+    """Whether a tool gave its result piece by piece: it made an iterator, not an open file."""
+    kind = type(value)
+    return kind not in _SETTLED and hasattr(kind, "__next__") and not hasattr(kind, "fileno")
+
+
+def gather(items: Iterator[Any]) -> list[Any]:
+    """All items; a failure on the way says how many there were."""
+    gathered: list[Any] = []
+    try:
+        for item in items:
+            gathered.append(item)
+    except Exception as exc:
+        from tooli.call.failure import after_items
+
+        raise after_items(exc, len(gathered)) from exc
+    return gathered

@@ -1,0 +1,263 @@
+"""What is wrong with a call, in words, and the command line that would have been right."""
+
+from __future__ import annotations
+
+from tooli.call.model import Problem
+from tooli.contract.fit import Given, Words
+from tooli.contract.tool import Choice, ListOf, PathShape, Scalar, Structured, plain
+from tooli.errors import InputError, Suggestion, nearest
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import Any
+
+    from tooli.call.model import Call
+    from tooli.contract.fit import Misfit
+    from tooli.contract.tool import Param, Shape, Tool
+
+
+def problems_of(param: Param, misfit: Misfit | None) -> Iterator[Problem]:
+    """What is wrong with one parameter: nothing given, or something that does not fit."""
+    if misfit is None:
+        yield Problem(
+            "E1002", param.name, f"{param.name!r} is required: {describe(param.shape)}"
+        )
+        return
+    for reason in (misfit, *misfit.others):
+        field = ".".join([param.name, *map(str, reason.at)])
+        message = f"{field!r}: {reason.message}"
+        if reason.meant is not None and isinstance(reason.meant, str):
+            message += f"; did you mean {reason.meant!r}?"
+        yield Problem(reason.code, field, message, reason.meant)
+
+
+def unknown(name: str, tool: Tool) -> Problem:
+    """A parameter that the tool does not have, and the one that was probably meant."""
+    meant = nearest(name, tool.names)
+    hint = f"; did you mean {meant!r}?" if meant else ""
+    return Problem("E1004", name, f"There is no parameter {name!r}{hint}", meant)
+
+
+def refusal(call: Call, wrong: Sequence[Problem]) -> InputError:
+    """Everything wrong with a call as one error, the first in front, with a way out."""
+    tool = call.tool
+    stray = [
+        unknown(name, tool)
+        for name, value in call.arguments.items()
+        if name not in tool.names and type(value) is not Given
+    ]
+    wrong = sorted(wrong, key=_order(call))
+    door = [p for p in call.problems if p.code != "E1005"]
+    surplus = [p for p in call.problems if p.code == "E1005"]
+    problems = [*door, *stray, *wrong, *surplus]
+    first = problems[0]
+    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    listing = [
+        {"field": p.field, "code": p.code, "message": p.message}
+        if p.field is not None
+        else {"code": p.code, "message": p.message}
+        for p in problems
+    ]
+    return InputError(
+        first.message + more,
+        code=first.code,
+        field=first.field,
+        suggestion=_suggest(call, problems),
+        details={"errors": listing},
+    )
+
+
+def no_such_command(branch: Any, name: str, typed: Sequence[str]) -> InputError:
+    """The error for a command that does not exist, with the one that was probably meant."""
+    known = [".".join(path) for path, r in branch.walk() if not r.said.get("hidden")]
+    meant = nearest(name.replace("_", "-"), [*branch.commands, *branch.groups, *known])
+    hint = f"; did you mean {meant!r}?" if meant else ""
+    if meant is not None:
+        argv = [*typed, *meant.split(".")]
+        suggestion = Suggestion(
+            "retry_with_modified_input",
+            f"Use {meant!r}.",
+            example=" ".join(map(quote, argv)),
+            argv=argv,
+        )
+    else:
+        suggestion = Suggestion("retry_with_modified_input", "Name one of the commands.")
+    return InputError(
+        f"There is no command {name!r}{hint}",
+        code="E1001",
+        suggestion=suggestion,
+        details={"commands": known},
+    )
+
+
+def _order(call: Call) -> Callable[[Problem], tuple[int, int]]:
+    """Problems in the order in which Typer meets them: options as typed, arguments, the rest."""
+    typed = {name: i for i, name in enumerate(call.arguments)}
+    declared = {param.name: (i, param.kind) for i, param in enumerate(call.tool.params)}
+
+    def key(problem: Problem) -> tuple[int, int]:
+        name = (problem.field or "").partition(".")[0]
+        position, kind = declared.get(name, (0, "option"))
+        if kind == "argument":
+            return 1, position
+        return (0, typed[name]) if name in typed else (2, position)
+
+    return key
+
+
+def _suggest(call: Call, problems: Sequence[Problem]) -> Suggestion:
+    """A corrected command line: what was meant in place of what was given, gaps as <names>."""
+    tool = call.tool
+    arguments: dict[str, Any] = {
+        k: v for k, v in call.arguments.items() if k in tool.names and type(v) is not Given
+    }
+    sure = True
+    for problem in problems:
+        field = problem.field or ""
+        head, _, below = field.partition(".")
+        if problem.code == "E1004":
+            value = call.arguments.get(head)
+            if problem.meant and value is not None:
+                arguments.setdefault(problem.meant, value)
+            sure = sure and problem.meant is not None
+        elif problem.code == "E1005":
+            continue
+        elif problem.meant is not None and not below and not tool_many(tool, head):
+            arguments[head] = problem.meant
+        elif head in tool.names:
+            arguments[head] = _Gap(head)
+    for param in tool.public:
+        if param.required and param.name not in arguments:
+            arguments[param.name] = _Gap(param.name)
+    gaps = any(isinstance(value, _Gap) for value in arguments.values())
+    argv = [*(call.caller.prog or (tool.app,)), *tool.path, *compose(tool, arguments)]
+    if gaps:
+        applicability = "has_placeholders"
+    else:
+        applicability = "machine_applicable" if sure else "maybe_incorrect"
+    return Suggestion(
+        "retry_with_modified_input",
+        _advice(tool, problems),
+        example=" ".join(map(quote, argv)),
+        applicability=applicability,
+        argv=argv,
+    )
+
+
+def tool_many(tool: Tool, name: str) -> bool:
+    """Whether the parameter of that name takes many values."""
+    param = tool.param(name)
+    return param is not None and param.many
+
+
+class _Gap:
+    def __init__(self, name: str) -> None:
+        self.text = f"<{name}>"
+
+
+def _advice(tool: Tool, problems: Sequence[Problem]) -> str:
+    parts: list[str] = []
+    for problem in problems:
+        param = tool.param((problem.field or "").partition(".")[0])
+        if problem.code == "E1004":
+            known = ", ".join(p.name for p in tool.public) or "none"
+            parts.append(
+                f"Use {problem.meant!r} instead of {problem.field!r}."
+                if problem.meant
+                else f"Leave {problem.field!r} out; the parameters are: {known}."
+            )
+        elif problem.code == "E1005":
+            parts.append("Leave the surplus words out.")
+        elif param is not None:
+            parts.append(f"Give {param.name!r} {describe(param.shape)}.")
+        else:
+            parts.append("Give the option its value.")
+    return " ".join(dict.fromkeys(parts))
+
+
+def describe(shape: Shape) -> str:
+    """What a parameter wants, in words."""
+    shape = plain(shape)
+    if isinstance(shape, Scalar):
+        return {str: "text", int: "an integer", float: "a number", bool: "true or false"}[
+            shape.type
+        ]
+    if isinstance(shape, PathShape):
+        return "a path"
+    if isinstance(shape, Choice):
+        return "one of " + ", ".join(choice_words(shape))
+    if isinstance(shape, ListOf):
+        return f"one or more values, each {describe(shape.item)}"
+    if isinstance(shape, Structured):
+        return "a JSON object (or @file)"
+    name = getattr(getattr(shape, "annotation", None), "__name__", None)
+    return f"a {name}" if name else "a value"
+
+
+def choice_words(shape: Choice) -> list[str]:
+    """The words that a choice is typed as."""
+    if shape.enum is None:
+        return list(shape.values)
+    return [str(choice.value) for choice in shape.values]
+
+
+# ------------------------------------------------------------------ a call as a command line
+
+
+def compose(tool: Tool, arguments: Mapping[str, Any]) -> list[str]:
+    """The words after the command that stand for these arguments; positions first."""
+    positional: list[str] = []
+    optional: list[str] = []
+    for param in tool.public:
+        if param.name not in arguments:
+            continue
+        value = arguments[param.name]
+        if type(value) is type(param.default) and value == param.default:
+            continue
+        if param.kind == "argument":
+            positional += _texts(value)
+        elif param.is_flag and isinstance(value, bool):
+            words = param.flags if value else param.negations
+            if words:
+                optional.append(words[0])
+        elif param.flags:
+            flag = max(param.flags, key=len)
+            for text in _texts(value):
+                optional += [f"{flag}={text}"] if text[:1] == "-" else [flag, text]
+            for path, texts in (value.dotted or {}).items() if isinstance(value, Words) else ():
+                for text in texts:
+                    optional += [f"{flag}.{path}", text]
+    if any(text[:1] == "-" and len(text) > 1 for text in positional):
+        return [*optional, "--", *positional]
+    return [*positional, *optional]
+
+
+def _texts(value: Any) -> list[str]:
+    if isinstance(value, Words):
+        return list(value.texts)
+    if isinstance(value, _Gap):
+        return [value.text]
+    if isinstance(value, (list, tuple, set, frozenset)):
+        items: Any = value
+        return [text for item in items for text in _texts(item)]
+    if isinstance(value, bool):
+        return ["true" if value else "false"]
+    if isinstance(value, str):
+        return [str(getattr(value, "value", value))]
+    if isinstance(value, dict) or hasattr(value, "__dataclass_fields__"):
+        from tooli.call.envelope import encode
+
+        return [encode(value, []).decode()]
+    return [str(getattr(value, "value", value))]
+
+
+_SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./-_")
+
+
+def quote(word: str) -> str:
+    """A word as a POSIX shell needs it."""
+    if word and _SAFE.issuperset(word):
+        return word
+    return "'" + word.replace("'", "'\"'\"'") + "'"

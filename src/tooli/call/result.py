@@ -1,0 +1,118 @@
+"""TooliResult: what `app.call` returns. It never raises; `unwrap` does."""
+
+from __future__ import annotations
+
+from tooli.contract.record import Record
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, Generic, TypeVar
+
+    from tooli.errors import ToolError
+
+    T = TypeVar("T")
+
+    class _Of(Generic[T]): ...
+
+else:
+
+    class _Of:
+        __slots__ = ()
+
+        def __class_getitem__(cls, item):
+            return cls
+
+    T = None
+
+
+class TooliError(Record):
+    """An error as a value: the same fields that the envelope carries."""
+
+    code: str
+    category: str
+    message: str
+    suggestion: Mapping[str, Any] | None = None
+    is_retryable: bool = False
+    field: str | None = None
+    details: Mapping[str, Any] | None = None
+    source: ToolError | None = None
+
+    def to_exception(self) -> ToolError:
+        """The error as an exception of the right class."""
+        if self.source is not None:
+            return self.source
+        from tooli.errors import Suggestion, class_of
+
+        return class_of(self.code, self.category)(
+            self.message,
+            code=self.code,
+            field=self.field,
+            suggestion=Suggestion.from_dict(self.suggestion) if self.suggestion else None,
+            is_retryable=self.is_retryable,
+            details=self.details,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The error as the envelope carries it."""
+        return self.to_exception().to_dict()
+
+
+class TooliResult(Record, _Of[T]):
+    """What became of a call: `ok`, and a result or an error."""
+
+    ok: bool
+    result: T | None = None
+    error: TooliError | None = None
+    meta: Mapping[str, Any] = {}
+
+    def unwrap(self) -> T:
+        """The result, or the right ToolError raised."""
+        if self.error is not None:
+            raise self.error.to_exception()
+        return self.result  # pyright: ignore[reportReturnType]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The envelope, in JSON's own types."""
+        from tooli.contract.jsonable import jsonable
+
+        fields: dict[str, Any] = {"ok": self.ok}
+        warnings: list[str] = []
+        if self.error is not None:
+            fields["error"] = jsonable(self.error.to_dict(), warnings)
+        elif self.result is not None:
+            fields["result"] = jsonable(self.result, warnings)
+        fields["meta"] = _with_warnings(self.meta, warnings)
+        return fields
+
+    def model_dump_json(self) -> str:
+        """The envelope as JSON text."""
+        from tooli.call.envelope import encode
+
+        return encode(self.to_dict(), []).decode()
+
+
+def _with_warnings(meta: Mapping[str, Any], warnings: list[str]) -> dict[str, Any]:
+    if not warnings:
+        return dict(meta)
+    merged: dict[str, Any] = {}
+    for name, value in meta.items():
+        merged[name] = value
+        if name == "duration_ms":
+            merged["warnings"] = [*meta.get("warnings", ()), *warnings]
+    return merged
+
+
+def error_value(error: ToolError) -> TooliError:
+    """An exception of the tree as a value."""
+    return TooliError(
+        code=error.code,
+        category=error.category,
+        message=error.message,
+        suggestion=error.suggestion.to_dict() if error.suggestion else None,
+        is_retryable=error.is_retryable,
+        field=error.field,
+        details=error.details,
+        source=error,
+    )

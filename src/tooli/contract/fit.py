@@ -1,0 +1,342 @@
+"""Fit what a caller gave to what a parameter wants.
+
+Two kinds of things arrive: `Words` from a command line, and values from code or
+JSON. Plain shapes are fitted here, and only where the answer is beyond doubt: the
+canonical text of a number, a value of just the right class. In doubt the real
+engine decides: Typer for words (it owns the command line), pydantic for values.
+"""
+
+from __future__ import annotations
+
+from tooli.contract.tool import (
+    Choice,
+    Foreign,
+    ListOf,
+    PathShape,
+    Scalar,
+    Structured,
+    Text,
+    TupleOf,
+    plain,
+)
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    from tooli.contract.tool import Param, Shape
+
+
+class Doubt(Exception):  # noqa: N818  it is no error: the real engine decides
+    """Neither clearly right nor clearly wrong."""
+
+
+class Misfit(Exception):  # noqa: N818  the word for a value that does not fit
+    """What is wrong with a value: a message, where in the value, and what was probably meant."""
+
+    def __init__(
+        self, message: str, at: tuple[Any, ...] = (), meant: Any = None, code: str = "E1003"
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.at = at
+        self.meant = meant
+        self.code = code
+        self.others: Sequence[Misfit] = ()
+
+
+class Words:
+    """Text from a command line for one parameter, and who decides in doubt."""
+
+    __slots__ = ("dotted", "judge", "texts")
+
+    def __init__(
+        self,
+        texts: Sequence[str],
+        judge: Callable[[Param, Words], Any] | None = None,
+        dotted: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
+        self.texts = texts
+        self.judge = judge
+        self.dotted = dotted
+
+    def __repr__(self) -> str:
+        return f"Words({list(self.texts)!r})"
+
+
+class Given:
+    """A value that Typer has fitted already."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+def fit(param: Param, value: Any) -> Any:
+    """The value as the function wants it; raises Misfit."""
+    kind = type(value)
+    if kind is Given:
+        value = value.value
+        return _refine(param, value) if _is_refined(param) else _rehome(param, value)
+    if kind is Words:
+        try:
+            fitted = fit_words(param, value)
+        except Doubt:
+            if value.judge is None:
+                return fit_value(param, value.texts[-1] if not param.many else list(value.texts))
+            fitted = value.judge(param, value)
+        return _refine(param, fitted) if _is_refined(param) else fitted
+    return fit_value(param, value)
+
+
+def fit_default(param: Param) -> Any:
+    """The default, looked at as Typer looks at it: converted and checked like a given value."""
+    factory = param.settings.get("default_factory")
+    default = factory() if factory is not None else param.default
+    if default is None:
+        return None
+    shape = plain(param.shape)
+    if isinstance(shape, ListOf) and isinstance(default, (list, tuple, set, frozenset)):
+        items: Any = default
+        return shape.into([_value(shape.item, item, param) for item in items])
+    if isinstance(shape, Foreign):
+        return default
+    return fit_value(param, default)
+
+
+# ------------------------------------------------------------------ words
+
+
+def fit_words(param: Param, words: Words) -> Any:
+    """The value that words stand for; raises Misfit or Doubt."""
+    shape = plain(param.shape)
+    texts = words.texts
+    if words.dotted is not None or (isinstance(shape, (Structured, ListOf)) and _has_parts(shape)):
+        from tooli.contract.models import read_parts
+
+        return read_parts(param, texts, words.dotted or {})
+    if isinstance(shape, ListOf):
+        return shape.into([_word(shape.item, text, param) for text in texts])
+    if isinstance(shape, TupleOf):
+        return tuple([_word(s, t, param) for s, t in zip(shape.items, texts, strict=True)])
+    return _word(shape, texts[-1], param)
+
+
+def _has_parts(shape: Shape) -> bool:
+    return isinstance(shape, Structured) or (
+        isinstance(shape, ListOf) and isinstance(shape.item, Structured)
+    )
+
+
+def _word(shape: Shape, text: str, param: Param) -> Any:
+    if isinstance(shape, Scalar):
+        return _SCALARS[shape.type](text, param)
+    if isinstance(shape, PathShape):
+        if not text.isascii():
+            _encodable(text)
+        return check_path(shape.type(text), param)
+    if isinstance(shape, Choice):
+        return _choose(shape, text, param)
+    if isinstance(shape, Text):
+        from tooli.contract.models import read_text
+
+        return read_text(shape.annotation, text, param.settings)
+    raise Doubt
+
+
+def _encodable(text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise Doubt from None
+
+
+def _string(text: str, param: Param) -> str:
+    if not text.isascii():
+        _encodable(text)
+    return text
+
+
+def _whole(text: str, param: Param) -> int:
+    digits = text[1:] if text[:1] == "-" else text
+    if not (digits.isascii() and digits.isdigit()):
+        if text.isascii() and text.isalpha():
+            raise Misfit(f"{text!r} is not a valid integer")
+        raise Doubt
+    if len(digits) > 18 or (digits[0] == "0" and text != "0"):
+        raise Doubt
+    return check_number(int(text), param)
+
+
+def _number(text: str, param: Param) -> float:
+    digits = text[1:] if text[:1] == "-" else text
+    whole, dot, part = digits.partition(".")
+    if not (whole.isascii() and whole.isdigit() and len(digits) <= 15) or (
+        dot and not (part.isascii() and part.isdigit())
+    ):
+        if text.isascii() and text.isalpha() and text.lower() not in ("nan", "inf", "infinity"):
+            raise Misfit(f"{text!r} is not a valid number")
+        raise Doubt
+    return check_number(float(text), param)
+
+
+def _truth(text: str, param: Param) -> bool:
+    if text in ("true", "false"):
+        return text == "true"
+    raise Doubt
+
+
+_SCALARS: dict[type, Callable[[str, Param], Any]] = {
+    str: _string,
+    int: _whole,
+    float: _number,
+    bool: _truth,
+}
+
+
+def _choose(shape: Choice, text: str, param: Param) -> Any:
+    fold = not param.settings.get("case_sensitive", True)
+    wanted = text.casefold() if fold else text
+    words: list[str] = []
+    for choice in shape.values:
+        word = str(choice.value) if shape.enum is not None else choice
+        words.append(word)
+        if (word.casefold() if fold else word) == wanted:
+            return choice
+    from tooli.errors import nearest
+
+    listing = ", ".join([repr(word) for word in words])
+    raise Misfit(f"{text!r} is not one of {listing}", meant=nearest(text, words))
+
+
+# ------------------------------------------------------------------ values
+
+
+def fit_value(param: Param, value: Any) -> Any:
+    """A value from code or JSON, fitted; raises Misfit."""
+    parser = param.settings.get("parser")
+    if parser is not None:
+        return parser(value) if isinstance(value, str) else value
+    if isinstance(param.shape, Foreign):
+        return value
+    if value is None and param.shape is not plain(param.shape):
+        return None
+    try:
+        if _is_refined(param):
+            raise Doubt
+        return _value(plain(param.shape), value, param)
+    except Doubt:
+        from tooli.contract.models import validate
+
+        return _recheck(param, validate(param.annotation, value))
+
+
+def _value(shape: Shape, value: Any, param: Param) -> Any:
+    kind = type(value)
+    if isinstance(shape, Scalar):
+        if kind is shape.type:
+            return check_number(value, param) if kind in (int, float) else value
+        if shape.type is float and kind is int and -(2**53) <= value <= 2**53:
+            return check_number(float(value), param)
+    elif isinstance(shape, PathShape):
+        if isinstance(value, shape.type) or kind is str:
+            return check_path(shape.type(value), param)
+    elif isinstance(shape, Choice):
+        if shape.enum is not None and isinstance(value, shape.enum):
+            return value
+        if kind is str:
+            return _choose_value(shape, value, param)
+    elif isinstance(shape, ListOf) and kind is list and shape.into is list:
+        return [_value(shape.item, item, param) for item in value]
+    raise Doubt
+
+
+def _choose_value(shape: Choice, value: str, param: Param) -> Any:
+    for choice in shape.values:
+        if (choice.value if shape.enum is not None else choice) == value:
+            return choice
+    if any([type(c.value) is not str for c in shape.values] if shape.enum is not None else ()):
+        raise Doubt
+    return _choose(shape, value, param)
+
+
+def _is_refined(param: Param) -> bool:
+    return hasattr(param.annotation, "__metadata__")
+
+
+def _refine(param: Param, value: Any) -> Any:
+    from tooli.contract.models import validate
+
+    return validate(param.annotation, value)
+
+
+def _rehome(param: Param, value: Any) -> Any:
+    """Typer gathers lists; a set or tuple parameter gets its own kind."""
+    shape = plain(param.shape)
+    if isinstance(shape, ListOf) and shape.into is not list and isinstance(value, (list, tuple)):
+        items: Any = value
+        return shape.into(items)
+    return value
+
+
+def _recheck(param: Param, value: Any) -> Any:
+    """Typer's own bounds hold for what pydantic accepted, too."""
+    settings = param.settings
+    if not settings or value is None:
+        return value
+    shape = plain(param.shape)
+    if isinstance(shape, ListOf) and not isinstance(shape.item, (Text, Structured)):
+        return shape.into([_value(shape.item, item, param) for item in value])
+    if isinstance(shape, PathShape):
+        return check_path(value, param)
+    if isinstance(shape, Scalar) and isinstance(value, (int, float)):
+        return check_number(value, param)
+    return value
+
+
+# ------------------------------------------------------------------ bounds
+
+
+def check_number(value: Any, param: Param) -> Any:
+    """The number within `min` and `max`, or clamped to them."""
+    settings = param.settings
+    if not settings:
+        return value
+    low, high, clamp = settings.get("min"), settings.get("max"), settings.get("clamp")
+    if low is not None and value < low:
+        if clamp:
+            return type(value)(low)
+        raise Misfit(f"{value!r} is less than {low}, the smallest allowed", meant=low)
+    if high is not None and value > high:
+        if clamp:
+            return type(value)(high)
+        raise Misfit(f"{value!r} is more than {high}, the largest allowed", meant=high)
+    return value
+
+
+def check_path(path: Any, param: Param) -> Any:
+    """The path, if it is of the kind that Option(exists=…, dir_okay=…, …) asks for."""
+    import os
+
+    said = param.settings.get
+    target = os.path.realpath(path) if said("resolve_path") else path
+    made = path.__class__(target) if target is not path else path
+    try:
+        mode = os.stat(target).st_mode
+    except (OSError, ValueError):
+        if said("exists"):
+            raise Misfit(f"{str(path)!r} does not exist", code="E1003") from None
+        return made
+    kind = mode & 0o170000
+    if kind == 0o100000 and not said("file_okay", True):
+        raise Misfit(f"{str(path)!r} is a file, not a directory")
+    if kind == 0o040000 and not said("dir_okay", True):
+        raise Misfit(f"{str(path)!r} is a directory, not a file")
+    if said("readable", True) and not os.access(target, os.R_OK):
+        raise Misfit(f"{str(path)!r} is not readable")
+    if said("writable") and not os.access(target, os.W_OK):
+        raise Misfit(f"{str(path)!r} is not writable")
+    return made

@@ -1,0 +1,129 @@
+"""Option and Argument: what an author says about a parameter, without loading Typer.
+
+They take what Typer's take and become Typer's when Typer runs the command.
+"""
+
+from __future__ import annotations
+
+from tooli.errors import DefinitionError, nearest
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from typing import Any
+
+DEFAULTS: dict[str, Any] = {
+    "callback": None,
+    "metavar": None,
+    "expose_value": True,
+    "is_eager": False,
+    "envvar": None,
+    "shell_complete": None,
+    "autocompletion": None,
+    "default_factory": None,
+    "parser": None,
+    "click_type": None,
+    "show_default": True,
+    "show_choices": True,
+    "show_envvar": True,
+    "help": None,
+    "hidden": False,
+    "case_sensitive": True,
+    "min": None,
+    "max": None,
+    "clamp": False,
+    "formats": None,
+    "mode": None,
+    "encoding": None,
+    "errors": "strict",
+    "lazy": None,
+    "atomic": False,
+    "exists": False,
+    "file_okay": True,
+    "dir_okay": True,
+    "writable": False,
+    "readable": True,
+    "resolve_path": False,
+    "allow_dash": False,
+    "path_type": None,
+    "rich_help_panel": None,
+}
+OPTION_DEFAULTS: dict[str, Any] = {
+    **DEFAULTS,
+    "prompt": False,
+    "confirmation_prompt": False,
+    "prompt_required": True,
+    "hide_input": False,
+    "is_flag": None,
+    "flag_value": None,
+    "count": False,
+    "allow_from_autoenv": True,
+}
+"""Every setting of Typer's Option and Argument, and what it is when nobody says anything."""
+
+FOREIGN = frozenset(
+    (
+        *("callback", "parser", "click_type", "prompt", "is_eager", "expose_value"),
+        *("allow_dash", "path_type", "is_flag", "flag_value"),
+    )
+)
+"""Settings that only Typer itself can honour on a command line."""
+
+
+class Info:
+    """What Option(…) or Argument(…) said: a default or names, and settings."""
+
+    __slots__ = ("decls", "default", "kind", "light", "settings")
+
+    def __init__(
+        self,
+        kind: str,
+        default: Any,
+        decls: tuple[str, ...],
+        settings: dict[str, Any],
+        light: bool = True,
+    ) -> None:
+        known = OPTION_DEFAULTS if kind == "option" else DEFAULTS
+        for name in settings:
+            if name not in known:
+                close = nearest(name, known)
+                hint = f"; did you mean {close!r}?" if close else ""
+                raise DefinitionError(f"{kind.capitalize()}() has no setting {name!r}{hint}")
+        self.kind = kind
+        self.default = default
+        self.decls = decls
+        self.light = light
+        self.settings = {k: v for k, v in settings.items() if v is not known[k]}
+
+    def __repr__(self) -> str:
+        return f"{self.kind.capitalize()}({self.default!r}, *{self.decls!r}, **{self.settings!r})"
+
+
+def Option(default: Any = ..., *param_decls: str, **settings: Any) -> Any:  # noqa: N802
+    """A parameter given by name. Takes what `typer.Option` takes."""
+    return Info("option", default, param_decls, settings)
+
+
+def Argument(default: Any = ..., **settings: Any) -> Any:  # noqa: N802
+    """A parameter given by position. Takes what `typer.Argument` takes."""
+    return Info("argument", default, (), settings)
+
+
+def as_info(value: object) -> Info | None:
+    """Our Info or Typer's, as ours; None for anything else."""
+    if isinstance(value, Info):
+        return value
+    for cls in type(value).__mro__:
+        if cls.__module__ == "typer.models" and cls.__name__ in ("OptionInfo", "ArgumentInfo"):
+            return _from_typer(value, "option" if cls.__name__ == "OptionInfo" else "argument")
+    return None
+
+
+def _from_typer(info: Any, kind: str) -> Info:
+    known = OPTION_DEFAULTS if kind == "option" else DEFAULTS
+    settings = {
+        name: value
+        for name, default in known.items()
+        if (value := getattr(info, name, default)) is not default
+    }
+    return Info(kind, info.default, tuple(info.param_decls or ()), settings, light=False)

@@ -1,0 +1,193 @@
+"""Pydantic, on demand: everything that is not plain is validated and described by it."""
+
+from __future__ import annotations
+
+from tooli.contract.fit import Misfit
+from tooli.contract.tool import ListOf, plain
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from pydantic import TypeAdapter
+
+    from tooli.contract.tool import Param
+
+_adapters: dict[int, tuple[Any, TypeAdapter[Any]]] = {}
+
+
+def adapter(annotation: Any) -> TypeAdapter[Any]:
+    """Pydantic's reader of an annotation, made once."""
+    found = _adapters.get(id(annotation))
+    if found is not None:
+        return found[1]
+    import pydantic
+
+    from tooli.errors import DefinitionError
+
+    try:
+        made: TypeAdapter[Any] = pydantic.TypeAdapter(annotation)
+    except pydantic.errors.PydanticSchemaGenerationError:
+        config = pydantic.ConfigDict(arbitrary_types_allowed=True)
+        try:
+            made = pydantic.TypeAdapter(annotation, config=config)
+        except pydantic.PydanticUserError as failure:
+            raise DefinitionError(f"pydantic cannot read {annotation!r}: {failure}") from failure
+    except pydantic.PydanticUserError as failure:
+        raise DefinitionError(f"pydantic cannot read {annotation!r}: {failure}") from failure
+    _adapters[id(annotation)] = (annotation, made)  # the annotation is kept, so its id stays its own
+    return made
+
+
+def validate(annotation: Any, value: Any) -> Any:
+    """The value as pydantic makes it; raises Misfit with every reason."""
+    import pydantic
+
+    try:
+        return adapter(annotation).validate_python(value)
+    except pydantic.ValidationError as failure:
+        raise _misfit(failure) from None
+    except RecursionError:
+        raise Misfit("the value is nested too deeply") from None
+
+
+def _misfit(failure: Any) -> Misfit:
+    reasons = [
+        Misfit(_lower(error["msg"]), tuple(error["loc"]))
+        for error in failure.errors(include_url=False, include_context=False, include_input=False)
+    ]
+    first = reasons[0]
+    first.others = reasons[1:]
+    return first
+
+
+def _lower(message: str) -> str:
+    return message[:1].lower() + message[1:]
+
+
+def read_text(annotation: Any, text: str, settings: Mapping[str, Any]) -> Any:
+    """One value from one piece of text: a date, a UUID, a Decimal, a union."""
+    formats = settings.get("formats")
+    if formats:
+        from datetime import datetime
+
+        for form in formats:
+            try:
+                return datetime.strptime(text, form)
+            except ValueError:
+                continue
+        raise Misfit(f"{text!r} does not match {' or '.join(map(repr, formats))}")
+    return validate(annotation, text)
+
+
+# ------------------------------------------------------------------ objects with parts
+
+
+def read_parts(param: Param, texts: Sequence[str], dotted: Mapping[str, Sequence[str]]) -> Any:
+    """An object from JSON text, `@file`, `key=value` words and dotted flags; later words win."""
+    shape = plain(param.shape)
+    many = isinstance(shape, ListOf)
+    schema = adapter(param.annotation).json_schema()
+    if many:
+        parsed = [read_json(text) for text in texts]
+        whole = parsed[0] if len(parsed) == 1 and isinstance(parsed[0], list) else parsed
+        return validate(param.annotation, whole)
+    base: Any = {}
+    for text in texts:
+        part = _assignment(text, schema) if _looks_assigned(text) else read_json(text)
+        base = {**base, **part} if isinstance(part, dict) and isinstance(base, dict) else part
+    if dotted:
+        if not isinstance(base, dict):
+            raise Misfit("dotted flags need an object to go into")
+        for path, words in dotted.items():
+            _place(base, path.split("."), words, schema)
+    return validate(param.annotation, base)
+
+
+def read_json(text: str) -> Any:
+    """JSON from text or from `@file`; anything else is the text itself."""
+    import json
+
+    source = text
+    if text[:1] == "@":
+        try:
+            with open(text[1:], encoding="utf-8") as file:
+                source = file.read()
+        except (OSError, UnicodeDecodeError, ValueError) as failure:
+            reason = getattr(failure, "strerror", None) or failure
+            raise Misfit(f"{text[1:]!r} cannot be read: {reason}", code="E1008") from None
+    try:
+        return json.loads(source)
+    except (ValueError, RecursionError) as failure:
+        if source is not text or text[:1] in ("{", "["):
+            raise Misfit(f"not valid JSON: {failure}", code="E1008") from None
+        return text
+
+
+def _looks_assigned(text: str) -> bool:
+    name, found, _ = text.partition("=")
+    return bool(found) and text[:1] not in ('{', "[", "@", '"') and bool(name.strip())
+
+
+def _assignment(text: str, schema: dict[str, Any]) -> dict[str, Any]:
+    name, _, value = text.partition("=")
+    holder: dict[str, Any] = {}
+    _place(holder, [name], [value], schema)
+    return holder
+
+
+def _place(
+    holder: dict[str, Any], path: Sequence[str], words: Sequence[str], schema: dict[str, Any]
+) -> None:
+    """Put words at a dotted place; the schema says whether a list or an object belongs there."""
+    here: Any = schema
+    for name in path[:-1]:
+        here = _below(here, name, schema)
+        inner = holder.setdefault(name, {})
+        if not isinstance(inner, dict):
+            raise Misfit(f"{name!r} is given both as a value and by parts", (name,))
+        holder = inner
+    last = path[-1]
+    kinds = _kinds(_below(here, last, schema), schema)
+    holder[last] = _by_kind(words, kinds)
+
+
+def _by_kind(words: Sequence[str], kinds: set[str]) -> Any:
+    if "array" in kinds and not (len(words) == 1 and words[0][:1] in ("[", "@")):
+        return list(words)
+    text = words[-1]
+    if text[:1] in ("{", "[", "@") and kinds & {"object", "array"}:
+        return read_json(text)
+    return text
+
+
+def _resolve(schema: Any, root: dict[str, Any]) -> dict[str, Any]:
+    seen = 0
+    while isinstance(schema, dict) and "$ref" in schema and seen < 20:
+        seen += 1
+        target: Any = root
+        for part in schema["$ref"].lstrip("#/").split("/"):
+            target = target.get(part, {}) if isinstance(target, dict) else {}
+        schema = target
+    return schema if isinstance(schema, dict) else {}
+
+
+def _below(schema: Any, name: str, root: dict[str, Any]) -> Any:
+    schema = _resolve(schema, root)
+    for option in (schema, *schema.get("anyOf", ()), *schema.get("allOf", ())):
+        option = _resolve(option, root)
+        if name in option.get("properties", {}):
+            return option["properties"][name]
+        if isinstance(option.get("additionalProperties"), dict):
+            return option["additionalProperties"]
+    return {}
+
+
+def _kinds(schema: Any, root: dict[str, Any]) -> set[str]:
+    schema = _resolve(schema, root)
+    kinds = {schema["type"]} if isinstance(schema.get("type"), str) else set()
+    for option in schema.get("anyOf", ()):
+        kinds |= _kinds(option, root)
+    return kinds

@@ -1,0 +1,248 @@
+"""JSON Schema of a tool's parameters and result, without `$ref`.
+
+Plain shapes are described here; everything else by pydantic, with its references
+put in place. Only a type that contains itself keeps one: it is the sole way to say so.
+"""
+
+from __future__ import annotations
+
+from tooli.contract.reading import returns_of, shape_of
+from tooli.contract.tool import (
+    MISSING,
+    Choice,
+    Foreign,
+    ListOf,
+    Maybe,
+    PathShape,
+    Scalar,
+    Structured,
+    Text,
+    TupleOf,
+    plain,
+)
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from tooli.contract.tool import Param, Shape, Tool
+
+_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean"}
+
+
+def input_schema(tool: Tool) -> dict[str, Any]:
+    """The parameters of a tool, as one object."""
+    docs = tool.doc.params
+    properties: dict[str, Any] = {}
+    definitions: dict[str, Any] = {}
+    for param in tool.public:
+        schema = param_schema(param, docs.get(param.name))
+        definitions.update(schema.pop("$defs", {}))
+        properties[param.name] = schema
+    schema = {"type": "object", "properties": properties}
+    required = [param.name for param in tool.public if param.required]
+    if required:
+        schema["required"] = required
+    schema["additionalProperties"] = False
+    if definitions:
+        schema["$defs"] = definitions
+    return schema
+
+
+def param_schema(param: Param, doc: str | None = None) -> dict[str, Any]:
+    """One parameter: its type, its bounds, what it means, its default."""
+    if hasattr(param.annotation, "__metadata__"):
+        schema = _by_pydantic(param.annotation)
+    elif param.settings.keys() & {"parser", "click_type"}:
+        schema = {"type": "string"}
+    else:
+        schema = shape_schema(param.shape)
+    _add_bounds(schema, param)
+    text = param.help or doc
+    if text:
+        schema["description"] = text
+    if not param.required and param.default not in (MISSING, None):
+        default = _json_default(param.default)
+        if default is not MISSING:
+            schema["default"] = default
+    elif not param.required and param.default is None and "anyOf" in schema:
+        schema["default"] = None
+    return schema
+
+
+def shape_schema(shape: Shape) -> dict[str, Any]:
+    """One shape."""
+    match shape:
+        case Scalar(kind):
+            return {"type": _TYPES[kind]}
+        case PathShape():
+            return {"type": "string", "format": "path"}
+        case Choice(values, enum):
+            return _choices([v.value for v in values] if enum is not None else list(values))
+        case ListOf(item, into):
+            schema: dict[str, Any] = {"type": "array", "items": shape_schema(item)}
+            return {**schema, "uniqueItems": True} if into in (set, frozenset) else schema
+        case TupleOf(items):
+            row = [shape_schema(item) for item in items]
+            size = len(row)
+            return {"type": "array", "prefixItems": row, "minItems": size, "maxItems": size}
+        case Maybe(item):
+            return {"anyOf": [shape_schema(item), {"type": "null"}]}
+        case Text(annotation) | Structured(annotation):
+            return _by_pydantic(annotation)
+        case Foreign(annotation):
+            name = getattr(annotation, "__name__", "")
+            return {"type": "string", "format": "path"} if name.startswith("File") else {}
+        case _:
+            return {}
+
+
+def _choices(values: list[Any]) -> dict[str, Any]:
+    kinds = {type(value) for value in values}
+    schema: dict[str, Any] = {"enum": values} if len(values) > 1 else {"const": values[0]}
+    if len(kinds) == 1 and (kind := kinds.pop()) in _TYPES:
+        schema = {"type": _TYPES[kind], **schema}
+    return schema
+
+
+def _add_bounds(schema: dict[str, Any], param: Param) -> None:
+    settings = param.settings
+    if settings.get("clamp"):
+        return
+    shape = plain(param.shape)
+    target = schema["items"] if isinstance(shape, ListOf) and "items" in schema else schema
+    target = target["anyOf"][0] if "anyOf" in target else target
+    for name, word in (("min", "minimum"), ("max", "maximum")):
+        if settings.get(name) is not None and target.get("type") in ("integer", "number"):
+            target[word] = settings[name]
+
+
+def _json_default(default: Any) -> Any:
+    from tooli.contract.jsonable import jsonable
+
+    warnings: list[str] = []
+    value = jsonable(default, warnings)
+    return MISSING if warnings else value
+
+
+def output_schema(tool: Tool) -> dict[str, Any] | None:
+    """The result of a tool; None where it declares none."""
+    annotation = returns_of(tool)
+    if annotation in (MISSING, None, type(None)):
+        return None
+    origin = getattr(annotation, "__origin__", None)
+    name = getattr(origin, "__name__", "")
+    if name in ("Generator", "Iterator", "Iterable", "AsyncGenerator", "AsyncIterator"):
+        return {"type": "array", "items": _result_schema(annotation.__args__[0])}
+    return _result_schema(annotation)
+
+
+def _result_schema(annotation: Any) -> dict[str, Any]:
+    shape = shape_of(annotation)
+    if _is_plain(shape):
+        return shape_schema(shape)
+    return _by_pydantic(annotation, mode="serialization")
+
+
+def _is_plain(shape: Shape) -> bool:
+    match shape:
+        case Scalar() | PathShape() | Choice():
+            return True
+        case ListOf(item, into):
+            return into is list and _is_plain(item)
+        case Maybe(item):
+            return _is_plain(item)
+        case Structured(annotation):
+            return annotation is dict
+        case _:
+            return False
+
+
+# ------------------------------------------------------------------ pydantic's schemas
+
+
+def _by_pydantic(annotation: Any, mode: str = "validation") -> dict[str, Any]:
+    if annotation is dict:
+        return {"type": "object"}
+    simple = _simple_dict(annotation)
+    if simple is not None:
+        return simple
+    from tooli.contract.models import adapter
+
+    try:
+        schema = adapter(annotation).json_schema(mode=mode)  # type: ignore[arg-type]
+    except Exception:  # a type that pydantic validates and cannot describe
+        return {}
+    definitions = schema.pop("$defs", {})
+    return inline(schema, definitions)
+
+
+def _simple_dict(annotation: Any) -> dict[str, Any] | None:
+    """`dict[str, T]` of plain T, so that it does not need pydantic."""
+    if getattr(annotation, "__origin__", None) is not dict:
+        return None
+    key, value = annotation.__args__
+    if key is not str:
+        return None
+    typing = __import__("sys").modules.get("typing")
+    if typing is not None and value is typing.Any:
+        return {"type": "object", "additionalProperties": True}
+    shape = shape_of(value)
+    if isinstance(shape, (Scalar, PathShape, Choice)):
+        return {"type": "object", "additionalProperties": shape_schema(shape)}
+    return None
+
+
+def inline(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
+    """The schema with its references put in place; what contains itself stays a reference."""
+    kept: dict[str, Any] = {}
+    made = _inline(schema, definitions, (), kept)
+    if kept:
+        made["$defs"] = kept
+    return made
+
+
+def _inline(
+    node: Any, definitions: dict[str, Any], above: tuple[str, ...], kept: dict[str, Any]
+) -> Any:
+    if isinstance(node, list):
+        return [_inline(item, definitions, above, kept) for item in node]
+    if not isinstance(node, dict):
+        return node
+    reference = node.get("$ref")
+    if isinstance(reference, str):
+        name = reference.rpartition("/")[2]
+        if name in above or _recursive(name, definitions):
+            if name not in kept:
+                kept[name] = {}
+                kept[name] = _inline(definitions[name], definitions, (*above, name), kept)
+            return {**{k: v for k, v in node.items() if k != "$ref"}, "$ref": f"#/$defs/{name}"}
+        body = _inline(definitions[name], definitions, (*above, name), kept)
+        rest = {k: _inline(v, definitions, above, kept) for k, v in node.items() if k != "$ref"}
+        return {**body, **rest}
+    return {
+        key: _inline(value, definitions, above, kept)
+        for key, value in node.items()
+        if key != "title" or not isinstance(value, str)
+    }
+
+
+def _recursive(name: str, definitions: dict[str, Any]) -> bool:
+    """Whether a definition refers to itself, directly or through others."""
+    todo, seen = [definitions[name]], set[str]()
+    while todo:
+        node = todo.pop()
+        if isinstance(node, dict):
+            reference = node.get("$ref")
+            if isinstance(reference, str):
+                target = reference.rpartition("/")[2]
+                if target == name:
+                    return True
+                if target not in seen:
+                    seen.add(target)
+                    todo.append(definitions[target])
+            todo.extend(node.values())
+        elif isinstance(node, list):
+            todo.extend(node)
+    return False

@@ -1,0 +1,308 @@
+"""Tool: everything the house knows about one function, read once, never changed.
+
+    function ──reading──▶ Tool ── params ──▶ Param ── shape ──▶ Scalar | Choice | ListOf | …
+
+Flags, schemas, documents and exports `match` on a Param's shape; nobody reads a
+signature twice.
+"""
+
+from __future__ import annotations
+
+from tooli.contract.record import Record
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any, TypeAlias
+
+    from tooli.contract.docstring import Doc
+
+
+class Missing:
+    """The default of a parameter that has none."""
+
+    def __repr__(self) -> str:
+        return "MISSING"
+
+    def __bool__(self) -> bool:
+        return False
+
+
+MISSING = Missing()
+
+
+# ------------------------------------------------------------------ shapes
+
+
+class Scalar(Record):
+    """One str, int, float or bool."""
+
+    type: type
+
+
+class PathShape(Record):
+    """One path; the class is the one to make."""
+
+    type: type
+
+
+class Choice(Record):
+    """One of a few values: an Enum's members or a Literal's words."""
+
+    values: tuple[Any, ...]
+    enum: type | None = None
+
+
+class ListOf(Record):
+    """Any number of one shape, gathered into a list, set, frozenset or tuple."""
+
+    item: Shape
+    into: type = list
+
+
+class TupleOf(Record):
+    """A fixed row of shapes."""
+
+    items: tuple[Shape, ...]
+
+
+class Maybe(Record):
+    """A shape, or None."""
+
+    item: Shape
+
+
+class Text(Record):
+    """One value that pydantic reads from a piece of text: a date, a UUID, a Decimal, a union."""
+
+    annotation: Any
+
+
+class Structured(Record):
+    """An object with parts: a model, a dataclass, a TypedDict, a dict. JSON text, @file, dots."""
+
+    annotation: Any
+
+
+class Injected(Record):
+    """Not a parameter for callers: `context` is ours, `typer` is Typer's."""
+
+    what: str
+
+
+class Foreign(Record):
+    """Something only Typer understands: its open files, its custom parsers."""
+
+    annotation: Any
+
+
+if TYPE_CHECKING:
+    Shape: TypeAlias = (
+        Scalar
+        | PathShape
+        | Choice
+        | ListOf
+        | TupleOf
+        | Maybe
+        | Text
+        | Structured
+        | Injected
+        | Foreign
+    )
+
+
+# ------------------------------------------------------------------ parameters
+
+
+class Param(Record):
+    """One parameter of a tool.
+
+    `settings` holds what Option(…) or Argument(…) said beyond their defaults;
+    `fast` is whether the light engine understands all of it.
+    """
+
+    name: str
+    shape: Shape
+    annotation: Any
+    kind: str  # "option" | "argument" | "injected"
+    required: bool
+    default: Any = MISSING
+    flags: tuple[str, ...] = ()
+    negations: tuple[str, ...] = ()
+    decls: tuple[str, ...] = ()  # the names as Option(…) was given them
+    light_info: bool = False  # Option or Argument were tooli's own, not Typer's
+    settings: Mapping[str, Any] = {}
+    fast: bool = True
+    exact: type | None = None  # values of just this class need no fitting
+    settled: bool = False  # the default may be used as it is
+
+    @property
+    def help(self) -> str | None:
+        """What the author wrote in Option(help=…)."""
+        return self.settings.get("help")
+
+    @property
+    def hidden(self) -> bool:
+        """Whether people's help leaves it out."""
+        return bool(self.settings.get("hidden"))
+
+    @property
+    def is_flag(self) -> bool:
+        """Whether it is given by its name alone, without a value."""
+        return self.kind == "option" and (
+            bool(self.settings.get("count")) or is_bool(self.shape)
+        )
+
+    @property
+    def many(self) -> bool:
+        """Whether it may be given more than once."""
+        return isinstance(plain(self.shape), ListOf)
+
+    @property
+    def width(self) -> int:
+        """How many words one value takes."""
+        shape = plain(self.shape)
+        return len(shape.items) if isinstance(shape, TupleOf) else 1
+
+
+def plain(shape: Shape) -> Shape:
+    """The shape without the None that may stand in for it."""
+    return shape.item if isinstance(shape, Maybe) else shape
+
+
+def is_bool(shape: Shape) -> bool:
+    """Whether it is a bool, or None."""
+    shape = plain(shape)
+    return isinstance(shape, Scalar) and shape.type is bool
+
+
+def is_structured(shape: Shape) -> bool:
+    """Whether its text is JSON: an object with parts, or a list of such."""
+    shape = plain(shape)
+    if isinstance(shape, ListOf):
+        return is_structured(shape.item)
+    return isinstance(shape, Structured)
+
+
+# ------------------------------------------------------------------ the tool
+
+
+class Behavior(Record):
+    """What a tool does to the world. Combine with `|`."""
+
+    read_only: bool = False
+    destructive: bool = False
+    idempotent: bool = False
+    open_world: bool = False
+
+    def __or__(self, other: Behavior) -> Behavior:
+        return Behavior(
+            self.read_only or other.read_only,
+            self.destructive or other.destructive,
+            self.idempotent or other.idempotent,
+            self.open_world or other.open_world,
+        )
+
+    def words(self) -> tuple[str, ...]:
+        """The behaviours that hold, as documents name them."""
+        return tuple(
+            name.replace("_", "-")
+            for name in ("read_only", "idempotent", "destructive", "open_world")
+            if getattr(self, name)
+        )
+
+
+class Guard(Record):
+    """Who may run a tool, what it may touch, and whether a human is asked."""
+
+    scopes: tuple[str, ...] | None = None
+    capabilities: tuple[str, ...] = ()
+    approval: bool = False
+    human_in_the_loop: bool = False
+    danger: str | None = None
+
+
+class Guidance(Record):
+    """What helps an agent to choose a tool and to go on from it."""
+
+    examples: tuple[Mapping[str, Any], ...] = ()
+    when_to_use: str | None = None
+    handoffs: tuple[Any, ...] = ()
+    delegation_hint: str | None = None
+    error_codes: Mapping[str, str] = {}
+    task_group: str | None = None
+
+
+class Limits(Record):
+    """How long, how much, how dear."""
+
+    timeout: float | None = None
+    max_tokens: int | None = None
+    cost: str | None = None
+    paginated: bool = False
+
+
+BEHAVIOR, GUARD, GUIDANCE, LIMITS = Behavior(), Guard(), Guidance(), Limits()
+
+
+class Tool(Record):
+    """One function, as every door sees it."""
+
+    app: str
+    path: tuple[str, ...]
+    fn: Callable[..., Any]
+    params: tuple[Param, ...]
+    names: frozenset[str]
+    returns: Any = MISSING  # the return annotation, evaluated when it is needed
+    streams: bool = False  # gives its result item by item
+    prints: bool = False  # declares no result: what it prints is what it says
+    version: str | None = None
+    behavior: Behavior = BEHAVIOR
+    guard: Guard = GUARD
+    guidance: Guidance = GUIDANCE
+    limits: Limits = LIMITS
+    hidden: bool = False
+    deprecated: bool | str = False
+    help: str | None = None
+    fast: bool = True  # the light engine may run it
+
+    @property
+    def name(self) -> str:
+        """The command as it is typed: the last part of its path."""
+        return self.path[-1] if self.path else self.app
+
+    @property
+    def key(self) -> str:
+        """Its name in the catalogue: the whole path, dotted."""
+        return ".".join(self.path)
+
+    @property
+    def id(self) -> str:
+        """App and path: what `meta.tool` says."""
+        return f"{self.app}.{self.key}" if self.path else self.app
+
+    @property
+    def doc(self) -> Doc:
+        """Its docstring, or the help that the author gave instead, read into parts."""
+        from tooli.contract.docstring import read_docstring
+
+        text = self.fn.__doc__
+        if self.help is None:
+            return read_docstring(text)
+        shown = read_docstring(self.help)
+        if not shown.params:
+            shown.params.update(read_docstring(text).params)
+        return shown
+
+    @property
+    def public(self) -> tuple[Param, ...]:
+        """The parameters that callers give, in order."""
+        return tuple(p for p in self.params if p.kind != "injected")
+
+    def param(self, name: str) -> Param | None:
+        """The parameter of that name."""
+        for param in self.params:
+            if param.name == name:
+                return param
+        return None

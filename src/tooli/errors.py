@@ -1,0 +1,323 @@
+"""What can go wrong, as a tree, with what a caller should do about it.
+
+    ToolError
+    ├── InputError            E1xxx  input     2   nothing ran; change the arguments
+    │   └── FormatError       E1065  input    65   the data given is malformed
+    ├── AuthError             E2xxx  auth     30   not allowed
+    ├── ApprovalRequired      E2101  human   101   a human must decide
+    ├── StateError            E3xxx  state    20   the world is not as the call needs it
+    │   ├── NotFoundError     E3010  state    10
+    │   └── ConflictError     E3020  state    20
+    ├── ToolRuntimeError      E4xxx  runtime  70   it broke while running
+    │   ├── DependencyError   E4040  runtime  40   something it relies on failed
+    │   ├── TimeoutExceeded   E4050  runtime  50
+    │   ├── TemporaryError    E4075  runtime  75   try again
+    │   ├── Ended             E4001  runtime   *   the command chose its own exit code
+    │   └── Interrupted       E4130  runtime 130   Ctrl-C; 143 when asked to terminate
+    └── InternalError         E5xxx  internal 70   a bug
+
+`DefinitionError` stands outside: it tells a developer, at registration, that a
+tool is declared wrongly.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import ClassVar
+
+
+class DefinitionError(TypeError):
+    """A tool is declared in a way that cannot work; the developer must change it."""
+
+
+class Suggestion:
+    """What to do about an error, precise enough for a machine to act on."""
+
+    __slots__ = ("action", "applicability", "argv", "example", "fix")
+
+    def __init__(
+        self,
+        action: str,
+        fix: str,
+        example: str | None = None,
+        applicability: str = "maybe_incorrect",
+        argv: Sequence[str] | None = None,
+    ) -> None:
+        if action not in ACTIONS:
+            raise DefinitionError(
+                f"Suggestion(action={action!r}): say one of {', '.join(ACTIONS)}"
+            )
+        if applicability not in APPLICABILITY:
+            raise DefinitionError(
+                f"Suggestion(applicability={applicability!r}): "
+                f"say one of {', '.join(APPLICABILITY)}"
+            )
+        self.action = action
+        self.fix = fix
+        self.example = example
+        self.argv = list(argv) if argv is not None else None
+        self.applicability = applicability
+
+    def to_dict(self) -> dict[str, object]:
+        """The suggestion as the envelope carries it: without empty fields."""
+        fields = {
+            "action": self.action,
+            "fix": self.fix,
+            "example": self.example,
+            "argv": self.argv,
+            "applicability": self.applicability,
+        }
+        return {name: value for name, value in fields.items() if value is not None}
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, object]) -> Suggestion:
+        """The suggestion that `to_dict` wrote."""
+        return cls(**fields)  # pyright: ignore[reportArgumentType]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Suggestion) and self.to_dict() == other.to_dict()
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType]
+
+    def __repr__(self) -> str:
+        return f"Suggestion({self.to_dict()!r})"
+
+
+ACTIONS = (
+    "retry_with_modified_input",
+    "use_different_tool",
+    "retry_later",
+    "ask_human",
+    "abort",
+    "fix",
+)
+APPLICABILITY = ("machine_applicable", "maybe_incorrect", "has_placeholders")
+
+
+class ToolError(Exception):
+    """An error that an agent can reason about."""
+
+    category: ClassVar[str] = "internal"
+    default_code: ClassVar[str] = "E5000"
+    exit_code: int = 70
+    http_status: int = 500
+    retryable: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str | None = None,
+        field: str | None = None,
+        suggestion: Suggestion | None = None,
+        is_retryable: bool | None = None,
+        details: Mapping[str, object] | None = None,
+        exit_code: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code or self.default_code
+        self.field = field
+        self.suggestion = suggestion
+        self.is_retryable = self.retryable if is_retryable is None else is_retryable
+        self.details = dict(details) if details else None
+        self.translated = False  # stands for an exception of another kind, which is its cause
+        known = CODES.get(self.code)
+        if exit_code is not None:
+            self.exit_code = exit_code
+        elif known is not None:
+            self.exit_code, self.http_status = known[1], known[2]
+
+    def to_dict(self) -> dict[str, object]:
+        """The error as the envelope carries it: fixed order, no empty fields."""
+        fields: dict[str, object] = {
+            "code": self.code,
+            "category": self.category,
+            "message": self.message,
+        }
+        if self.field is not None:
+            fields["field"] = self.field
+        if self.suggestion is not None:
+            fields["suggestion"] = self.suggestion.to_dict()
+        fields["is_retryable"] = self.is_retryable
+        if self.details:
+            fields["details"] = self.details
+        return fields
+
+
+class InputError(ToolError):
+    """The arguments do not fit; nothing ran."""
+
+    category, default_code, exit_code, http_status, retryable = "input", "E1000", 2, 422, True
+
+
+class FormatError(InputError):
+    """The data given is malformed."""
+
+    default_code, exit_code = "E1065", 65
+
+
+class AuthError(ToolError):
+    """The caller may not do this."""
+
+    category, default_code, exit_code, http_status = "auth", "E2000", 30, 403
+
+
+class ApprovalRequired(ToolError):
+    """A human must say yes first."""
+
+    category, default_code, exit_code, http_status = "human", "E2101", 101, 428
+
+
+class StateError(ToolError):
+    """The world is not in the state that the call needs."""
+
+    category, default_code, exit_code, http_status = "state", "E3000", 20, 409
+
+
+class NotFoundError(StateError):
+    """What the call names does not exist."""
+
+    default_code, exit_code, http_status = "E3010", 10, 404
+
+
+class ConflictError(StateError):
+    """What the call names has moved, or exists already."""
+
+    default_code = "E3020"
+
+
+class ToolRuntimeError(ToolError):
+    """The tool broke while it ran."""
+
+    category, default_code = "runtime", "E4000"
+
+
+class Ended(ToolRuntimeError):
+    """The command ended itself with an exit code of its own."""
+
+    default_code = "E4001"
+
+
+class DependencyError(ToolRuntimeError):
+    """Something that the tool relies on failed."""
+
+    default_code, exit_code, http_status = "E4040", 40, 502
+
+
+class TimeoutExceeded(ToolRuntimeError):
+    """The tool took longer than it may."""
+
+    default_code, exit_code, http_status, retryable = "E4050", 50, 504, True
+
+
+class TemporaryError(ToolRuntimeError):
+    """It failed now and may well work in a moment."""
+
+    default_code, exit_code, http_status, retryable = "E4075", 75, 503, True
+
+
+class Interrupted(ToolRuntimeError):
+    """The caller stopped it."""
+
+    default_code, exit_code, http_status, retryable = "E4130", 130, 503, True
+
+
+class InternalError(ToolError):
+    """A bug in the tool."""
+
+
+CODES: dict[str, tuple[str, int, int]] = {
+    # code: (meaning, exit code, HTTP status). The documents are generated from this table.
+    "E1000": ("invalid input", 2, 422),
+    "E1001": ("no such command", 2, 404),
+    "E1002": ("a required parameter is missing", 2, 422),
+    "E1003": ("a value does not fit its parameter", 2, 422),
+    "E1004": ("no such parameter", 2, 422),
+    "E1005": ("more arguments than the command takes", 2, 422),
+    "E1006": ("an option without its value, or a flag with one", 2, 422),
+    "E1007": ("a framework flag was misused", 2, 422),
+    "E1008": ("the input is not the JSON it should be", 2, 400),
+    "E1010": ("a destructive command needs --yes", 2, 428),
+    "E1065": ("the data given is malformed", 65, 422),
+    "E2000": ("not allowed", 30, 403),
+    "E2001": ("a scope is missing", 30, 403),
+    "E2002": ("strict policy: the command does not say who may run it", 30, 403),
+    "E2030": ("the operating system denied permission", 30, 403),
+    "E2101": ("a human must approve", 101, 428),
+    "E3000": ("the state does not allow it", 20, 409),
+    "E3010": ("not found", 10, 404),
+    "E3020": ("conflict", 20, 409),
+    "E4000": ("the tool failed", 70, 500),
+    "E4001": ("the command ended itself, with an exit code of its own", 1, 500),
+    "E4040": ("an external dependency failed", 40, 502),
+    "E4050": ("timeout", 50, 504),
+    "E4075": ("temporary failure", 75, 503),
+    "E4130": ("interrupted", 130, 503),
+    "E4143": ("terminated", 143, 503),
+    "E5000": ("internal error", 70, 500),
+    "E5074": ("the result could not be written", 70, 500),
+}
+
+EXIT_CODES: dict[int, str] = {
+    0: "success",
+    2: "invalid usage or input; nothing ran",
+    10: "not found",
+    20: "conflict, state moved",
+    30: "permission denied",
+    40: "external dependency failed",
+    50: "timeout",
+    65: "data format error",
+    70: "internal error",
+    75: "temporary, retry",
+    101: "a human is needed",
+    130: "interrupted (SIGINT)",
+    143: "terminated (SIGTERM)",
+}
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known word that was probably meant, or None when nothing is close."""
+    best, best_distance = None, 1 + max(1, len(word) // 3)
+    for candidate in known:
+        if abs(len(candidate) - len(word)) < best_distance:
+            distance = _distance(word.lower(), candidate.lower(), best_distance)
+            if distance < best_distance:
+                best, best_distance = candidate, distance
+    return best
+
+
+def _distance(a: str, b: str, limit: int) -> int:
+    """Edits (change, add, drop, swap neighbours) from a to b; `limit` when there are as many."""
+    if len(a) > 64 or len(b) > 64:
+        return 0 if a == b else limit
+    before: list[int] = []
+    row = list(range(len(b) + 1))
+    for i, x in enumerate(a, 1):
+        older, before = before, row
+        row = [i]
+        for j, y in enumerate(b, 1):
+            cost = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (x != y))
+            if i > 1 and j > 1 and x == b[j - 2] and y == a[i - 2]:
+                cost = min(cost, older[j - 2] + 1)
+            row.append(cost)
+        if min(row) >= limit:
+            return limit
+    return row[-1]
+
+
+def class_of(code: str, category: str) -> type[ToolError]:
+    """The class of the tree that an error with this code and category belongs to."""
+    classes = [ToolError]
+    for known in classes:
+        classes.extend(known.__subclasses__())
+    for known in classes:
+        if known.default_code == code and known is not ToolError:
+            return known
+    for known in classes[1:]:
+        if known.category == category:
+            return known
+    return InternalError

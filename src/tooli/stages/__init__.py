@@ -1,0 +1,1 @@
+"""One concern each, around a call; no stage knows another."""

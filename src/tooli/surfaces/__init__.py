@@ -1,0 +1,1 @@
+"""The doors: their words become a Call, an Outcome becomes their words."""

@@ -1,0 +1,1 @@
+"""The command line: for a person, and for an agent."""

@@ -1,0 +1,241 @@
+"""Questions about the app itself: help, schema, version, and lines that name no command."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from tooli.call.model import Ok
+from tooli.call.repair import no_such_command
+from tooli.errors import InputError, Suggestion
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from tooli.call.model import Call
+    from tooli.errors import ToolError
+    from tooli.surfaces.cli.main import Session
+
+
+def answer(session: Session) -> int:
+    """Answer a question; the exit code. `--schema` wins over help, help over version."""
+    said = session.line.options
+    if session.line.stray is not None or _lost(session):
+        return _nowhere(session)
+    if "schema" in said:
+        return _raw(session, schema_of(session, said["schema"]))
+    if "help_agent" in said:
+        return _text(session, help_for_agents(session))
+    if "help" in said:
+        return _help(session)
+    if session.house.version is None:
+        session.line.problems.clear()
+        error = InputError(f"{session.house.name} declares no version.", code="E1007")
+        return _fail(session, error)
+    return _version(session)
+
+
+def _lost(session: Session) -> bool:
+    """Whether the question stands behind an option that nobody knows, before any command."""
+    return session.line.tool is None and bool(session.line.problems)
+
+
+def _nowhere(session: Session) -> int:
+    from tooli.surfaces.cli.typer_lane import run_line
+
+    if session.mode == "text" and not any(p.code == "E1007" for p in session.line.problems):
+        return run_line(session)
+    error, call = no_command(session)
+    return _fail(session, error, call)
+
+
+def _fail(session: Session, error: ToolError, call: Call | None = None) -> int:
+    from tooli.call.model import Failed
+
+    session.claim()
+    return session.finish(Failed(error), call or call_without_tool(session))
+
+
+# ------------------------------------------------------------------ help
+
+
+def _help(session: Session) -> int:
+    if session.mode == "text" and not session.line.options.get("output") == "plain":
+        return _typer_help(session)
+    return _text(session, plain_help(session))
+
+
+def _typer_help(session: Session) -> int:
+    """A person's help is Typer's, with its panels."""
+    from tooli.surfaces.cli.typer_lane import run_line
+
+    line = session.line
+    line.rest = [*line.rest[: line.depth], "--help"] if line.tool is not None else line.rest
+    if line.tool is None:
+        line.rest = [*line.rest, "--help"]
+    return run_line(session)
+
+
+def plain_help(session: Session) -> str:
+    """Help without boxes, as wide as the terminal."""
+    from tooli.surfaces.cli.help import app_plainly, tool_plainly
+
+    line = session.line
+    prog = " ".join(session.caller().prog or (session.house.name,))
+    if line.tool is None:
+        return app_plainly(session.house, line.branch, prog, line.path, _width())
+    words = () if session.app.tree().single is not None else line.path
+    return tool_plainly(line.tool, prog, words, _width())
+
+
+def _width() -> int:
+    try:
+        columns = int(os.environ.get("COLUMNS", ""))
+    except ValueError:
+        columns = 0
+    if columns <= 0:
+        try:
+            columns = os.get_terminal_size().columns
+        except (OSError, ValueError):
+            columns = 80
+    return max(30, columns or 80)
+
+
+def help_for_agents(session: Session) -> str:
+    """The contract in as few tokens as it takes."""
+    from tooli.surfaces.cli.help import app_for_agents, details_for_agents
+
+    line = session.line
+    if line.tool is not None:
+        return details_for_agents(line.tool)
+    tools = [registration.tool(path) for path, registration in line.branch.walk(line.path)]
+    return app_for_agents(session.house, tools)
+
+
+def _text(session: Session, text: str) -> int:
+    """Text as it is; inside an envelope where the caller asked for JSON in so many words."""
+    if session.machine and session.explicit:
+        session.claim()
+        return session.finish(Ok(text), call_without_tool(session))
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+    return 0
+
+
+def _version(session: Session) -> int:
+    house = session.house
+    if session.machine and session.explicit:
+        session.claim()
+        value = {"name": house.name, "version": house.version}
+        return session.finish(Ok(value), call_without_tool(session))
+    sys.stdout.write(f"{house.name} {house.version}\n")
+    sys.stdout.flush()
+    return 0
+
+
+# ------------------------------------------------------------------ schema
+
+
+def schema_of(session: Session, form: str) -> Any:
+    """The schema of the command, or of every command of the app."""
+    from tooli.views.schema import describe_app, describe_tool
+
+    line = session.line
+    if line.tool is not None:
+        return describe_tool(line.tool, form)
+    tools = [registration.tool(path) for path, registration in line.branch.walk(line.path)]
+    return describe_app(session.house.name, session.house.version, tools, form)
+
+
+def _raw(session: Session, document: Any) -> int:
+    """A document that is JSON itself, without an envelope."""
+    from tooli.call.envelope import encode
+    from tooli.surfaces.cli.main import Channel, is_terminal
+
+    data = encode(document, [])
+    if session.mode == "text" and is_terminal(sys.stdout):
+        import json
+
+        sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+        sys.stdout.flush()
+        return 0
+    session.channel = session.channel or Channel()
+    session.emit(data)
+    return session.channel.code
+
+
+# ------------------------------------------------------------------ no command
+
+
+def no_command(session: Session) -> tuple[ToolError, Call]:
+    """The error of a line that names no command, an unknown one, or only a wrong flag."""
+    line = session.line
+    call = call_without_tool(session)
+    if line.problems:
+        first = line.problems[0]
+        argv = None
+        if isinstance(first.meant, str):
+            argv = _mended(session, first.message, first.meant)
+        advice = Suggestion(
+            "retry_with_modified_input",
+            f"Use {first.meant}." if first.meant else "See --help-agent for what there is.",
+            example=" ".join(argv) if argv else None,
+            argv=argv,
+        )
+        details = {
+            "errors": [{"code": p.code, "message": p.message} for p in line.problems]
+        }
+        return (
+            InputError(
+                first.message,
+                code=first.code,
+                field=first.field,
+                suggestion=advice,
+                details=details,
+            ),
+            call,
+        )
+    prog = session.caller().prog or (session.house.name,)
+    if line.stray is not None:
+        return no_such_command(line.branch, line.stray, (*prog, *line.path)), call
+    return no_command_given(line.branch), call
+
+
+def no_command_given(branch: Any) -> ToolError:
+    """The error of a line that stops before any command."""
+    known = [".".join(path) for path, r in branch.walk() if not r.said.get("hidden")]
+    return InputError(
+        "No command was given.",
+        code="E1001",
+        suggestion=Suggestion(
+            "retry_with_modified_input", "Name one of the commands; --help-agent describes them."
+        ),
+        details={"commands": known},
+    )
+
+
+def _mended(session: Session, message: str, meant: str) -> list[str] | None:
+    """The line with the wrong flag replaced by the one that was meant."""
+    for i, word in enumerate(session.argv):
+        name, equals, value = word.partition("=")
+        if name and f" {name}" in message:
+            words = [*session.argv]
+            words[i] = f"{meant}={value}" if equals else meant
+            return [*(session.caller().prog or (session.house.name,)), *words]
+    return None
+
+
+def call_without_tool(session: Session) -> Call:
+    """A call of the app itself, for the envelope of an answer that no tool gives."""
+    from tooli.call.model import Call
+    from tooli.contract.tool import Tool
+
+    line, house = session.line, session.house
+    tool = line.tool or Tool(house.name, (), _nothing, (), frozenset(), version=house.version)
+    return Call(tool, {}, session.caller(), session.warnings)
+
+
+def _nothing() -> None:
+    """What is run when nothing is."""

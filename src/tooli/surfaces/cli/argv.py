@@ -1,0 +1,461 @@
+"""Read a command line: the framework's flags, the command, its arguments.
+
+    file-tools --json find-files '*.py' --root src -v
+               ╰flag╯ ╰command─╯ ╰arguments──────╯ ╰flag
+
+One pass. A command's own flag wins over the framework's, which then answers to
+`--tooli-NAME`. Whatever this reader does not fully understand it leaves to Typer
+(`Line.aside`); it never guesses. `Line.rest` is the line without the framework's
+flags, as Typer then reads it.
+"""
+
+from __future__ import annotations
+
+from tooli.call.model import Problem
+from tooli.contract.fit import Words
+from tooli.contract.tool import is_structured
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from tooli.contract.tool import Param, Tool
+
+MODES = ("auto", "json", "jsonl", "text", "plain")
+FORMATS = ("json", "mcp", "openai", "anthropic")
+
+# flag: (what it sets, how many words it takes, what it sets it to); "?" takes one of FORMATS
+FLAGS: dict[str, tuple[str, int | str, Any]] = {
+    "--output": ("output", 1, None),
+    "-o": ("output", 1, None),
+    "--json": ("output", 0, "json"),
+    "--jsonl": ("output", 0, "jsonl"),
+    "--text": ("output", 0, "text"),
+    "--plain": ("output", 0, "plain"),
+    "--quiet": ("quiet", 0, True),
+    "-q": ("quiet", 0, True),
+    "--verbose": ("verbose", 0, "+"),
+    "-v": ("verbose", 0, "+"),
+    "--no-color": ("no_color", 0, True),
+    "--dry-run": ("dry_run", 0, True),
+    "--yes": ("yes", 0, True),
+    "--no-input": ("no_input", 0, True),
+    "--response-format": ("response_format", 1, None),
+    "--schema": ("schema", "?", "json"),
+    "--help-agent": ("help_agent", 0, True),
+    "--help": ("help", 0, True),
+    "--version": ("show_version", 0, True),
+    "--input": ("input", 1, None),
+    "--print0": ("print0", 0, True),
+}
+LATER = ("timeout", "idempotency-key", "limit", "cursor", "filter", "fields", "select")
+LATER += ("max-items", "max-bytes", "max-tokens", "null")
+"""Names that are the framework's already, and refuse to be used until they do something."""
+COMPLETION = ("--install-completion", "--show-completion")
+
+
+class Line:
+    """A command line, read."""
+
+    __slots__ = (
+        "argument_words",
+        "arguments",
+        "aside",
+        "branch",
+        "depth",
+        "dotted",
+        "early",
+        "options",
+        "path",
+        "problems",
+        "rest",
+        "stray",
+        "tool",
+    )
+
+    def __init__(self) -> None:
+        self.options: dict[str, Any] = {}
+        self.path: tuple[str, ...] = ()
+        self.branch: Any = None
+        self.tool: Tool | None = None
+        self.depth = 0  # how much of `rest` leads up to the command
+        self.arguments: dict[str, Any] = {}
+        self.argument_words: list[str] = []
+        self.dotted: dict[str, dict[str, list[str]]] = {}
+        self.problems: list[Problem] = []
+        self.rest: list[str] = []
+        self.aside: str | None = None
+        self.stray: str | None = None  # the word that is no command
+        self.early: list[str] = []  # the framework's flags before the command
+
+    def set(self, flag: str, value: str | None) -> None:
+        """Take one of the framework's flags."""
+        name, _, constant = FLAGS[flag]
+        if constant == "+":
+            self.options[name] = self.options.get(name, 0) + 1
+            return
+        value = constant if value is None else value
+        allowed = {"output": MODES, "response_format": ("concise", "detailed")}.get(name)
+        if allowed is not None and value not in allowed:
+            from tooli.errors import nearest
+
+            meant = nearest(str(value), allowed)
+            hint = f"; did you mean {meant!r}?" if meant else ""
+            self.problems.append(
+                Problem("E1007", name, f"{flag} is one of {', '.join(allowed)}{hint}", meant)
+            )
+            return
+        self.options[name] = value
+
+
+def read_line(root: Any, argv: Sequence[str], judge: Callable[[Param, Words], Any]) -> Line:
+    """The line read against an app's tree of commands (`root`: a Branch)."""
+    line = Line()
+    line.branch = root
+    words = list(argv)
+    words.reverse()  # the next word is words.pop()
+    registration = root.single
+    if registration is None:
+        registration = _find_command(line, words)
+    else:
+        line.path = (registration.word,)
+    if registration is None:
+        line.rest.extend(reversed(words))
+        return line
+    tool = registration.tool(line.path)
+    line.tool = tool
+    line.depth = len(line.rest)
+    _CommandWords(line, tool, judge).read(words)
+    if not tool.fast and line.aside is None:
+        line.aside = "the command uses what only Typer knows"
+    return line
+
+
+# ------------------------------------------------------------------ before the command
+
+
+def _find_command(line: Line, words: list[str]) -> Any:
+    branch = line.branch
+    while True:
+        if branch.aside:
+            line.aside = branch.aside
+        while words and words[-1][:1] == "-" and len(words[-1]) > 1:
+            if not _group_flag(line, branch, words):
+                return None
+        if not words:
+            return None
+        word = words[-1]
+        found = branch.commands.get(word)
+        if found is None:
+            inner = branch.groups.get(word)
+            if inner is None:
+                line.stray = word
+                return None
+            branch = inner
+        line.rest.append(words.pop())
+        line.path = (*line.path, word)
+        line.branch = branch
+        if found is not None:
+            return found
+
+
+def _group_flag(line: Line, branch: Any, words: list[str]) -> bool:
+    """Take one flag in front of the command; False when only Typer can go on."""
+    word = words[-1]
+    name, _, explicit = word.partition("=")
+    own = branch.own_flags()
+    if name in own or word == "--":
+        words.pop()
+        line.rest.append(word)
+        width = own.get(name, 0)
+        if not explicit:
+            for _ in range(min(width, len(words))):
+                line.rest.append(words.pop())
+        return word != "--"
+    flag = frameworks(name, own)
+    if flag is not None:
+        words.pop()
+        line.early.append(name)
+        _take(line, flag, name, explicit if "=" in word else None, words)
+        return True
+    if word[:2] != "--" and _short_flags(line, word, own):
+        words.pop()
+        return True
+    line.problems.append(_no_option(name, [*own, *FLAGS]))
+    return False
+
+
+def _short_flags(line: Line, word: str, own: Any) -> bool:
+    flags = [f"-{letter}" for letter in word[1:]]
+    if any(f in own or f not in FLAGS or FLAGS[f][1] != 0 for f in flags):
+        return False
+    for flag in flags:
+        line.set(flag, None)
+    return True
+
+
+def frameworks(name: str, own: Any) -> str | None:
+    """The framework's flag that a word names, unless it is the command's own."""
+    if name.startswith("--tooli-"):
+        plain = f"--{name[8:]}"
+        return plain if plain in FLAGS or plain[2:] in LATER else None
+    if name in own:
+        return None
+    return name if name in FLAGS or (name[:2] == "--" and name[2:] in LATER) else None
+
+
+def _take(line: Line, flag: str, typed: str, explicit: str | None, words: list[str]) -> None:
+    """Take a framework's flag and the word it needs."""
+    if flag not in FLAGS:
+        line.problems.append(
+            Problem("E1007", flag[2:], f"{typed} is reserved and does nothing yet; leave it out")
+        )
+        if explicit is None and flag != "--null" and words and words[-1][:1] != "-":
+            words.pop()
+        return
+    arity = FLAGS[flag][1]
+    if arity == "?":
+        if explicit is None and words and words[-1] in FORMATS:
+            explicit = words.pop()
+        if explicit is not None and explicit not in FORMATS:
+            message = f"{typed} is one of {', '.join(FORMATS)}"
+            line.problems.append(Problem("E1007", "schema", message))
+            return
+        line.set(flag, explicit)
+    elif arity == 0:
+        if explicit is not None:
+            line.problems.append(Problem("E1006", flag[2:], f"{typed} does not take a value"))
+            return
+        line.set(flag, None)
+    elif explicit is None and not words:
+        line.problems.append(Problem("E1006", flag[2:], f"{typed} needs a value"))
+    else:
+        line.set(flag, explicit if explicit is not None else words.pop())
+
+
+def _no_option(name: str, known: Sequence[str]) -> Problem:
+    from tooli.errors import nearest
+
+    meant = nearest(name, known)
+    hint = f"; did you mean {meant}?" if meant else ""
+    return Problem("E1004", None, f"There is no option {name}{hint}", meant)
+
+
+# ------------------------------------------------------------------ after the command
+
+
+class _CommandWords:
+    """Everything after the command's name, sorted into its parameters."""
+
+    def __init__(self, line: Line, tool: Tool, judge: Callable[[Param, Words], Any]) -> None:
+        self.line = line
+        self.tool = tool
+        self.judge = judge
+        self.flags: dict[str, tuple[Param, bool]] = {}
+        self.parts: dict[str, Param] = {}
+        self.texts: dict[str, list[str]] = {}
+        self.unsure = False  # an unknown option may have left words behind
+        for param in tool.params:
+            for flag in param.flags:
+                self.flags[flag] = (param, True)
+                if is_structured(param.shape):
+                    self.parts[flag] = param
+            for flag in param.negations:
+                self.flags[flag] = (param, False)
+
+    def read(self, words: list[str]) -> None:
+        line = self.line
+        positional: list[str] = []
+        while words:
+            word = words.pop()
+            if word == "--":
+                line.rest.append(word)
+                line.rest.extend(reversed(words))
+                positional.extend(reversed(words))
+                break
+            if word[:1] == "-" and len(word) > 1:
+                self._option(word, words)
+            else:
+                line.rest.append(word)
+                positional.append(word)
+        self._distribute(positional)
+        self._environment()
+        line.argument_words = positional
+        for name in line.early:
+            if name in self.flags and not name.startswith("--tooli-"):
+                where = f"write it after the command; the framework's own is --tooli-{name[2:]}"
+                line.problems.append(
+                    Problem("E1007", None, f"{name} belongs to {self.tool.name}: {where}")
+                )
+
+    def _option(self, word: str, words: list[str]) -> None:
+        name, equals, explicit = word.partition("=")
+        found = self.flags.get(name)
+        is_long = len(name) > 2 or name[:2] == "--"
+        if found is not None and is_long:
+            self.line.rest.append(word)
+            self._own(found, name, explicit if equals else None, words)
+            return
+        dot = name.find(".")
+        if dot > 0 and name[:dot] in self.parts:
+            self._part(self.parts[name[:dot]], name[dot + 1 :], explicit, equals, words)
+            return
+        flag = frameworks(name, self.flags) if is_long or not equals else None
+        if flag is not None and (is_long or found is None):
+            _take(self.line, flag, name, explicit if equals else None, words)
+        elif word[:2] == "--":
+            self._unknown(name, explicit, equals, words)
+        else:
+            self._cluster(word, words)
+
+    def _own(
+        self, found: tuple[Param, bool], name: str, explicit: str | None, words: list[str]
+    ) -> None:
+        param, positive = found
+        arguments = self.line.arguments
+        if param.is_flag:
+            if explicit is not None:
+                self._problem("E1006", param, f"Option {name} does not take a value")
+            elif param.settings.get("count"):
+                arguments[param.name] = arguments.get(param.name, 0) + 1
+            else:
+                arguments[param.name] = positive
+            return
+        taken = [] if explicit is None else [explicit]
+        while len(taken) < param.width and words:
+            word = words.pop()
+            self.line.rest.append(word)
+            taken.append(word)
+        if len(taken) < param.width:
+            needs = "a value" if param.width == 1 else f"{param.width} values"
+            self._problem("E1006", param, f"Option {name} needs {needs}")
+            return
+        self._give(param, taken)
+
+    def _give(self, param: Param, taken: list[str]) -> None:
+        kept = self.texts.setdefault(param.name, [])
+        if not (param.many or is_structured(param.shape)):
+            kept.clear()
+        kept.extend(taken)
+        if type(self.line.arguments.get(param.name)) is not Words:
+            dotted = self.line.dotted.get(param.name)
+            self.line.arguments[param.name] = Words(kept, self.judge, dotted)
+
+    def _part(
+        self, param: Param, path: str, explicit: str, equals: str, words: list[str]
+    ) -> None:
+        """A dotted flag: one part of an object."""
+        flag = f"--{param.name}.{path}"
+        if not equals:
+            if not words:
+                self._problem("E1006", param, f"Option {flag} needs a value")
+                return
+            explicit = words.pop()
+        dotted = self.line.dotted.setdefault(param.name, {})
+        dotted.setdefault(path.replace("-", "_"), []).append(explicit)
+        kept = self.texts.setdefault(param.name, [])
+        self.line.arguments[param.name] = Words(kept, self.judge, dotted)
+
+    def _unknown(self, name: str, explicit: str, equals: str, words: list[str]) -> None:
+        """An option nobody knows: named as a parameter, so that the nearest can be found."""
+        from tooli.call.repair import unknown
+
+        self.line.rest.append(f"{name}={explicit}" if equals else name)
+        problem = unknown(name.lstrip("-").replace("-", "_"), self.tool)
+        self.line.problems.append(problem)
+        near = self.tool.param(problem.meant) if problem.meant else None
+        taken = [explicit] if equals else []
+        if near is None:
+            self.unsure = True
+        elif not near.is_flag and not equals and words and words[-1][:1] != "-":
+            word = words.pop()
+            self.line.rest.append(word)
+            taken.append(word)
+        if near is not None and near.name not in self.line.arguments:
+            value = True if near.is_flag else Words(taken, self.judge) if taken else None
+            if value is not None:
+                self.line.arguments[near.name] = value
+
+    def _cluster(self, word: str, words: list[str]) -> None:
+        """Short flags in one word: `-qv`, `-n5`, `-vvf file`."""
+        own: list[str] = []
+        for i in range(1, len(word)):
+            flag = f"-{word[i]}"
+            found = self.flags.get(flag)
+            if found is None and flag in FLAGS:
+                if FLAGS[flag][1] == 0:
+                    self.line.set(flag, None)
+                    continue
+                after = word[i + 1 :]
+                _take(self.line, flag, flag, after or None, words)
+                break
+            own.append(word[i])
+            if found is None:
+                self.unsure = True
+                self.line.problems.append(_no_option(flag, [f for f in self.flags if len(f) == 2]))
+                own.extend(word[i + 1 :])
+                break
+            if not found[0].is_flag:
+                after = word[i + 1 :]
+                self.line.rest.append(f"-{''.join(own)}{after}")
+                own = []
+                self._own(found, flag, after or None, words)
+                break
+            self._own(found, flag, None, words)
+        if own:
+            self.line.rest.append(f"-{''.join(own)}")
+
+    def _problem(self, code: str, param: Param, message: str) -> None:
+        self.line.problems.append(Problem(code, param.name, message))
+
+    def _distribute(self, words: list[str]) -> None:
+        """Give positional words to arguments: from the left, and from the right of a list."""
+        params = [p for p in self.tool.params if p.kind == "argument"]
+        many = next((i for i, p in enumerate(params) if p.many), len(params))
+        start, stop = 0, len(words)
+        spans: list[tuple[Param, int, int]] = []
+        for param in params[:many]:
+            end = min(start + param.width, stop)
+            spans.append((param, start, end))
+            start = end
+        for param in reversed(params[many + 1 :]):
+            begin = max(stop - param.width, start)
+            spans.append((param, begin, stop))
+            stop = begin
+        if many < len(params):
+            spans.insert(many, (params[many], start, stop))
+            start = stop
+        for param, begin, end in spans:
+            if begin < end and not param.many and end - begin < param.width:
+                self._problem("E1006", param, f"{param.name!r} takes {param.width} values")
+            elif begin < end:
+                self.line.arguments[param.name] = Words(words[begin:end], self.judge)
+        if many == len(params) and start < len(words) and not self.unsure:
+            extra = " ".join(words[start:])
+            self.line.problems.append(Problem("E1005", None, f"Too many arguments: {extra}"))
+
+    def _environment(self) -> None:
+        """Parameters with `envvar=` that the line does not give, from the environment."""
+        for param in self.tool.params:
+            names = param.settings.get("envvar")
+            if names and param.name not in self.line.arguments:
+                self._from_environment(param, [names] if isinstance(names, str) else names)
+
+    def _from_environment(self, param: Param, names: Sequence[str]) -> None:
+        import os
+
+        for name in names:
+            text = os.environ.get(name)
+            if text:
+                if param.many or param.width > 1:
+                    from tooli.contract.tool import ListOf, PathShape, plain
+
+                    shape = plain(param.shape)
+                    paths = isinstance(shape, ListOf) and isinstance(shape.item, PathShape)
+                    texts = text.split(os.pathsep) if paths else text.split()
+                else:
+                    texts = [text]
+                self.line.arguments[param.name] = Words(texts, self.judge)
+                return

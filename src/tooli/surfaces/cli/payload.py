@@ -1,0 +1,38 @@
+"""`--input`: the whole payload of a call as one JSON object: text, `@file`, or `-` for stdin."""
+
+from __future__ import annotations
+
+import sys
+
+from tooli.call.model import Problem
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def read_payload(source: str) -> tuple[dict[str, Any], list[Problem]]:
+    """The arguments in a payload, and what is wrong with it."""
+    import json
+
+    try:
+        if source == "-":
+            text = sys.stdin.read()
+        elif source[:1] == "@":
+            with open(source[1:], encoding="utf-8") as file:
+                text = file.read()
+        else:
+            text = source
+        payload = json.loads(text)
+    except OSError as failure:
+        return _wrong(f"cannot be read: {failure.strerror}")
+    except (ValueError, RecursionError) as failure:
+        return _wrong(f"is not valid JSON: {failure}")
+    if not isinstance(payload, dict):
+        return _wrong("is not a JSON object")
+    return payload, []
+
+
+def _wrong(what: str) -> tuple[dict[str, Any], list[Problem]]:
+    return {}, [Problem("E1008", "input", f"--input {what}")]

@@ -1,0 +1,133 @@
+"""Outcomes for people: a table on stdout, an error on stderr, the framework's part of help."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from tooli.call.model import Ok
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from tooli.call.model import Call, Outcome
+    from tooli.errors import ToolError
+    from tooli.surfaces.cli.main import Session
+
+
+def show(session: Session, outcome: Outcome, call: Call) -> int:
+    """Show an outcome in a text mode; the exit code."""
+    if isinstance(outcome, Ok):
+        session.value = outcome.value
+        if session.standalone:
+            _show_value(session, outcome.value, call)
+        _show_warnings(call)
+        return 0
+    _show_warnings(call)
+    return _show_error(session, outcome.error)
+
+
+def _show_value(session: Session, value: Any, call: Call) -> None:
+    if value is None:
+        if not call.tool.streams or session.shown:
+            return
+        value = []
+    from tooli.contract.jsonable import jsonable
+
+    value = jsonable(value, call.warnings)
+    if session.mode == "plain" or session.line.options.get("print0"):
+        from tooli.surfaces.cli.plain import write_plain
+
+        write_plain(value, sys.stdout.write, end=session.line_end)
+    elif isinstance(value, str) and value.replace("\n", "").isprintable():
+        sys.stdout.write(value if value.endswith("\n") else value + "\n")
+    else:
+        from tooli.surfaces.cli.render import print_result
+
+        print_result(value, file=sys.stdout)
+    sys.stdout.flush()
+
+
+def _show_warnings(call: Call) -> None:
+    if call.options.quiet:
+        return
+    for warning in call.warnings:
+        sys.stderr.write(f"Warning: {warning}\n")
+
+
+def _show_error(session: Session, error: ToolError) -> int:
+    cause = error.__cause__
+    if isinstance(cause, BrokenPipeError):
+        _hush()
+        return 0
+    if isinstance(cause, KeyboardInterrupt):
+        sys.stderr.write("Interrupted.\n")
+        return error.exit_code
+    if session.mode == "text" and cause is not None and not _is_ours(cause, error):
+        from tooli.surfaces.cli.typer_lane import show_exception
+
+        return show_exception(session, cause)
+    if session.mode == "plain":
+        _write_plainly(error)
+    else:
+        from tooli.surfaces.cli.render import print_error
+
+        verbose = session.line.options.get("verbose", 0) > 0
+        print_error(error.to_dict(), file=sys.stderr, verbose=verbose)
+    return error.exit_code
+
+
+def _is_ours(cause: BaseException, error: ToolError) -> bool:
+    """Whether the author raised the error as such, and the cause is only its background."""
+    from tooli.call.failure import is_translation
+
+    return not is_translation(error, cause)
+
+
+def _write_plainly(error: ToolError) -> None:
+    lines = [f"error: {error.message} [{error.code}]"]
+    suggestion = error.suggestion
+    if suggestion is not None:
+        lines.append(f"fix: {suggestion.fix}")
+        if suggestion.example:
+            lines.append(f"try: {suggestion.example}")
+    sys.stderr.write("\n".join(lines) + "\n")
+
+
+def _hush() -> None:
+    """Nobody reads stdout any more: what Python still holds for it goes nowhere."""
+    try:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 1)
+    except OSError:
+        pass
+
+
+# ------------------------------------------------------------------ help
+
+
+def framework_panel(house: Any, command: Any, formatter: Any) -> None:
+    """The framework's own flags, in one small panel below Typer's help."""
+    if not house.framework_help or os.environ.get("TOOLI_FRAMEWORK_HELP") == "0":
+        return
+    from tooli.surfaces.cli.help import FRAMEWORK_ROWS
+
+    if getattr(command, "rich_markup_mode", None) is None:
+        with formatter.section("Framework options"):
+            formatter.write_dl(FRAMEWORK_ROWS)
+        return
+    from rich.panel import Panel
+    from rich.table import Table
+    from typer import rich_utils
+
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="cyan", no_wrap=False)
+    table.add_column(style="dim")
+    for flags, meaning in FRAMEWORK_ROWS:
+        table.add_row(flags, meaning)
+    console: Any = rich_utils._get_rich_console()  # pyright: ignore[reportPrivateUsage]
+    console.print(
+        Panel(table, title="Framework options", title_align="left", border_style="dim")
+    )

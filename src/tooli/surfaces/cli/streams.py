@@ -1,0 +1,82 @@
+"""Results that come item by item: shown as they are made, in constant memory."""
+
+from __future__ import annotations
+
+import sys
+
+from tooli.call.envelope import encode
+from tooli.call.model import Failed, Ok
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+    from typing import Any
+
+    from tooli.call.model import Outcome
+    from tooli.surfaces.cli.main import Session
+
+
+def show_stream(session: Session, items: Generator[Any, None, Outcome]) -> Outcome:
+    """Show each item as it comes; what remains to be shown is in the outcome."""
+    taken = _Taken(items)
+    try:
+        _show(session, taken)
+    finally:
+        items.close()
+    session.shown = taken.count
+    outcome = taken.outcome
+    if isinstance(outcome, Failed):
+        if taken.count:
+            error = outcome.error
+            error.details = {**(error.details or {}), "items_before_failure": taken.count}
+        return outcome
+    if taken.count:
+        return Ok(None)
+    if session.mode == "jsonl" and isinstance(outcome.value, (list, tuple)):
+        for item in outcome.value:
+            session.emit(encode(item, session.warnings))
+        return Ok(None)
+    return outcome
+
+
+def _show(session: Session, items: Iterator[Any]) -> None:
+    if session.mode == "jsonl":
+        for item in items:
+            session.emit(encode(item, session.warnings))
+    elif session.standalone:
+        from tooli.surfaces.cli.plain import plain_lines
+
+        for line in plain_lines(_plain_items(items, session.warnings), end=session.line_end):
+            sys.stdout.write(line + session.line_end)
+            sys.stdout.flush()
+    else:
+        session.value = list(items)
+
+
+def _plain_items(items: Iterator[Any], warnings: list[str]) -> Iterator[Any]:
+    from tooli.contract.jsonable import jsonable
+
+    for item in items:
+        yield jsonable(item, warnings)
+
+
+class _Taken:
+    """A stream's items, counted; at its end the outcome that it returns."""
+
+    def __init__(self, items: Generator[Any, None, Outcome]) -> None:
+        self._items = items
+        self.count = 0
+        self.outcome: Outcome = Ok(None)
+
+    def __iter__(self) -> _Taken:
+        return self
+
+    def __next__(self) -> Any:
+        try:
+            item = next(self._items)
+        except StopIteration as end:
+            self.outcome = end.value
+            raise StopIteration from None
+        self.count += 1
+        return item

@@ -1,0 +1,597 @@
+"""The Typer lane: the real Typer runs the line. All that depends on Typer's inside is here.
+
+    realise    what was registered with a Tooli is given to `typer.Typer`
+    stub       stands in for a command's function: Typer parses, converts and calls it,
+               and it sends the values through the pipeline like every other door
+    run_line   a session's line, run by Typer, answered in the session's mode
+    judge      Typer's word on a single value
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from contextvars import ContextVar
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
+
+from tooli.call.failure import exit_request, outcome_of
+from tooli.call.model import Failed, Ok, Problem
+from tooli.contract.fit import Given, Misfit, Words
+from tooli.contract.tool import (
+    MISSING,
+    Choice,
+    Foreign,
+    ListOf,
+    Maybe,
+    PathShape,
+    Scalar,
+    Structured,
+    Text,
+    TupleOf,
+    is_structured,
+    plain,
+)
+from tooli.surfaces.cli.main import Session
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from tooli.call.model import Call, Outcome
+    from tooli.contract.tool import Param, Shape, Tool
+
+_session: ContextVar[LaneSession | None] = ContextVar("tooli_session", default=None)
+
+
+class LaneSession:
+    """A session while Typer runs its line, and what came of it."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.outcome: Outcome | None = None
+        self.call: Call | None = None
+        self.code = 0
+
+
+# ------------------------------------------------------------------ becoming real
+
+
+def realise(app: Any) -> None:
+    """Give everything that was registered to the real Typer."""
+    house = app._house
+    settings = dict(house.settings)
+    settings["cls"] = _group_class(app, settings.get("cls"))
+    typer.Typer.__init__(app, **settings)
+    for registration in house.commands:
+        give_command(app, registration)
+    for inner, said in house.groups:
+        typer.Typer.add_typer(app, inner, **said)
+    if house.callback is not None:
+        give_callback(app, *house.callback)
+
+
+def give_command(app: Any, registration: Any) -> None:
+    """Register one command with the real Typer: its stub, and a class that knows the app."""
+    from tooli.contract.reading import COMMAND_KEYWORDS
+
+    said = {k: v for k, v in registration.said.items() if k not in COMMAND_KEYWORDS}
+    base = said.pop("cls", None) or TyperCommand
+    said["cls"] = type(base.__name__, (_Door, base), {"tooli_app": app})
+    name = registration.name
+    if name is None and registration.target is not None:
+        name = registration.word
+    stub = _stub(app, registration)
+    doc = getattr(stub, "tooli_help", None)
+    if doc is not None:
+        said.setdefault("help", doc)
+    typer.Typer.command(app, name, **said)(stub)
+    app._house.known[id(app.registered_commands[-1])] = registration
+
+
+def give_callback(app: Any, fn: Callable[..., Any], said: dict[str, Any]) -> None:
+    """Register the app's callback with the real Typer."""
+    said = dict(said)
+    if said.get("cls") is not None:
+        said["cls"] = _group_class(app, said["cls"])
+    typer.Typer.callback(app, **said)(_plain_callback(fn))
+
+
+def _plain_callback(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """A callback that Typer can read: one that uses our Option or Argument is translated."""
+    from tooli.contract.reading import read_tool
+
+    tool = read_tool(fn, app="", path=("",), said={})
+    if not any(_needs_translation(p) for p in tool.params):
+        return fn
+
+    @functools.wraps(fn)
+    def called(**values: Any) -> Any:
+        return fn(**values)
+
+    called.__signature__ = _signature(tool)  # type: ignore[attr-defined]
+    called.__annotations__ = {}
+    return called
+
+
+def _group_class(app: Any, base: Any) -> type:
+    base = base or TyperGroup
+    return type(base.__name__, (_Door, base), {"tooli_app": app})
+
+
+# ------------------------------------------------------------------ the stub
+
+
+def _stub(app: Any, registration: Any) -> Callable[..., Any]:
+    """What Typer calls in place of the function: the values go through the pipeline."""
+    from tooli.errors import DefinitionError
+
+    fn = registration.fn
+    try:
+        tool: Tool = registration.tool((registration.word,))
+    except DefinitionError:
+        return fn  # Typer may know better, or says in its own words what is wrong
+
+    @functools.wraps(fn)
+    def stub(**values: Any) -> Any:
+        lane = _session.get()
+        if lane is None:
+            return _alone(app, tool, values)
+        line = lane.session.line
+        path = line.path if line.path and line.tool is not None else (registration.word,)
+        return _through(lane, registration.tool(path), values)
+
+    if any(_needs_translation(p) for p in tool.params) or _documented(tool):
+        stub.__signature__ = _signature(tool)  # type: ignore[attr-defined]
+        stub.__annotations__ = {}
+        if _documented(tool) and not registration.said.get("help"):
+            doc = tool.doc
+            stub.tooli_help = f"{doc.summary}\n\n{doc.description}".strip()  # type: ignore[attr-defined]
+    return stub
+
+
+def _alone(app: Any, tool: Tool, values: dict[str, Any]) -> Any:
+    """Below somebody else's Typer: run it, and let failures out as they are."""
+    from tooli.call.model import Caller, Options
+    from tooli.call.pipeline import run
+
+    arguments = _arguments(tool, values, {})
+    call, stages = app.prepare(tool, arguments, Caller("cli"), Options(), warnings=[])
+    outcome = run(call, stages)
+    if isinstance(outcome, Failed):
+        raise outcome.error.__cause__ or outcome.error
+    return outcome.value
+
+
+def _through(lane: LaneSession, tool: Tool, values: dict[str, Any]) -> Any:
+    """Run a tool with what Typer parsed, in the session's mode."""
+    session = lane.session
+    session.line.tool = tool
+    call, stages = session.prepare(_arguments(tool, values, session.line.dotted))
+    lane.call = call
+    if session.mode == "json":
+        from tooli.call.pipeline import run
+
+        lane.outcome = run(call, stages)
+        return None
+    if session.machine:
+        from tooli.call.pipeline import stream
+        from tooli.surfaces.cli.streams import show_stream
+
+        lane.outcome = show_stream(session, stream(call, stages))
+        return None
+    return _for_people(lane, call, stages)
+
+
+def _for_people(lane: LaneSession, call: Call, stages: Any) -> Any:
+    session = lane.session
+    if not session.standalone:
+        from tooli.call.pipeline import run
+
+        outcome = run(call, stages)
+        if isinstance(outcome, Failed):
+            raise outcome.error.__cause__ or outcome.error
+        return outcome.value
+    code = session.perform(call, stages)
+    if code:
+        raise typer.Exit(code)
+    return session.value
+
+
+def _arguments(
+    tool: Tool, values: dict[str, Any], dotted: dict[str, dict[str, list[str]]]
+) -> dict[str, Any]:
+    """What Typer parsed as a call's arguments: fitted where Typer could, words where not."""
+    arguments: dict[str, Any] = {}
+    for param in tool.params:
+        value = values.get(param.name)
+        parts = dotted.get(param.name)
+        if param.kind == "injected":
+            if param.name in values:
+                arguments[param.name] = Given(value)
+        elif native(param):
+            if param.name in values:
+                arguments[param.name] = Given(value)
+        elif value not in (None, (), []) or parts:
+            texts = [value] if isinstance(value, str) else list(value or ())
+            arguments[param.name] = Words(texts, judge, parts)
+    return arguments
+
+
+# ------------------------------------------------------------------ parameters for Typer
+
+
+def native(param: Param) -> bool:
+    """Whether Typer itself converts the parameter."""
+    if param.settings.keys() & {"parser", "click_type"} or isinstance(param.shape, Foreign):
+        return True
+    return _native(plain(param.shape))
+
+
+def _native(shape: Shape) -> bool:
+    match shape:
+        case Scalar() | PathShape() | Choice() | Foreign():
+            return True
+        case ListOf(item):
+            return not isinstance(item, (ListOf, TupleOf, Maybe)) and _native(item)
+        case TupleOf(items):
+            return all(_native(item) for item in items)
+        case Text(annotation):
+            module = getattr(annotation, "__module__", "")
+            return (module, getattr(annotation, "__name__", "")) in (
+                ("datetime", "datetime"),
+                ("uuid", "UUID"),
+            )
+        case _:
+            return False
+
+
+def _needs_translation(param: Param) -> bool:
+    if param.kind == "injected":
+        return param.shape.what == "context"  # type: ignore[union-attr]
+    shape = plain(param.shape)
+    return (
+        param.light_info
+        or not native(param)
+        or (isinstance(shape, ListOf) and shape.into is not list)
+    )
+
+
+def _documented(tool: Tool) -> bool:
+    doc = tool.doc
+    return bool(doc.params or doc.returns or doc.raises or doc.examples)
+
+
+def _signature(tool: Tool) -> inspect.Signature:
+    docs = tool.doc.params
+    return inspect.Signature(
+        [
+            _parameter(param, docs.get(param.name))
+            for param in tool.params
+            if param.kind != "injected" or param.shape.what == "typer"  # type: ignore[union-attr]
+        ]
+    )
+
+
+def _parameter(param: Param, doc: str | None) -> inspect.Parameter:
+    """A parameter as Typer understands it."""
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    if param.kind == "injected":
+        return inspect.Parameter(param.name, keyword, annotation=param.annotation)
+    settings = dict(param.settings)
+    annotation = getattr(param.annotation, "__origin__", None)
+    if not hasattr(param.annotation, "__metadata__"):
+        annotation = param.annotation
+    default = ... if param.default is MISSING else param.default
+    settings.setdefault("help", doc)
+    if not native(param):
+        annotation, default = _as_text(param, settings, default)
+    elif param.many:
+        annotation = list[_item_annotation(param)]
+        if isinstance(default, (set, frozenset, tuple)):
+            default = list(default)
+    if "default_factory" in settings:
+        default = ...
+    if param.kind == "option":
+        info = typer.Option(default, *param.decls, **settings)
+    else:
+        info = typer.Argument(default, **settings)
+    return inspect.Parameter(param.name, keyword, default=info, annotation=annotation)
+
+
+def _item_annotation(param: Param) -> Any:
+    shape = plain(param.shape)
+    item = shape.item if isinstance(shape, ListOf) else shape
+    if isinstance(item, Choice):
+        from typing import Literal
+
+        return item.enum or Literal.__getitem__(item.values)
+    return getattr(item, "type", None) or getattr(item, "annotation", str)
+
+
+def _as_text(param: Param, settings: dict[str, Any], default: Any) -> tuple[Any, Any]:
+    """A parameter that Typer cannot convert: taken as words, fitted by the pipeline."""
+    shape = plain(param.shape)
+    required = default is ...
+    if not required and default is not None:
+        settings["show_default"] = str(getattr(default, "value", default))
+    if is_structured(shape):
+        settings.setdefault("metavar", "JSON")
+        if required:
+            settings["help"] = f"{settings.get('help') or ''} [required]".strip()
+        for name in ("min", "max", "formats", "case_sensitive"):
+            settings.pop(name, None)
+        return list[str] | None, None
+    if isinstance(shape, TupleOf):
+        return tuple.__class_getitem__(tuple(str for _ in shape.items)), default
+    name = getattr(_item_annotation(param), "__name__", None)
+    if name:
+        settings.setdefault("metavar", name.upper())
+    if isinstance(shape, ListOf):
+        return (list[str] if required else list[str] | None), (... if required else None)
+    return (str if required else str | None), (... if required else None)
+
+
+def judge(param: Param, words: Words) -> Any:
+    """Typer's word on one parameter's text: the value, or a Misfit."""
+    kept: dict[str, Any] = {}
+
+    def keep(**values: Any) -> None:
+        kept.update(values)
+
+    keep.__signature__ = inspect.Signature([_parameter(param, None)])  # type: ignore[attr-defined]
+    keep.__annotations__ = {}
+    app = typer.Typer(add_completion=False)
+    app.command()(keep)
+    command: Any = get_command(app)
+    parameter = command.params[0]
+    several = getattr(parameter, "multiple", False) or parameter.nargs != 1
+    texts = list(words.texts)
+    context = typer.Context(command)
+    try:
+        with context.scope():
+            fitted = parameter.process_value(context, tuple(texts) if several else texts[-1])
+            command.callback(**{parameter.name: fitted})
+    except Exception as refused:
+        if not hasattr(refused, "format_message"):
+            raise
+        raise Misfit(getattr(refused, "message", str(refused))) from None
+    value = kept[param.name]
+    shape = plain(param.shape)
+    if isinstance(shape, ListOf) and shape.into is not list:
+        return shape.into(value)
+    return value
+
+
+# ------------------------------------------------------------------ the door that Typer opens
+
+
+class _Door:
+    """Typer's command or group, whose `main` answers in tooli's modes."""
+
+    tooli_app: Any
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run a line: as a session of ours, unless we are inside one already."""
+        inner: Any = super()
+        house = self.tooli_app._house
+        plainly = _session.get() is not None or extra or complete_var or house.root is not house
+        if plainly or _completing(prog_name):
+            return inner.main(
+                args=args,
+                prog_name=prog_name,
+                complete_var=complete_var,
+                standalone_mode=standalone_mode,
+                windows_expand_args=windows_expand_args,
+                **extra,
+            )
+        argv = list(sys.argv[1:] if args is None else args)
+        return Session(self.tooli_app, argv, prog_name, standalone_mode, self).answer()
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """In machine modes every parameter that does not fit is reported, not only the first."""
+        inner: Any = super()
+        lane = _session.get()
+        if lane is None or not lane.session.machine or hasattr(self, "commands"):
+            return inner.parse_args(ctx, args)
+        for param in self.params:  # type: ignore[attr-defined]
+            param.handle_parse_result = functools.partial(_patiently, lane, param)
+        try:
+            found: list[str] = inner.parse_args(ctx, args)
+        finally:
+            for param in self.params:  # type: ignore[attr-defined]
+                del param.handle_parse_result
+        if lane.session.line.problems:
+            raise _Refused
+        return found
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Typer's help, then the framework's flags in one small panel."""
+        inner: Any = super()
+        inner.format_help(ctx, formatter)
+        from tooli.surfaces.cli.people import framework_panel
+
+        if ctx.parent is None or hasattr(ctx.parent.command, "tooli_app"):
+            framework_panel(self.tooli_app._house.root, self, formatter)
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        """Typer's completions, and the framework's flags."""
+        inner: Any = super()
+        items: list[Any] = inner.shell_complete(ctx, incomplete)
+        if incomplete[:1] == "-":
+            from typer._click.shell_completion import CompletionItem
+
+            from tooli.surfaces.cli.argv import FLAGS
+
+            known = {item.value for item in items}
+            items += [
+                CompletionItem(flag)
+                for flag in FLAGS
+                if flag.startswith(incomplete) and flag not in known and len(flag) > 2
+            ]
+        return items
+
+
+class _Refused(Exception):  # noqa: N818
+    """The input does not fit; the session's line has the problems."""
+
+
+def _completing(prog_name: str | None) -> bool:
+    from tooli.surfaces.cli.main import completing
+
+    return completing(prog_name)
+
+
+def _patiently(lane: LaneSession, param: Any, ctx: Any, opts: Any, args: Any) -> Any:
+    """Process one parameter; note what is wrong with it and go on."""
+    try:
+        return type(param).handle_parse_result(param, ctx, opts, args)
+    except Exception as refused:
+        if not hasattr(refused, "format_message"):
+            raise
+        lane.session.line.problems.append(problem_of(refused, lane.session.line.tool))
+        return None, args
+
+
+# ------------------------------------------------------------------ running a line
+
+
+def hand_over(app: Any, args: Sequence[str] | None, **settings: Any) -> Any:
+    """Let Typer run the line as it always does."""
+    command: Any = get_command(app)
+    return command.main(args, **settings)
+
+
+def run_line(session: Session) -> int:
+    """Run a session's line in Typer, and answer in the session's mode."""
+    command = session.command or get_command(session.app)
+    lane = LaneSession(session)
+    token = _session.set(lane)
+    try:
+        if not session.machine:
+            return _run_for_people(session, command)
+        tool = session.line.tool
+        session.claim(capture=tool is None or tool.prints)
+        session.line.problems.clear()
+        outcome = session.guarded(lambda: _run_for_machines(lane, command))
+    finally:
+        _session.reset(token)
+    from tooli.surfaces.cli.answers import call_without_tool
+
+    return session.finish(outcome, lane.call or call_without_tool(session))
+
+
+def _run_for_people(session: Session, command: Any) -> int:
+    session.value = command.main(
+        session.line.rest, prog_name=session.prog_name, standalone_mode=session.standalone
+    )
+    return 0
+
+
+def _run_for_machines(lane: LaneSession, command: Any) -> Outcome:
+    session = lane.session
+    try:
+        code = command.main(
+            session.line.rest, prog_name=session.prog_name, standalone_mode=False
+        )
+    except _Refused:
+        return _refusal(lane, session.line.problems)
+    except Exception as exc:
+        if _is_usage(exc):
+            return _refusal(lane, [problem_of(exc, session.line.tool)])
+        return outcome_of(exc)
+    if lane.outcome is not None:
+        return lane.outcome
+    if isinstance(code, int) and code:
+        return outcome_of(SystemExit(code))
+    return Ok(None)
+
+
+def _is_usage(exc: Exception) -> bool:
+    return any(cls.__name__ == "UsageError" for cls in type(exc).__mro__)
+
+
+def _refusal(lane: LaneSession, problems: Sequence[Problem]) -> Outcome:
+    from tooli.call.repair import refusal
+    from tooli.errors import InputError
+
+    session = lane.session
+    if session.line.tool is None:
+        first = problems[0]
+        return Failed(InputError(first.message, code=first.code, field=first.field))
+    arguments = {k: v for k, v in session.line.arguments.items()}
+    call, _ = session.prepare(arguments, problems)
+    lane.call = call
+    return Failed(refusal(call, []))
+
+
+def problem_of(exc: Exception, tool: Tool | None) -> Problem:
+    """A complaint of Typer's, in the words of every other door."""
+    from tooli.call.repair import problems_of, unknown
+
+    name = type(exc).__name__
+    declared = getattr(getattr(exc, "param", None), "name", None)
+    param = tool.param(declared) if tool is not None and declared else None
+    text: str = getattr(exc, "message", None) or str(exc)
+    if name == "MissingParameter":
+        if param is not None:
+            return next(problems_of(param, None))
+        return Problem("E1002", declared, exc.format_message())  # type: ignore[attr-defined]
+    if name == "NoSuchOption":
+        option: str = exc.option_name  # type: ignore[attr-defined]
+        if tool is not None and option[:2] == "--":
+            return unknown(option.lstrip("-").replace("-", "_"), tool)
+        return Problem("E1004", None, f"There is no option {option}")
+    if name in ("BadOptionUsage", "BadArgumentUsage"):
+        return Problem("E1006", declared, text)
+    if text.startswith("Got unexpected extra argument"):
+        return Problem("E1005", None, text)
+    if text.startswith("No such command") or text.startswith("Missing command"):
+        return Problem("E1001", None, text)
+    if declared is not None:
+        return Problem("E1003", declared, f"{declared!r}: {text}")
+    return Problem("E1000", None, text)
+
+
+def show_exception(session: Session, exc: BaseException) -> int:
+    """Let Typer show what a command raised, exactly as it would have itself."""
+    if session.command is not None or exit_request(exc) is None and not _is_typers(exc):
+        raise exc
+
+    def again() -> None:
+        raise exc
+
+    command = TyperCommand(name=session.line.tool.name if session.line.tool else None, callback=again)
+    command.main([], prog_name=session.prog_name, standalone_mode=session.standalone)
+    return 0
+
+
+def _is_typers(exc: BaseException) -> bool:
+    names = ("ClickException", "TyperException", "Abort")
+    return any(cls.__name__ in names for cls in type(exc).__mro__)
+
+
+def prettify(app: Any, exc: BaseException) -> None:
+    """Let Typer show an exception that is about to leave the program."""
+    from typer import main as typer_main
+
+    sys.excepthook = typer_main.except_hook
+    config = typer_main.DeveloperExceptionConfig(
+        pretty_exceptions_enable=app.pretty_exceptions_enable,
+        pretty_exceptions_show_locals=app.pretty_exceptions_show_locals,
+        pretty_exceptions_short=app.pretty_exceptions_short,
+    )
+    setattr(exc, typer_main._typer_developer_exception_attr_name, config)

@@ -1,0 +1,1 @@
+"""Pure pictures of the catalogue: they run nothing."""

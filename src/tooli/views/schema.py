@@ -1,0 +1,139 @@
+"""The contract of a tool in the forms that programs ask for: json, mcp, openai, anthropic."""
+
+from __future__ import annotations
+
+from tooli.contract.schema import input_schema, output_schema
+from tooli.contract.tool import GUARD
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+    from tooli.contract.tool import Tool
+
+ENVIRONMENT = ("TOOLI_OUTPUT", "TOOLI_CALLER", "TOOLI_CALLER_VERSION", "TOOLI_SESSION_ID")
+ENVIRONMENT += ("TOOLI_FRAMEWORK_HELP", "NO_COLOR")
+
+
+def describe_tool(tool: Tool, form: str) -> dict[str, Any]:
+    """One tool."""
+    return _FORMS[form](tool)
+
+
+def describe_app(
+    name: str, version: str | None, tools: Iterable[Tool], form: str
+) -> dict[str, Any] | list[Any]:
+    """Every tool of an app; OpenAI and Anthropic take a bare list."""
+    described = [describe_tool(tool, form) for tool in tools if not tool.hidden]
+    if form in ("openai", "anthropic"):
+        return described
+    if form == "mcp":
+        return {"tools": described}
+    head = {"app": name, "version": version} if version else {"app": name}
+    return {**head, "commands": described, "environment": list(ENVIRONMENT)}
+
+
+def text_of(tool: Tool) -> str:
+    """What the tool does, in words."""
+    doc = tool.doc
+    return f"{doc.summary}\n\n{doc.description}".strip() if doc.description else doc.summary
+
+
+def safe_name(tool: Tool) -> str:
+    """The tool's name in the letters that every protocol takes."""
+    return "".join(c if c.isalnum() and c.isascii() else "_" for c in tool.key).lower()
+
+
+def _as_json(tool: Tool) -> dict[str, Any]:
+    described: dict[str, Any] = {"name": tool.key, "tool": tool.id}
+    if tool.version:
+        described["version"] = tool.version
+    described["description"] = text_of(tool)
+    described["input_schema"] = input_schema(tool)
+    output = output_schema(tool)
+    if output is not None:
+        described["output_schema"] = output
+    behaviour = tool.behavior.words()
+    if behaviour:
+        described["annotations"] = list(behaviour)
+    described.update(_guidance(tool))
+    variables = [
+        *(p.settings["envvar"] for p in tool.public if p.settings.get("envvar")),
+    ]
+    if variables:
+        described["environment"] = variables
+    return described
+
+
+def _guidance(tool: Tool) -> dict[str, Any]:
+    guidance, guard, limits = tool.guidance, tool.guard, tool.limits
+    said: dict[str, Any] = {
+        "when_to_use": guidance.when_to_use,
+        "examples": list(guidance.examples),
+        "error_codes": dict(guidance.error_codes),
+        "handoffs": list(guidance.handoffs),
+        "delegation_hint": guidance.delegation_hint,
+        "task_group": guidance.task_group,
+        "timeout": limits.timeout,
+        "max_tokens": limits.max_tokens,
+        "cost_hint": limits.cost,
+        "paginated": limits.paginated,
+        "deprecated": tool.deprecated,
+    }
+    if guard is not GUARD:
+        said |= {
+            "auth": list(guard.scopes) if guard.scopes is not None else None,
+            "capabilities": list(guard.capabilities),
+            "requires_approval": guard.approval,
+            "human_in_the_loop": guard.human_in_the_loop,
+            "danger_level": guard.danger,
+        }
+    return {name: value for name, value in said.items() if value}
+
+
+def _as_mcp(tool: Tool) -> dict[str, Any]:
+    described: dict[str, Any] = {
+        "name": safe_name(tool),
+        "description": text_of(tool),
+        "inputSchema": input_schema(tool),
+    }
+    output = output_schema(tool)
+    if output is not None and output.get("type") == "object":
+        described["outputSchema"] = output
+    behaviour = tool.behavior
+    described["annotations"] = {
+        "readOnlyHint": behaviour.read_only,
+        "destructiveHint": behaviour.destructive,
+        "idempotentHint": behaviour.idempotent,
+        "openWorldHint": behaviour.open_world,
+    }
+    return described
+
+
+def _as_openai(tool: Tool) -> dict[str, Any]:
+    return {
+        "type": "function",
+        "function": {
+            "name": safe_name(tool),
+            "description": text_of(tool),
+            "parameters": input_schema(tool),
+        },
+    }
+
+
+def _as_anthropic(tool: Tool) -> dict[str, Any]:
+    return {
+        "name": safe_name(tool),
+        "description": text_of(tool),
+        "input_schema": input_schema(tool),
+    }
+
+
+_FORMS: dict[str, Callable[[Tool], dict[str, Any]]] = {
+    "json": _as_json,
+    "mcp": _as_mcp,
+    "openai": _as_openai,
+    "anthropic": _as_anthropic,
+}
