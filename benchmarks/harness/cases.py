@@ -75,6 +75,8 @@ def starting() -> Iterator[Contestant]:
     own = ("run_seven_own_code.py",)
     yield Contestant("seven/own code alone", PEERS, own, mentions("bob"))
     yield from field("seven", "seven_{}", SEVEN, json_result(SEVEN_RESULT))
+    floor = ("-c", "import typer; from seven_own_code import main; main()")
+    yield Contestant("typer/own code and `import typer` alone", PEERS, floor, mentions("bob"))
     by_typer = ("run_seven_tooli_typer.py", *SEVEN)
     yield Contestant("typer/tooli", PROJECT, by_typer, json_result(SEVEN_RESULT))
 
@@ -118,7 +120,7 @@ def calling() -> Iterator[Contestant]:
         for size in (2, 50):
             args = ("run_call_probe.py", f"many_tooli_{size}", str(size - 1))
             key = f"call/{name} {size}"
-            yield Contestant(key, venv, args, mentions("over_us"), harvest=printed, most_rounds=5)
+            yield Contestant(key, venv, args, mentions("over_us"), harvest=printed, most_rounds=8)
 
 
 def streaming() -> Iterator[Contestant]:

@@ -9,20 +9,23 @@ down and given to the real Typer then.
 from __future__ import annotations
 
 import sys
-from time import perf_counter
+
+from tooli.sources.local import COMMAND_SETTINGS, House, Registration, branch_of
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
     from typing import Any, TypeVar
 
     import typer as real_typer
 
-    from tooli.call.model import Call, Caller, Options, Outcome, Stage
+    from tooli.call.model import Call, Caller, Options, Stage
     from tooli.call.result import TooliResult
     from tooli.contract.catalog import Catalog
     from tooli.contract.tool import Tool
+    from tooli.sources.local import Branch
+    from tooli.surfaces.python import PythonDoor
 
     F = TypeVar("F", bound=Callable[..., Any])
     _NotYet = real_typer.Typer
@@ -42,12 +45,6 @@ _APP_SETTINGS = frozenset(
         *("pretty_exceptions_short",),
     )
 )
-_COMMAND_SETTINGS = frozenset(
-    (
-        *("cls", "context_settings", "help", "epilog", "short_help", "options_metavar"),
-        *("add_help_option", "no_args_is_help", "hidden", "deprecated", "rich_help_panel"),
-    )
-)
 _TYPER_STATE = frozenset(
     (
         *("info", "registered_commands", "registered_groups", "registered_callback"),
@@ -57,150 +54,6 @@ _TYPER_STATE = frozenset(
     )
 )
 _POLICIES = ("off", "standard", "strict")
-_OPTIONS = frozenset(("dry_run", "yes", "no_input", "quiet", "verbose", "detailed"))
-
-
-class Registration:
-    """One command as its author registered it; it becomes a Tool when somebody needs it."""
-
-    __slots__ = ("_fn", "_house", "_tools", "name", "said", "target")
-
-    def __init__(
-        self,
-        house: _House,
-        name: str | None,
-        fn: Callable[..., Any] | None,
-        said: Mapping[str, Any],
-        target: str | None = None,
-    ) -> None:
-        self._house = house
-        self._fn = fn
-        self._tools: dict[tuple[str, ...], Tool] = {}
-        self.name = name
-        self.said = said
-        self.target = target
-
-    @property
-    def word(self) -> str:
-        """The command's name as it is typed."""
-        if self.name:
-            return self.name
-        name: str = self._fn.__name__ if self._fn is not None else (self.target or "")
-        return name.rpartition(":")[2].rpartition(".")[2].lower().replace("_", "-")
-
-    @property
-    def fn(self) -> Callable[..., Any]:
-        """The function; a lazy command's module is imported now."""
-        if self._fn is None:
-            self._fn = _load(self.target or "")
-        return self._fn
-
-    def tool(self, path: tuple[str, ...], house: _House | None = None) -> Tool:
-        """The Tool at a place in the tree."""
-        found = self._tools.get(path)
-        if found is None:
-            from tooli.contract.reading import read_tool
-
-            root = house or self._house.root
-            found = self._tools[path] = read_tool(
-                self.fn, app=root.name, path=path, said=self.said, version=root.version
-            )
-        return found
-
-
-def _load(target: str) -> Callable[..., Any]:
-    """The function that `package.module:function` names."""
-    from importlib import import_module
-
-    from tooli.errors import DefinitionError
-
-    module, _, name = target.partition(":")
-    try:
-        return getattr(import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as failure:
-        raise DefinitionError(f"lazy_command({target!r}) cannot be loaded: {failure}") from failure
-
-
-class Branch:
-    """One level of an app's tree: its commands, the groups below it, and its callback."""
-
-    __slots__ = ("_own", "app", "aside", "callback", "commands", "groups", "house", "single")
-
-    def __init__(self, app: Any, house: _House) -> None:
-        self.app = app
-        self.house = house
-        self.commands: dict[str, Registration] = {}
-        self.groups: dict[str, Branch] = {}
-        self.callback: Callable[..., Any] | None = None
-        self.aside: str | None = None
-        self._own: dict[str, int] | None = None
-        self.single: Registration | None = None
-
-    def own_flags(self) -> dict[str, int]:
-        """The flags of the level's callback, and how many words each takes."""
-        if self._own is None:
-            self._own = {}
-            if self.callback is not None:
-                from tooli.contract.reading import read_tool
-
-                for p in read_tool(self.callback, app="", path=("",), said={}).params:
-                    for flag in (*p.flags, *p.negations):
-                        self._own[flag] = 0 if p.is_flag else p.width
-        return self._own
-
-    def walk(self, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Registration]]:
-        """Every command below, with its path, in order."""
-        for word, registration in self.commands.items():
-            yield (*path, word), registration
-        for word, inner in self.groups.items():
-            yield from inner.walk((*path, word))
-
-
-class _House:
-    """What a Tooli knows about itself, apart from what Typer keeps."""
-
-    __slots__ = (
-        "branch",
-        "callback",
-        "commands",
-        "default_output",
-        "description",
-        "framework_help",
-        "groups",
-        "known",
-        "mcp_transport",
-        "name",
-        "permissions",
-        "policy",
-        "prepared",
-        "real",
-        "root",
-        "settings",
-        "skill_auto_generate",
-        "version",
-    )
-
-    def __init__(self, name: str, settings: dict[str, Any]) -> None:
-        self.name = name
-        self.settings = settings
-        self.root: _House = self
-        self.real = False
-        self.commands: list[Registration] = []
-        self.groups: list[tuple[Any, dict[str, Any]]] = []
-        self.callback: tuple[Callable[..., Any], dict[str, Any]] | None = None
-        self.branch: Branch | None = None
-        self.prepared: dict[str, tuple[Tool, tuple[Stage, ...]]] = {}
-        self.known: dict[int, Registration] = {}
-
-    def forget(self) -> None:
-        """The tree has changed: whatever was made from it is made again."""
-        house: _House = self
-        while True:
-            house.branch = None
-            house.prepared.clear()
-            if house.root is house:
-                return
-            house = house.root
 
 
 class Tooli(_NotYet):
@@ -231,7 +84,7 @@ class Tooli(_NotYet):
             settings.setdefault("help", description)
         if name is not None:
             settings["name"] = name
-        house = _House(name or _home_name(sys._getframe(1)), settings)
+        house = House(name or _home_name(sys._getframe(1)), settings)
         house.description = description if description is not None else settings.get("help")
         house.version = version
         house.default_output = default_output
@@ -315,14 +168,12 @@ class Tooli(_NotYet):
         house = self.__dict__.get("_house")
         if house is None or (name[:2] == "__" and name[-2:] == "__"):
             raise AttributeError(name)
-        if name not in _TYPER_STATE:
-            tree = branch_of(self)
-            word = name.replace("_", "-")
-            for candidate in (name, word):
-                if candidate in tree.commands:
-                    return _Accessor(self, candidate)
-                if candidate in tree.groups:
-                    return _GroupAccessor(self, (candidate,), tree.groups[candidate])
+        if name not in _TYPER_STATE and name[:1] != "_":
+            from tooli.surfaces.python import accessor
+
+            found = accessor(self, (), branch_of(self), name)
+            if found is not None:
+                return found
         if house.real:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         self._realise()
@@ -376,67 +227,34 @@ class Tooli(_NotYet):
 
     def call(self, tool_name: str, /, **arguments: Any) -> TooliResult[Any]:
         """Run a tool from Python: the same checks as on every door; never raises, never exits."""
-        started = perf_counter()
-        call, stages = self._prepare(tool_name, arguments)
-        from tooli.call.pipeline import run
-
-        return _result(run(call, stages), call, started)
+        return self._python().run(tool_name, arguments)
 
     async def acall(self, tool_name: str, /, **arguments: Any) -> TooliResult[Any]:
         """The same from async code: coroutines on this loop, other functions in a thread."""
-        started = perf_counter()
-        call, stages = self._prepare(tool_name, arguments)
-        from tooli.call.aio import run
-
-        return _result(await run(call, stages), call, started)
+        return await self._python().acall(tool_name, **arguments)
 
     def stream(self, tool_name: str, /, **arguments: Any) -> Generator[Any, None, None]:
         """A tool's items as it makes them; raises the ToolError where it fails."""
-        from tooli.call.pipeline import stream
+        return self._python().stream(tool_name, **arguments)
 
-        call, stages = self._prepare(tool_name, arguments)
-        yield from _items((yield from stream(call, stages)))
-
-    async def astream(self, tool_name: str, /, **arguments: Any) -> AsyncGenerator[Any, None]:
+    def astream(self, tool_name: str, /, **arguments: Any) -> AsyncGenerator[Any, None]:
         """The same, in async code."""
-        from tooli.call.aio import stream
+        return self._python().astream(tool_name, **arguments)
 
-        call, stages = self._prepare(tool_name, arguments)
-        ended: list[Outcome] = []
-        async for item in stream(call, stages, ended):
-            yield item
-        for item in _items(ended[0]):
-            yield item
+    def options(self, **options: Any) -> PythonDoor:
+        """The same calls with framework options set: `app.options(yes=True).call(…)`."""
+        from tooli.surfaces.python import OPTIONS, PythonDoor
 
-    def options(self, **options: Any) -> _WithOptions:
-        """The same app with framework options set: `app.options(yes=True).call(…)`."""
-        _known_keywords("options", options, _OPTIONS)
-        return _WithOptions(self, options)
+        _known_keywords("options", options, OPTIONS)
+        return PythonDoor(self, options)
 
-    def _prepare(
-        self, name: str, arguments: dict[str, Any], options: Mapping[str, Any] | None = None
-    ) -> tuple[Call, tuple[Stage, ...]]:
-        from tooli.call.model import PLAIN_OPTIONS, PYTHON, Call, Options
-
+    def _python(self) -> PythonDoor:
         house = self._house
-        ready = house.prepared.get(name)
-        if ready is None:
-            tool = self.find(name)
-            if tool is None:
-                return _unknown_tool(self, name)
-            ready = house.prepared[name] = (tool, stages_for(tool, PLAIN_OPTIONS, house.policy))
-        tool, stages = ready
-        chosen = PLAIN_OPTIONS
-        if options or not arguments.keys() <= tool.names:
-            asked = dict(options or {})
-            for key in list(arguments):
-                if key in _OPTIONS and key not in tool.names:
-                    asked[key] = arguments.pop(key)
-            if asked:
-                chosen = Options(**asked)
-                stages = stages_for(tool, chosen, house.policy)
-        meta: dict[str, Any] | None = {} if chosen.detailed else None
-        return Call(tool, arguments, PYTHON, [], chosen, house.policy, meta=meta), stages
+        if house.door is None:
+            from tooli.surfaces.python import PythonDoor
+
+            house.door = PythonDoor(self, {})
+        return house.door
 
     def prepare(
         self,
@@ -450,243 +268,44 @@ class Tooli(_NotYet):
         """A door's call to a tool, and the stages that stand around it."""
         from tooli.call.model import Call
 
-        policy = self._house.policy
         if options.detailed:
             more["meta"] = {}
-        call = Call(tool, arguments, caller, warnings, options, policy, **more)
-        return call, stages_for(tool, options, policy)
+        call = Call(tool, arguments, caller, warnings, options, self._house.policy, **more)
+        return call, self.stages_for(tool, options)
 
+    def stages_for(self, tool: Tool, options: Options) -> tuple[Stage, ...]:
+        """The stages that have something to do for a tool, outermost first."""
+        from tooli.call.bind import bind
 
-def stages_for(tool: Tool, options: Options, policy: str) -> tuple[Stage, ...]:
-    """The stages that have something to do for a tool, outermost first."""
-    from tooli.call.bind import bind
+        policy = self._house.policy
+        stages: list[Stage] = [bind]
+        if policy == "strict" or (policy != "off" and tool.guard.scopes is not None):
+            from tooli.stages.authorization import authorize
 
-    stages: list[Stage] = [bind]
-    if policy != "off" and (policy == "strict" or tool.guard.scopes is not None):
-        from tooli.stages.authorization import authorize
+            stages.append(authorize)
+        if tool.behavior.destructive or tool.guard.approval:
+            from tooli.stages.approval import require_approval
 
-        stages.append(authorize)
-    if tool.behavior.destructive or tool.guard.approval:
-        from tooli.stages.approval import require_approval
+            stages.append(require_approval)
+        if options.dry_run:
+            from tooli.stages.dry_run import only_plan
 
-        stages.append(require_approval)
-    if options.dry_run:
-        from tooli.stages.dry_run import only_plan
+            stages.append(only_plan)
+        if options.detailed:
+            from tooli.stages.detail import add_output_schema
 
-        stages.append(only_plan)
-    if options.detailed:
-        from tooli.stages.detail import add_output_schema
-
-        stages.append(add_output_schema)
-    return tuple(stages)
-
-
-# ------------------------------------------------------------------ the tree
-
-
-def branch_of(app: Any) -> Branch:
-    """The tree of an app: from the log while it is light, from Typer's lists once it is real."""
-    house: _House = app._house
-    if house.real:
-        house.known.update({id(r.fn): r for r in house.commands if r.target is None})
-        return _real_branch(app, house)
-    if house.branch is None:
-        house.branch = _light_branch(app, house)
-    return house.branch
-
-
-def _light_branch(app: Any, house: _House) -> Branch:
-    branch = Branch(app, house)
-    for registration in house.commands:
-        branch.commands[registration.word] = registration
-    for inner_app, said in house.groups:
-        _graft(branch, inner_app, said.get("name"), said)
-    if house.callback is not None:
-        branch.callback = house.callback[0]
-        branch.aside = "the app has a callback"
-    if house.settings.keys() & {"cls", "context_settings", "callback", "result_callback"}:
-        branch.callback = branch.callback or house.settings.get("callback")
-        branch.aside = "the app is set up in a way that only Typer knows"
-    if not branch.aside and not house.groups and len(house.commands) == 1:
-        branch.single = house.commands[0]
-    return branch
-
-
-def _graft(branch: Branch, inner_app: Any, name: Any, said: Mapping[str, Any]) -> None:
-    """Put an app's tree below a branch, or into it where the app has no name."""
-    inner_house = inner_app.__dict__.get("_house")
-    if inner_house is None:
-        inner_house = _House("", {})
-        inner_house.root = branch.house.root
-        inner = _real_branch(inner_app, inner_house)
-        name = name or _value(inner_app.info.name)
-    else:
-        inner = branch_of(inner_app)
-        name = name or inner_house.settings.get("name")
-    if said.get("callback") is not None or said.get("cls") or said.get("context_settings"):
-        inner.aside = "the group is set up in a way that only Typer knows"
-        inner.callback = inner.callback or said.get("callback")
-    if name:
-        branch.groups[name] = inner
-    else:
-        branch.commands.update(inner.commands)
-        branch.groups.update(inner.groups)
-
-
-def _real_branch(app: Any, house: _House) -> Branch:
-    """The tree as Typer's own lists have it."""
-    branch = Branch(app, house)
-    for info in app.registered_commands:
-        registration = house.known.get(id(info))
-        if registration is None:
-            said = {k: v for k, v in vars(info).items() if k in _COMMAND_SETTINGS and v}
-            if getattr(said.get("cls"), "__name__", None) == "TyperCommand":
-                del said["cls"]
-            registration = Registration(house, info.name, info.callback, said)
-            house.known[id(info)] = registration
-        branch.commands[registration.word] = registration
-    for info in app.registered_groups:
-        said = {k: _value(v) for k, v in vars(info).items()}
-        _graft(branch, info.typer_instance, said.get("name"), said)
-    called = app.registered_callback
-    branch.callback = called.callback if called is not None else _value(app.info.callback)
-    if called is not None or branch.callback is not None:
-        branch.aside = "the app has a callback"
-    elif _value(app.info.context_settings) or _value(app.info.result_callback):
-        branch.aside = "the app is set up in a way that only Typer knows"
-    elif not app.registered_groups and len(app.registered_commands) == 1:
-        branch.single = next(iter(branch.commands.values()))
-    return branch
-
-
-def _value(setting: Any) -> Any:
-    """A setting of Typer's, out of the placeholder for its default."""
-    return setting.value if type(setting).__name__ == "DefaultPlaceholder" else setting
-
-
-# ------------------------------------------------------------------ from Python
-
-
-def _result(outcome: Outcome, call: Call, started: float) -> TooliResult[Any]:
-    from tooli.call.envelope import meta_of
-    from tooli.call.model import Ok
-    from tooli.call.result import TooliResult, error_value
-
-    meta = meta_of(call, int((perf_counter() - started) * 1000))
-    if type(outcome) is Ok:
-        return TooliResult(True, outcome.value, None, meta)
-    return TooliResult(False, None, error_value(outcome.error), meta)  # type: ignore[union-attr]
-
-
-def _items(outcome: Outcome) -> Iterator[Any]:
-    """What is left to give after a stream: a list's items, any other value, or its error."""
-    from tooli.call.model import Failed
-
-    if isinstance(outcome, Failed):
-        raise outcome.error
-    if isinstance(outcome.value, (list, tuple)):
-        yield from outcome.value
-    elif outcome.value is not None:
-        yield outcome.value
-
-
-def _unknown_tool(app: Tooli, name: str) -> tuple[Call, tuple[Stage, ...]]:
-    """A call that is refused because no tool has that name."""
-    from tooli.call.model import PYTHON, Call
-    from tooli.contract.tool import Tool
-
-    house = app._house
-
-    def refuse(call: Call) -> Generator[Call, Outcome, Outcome]:
-        from tooli.call.repair import no_such_command
-
-        raise no_such_command(branch_of(app), name, (house.name,))
-        yield call
-
-    nobody = Tool(house.name, (), refuse, (), frozenset(), version=house.version)
-    return Call(nobody, {}, PYTHON, []), (refuse,)
-
-
-class _WithOptions:
-    """An app, and options for the calls made through it."""
-
-    __slots__ = ("_app", "_options")
-
-    def __init__(self, app: Tooli, options: Mapping[str, Any]) -> None:
-        self._app = app
-        self._options = options
-
-    def call(self, tool_name: str, /, **arguments: Any) -> TooliResult[Any]:
-        """Run a tool with these options."""
-        from tooli.call.pipeline import run
-
-        started = perf_counter()
-        call, stages = self._app._prepare(tool_name, arguments, self._options)
-        return _result(run(call, stages), call, started)
-
-    async def acall(self, tool_name: str, /, **arguments: Any) -> TooliResult[Any]:
-        """Run a tool with these options, from async code."""
-        from tooli.call.aio import run
-
-        started = perf_counter()
-        call, stages = self._app._prepare(tool_name, arguments, self._options)
-        return _result(await run(call, stages), call, started)
-
-    def stream(self, tool_name: str, /, **arguments: Any) -> Generator[Any, None, None]:
-        """A tool's items, with these options."""
-        from tooli.call.pipeline import stream
-
-        call, stages = self._app._prepare(tool_name, arguments, self._options)
-        yield from _items((yield from stream(call, stages)))
-
-
-class _Accessor:
-    """`app.find_files`: the tool as a function that returns a TooliResult."""
-
-    def __init__(self, app: Tooli, key: str) -> None:
-        tool = app.find(key)
-        self._app, self._key = app, key
-        if tool is not None:
-            self.__doc__ = tool.fn.__doc__
-            self.__wrapped__ = tool.fn
-            self.__name__ = getattr(tool.fn, "__name__", key)
-
-    def __call__(self, *args: Any, **arguments: Any) -> TooliResult[Any]:
-        tool = self._app.find(self._key)
-        public = [p.name for p in tool.public] if tool is not None else []
-        for name, value in zip(public, args, strict=False):
-            if name in arguments:
-                raise TypeError(f"{self._key}() got {name!r} twice")
-            arguments[name] = value
-        if len(args) > len(public):
-            raise TypeError(f"{self._key}() takes {len(public)} arguments, {len(args)} given")
-        return self._app.call(self._key, **arguments)
-
-
-class _GroupAccessor:
-    """`app.users`: the tools of a group, as attributes."""
-
-    def __init__(self, app: Tooli, path: tuple[str, ...], branch: Branch) -> None:
-        self._app, self._path, self._branch = app, path, branch
-
-    def __getattr__(self, name: str) -> Any:
-        for word in (name, name.replace("_", "-")):
-            if word in self._branch.commands:
-                return _Accessor(self._app, ".".join((*self._path, word)))
-            if word in self._branch.groups:
-                path = (*self._path, word)
-                return _GroupAccessor(self._app, path, self._branch.groups[word])
-        raise AttributeError(f"{'.'.join(self._path)} has no command {name!r}")
+            stages.append(add_output_schema)
+        return tuple(stages)
 
 
 # ------------------------------------------------------------------ keywords
 
 
 def _command_keywords(said: Mapping[str, Any]) -> None:
-    if said and not said.keys() <= _COMMAND_SETTINGS:
+    if said and not said.keys() <= COMMAND_SETTINGS:
         from tooli.contract.reading import COMMAND_KEYWORDS
 
-        _known_keywords("command", said, _COMMAND_SETTINGS | COMMAND_KEYWORDS)
+        _known_keywords("command", said, COMMAND_SETTINGS | COMMAND_KEYWORDS)
 
 
 def _known_keywords(where: str, given: Mapping[str, Any], known: frozenset[str]) -> None:
@@ -721,9 +340,8 @@ def _home_name(frame: Any) -> str:
 
 def rebase() -> None:
     """Put Tooli on its real base; the class and its instances stay the same objects."""
-    typer = sys.modules["typer"]
-    if Tooli.__bases__ != (typer.Typer,):
-        Tooli.__bases__ = (typer.Typer,)
+    if Tooli.__bases__ == (_NotYet,):
+        Tooli.__bases__ = (sys.modules["typer"].Typer,)
 
 
 class _Watch:

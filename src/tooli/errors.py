@@ -281,7 +281,7 @@ EXIT_CODES: dict[int, str] = {
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """The known word that was probably meant, or None when nothing is close."""
-    best, best_distance = None, 1 + max(1, len(word) // 3)
+    best, best_distance = None, 1 + max(len(word) > 2, len(word) // 3)
     for candidate in known:
         if abs(len(candidate) - len(word)) < best_distance:
             distance = _distance(word.lower(), candidate.lower(), best_distance)

@@ -7,11 +7,13 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import tooli
 from tooli.surfaces.cli.plain import plain_lines, summary, write_plain
 
 TEXT = st.text(st.characters(), max_size=20) | st.sampled_from(["\x1b[31m", "a\nb", "\0", "\ud800"])
@@ -152,6 +154,7 @@ def test_it_needs_neither_rich_nor_json() -> None:
         [sys.executable, "-S", "-c", code],
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": "src"},
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(Path(str(tooli.__file__)).parents[1])},
     )
     assert (done.returncode, done.stdout) == (0, "1\tx\n"), done.stderr

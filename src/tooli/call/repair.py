@@ -35,7 +35,11 @@ def problems_of(param: Param, misfit: Misfit | None) -> Iterator[Problem]:
 
 def unknown(name: str, tool: Tool) -> Problem:
     """A parameter that the tool does not have, and the one that was probably meant."""
-    meant = nearest(name, tool.names)
+    words = {name: name for name in tool.names}
+    for param in tool.public:
+        for flag in param.flags:
+            words.setdefault(flag.lstrip("-").replace("-", "_"), param.name)
+    meant = words.get(nearest(name, words) or "")
     hint = f"; did you mean {meant!r}?" if meant else ""
     return Problem("E1004", name, f"There is no parameter {name!r}{hint}", meant)
 

@@ -236,6 +236,8 @@ def read_param(name: str, annotation: Any, default: Any) -> Param:
     if info is not None:
         kind, decls, settings = info.kind, info.decls, info.settings
     shape = shape_of(annotation) if annotation is not MISSING else _guess(default)
+    if settings.keys() & {"resolve_path", "path_type", "allow_dash"} and _is_text(shape):
+        shape = Foreign(annotation)  # Typer makes a path of it, whatever it is called
     if isinstance(shape, Injected):
         return Param(name, shape, annotation, "injected", False, fast=shape.what == "context")
     if annotation is MISSING:
@@ -260,6 +262,11 @@ def read_param(name: str, annotation: Any, default: Any) -> Param:
         exact=_exact(shape, settings, refined),
         settled=_settled(shape, settings, default, refined),
     )
+
+
+def _is_text(shape: Shape) -> bool:
+    shape = plain(shape)
+    return isinstance(shape.item if isinstance(shape, ListOf) else shape, Text)
 
 
 def _foreign(settings: Mapping[str, Any]) -> bool:
@@ -409,6 +416,8 @@ def _generic(annotation: Any, origin: Any, args: tuple[Any, ...]) -> Shape:
         if len(args) == 2 and args[1] is ...:
             return _list_of(args[0], tuple)
         shapes = tuple([shape_of(arg) for arg in args])
+        if any([isinstance(s, Foreign) for s in shapes]):
+            return Foreign(annotation)
         simple = all([isinstance(s, (Scalar, PathShape, Choice, Text)) for s in shapes])
         return TupleOf(shapes) if simple and shapes else Structured(annotation)
     into = _COLLECTIONS.get(origin) or _COLLECTIONS.get(f"{origin.__module__}.{origin.__name__}")

@@ -60,6 +60,7 @@ class Line:
     """A command line, read."""
 
     __slots__ = (
+        "above",
         "argument_words",
         "arguments",
         "aside",
@@ -88,6 +89,7 @@ class Line:
         self.rest: list[str] = []
         self.aside: str | None = None
         self.stray: str | None = None  # the word that is no command
+        self.above: set[str] = set()  # flags of the callbacks in front: no longer the framework's
         self.early: list[str] = []  # the framework's flags before the command
 
     def set(self, flag: str, value: str | None) -> None:
@@ -141,6 +143,7 @@ def _find_command(line: Line, words: list[str]) -> Any:
     while True:
         if branch.aside:
             line.aside = branch.aside
+            line.above.update(branch.own_flags())
         while words and words[-1][:1] == "-" and len(words[-1]) > 1:
             if not _group_flag(line, branch, words):
                 return None
@@ -256,6 +259,7 @@ class _CommandWords:
         self.flags: dict[str, tuple[Param, bool]] = {}
         self.parts: dict[str, Param] = {}
         self.texts: dict[str, list[str]] = {}
+        self.taken: Any = self.flags
         self.unsure = False  # an unknown option may have left words behind
         for param in tool.params:
             for flag in param.flags:
@@ -264,6 +268,8 @@ class _CommandWords:
                     self.parts[flag] = param
             for flag in param.negations:
                 self.flags[flag] = (param, False)
+        if line.above:
+            self.taken = line.above.union(self.flags)
 
     def read(self, words: list[str]) -> None:
         line = self.line
@@ -302,7 +308,7 @@ class _CommandWords:
         if dot > 0 and name[:dot] in self.parts:
             self._part(self.parts[name[:dot]], name[dot + 1 :], explicit, equals, words)
             return
-        flag = frameworks(name, self.flags) if is_long or not equals else None
+        flag = frameworks(name, self.taken) if is_long or not equals else None
         if flag is not None and (is_long or found is None):
             _take(self.line, flag, name, explicit if equals else None, words)
         elif word[:2] == "--":
@@ -384,7 +390,7 @@ class _CommandWords:
         for i in range(1, len(word)):
             flag = f"-{word[i]}"
             found = self.flags.get(flag)
-            if found is None and flag in FLAGS:
+            if found is None and flag in FLAGS and flag not in self.taken:
                 if FLAGS[flag][1] == 0:
                     self.line.set(flag, None)
                     continue

@@ -161,9 +161,9 @@ class Session:
             code = self.code
         except Exception as exc:
             if self.command is None:
-                from tooli.surfaces.cli.typer_lane import prettify
+                from tooli.surfaces.cli.typer_lane import leave_through_typer
 
-                prettify(self.app, exc)
+                leave_through_typer(self.app, exc)
             raise
         return self.end(code)
 
@@ -191,14 +191,14 @@ class Session:
         line = self.line
         if any(p.code == "E1007" for p in line.problems) or "input" in line.options:
             return False
-        if self.command is not None:
+        if self.command is not None and not (self.machine and line.stray is not None):
             return True
         if self.mode == "text":
             troubled = bool(line.problems) or line.tool is None or line.tool.deprecated
             return bool(troubled or line.aside is not None)
-        return line.aside is not None or (
-            line.tool is None and any(word in self.argv for word in COMPLETION)
-        )
+        if line.stray is not None and not line.branch.opaque:
+            return False
+        return line.aside is not None
 
     def prepare(
         self, arguments: dict[str, Any], problems: Sequence[Any] = ()

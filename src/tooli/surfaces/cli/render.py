@@ -106,7 +106,12 @@ def _encodable(text: str, encoding: str) -> str:
 def _print(page: _Page, file: TextIO, width: int | None, color: bool | None) -> None:
     from rich.console import Console
 
-    console = Console(
+    class Terminal(Console):
+        def on_broken_pipe(self) -> None:
+            # Rich would end the process; what a closed pipe means is for the door to say.
+            raise BrokenPipeError
+
+    terminal = Terminal(
         file=file,
         width=width,
         color_system="auto" if color is None else "standard" if color else None,
@@ -114,10 +119,7 @@ def _print(page: _Page, file: TextIO, width: int | None, color: bool | None) -> 
         no_color=None if color is None else not color,
         force_jupyter=False,
     )
-    # Captured, because on a closed pipe rich would end the process: not for us to decide.
-    with console.capture() as captured:
-        console.print(page, crop=False)
-    file.write(captured.get())
+    terminal.print(page, crop=False)
 
 
 def _page(value: object, width: int, title: str | None = None) -> Iterator[Line]:

@@ -15,8 +15,10 @@ import sys
 from contextvars import ContextVar
 
 import typer
+from typer import core
 from typer.core import TyperCommand, TyperGroup
-from typer.main import get_command
+from typer.main import get_command, get_command_from_info
+from typer.models import CommandInfo
 
 from tooli.call.failure import exit_request, outcome_of
 from tooli.call.model import Failed, Ok, Problem
@@ -46,6 +48,9 @@ if TYPE_CHECKING:
     from tooli.call.model import Call, Outcome
     from tooli.contract.tool import Param, Shape, Tool
 
+_READS_ALL = hasattr(core, "RuntimeParam")
+"""Typer 0.29 and newer convert with pydantic, as we do: it may read what older ones cannot."""
+
 _session: ContextVar[LaneSession | None] = ContextVar("tooli_session", default=None)
 
 
@@ -62,16 +67,23 @@ class LaneSession:
 # ------------------------------------------------------------------ becoming real
 
 
+def genuine(app: Any) -> Any:
+    """Typer's own class below an app, whatever `typer.Typer` has been made to mean."""
+    return next(
+        cls for cls in type(app).__mro__ if (cls.__module__, cls.__name__) == ("typer.main", "Typer")
+    )
+
+
 def realise(app: Any) -> None:
     """Give everything that was registered to the real Typer."""
     house = app._house
     settings = dict(house.settings)
     settings["cls"] = _group_class(app, settings.get("cls"))
-    typer.Typer.__init__(app, **settings)
+    genuine(app).__init__(app, **settings)
     for registration in house.commands:
         give_command(app, registration)
     for inner, said in house.groups:
-        typer.Typer.add_typer(app, inner, **said)
+        genuine(app).add_typer(app, inner, **said)
     if house.callback is not None:
         give_callback(app, *house.callback)
 
@@ -90,7 +102,7 @@ def give_command(app: Any, registration: Any) -> None:
     doc = getattr(stub, "tooli_help", None)
     if doc is not None:
         said.setdefault("help", doc)
-    typer.Typer.command(app, name, **said)(stub)
+    genuine(app).command(app, name, **said)(stub)
     app._house.known[id(app.registered_commands[-1])] = registration
 
 
@@ -99,7 +111,7 @@ def give_callback(app: Any, fn: Callable[..., Any], said: dict[str, Any]) -> Non
     said = dict(said)
     if said.get("cls") is not None:
         said["cls"] = _group_class(app, said["cls"])
-    typer.Typer.callback(app, **said)(_plain_callback(fn))
+    genuine(app).callback(app, **said)(_plain_callback(fn))
 
 
 def _plain_callback(fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -243,9 +255,9 @@ def _native(shape: Shape) -> bool:
             return all(_native(item) for item in items)
         case Text(annotation):
             module = getattr(annotation, "__module__", "")
-            return (module, getattr(annotation, "__name__", "")) in (
-                ("datetime", "datetime"),
-                ("uuid", "UUID"),
+            known = (("datetime", "datetime"), ("uuid", "UUID"))
+            return (_READS_ALL and isinstance(annotation, type)) or (
+                (module, getattr(annotation, "__name__", "")) in known
             )
         case _:
             return False
@@ -331,7 +343,7 @@ def _as_text(param: Param, settings: dict[str, Any], default: Any) -> tuple[Any,
         return tuple.__class_getitem__(tuple(str for _ in shape.items)), default
     name = getattr(_item_annotation(param), "__name__", None)
     if name:
-        settings.setdefault("metavar", name.upper())
+        settings.setdefault("metavar", f"<{name}>")
     if isinstance(shape, ListOf):
         return (list[str] if required else list[str] | None), (... if required else None)
     return (str if required else str | None), (... if required else None)
@@ -346,9 +358,10 @@ def judge(param: Param, words: Words) -> Any:
 
     keep.__signature__ = inspect.Signature([_parameter(param, None)])  # type: ignore[attr-defined]
     keep.__annotations__ = {}
-    app = typer.Typer(add_completion=False)
-    app.command()(keep)
-    command: Any = get_command(app)
+    info = CommandInfo(callback=keep)
+    command: Any = get_command_from_info(
+        info, pretty_exceptions_short=True, rich_markup_mode=None
+    )
     parameter = command.params[0]
     several = getattr(parameter, "multiple", False) or parameter.nargs != 1
     texts = list(words.texts)
@@ -378,7 +391,7 @@ class _Door:
 
     def main(
         self,
-        args: Sequence[str] | None = None,
+        args: Sequence[str] | BaseException | None = None,
         prog_name: str | None = None,
         complete_var: str | None = None,
         standalone_mode: bool = True,
@@ -386,6 +399,9 @@ class _Door:
         **extra: Any,
     ) -> Any:
         """Run a line: as a session of ours, unless we are inside one already."""
+        if isinstance(args, BaseException):
+            _rich_traceback_guard = self.tooli_app.pretty_exceptions_short  # noqa: F841
+            raise _without_ours(args)
         inner: Any = super()
         house = self.tooli_app._house
         plainly = _session.get() is not None or extra or complete_var or house.root is not house
@@ -571,12 +587,29 @@ def show_exception(session: Session, exc: BaseException) -> int:
     if session.command is not None or exit_request(exc) is None and not _is_typers(exc):
         raise exc
 
+    tool = session.line.tool
+    if tool is not None and getattr(exc, "ctx", exc) is None:
+        exc.ctx = _context(session, tool.path)  # type: ignore[attr-defined]
+
     def again() -> None:
         raise exc
 
-    command = TyperCommand(name=session.line.tool.name if session.line.tool else None, callback=again)
+    command = TyperCommand(name=None, callback=again)
     command.main([], prog_name=session.prog_name, standalone_mode=session.standalone)
     return 0
+
+
+def _context(session: Session, path: Sequence[str]) -> Any:
+    """Typer's context of a command, for the usage line of a complaint."""
+    command: Any = get_command(session.app)
+    program = session.prog_name or sys.argv[0].rpartition("/")[2]
+    context = typer.Context(command, info_name=program)
+    for word in path:
+        command = getattr(command, "commands", {}).get(word)
+        if command is None:
+            break
+        context = typer.Context(command, info_name=word, parent=context)
+    return context
 
 
 def _is_typers(exc: BaseException) -> bool:
@@ -584,14 +617,21 @@ def _is_typers(exc: BaseException) -> bool:
     return any(cls.__name__ in names for cls in type(exc).__mro__)
 
 
-def prettify(app: Any, exc: BaseException) -> None:
-    """Let Typer show an exception that is about to leave the program."""
-    from typer import main as typer_main
+def leave_through_typer(app: Any, exc: Exception) -> None:
+    """Let an exception leave the program through Typer, which knows how to show it."""
+    genuine(app).__call__(app, exc)
 
-    sys.excepthook = typer_main.except_hook
-    config = typer_main.DeveloperExceptionConfig(
-        pretty_exceptions_enable=app.pretty_exceptions_enable,
-        pretty_exceptions_show_locals=app.pretty_exceptions_show_locals,
-        pretty_exceptions_short=app.pretty_exceptions_short,
-    )
-    setattr(exc, typer_main._typer_developer_exception_attr_name, config)
+
+def _without_ours(exc: BaseException) -> BaseException:
+    """The exception with a traceback that starts in the author's code."""
+    trace = exc.__traceback__
+    while trace is not None and _is_our_code(trace.tb_frame.f_code.co_filename):
+        trace = trace.tb_next
+    return exc.with_traceback(trace) if trace is not None else exc
+
+
+def _is_our_code(filename: str) -> bool:
+    return any(filename.startswith(home) for home in _HOMES)
+
+
+_HOMES = (__file__[: -len("surfaces/cli/typer_lane.py")], typer.__file__[: -len("__init__.py")])

@@ -1,0 +1,263 @@
+"""The tools that an app registers itself, and the tree of groups that they stand in."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import Any
+
+    from tooli.call.model import Stage
+    from tooli.contract.tool import Tool
+
+COMMAND_SETTINGS = frozenset(
+    (
+        *("cls", "context_settings", "help", "epilog", "short_help", "options_metavar"),
+        *("add_help_option", "no_args_is_help", "hidden", "deprecated", "rich_help_panel"),
+    )
+)
+"""What Typer's own `command(…)` takes, beside a name."""
+
+
+class House:
+    """What a Tooli knows about itself, apart from what Typer keeps."""
+
+    __slots__ = (
+        "branch",
+        "callback",
+        "commands",
+        "default_output",
+        "description",
+        "door",
+        "framework_help",
+        "groups",
+        "known",
+        "mcp_transport",
+        "name",
+        "permissions",
+        "policy",
+        "prepared",
+        "real",
+        "root",
+        "settings",
+        "skill_auto_generate",
+        "version",
+    )
+
+    def __init__(self, name: str, settings: dict[str, Any]) -> None:
+        self.name = name
+        self.settings = settings
+        self.root: House = self
+        self.real = False
+        self.commands: list[Registration] = []
+        self.groups: list[tuple[Any, dict[str, Any]]] = []
+        self.callback: tuple[Callable[..., Any], dict[str, Any]] | None = None
+        self.branch: Branch | None = None
+        self.prepared: dict[str, tuple[Tool, tuple[Stage, ...]]] = {}
+        self.known: dict[int, Registration] = {}
+        self.door: Any = None  # the Python door, once somebody went through it
+
+    def forget(self) -> None:
+        """The tree has changed: whatever was made from it is made again."""
+        house: House = self
+        while True:
+            house.branch = None
+            house.prepared.clear()
+            if house.root is house:
+                return
+            house = house.root
+
+
+class Registration:
+    """One command as its author registered it; it becomes a Tool when somebody needs it."""
+
+    __slots__ = ("_fn", "_house", "_tools", "name", "said", "target")
+
+    def __init__(
+        self,
+        house: House,
+        name: str | None,
+        fn: Callable[..., Any] | None,
+        said: Mapping[str, Any],
+        target: str | None = None,
+    ) -> None:
+        self._house = house
+        self._fn = fn
+        self._tools: dict[tuple[str, ...], Tool] = {}
+        self.name = name
+        self.said = said
+        self.target = target
+
+    @property
+    def word(self) -> str:
+        """The command's name as it is typed."""
+        if self.name:
+            return self.name
+        name: str = self._fn.__name__ if self._fn is not None else (self.target or "")
+        return name.rpartition(":")[2].rpartition(".")[2].lower().replace("_", "-")
+
+    @property
+    def fn(self) -> Callable[..., Any]:
+        """The function; a lazy command's module is imported now."""
+        if self._fn is None:
+            self._fn = _load(self.target or "")
+        return self._fn
+
+    def tool(self, path: tuple[str, ...]) -> Tool:
+        """The Tool at a place in the tree."""
+        found = self._tools.get(path)
+        if found is None:
+            from tooli.contract.reading import read_tool
+
+            root = self._house.root
+            found = self._tools[path] = read_tool(
+                self.fn, app=root.name, path=path, said=self.said, version=root.version
+            )
+        return found
+
+
+def _load(target: str) -> Callable[..., Any]:
+    """The function that `package.module:function` names."""
+    from importlib import import_module
+
+    from tooli.errors import DefinitionError
+
+    module, _, name = target.partition(":")
+    try:
+        return getattr(import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as failure:
+        raise DefinitionError(f"lazy_command({target!r}) cannot be loaded: {failure}") from failure
+
+
+class Branch:
+    """One level of an app's tree: its commands, the groups below it, and its callback."""
+
+    __slots__ = (
+        "_own",
+        "app",
+        "aside",
+        "callback",
+        "commands",
+        "groups",
+        "house",
+        "opaque",
+        "single",
+    )
+
+    def __init__(self, app: Any, house: House) -> None:
+        self.app = app
+        self.house = house
+        self.commands: dict[str, Registration] = {}
+        self.groups: dict[str, Branch] = {}
+        self.callback: Callable[..., Any] | None = None
+        self.aside: str | None = None  # why the light engine leaves this level to Typer
+        self.opaque = False  # its commands may be others than those that are registered
+        self._own: dict[str, int] | None = None
+        self.single: Registration | None = None
+
+    def own_flags(self) -> dict[str, int]:
+        """The flags of the level's callback, and how many words each takes."""
+        if self._own is None:
+            self._own = {}
+            if self.callback is not None:
+                from tooli.contract.reading import read_tool
+
+                for p in read_tool(self.callback, app="", path=("",), said={}).params:
+                    for flag in (*p.flags, *p.negations):
+                        self._own[flag] = 0 if p.is_flag else p.width
+        return self._own
+
+    def walk(self, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Registration]]:
+        """Every command below, with its path, in order."""
+        for word, registration in self.commands.items():
+            yield (*path, word), registration
+        for word, inner in self.groups.items():
+            yield from inner.walk((*path, word))
+
+
+# ------------------------------------------------------------------ the tree
+
+
+def branch_of(app: Any) -> Branch:
+    """The tree of an app: from the log while it is light, from Typer's lists once it is real."""
+    house: House = app._house
+    if house.real:
+        house.known.update({id(r.fn): r for r in house.commands if r.target is None})
+        return _real_branch(app, house)
+    if house.branch is None:
+        house.branch = _light_branch(app, house)
+    return house.branch
+
+
+def _light_branch(app: Any, house: House) -> Branch:
+    branch = Branch(app, house)
+    for registration in house.commands:
+        branch.commands[registration.word] = registration
+    for inner_app, said in house.groups:
+        _graft(branch, inner_app, said.get("name"), said)
+    if house.callback is not None:
+        branch.callback = house.callback[0]
+        branch.aside = "the app has a callback"
+    if house.settings.keys() & {"cls", "context_settings", "callback", "result_callback"}:
+        branch.callback = branch.callback or house.settings.get("callback")
+        branch.aside = "the app is set up in a way that only Typer knows"
+        branch.opaque = "cls" in house.settings
+    if house.callback is not None and house.callback[1].get("cls"):
+        branch.opaque = True
+    if not branch.aside and not house.groups and len(house.commands) == 1:
+        branch.single = house.commands[0]
+    return branch
+
+
+def _graft(branch: Branch, inner_app: Any, name: Any, said: Mapping[str, Any]) -> None:
+    """Put an app's tree below a branch, or into it where the app has no name."""
+    inner_house = inner_app.__dict__.get("_house")
+    if inner_house is None:
+        inner_house = House("", {})
+        inner_house.root = branch.house.root
+        inner = _real_branch(inner_app, inner_house)
+        name = name or _value(inner_app.info.name)
+    else:
+        inner = branch_of(inner_app)
+        name = name or inner_house.settings.get("name")
+    if said.get("callback") is not None or said.get("cls") or said.get("context_settings"):
+        inner.aside = "the group is set up in a way that only Typer knows"
+        inner.opaque = bool(said.get("cls"))
+        inner.callback = inner.callback or said.get("callback")
+    if name:
+        branch.groups[name] = inner
+    else:
+        branch.commands.update(inner.commands)
+        branch.groups.update(inner.groups)
+
+
+def _real_branch(app: Any, house: House) -> Branch:
+    """The tree as Typer's own lists have it."""
+    branch = Branch(app, house)
+    for info in app.registered_commands:
+        registration = house.known.get(id(info))
+        if registration is None:
+            said = {k: v for k, v in vars(info).items() if k in COMMAND_SETTINGS and v}
+            if getattr(said.get("cls"), "__name__", None) == "TyperCommand":
+                del said["cls"]
+            registration = Registration(house, info.name, info.callback, said)
+            house.known[id(info)] = registration
+        branch.commands[registration.word] = registration
+    for info in app.registered_groups:
+        said = {k: _value(v) for k, v in vars(info).items()}
+        _graft(branch, info.typer_instance, said.get("name"), said)
+    called = app.registered_callback
+    branch.callback = called.callback if called is not None else _value(app.info.callback)
+    if called is not None or branch.callback is not None:
+        branch.aside = "the app has a callback"
+    elif _value(app.info.context_settings) or _value(app.info.result_callback):
+        branch.aside = "the app is set up in a way that only Typer knows"
+    elif not app.registered_groups and len(app.registered_commands) == 1:
+        branch.single = next(iter(branch.commands.values()))
+    return branch
+
+
+def _value(setting: Any) -> Any:
+    """A setting of Typer's, out of the placeholder for its default."""
+    return setting.value if type(setting).__name__ == "DefaultPlaceholder" else setting
