@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import shutil
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -168,7 +168,7 @@ def written_apps() -> Iterator[tuple[str, str]]:
 
 
 @contextmanager
-def one_at_a_time() -> Iterator[None]:
+def one_at_a_time() -> Generator[None, None, None]:
     """Wait until no other benchmark of this checkout runs: two would spoil each other."""
     CACHE.mkdir(parents=True, exist_ok=True)
     with (CACHE / ".lock").open("w") as lock:

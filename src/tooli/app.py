@@ -275,10 +275,10 @@ class Tooli(_NotYet):
 
     def stages_for(self, tool: Tool, options: Options) -> tuple[Stage, ...]:
         """The stages that have something to do for a tool, outermost first."""
-        from tooli.call.bind import bind
+        from tooli.call.bind import ONLY_BIND
 
         policy = self._house.policy
-        stages: list[Stage] = [bind]
+        stages: list[Stage] = [*ONLY_BIND]
         if policy == "strict" or (policy != "off" and tool.guard.scopes is not None):
             from tooli.stages.authorization import authorize
 
@@ -295,7 +295,7 @@ class Tooli(_NotYet):
             from tooli.stages.detail import add_output_schema
 
             stages.append(add_output_schema)
-        return tuple(stages)
+        return tuple(stages) if len(stages) > 1 else ONLY_BIND
 
 
 # ------------------------------------------------------------------ keywords

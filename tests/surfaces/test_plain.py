@@ -6,8 +6,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -15,6 +15,9 @@ from hypothesis import strategies as st
 
 import tooli
 from tooli.surfaces.cli.plain import plain_lines, summary, write_plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 TEXT = st.text(st.characters(), max_size=20) | st.sampled_from(["\x1b[31m", "a\nb", "\0", "\ud800"])
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXT
@@ -24,6 +27,24 @@ VALUES: st.SearchStrategy[object] = st.recursive(
     max_leaves=12,
 )
 
+SHAPES: list[tuple[object, str]] = [
+    (None, ""),
+    ([], ""),
+    ({}, ""),
+    (3, "3\n"),
+    (1.5, "1.5\n"),
+    (True, "true\n"),
+    ("", "\n"),
+    ("[red]a\n\tb\x1b", "[red]a\n\tb\x1b\n"),
+    ("a file's content\n", "a file's content\n"),
+    (["a", 1, None, False], "a\n1\n\nfalse\n"),
+    (["two\nlines", "a\tb"], "two\\nlines\na\\tb\n"),
+    ([[1, "a"], [2, "b"]], "1\ta\n2\tb\n"),
+    ([[], {}], "\n\n"),
+    ({"name": "tooli", "tags": ["x", "y"]}, 'name\ttooli\ntags\t["x","y"]\n'),
+    ({"a\tb": {"c": None}}, 'a\\tb\t{"c":null}\n'),
+]
+
 
 def written(value: object, end: str = "\n") -> str:
     pieces: list[str] = []
@@ -31,26 +52,7 @@ def written(value: object, end: str = "\n") -> str:
     return "".join(pieces)
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        (None, ""),
-        ([], ""),
-        ({}, ""),
-        (3, "3\n"),
-        (1.5, "1.5\n"),
-        (True, "true\n"),
-        ("", "\n"),
-        ("[red]a\n\tb\x1b", "[red]a\n\tb\x1b\n"),
-        ("a file's content\n", "a file's content\n"),
-        (["a", 1, None, False], "a\n1\n\nfalse\n"),
-        (["two\nlines", "a\tb"], "two\\nlines\na\\tb\n"),
-        ([[1, "a"], [2, "b"]], "1\ta\n2\tb\n"),
-        ([[], {}], "\n\n"),
-        ({"name": "tooli", "tags": ["x", "y"]}, 'name\ttooli\ntags\t["x","y"]\n'),
-        ({"a\tb": {"c": None}}, 'a\\tb\t{"c":null}\n'),
-    ],
-)
+@pytest.mark.parametrize(("value", "expected"), SHAPES)
 def test_each_shape_has_its_lines(value: object, expected: str) -> None:
     assert written(value) == expected
 

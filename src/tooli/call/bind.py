@@ -17,6 +17,24 @@ if TYPE_CHECKING:
 
 def bind(call: Call) -> Generator[Call, Outcome, Outcome]:
     """Fit what was given, add defaults and what is injected, refuse what does not fit."""
+    bound = fit_arguments(call)
+    return (
+        yield Call(
+            call.tool,
+            bound,
+            call.caller,
+            call.warnings,
+            call.options,
+            call.policy,
+            call.approved,
+            (),
+            call.meta,
+        )
+    )
+
+
+def fit_arguments(call: Call) -> dict[str, Any]:
+    """The arguments as the function takes them; raises an InputError with all that is wrong."""
     given = call.arguments
     bound: dict[str, Any] = {}
     wrong: list[Problem] | None = None
@@ -51,19 +69,11 @@ def bind(call: Call) -> Generator[Call, Outcome, Outcome]:
         from tooli.call.repair import refusal
 
         raise refusal(call, wrong or [])
-    return (
-        yield Call(
-            call.tool,
-            bound,
-            call.caller,
-            call.warnings,
-            call.options,
-            call.policy,
-            call.approved,
-            (),
-            call.meta,
-        )
-    )
+    return bound
+
+
+ONLY_BIND = (bind,)
+"""The stages of an ordinary tool: the pipeline takes a shorter way through them."""
 
 
 def _note(wrong: list[Problem] | None, param: Param, misfit: Misfit | None) -> list[Problem]:

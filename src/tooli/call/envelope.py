@@ -6,7 +6,7 @@ to import than the rest of a call together.
 
 from __future__ import annotations
 
-from tooli.call.model import Ok
+from tooli.call.model import PLAIN_OPTIONS, PYTHON, Ok
 
 TYPE_CHECKING = False
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from tooli.call.model import Call, Outcome
+    from tooli.call.model import Call, Caller, Outcome
 
 
 def envelope(outcome: Outcome, call: Call, milliseconds: int) -> dict[str, Any]:
@@ -29,21 +29,17 @@ def envelope(outcome: Outcome, call: Call, milliseconds: int) -> dict[str, Any]:
 
 def meta_of(call: Call, milliseconds: int) -> dict[str, Any]:
     """What is said about a call beside its result; only what there is to say."""
-    tool, caller = call.tool, call.caller
+    tool = call.tool
     meta: dict[str, Any] = {"tool": tool.id}
     if tool.version is not None:
         meta["version"] = tool.version
     meta["duration_ms"] = milliseconds
     if call.warnings:
         meta["warnings"] = call.warnings
-    if call.options.dry_run:
+    if call.options is not PLAIN_OPTIONS and call.options.dry_run:
         meta["dry_run"] = True
-    if caller.name is not None:
-        meta["caller_id"] = caller.name
-        if caller.version is not None:
-            meta["caller_version"] = caller.version
-    if caller.session is not None:
-        meta["session_id"] = caller.session
+    if call.caller is not PYTHON:
+        _add_caller(meta, call.caller)
     if tool.deprecated:
         meta["deprecated"] = tool.deprecated
     if call.meta:
@@ -51,56 +47,78 @@ def meta_of(call: Call, milliseconds: int) -> dict[str, Any]:
     return meta
 
 
+def _add_caller(meta: dict[str, Any], caller: Caller) -> None:
+    if caller.name is not None:
+        meta["caller_id"] = caller.name
+        if caller.version is not None:
+            meta["caller_version"] = caller.version
+    if caller.session is not None:
+        meta["session_id"] = caller.session
+
+
 # ------------------------------------------------------------------ JSON
 
 
 def encode(value: Any, warnings: list[str]) -> bytes:
     """Compact JSON in UTF-8. Never fails: what JSON cannot hold is replaced, with a warning."""
-    try:
-        text = _write(value, warnings, False)
-    except (ValueError, TypeError, RecursionError, OverflowError):
-        from tooli.contract.jsonable import jsonable
-
-        text = _write(jsonable(value, warnings), warnings, False)
-    try:
-        return text.encode()
-    except UnicodeEncodeError:  # half a surrogate pair, from a file name that is not UTF-8
-        from tooli.contract.jsonable import jsonable
-
-        return _write(jsonable(value, []), [], True).encode()
+    return encoder(warnings)(value)
 
 
-def _write(value: Any, warnings: list[str], ascii_only: bool) -> str:
+def encoder(warnings: list[str]) -> Callable[[Any], bytes]:
+    """An encoder for many values, one after another; what it replaces it notes in `warnings`."""
+
     def replace(thing: Any) -> Any:
         from tooli.contract.jsonable import replacement
 
         return replacement(thing, warnings)
 
-    if type(value) is str:
-        return _quote(ascii_only)(value)
-    make = _encoder()
-    if make is None:
-        import json
+    write = _writer(replace)
 
-        return json.dumps(
-            value, ensure_ascii=ascii_only, separators=(",", ":"), default=replace, allow_nan=False
-        )
-    return "".join(
-        make({}, replace, _quote(ascii_only), None, ":", ",", False, False, False)(value, 0)
-    )
+    def encode_one(value: Any) -> bytes:
+        try:
+            text = write(value)
+        except (ValueError, TypeError, RecursionError, OverflowError):
+            from tooli.contract.jsonable import jsonable
+
+            text = write(jsonable(value, warnings))
+        try:
+            return text.encode()
+        except UnicodeEncodeError:  # half a surrogate pair, from a file name that is not UTF-8
+            return _ascii(value)
+
+    return encode_one
 
 
-def _encoder() -> Callable[..., Any] | None:
+def _writer(replace: Callable[[Any], Any]) -> Callable[[Any], str]:
     try:
-        from _json import make_encoder
+        from _json import encode_basestring, make_encoder
     except ImportError:  # an interpreter without the C half
-        return None
-    return make_encoder
+        from json import JSONEncoder
+
+        return JSONEncoder(
+            ensure_ascii=False, separators=(",", ":"), default=replace, allow_nan=False
+        ).encode
+
+    made: Any = None
+
+    def write(value: Any) -> str:
+        nonlocal made
+        if type(value) is str:
+            return encode_basestring(value)
+        if made is None:
+            made = make_encoder({}, replace, encode_basestring, None, ":", ",", False, False, False)
+        try:
+            return "".join(made(value, 0))
+        except BaseException:
+            made = None  # what it was inside of is still marked as seen
+            raise
+
+    return write
 
 
-def _quote(ascii_only: bool) -> Callable[[str], str]:
-    try:
-        from _json import encode_basestring, encode_basestring_ascii
-    except ImportError:
-        from json.encoder import encode_basestring, encode_basestring_ascii
-    return encode_basestring_ascii if ascii_only else encode_basestring
+def _ascii(value: Any) -> bytes:
+    from json import dumps
+
+    from tooli.contract.jsonable import jsonable
+
+    return dumps(jsonable(value, []), separators=(",", ":")).encode()

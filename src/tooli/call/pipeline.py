@@ -9,6 +9,7 @@ their twins in `call.aio`) differ only in the lines that run the tool.
 
 from __future__ import annotations
 
+from tooli.call.bind import ONLY_BIND, fit_arguments
 from tooli.call.model import Failed, Ok
 
 TYPE_CHECKING = False
@@ -82,11 +83,22 @@ def _failed(exc: BaseException) -> Outcome:
 
 def run(call: Call, stages: Sequence[Stage]) -> Outcome:
     """The outcome of a call. A tool's failure is returned, never raised."""
+    if stages is ONLY_BIND:
+        return _run_plainly(call)
     with Walk(call, stages) as walk:
         if walk.outcome is None:
             value = invoke(walk.call)
             walk.outcome = Ok(gather(value) if is_stream(value) else value)
     return walk.end()
+
+
+def _run_plainly(call: Call) -> Outcome:
+    """The same walk, where binding is all there is to pass: without stages to enter and leave."""
+    try:
+        value = _called(call.tool.fn(**fit_arguments(call)))
+        return Ok(gather(value) if is_stream(value) else value)
+    except (Exception, SystemExit) as exc:
+        return _failed(exc)
 
 
 def stream(call: Call, stages: Sequence[Stage]) -> Generator[Any, None, Outcome]:
@@ -103,7 +115,11 @@ def stream(call: Call, stages: Sequence[Stage]) -> Generator[Any, None, Outcome]
 
 def invoke(call: Call) -> Any:
     """Run the function; async ones to their end, or as a stream of their items."""
-    value = call.tool.fn(**call.arguments)
+    return _called(call.tool.fn(**call.arguments))
+
+
+def _called(value: Any) -> Any:
+    """What a function gave, awaited where it has to be."""
     kind = type(value)
     if kind in _SETTLED:
         return value

@@ -88,6 +88,7 @@ def read_tool(
     return Tool(
         app=app,
         path=path,
+        id=".".join((app, *path)),
         fn=fn,
         params=params,
         names=frozenset([p.name for p in params if p.kind != "injected"]),

@@ -27,25 +27,45 @@ else:
 
     class _RecordType(type):
         def __new__(mcls, name, bases, space):
-            own = [
-                field
-                for field, hint in space.get("__annotations__", {}).items()
-                if not str(hint).startswith("ClassVar")
-            ]
+            own = tuple(space.get("__annotations__", ()))
             defaults = {field: space.pop(field) for field in own if field in space}
-            space["__slots__"] = tuple(own)
-            space.setdefault("__init__", _first_init)
-            cls = type.__new__(mcls, name, bases, space)
-            inherited = [f for base in bases for f in getattr(base, "__match_args__", ())]
-            cls.__match_args__ = (*inherited, *own)
-            cls._defaults = {
-                k: v for base in bases for k, v in getattr(base, "_defaults", {}).items()
-            } | defaults
-            return cls
+            space["__slots__"] = own
+            space.setdefault("__init__", _fill)
+            for base in bases:
+                if isinstance(base, _RecordType):
+                    own = base.__match_args__ + own
+                    defaults = {**base._defaults, **defaults}
+            space["__match_args__"] = own
+            space["_defaults"] = defaults
+            space["_made"] = 0
+            return type.__new__(mcls, name, bases, space)
 
-    def _first_init(self, *args, **kwargs):
-        """Compile the class's own `__init__` on first use, so that unused records cost nothing."""
+    def _fill(self, *args, **kwargs):
+        """Fill a new record field by field; a class that is used often gets a quicker way."""
         cls = type(self)
+        cls._made += 1
+        if cls._made > 20:
+            cls.__init__ = _compile(cls)
+            return cls.__init__(self, *args, **kwargs)
+        fields, defaults = cls.__match_args__, cls._defaults
+        put = object.__setattr__
+        if len(args) > len(fields):
+            raise TypeError(f"{cls.__name__}() takes {len(fields)} fields, {len(args)} given")
+        given = len(args)
+        for i in range(given):
+            put(self, fields[i], args[i])
+        for field in fields[given:]:
+            if field in kwargs:
+                put(self, field, kwargs.pop(field))
+            elif field in defaults:
+                put(self, field, defaults[field])
+            else:
+                raise TypeError(f"{cls.__name__}() needs {field!r}")
+        if kwargs:
+            raise TypeError(f"{cls.__name__}() has no field {next(iter(kwargs))!r}")
+
+    def _compile(cls):
+        """An `__init__` written out for just this class. It costs more to make than to use once."""
         signature: list[str] = []
         names: dict[str, object] = {}
         for field in cls.__match_args__:
@@ -57,8 +77,7 @@ else:
                 signature.append(field)
         body = "\n ".join(f"_set_{f}(self, {f})" for f in cls.__match_args__) or "pass"
         exec(f"def __init__(self, {', '.join(signature)}):\n {body}", names)
-        cls.__init__ = names["__init__"]
-        cls.__init__(self, *args, **kwargs)
+        return names["__init__"]
 
     class Record(metaclass=_RecordType):
         """A frozen value with named fields."""

@@ -186,7 +186,7 @@ def _simple_dict(annotation: Any) -> dict[str, Any] | None:
     if key is not str:
         return None
     typing = __import__("sys").modules.get("typing")
-    if typing is not None and value is typing.Any:
+    if value is object or (typing is not None and value is typing.Any):
         return {"type": "object", "additionalProperties": True}
     shape = shape_of(value)
     if isinstance(shape, (Scalar, PathShape, Choice)):

@@ -251,6 +251,7 @@ class Tool(Record):
 
     app: str
     path: tuple[str, ...]
+    id: str  # app and path: what `meta.tool` says
     fn: Callable[..., Any]
     params: tuple[Param, ...]
     names: frozenset[str]
@@ -276,11 +277,6 @@ class Tool(Record):
     def key(self) -> str:
         """Its name in the catalogue: the whole path, dotted."""
         return ".".join(self.path)
-
-    @property
-    def id(self) -> str:
-        """App and path: what `meta.tool` says."""
-        return f"{self.app}.{self.key}" if self.path else self.app
 
     @property
     def doc(self) -> Doc:

@@ -90,8 +90,9 @@ class PythonDoor:
 
 def _result(outcome: Outcome, call: Call, started: float) -> TooliResult[Any]:
     meta = meta_of(call, int((perf_counter() - started) * 1000))
-    if isinstance(outcome, Ok):
+    if type(outcome) is Ok:
         return TooliResult(True, outcome.value, None, meta)
+    assert isinstance(outcome, Failed)
     return TooliResult(False, None, error_value(outcome.error), meta)
 
 
@@ -117,7 +118,7 @@ def _unknown_tool(app: Any, name: str) -> tuple[Call, tuple[Stage, ...]]:
         raise no_such_command(app.tree(), name, (house.name,))
         yield call
 
-    nobody = Tool(house.name, (), refuse, (), frozenset(), version=house.version)
+    nobody = Tool(house.name, (), house.name, refuse, (), frozenset(), version=house.version)
     return Call(nobody, {}, PYTHON, []), (refuse,)
 
 

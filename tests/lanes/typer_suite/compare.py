@@ -30,7 +30,7 @@ class Comparison:
     def problems(self) -> list[str]:
         """Everything that keeps the stand-in from counting as a drop-in."""
         listed, lost = known(self.version), self.differences()
-        found = []
+        found: list[str] = []
         count = len(self.baseline.passed())
         if count <= PLAUSIBLE:
             found.append(f"Typer itself passes only {count} tests: that is not its whole suite")

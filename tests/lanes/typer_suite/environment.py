@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import json
 import re
+import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .fetch import checked, fetch
 from .place import ROOT, Place
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
 
 # What Typer's own "tests" dependency group names, without its linters and reporters.
 SUITE_NEEDS = ("pytest>=9", "pytest-xdist", "coverage[toml]>=7.13", "shellingham", "rich")
@@ -24,18 +30,25 @@ def constraints() -> str:
 
 def fingerprint(place: Place) -> str:
     """The digest of everything the environment is made from."""
-    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    project = text.partition("\n[tool.")[0]
     parts = (place.version, sys.version, sys.base_prefix, str(ROOT), project, constraints())
     return hashlib.sha256("\0".join((*parts, *SUITE_NEEDS)).encode()).hexdigest()
 
 
 @contextmanager
-def alone(place: Place) -> Iterator[None]:
-    """Hold the version's folder, so that only one process at a time sets it up."""
+def held(place: Place, *, alone: bool = False) -> Generator[None]:
+    """Hold a version's environment: together with other runs, or alone to change it."""
     place.runtime.mkdir(parents=True, exist_ok=True)
-    with (place.runtime / "lock").open("w") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
+    with (place.runtime / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
         yield
+
+
+def ready(place: Place, wanted: str) -> bool:
+    """Whether the environment is there, and made from what it should be made from."""
+    parts = (place.tree, place.python, place.packages, place.stamp)
+    return all(map(Path.exists, parts)) and place.stamp.read_text(encoding="utf-8") == wanted
 
 
 def install(place: Place) -> None:
@@ -46,15 +59,21 @@ def install(place: Place) -> None:
     pip = [str(place.python), "-m", "pip", "install", "--disable-pip-version-check"]
     projects = ["-e", str(place.tree), "-e", str(ROOT)]
     checked([*pip, "-c", str(pins), *projects, *SUITE_NEEDS])
+    listing = [str(place.python), "-m", "pip", "list", "--format", "json", "--exclude", "tooli"]
+    done = subprocess.run(listing, stdout=subprocess.PIPE, text=True, check=True)
+    names = {(one["name"], one["version"]) for one in json.loads(done.stdout)}
+    lines = [f"{name}=={version}\n" for name, version in sorted(names)]
+    place.packages.write_text("".join(lines), encoding="utf-8")
 
 
 def prepare(place: Place) -> str:
-    """Fetch the suite and make its environment where needed; return the fingerprint."""
+    """Fetch the suite and make its environment where needed; return what it consists of."""
     wanted = fingerprint(place)
-    with alone(place):
-        fetch(place)
-        made = place.stamp.read_text(encoding="utf-8") if place.stamp.is_file() else ""
-        if made != wanted or not place.python.exists():
-            install(place)
-            place.stamp.write_text(wanted, encoding="utf-8")
-    return wanted
+    if not ready(place, wanted):
+        with held(place, alone=True):
+            if not ready(place, wanted):
+                place.stamp.unlink(missing_ok=True)
+                fetch(place)
+                install(place)
+                place.stamp.write_text(wanted, encoding="utf-8")
+    return f"{sys.version}\n{place.packages.read_text(encoding='utf-8')}"

@@ -8,8 +8,10 @@ import sys
 import tarfile
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from .place import Place
+if TYPE_CHECKING:
+    from .place import Place
 
 
 class SetupFailed(RuntimeError):

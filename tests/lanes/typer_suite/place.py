@@ -51,6 +51,11 @@ class Place:
         return self.runtime / "stamp"
 
     @property
+    def packages(self) -> Path:
+        """The list of what is installed in the environment, this project left out."""
+        return self.runtime / "packages.txt"
+
+    @property
     def baseline(self) -> Path:
         """The kept outcomes of Typer itself."""
         return self.runtime / "baseline.json"

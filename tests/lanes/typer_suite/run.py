@@ -12,6 +12,7 @@ import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from .environment import held
 from .place import HOOKS, Place
 
 TOOLI = "tooli:Tooli"
@@ -63,7 +64,7 @@ class Outcomes:
 
     fingerprint: str = ""
     seconds: float = 0.0
-    tests: dict[str, dict[str, str]] = field(default_factory=dict)
+    tests: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
 
     def passed(self) -> set[str]:
         """The ids of the tests that passed."""
@@ -101,6 +102,7 @@ def environment(standin: Standin | None, work: Path) -> dict[str, str]:
     paths = [str(HOOKS / "outcomes"), *(standin.paths() if standin else [])]
     ours = {
         "HOME": str(work),
+        "COVERAGE_FILE": str(work / "coverage" / "data"),
         "PYTHONPATH": os.pathsep.join(paths),
         "TYPER_SUITE_HOME": str(work / "homes"),
         "TYPER_SUITE_OUTCOMES": str(work / "outcomes.json"),
@@ -167,7 +169,7 @@ def run(
 ) -> Outcomes:
     """Run the suite, or the chosen part of it, and return the outcomes."""
     started = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="typer-suite-") as folder:
+    with held(place), tempfile.TemporaryDirectory(prefix="typer-suite-") as folder:
         work = Path(folder)
         settings = environment(standin, work)
         if standin:
@@ -178,5 +180,4 @@ def run(
         if not written.is_file():
             raise RunFailed(f"the run wrote no outcomes\n{text[-4000:]}")
         tests = json.loads(written.read_text(encoding="utf-8"))
-    shutil.rmtree(place.tree / "coverage", ignore_errors=True)
     return Outcomes(seconds=round(time.monotonic() - started, 1), tests=tests)

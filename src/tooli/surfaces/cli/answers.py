@@ -233,7 +233,7 @@ def call_without_tool(session: Session) -> Call:
     from tooli.contract.tool import Tool
 
     line, house = session.line, session.house
-    tool = line.tool or Tool(house.name, (), _nothing, (), frozenset(), version=house.version)
+    tool = line.tool or Tool(house.name, (), house.name, _nothing, (), frozenset(), version=house.version)
     return Call(tool, {}, session.caller(), session.warnings)
 
 

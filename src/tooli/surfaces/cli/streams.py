@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from tooli.call.envelope import encode
+from tooli.call.envelope import encoder
 from tooli.call.model import Failed, Ok
 
 TYPE_CHECKING = False
@@ -34,16 +34,18 @@ def show_stream(session: Session, items: Generator[Any, None, Outcome]) -> Outco
     if taken.count:
         return Ok(None)
     if session.mode == "jsonl" and isinstance(outcome.value, (list, tuple)):
+        encode = encoder(session.warnings)
         for item in outcome.value:
-            session.emit(encode(item, session.warnings))
+            session.emit(encode(item))
         return Ok(None)
     return outcome
 
 
 def _show(session: Session, items: Iterator[Any]) -> None:
     if session.mode == "jsonl":
+        encode = encoder(session.warnings)
         for item in items:
-            session.emit(encode(item, session.warnings))
+            session.emit(encode(item))
     elif session.standalone:
         from tooli.surfaces.cli.plain import plain_lines
 

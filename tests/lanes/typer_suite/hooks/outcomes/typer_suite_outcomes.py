@@ -10,10 +10,13 @@ import json
 import os
 import re
 import subprocess
-from collections.abc import Generator
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
 
 # A warning inside of an exception group. It tends to come from an earlier test that failed
 # and left a process or a file behind.
@@ -51,7 +54,8 @@ def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:
 def _said(value: object) -> str:
     """What a program said that went wrong, where the value is the result of running one."""
     if isinstance(value, subprocess.CompletedProcess):
-        return str(value.stderr or "") if value.returncode else ""
+        done = cast("subprocess.CompletedProcess[Any]", value)
+        return str(done.stderr or "") if done.returncode else ""
     error = getattr(value, "exception", None) if type(value).__name__ == "Result" else None
     return repr(error) if isinstance(error, BaseException) else ""
 
