@@ -98,7 +98,7 @@ class Tooli(_NotYet):
     # -------------------------------------------------------------- registering
 
     def command(self, name: str | None = None, **said: Any) -> Callable[[F], F]:
-        """Register a function as a tool; it stays what it was. Takes what Typer's takes, and more."""
+        """Register a function as a tool; it stays what it was. Takes all that Typer's takes."""
         _command_keywords(said)
 
         def register(fn: F) -> F:
@@ -121,7 +121,7 @@ class Tooli(_NotYet):
         house.forget()
         house.commands.append(registration)
         if house.real:
-            from tooli.surfaces.cli.typer_lane import give_command
+            from tooli.surfaces.cli.typer_register import give_command
 
             give_command(self, registration)
 
@@ -133,7 +133,7 @@ class Tooli(_NotYet):
             house.forget()
             house.callback = (fn, said)
             if house.real:
-                from tooli.surfaces.cli.typer_lane import give_callback
+                from tooli.surfaces.cli.typer_register import give_callback
 
                 give_callback(self, fn, said)
             return fn
@@ -160,7 +160,7 @@ class Tooli(_NotYet):
         house = self._house
         if not house.real:
             house.real = True
-            from tooli.surfaces.cli.typer_lane import realise
+            from tooli.surfaces.cli.typer_register import realise
 
             realise(self)
 
@@ -211,13 +211,14 @@ class Tooli(_NotYet):
         """The tool of a name: `find-files`, `find_files`, `users.create` or `users create`."""
         words = name.replace(".", " ").replace("/", " ").split() or [name]
         branch = branch_of(self)
-        path: tuple[str, ...] = ()
+        path: list[str] = []
         for i, word in enumerate(words):
             for candidate in (word, word.replace("_", "-"), word.replace("-", "_")):
                 if i == len(words) - 1 and candidate in branch.commands:
                     return branch.commands[candidate].tool((*path, candidate))
                 if candidate in branch.groups:
-                    branch, path = branch.groups[candidate], (*path, candidate)
+                    branch = branch.groups[candidate]
+                    path.append(candidate)
                     break
             else:
                 return None

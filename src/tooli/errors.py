@@ -38,6 +38,13 @@ class Suggestion:
 
     __slots__ = ("action", "applicability", "argv", "example", "fix")
 
+    if not TYPE_CHECKING:
+
+        def __new__(cls, *args, **fields):
+            """Say what a misspelled keyword should have been, before Python finds one missing."""
+            check_keywords("Suggestion", fields, cls.__slots__)
+            return object.__new__(cls)
+
     def __init__(
         self,
         action: str,
@@ -125,7 +132,7 @@ class ToolError(Exception):
         self.is_retryable = self.retryable if is_retryable is None else is_retryable
         self.details = dict(details) if details else None
         self.translated = False  # stands for an exception of another kind, which is its cause
-        known = CODES.get(self.code)
+        known = CODES.get(code) if code is not None else None
         if exit_code is not None:
             self.exit_code = exit_code
         elif known is not None:
@@ -199,7 +206,7 @@ class ToolRuntimeError(ToolError):
 class Ended(ToolRuntimeError):
     """The command ended itself with an exit code of its own."""
 
-    default_code = "E4001"
+    default_code, exit_code = "E4001", 1
 
 
 class DependencyError(ToolRuntimeError):
@@ -277,6 +284,15 @@ EXIT_CODES: dict[int, str] = {
     130: "interrupted (SIGINT)",
     143: "terminated (SIGTERM)",
 }
+
+
+def check_keywords(where: str, given: Iterable[str], known: Iterable[str]) -> None:
+    """Refuse a keyword that nobody knows, and name the one that was probably meant."""
+    for name in given:
+        if name not in known:
+            close = nearest(name, known)
+            hint = f"; did you mean {close!r}?" if close else ""
+            raise DefinitionError(f"{where}() has no keyword {name!r}{hint}")
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:

@@ -30,7 +30,7 @@ async def run(call: Call, stages: Sequence[Stage]) -> Outcome:
     with Walk(call, stages) as walk:
         if walk.outcome is None:
             value = await invoke(walk.call)
-            if hasattr(type(value), "__anext__"):
+            if hasattr(value.__class__, "__anext__"):
                 value = [item async for item in _counted(value)]
             elif is_stream(value):
                 from tooli.call.pipeline import gather
@@ -45,7 +45,7 @@ async def stream(call: Call, stages: Sequence[Stage], ended: list[Outcome]) -> A
     with Walk(call, stages) as walk:
         if walk.outcome is None:
             value = await invoke(walk.call)
-            if hasattr(type(value), "__anext__"):
+            if hasattr(value.__class__, "__anext__"):
                 async for item in value:
                     yield item
                 value = None
@@ -65,7 +65,7 @@ async def invoke(call: Call) -> Any:
         value = fn(**call.arguments)
     else:
         value = await asyncio.to_thread(fn, **call.arguments)
-    if hasattr(type(value), "__await__"):
+    if hasattr(value.__class__, "__await__"):
         return await value
     return value
 
@@ -113,6 +113,10 @@ def iterate(items: AsyncIterator[Any]) -> Iterator[Any]:
             return end
 
     async def closing() -> None:
+        left = asyncio.all_tasks() - {asyncio.current_task()}  # an interrupt leaves its step behind
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
         close = getattr(items, "aclose", None)
         if close is not None:
             await close()

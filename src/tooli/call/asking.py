@@ -17,15 +17,16 @@ def ask(question: str, *, default: bool = False) -> bool:
 
 
 def _line(prompt: str) -> str:
-    """One line from the terminal: stdin if it is one, /dev/tty (CON on Windows) if not."""
+    """One line from the terminal: stdin if it is one, the process's own terminal if not."""
     if sys.stdin is not None and sys.stdin.isatty():
         sys.stderr.write(prompt)
         sys.stderr.flush()
         return sys.stdin.readline()
+    to, fro = ("CONOUT$", "CONIN$") if sys.platform == "win32" else ("/dev/tty", "/dev/tty")
     try:
-        with open("CON" if sys.platform == "win32" else "/dev/tty", "r+") as terminal:
-            terminal.write(prompt)
-            terminal.flush()
-            return terminal.readline()
+        with open(to, "w") as screen, open(fro) as keys:  # one file for both would have to seek
+            screen.write(prompt)
+            screen.flush()
+            return keys.readline()
     except OSError:
         return ""

@@ -69,7 +69,21 @@ def fit_arguments(call: Call) -> dict[str, Any]:
         from tooli.call.repair import refusal
 
         raise refusal(call, wrong or [])
-    return bound
+    return bound if call.tool.model is None else _as_model(call, bound)
+
+
+def _as_model(call: Call, bound: dict[str, Any]) -> dict[str, Any]:
+    """The arguments as the one model that the function takes, with what is injected beside it."""
+    from tooli.call.repair import refusal, whole_problems
+    from tooli.contract.models import validate
+
+    assert call.tool.model is not None
+    name, model = call.tool.model
+    fields = {param.name: bound.pop(param.name) for param in call.tool.public}
+    try:
+        return {name: validate(model, fields), **bound}
+    except Misfit as misfit:
+        raise refusal(call, list(whole_problems(misfit))) from None
 
 
 ONLY_BIND = (bind,)

@@ -58,8 +58,10 @@ def _translate(exc: BaseException) -> ToolError:
     if code is not None:
         said = exc.code if isinstance(exc, SystemExit) and isinstance(exc.code, str) else None
         return Ended(said or f"The command ended with exit code {code}.", exit_code=code)
+    if _from_typer(exc, "Abort") and isinstance(exc.__cause__, KeyboardInterrupt):
+        exc = exc.__cause__
     if isinstance(exc, KeyboardInterrupt):
-        return Interrupted("Interrupted.")
+        return Interrupted(_text(exc) or "Interrupted.", code=getattr(exc, "error_code", None))
     if _from_typer(exc, "Abort"):
         return Ended("Aborted.", exit_code=1)
     if _from_typer(exc, "UsageError"):
@@ -71,7 +73,7 @@ def _translate(exc: BaseException) -> ToolError:
         if isinstance(exc, familiar):
             return kind(_os_message(exc), code=error_code)
     if isinstance(exc, Exception):
-        text = str(exc)
+        text = _text(exc)
         name = type(exc).__name__
         return InternalError(f"{name}: {text}" if text else name)
     return Interrupted(f"Stopped by {type(exc).__name__}.")
@@ -82,9 +84,9 @@ def exit_request(exc: BaseException) -> int | None:
     if isinstance(exc, SystemExit):
         if exc.code is None:
             return 0
-        return exc.code if isinstance(exc.code, int) else 1
+        return exc.code & 0xFF if isinstance(exc.code, int) else 1
     if _from_typer(exc, "Exit"):
-        return int(getattr(exc, "exit_code", 0))
+        return int(getattr(exc, "exit_code", 0)) & 0xFF
     return None
 
 
@@ -98,13 +100,21 @@ def _from_typer(exc: BaseException, name: str) -> bool:
 
 def _message(exc: BaseException) -> str:
     write = getattr(exc, "format_message", None)
-    return str(write()) if write is not None else str(exc)
+    return str(write()) if write is not None else _text(exc)
+
+
+def _text(exc: BaseException) -> str:
+    """What an exception says, even where its own words fail."""
+    try:
+        return str(exc)
+    except Exception:
+        return ""
 
 
 def _os_message(exc: BaseException) -> str:
     if isinstance(exc, OSError) and exc.filename is not None and exc.strerror:
         return f"{exc.strerror}: {exc.filename!s}"
-    return str(exc) or type(exc).__name__
+    return _text(exc) or type(exc).__name__
 
 
 def after_items(exc: Exception, count: int) -> Exception:

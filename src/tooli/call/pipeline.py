@@ -118,7 +118,7 @@ def invoke(call: Call) -> Any:
     return _called(call.tool.fn(**call.arguments))
 
 
-def _called(value: Any) -> Any:
+def _called(value: object) -> Any:
     """What a function gave, awaited where it has to be."""
     kind = type(value)
     if kind in _SETTLED:
@@ -126,18 +126,18 @@ def _called(value: Any) -> Any:
     if hasattr(kind, "__await__"):
         from tooli.call.aio import finish
 
-        return finish(value)
+        return finish(value)  # pyright: ignore[reportArgumentType]
     if hasattr(kind, "__anext__"):
         from tooli.call.aio import iterate
 
-        return iterate(value)
+        return iterate(value)  # pyright: ignore[reportArgumentType]
     return value
 
 
 _SETTLED = frozenset((str, int, float, bool, list, dict, tuple, type(None)))
 
 
-def is_stream(value: Any) -> TypeGuard[Iterator[Any]]:
+def is_stream(value: object) -> TypeGuard[Iterator[Any]]:
     """Whether a tool gave its result piece by piece: it made an iterator, not an open file."""
     kind = type(value)
     return kind not in _SETTLED and hasattr(kind, "__next__") and not hasattr(kind, "fileno")
@@ -148,7 +148,7 @@ def gather(items: Iterator[Any]) -> list[Any]:
     gathered: list[Any] = []
     try:
         for item in items:
-            gathered.append(item)
+            gathered.append(item)  # noqa: PERF402  what came before a failure is counted
     except Exception as exc:
         from tooli.call.failure import after_items
 

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from tooli.call.model import Problem
 from tooli.contract.fit import Given, Words
-from tooli.contract.tool import Choice, ListOf, PathShape, Scalar, Structured, plain
+from tooli.contract.tool import (
+    MISSING,
+    Choice,
+    ListOf,
+    PathShape,
+    Scalar,
+    Structured,
+    plain,
+)
 from tooli.errors import InputError, Suggestion, nearest
 
 TYPE_CHECKING = False
@@ -31,6 +39,13 @@ def problems_of(param: Param, misfit: Misfit | None) -> Iterator[Problem]:
         if reason.meant is not None and isinstance(reason.meant, str):
             message += f"; did you mean {reason.meant!r}?"
         yield Problem(reason.code, field, message, reason.meant)
+
+
+def whole_problems(misfit: Misfit) -> Iterator[Problem]:
+    """What is wrong with arguments that only do not fit together."""
+    for reason in (misfit, *misfit.others):
+        field = ".".join(map(str, reason.at)) or None
+        yield Problem("E1003", field, f"{field!r}: {reason.message}" if field else reason.message)
 
 
 def unknown(name: str, tool: Tool) -> Problem:
@@ -128,7 +143,9 @@ def _suggest(call: Call, problems: Sequence[Problem]) -> Suggestion:
             sure = sure and problem.meant is not None
         elif problem.code == "E1005":
             continue
-        elif problem.meant is not None and not below and not tool_many(tool, head):
+        elif not head:
+            sure = False
+        elif problem.meant is not None and not below and _takes_one(tool, head):
             arguments[head] = problem.meant
         elif head in tool.names:
             arguments[head] = _Gap(head)
@@ -150,10 +167,10 @@ def _suggest(call: Call, problems: Sequence[Problem]) -> Suggestion:
     )
 
 
-def tool_many(tool: Tool, name: str) -> bool:
-    """Whether the parameter of that name takes many values."""
+def _takes_one(tool: Tool, name: str) -> bool:
+    """Whether what was meant for the parameter of that name is all of its value."""
     param = tool.param(name)
-    return param is not None and param.many
+    return param is not None and not param.many and param.width == 1
 
 
 class _Gap:
@@ -176,6 +193,8 @@ def _advice(tool: Tool, problems: Sequence[Problem]) -> str:
             parts.append("Leave the surplus words out.")
         elif param is not None:
             parts.append(f"Give {param.name!r} {describe(param.shape)}.")
+        elif problem.code == "E1003":
+            parts.append("Change the arguments so that they fit together.")
         else:
             parts.append("Give the option its value.")
     return " ".join(dict.fromkeys(parts))
@@ -210,51 +229,80 @@ def choice_words(shape: Choice) -> list[str]:
 # ------------------------------------------------------------------ a call as a command line
 
 
-def compose(tool: Tool, arguments: Mapping[str, Any]) -> list[str]:
-    """The words after the command that stand for these arguments; positions first."""
-    positional: list[str] = []
+def compose(tool: Tool, arguments: Mapping[str, Any], *flags: str) -> list[str]:
+    """The words after the command that stand for these arguments; positions first.
+
+    `flags` are the framework's own, to stand among the options.
+    """
+    positional = _positions(tool, arguments)
     optional: list[str] = []
     for param in tool.public:
-        if param.name not in arguments:
-            continue
-        value = arguments[param.name]
-        if type(value) is type(param.default) and value == param.default:
-            continue
-        if param.kind == "argument":
-            positional += _texts(value)
-        elif param.is_flag and isinstance(value, bool):
-            words = param.flags if value else param.negations
-            if words:
-                optional.append(words[0])
-        elif param.flags:
-            flag = max(param.flags, key=len)
-            for text in _texts(value):
-                optional += [f"{flag}={text}"] if text[:1] == "-" else [flag, text]
-            for path, texts in (value.dotted or {}).items() if isinstance(value, Words) else ():
-                for text in texts:
-                    optional += [f"{flag}.{path}", text]
+        if param.kind == "option" and param.name in arguments:
+            value = arguments[param.name]
+            if not _is_default(param, value):
+                optional += _option(param, value)
+    optional += flags
     if any(text[:1] == "-" and len(text) > 1 for text in positional):
         return [*optional, "--", *positional]
     return [*positional, *optional]
 
 
+def _is_default(param: Param, value: Any) -> bool:
+    return type(value) is type(param.default) and value == param.default
+
+
+def _positions(tool: Tool, arguments: Mapping[str, Any]) -> list[str]:
+    """The words that stand for themselves, up to the last that has to be said."""
+    words: list[str] = []
+    said = 0
+    for param in tool.public:
+        if param.kind == "argument":
+            value = arguments.get(param.name, param.default)
+            words += _texts(value)
+            if not _is_default(param, value):
+                said = len(words)
+    return words[:said]
+
+
+def _option(param: Param, value: Any) -> list[str]:
+    """One option as it is typed."""
+    if param.is_flag and isinstance(value, bool):
+        return list((param.flags if value else param.negations)[:1])
+    if not param.flags:
+        return []
+    flag = max(param.flags, key=len)
+    if param.settings.get("count") and isinstance(value, int):
+        return [flag] * value
+    texts = _texts(value)
+    if param.width > 1 and len(texts) == param.width:
+        return [flag, *texts]
+    words: list[str] = []
+    for text in texts:
+        words += [f"{flag}={text}"] if text[:1] == "-" else [flag, text]
+    if isinstance(value, Words):
+        for path, parts in (value.dotted or {}).items():
+            for text in parts:
+                words += [f"{flag}.{path}", text]
+    return words
+
+
 def _texts(value: Any) -> list[str]:
+    """The words that a value is typed as; nothing says None, and nothing says nothing."""
     if isinstance(value, Words):
         return list(value.texts)
     if isinstance(value, _Gap):
         return [value.text]
-    if isinstance(value, (list, tuple, set, frozenset)):
-        items: Any = value
-        return [text for item in items for text in _texts(item)]
-    if isinstance(value, bool):
-        return ["true" if value else "false"]
-    if isinstance(value, str):
-        return [str(getattr(value, "value", value))]
-    if isinstance(value, dict) or hasattr(value, "__dataclass_fields__"):
-        from tooli.call.envelope import encode
+    if value is None or value is MISSING:
+        return []
+    if type(value) in (list, tuple, set, frozenset):
+        return [text for item in value for text in _texts(item)]
+    if type(value) in (str, int, float):
+        return [str(value)]
+    from tooli.call.envelope import encode
+    from tooli.contract.jsonable import jsonable
 
-        return [encode(value, []).decode()]
-    return [str(getattr(value, "value", value))]
+    step = jsonable(value, [])
+    return [step if isinstance(step, str) else encode(step, []).decode()]
 
 
 _SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./-_")

@@ -55,8 +55,17 @@ class TooliError(Record):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The error as the envelope carries it."""
-        return self.to_exception().to_dict()
+        """The error as the envelope carries it: fixed order, no empty fields."""
+        fields: dict[str, Any] = {
+            "code": self.code,
+            "category": self.category,
+            "message": self.message,
+            "field": self.field,
+            "suggestion": dict(self.suggestion) if self.suggestion else None,
+            "is_retryable": self.is_retryable,
+            "details": dict(self.details) if self.details else None,
+        }
+        return {name: value for name, value in fields.items() if value is not None}
 
 
 class TooliResult(Record, _Of[T]):
@@ -94,14 +103,14 @@ class TooliResult(Record, _Of[T]):
 
 
 def _with_warnings(meta: Mapping[str, Any], warnings: list[str]) -> dict[str, Any]:
+    """The same `meta`, with more warnings in their place: behind what every call says."""
     if not warnings:
         return dict(meta)
-    merged: dict[str, Any] = {}
-    for name, value in meta.items():
-        merged[name] = value
-        if name == "duration_ms":
-            merged["warnings"] = [*meta.get("warnings", ()), *warnings]
-    return merged
+    merged: dict[str, Any] = {"warnings": [*meta.get("warnings", ()), *warnings]}
+    said = [name for name in ("tool", "version", "duration_ms") if name in meta]
+    return {name: meta[name] for name in said} | merged | {
+        name: value for name, value in meta.items() if name not in (*said, "warnings")
+    }
 
 
 def error_value(error: ToolError) -> TooliError:

@@ -60,6 +60,8 @@ _KINDS: tuple[tuple[str, str, Any], ...] = (
 
 def _ordered(items: Any) -> list[Any]:
     """A set in an order that is the same on every run."""
+    if any([isinstance(item, frozenset) for item in items]):  # "<" between sets is no order
+        items = [_ordered(item) if isinstance(item, frozenset) else item for item in items]
     try:
         return sorted(items)
     except TypeError:
@@ -86,10 +88,10 @@ def _from_model(thing: Any) -> Any:
 
 
 def _from_fields(thing: Any) -> Any:
-    fields = getattr(type(thing), "__dataclass_fields__", None)
-    if fields is None:
+    if not hasattr(type(thing), "__dataclass_fields__"):
         return _NOTHING
-    return {name: getattr(thing, name) for name in fields if hasattr(thing, name)}
+    names = [field.name for field in sys.modules["dataclasses"].fields(thing)]
+    return {name: getattr(thing, name) for name in names if hasattr(thing, name)}
 
 
 def _from_path(thing: Any) -> Any:
@@ -172,10 +174,16 @@ def _key(key: Any, warnings: list[str]) -> str:
         return str.__str__(key)
     if isinstance(key, bool) or key is None:
         return {True: "true", False: "false", None: "null"}[key]
-    if isinstance(key, (int, float)):
-        return repr(key)
-    step = replacement(key, warnings) if not isinstance(key, tuple) else key
-    return step if isinstance(step, str) else str(step)
+    if isinstance(key, int):
+        return str(_whole(key, warnings))
+    if isinstance(key, float):
+        return float.__repr__(key)
+    try:
+        step = replacement(key, warnings) if not isinstance(key, tuple) else key
+        return step if isinstance(step, str) else str(step)
+    except Exception as failure:
+        _warn(warnings, f"a {type(key).__name__} could not be written: {failure}")
+        return f"<{type(key).__name__}>"
 
 
 def _warn(warnings: list[str], text: str) -> None:

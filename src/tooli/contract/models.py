@@ -28,17 +28,50 @@ def adapter(annotation: Any) -> TypeAdapter[Any]:
     from tooli.errors import DefinitionError
 
     try:
-        made: TypeAdapter[Any] = pydantic.TypeAdapter(annotation)
-    except pydantic.errors.PydanticSchemaGenerationError:
-        config = pydantic.ConfigDict(arbitrary_types_allowed=True)
-        try:
-            made = pydantic.TypeAdapter(annotation, config=config)
-        except pydantic.PydanticUserError as failure:
-            raise DefinitionError(f"pydantic cannot read {annotation!r}: {failure}") from failure
-    except pydantic.PydanticUserError as failure:
+        made = _make(pydantic, annotation)
+    except Exception as failure:  # pydantic has many ways to say that it cannot
         raise DefinitionError(f"pydantic cannot read {annotation!r}: {failure}") from failure
+    if not getattr(made, "pydantic_complete", True):
+        raise DefinitionError(f"pydantic cannot read {annotation!r}: it names what is not defined")
     _adapters[id(annotation)] = (annotation, made)  # the annotation is kept, so its id stays its own
     return made
+
+
+def _make(pydantic: Any, annotation: Any) -> TypeAdapter[Any]:
+    try:
+        return pydantic.TypeAdapter(annotation)
+    except pydantic.errors.PydanticSchemaGenerationError:
+        config = pydantic.ConfigDict(arbitrary_types_allowed=True)
+        return pydantic.TypeAdapter(annotation, config=config)
+    except pydantic.PydanticUserError as failure:
+        if failure.code != "typed-dict-version":
+            raise
+        return pydantic.TypeAdapter(_modern(annotation))
+
+
+def _modern(annotation: Any) -> Any:
+    """The annotation with each `typing.TypedDict` as pydantic wants it before Python 3.12."""
+    if hasattr(annotation, "__required_keys__") and type(annotation).__module__ == "typing":
+        import typing_extensions as typing
+
+        keys: dict[str, Any] = {}
+        for name, hint in typing.get_type_hints(annotation, include_extras=True).items():
+            if typing.get_origin(hint) in (typing.Required, typing.NotRequired):
+                hint = hint.__args__[0]
+            needed = name in annotation.__required_keys__
+            keys[name] = (typing.Required if needed else typing.NotRequired)[_modern(hint)]
+        return typing.TypedDict(annotation.__name__, keys)  # type: ignore[operator]
+    inside = getattr(annotation, "__args__", ())
+    changed = tuple([_modern(part) for part in inside])
+    if all([now is then for now, then in zip(changed, inside, strict=True)]):
+        return annotation
+    if hasattr(annotation, "copy_with"):
+        return annotation.copy_with(changed)
+    if type(annotation).__name__ == "UnionType":
+        import typing
+
+        return typing.Union[changed]  # noqa: UP007  a tuple of members
+    return annotation.__origin__[changed]
 
 
 def validate(annotation: Any, value: Any) -> Any:

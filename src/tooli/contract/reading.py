@@ -58,7 +58,7 @@ COMMAND_KEYWORDS = frozenset(
         *("annotations", "capabilities", "handoffs", "delegation_hint", "examples"),
         *("error_codes", "timeout", "cost_hint", "human_in_the_loop", "requires_approval"),
         *("danger_level", "auth", "max_tokens", "paginated", "version", "when_to_use"),
-        *("task_group", "native"),
+        *("task_group", "native", "input_model"),
     )
 )
 """What `@app.command(…)` takes beyond what Typer's takes."""
@@ -74,6 +74,9 @@ def read_tool(
 ) -> Tool:
     """The Tool of a function; `said` is what its decorator was given."""
     params = tuple(_read_params(fn))
+    model = None
+    if said.get("input_model") is not None:
+        params, model = _spread(said["input_model"], params, fn)
     code = getattr(fn, "__code__", None)
     flags = code.co_flags if code is not None else 0
     returns = _raw_annotations(fn).get("return", MISSING)
@@ -104,6 +107,7 @@ def read_tool(
         deprecated=said.get("deprecated") or False,
         help=doc if isinstance(doc, str) else None,
         fast=not steps_aside and all([p.fast for p in params]),
+        model=model,
     )
 
 
@@ -172,7 +176,7 @@ def _signature(fn: Any) -> Iterator[tuple[str, Any, Any]]:
     for i in range(getattr(fn, "__self__", None) is not None, positional):
         default = defaults[i - first_default] if i >= first_default else MISSING
         yield names[i], annotations.get(names[i], MISSING), default
-    keyword_defaults = fn.__kwdefaults__ or {}
+    keyword_defaults: dict[str, Any] = fn.__kwdefaults__ or {}
     for name in names[positional : positional + code.co_kwonlyargcount]:
         yield name, annotations.get(name, MISSING), keyword_defaults.get(name, MISSING)
 
@@ -187,20 +191,19 @@ def _slow_signature(fn: Any) -> Iterator[tuple[str, Any, Any]]:
             yield p.name, annotation, MISSING if p.default is p.empty else p.default
 
 
-def _raw_annotations(fn: Any) -> Mapping[str, Any]:
+def _innermost(fn: Any) -> Any:
+    """The function below decorators, partials and objects with `__call__`."""
     while (inner := getattr(fn, "__wrapped__", None) or getattr(fn, "func", None)) is not None:
         fn = inner
-    if not hasattr(fn, "__code__"):
-        fn = getattr(type(fn), "__call__", fn)
-    return getattr(fn, "__annotations__", None) or {}
+    return fn if hasattr(fn, "__code__") else fn.__class__.__call__
+
+
+def _raw_annotations(fn: Any) -> Mapping[str, Any]:
+    return getattr(_innermost(fn), "__annotations__", None) or {}
 
 
 def _namespace(fn: Any) -> dict[str, Any]:
-    while (inner := getattr(fn, "__wrapped__", None) or getattr(fn, "func", None)) is not None:
-        fn = inner
-    if not hasattr(fn, "__globals__"):
-        fn = getattr(type(fn), "__call__", fn)
-    return getattr(fn, "__globals__", {})
+    return getattr(_innermost(fn), "__globals__", {})
 
 
 def _evaluate(annotation: Any, space: dict[str, Any], fn: Any) -> Any:
@@ -219,6 +222,31 @@ def _evaluate(annotation: Any, space: dict[str, Any], fn: Any) -> Any:
             f"{name}: the annotation {annotation!r} cannot be read ({failure}). "
             "Import what it names at module level, outside `if TYPE_CHECKING`."
         ) from failure
+
+
+def _spread(
+    model: Any, params: tuple[Param, ...], fn: Any
+) -> tuple[tuple[Param, ...], tuple[str, Any]]:
+    """`input_model=`: the fields of a model as parameters, for a function that takes the model."""
+    from tooli.contract.info import Info
+    from tooli.errors import DefinitionError
+
+    takers = [p for p in params if p.kind != "injected"]
+    if len(takers) != 1 or not hasattr(model, "model_fields"):
+        name = getattr(fn, "__name__", repr(fn))
+        raise DefinitionError(
+            f"{name}: input_model= needs a pydantic model, and a function with one parameter for it"
+        )
+    annotated = sys.modules["typing"].Annotated
+    spread: list[Param] = []
+    for name, field in model.model_fields.items():
+        said = {"help": field.description} if field.description else {}
+        extras = (*field.metadata, Info("option", ..., (), said))
+        annotation = annotated.__class_getitem__((field.annotation, *extras))
+        default = MISSING if field.is_required() else field.get_default(call_default_factory=True)
+        spread.append(read_param(name, annotation, default))
+    injected = [p for p in params if p.kind == "injected"]
+    return (*spread, *injected), (takers[0].name, model)
 
 
 # ------------------------------------------------------------------ one parameter
@@ -440,7 +468,8 @@ def _list_of(item: Any, into: type) -> Shape:
 def _class(cls: type) -> Shape:
     enum = sys.modules.get("enum")
     if enum is not None and issubclass(cls, enum.Enum):
-        return Choice(tuple(cls), cls)
+        members: Any = cls
+        return Choice(tuple(members), cls)
     pathlib = sys.modules.get("pathlib")
     if pathlib is not None and issubclass(cls, pathlib.Path):
         return PathShape(cls)
@@ -452,7 +481,7 @@ def _class(cls: type) -> Shape:
         or hasattr(cls, "__dataclass_fields__")
         or hasattr(cls, "__pydantic_fields__")
         or hasattr(cls, "__required_keys__")
-        or (issubclass(cls, tuple) and hasattr(cls, "_fields"))
+        or (hasattr(cls, "_fields") and issubclass(cls, tuple))
     ):
         return Structured(cls)
     for base in cls.__mro__:

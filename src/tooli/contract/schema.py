@@ -57,7 +57,7 @@ def param_schema(param: Param, doc: str | None = None) -> dict[str, Any]:
     elif param.settings.keys() & {"parser", "click_type"}:
         schema = {"type": "string"}
     else:
-        schema = shape_schema(param.shape)
+        schema = _loose(param.annotation) or shape_schema(param.shape)
     _add_bounds(schema, param)
     text = param.help or doc
     if text:
@@ -79,7 +79,7 @@ def shape_schema(shape: Shape) -> dict[str, Any]:
         case PathShape():
             return {"type": "string", "format": "path"}
         case Choice(values, enum):
-            return _choices([v.value for v in values] if enum is not None else list(values))
+            return _members(enum, values) if enum is not None else _choices(list(values))
         case ListOf(item, into):
             schema: dict[str, Any] = {"type": "array", "items": shape_schema(item)}
             return {**schema, "uniqueItems": True} if into in (set, frozenset) else schema
@@ -99,11 +99,28 @@ def shape_schema(shape: Shape) -> dict[str, Any]:
 
 
 def _choices(values: list[Any]) -> dict[str, Any]:
+    chosen: dict[str, Any] = {"enum": values} if len(values) > 1 else {"const": values[0]}
+    return {"type": "string", **chosen}
+
+
+def _members(enum: type, members: tuple[Any, ...]) -> dict[str, Any]:
+    values = [member.value for member in members]
     kinds = {type(value) for value in values}
-    schema: dict[str, Any] = {"enum": values} if len(values) > 1 else {"const": values[0]}
-    if len(kinds) == 1 and (kind := kinds.pop()) in _TYPES:
-        schema = {"type": _TYPES[kind], **schema}
-    return schema
+    if not kinds or not kinds <= _TYPES.keys():
+        return _by_pydantic(enum)
+    return {"type": _TYPES[kinds.pop()], "enum": values} if len(kinds) == 1 else {"enum": values}
+
+
+def _loose(annotation: Any) -> dict[str, Any] | None:
+    """A collection that does not say of what; on a command line its items are text."""
+    if annotation in (list, tuple):
+        return {"type": "array", "items": {}}
+    if annotation in (set, frozenset):
+        return {"type": "array", "items": {}, "uniqueItems": True}
+    if isinstance(shape_of(annotation), Maybe):
+        inner = _loose(annotation.__args__[0])
+        return {"anyOf": [inner, {"type": "null"}]} if inner else None
+    return None
 
 
 def _add_bounds(schema: dict[str, Any], param: Param) -> None:
@@ -127,7 +144,17 @@ def _json_default(default: Any) -> Any:
 
 
 def output_schema(tool: Tool) -> dict[str, Any] | None:
-    """The result of a tool; None where it declares none."""
+    """The result of a tool, described once; None where it declares none."""
+    found = _outputs.get(id(tool))
+    if found is None:  # the tool is kept, so its id stays its own
+        found = _outputs[id(tool)] = (tool, _describe_output(tool))
+    return found[1]
+
+
+_outputs: dict[int, tuple[Tool, dict[str, Any] | None]] = {}
+
+
+def _describe_output(tool: Tool) -> dict[str, Any] | None:
     annotation = returns_of(tool)
     if annotation in (MISSING, None, type(None)):
         return None
@@ -139,6 +166,9 @@ def output_schema(tool: Tool) -> dict[str, Any] | None:
 
 
 def _result_schema(annotation: Any) -> dict[str, Any]:
+    loose = _loose(annotation)
+    if loose is not None:
+        return loose
     shape = shape_of(annotation)
     if _is_plain(shape):
         return shape_schema(shape)
@@ -164,7 +194,7 @@ def _is_plain(shape: Shape) -> bool:
 
 def _by_pydantic(annotation: Any, mode: str = "validation") -> dict[str, Any]:
     if annotation is dict:
-        return {"type": "object"}
+        return {"type": "object", "additionalProperties": True}
     simple = _simple_dict(annotation)
     if simple is not None:
         return simple
@@ -219,13 +249,28 @@ def _inline(
                 kept[name] = _inline(definitions[name], definitions, (*above, name), kept)
             return {**{k: v for k, v in node.items() if k != "$ref"}, "$ref": f"#/$defs/{name}"}
         body = _inline(definitions[name], definitions, (*above, name), kept)
-        rest = {k: _inline(v, definitions, above, kept) for k, v in node.items() if k != "$ref"}
+        rest = {
+            k: _inline_at(k, v, definitions, above, kept) for k, v in node.items() if k != "$ref"
+        }
         return {**body, **rest}
     return {
-        key: _inline(value, definitions, above, kept)
+        key: _inline_at(key, value, definitions, above, kept)
         for key, value in node.items()
         if key != "title" or not isinstance(value, str)
     }
+
+
+def _inline_at(
+    key: str, value: Any, definitions: dict[str, Any], above: tuple[str, ...], kept: dict[str, Any]
+) -> Any:
+    """What stands at a keyword: schemas by name, data that only looks like one, or a schema."""
+    if key in ("default", "const", "enum", "examples"):
+        return value
+    if key == "discriminator" and isinstance(value, dict):  # its mapping points at definitions
+        return {"propertyName": value["propertyName"]}
+    if key in ("properties", "patternProperties") and isinstance(value, dict):
+        return {name: _inline(part, definitions, above, kept) for name, part in value.items()}
+    return _inline(value, definitions, above, kept)
 
 
 def _recursive(name: str, definitions: dict[str, Any]) -> bool:

@@ -267,6 +267,7 @@ class Tool(Record):
     deprecated: bool | str = False
     help: str | None = None
     fast: bool = True  # the light engine may run it
+    model: tuple[str, Any] | None = None  # the parameter that takes all others as one model
 
     @property
     def name(self) -> str:

@@ -32,7 +32,6 @@ class House:
         "door",
         "framework_help",
         "groups",
-        "known",
         "mcp_transport",
         "name",
         "permissions",
@@ -55,7 +54,6 @@ class House:
         self.callback: tuple[Callable[..., Any], dict[str, Any]] | None = None
         self.branch: Branch | None = None
         self.prepared: dict[str, tuple[Tool, tuple[Stage, ...]]] = {}
-        self.known: dict[int, Registration] = {}
         self.door: Any = None  # the Python door, once somebody went through it
 
     def forget(self) -> None:
@@ -183,7 +181,6 @@ def branch_of(app: Any) -> Branch:
     """The tree of an app: from the log while it is light, from Typer's lists once it is real."""
     house: House = app._house
     if house.real:
-        house.known.update({id(r.fn): r for r in house.commands if r.target is None})
         return _real_branch(app, house)
     if house.branch is None:
         house.branch = _light_branch(app, house)
@@ -236,16 +233,16 @@ def _real_branch(app: Any, house: House) -> Branch:
     """The tree as Typer's own lists have it."""
     branch = Branch(app, house)
     for info in app.registered_commands:
-        registration = house.known.get(id(info))
+        registration = getattr(info, "tooli", None)
         if registration is None:
-            said = {k: v for k, v in vars(info).items() if k in COMMAND_SETTINGS and v}
+            said = {k: v for k, v in _fields(info).items() if k in COMMAND_SETTINGS and v}
             if getattr(said.get("cls"), "__name__", None) == "TyperCommand":
                 del said["cls"]
             registration = Registration(house, info.name, info.callback, said)
-            house.known[id(info)] = registration
+            info.tooli = registration
         branch.commands[registration.word] = registration
     for info in app.registered_groups:
-        said = {k: _value(v) for k, v in vars(info).items()}
+        said = {k: _value(v) for k, v in _fields(info).items()}
         _graft(branch, info.typer_instance, said.get("name"), said)
     called = app.registered_callback
     branch.callback = called.callback if called is not None else _value(app.info.callback)
@@ -256,6 +253,10 @@ def _real_branch(app: Any, house: House) -> Branch:
     elif not app.registered_groups and len(app.registered_commands) == 1:
         branch.single = next(iter(branch.commands.values()))
     return branch
+
+
+def _fields(info: object) -> dict[str, Any]:
+    return vars(info)
 
 
 def _value(setting: Any) -> Any:

@@ -36,18 +36,19 @@ def needs_yes(call: Call) -> InputError:
     from tooli.call.repair import compose, quote
 
     tool = call.tool
+    taken = any("--yes" in (*param.flags, *param.negations) for param in tool.params)
+    yes = "--tooli-yes" if taken else "--yes"
     argv = [
         *(call.caller.prog or (tool.app,)),
         *tool.path,
-        *compose(tool, call.arguments),
-        "--yes",
+        *compose(tool, call.arguments, yes),
     ]
     return InputError(
         f"{tool.name} may destroy data and was not confirmed.",
         code="E1010",
         suggestion=Suggestion(
             "ask_human",
-            "Look with --dry-run first; when it is wanted, repeat the call with --yes.",
+            f"Look with --dry-run first; when it is wanted, repeat the call with {yes}.",
             example=" ".join(map(quote, argv)),
             argv=argv,
         ),

@@ -100,10 +100,11 @@ def _items(outcome: Outcome) -> Iterator[Any]:
     """What is left to give after a stream: a list's items, any other value, or its error."""
     if isinstance(outcome, Failed):
         raise outcome.error
-    if isinstance(outcome.value, (list, tuple)):
-        yield from outcome.value
-    elif outcome.value is not None:
-        yield outcome.value
+    value = outcome.value
+    if type(value) in (list, tuple):
+        yield from value
+    elif value is not None:
+        yield value
 
 
 def _unknown_tool(app: Any, name: str) -> tuple[Call, tuple[Stage, ...]]:

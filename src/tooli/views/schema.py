@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
-    from tooli.contract.tool import Tool
+    from tooli.contract.tool import Param, Tool
 
 ENVIRONMENT = ("TOOLI_OUTPUT", "TOOLI_CALLER", "TOOLI_CALLER_VERSION", "TOOLI_SESSION_ID")
 ENVIRONMENT += ("TOOLI_FRAMEWORK_HELP", "NO_COLOR")
@@ -59,12 +59,15 @@ def _as_json(tool: Tool) -> dict[str, Any]:
     if behaviour:
         described["annotations"] = list(behaviour)
     described.update(_guidance(tool))
-    variables = [
-        *(p.settings["envvar"] for p in tool.public if p.settings.get("envvar")),
-    ]
+    variables = [name for param in tool.public for name in _variables(param)]
     if variables:
         described["environment"] = variables
     return described
+
+
+def _variables(param: Param) -> list[str]:
+    said = param.settings.get("envvar") or ()
+    return [said] if isinstance(said, str) else list(said)
 
 
 def _guidance(tool: Tool) -> dict[str, Any]:

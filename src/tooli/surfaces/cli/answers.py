@@ -69,13 +69,15 @@ def _help(session: Session) -> int:
 
 def _typer_help(session: Session) -> int:
     """A person's help is Typer's, with its panels."""
+    from tooli.surfaces.cli.people import Writing
     from tooli.surfaces.cli.typer_lane import run_line
 
     line = session.line
     line.rest = [*line.rest[: line.depth], "--help"] if line.tool is not None else line.rest
     if line.tool is None:
         line.rest = [*line.rest, "--help"]
-    return run_line(session)
+    with Writing(session):
+        return run_line(session)
 
 
 def plain_help(session: Session) -> str:
@@ -119,8 +121,15 @@ def _text(session: Session, text: str) -> int:
     if session.machine and session.explicit:
         session.claim()
         return session.finish(Ok(text), call_without_tool(session))
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
+    return _write(session, text)
+
+
+def _write(session: Session, text: str) -> int:
+    from tooli.surfaces.cli.people import Writing
+
+    with Writing(session):
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()
     return 0
 
 
@@ -130,9 +139,7 @@ def _version(session: Session) -> int:
         session.claim()
         value = {"name": house.name, "version": house.version}
         return session.finish(Ok(value), call_without_tool(session))
-    sys.stdout.write(f"{house.name} {house.version}\n")
-    sys.stdout.flush()
-    return 0
+    return _write(session, f"{house.name} {house.version}")
 
 
 # ------------------------------------------------------------------ schema
@@ -158,12 +165,10 @@ def _raw(session: Session, document: Any) -> int:
     if session.mode == "text" and is_terminal(sys.stdout):
         import json
 
-        sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
-        sys.stdout.flush()
-        return 0
+        return _write(session, json.dumps(document, indent=2, ensure_ascii=False))
     session.channel = session.channel or Channel()
     session.emit(data)
-    return session.channel.code
+    return 0
 
 
 # ------------------------------------------------------------------ no command

@@ -262,6 +262,8 @@ class _CommandWords:
         self.taken: Any = self.flags
         self.unsure = False  # an unknown option may have left words behind
         for param in tool.params:
+            if param.kind == "argument" and is_structured(param.shape):
+                self.parts[f"--{param.name.replace('_', '-')}"] = param
             for flag in param.flags:
                 self.flags[flag] = (param, True)
                 if is_structured(param.shape):

@@ -77,11 +77,13 @@ class Session:
         self.warnings: list[str] = []
         self.explicit = False
         self.started = perf_counter()
+        Channel.reopen()
         self.line: Line = read_line(app.tree(), argv, self.judge)
         self.value: Any = None
         self._agent: bool | None = None
         self.mode = self._choose_mode()
         self.channel: Channel | None = None
+        self._before: Any = None  # what SIGTERM did before
 
     # -------------------------------------------------------------- what was asked
 
@@ -147,7 +149,7 @@ class Session:
 
     def judge(self, param: Param, words: Words) -> Any:
         """Typer's word on a text that the light engine is in doubt about."""
-        from tooli.surfaces.cli.typer_lane import judge
+        from tooli.surfaces.cli.typer_params import judge
 
         return judge(param, words)
 
@@ -156,16 +158,63 @@ class Session:
     def answer(self) -> Any:
         """Run the line and leave."""
         try:
-            code = self.run()
+            code = self._answer()
+        except SystemExit as leaving:  # Typer has answered
+            code = self._flush(leaving.code)
+            if code == leaving.code:
+                raise
+        except BaseException:
+            self.release()
+            raise
+        return self.end(code)
+
+    def _answer(self) -> Any:
+        try:
+            return self._flush(self.run())
         except Gone:  # nobody reads any more: end quietly
-            code = self.code
-        except Exception as exc:
-            if self.command is None:
+            return self.code
+        except (Exception, KeyboardInterrupt) as exc:
+            if self.machine:
+                return self._broken(exc)
+            if isinstance(exc, KeyboardInterrupt) and self.standalone:
+                return 130
+            if self.command is None and isinstance(exc, Exception):
                 from tooli.surfaces.cli.typer_lane import leave_through_typer
 
                 leave_through_typer(self.app, exc)
             raise
-        return self.end(code)
+
+    def _broken(self, exc: BaseException) -> int:
+        """What stopped the answering itself, as the answer, if none is out yet."""
+        from tooli.call.failure import as_tool_error
+        from tooli.errors import InternalError
+
+        error = as_tool_error(exc)
+        if not isinstance(exc, KeyboardInterrupt):
+            error = InternalError(error.message)  # its details may be what cannot be written
+        if self.channel is not None and self.channel.begun and self.mode == "json":
+            return self.code or error.exit_code
+        from tooli.surfaces.cli.answers import call_without_tool
+
+        self.claim()
+        try:
+            return self.finish(Failed(error), call_without_tool(self))
+        except Gone:
+            return self.code
+
+    def _flush(self, code: Any) -> Any:
+        """The exit code, once what was printed is out."""
+        if self.channel is not None or not self.standalone:
+            return code
+        try:
+            if sys.stdout is not None:
+                sys.stdout.flush()
+        except (OSError, ValueError) as failure:
+            from tooli.surfaces.cli.people import lose
+
+            lose(self, failure)
+            return self.code or code
+        return code
 
     def run(self) -> int:
         """Answer the line; the exit code."""
@@ -185,6 +234,7 @@ class Session:
             return run_line(self)
         if self.line.tool is None:
             return self._without_tool()
+        self.claim(capture=self.line.tool.prints)
         return self.perform(*self.prepare(self.line.arguments, self.line.problems))
 
     def _for_typer(self) -> bool:
@@ -229,8 +279,6 @@ class Session:
 
     def perform(self, call: Call, stages: tuple[Stage, ...]) -> int:
         """Run the call and show what became of it."""
-        if self.machine:
-            self.claim(capture=call.tool.prints)
         if self.mode != "json":
             return self._perform_stream(call, stages)
         return self.finish(self.guarded(lambda: run(call, stages)), call)
@@ -260,14 +308,12 @@ class Session:
         """The outcome of some work, whatever stops it."""
         try:
             return work()
-        except KeyboardInterrupt as stop:
+        except Exception:
+            raise
+        except BaseException as stop:
             from tooli.call.failure import as_tool_error
 
             return Failed(as_tool_error(stop))
-        except Terminated:
-            from tooli.errors import Interrupted
-
-            return Failed(Interrupted("Terminated.", code="E4143"))
 
     # -------------------------------------------------------------- showing
 
@@ -276,7 +322,7 @@ class Session:
         if self.machine and self.channel is None:
             self.channel = Channel(capture)
             if self.standalone:
-                _catch_sigterm()
+                self._before = _catch_sigterm()
 
     def finish(self, outcome: Outcome, call: Call) -> int:
         """Show an outcome; the exit code."""
@@ -288,27 +334,40 @@ class Session:
         if printed:
             outcome = _with_printed(outcome, printed, call)
         if isinstance(outcome, Failed):
-            self.code = outcome.error.exit_code
+            self.code = outcome.error.exit_code & 0xFF or 70
         else:
             self.value = outcome.value
         if self.mode == "json" or isinstance(outcome, Failed):
             self.emit(document(outcome, call, self.started))
         elif outcome.value is not None:
             self.emit(encode(outcome.value, call.warnings))
-        return self.channel.code or self.code
+        return self.code
 
     def emit(self, data: bytes) -> None:
         """One line of the answer."""
-        if self.channel is not None:
+        if self.channel is None:
+            return
+        try:
             self.channel.write(data + b"\n")
+        except (OSError, ValueError) as failure:
+            if not isinstance(failure, BrokenPipeError):
+                self.code = 70
+                complain(f"The result could not be written to stdout: {reason_of(failure)}")
+            raise Gone from None
 
     def end(self, code: int) -> Any:
         """Leave, as Typer leaves: with an exit code, or with the value where that is wanted."""
-        if self.channel is not None:
-            self.channel.release(for_good=self.standalone)
+        self.release()
         if not self.standalone:
             return self.value if code == 0 else code
         sys.exit(code)
+
+    def release(self) -> None:
+        """Give back what was taken: stdout, and SIGTERM."""
+        if self.channel is not None:
+            self.channel.release(for_good=self.standalone)
+        if self._before is not None:
+            _catch_sigterm(self._before)
 
 
 def document(outcome: Outcome, call: Call, started: float) -> bytes:
@@ -333,7 +392,7 @@ def _with_printed(outcome: Outcome, printed: str, call: Call) -> Outcome:
     elif outcome.value is None:
         return Ok(printed)
     else:
-        sys.stderr.write(printed + "\n")
+        complain(printed)
     return outcome
 
 
@@ -357,23 +416,40 @@ def typed_program() -> tuple[str, ...]:
     return (os.path.basename(program),)
 
 
-class Terminated(BaseException):
-    """SIGTERM, as an exception."""
+def complain(text: str) -> None:
+    """Write a line to stderr, if there is one."""
+    try:
+        sys.stderr.write(text + "\n")
+        sys.stderr.flush()
+    except (OSError, ValueError, AttributeError):
+        pass
 
 
-def _catch_sigterm() -> None:
+def reason_of(failure: BaseException) -> object:
+    """Why something could not be written, in the system's words."""
+    return getattr(failure, "strerror", None) or failure
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, as an exception that stops an event loop as Ctrl-C does."""
+
+    error_code = "E4143"
+
+
+def _terminate(*_: object) -> None:
+    raise Terminated("Terminated.")
+
+
+def _catch_sigterm(handler: Any = _terminate) -> Any:
+    """Have SIGTERM handled; what handled it before."""
     try:
         from _signal import SIGTERM, signal  # `signal` itself imports enum
     except ImportError:
         from signal import SIGTERM, signal
-
-    def stop(*_: object) -> None:
-        raise Terminated
-
     try:
-        signal(SIGTERM, stop)
+        return signal(SIGTERM, handler)
     except ValueError:
-        pass  # not the main thread: whoever owns that one handles signals
+        return None  # not the main thread: whoever owns that one handles signals
 
 
 class Channel:
@@ -384,17 +460,22 @@ class Channel:
     to a file in memory instead, which is read back at the end.
     """
 
+    _parked: int | None = None
+    """The real stdout after an answer: whatever follows it may not be read with it."""
+
     def __init__(self, capture: bool = False) -> None:
-        self.code = 0
+        self.begun = False
+        self._torn = False  # an answer is half out: nothing may follow
         self._python = sys.stdout
+        self._process = os.getpid()
         self._capture: int | None = None
         self._swapped: Any = None
         self._saved: int | None = None
         if _is_real(sys.stdout):
             _flush(sys.stdout)
-            self._saved = os.dup(1)
+            self._saved = _copy_of_stdout()
             self._capture = _memory() if capture else None
-            os.dup2(2 if self._capture is None else self._capture, 1)
+            _divert(2 if self._capture is None else self._capture)
         else:  # a test runner or a notebook has put its own stdout there
             import io
 
@@ -409,7 +490,7 @@ class Channel:
         elif self._capture is not None:
             os.lseek(self._capture, 0, 0)
             data = os.read(self._capture, 4 * PRINTED_LIMIT + 1)
-            os.dup2(2, 1)
+            _divert(2)
             os.close(self._capture)
             self._capture = None
         else:
@@ -417,21 +498,18 @@ class Channel:
         return data.decode("utf-8", "replace").rstrip("\n")
 
     def write(self, data: bytes) -> None:
-        """Write to the real stdout; a reader who has gone ends the run quietly."""
-        try:
-            if self._saved is None:
-                self._python.write(data.decode("utf-8"))
-                self._python.flush()
-                return
-            view = memoryview(data)
-            while view:
-                view = view[os.write(self._saved, view) :]
-        except BrokenPipeError:
-            raise Gone from None
-        except (OSError, ValueError) as failure:
-            self.code = 70
-            reason = getattr(failure, "strerror", None) or failure
-            sys.stderr.write(f"The result could not be written to stdout: {reason}\n")
+        """Write to the real stdout; only the process that took it does."""
+        if self._torn or os.getpid() != self._process:
+            return
+        self._torn = self.begun = True
+        if self._saved is not None:
+            _send(self._saved, data)
+        elif self._python is None:
+            raise OSError(9, "it is closed")
+        else:
+            self._python.write(data.decode("utf-8"))
+            self._python.flush()
+        self._torn = False
 
     def release(self, *, for_good: bool) -> None:
         """Give stdout back; a process that is about to end keeps it, so that nothing follows."""
@@ -439,9 +517,18 @@ class Channel:
             sys.stdout = self._python
             return
         _flush(sys.stdout)
+        Channel._parked = self._saved
         if not for_good:
-            os.dup2(self._saved, 1)
-        os.close(self._saved)
+            Channel.reopen()
+
+    @classmethod
+    def reopen(cls) -> None:
+        """Lead stdout where it led before the last answer."""
+        if cls._parked is not None:
+            _flush(sys.stdout)
+            os.dup2(cls._parked, 1)
+            os.close(cls._parked)
+            cls._parked = None
 
 
 class Gone(Exception):  # noqa: N818
@@ -460,6 +547,40 @@ def _flush(stream: Any) -> None:
         stream.flush()
     except (OSError, ValueError, AttributeError):
         pass
+
+
+def _send(target: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        try:
+            view = view[os.write(target, view) :]
+        except BlockingIOError:  # whoever shares the pipe has made it non-blocking
+            from select import select
+
+            select((), (target,), ())
+
+
+def _divert(target: int) -> None:
+    """Let file descriptor 1 lead elsewhere; nowhere, if there is no stderr."""
+    try:
+        os.dup2(target, 1)
+    except OSError:
+        _lead_nowhere(1)
+
+
+def _copy_of_stdout() -> int:
+    """A second descriptor of stdout, never one that others take for stdin or stderr."""
+    copy = os.dup(1)
+    while copy < 3:
+        taken, copy = copy, os.dup(copy)
+        _lead_nowhere(taken)
+    return copy
+
+
+def _lead_nowhere(descriptor: int) -> None:
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nowhere, descriptor)
+    os.close(nowhere)
 
 
 def _memory() -> int:

@@ -18,6 +18,8 @@ def read_payload(source: str) -> tuple[dict[str, Any], list[Problem]]:
 
     try:
         if source == "-":
+            if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison]
+                return _wrong("cannot be read: stdin is closed")
             text = sys.stdin.read()
         elif source[:1] == "@":
             with open(source[1:], encoding="utf-8") as file:

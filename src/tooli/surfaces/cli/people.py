@@ -6,6 +6,7 @@ import os
 import sys
 
 from tooli.call.model import Ok
+from tooli.surfaces.cli.main import Gone, complain, reason_of
 
 TYPE_CHECKING = False
 
@@ -22,7 +23,8 @@ def show(session: Session, outcome: Outcome, call: Call) -> int:
     if isinstance(outcome, Ok):
         session.value = outcome.value
         if session.standalone:
-            _show_value(session, outcome.value, call)
+            with Writing(session):
+                _show_value(session, outcome.value, call)
         _show_warnings(call)
         return 0
     _show_warnings(call)
@@ -54,16 +56,16 @@ def _show_warnings(call: Call) -> None:
     if call.options.quiet:
         return
     for warning in call.warnings:
-        sys.stderr.write(f"Warning: {warning}\n")
+        complain(f"Warning: {warning}")
 
 
 def _show_error(session: Session, error: ToolError) -> int:
     cause = error.__cause__
-    if isinstance(cause, BrokenPipeError):
-        _hush()
+    if isinstance(cause, BrokenPipeError) and reader_has_gone():
+        hush()
         return 0
     if isinstance(cause, KeyboardInterrupt):
-        sys.stderr.write("Interrupted.\n")
+        complain("Interrupted.")
         return error.exit_code
     if session.mode == "text" and cause is not None and not _is_ours(cause, error):
         from tooli.surfaces.cli.typer_lane import show_exception
@@ -93,10 +95,49 @@ def _write_plainly(error: ToolError) -> None:
         lines.append(f"fix: {suggestion.fix}")
         if suggestion.example:
             lines.append(f"try: {suggestion.example}")
-    sys.stderr.write("\n".join(lines) + "\n")
+    complain("\n".join(lines))
 
 
-def _hush() -> None:
+class Writing:
+    """Around what writes to stdout for people: where that fails, the run ends."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+
+    def __enter__(self) -> None:
+        if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]
+            lose(self.session, OSError(9, "it is closed"))
+            raise Gone
+
+    def __exit__(self, kind: Any, failure: BaseException | None, trace: Any) -> None:
+        if isinstance(failure, SystemExit) and failure.code == 1:
+            failure = BrokenPipeError()  # that is how Rich and Typer leave it
+        if isinstance(failure, OSError):
+            lose(self.session, failure)
+            raise Gone from None
+
+
+def lose(session: Session, failure: BaseException) -> None:
+    """Give stdout up: quietly where its reader has gone, with a word where it cannot be written."""
+    hush()
+    if not isinstance(failure, BrokenPipeError):
+        session.code = 70
+        complain(f"The result could not be written to stdout: {reason_of(failure)}")
+
+
+def reader_has_gone() -> bool:
+    """Whether it is stdout that broke, and not a connection of the command's own."""
+    try:
+        from select import POLLERR, poll
+
+        watch = poll()
+        watch.register(1, 0)
+        return any(event & POLLERR for _, event in watch.poll(0))
+    except (ImportError, OSError):
+        return True
+
+
+def hush() -> None:
     """Nobody reads stdout any more: what Python still holds for it goes nowhere."""
     try:
         nowhere = os.open(os.devnull, os.O_WRONLY)

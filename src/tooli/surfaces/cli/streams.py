@@ -47,11 +47,13 @@ def _show(session: Session, items: Iterator[Any]) -> None:
         for item in items:
             session.emit(encode(item))
     elif session.standalone:
+        from tooli.surfaces.cli.people import Writing
         from tooli.surfaces.cli.plain import plain_lines
 
         for line in plain_lines(_plain_items(items, session.warnings), end=session.line_end):
-            sys.stdout.write(line + session.line_end)
-            sys.stdout.flush()
+            with Writing(session):
+                sys.stdout.write(line + session.line_end)
+                sys.stdout.flush()
     else:
         session.value = list(items)
 

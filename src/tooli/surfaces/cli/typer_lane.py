@@ -1,55 +1,35 @@
-"""The Typer lane: the real Typer runs the line. All that depends on Typer's inside is here.
+"""The Typer lane: the real Typer runs the line. What depends on Typer's inside is in `typer_*`.
 
-    realise    what was registered with a Tooli is given to `typer.Typer`
-    stub       stands in for a command's function: Typer parses, converts and calls it,
-               and it sends the values through the pipeline like every other door
-    run_line   a session's line, run by Typer, answered in the session's mode
-    judge      Typer's word on a single value
+    typer_register   what was registered with a Tooli is given to `typer.Typer`
+    typer_params     a tool's parameters in Typer's words
+    typer_lane       Typer parses, converts and calls; the values go through the pipeline,
+                     and the session answers in its mode
 """
 
 from __future__ import annotations
 
 import functools
-import inspect
 import sys
 from contextvars import ContextVar
 
 import typer
-from typer import core
-from typer.core import TyperCommand, TyperGroup
-from typer.main import get_command, get_command_from_info
-from typer.models import CommandInfo
+from typer.core import TyperCommand
+from typer.main import get_command
 
 from tooli.call.failure import exit_request, outcome_of
 from tooli.call.model import Failed, Ok, Problem
-from tooli.contract.fit import Given, Misfit, Words
-from tooli.contract.tool import (
-    MISSING,
-    Choice,
-    Foreign,
-    ListOf,
-    Maybe,
-    PathShape,
-    Scalar,
-    Structured,
-    Text,
-    TupleOf,
-    is_structured,
-    plain,
-)
+from tooli.contract.fit import Given, Words
 from tooli.surfaces.cli.main import Session
+from tooli.surfaces.cli.typer_params import judge, native
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
     from tooli.call.model import Call, Outcome
-    from tooli.contract.tool import Param, Shape, Tool
-
-_READS_ALL = hasattr(core, "RuntimeParam")
-"""Typer 0.29 and newer convert with pydantic, as we do: it may read what older ones cannot."""
+    from tooli.contract.tool import Tool
 
 _session: ContextVar[LaneSession | None] = ContextVar("tooli_session", default=None)
 
@@ -64,107 +44,23 @@ class LaneSession:
         self.code = 0
 
 
-# ------------------------------------------------------------------ becoming real
+# ------------------------------------------------------------------ a tool, called by Typer
 
 
 def genuine(app: Any) -> Any:
     """Typer's own class below an app, whatever `typer.Typer` has been made to mean."""
-    return next(
-        cls for cls in type(app).__mro__ if (cls.__module__, cls.__name__) == ("typer.main", "Typer")
-    )
+    wanted = ("typer.main", "Typer")
+    return next(c for c in type(app).__mro__ if (c.__module__, c.__name__) == wanted)
 
 
-def realise(app: Any) -> None:
-    """Give everything that was registered to the real Typer."""
-    house = app._house
-    settings = dict(house.settings)
-    settings["cls"] = _group_class(app, settings.get("cls"))
-    genuine(app).__init__(app, **settings)
-    for registration in house.commands:
-        give_command(app, registration)
-    for inner, said in house.groups:
-        genuine(app).add_typer(app, inner, **said)
-    if house.callback is not None:
-        give_callback(app, *house.callback)
-
-
-def give_command(app: Any, registration: Any) -> None:
-    """Register one command with the real Typer: its stub, and a class that knows the app."""
-    from tooli.contract.reading import COMMAND_KEYWORDS
-
-    said = {k: v for k, v in registration.said.items() if k not in COMMAND_KEYWORDS}
-    base = said.pop("cls", None) or TyperCommand
-    said["cls"] = type(base.__name__, (_Door, base), {"tooli_app": app})
-    name = registration.name
-    if name is None and registration.target is not None:
-        name = registration.word
-    stub = _stub(app, registration)
-    doc = getattr(stub, "tooli_help", None)
-    if doc is not None:
-        said.setdefault("help", doc)
-    genuine(app).command(app, name, **said)(stub)
-    app._house.known[id(app.registered_commands[-1])] = registration
-
-
-def give_callback(app: Any, fn: Callable[..., Any], said: dict[str, Any]) -> None:
-    """Register the app's callback with the real Typer."""
-    said = dict(said)
-    if said.get("cls") is not None:
-        said["cls"] = _group_class(app, said["cls"])
-    genuine(app).callback(app, **said)(_plain_callback(fn))
-
-
-def _plain_callback(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """A callback that Typer can read: one that uses our Option or Argument is translated."""
-    from tooli.contract.reading import read_tool
-
-    tool = read_tool(fn, app="", path=("",), said={})
-    if not any(_needs_translation(p) for p in tool.params):
-        return fn
-
-    @functools.wraps(fn)
-    def called(**values: Any) -> Any:
-        return fn(**values)
-
-    called.__signature__ = _signature(tool)  # type: ignore[attr-defined]
-    called.__annotations__ = {}
-    return called
-
-
-def _group_class(app: Any, base: Any) -> type:
-    base = base or TyperGroup
-    return type(base.__name__, (_Door, base), {"tooli_app": app})
-
-
-# ------------------------------------------------------------------ the stub
-
-
-def _stub(app: Any, registration: Any) -> Callable[..., Any]:
-    """What Typer calls in place of the function: the values go through the pipeline."""
-    from tooli.errors import DefinitionError
-
-    fn = registration.fn
-    try:
-        tool: Tool = registration.tool((registration.word,))
-    except DefinitionError:
-        return fn  # Typer may know better, or says in its own words what is wrong
-
-    @functools.wraps(fn)
-    def stub(**values: Any) -> Any:
-        lane = _session.get()
-        if lane is None:
-            return _alone(app, tool, values)
-        line = lane.session.line
-        path = line.path if line.path and line.tool is not None else (registration.word,)
-        return _through(lane, registration.tool(path), values)
-
-    if any(_needs_translation(p) for p in tool.params) or _documented(tool):
-        stub.__signature__ = _signature(tool)  # type: ignore[attr-defined]
-        stub.__annotations__ = {}
-        if _documented(tool) and not registration.said.get("help"):
-            doc = tool.doc
-            stub.tooli_help = f"{doc.summary}\n\n{doc.description}".strip()  # type: ignore[attr-defined]
-    return stub
+def call_tool(app: Any, registration: Any, values: dict[str, Any]) -> Any:
+    """A command's function, called by Typer with parsed values: they go through the pipeline."""
+    lane = _session.get()
+    if lane is None:
+        return _alone(app, registration.tool((registration.word,)), values)
+    line = lane.session.line
+    path = line.path if line.path and line.tool is not None else (registration.word,)
+    return _through(lane, registration.tool(path), values)
 
 
 def _alone(app: Any, tool: Tool, values: dict[str, Any]) -> Any:
@@ -223,10 +119,7 @@ def _arguments(
     for param in tool.params:
         value = values.get(param.name)
         parts = dotted.get(param.name)
-        if param.kind == "injected":
-            if param.name in values:
-                arguments[param.name] = Given(value)
-        elif native(param):
+        if param.kind == "injected" or native(param):
             if param.name in values:
                 arguments[param.name] = Given(value)
         elif value not in (None, (), []) or parts:
@@ -235,156 +128,10 @@ def _arguments(
     return arguments
 
 
-# ------------------------------------------------------------------ parameters for Typer
-
-
-def native(param: Param) -> bool:
-    """Whether Typer itself converts the parameter."""
-    if param.settings.keys() & {"parser", "click_type"} or isinstance(param.shape, Foreign):
-        return True
-    return _native(plain(param.shape))
-
-
-def _native(shape: Shape) -> bool:
-    match shape:
-        case Scalar() | PathShape() | Choice() | Foreign():
-            return True
-        case ListOf(item):
-            return not isinstance(item, (ListOf, TupleOf, Maybe)) and _native(item)
-        case TupleOf(items):
-            return all(_native(item) for item in items)
-        case Text(annotation):
-            module = getattr(annotation, "__module__", "")
-            known = (("datetime", "datetime"), ("uuid", "UUID"))
-            return (_READS_ALL and isinstance(annotation, type)) or (
-                (module, getattr(annotation, "__name__", "")) in known
-            )
-        case _:
-            return False
-
-
-def _needs_translation(param: Param) -> bool:
-    if param.kind == "injected":
-        return param.shape.what == "context"  # type: ignore[union-attr]
-    shape = plain(param.shape)
-    return (
-        param.light_info
-        or not native(param)
-        or (isinstance(shape, ListOf) and shape.into is not list)
-    )
-
-
-def _documented(tool: Tool) -> bool:
-    doc = tool.doc
-    return bool(doc.params or doc.returns or doc.raises or doc.examples)
-
-
-def _signature(tool: Tool) -> inspect.Signature:
-    docs = tool.doc.params
-    return inspect.Signature(
-        [
-            _parameter(param, docs.get(param.name))
-            for param in tool.params
-            if param.kind != "injected" or param.shape.what == "typer"  # type: ignore[union-attr]
-        ]
-    )
-
-
-def _parameter(param: Param, doc: str | None) -> inspect.Parameter:
-    """A parameter as Typer understands it."""
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    if param.kind == "injected":
-        return inspect.Parameter(param.name, keyword, annotation=param.annotation)
-    settings = dict(param.settings)
-    annotation = getattr(param.annotation, "__origin__", None)
-    if not hasattr(param.annotation, "__metadata__"):
-        annotation = param.annotation
-    default = ... if param.default is MISSING else param.default
-    settings.setdefault("help", doc)
-    if not native(param):
-        annotation, default = _as_text(param, settings, default)
-    elif param.many:
-        annotation = list[_item_annotation(param)]
-        if isinstance(default, (set, frozenset, tuple)):
-            default = list(default)
-    if "default_factory" in settings:
-        default = ...
-    if param.kind == "option":
-        info = typer.Option(default, *param.decls, **settings)
-    else:
-        info = typer.Argument(default, **settings)
-    return inspect.Parameter(param.name, keyword, default=info, annotation=annotation)
-
-
-def _item_annotation(param: Param) -> Any:
-    shape = plain(param.shape)
-    item = shape.item if isinstance(shape, ListOf) else shape
-    if isinstance(item, Choice):
-        from typing import Literal
-
-        return item.enum or Literal.__getitem__(item.values)
-    return getattr(item, "type", None) or getattr(item, "annotation", str)
-
-
-def _as_text(param: Param, settings: dict[str, Any], default: Any) -> tuple[Any, Any]:
-    """A parameter that Typer cannot convert: taken as words, fitted by the pipeline."""
-    shape = plain(param.shape)
-    required = default is ...
-    if not required and default is not None:
-        settings["show_default"] = str(getattr(default, "value", default))
-    if is_structured(shape):
-        settings.setdefault("metavar", "JSON")
-        if required:
-            settings["help"] = f"{settings.get('help') or ''} [required]".strip()
-        for name in ("min", "max", "formats", "case_sensitive"):
-            settings.pop(name, None)
-        return list[str] | None, None
-    if isinstance(shape, TupleOf):
-        return tuple.__class_getitem__(tuple(str for _ in shape.items)), default
-    name = getattr(_item_annotation(param), "__name__", None)
-    if name:
-        settings.setdefault("metavar", f"<{name}>")
-    if isinstance(shape, ListOf):
-        return (list[str] if required else list[str] | None), (... if required else None)
-    return (str if required else str | None), (... if required else None)
-
-
-def judge(param: Param, words: Words) -> Any:
-    """Typer's word on one parameter's text: the value, or a Misfit."""
-    kept: dict[str, Any] = {}
-
-    def keep(**values: Any) -> None:
-        kept.update(values)
-
-    keep.__signature__ = inspect.Signature([_parameter(param, None)])  # type: ignore[attr-defined]
-    keep.__annotations__ = {}
-    info = CommandInfo(callback=keep)
-    command: Any = get_command_from_info(
-        info, pretty_exceptions_short=True, rich_markup_mode=None
-    )
-    parameter = command.params[0]
-    several = getattr(parameter, "multiple", False) or parameter.nargs != 1
-    texts = list(words.texts)
-    context = typer.Context(command)
-    try:
-        with context.scope():
-            fitted = parameter.process_value(context, tuple(texts) if several else texts[-1])
-            command.callback(**{parameter.name: fitted})
-    except Exception as refused:
-        if not hasattr(refused, "format_message"):
-            raise
-        raise Misfit(getattr(refused, "message", str(refused))) from None
-    value = kept[param.name]
-    shape = plain(param.shape)
-    if isinstance(shape, ListOf) and shape.into is not list:
-        return shape.into(value)
-    return value
-
-
 # ------------------------------------------------------------------ the door that Typer opens
 
 
-class _Door:
+class Door:
     """Typer's command or group, whose `main` answers in tooli's modes."""
 
     tooli_app: Any
@@ -400,7 +147,8 @@ class _Door:
     ) -> Any:
         """Run a line: as a session of ours, unless we are inside one already."""
         if isinstance(args, BaseException):
-            _rich_traceback_guard = self.tooli_app.pretty_exceptions_short  # noqa: F841
+            # rich leaves out every frame up to the last one with this name
+            _rich_traceback_guard = self.tooli_app.pretty_exceptions_short
             raise _without_ours(args)
         inner: Any = super()
         house = self.tooli_app._house
@@ -474,7 +222,7 @@ def _completing(prog_name: str | None) -> bool:
 def _patiently(lane: LaneSession, param: Any, ctx: Any, opts: Any, args: Any) -> Any:
     """Process one parameter; note what is wrong with it and go on."""
     try:
-        return type(param).handle_parse_result(param, ctx, opts, args)
+        return param.__class__.handle_parse_result(param, ctx, opts, args)
     except Exception as refused:
         if not hasattr(refused, "format_message"):
             raise
@@ -548,8 +296,7 @@ def _refusal(lane: LaneSession, problems: Sequence[Problem]) -> Outcome:
     if session.line.tool is None:
         first = problems[0]
         return Failed(InputError(first.message, code=first.code, field=first.field))
-    arguments = {k: v for k, v in session.line.arguments.items()}
-    call, _ = session.prepare(arguments, problems)
+    call, _ = session.prepare(dict(session.line.arguments), problems)
     lane.call = call
     return Failed(refusal(call, []))
 
@@ -565,9 +312,9 @@ def problem_of(exc: Exception, tool: Tool | None) -> Problem:
     if name == "MissingParameter":
         if param is not None:
             return next(problems_of(param, None))
-        return Problem("E1002", declared, exc.format_message())  # type: ignore[attr-defined]
+        return Problem("E1002", declared, text)
     if name == "NoSuchOption":
-        option: str = exc.option_name  # type: ignore[attr-defined]
+        option = str(getattr(exc, "option_name", ""))
         if tool is not None and option[:2] == "--":
             return unknown(option.lstrip("-").replace("-", "_"), tool)
         return Problem("E1004", None, f"There is no option {option}")
@@ -575,7 +322,7 @@ def problem_of(exc: Exception, tool: Tool | None) -> Problem:
         return Problem("E1006", declared, text)
     if text.startswith("Got unexpected extra argument"):
         return Problem("E1005", None, text)
-    if text.startswith("No such command") or text.startswith("Missing command"):
+    if text.startswith(("No such command", "Missing command")):
         return Problem("E1001", None, text)
     if declared is not None:
         return Problem("E1003", declared, f"{declared!r}: {text}")
@@ -584,12 +331,12 @@ def problem_of(exc: Exception, tool: Tool | None) -> Problem:
 
 def show_exception(session: Session, exc: BaseException) -> int:
     """Let Typer show what a command raised, exactly as it would have itself."""
-    if session.command is not None or exit_request(exc) is None and not _is_typers(exc):
+    if session.command is not None or (exit_request(exc) is None and not _is_typers(exc)):
         raise exc
 
     tool = session.line.tool
     if tool is not None and getattr(exc, "ctx", exc) is None:
-        exc.ctx = _context(session, tool.path)  # type: ignore[attr-defined]
+        vars(exc)["ctx"] = _context(session, tool.path)
 
     def again() -> None:
         raise exc

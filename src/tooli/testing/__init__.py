@@ -1,0 +1,34 @@
+"""What a user's own tests use: run commands, hold every door to the same answer, keep the contract.
+
+    invoke, run            a command line, in this process or in a real one ─▶ Invocation
+    Case, assert_parity    one request through every door of the app ─▶ equal envelopes
+    assert_…_snapshot      the schema, the help, the answers: as reviewed files
+    assert_examples        every example that a command shows is one that works
+"""
+
+from __future__ import annotations
+
+from tooli.testing.parity import Answer, Case, Door, assert_parity, door, doors
+from tooli.testing.running import Invocation, invoke, run
+from tooli.testing.snapshots import (
+    assert_envelope_snapshot,
+    assert_examples,
+    assert_help_snapshot,
+    assert_schema_snapshot,
+)
+
+__all__ = [
+    "Answer",
+    "Case",
+    "Door",
+    "Invocation",
+    "assert_envelope_snapshot",
+    "assert_examples",
+    "assert_help_snapshot",
+    "assert_parity",
+    "assert_schema_snapshot",
+    "door",
+    "doors",
+    "invoke",
+    "run",
+]

@@ -1,0 +1,109 @@
+"""The contract of an app as reviewed files: a test fails when it changes unnoticed.
+
+Set `TOOLI_UPDATE_SNAPSHOTS=1`, or pass `update=True`, to write the files anew; then
+read the difference before committing it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tooli.testing.parity import CommandLineDoor, diff, pretty, timeless
+from tooli.testing.running import invoke, name_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from tooli.app import Tooli
+    from tooli.contract.tool import Tool
+    from tooli.testing.parity import Case
+
+UPDATE = "TOOLI_UPDATE_SNAPSHOTS"
+
+
+def assert_schema_snapshot(
+    app: Tooli, path: str | Path, *, form: str = "json", update: bool = False
+) -> None:
+    """The app's `--schema` is what the file says; `form` is json, mcp, openai or anthropic."""
+    found = invoke(app, "--schema", form)
+    assert found.ok, found.stdout
+    _compare(pretty(json.loads(found.stdout)), Path(path), update)
+
+
+def assert_envelope_snapshot(
+    app: Tooli, cases: Iterable[Case], path: str | Path, *, update: bool = False
+) -> None:
+    """The answers to some cases are what the file says, but for `duration_ms`."""
+    door = CommandLineDoor(app)
+    told: list[dict[str, Any]] = []
+    for case in cases:
+        answer = door.answer(case)
+        asked = {"tool": case.tool, "arguments": case.arguments, "options": case.options}
+        told.append(
+            {
+                **{name: value for name, value in asked.items() if value},
+                **({} if case.words is None else {"words": list(case.words)}),
+                "exit_code": answer.exit_code,
+                "envelope": timeless(answer.envelope),
+            }
+        )
+    from tooli.call.envelope import encode
+
+    _compare(pretty(json.loads(encode(told, []))), Path(path), update)
+
+
+def assert_help_snapshot(app: Tooli, path: str | Path, *, update: bool = False) -> None:
+    """The help of the app and of each command, plain and for agents, is what the file says."""
+    places: list[Sequence[str]] = [()]
+    if app.tree().single is None:
+        places += [tool.path for tool in app.catalog if not tool.hidden]
+    pages: list[str] = []
+    for place in places:
+        for question in (("--help", "--plain"), ("--help-agent",)):
+            page = invoke(app, *place, *question)
+            assert page.ok, page.stdout
+            line = " ".join((name_of(app), *place, *question))
+            pages.append(f"$ {line}\n{page.stdout}")
+    _compare("\n".join(pages), Path(path), update)
+
+
+def _compare(found: str, path: Path, update: bool) -> None:
+    if update or os.environ.get(UPDATE, "") not in ("", "0"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(found, encoding="utf-8")
+        return
+    hint = f"If this is what you want, run again with {UPDATE}=1 and review the file."
+    if not path.exists():
+        raise AssertionError(f"There is no snapshot {path} yet. {hint}")
+    difference = diff(path.read_text(encoding="utf-8"), found, str(path), "now")
+    assert not difference, f"{path} has changed. {hint}\n{difference}"
+
+
+# ------------------------------------------------------------------ examples
+
+
+def assert_examples(app: Tooli) -> None:
+    """Every entry of `examples=` is a line that the command would take; none of them is run."""
+    wrong = [
+        f"{tool.key}: {problem}"
+        for tool in app.catalog
+        for example in tool.guidance.examples
+        for problem in _example_problems(app, tool, example)
+    ]
+    assert not wrong, "examples that do not work:\n" + "\n".join(wrong)
+
+
+def _example_problems(app: Tooli, tool: Tool, example: Any) -> Iterator[str]:
+    if not isinstance(example, Mapping) or isinstance(example.get("args"), str | None):  # pyright: ignore[reportUnknownMemberType]
+        yield f'{example!r} is not {{"args": […], "description": …}}'
+        return
+    words: list[str] = [str(word) for word in example["args"]]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    path = () if app.tree().single is not None else tool.path
+    done = invoke(app, "--tooli-dry-run", *path, *words, mode="json")
+    error = done.error
+    if error is not None and error["category"] == "input":
+        yield f"{' '.join(words)}: {error['message']} [{error['code']}]"
