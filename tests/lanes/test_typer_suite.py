@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from tests.lanes.typer_suite.compare import compare
+from tests.lanes.typer_suite.place import VERSIONS
 
-from tests.lanes.typer_suite import VERSIONS, compare
-
-pytestmark = [pytest.mark.slow, pytest.mark.typer_suite]
+# One group: the versions run one after the other, as each run has two workers of its own.
+pytestmark = [pytest.mark.typer_suite, pytest.mark.xdist_group("typer_suite")]
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tooli.call.model import Problem
-from tooli.contract.fit import Given, Words
+from tooli.contract.fit import Given, Misfit, Words, fit
 from tooli.contract.tool import (
     MISSING,
     Choice,
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tooli.call.model import Call
-    from tooli.contract.fit import Misfit
     from tooli.contract.tool import Param, Shape, Tool
 
 
@@ -67,7 +66,9 @@ def refusal(call: Call, wrong: Sequence[Problem]) -> InputError:
         for name, value in call.arguments.items()
         if name not in tool.names and type(value) is not Given
     ]
-    wrong = sorted(wrong, key=_order(call))
+    misnamed = {problem.meant for problem in stray}
+    missing = [p for p in wrong if p.code == "E1002" and p.field in misnamed]
+    wrong = sorted([p for p in wrong if p not in missing], key=_order(call))
     door = [p for p in call.problems if p.code != "E1005"]
     surplus = [p for p in call.problems if p.code == "E1005"]
     problems = [*door, *stray, *wrong, *surplus]
@@ -139,7 +140,8 @@ def _suggest(call: Call, problems: Sequence[Problem]) -> Suggestion:
         if problem.code == "E1004":
             value = call.arguments.get(head)
             if problem.meant and value is not None:
-                arguments.setdefault(problem.meant, value)
+                fits = _fits(tool, problem.meant, value)
+                arguments.setdefault(problem.meant, value if fits else _Gap(problem.meant))
             sure = sure and problem.meant is not None
         elif problem.code == "E1005":
             continue
@@ -171,6 +173,14 @@ def _takes_one(tool: Tool, name: str) -> bool:
     """Whether what was meant for the parameter of that name is all of its value."""
     param = tool.param(name)
     return param is not None and not param.many and param.width == 1
+
+
+def _fits(tool: Tool, name: str, value: Any) -> bool:
+    param = tool.param(name)
+    try:
+        return param is not None and fit(param, value) is not None
+    except Misfit:
+        return False
 
 
 class _Gap:

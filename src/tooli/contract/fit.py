@@ -50,17 +50,20 @@ class Misfit(Exception):  # noqa: N818  the word for a value that does not fit
 class Words:
     """Text from a command line for one parameter, and who decides in doubt."""
 
-    __slots__ = ("dotted", "judge", "texts")
+    __slots__ = ("dotted", "judge", "texts", "typed")
 
     def __init__(
         self,
         texts: Sequence[str],
         judge: Callable[[Param, Words], Any] | None = None,
         dotted: Mapping[str, Sequence[str]] | None = None,
+        *,
+        typed: bool = True,
     ) -> None:
         self.texts = texts
         self.judge = judge
         self.dotted = dotted
+        self.typed = typed  # on the line, not in the environment
 
     def __repr__(self) -> str:
         return f"Words({list(self.texts)!r})"
@@ -96,15 +99,41 @@ def fit_default(param: Param) -> Any:
     """The default, looked at as Typer looks at it: converted and checked like a given value."""
     factory = param.settings.get("default_factory")
     default = factory() if factory is not None else param.default
-    if default is None:
-        return None
-    shape = plain(param.shape)
-    if isinstance(shape, ListOf) and isinstance(default, (list, tuple, set, frozenset)):
-        items: Any = default
-        return shape.into([_value(shape.item, item, param) for item in items])
-    if isinstance(shape, Foreign):
+    if default is None or isinstance(param.shape, Foreign):
         return default
-    return fit_value(param, default)
+    try:
+        return _default(plain(param.shape), default, param)
+    except Doubt:
+        return fit_value(param, default)
+
+
+def is_doubtful(param: Param) -> bool:
+    """Whether only Typer can say what it makes of the default of a plain shape."""
+    shape = plain(param.shape)
+    parts = shape.items if isinstance(shape, TupleOf) else (getattr(shape, "item", shape),)
+    light = all([isinstance(part, (Scalar, PathShape, Choice)) for part in parts])
+    made = "default_factory" in param.settings  # when it is used, not before
+    if made or param.default is None or not light or _is_refined(param):
+        return False
+    try:
+        _default(shape, param.default, param)
+    except Doubt:
+        return True
+    except Misfit:
+        pass
+    return False
+
+
+def _default(shape: Shape, default: Any, param: Param) -> Any:
+    if _is_refined(param):
+        raise Doubt
+    if isinstance(shape, ListOf) and type(default) in (list, tuple, shape.into):
+        return shape.into([_default(shape.item, item, param) for item in default])
+    if isinstance(shape, TupleOf) and type(default) is tuple and len(default) == len(shape.items):
+        return tuple([_default(s, v, param) for s, v in zip(shape.items, default, strict=True)])
+    if isinstance(shape, PathShape) and type(default) is str:
+        return _path(shape, default, param)
+    return _value(shape, default, param)
 
 
 # ------------------------------------------------------------------ words
@@ -135,9 +164,7 @@ def _word(shape: Shape, text: str, param: Param) -> Any:
     if isinstance(shape, Scalar):
         return _SCALARS[shape.type](text, param)
     if isinstance(shape, PathShape):
-        if not text.isascii():
-            _encodable(text)
-        return check_path(shape.type(text), param)
+        return _path(shape, text, param)
     if isinstance(shape, Choice):
         return _choose(shape, text, param)
     if isinstance(shape, Text):
@@ -158,6 +185,18 @@ def _string(text: str, param: Param) -> str:
     if not text.isascii():
         _encodable(text)
     return text
+
+
+def _path(shape: PathShape, text: str, param: Param) -> Any:
+    """A path that means the same as its text; Typer's versions check one or the other."""
+    import os
+
+    if not text.isascii():
+        _encodable(text)
+    path = shape.type(text)
+    if not text or (text.endswith(("/", "/.")) and os.path.exists(path) > os.path.isdir(path)):
+        raise Doubt
+    return check_path(path, param)
 
 
 def _whole(text: str, param: Param) -> int:
@@ -200,12 +239,16 @@ _SCALARS: dict[type, Callable[[str, Param], Any]] = {
 def _choose(shape: Choice, text: str, param: Param) -> Any:
     fold = not param.settings.get("case_sensitive", True)
     wanted = text.casefold() if fold else text
-    words: list[str] = []
-    for choice in shape.values:
-        word = str(choice.value) if shape.enum is not None else choice
-        words.append(word)
-        if (word.casefold() if fold else word) == wanted:
-            return choice
+    words = [str(c.value if shape.enum is not None else c) for c in shape.values]
+    found = [
+        choice
+        for choice, word in zip(shape.values, words, strict=True)
+        if (word.casefold() if fold else word) == wanted
+    ]
+    if len(found) == 1:
+        return found[0]
+    if found:  # values that are typed alike
+        raise Doubt
     from tooli.errors import nearest
 
     listing = ", ".join([repr(word) for word in words])
@@ -231,7 +274,7 @@ def fit_value(param: Param, value: Any) -> Any:
     except Doubt:
         from tooli.contract.models import validate
 
-        return _recheck(param, validate(param.annotation, value))
+        return _recheck(plain(param.shape), validate(param.annotation, value), param)
 
 
 def _value(shape: Shape, value: Any, param: Param) -> Any:
@@ -242,25 +285,49 @@ def _value(shape: Shape, value: Any, param: Param) -> Any:
         if shape.type is float and kind is int and -(2**53) <= value <= 2**53:
             return check_number(float(value), param)
     elif isinstance(shape, PathShape):
-        if isinstance(value, shape.type) or kind is str:
-            return check_path(shape.type(value), param)
+        if kind is str or isinstance(value, shape.type):
+            return check_path(shape.type(value) if kind is str else value, param)
     elif isinstance(shape, Choice):
         if shape.enum is not None and isinstance(value, shape.enum):
             return value
         if kind is str:
             return _choose_value(shape, value, param)
     elif isinstance(shape, ListOf) and kind is list and shape.into is list:
-        return [_value(shape.item, item, param) for item in value]
+        return [*_each([shape.item] * len(value), value, param)]
+    elif isinstance(shape, TupleOf) and kind is tuple and len(value) == len(shape.items):
+        return tuple(_each(shape.items, value, param))
     raise Doubt
 
 
+def _each(shapes: Sequence[Shape], values: Sequence[Any], param: Param) -> Sequence[Any]:
+    """Many values, each fitted; all that do not fit are named, with their places."""
+    fitted: list[Any] = []
+    wrong: list[Misfit] = []
+    for i, value in enumerate(values):
+        try:
+            fitted.append(_value(shapes[i], value, param))
+        except Misfit as misfit:
+            misfit.at = (i, *misfit.at)
+            wrong.append(misfit)
+    if wrong:
+        wrong[0].others = wrong[1:]
+        raise wrong[0]
+    return fitted
+
+
 def _choose_value(shape: Choice, value: str, param: Param) -> Any:
-    for choice in shape.values:
-        if (choice.value if shape.enum is not None else choice) == value:
+    values = [c.value for c in shape.values] if shape.enum is not None else shape.values
+    for choice, word in zip(shape.values, values, strict=True):
+        if word == value:
             return choice
-    if any([type(c.value) is not str for c in shape.values] if shape.enum is not None else ()):
+    if any([type(v) is not str for v in values]) or _looks_again(shape.enum):
         raise Doubt
     return _choose(shape, value, param)
+
+
+def _looks_again(enum: Any) -> bool:
+    """Whether an Enum finds members by other values than theirs."""
+    return enum is not None and enum._missing_.__func__.__module__ != "enum"
 
 
 def _is_refined(param: Param) -> bool:
@@ -282,18 +349,18 @@ def _rehome(param: Param, value: Any) -> Any:
     return value
 
 
-def _recheck(param: Param, value: Any) -> Any:
+def _recheck(shape: Shape, value: Any, param: Param) -> Any:
     """Typer's own bounds hold for what pydantic accepted, too."""
-    settings = param.settings
-    if not settings or value is None:
+    if not param.settings or value is None:
         return value
-    shape = plain(param.shape)
-    if isinstance(shape, ListOf) and not isinstance(shape.item, (Text, Structured)):
-        return shape.into([_value(shape.item, item, param) for item in value])
+    if isinstance(shape, ListOf):
+        return shape.into([_recheck(shape.item, item, param) for item in value])
+    if isinstance(shape, TupleOf):
+        return tuple([_recheck(s, v, param) for s, v in zip(shape.items, value, strict=True)])
     if isinstance(shape, PathShape):
         return check_path(value, param)
-    if isinstance(shape, Scalar) and isinstance(value, (int, float)):
-        return check_number(value, param)
+    if isinstance(shape, Scalar) and shape.type in (int, float):
+        return _within(value, param)
     return value
 
 
@@ -301,16 +368,25 @@ def _recheck(param: Param, value: Any) -> Any:
 
 
 def check_number(value: Any, param: Param) -> Any:
-    """The number within `min` and `max`, or clamped to them."""
+    """The number within `min` and `max`, or clamped to them; in doubt where Typer's versions differ."""
     settings = param.settings
-    if not settings:
-        return value
-    low, high, clamp = settings.get("min"), settings.get("max"), settings.get("clamp")
-    if low is not None and value < low:
+    if settings and ("min" in settings or "max" in settings):
+        usual = (int,) if type(value) is int else (float,) if "clamp" in settings else (int, float)
+        bounds = [b for b in (settings.get("min"), settings.get("max")) if b is not None]
+        if value != value or any([type(bound) not in usual for bound in bounds]):
+            raise Doubt
+        return _within(value, param)
+    return value
+
+
+def _within(value: Any, param: Param) -> Any:
+    low, high = param.settings.get("min"), param.settings.get("max")
+    clamp = param.settings.get("clamp")
+    if low is not None and not value >= low and (value == value or not clamp):
         if clamp:
             return type(value)(low)
         raise Misfit(f"{value!r} is less than {low}, the smallest allowed", meant=low)
-    if high is not None and value > high:
+    if high is not None and not value <= high and (value == value or not clamp):
         if clamp:
             return type(value)(high)
         raise Misfit(f"{value!r} is more than {high}, the largest allowed", meant=high)

@@ -114,6 +114,13 @@ class Registration:
             )
         return found
 
+    def about(self, path: tuple[str, ...]) -> str:
+        """What the command does, in a line; a lazy one that says so itself is not loaded for it."""
+        said = self.said.get("short_help") or self.said.get("help")
+        if isinstance(said, str) and said.strip():
+            return said.strip().partition("\n")[0]
+        return self.tool(path).doc.summary
+
 
 def _load(target: str) -> Callable[..., Any]:
     """The function that `package.module:function` names."""

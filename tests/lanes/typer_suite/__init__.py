@@ -5,11 +5,3 @@ environment: as it is (the baseline), and with every name that means ``typer.Typ
 pointing at ``tooli.Tooli`` instead, in the test processes and in the subprocesses that
 the tests start. What passes in the first run and not in the second is the difference.
 """
-
-from __future__ import annotations
-
-from .compare import Comparison, compare
-from .known import LIMIT, known
-from .place import VERSIONS, Place
-
-__all__ = ["LIMIT", "VERSIONS", "Comparison", "Place", "compare", "known"]

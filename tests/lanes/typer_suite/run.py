@@ -62,7 +62,6 @@ class Standin:
 class Outcomes:
     """The outcomes of one run: a state and a reason for every test id."""
 
-    fingerprint: str = ""
     seconds: float = 0.0
     tests: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
 
@@ -181,3 +180,11 @@ def run(
             raise RunFailed(f"the run wrote no outcomes\n{text[-4000:]}")
         tests = json.loads(written.read_text(encoding="utf-8"))
     return Outcomes(seconds=round(time.monotonic() - started, 1), tests=tests)
+
+
+def collect(place: Place) -> set[str]:
+    """The ids of all tests of the suite, as Typer itself has them."""
+    with held(place), tempfile.TemporaryDirectory(prefix="typer-suite-") as folder:
+        line = command(place, ["--collect-only", "-q"], workers=1)
+        text = execute(place, line, environment(None, Path(folder)), show=False)
+    return {line.strip() for line in text.splitlines() if "::" in line}

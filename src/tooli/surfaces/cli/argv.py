@@ -12,7 +12,7 @@ flags, as Typer then reads it.
 from __future__ import annotations
 
 from tooli.call.model import Problem
-from tooli.contract.fit import Words
+from tooli.contract.fit import Words, is_doubtful
 from tooli.contract.tool import is_structured
 
 TYPE_CHECKING = False
@@ -177,25 +177,33 @@ def _group_flag(line: Line, branch: Any, words: list[str]) -> bool:
             for _ in range(min(width, len(words))):
                 line.rest.append(words.pop())
         return word != "--"
-    flag = frameworks(name, own)
+    flag = frameworks(name, own) if word[:2] == "--" or "=" not in word else None
     if flag is not None:
         words.pop()
         line.early.append(name)
         _take(line, flag, name, explicit if "=" in word else None, words)
         return True
-    if word[:2] != "--" and _short_flags(line, word, own):
-        words.pop()
+    if word[:2] != "--" and _short_flags(line, words, own):
         return True
     line.problems.append(_no_option(name, [*own, *FLAGS]))
     return False
 
 
-def _short_flags(line: Line, word: str, own: Any) -> bool:
-    flags = [f"-{letter}" for letter in word[1:]]
-    if any(f in own or f not in FLAGS or FLAGS[f][1] != 0 for f in flags):
-        return False
-    for flag in flags:
-        line.set(flag, None)
+def _short_flags(line: Line, words: list[str], own: Any) -> bool:
+    """Take the framework's short flags in one word: `-qv`, `-ojson`."""
+    word = words[-1]
+    end = 1
+    while end < len(word):
+        flag = f"-{word[end]}"
+        if flag in own or flag not in FLAGS:
+            return False
+        end += 1
+        if FLAGS[flag][1] != 0:
+            break
+    words.pop()
+    for i in range(1, end):
+        flag = f"-{word[i]}"
+        _take(line, flag, flag, word[end:] or None if i == end - 1 else None, words)
     return True
 
 
@@ -229,11 +237,11 @@ def _take(line: Line, flag: str, typed: str, explicit: str | None, words: list[s
         line.set(flag, explicit)
     elif arity == 0:
         if explicit is not None:
-            line.problems.append(Problem("E1006", flag[2:], f"{typed} does not take a value"))
+            line.problems.append(Problem("E1007", flag.lstrip("-"), f"{typed} takes no value"))
             return
         line.set(flag, None)
     elif explicit is None and not words:
-        line.problems.append(Problem("E1006", flag[2:], f"{typed} needs a value"))
+        line.problems.append(Problem("E1007", flag.lstrip("-"), f"{typed} needs a value"))
     else:
         line.set(flag, explicit if explicit is not None else words.pop())
 
@@ -265,6 +273,8 @@ class _CommandWords:
             if param.kind == "argument" and is_structured(param.shape):
                 self.parts[f"--{param.name.replace('_', '-')}"] = param
             for flag in param.flags:
+                if flag[:1] != "-":
+                    line.aside = f"{flag} is an option without a dash"
                 self.flags[flag] = (param, True)
                 if is_structured(param.shape):
                     self.parts[flag] = param
@@ -290,6 +300,7 @@ class _CommandWords:
                 positional.append(word)
         self._distribute(positional)
         self._environment()
+        self._defaults()
         line.argument_words = positional
         for name in line.early:
             if name in self.flags and not name.startswith("--tooli-"):
@@ -444,6 +455,13 @@ class _CommandWords:
             extra = " ".join(words[start:])
             self.line.problems.append(Problem("E1005", None, f"Too many arguments: {extra}"))
 
+    def _defaults(self) -> None:
+        """Defaults go the way of all values in Typer; where that is doubtful, it is Typer's way."""
+        for param in self.tool.params:
+            doubted = not (param.required or param.settled or param.kind == "injected")
+            if doubted and param.name not in self.line.arguments and is_doubtful(param):
+                self.line.aside = f"the default of {param.name} is not of its type"
+
     def _environment(self) -> None:
         """Parameters with `envvar=` that the line does not give, from the environment."""
         for param in self.tool.params:
@@ -465,5 +483,5 @@ class _CommandWords:
                     texts = text.split(os.pathsep) if paths else text.split()
                 else:
                     texts = [text]
-                self.line.arguments[param.name] = Words(texts, self.judge)
+                self.line.arguments[param.name] = Words(texts, self.judge, typed=False)
                 return

@@ -153,7 +153,7 @@ def app_plainly(house: Any, branch: Any, prog: str, path: tuple[str, ...], width
     if about:
         lines += [*wrap(about, width), ""]
     rows = [
-        (word, _summary(registration.tool((*path, word))))
+        (word, registration.about((*path, word)))
         for word, registration in branch.commands.items()
         if not registration.said.get("hidden")
     ]
@@ -170,7 +170,7 @@ def tool_plainly(tool: Tool, prog: str, words: tuple[str, ...], width: int) -> s
     arguments = [p for p in tool.public if p.kind == "argument" and not p.hidden]
     options = [p for p in tool.public if p.kind == "option" and not p.hidden]
     usage = [prog, *words, "[OPTIONS]"] if options else [prog, *words]
-    usage += [f"{'' if p.required else '['}{p.name.upper()}{'' if p.required else ']'}" + ("..." if p.many else "") for p in arguments]
+    usage += [_placeholder(p) for p in arguments]
     lines = [f"Usage: {' '.join(usage)}", ""]
     if doc.summary:
         lines += [*wrap(doc.summary, width), ""]
@@ -184,6 +184,11 @@ def tool_plainly(tool: Tool, prog: str, words: tuple[str, ...], width: int) -> s
         lines += ["Options:", *_table(rows, width), ""]
     lines += ["Framework options:", *_table(FRAMEWORK_ROWS, width)]
     return "\n".join(lines)
+
+
+def _placeholder(param: Param) -> str:
+    word = param.name.upper() if param.required else f"[{param.name.upper()}]"
+    return f"{word}..." if param.many else word
 
 
 FRAMEWORK_ROWS = [
@@ -215,10 +220,6 @@ def _meaning(param: Param, docs: Any) -> str:
     return f"{text} [{'; '.join(notes)}]".strip() if notes else text
 
 
-def _summary(tool: Tool) -> str:
-    return tool.doc.summary
-
-
 def _first_line(text: str | None) -> str:
     return (text or "").strip().partition("\n")[0]
 
@@ -232,10 +233,7 @@ def _table(rows: Iterable[tuple[str, str]], width: int) -> list[str]:
         folded = wrap(text, max(20, width - left - 4)) or [""]
         if len(name) > left:
             lines.append(f"  {name}")
-            folded = ["", *folded]
-            first = folded.pop(0)
             lines += [f"  {'':{left}}  {part}".rstrip() for part in folded]
-            del first
             continue
         lines.append(f"  {name:{left}}  {folded[0]}".rstrip())
         lines += [f"  {'':{left}}  {part}" for part in folded[1:]]

@@ -1,0 +1,620 @@
+"""Random commands, and random command lines for them.
+
+    commands() ──▶ Command ── source ──▶ a real function, once with Typer's Option
+                      │                  and once with ours
+                      ╰── lines() ──▶ Line: the words of the command, and the same words
+                                      with the framework's flags among them
+
+A command is drawn as source text, because the reader looks at code objects. Words are
+drawn from pools made once per command (a text of the right kind, an odd one, a flag in
+each of its spellings), so that one draw gives one piece and failures shrink to few words.
+"""
+
+from __future__ import annotations
+
+import enum
+import os
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from hypothesis import strategies as st
+
+# ------------------------------------------------------------------ the types
+
+
+class Color(str, enum.Enum):
+    RED = "red"
+    GREEN = "Green"
+    STRASSE = "Straße"
+
+
+class Level(enum.Enum):
+    LOW = 1
+    HIGH = 10
+
+
+class Rank(enum.IntEnum):
+    FIRST = 1
+    SECOND = 2
+
+
+class Mixed(enum.Enum):
+    """Values of several kinds, one of which looks like another."""
+
+    WORD = "a"
+    LOUD = "A"
+    NUMBER = 1
+    TEXT = "1"
+    HALF = 0.5
+    YES = True
+
+
+class Patient(enum.Enum):
+    """Looks a second time for what it does not know."""
+
+    ONE = "one"
+    TWO = "two"
+
+    @classmethod
+    def _missing_(cls, value: object) -> Patient | None:
+        return cls.ONE if value in ("uno", 1) else None
+
+
+def make_home(home: Path) -> None:
+    """The files that the paths below name; the tests run there."""
+    (home / "file.txt").write_text("text")
+    (home / "dir").mkdir()
+    (home / "link").symlink_to("file.txt")
+    (home / "broken").symlink_to("nowhere")
+
+
+# ------------------------------------------------------------------ texts and defaults
+
+_NUMERIC = (
+    *("1_0", " 7", "7 ", "+7", "007", "1.0", "1.5", "1e5", "1E2", "nan", "inf", "-inf", "NaN"),
+    *("Infinity", "-Infinity", "٣", "７", "²", "½", "0x10", "1__0", "_1", "1.", ".5", "-.5"),
+    *("-0", "-0.0", "1e400", "9" * 18, "9" * 19, "9" * 30, "9" * 4301, "0.1" + "0" * 30),
+    *("", " ", "-", "--5", "abc", "None", "true", "1,000", "1\n", "1\u00a0", "−5", "e", "1e", "0"),
+    *("12345678901234567", "0.30000000000000004", "9007199254740993", "1.7976931348623157e309"),
+)
+_ODD_WORDS = ("", " ", "-", "--", "-5", "a=b", "é", "日本", "\udc80", "x\udcff", "@file", "{}", "=")
+
+
+@dataclass(frozen=True)
+class Family:
+    """One kind of value: texts that fit, texts that may not, and defaults as source."""
+
+    good: tuple[str, ...]
+    odd: tuple[str, ...]
+    defaults: tuple[str, ...]
+    odd_defaults: tuple[str, ...]
+    sorts: frozenset[str] = frozenset()  # "number", "choice", "path": which settings make sense
+
+
+def _choice(good: str, odd: str, defaults: str, odd_defaults: str) -> Family:
+    return Family(
+        tuple(good.split()),
+        (*odd.split(), *_ODD_WORDS),
+        tuple(defaults.split()),
+        tuple(odd_defaults.split()),
+        frozenset(["choice"]),
+    )
+
+
+FAMILIES: dict[str, Family] = {
+    "str": Family(
+        ("x", "hello", "a b", "7", "true", "a=b"),
+        (*_ODD_WORDS, "1.0", "None", "\t", "a\nb", "ß", "x" * 300),
+        ("'d'", "''", "'two words'"),
+        ("5", "1.5", "True", "Color.RED", "Level.LOW", "Path('p')", "b'bytes'", "['a']", "(1, 2)"),
+    ),
+    "int": Family(
+        ("0", "1", "5", "-3", "42", "100"),
+        _NUMERIC,
+        ("0", "5", "-3", "100"),
+        ("'5'", "'x'", "2.0", "2.5", "True", "' 7'", "Rank.FIRST", "10**30", "''", "float('nan')"),
+        frozenset(["number"]),
+    ),
+    "float": Family(
+        ("0", "1.5", "-2", "3.25", "100", "-0.5"),
+        _NUMERIC,
+        ("0.0", "1.5", "-2.0", "100.0"),
+        ("1", "'1.5'", "'x'", "True", "float('nan')", "float('inf')", "2**60", "10**400"),
+        frozenset(["number"]),
+    ),
+    "bool": Family(
+        ("true", "false"),
+        (
+            *("1", "0", "yes", "no", "on", "off", "t", "f", "y", "n", "TRUE", "truE", " True "),
+            *("", " ", "2", "maybe", "None", "é", "Y\n", "\udc80", "-1", "1.0"),
+        ),
+        ("False", "True"),
+        ("0", "1", "'true'", "'x'", "2", "''", "1.0"),
+    ),
+    "Path": Family(
+        ("file.txt", "dir", "missing", "dir/new"),
+        (
+            *("", ".", "/", "..", "-", "./file.txt", "dir/", "file.txt/", "a//b", "link", "broken"),
+            *("dir/../file.txt", "x" * 300, "é", "\udc80", " ", "~", "file.txt/x", "/dev/null"),
+        ),
+        ("Path('file.txt')", "Path('dir')", "Path('missing')"),
+        ("'file.txt'", "'dir/'", "''", "5", "b'file.txt'", "Path('')"),
+        frozenset(["path"]),
+    ),
+    "Color": _choice("red Green", "RED green rot Straße strasse STRASSE re", "Color.RED", "'red' 'x' 5"),
+    "Level": _choice("1 10", "2 LOW 01 1.0 １", "Level.LOW", "1 '10' 'x' Rank.FIRST True"),
+    "Rank": _choice("1 2", "FIRST 3 01", "Rank.FIRST", "1 '2' 9 True 2.0"),
+    "Mixed": _choice("a A", "1 0.5 True true TRUE .5", "Mixed.WORD Mixed.NUMBER", "'a' 1 '1' True"),
+    "Patient": _choice("one two", "uno ONE three", "Patient.ONE", "'two' 'uno' 1"),
+    "Literal['fast', 'slow']": _choice("fast slow", "FAST fas Slow", "'fast' 'slow'", "'FAST' 'x' 5"),
+    "Literal['a', 'A']": _choice("a A", "b ß", "'a' 'A'", "'b'"),
+    "Literal[1, 2]": _choice("1 2", "3 01 1.0", "1 2", "'1' 3 True 1.0"),
+    "Literal['a', 1]": _choice("a 1", "A 01", "'a' 1", "'1' True"),
+}
+_SIMPLE = tuple(FAMILIES)
+_COMMON = ("str", "int", "float", "bool", "Path", "Color", "Level", "Literal['fast', 'slow']")
+_ROWS = (
+    *(("int", "str"), ("float", "Path"), ("bool", "bool"), ("Color", "int"), ("str", "str", "int")),
+    ("Literal['fast', 'slow']", "int"),
+)
+
+# ------------------------------------------------------------------ parameters
+
+_NAMES = (
+    *("a", "b", "n", "name", "names", "x_y", "Case", "_u", "v2"),
+    *("output", "limit", "verbose", "json", "fields", "tooli_json"),
+)
+_SHORT = ("-a", "-b", "-n", "-N", "-v", "-q", "-o", "-x", "-1", "-é", "-?")
+_LONG = (
+    *("--bee", "--bee-x", "--foo_bar", "--output", "--json", "--x", "-long", "-nn", "--quiet"),
+    *("--Bee", "--no-bee", "--tooli-yes", "--a.b", "--timeout"),
+)
+_STRANGE = ("+p", "/s", "++plus", "---three")
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter, as source text and as what a line may say to it."""
+
+    name: str
+    families: tuple[str, ...]
+    many: str = ""  # "list", or what else gathers values
+    none: str = ""  # how None is allowed: "Optional" or "|"
+    kind: str = "option"
+    style: str = "annotated"  # "bare", "annotated", "default"
+    decls: tuple[str, ...] = ()
+    default: str | None = None
+    settings: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def annotation(self) -> str:
+        if len(self.families) > 1:
+            text = f"tuple[{', '.join(self.families)}]"
+        else:
+            text = self.families[0]
+            text = {"": text, "tuple": f"tuple[{text}, ...]"}.get(self.many) or f"{self.many}[{text}]"
+        return {"": text, "|": f"{text} | None"}.get(self.none) or f"Optional[{text}]"
+
+    @property
+    def source(self) -> str:
+        settings = [f"{name}={value}" for name, value in self.settings]
+        maker = self.kind.capitalize()
+        if self.style == "annotated":
+            info = ", ".join([*map(repr, self.decls), *settings])
+            text = f"{self.name}: Annotated[{self.annotation}, {maker}({info})]"
+            return text if self.default is None else f"{text} = {self.default}"
+        if self.style == "default":
+            first = "..." if self.default is None else self.default
+            info = ", ".join([first, *map(repr, self.decls), *settings])
+            return f"{self.name}: {self.annotation} = {maker}({info})"
+        text = f"{self.name}: {self.annotation}" if self.style == "bare" else self.name
+        return text if self.default is None else f"{text} = {self.default}"
+
+    @property
+    def has_default(self) -> bool:
+        """Whether Python sees a default: what follows must have one, too."""
+        return self.default is not None or self.style == "default"
+
+    @property
+    def required(self) -> bool:
+        return self.default is None and "default_factory" not in dict(self.settings)
+
+    @property
+    def counts(self) -> bool:
+        return "count" in dict(self.settings)
+
+    @property
+    def is_flag(self) -> bool:
+        return self.kind == "option" and (
+            self.counts or (self.families == ("bool",) and not self.many)
+        )
+
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        """Every word that names the option."""
+        if self.kind != "option":
+            return ()
+        plain = self.name.replace("_", "-")
+        default = f"--{plain}/--no-{plain}" if self.is_flag and not self.counts else f"--{plain}"
+        found: list[str] = []
+        for decl in self.decls or (default,):
+            found += [part.strip() for part in decl.split("/")] if decl[:1] != "/" else [decl]
+        return tuple(word for word in found if word)
+
+    @cached_property
+    def variables(self) -> tuple[str, ...]:
+        """The environment variables that it reads."""
+        said = dict(self.settings).get("envvar", "()")
+        names = eval(said)
+        return (names,) if isinstance(names, str) else tuple(names)
+
+    def texts(self, *, odd: bool = False) -> list[tuple[str, ...]]:
+        """The words of one value: one, or one for each place of a row."""
+        pools = [FAMILIES[f].odd if odd else FAMILIES[f].good for f in self.families]
+        if len(pools) == 1:
+            return [(text,) for text in pools[0]]
+        longest = max(map(len, pools))
+        rows = [tuple(pool[i % len(pool)] for pool in pools) for i in range(longest)]
+        if odd:  # one odd text in a row that is good otherwise
+            for i in range(len(pools)):
+                good = [FAMILIES[f].good[0] for f in self.families]
+                for text in pools[i]:
+                    rows.append((*good[:i], text, *good[i + 1 :]))
+        return rows
+
+    def pieces(self, *, odd: bool = False) -> list[tuple[str, ...]]:
+        """The words that give it a value, in every spelling."""
+        if self.kind == "argument":
+            texts = self.texts(odd=odd)
+            return texts if odd else [row for row in texts if not any(t[0] == "-" for t in row)]
+        if self.is_flag:
+            return [(f"{word}=1",) for word in self.words] if odd else [(w,) for w in self.words]
+        found: list[tuple[str, ...]] = []
+        texts = self.texts(odd=odd)
+        for word in self.words:
+            for i, (first, *others) in enumerate(texts):
+                found.append((word, first, *others))
+                glue = "" if len(word) == 2 and i % 2 and first else "="
+                found.append((f"{word}{glue}{first}", *others))
+        return found
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command to be tried: its parameters, and the environment that it runs in."""
+
+    parameters: tuple[Parameter, ...]
+    environment: tuple[tuple[str, str], ...] = ()
+    postponed: bool = False  # `from __future__ import annotations`
+
+    @property
+    def source(self) -> str:
+        parts: list[str] = []
+        open_default = starred = False
+        for parameter in self.parameters:
+            if open_default and not parameter.has_default and not starred:
+                starred = True
+                parts.append("*")
+            open_default = open_default or parameter.has_default
+            parts.append(parameter.source)
+        given = ", ".join(f"{p.name!r}: {p.name}" for p in self.parameters)
+        head = "from __future__ import annotations\n" if self.postponed else ""
+        return f"{head}def command({', '.join(parts)}) -> dict:\n    return {{{given}}}\n"
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        return frozenset(word for p in self.parameters for word in p.words)
+
+    def __repr__(self) -> str:
+        shown = "".join(f"{name}={text!r} " for name, text in self.environment)
+        return f"\n{shown}{self.source}"
+
+
+def build(command: Command, option: object, argument: object) -> object:
+    """The command's function, with Typer's Option and Argument or with ours."""
+    import typing
+
+    space: dict[str, object] = {
+        **{cls.__name__: cls for cls in (Color, Level, Rank, Mixed, Patient, Path)},
+        **{name: getattr(typing, name) for name in ("Annotated", "Literal", "Optional")},
+        "Option": option,
+        "Argument": argument,
+        "factory": factory,
+        "__name__": __name__,
+    }
+    exec(compile(command.source, "<command>", "exec"), space)
+    return space["command"]
+
+
+def factory(value: object) -> object:
+    """A default_factory that gives a value."""
+    return lambda: value
+
+
+def _mostly(common: object, rare: object, share: int = 6) -> st.SearchStrategy:
+    """One of two strategies, the second once in a while."""
+    return st.integers(0, share).flatmap(lambda n: rare if n == share else common)
+
+
+@st.composite
+def _parameters(draw: st.DrawFn, name: str, taken: set[str]) -> Parameter:
+    families = draw(
+        _mostly(
+            _mostly(st.sampled_from(_COMMON), st.sampled_from(_SIMPLE), 4).map(lambda f: (f,)),
+            st.sampled_from(_ROWS),
+        )
+    )
+    many = ""
+    if len(families) == 1:
+        rare = st.sampled_from(("set", "tuple"))
+        many = draw(_mostly(st.just(""), _mostly(st.just("list"), rare, 8), 3))
+    none = draw(_mostly(st.just(""), st.sampled_from(("Optional", "|")), 4))
+    kind = draw(st.sampled_from(("option", "option", "argument")))
+    style = draw(st.sampled_from(("annotated", "default", "bare")))
+    default = draw(_defaults(families, many, none))
+    if style == "bare":
+        kind = "argument" if default is None else "option"
+        if not many and not none and default not in (None, "None"):
+            style = draw(_mostly(st.just("bare"), st.just("unsaid"), 12))
+        return _unless_taken(Parameter(name, families, many, none, kind, style, (), default), taken)
+    settings = draw(_settings(families, many, kind, default))
+    if "default_factory" in settings:
+        default = None
+    parameter = Parameter(
+        name, families, many, none, kind, style, (), default, tuple(sorted(settings.items()))
+    )
+    if kind == "argument":
+        return parameter
+    decls = draw(_decls(parameter, taken))
+    return _unless_taken(
+        Parameter(
+            name, families, many, none, kind, style, decls, default, tuple(sorted(settings.items()))
+        ),
+        taken,
+    )
+
+
+def _unless_taken(parameter: Parameter, taken: set[str]) -> Parameter:
+    """Two parameters may not share a word: then it becomes an argument."""
+    if taken.isdisjoint(parameter.words):
+        taken.update(parameter.words)
+        return parameter
+    settings = tuple((k, v) for k, v in parameter.settings if k != "count")
+    return Parameter(
+        parameter.name,
+        parameter.families,
+        parameter.many,
+        parameter.none,
+        "argument",
+        "annotated",
+        (),
+        parameter.default,
+        settings,
+    )
+
+
+@st.composite
+def _defaults(
+    draw: st.DrawFn, families: tuple[str, ...], many: str, none: str
+) -> str | None:
+    """A default as source text; None where there is none."""
+    if draw(st.integers(0, 9)) < 4:
+        return None
+    odd = draw(st.integers(0, 7)) == 0
+    if draw(st.integers(0, 4 if none else 9)) == 0:
+        return "None"
+    pools = [
+        [*FAMILIES[f].defaults, *(FAMILIES[f].odd_defaults if odd else ())] for f in families
+    ]
+    if len(pools) > 1:
+        row = [draw(st.sampled_from(pool)) for pool in pools]
+        if odd and draw(st.booleans()):
+            return draw(st.sampled_from(("()", f"({row[0]},)", "'ab'", f"[{', '.join(row)}]")))
+        return f"({', '.join(row)})"
+    if not many:
+        return draw(st.sampled_from(pools[0]))
+    items = draw(st.lists(st.sampled_from(pools[0]), max_size=2))
+    if odd and draw(st.booleans()):
+        return draw(st.sampled_from(("'abc'", "5", f"({''.join(i + ',' for i in items)})")))
+    return f"[{', '.join(items)}]"
+
+
+@st.composite
+def _settings(
+    draw: st.DrawFn, families: tuple[str, ...], many: str, kind: str, default: str | None
+) -> dict[str, str]:
+    settings: dict[str, str] = {}
+    sorts = {sort for f in families for sort in FAMILIES[f].sorts}
+    if "number" in sorts and draw(st.booleans()):
+        bounds = _mostly(
+            st.integers(-5, 20).map(str), st.sampled_from(("0.5", "1.0", "-2.5", "True"))
+        )
+        which = draw(st.sampled_from((("min",), ("max",), ("min", "max"))))
+        for side in which:
+            settings[side] = draw(bounds)
+        if draw(st.integers(0, 3)) == 0:
+            settings["clamp"] = "True"
+    if "choice" in sorts and draw(st.booleans()):
+        settings["case_sensitive"] = draw(st.sampled_from(("False", "False", "True")))
+    if "path" in sorts and draw(st.booleans()):
+        wanted = st.sampled_from(("exists", "file_okay", "dir_okay", "writable", "resolve_path"))
+        for setting in draw(st.lists(wanted, max_size=2, unique=True)):
+            settings[setting] = str("okay" not in setting)
+    if families == ("int",) and not many and kind == "option" and draw(st.integers(0, 5)) == 0:
+        settings["count"] = "True"
+    if draw(st.integers(0, 4)) == 0:
+        settings["envvar"] = draw(st.sampled_from(("'LANE_ONE'", "'LANE_TWO'", "['LANE_NO', 'LANE_ONE']")))
+    if draw(st.integers(0, 5)) == 0:
+        extra = ("hidden=True", "help='Help.'", "show_default=False", "metavar='WORD'", "show_envvar=False")
+        name, _, value = draw(st.sampled_from(extra)).partition("=")
+        settings[name] = value
+    if default is not None and draw(st.integers(0, 7)) == 0:
+        settings["default_factory"] = f"factory({default})"
+    return settings
+
+
+@st.composite
+def _decls(draw: st.DrawFn, parameter: Parameter, taken: set[str]) -> tuple[str, ...]:
+    """Names of its own for an option, none of which another has."""
+    if draw(st.integers(0, 2)) == 0:
+        return ()
+    plain = f"--{parameter.name.replace('_', '-')}"
+    free = [word for word in (plain, *_LONG, *_SHORT, *_SHORT) if word not in taken]
+    if draw(st.integers(0, 15)) == 0:
+        free = [word for word in _STRANGE if word not in taken] or free
+    words = draw(st.lists(st.sampled_from(free), min_size=1, max_size=3, unique=True))
+    if parameter.is_flag and not parameter.counts and len(words) > 1:
+        pair = draw(st.sampled_from(("/", "/", " / ", "apart", "no")))
+        if pair == "no":
+            return (f" /{words[0]}",)
+        if pair != "apart":
+            return (f"{words[0]}{pair}{words[1]}", *words[2:])
+    return tuple(words)
+
+
+@st.composite
+def commands(draw: st.DrawFn) -> Command:
+    """A command with up to five parameters."""
+    names = draw(st.lists(st.sampled_from(_NAMES), max_size=5, unique=True))
+    taken: set[str] = {"--help"}
+    parameters: list[Parameter] = []
+    gathers = False
+    for name in names:
+        parameter = draw(_parameters(name, taken))
+        if parameter.kind == "argument" and parameter.many:
+            if gathers:
+                continue
+            gathers = True
+        parameters.append(parameter)
+    environment: dict[str, str] = {}
+    for parameter in parameters:
+        for variable in parameter.variables:
+            if draw(st.booleans()):
+                texts = draw(st.sampled_from(parameter.texts(odd=draw(st.integers(0, 3)) == 0)))
+                glue = os.pathsep if "Path" in parameter.families else " "
+                text = glue.join(texts * (1 + bool(parameter.many)))
+                environment[variable] = text.encode("utf-8", "surrogateescape").decode(
+                    "utf-8", "surrogateescape"
+                )
+    return Command(tuple(parameters), tuple(environment.items()), draw(st.booleans()))
+
+
+# ------------------------------------------------------------------ lines
+
+_QUIET = (
+    *(("--json",), ("--quiet",), ("-q",), ("-v",), ("-vv",), ("-qv",), ("--verbose",)),
+    *(("--output", "json"), ("--output=json",), ("-o", "json"), ("-ojson",), ("--jsonl",)),
+    *(("--yes",), ("--no-input",), ("--response-format", "concise"), ("--print0",)),
+    *(("--tooli-json",), ("--tooli-output", "json"), ("--tooli-quiet",), ("--tooli-output=json",)),
+)
+"""The framework's flags that do not change what the command receives."""
+_LOUD = (
+    *(("--output", "xml"), ("--json=1",), ("--quiet=",), ("--limit", "3"), ("--timeout=3",)),
+    *(("--output=",), ("-oxml",), ("--tooli-nope",), ("--dry-run",), ("--response-format", "x")),
+    *(("--tooli-limit", "3"), ("-qz",), ("--null",), ("--jsno",), ("--tooli-json=1",)),
+)
+"""Those that do, or that are wrong."""
+_NOISE = (
+    *(("--zzz",), ("--zzz=1",), ("-z",), ("-zz",), ("-",), ("--",), ("--",), ("",), ("word",)),
+    *(("-5",), ("-1.5",), ("--=",), ("-=",), ("---",), ("--=x",), ("surplus", "words"), ("+x",)),
+    *(("/y",), ("-é",), ("--日本",), ("\udc80",), ("-\udc80",), ("--name.part", "x"), ("-a=1",)),
+)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A command line: `plain` is what the command is told; `words` has the framework's flags, too.
+
+    `plain` is None where the framework's part is wrong or changes the result.
+    """
+
+    words: tuple[str, ...]
+    plain: tuple[str, ...] | None = field(compare=False)
+
+
+class Pool:
+    """What the lines of one command are made of."""
+
+    def __init__(self, command: Command) -> None:
+        own = command.words
+        self.parameters = command.parameters
+        self.good = {p.name: p.pieces() for p in command.parameters}
+        self.odd = {p.name: p.pieces(odd=True) or self.good[p.name] for p in command.parameters}
+        self.short = [w for p in command.parameters if p.is_flag for w in p.words if len(w) == 2]
+        self.noise = [*_NOISE, *((w,) for w in self._near()), *((w,) for w in own)]
+        self.noise += [piece for pieces in self.good.values() for piece in pieces]
+        self.noise += [piece for pieces in self.odd.values() for piece in pieces[:40]]
+        self.quiet = [words for words in _QUIET if _frameworks(words[0], own)]
+        self.sure = {
+            piece
+            for p in command.parameters
+            if p.kind == "option"
+            for piece in (*self.good[p.name], *self.odd[p.name])
+        }
+
+    def _near(self) -> list[str]:
+        """Words that are almost flags: abbreviated, misspelled, in capitals, doubled, joined."""
+        found = [f"-{''.join(word[1] for word in self.short)}", *(f"{w}z" for w in self.short)]
+        for parameter in self.parameters:
+            for word in parameter.words:
+                bare = word.lstrip("-+/")
+                found += [word[:-1], f"{word}x", word.upper(), f"--no-{bare}", f"{word}="]
+                found += [f"-{bare}", f"--{bare}", word.replace("-", "_"), f"--{bare[1:]}{bare[:1]}"]
+                found += [f"{flag}{bare}" for flag in self.short]
+        return [word for word in found if len(word) > 1]
+
+
+def _frameworks(flag: str, own: frozenset[str]) -> bool:
+    """Whether a word is the framework's although the command has flags of its own."""
+    if flag[:2] != "--":
+        return not any(f"-{letter}" in own for letter in flag[1:]) and flag not in own
+    return flag.partition("=")[0] not in own
+
+
+def _complete(piece: tuple[str, ...], pool: Pool) -> bool:
+    """Whether the piece certainly takes none of the words that follow it."""
+    return piece in pool.sure or not any(word[:1] in ("-", "+", "/") for word in piece)
+
+
+@st.composite
+def lines(draw: st.DrawFn, pool: Pool, fronts: tuple[tuple[str, ...], ...]) -> Line:
+    """A line; the first of `fronts` leads to the command, the others go astray."""
+    front = draw(_mostly(st.just(fronts[0]), st.sampled_from(fronts), 14))
+    mode = draw(st.sampled_from(("good", "good", "odd", "noisy", "wild")))
+    pieces: list[tuple[str, ...]] = []
+    for parameter in pool.parameters:
+        if not parameter.required and draw(st.booleans()):
+            continue
+        if mode == "wild" and draw(st.booleans()):
+            continue
+        source = pool.odd if mode == "odd" and draw(st.booleans()) else pool.good
+        times = 2 if parameter.many and draw(st.booleans()) else 1
+        for _ in range(times):
+            piece = draw(st.sampled_from(source[parameter.name]))
+            at = len(pieces) if parameter.kind == "argument" else draw(st.integers(0, len(pieces)))
+            pieces.insert(at, piece)
+    if mode in ("noisy", "wild"):
+        for piece in draw(st.lists(st.sampled_from(pool.noise), min_size=1, max_size=3)):
+            pieces.insert(draw(st.integers(0, len(pieces))), piece)
+    line = draw(_sprinkled([(word,) for word in front], pieces, pool))
+    if front != fronts[0] and any(piece[0][:1] == "-" for piece in pieces):
+        return Line(line.words, None)  # the command's own flags may be the framework's elsewhere
+    return line
+
+
+@st.composite
+def _sprinkled(
+    draw: st.DrawFn, front: list[tuple[str, ...]], pieces: list[tuple[str, ...]], pool: Pool
+) -> Line:
+    """The pieces with the framework's flags between them, wherever those cannot be mistaken."""
+    every = [*front, *pieces]
+    sure = next((i for i, piece in enumerate(pieces) if not _complete(piece, pool)), len(pieces))
+    plain: list[str] | None = [word for piece in every for word in piece]
+    for kind in draw(st.lists(st.sampled_from("qqql"), max_size=2)):
+        flag = draw(st.sampled_from(pool.quiet if kind == "q" else _LOUD))
+        if kind == "l":
+            plain = None
+        every.insert(draw(st.integers(0, len(front) + sure)), flag)
+    words = tuple(word for piece in every for word in piece)
+    return Line(words, None if plain is None else tuple(plain))
