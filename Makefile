@@ -1,21 +1,38 @@
-# Everything runs from a virtual environment that this file makes itself.
+# Everything runs from a virtual environment that this file makes itself: python3 and make suffice.
 PYTHON ?= python3
 VENV   ?= .venv
 PY      = $(VENV)/bin/python
 READY   = $(VENV)/.ready
+REPORT  = .cache/coverage.json
 
-.PHONY: demo test check bench clean
+.PHONY: demo test check bench docs clean
+
+demo: $(READY)          ## what tooli does, as a transcript
+	@$(PY) examples/demo.py
+
+test: $(READY)          ## all tests, and the branches that they reach
+	@mkdir -p .cache
+	COVERAGE_FILE=.cache/coverage $(PY) -m pytest --cov=tooli --cov-branch --cov-report=json:$(REPORT)
+	$(PY) tests/house/coverage_gate.py $(REPORT)
+
+check: $(READY)         ## lint, format, types, layers, dead code, spelling
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m pyright --pythonpath $(PY)
+	$(VENV)/bin/lint-imports
+	$(PY) -m vulture
+	$(VENV)/bin/codespell src examples docs benchmarks *.md
+
+bench: $(READY)         ## the figures, into benchmarks/RESULTS.md
+	$(PY) benchmarks/run.py
+
+docs: $(READY)          ## what is generated in the documents
+	$(PY) -m docs.generate
+
+clean:
+	rm -rf $(VENV) .cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage*
 
 $(READY): pyproject.toml requirements-dev.txt constraints.txt
 	@test -x $(PY) || $(PYTHON) -m venv $(VENV)
 	@$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -r requirements-dev.txt -e .
 	@touch $@
-
-demo: $(READY)
-	@$(PY) examples/demo.py
-
-test: $(READY)
-	$(PY) -m pytest
-
-clean:
-	rm -rf $(VENV) .cache .pytest_cache .ruff_cache .hypothesis

@@ -427,9 +427,8 @@ def _settings(
     settings: dict[str, str] = {}
     sorts = {sort for f in families for sort in FAMILIES[f].sorts}
     if "number" in sorts and draw(st.booleans()):
-        bounds = _mostly(
-            st.integers(-5, 20).map(str), st.sampled_from(("0.5", "1.0", "-2.5", "True"))
-        )
+        odd = ("1.0", "True") if "int" in families else ("0.5", "1.0", "-2.5")
+        bounds = _mostly(st.integers(-5, 20).map(str), st.sampled_from(odd))
         which = draw(st.sampled_from((("min",), ("max",), ("min", "max"))))
         for side in which:
             settings[side] = draw(bounds)
@@ -449,7 +448,9 @@ def _settings(
         extra = ("hidden=True", "help='Help.'", "show_default=False", "metavar='WORD'", "show_envvar=False")
         name, _, value = draw(st.sampled_from(extra)).partition("=")
         settings[name] = value
-    if default is not None and draw(st.integers(0, 7)) == 0:
+    odd = {text for f in families for text in FAMILIES[f].odd_defaults}
+    usual = default is not None and (many or len(families) > 1 or default not in odd)
+    if usual and draw(st.integers(0, 7)) == 0:
         settings["default_factory"] = f"factory({default})"
     return settings
 

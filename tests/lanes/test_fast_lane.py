@@ -41,6 +41,11 @@ FORMS: dict[str, tuple[tuple[str, ...], ...]] = {
     "light": ((),),
     "pair": (("command",), ("comand",), (), ("", "command"), ("-z",)),
     "nested": (("grp", "command"), ("grp",), ("grp", "nope"), ("gpr", "command"), ("grp", "-z")),
+    "hooked": (
+        *(("command",), ("--num", "5", "command"), ("-n5", "command"), ("-fn", "5", "command")),
+        *(("--num=", "command"), ("--two", "a", "b", "command"), ("--two=a", "b", "command")),
+        *(("-fx", "command"), ("--no-flag", "command"), ("-n",), ("--nun=5", "command")),
+    ),
 }
 """How an app can be built, and what may stand before the words of its command."""
 
@@ -133,9 +138,19 @@ def _other(word: str = "w") -> str:
     return word
 
 
+def _hook(
+    num: int = typer.Option(1, "--num", "-n"),
+    flag: bool = typer.Option(False, "--flag/--no-flag", "-f"),
+    two: tuple[str, str] = typer.Option(("a", "b"), "--two"),
+) -> None:
+    pass
+
+
 def arrange(form: str, make: Callable[..., Any], fn: Any) -> Any:
     """An app of that form around the function."""
     app = make()
+    if form == "hooked":
+        app.callback()(_hook)
     if form != "nested":
         app.command()(fn)
         if form == "pair":

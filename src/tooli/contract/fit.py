@@ -97,23 +97,31 @@ def fit(param: Param, value: Any) -> Any:
 
 def fit_default(param: Param) -> Any:
     """The default, looked at as Typer looks at it: converted and checked like a given value."""
-    factory = param.settings.get("default_factory")
+    factory = _factory(param)
     default = factory() if factory is not None else param.default
-    if default is None or isinstance(param.shape, Foreign):
+    shape = plain(param.shape)
+    if default is None and factory is not None and isinstance(shape, ListOf):
+        return shape.into()
+    if default is None or isinstance(shape, Foreign):
         return default
     try:
-        return _default(plain(param.shape), default, param)
-    except Doubt:
-        return fit_value(param, default)
+        try:
+            return _default(shape, default, param)
+        except Doubt:
+            return fit_value(param, default)
+    except Misfit as misfit:  # nobody gave its parts, so none of them is named
+        misfit.at, misfit.others = (), ()
+        raise
 
 
 def is_doubtful(param: Param) -> bool:
     """Whether only Typer can say what it makes of the default of a plain shape."""
     shape = plain(param.shape)
+    if param.default is None or (param.settled and not isinstance(shape, Choice)):
+        return False
     parts = shape.items if isinstance(shape, TupleOf) else (getattr(shape, "item", shape),)
     light = all([isinstance(part, (Scalar, PathShape, Choice)) for part in parts])
-    made = "default_factory" in param.settings  # when it is used, not before
-    if made or param.default is None or not light or _is_refined(param):
+    if not light or _is_refined(param) or _factory(param) is not None:
         return False
     try:
         _default(shape, param.default, param)
@@ -122,6 +130,10 @@ def is_doubtful(param: Param) -> bool:
     except Misfit:
         pass
     return False
+
+
+def _factory(param: Param) -> Callable[[], Any] | None:
+    return param.default if callable(param.default) else param.settings.get("default_factory")
 
 
 def _default(shape: Shape, default: Any, param: Param) -> Any:
@@ -133,6 +145,11 @@ def _default(shape: Shape, default: Any, param: Param) -> Any:
         return tuple([_default(s, v, param) for s, v in zip(shape.items, default, strict=True)])
     if isinstance(shape, PathShape) and type(default) is str:
         return _path(shape, default, param)
+    if isinstance(shape, Choice):
+        is_member = hasattr(type(default), "_member_map_")
+        return _choose(shape, str(default.value if is_member else default), param)
+    if isinstance(shape, Scalar) and shape.type is str and type(default) is not bytes:
+        return str(default)
     return _value(shape, default, param)
 
 

@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 class Case(Record):
     """One request, in the words of no door.
 
-    `arguments` are Python values; `options` are the framework's: `{"yes": True}`.
+    `arguments` are Python values, in the order in which the tool declares them (so
+    does a command line name them); `options` are the framework's: `{"yes": True}`.
     What only a command line can say (a surplus word, an option without its value)
     is written as `words`, and goes through the command line's doors alone. `skip`
     names a door, or a whole surface, whose answer is meant to differ, and says why.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,17 +57,22 @@ def assert_envelope_snapshot(
 
 def assert_help_snapshot(app: Tooli, path: str | Path, *, update: bool = False) -> None:
     """The help of the app and of each command, plain and for agents, is what the file says."""
-    places: list[Sequence[str]] = [()]
-    if app.tree().single is None:
-        places += [tool.path for tool in app.catalog if not tool.hidden]
     pages: list[str] = []
-    for place in places:
+    for place in _places(app):
         for question in (("--help", "--plain"), ("--help-agent",)):
             page = invoke(app, *place, *question)
             assert page.ok, page.stdout
             line = " ".join((name_of(app), *place, *question))
             pages.append(f"$ {line}\n{page.stdout}")
     _compare("\n".join(pages), Path(path), update)
+
+
+def _places(app: Tooli) -> list[tuple[str, ...]]:
+    """The app, its groups and its commands, as the words that lead there, each before its parts."""
+    if app.tree().single is not None:
+        return [()]
+    paths = [tool.path for tool in app.catalog if not tool.hidden]
+    return list(dict.fromkeys(path[:n] for path in [(), *paths] for n in range(len(path) + 1)))
 
 
 def _compare(found: str, path: Path, update: bool) -> None:
@@ -98,12 +102,20 @@ def assert_examples(app: Tooli) -> None:
 
 
 def _example_problems(app: Tooli, tool: Tool, example: Any) -> Iterator[str]:
-    if not isinstance(example, Mapping) or isinstance(example.get("args"), str | None):  # pyright: ignore[reportUnknownMemberType]
+    words = _example_words(example)
+    if words is None:
         yield f'{example!r} is not {{"args": […], "description": …}}'
         return
-    words: list[str] = [str(word) for word in example["args"]]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     path = () if app.tree().single is not None else tool.path
     done = invoke(app, "--tooli-dry-run", *path, *words, mode="json")
     error = done.error
     if error is not None and error["category"] == "input":
         yield f"{' '.join(words)}: {error['message']} [{error['code']}]"
+
+
+def _example_words(example: Any) -> list[str] | None:
+    try:
+        words = example["args"]
+    except (TypeError, KeyError):
+        return None
+    return None if isinstance(words, str) else [str(word) for word in words]

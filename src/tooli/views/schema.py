@@ -93,7 +93,8 @@ def _guidance(tool: Tool) -> dict[str, Any]:
             "human_in_the_loop": guard.human_in_the_loop,
             "danger_level": guard.danger,
         }
-    return {name: value for name, value in said.items() if value}
+    anyone = {"auth": []} if guard.scopes == () else {}  # said on purpose, so it is said here
+    return {name: value for name, value in said.items() if value} | anyone
 
 
 def _as_mcp(tool: Tool) -> dict[str, Any]:

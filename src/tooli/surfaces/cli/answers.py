@@ -62,7 +62,7 @@ def _fail(session: Session, error: ToolError, call: Call | None = None) -> int:
 
 
 def _help(session: Session) -> int:
-    if session.mode == "text" and not session.line.options.get("output") == "plain":
+    if session.mode == "text" and session.line.options.get("output") != "plain":
         return _typer_help(session)
     return _text(session, plain_help(session))
 

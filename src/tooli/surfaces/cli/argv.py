@@ -458,8 +458,8 @@ class _CommandWords:
     def _defaults(self) -> None:
         """Defaults go the way of all values in Typer; where that is doubtful, it is Typer's way."""
         for param in self.tool.params:
-            doubted = not (param.required or param.settled or param.kind == "injected")
-            if doubted and param.name not in self.line.arguments and is_doubtful(param):
+            used = param.name not in self.line.arguments and not param.required
+            if used and param.kind != "injected" and is_doubtful(param):
                 self.line.aside = f"the default of {param.name} is not of its type"
 
     def _environment(self) -> None:

@@ -311,9 +311,9 @@ class Session:
         except Exception:
             raise
         except BaseException as stop:
-            from tooli.call.failure import as_tool_error
+            from tooli.call.failure import outcome_of
 
-            return Failed(as_tool_error(stop))
+            return outcome_of(stop)
 
     # -------------------------------------------------------------- showing
 

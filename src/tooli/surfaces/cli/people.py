@@ -108,6 +108,8 @@ class Writing:
         if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]
             lose(self.session, OSError(9, "it is closed"))
             raise Gone
+        if getattr(sys.stdout, "errors", None) in ("strict", "surrogateescape"):
+            _write_anything()
 
     def __exit__(self, kind: Any, failure: BaseException | None, trace: Any) -> None:
         if isinstance(failure, SystemExit) and failure.code == 1:
@@ -115,6 +117,26 @@ class Writing:
         if isinstance(failure, OSError):
             lose(self.session, failure)
             raise Gone from None
+
+
+def _write_anything() -> None:
+    """Let stdout take every text: names that are not UTF-8 as they came, the rest in escapes."""
+    import codecs
+
+    reconfigure = getattr(sys.stdout, "reconfigure", None)
+    if reconfigure is not None:
+        codecs.register_error("tooli", _as_it_came)
+        reconfigure(errors="tooli")
+
+
+def _as_it_came(failure: UnicodeError) -> tuple[bytes, int]:
+    if not isinstance(failure, UnicodeEncodeError):
+        raise failure
+    text = failure.object[failure.start : failure.end]
+    try:
+        return text.encode("ascii", "surrogateescape"), failure.end
+    except UnicodeEncodeError:
+        return text.encode("ascii", "backslashreplace"), failure.end
 
 
 def lose(session: Session, failure: BaseException) -> None:

@@ -1,0 +1,53 @@
+"""A terminal to run a command at, so that it shows what a person would see."""
+
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import termios
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
+
+
+def run_at_terminal(
+    words: Sequence[str],
+    folder: Path,
+    env: Mapping[str, str],
+    *,
+    width: int = 80,
+    answer: str = "",
+) -> tuple[str, int]:
+    """What the command shows, colours included, and its exit code.
+
+    `answer` is typed when the command asks a yes-or-no question.
+    """
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
+    child = subprocess.Popen(
+        words, cwd=folder, env={**env}, stdin=theirs, stdout=theirs, stderr=theirs
+    )
+    os.close(theirs)
+    shown = bytearray()
+    while chunk := _read(ours):
+        shown += chunk
+        if answer and shown.rstrip().endswith((b"[y/N]", b"[Y/n]")):
+            os.write(ours, answer.encode() + b"\n")
+            answer = ""
+    os.close(ours)
+    return shown.decode().replace("\r\n", "\n"), child.wait()
+
+
+def without_colour(shown: str) -> str:
+    """The text alone: no escapes, and no blanks that nobody sees."""
+    return "\n".join([line.rstrip() for line in _ESCAPES.sub("", shown).split("\n")])
+
+
+def _read(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 1 << 16)
+    except OSError:  # Linux says so when the other side has gone
+        return b""

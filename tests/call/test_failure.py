@@ -1,0 +1,119 @@
+"""Any exception becomes an error that a caller can read, in one place."""
+
+from __future__ import annotations
+
+import errno
+
+import click
+import pytest
+import typer
+
+from tooli.call.failure import after_items, as_tool_error, exit_request, is_translation, outcome_of
+from tooli.call.model import Failed, Ok
+from tooli.errors import (
+    AuthError,
+    ConflictError,
+    DependencyError,
+    Ended,
+    InputError,
+    InternalError,
+    Interrupted,
+    NotFoundError,
+    TimeoutExceeded,
+)
+
+
+class Mute(Exception):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("exc", "kind", "code", "exit_code", "message"),
+    [
+        (SystemExit(3), Ended, "E4001", 3, "The command ended with exit code 3."),
+        (SystemExit("bye"), Ended, "E4001", 1, "bye"),
+        (SystemExit(2.5), Ended, "E4001", 1, "The command ended with exit code 1."),
+        (typer.Exit(4), Ended, "E4001", 4, "The command ended with exit code 4."),
+        (typer.Abort(), Ended, "E4001", 1, "Aborted."),
+        (click.exceptions.Exit(5), Ended, "E4001", 5, "The command ended with exit code 5."),
+        (click.Abort(), Ended, "E4001", 1, "Aborted."),
+        (typer.BadParameter("not that"), InputError, "E1003", 2, "Invalid value: not that"),
+        (click.UsageError("not so"), InputError, "E1003", 2, "not so"),
+        (click.ClickException("broken"), Ended, "E4001", 1, "broken"),
+        (click.FileError("f", "gone"), Ended, "E4001", 1, "Could not open file 'f': gone"),
+        (KeyboardInterrupt(), Interrupted, "E4130", 130, "Interrupted."),
+        (GeneratorExit(), Interrupted, "E4130", 130, "Stopped by GeneratorExit."),
+        (
+            FileNotFoundError(errno.ENOENT, "No such file", "a.txt"),
+            NotFoundError,
+            "E3010",
+            10,
+            "No such file: a.txt",
+        ),
+        (FileNotFoundError("gone"), NotFoundError, "E3010", 10, "gone"),
+        (FileExistsError(), ConflictError, "E3020", 20, "FileExistsError"),
+        (PermissionError("no"), AuthError, "E2030", 30, "no"),
+        (TimeoutError("slow"), TimeoutExceeded, "E4050", 50, "slow"),
+        (ConnectionRefusedError("shut"), DependencyError, "E4040", 40, "shut"),
+        (ValueError("x"), InternalError, "E5000", 70, "ValueError: x"),
+        (Mute(), InternalError, "E5000", 70, "Mute"),
+        (RecursionError("deep"), InternalError, "E5000", 70, "RecursionError: deep"),
+    ],
+    ids=lambda v: type(v).__name__ if isinstance(v, BaseException) else None,
+)
+def test_translation(exc, kind, code, exit_code, message) -> None:
+    error = as_tool_error(exc)
+    assert type(error) is kind
+    assert (error.code, error.exit_code) == (code, exit_code)
+    assert error.message == message
+    assert error.__cause__ is exc
+    assert is_translation(error, exc)
+
+
+def test_the_parameter_of_a_bad_parameter_is_the_field() -> None:
+    param = click.Option(["--size"])
+    assert as_tool_error(click.BadParameter("no", param=param)).field == "size"
+
+
+def test_an_error_of_the_tree_stays_itself() -> None:
+    error = NotFoundError("gone")
+    assert as_tool_error(error) is error
+    assert outcome_of(error) == Failed(error)
+    assert not is_translation(error, error)
+
+
+@pytest.mark.parametrize("exc", [SystemExit(0), SystemExit(None), SystemExit(), typer.Exit()])
+def test_ending_well_is_no_failure(exc) -> None:
+    assert outcome_of(exc) == Ok(None)
+
+
+@pytest.mark.parametrize(
+    ("exc", "code"), [(SystemExit(7), 7), (typer.Exit(7), 7), (ValueError(), None)]
+)
+def test_exit_request(exc, code) -> None:
+    assert exit_request(exc) == code
+
+
+def test_somebody_elses_exit_is_only_an_exception() -> None:
+    class Exit(Exception):  # noqa: N818
+        exit_code = 3
+
+    assert exit_request(Exit()) is None
+    assert isinstance(as_tool_error(Exit()), InternalError)
+
+
+class TestAfterItems:
+    def test_says_how_many(self) -> None:
+        assert after_items(ValueError("x"), 3).details == {"items_before_failure": 3}
+
+    def test_keeps_other_details(self) -> None:
+        error = NotFoundError("gone", details={"a": 1})
+        assert after_items(error, 3).details == {"a": 1, "items_before_failure": 3}
+
+    def test_none_is_not_worth_a_word(self) -> None:
+        error = ValueError("x")
+        assert after_items(error, 0) is error
+
+    def test_ending_well_stays_so(self) -> None:
+        well = typer.Exit(0)
+        assert after_items(well, 3) is well

@@ -1,0 +1,77 @@
+"""An app that only Typer can run: it has a callback, a custom type and a typer.Context."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+import typer
+
+from tooli import Tooli
+
+app = Tooli("lane", version="1")
+
+
+@app.callback()
+def before(loud: bool = False, leave_with: int = -1) -> None:
+    """Runs in front of every command."""
+    if leave_with >= 0:
+        sys.exit(leave_with)
+
+
+def lower(text: str) -> str:
+    """A parser of the app's own."""
+    if text == "bad":
+        raise ValueError("that is bad")
+    return text.lower()
+
+
+@app.command()
+def echo(text: str = typer.Argument(parser=lower)) -> str:
+    """Say it in small letters."""
+    return text
+
+
+@app.command()
+def crash(ctx: typer.Context) -> str:
+    """Fail."""
+    raise ZeroDivisionError(ctx.info_name)
+
+
+@app.command()
+def sleep() -> int:
+    """Wait."""
+    os.write(2, b"ready\n")
+    time.sleep(600)
+    return 0
+
+
+@app.command()
+def say(child: bool = False):
+    """Print."""
+    typer.echo("said")
+    if child:
+        os.system("echo from a child")
+
+
+@app.command()
+def leave(code: int):
+    """Leave in Typer's way."""
+    raise typer.Exit(code)
+
+
+@app.command()
+def abort():
+    """Give up in Typer's way."""
+    raise typer.Abort
+
+
+@app.command()
+def refuse():
+    """Refuse in Typer's way."""
+    raise typer.BadParameter("not that one")
+
+
+if __name__ == "__main__":
+    app()

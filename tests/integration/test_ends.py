@@ -1,0 +1,151 @@
+"""Every way to fail: one envelope, the documented exit code, no traceback; terminal or not."""
+
+from __future__ import annotations
+
+import pytest
+from tests.integration.outside import (
+    EVERY,
+    envelope,
+    environment,
+    failing_stream,
+    is_clean,
+    run,
+    run_on_terminal,
+)
+
+# the line: (exit code, error code)
+INPUT = {
+    "": (2, "E1001"),
+    "nosuch": (2, "E1001"),
+    "ad 1 2": (2, "E1001"),
+    "--bogus add 1 2": (2, "E1004"),
+    "-Z": (2, "E1004"),
+    "add 1 2 --bogus": (2, "E1004"),
+    "add 1 2 --bogus=7": (2, "E1004"),
+    "add 1 2 -Z": (2, "E1004"),
+    "add 1": (2, "E1002"),
+    "add": (2, "E1002"),
+    "add 1 2 3": (2, "E1005"),
+    "add 1 two": (2, "E1003"),
+    "add 1 2.5": (2, "E1003"),
+    "add 1 2 --times": (2, "E1006"),
+    "add 1 2 --times=x": (2, "E1003"),
+    "add 1 2 --limit 3": (2, "E1007"),
+    "add --input {": (2, "E1008"),
+    "add --input @/nowhere/at/all": (2, "E1008"),
+    "add --input [1]": (2, "E1008"),
+}
+RUNNING = {
+    "crash": (70, "E5000"),
+    "crash-bare": (70, "E5000"),
+    "crash-base": (130, "E4130"),
+    "crash-async": (70, "E5000"),
+    "crash-late": (70, "E5000"),
+    "crash-async-late": (70, "E5000"),
+    "cancelled": (130, "E4130"),
+    "missing-file": (10, "E3010"),
+    "conflict": (20, "E3020"),
+    "own-code": (20, "E3001"),
+    "temporary": (75, "E4075"),
+    "broken-socket": (40, "E4040"),
+    "leave 3": (3, "E4001"),
+    "leave -- -1": (255, "E4001"),
+    "leave 257": (1, "E4001"),
+    "leave bye": (1, "E4001"),
+    "say-and-fail": (70, "E5000"),
+}
+ENDS = {**INPUT, **RUNNING}
+TERMINALS = ("", "1", "02", "012")
+
+
+@pytest.mark.parametrize("line", ENDS)
+@pytest.mark.parametrize("terminals", TERMINALS, ids=lambda t: f"terminals-{t or 'none'}")
+def test_json_is_one_envelope(line: str, terminals: str) -> None:
+    done = run_on_terminal(EVERY, *with_flag(line, "--json"), terminals=terminals)
+    assert done.code == ENDS[line][0]
+    found = envelope(done.out)
+    assert found["ok"] is False
+    assert found["error"]["code"] == ENDS[line][1]
+    assert done.err == b""
+
+
+@pytest.mark.parametrize("line", ENDS)
+def test_a_pipe_gets_json_unasked(line: str) -> None:
+    done = run(EVERY, *line.split())
+    if line == "say-and-fail":  # a printing command stays as it is, on a pipe, too
+        assert done.out == b"so far\n"
+        return
+    assert done.code == ENDS[line][0]
+    assert envelope(done.out)["error"]["code"] == ENDS[line][1]
+    assert done.err == b""
+
+
+@pytest.mark.parametrize("line", ENDS)
+@pytest.mark.parametrize("terminals", ["", "012"], ids=["pipes", "terminals"])
+def test_jsonl_ends_with_the_envelope(line: str, terminals: str) -> None:
+    done = run_on_terminal(EVERY, *with_flag(line, "--jsonl"), terminals=terminals)
+    assert done.code == ENDS[line][0]
+    items, last = failing_stream(done.out)
+    assert items == ([{"i": i} for i in range(10)] if "late" in line else [])
+    assert last["error"]["code"] == ENDS[line][1]
+    assert last["error"].get("details", {}).get("items_before_failure", 0) == len(items)
+    assert done.err == b""
+
+
+@pytest.mark.parametrize("line", ENDS)
+@pytest.mark.parametrize("terminals", ["", "012"], ids=["pipes", "terminals"])
+def test_plain_complains_on_stderr(line: str, terminals: str) -> None:
+    done = run_on_terminal(EVERY, *with_flag(line, "--plain"), terminals=terminals)
+    assert done.code == ENDS[line][0]
+    expected = b"so far\n" if line == "say-and-fail" else b""
+    assert done.out == (b"".join(b"%d\n" % i for i in range(10)) if "late" in line else expected)
+    assert done.err.startswith(b"error: ")
+    assert b"\x1b" not in done.err
+    assert is_clean(done.err)
+
+
+@pytest.mark.parametrize("line", INPUT)
+@pytest.mark.parametrize("terminals", ["", "012"], ids=["pipes", "terminals"])
+def test_text_complains_on_stderr(line: str, terminals: str) -> None:
+    done = run_on_terminal(EVERY, *with_flag(line, "--text"), terminals=terminals)
+    assert done.code == 2
+    assert done.out == b""
+    assert done.err.strip()
+    assert is_clean(done.err)
+
+
+@pytest.mark.parametrize("line", ["conflict", "own-code", "temporary", "leave 3", "leave bye"])
+def test_text_shows_what_was_meant_to_be_an_error_without_a_traceback(line: str) -> None:
+    done = run(EVERY, *with_flag(line, "--text"))
+    assert done.code == RUNNING[line][0]
+    assert done.out == b""
+    assert is_clean(done.err)
+
+
+@pytest.mark.parametrize("line", ["crash", "crash-async", "crash-bare", "broken-socket"])
+def test_text_shows_a_crash_as_typer_does(line: str) -> None:
+    done = run(EVERY, line, "--text")
+    assert done.code == 1
+    assert done.out == b""
+    assert b"Traceback" in done.err
+    assert b"tooli/surfaces" not in done.err
+
+
+def test_an_error_in_the_environment_is_an_envelope_too() -> None:
+    done = run(EVERY, "add", "1", "2", env=environment(TOOLI_OUTPUT="yaml"))
+    assert done.code == 2
+    assert envelope(done.out)["error"]["code"] == "E1007"
+
+
+@pytest.mark.parametrize(
+    "where", ["--json add 1 x", "add --json 1 x", "add 1 x --json", "add 1 x -ojson"]
+)
+def test_the_flag_works_anywhere(where: str) -> None:
+    done = run_on_terminal(EVERY, *where.split())
+    assert done.code == 2
+    assert envelope(done.out)["error"]["field"] == "b"
+
+
+def with_flag(line: str, flag: str) -> list[str]:
+    """The line with a flag of the framework in front."""
+    return [flag, *line.split()]

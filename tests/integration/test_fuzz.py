@@ -1,0 +1,170 @@
+"""Ten thousand hostile command lines in-process, three hundred at the real process."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import os
+import signal
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.integration.hostile import lines
+from tests.integration.outside import APPS, DOCUMENTED, Finished, check, environment, parse, run
+
+from tooli.surfaces.cli.main import Session
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+SHARES = 8
+LONGEST = 100_000
+"""Bytes in a word: a system takes little more."""
+
+
+@pytest.fixture(scope="module")
+def app() -> Iterator[Any]:
+    sys.path.insert(0, str(APPS))
+    spec = importlib.util.spec_from_file_location("demo", APPS / "demo.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["demo"] = module
+    spec.loader.exec_module(module)
+    yield module.app
+    sys.path.remove(str(APPS))
+
+
+@pytest.mark.parametrize("share", range(SHARES))
+def test_in_process(app: Any, share: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "environ", {**environment(), "TOOLI_OUTPUT": "json"})
+    monkeypatch.setattr(sys, "argv", ["demo"])
+    troubles: list[str] = []
+    with hung_after(120):
+        for argv in lines(share, 10_000 // SHARES, tmp_path):
+            trouble = judge(app, argv, monkeypatch)
+            if trouble:
+                troubles.append(trouble)
+    assert not troubles, f"{len(troubles)} lines:\n" + "\n".join(troubles[:20])
+
+
+def judge(app: Any, argv: list[str], monkeypatch: pytest.MonkeyPatch) -> str | None:
+    """What is wrong with the answer to a line, if anything."""
+    out, err = io.StringIO(), io.StringIO()
+    monkeypatch.setattr(sys, "stdout", out)
+    monkeypatch.setattr(sys, "stderr", err)
+    monkeypatch.setattr(sys, "stdin", io.StringIO('{"word":"x","a":1}'))
+    os.environ.pop("NO_COLOR", None)
+    code: Any = None
+    mode = "none"
+    try:
+        session = Session(app, argv, None, True)
+        mode = session.mode
+        session.answer()
+    except SystemExit as end:
+        code = end.code or 0
+    except BaseException as crash:
+        if mode != "text" or "failed at" not in str(crash):
+            return f"{shorten(argv)} raised {type(crash).__name__}: {str(crash)[:300]}"
+        code = 70
+    try:
+        if sys.stdout is not out:
+            raise AssertionError("stdout was not given back")
+        raw = bool(session.line.options.get("schema"))
+        inspect(mode, code, out.getvalue(), err.getvalue(), raw)
+    except Exception as wrong:
+        shown = f"{code} {out.getvalue()[:300]!r} {err.getvalue()[:300]!r}"
+        return f"{mode} {shorten(argv)}: {type(wrong).__name__} {str(wrong)[:200]} in {shown}"
+    return None
+
+
+def inspect(mode: str, code: Any, out: str, err: str, raw: bool) -> None:
+    """Check an answer against the contract; raises AssertionError."""
+    assert code in DOCUMENTED, code
+    assert "Traceback (most recent" not in err
+    if mode == "json":
+        assert out.endswith("\n")
+        assert out.count("\n") == 1
+        found = parse(out)
+        if raw and "ok" not in found:
+            assert code == 0
+        else:
+            assert check(found)["ok"] is (code == 0)
+            assert code != 70 or "failed at" in found["error"]["message"]
+    elif mode == "jsonl":
+        found = [parse(line) for line in out.split("\n")[:-1]]
+        if code:
+            assert check(found[-1])["ok"] is False
+            assert code != 70 or "failed at" in found[-1]["error"]["message"]
+    elif code and code != 70:
+        assert err.strip()
+
+
+def shorten(argv: list[str]) -> str:
+    text = repr(argv)
+    return text if len(text) < 400 else f"{text[:300]}… ({len(argv)} words, {len(text)} characters)"
+
+
+class hung_after:
+    """Stops what takes too long, with a traceback that says where."""
+
+    def __init__(self, seconds: int) -> None:
+        self.seconds = seconds
+
+    def __enter__(self) -> None:
+        def stop(*_: object) -> None:
+            raise TimeoutError("a line was never answered")
+
+        self.before = signal.signal(signal.SIGALRM, stop)
+        signal.alarm(self.seconds)
+
+    def __exit__(self, *_: object) -> None:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, self.before)
+
+
+@pytest.mark.parametrize("share", range(2))
+def test_real_process(share: int, tmp_path: Path) -> None:
+    chosen = [line for line in lines(1000 + share, 150, tmp_path) if "\0" not in "".join(line)]
+    env = environment(TOOLI_OUTPUT="json")
+
+    def answered(argv: list[str]) -> Finished:
+        words = [word.encode("utf-8", "surrogateescape")[:LONGEST] for word in argv]
+        return run(APPS / "demo.py", *words, stdin=b'{"word":"x","a":1}', env=env)
+
+    troubles: list[str] = []
+    with ThreadPoolExecutor(2) as pool:
+        for argv, done in zip(chosen, pool.map(answered, chosen), strict=True):
+            trouble = judge_process(argv, done)
+            if trouble:
+                troubles.append(f"{shorten(argv)}: {trouble}")
+    assert len(chosen) == 150
+    assert not troubles, f"{len(troubles)} lines:\n" + "\n".join(troubles[:20])
+
+
+def judge_process(argv: list[str], done: Finished) -> str | None:
+    """The same for a process, whose mode can only be guessed from its answer."""
+    out, err = done.out.decode("utf-8", "replace"), done.err.decode("utf-8", "replace")
+    asked = " ".join(argv)
+    switches = any(word in asked for word in ("--text", "--plain", "jsonl", "text", "plain"))
+    mode = "json" if out.startswith('{"ok"') or not switches else "other"
+    raw = "--schema" in asked or "--tooli-schema" in asked
+    if "failed at" in err:
+        return None  # a crash in a person's mode is shown as Typer shows it
+    try:
+        inspect(mode, done.code, out, err, raw)
+        assert 'File "' not in err
+    except Exception as wrong:
+        shown = f"{done.code} {out[:300]!r} {err[:500]!r}"
+        return f"{type(wrong).__name__} {str(wrong)[:200]} in {shown}"
+    return None
+
+
+def test_bytes_that_are_no_text() -> None:
+    done = run(APPS / "demo.py", "plain", b"\xff\xfe", b"--path=\x80", "--json")
+    found = check(parse(done.out))
+    assert done.code == 0 or found["error"]["code"] == "E1003"
+    assert done.err == b""

@@ -1,0 +1,119 @@
+"""Help and output at any width, with text that breaks careless formatting."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from tests.integration.outside import APPS, environment, is_clean, parse, run, run_on_terminal
+
+LOOKS = APPS / "looks.py"
+COMMANDS = ("percent", "hebrew", "long", "odd-value", "café-%s")
+WIDTHS = (40, 80, 300)
+
+
+def cells(line: str) -> int:
+    """How wide a line is on a terminal."""
+    from rich.cells import cell_len
+
+    return cell_len(re.sub(r"\x1b\[[0-9;]*m", "", line))
+
+
+NARROW = pytest.mark.xfail(strict=True, reason="cli/help.py: _table needs 44 columns")
+
+
+@pytest.mark.parametrize("width", [pytest.param(40, marks=NARROW), 80, 300])
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_plain_help(command: str, width: int) -> None:
+    done = run(LOOKS, *command.split(), "--help", "--plain", env=environment(COLUMNS=str(width)))
+    assert done.code == 0
+    assert done.err == b""
+    text = done.out.decode()
+    assert text.startswith("Usage: ")
+    assert "\x1b" not in text
+    assert not set(text) & set("╭│─╰")
+    for line in text.splitlines():
+        fits = cells(line) <= width or "averylongword" in line or "a-rather" in line
+        assert fits or line.startswith(("Usage", "  --", "  -q")), (width, line)
+    if command == "percent":
+        flat = " ".join(text.split())
+        assert "Takes 100% of %(prog)s and %s" in flat
+        assert "[brackets]" in flat
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_typers_help_at_a_terminal(command: str, width: int) -> None:
+    env = environment(TERM="xterm-256color", COLUMNS=str(width))
+    done = run_on_terminal(LOOKS, *command.split(), "--help", size=(24, width), env=env)
+    assert done.code == 0
+    assert done.err == b""
+    text = done.out.decode()
+    assert "Usage: " in re.sub(r"\x1b\[[0-9;]*m", "", text)
+    for line in text.splitlines():
+        assert cells(line) <= width, (width, line)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("line", ["long", "hebrew", "percent 100%", "odd-value --value a%b"])
+def test_results_at_a_terminal(line: str, width: int) -> None:
+    env = environment(TERM="xterm-256color", COLUMNS=str(width))
+    done = run_on_terminal(LOOKS, *line.split(), size=(24, width), env=env)
+    assert done.code == 0
+    assert done.err == b""
+    for shown in done.out.decode().splitlines():
+        assert cells(shown) <= width, (width, shown)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_errors_at_a_terminal(width: int) -> None:
+    env = environment(TERM="xterm-256color", COLUMNS=str(width))
+    for line in (["percen", "%s"], ["long", "--wrod=%d"], ["percent"], ["x" * 500], ["%s%n"]):
+        done = run_on_terminal(LOOKS, *line, size=(24, width), env=env)
+        assert done.code == 2
+        assert done.out == b""
+        assert is_clean(done.err)
+
+
+VALUES = (
+    *("%", "%s%d%n", "%(x)s", "{0}", "'", '"', "\\", "$HOME", "`id`", "[bold]x[/bold]", "[/]"),
+    *("שלום", "\u202eabc", "日本語", "👩‍👧", "a\nb", "a\tb", "\x1b[31mred", "x" * 10_000, " ", ""),
+)
+
+
+@pytest.mark.parametrize("value", VALUES, ids=[repr(v)[:20] for v in VALUES])
+def test_values(value: str) -> None:
+    done = run(LOOKS, "odd-value", f"--value={value}", "--json")
+    assert parse(done.out)["result"] == {"value": value, "list": [value, value]}
+    done = run(LOOKS, "odd-value", f"--value={value}", "--jsonl")
+    assert json.loads(done.out)["value"] == value
+    for mode in ("--plain", "--text"):
+        done = run(LOOKS, "odd-value", f"--value={value}", mode)
+        assert (done.code, done.err) == (0, b"")
+        assert b"\x1b" not in done.out
+    done = run(LOOKS, "percent", f"--{value}x", "--json")
+    assert done.code == 2
+    assert parse(done.out)["ok"] is False
+
+
+def test_plain_keeps_one_record_per_line() -> None:
+    out = run(LOOKS, "odd-value", "--value", "a\nb\tc\rd", "--plain").out
+    assert out.splitlines()[0] == b"value\ta\\nb\\tc\\rd"
+    assert out.count(b"\n") == 2
+
+
+def test_names_that_are_not_ascii() -> None:
+    done = run(LOOKS, "café-%s", "--naïve", "3", "--größe=ö", "--json")
+    found = parse(done.out)
+    assert found["result"] == {"naïve": 3, "größe": "ö"}
+    assert found["meta"]["tool"] == "looks.café-%s"
+    assert run(LOOKS, "café-%s", "--naive", "3", "--json").code == 2
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_help_for_agents_and_schema(command: str) -> None:
+    assert run(LOOKS, *command.split(), "--help-agent").code == 0
+    done = run(LOOKS, *command.split(), "--schema")
+    assert done.code == 0
+    parse(done.out)

@@ -1,0 +1,169 @@
+"""SIGINT and SIGTERM: one envelope, the right exit code, nothing left running."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+from tests.integration.outside import (
+    EVERY,
+    envelope,
+    failing_stream,
+    finish,
+    is_clean,
+    run_on_terminal,
+    started,
+    wait_for_ready,
+)
+
+SIGNALS = {signal.SIGINT: (130, "E4130"), signal.SIGTERM: (143, "E4143")}
+WAITING = ("sleep", "spin", "sleep-async", "spin-async", "stream-then-sleep", "say-and-sleep")
+STREAMS = ("stream-then-sleep", "stream-async-then-sleep")
+
+
+@pytest.mark.parametrize("number", SIGNALS, ids=lambda n: n.name)
+@pytest.mark.parametrize("line", [*WAITING, "stream-async-then-sleep"])
+def test_json(line: str, number: signal.Signals) -> None:
+    with started(EVERY, line, "--json") as process:
+        wait_for_ready(process)
+        process.send_signal(number)
+        done = finish(process)
+    code, error = SIGNALS[number]
+    assert done.code == code
+    found = envelope(done.out)
+    assert found["error"]["code"] == error
+    assert found["meta"]["tool"] == f"every.{line}"
+    assert done.err == b""
+
+
+@pytest.mark.parametrize("number", SIGNALS, ids=lambda n: n.name)
+@pytest.mark.parametrize("line", STREAMS)
+def test_jsonl(line: str, number: signal.Signals) -> None:
+    with started(EVERY, line, "--jsonl") as process:
+        wait_for_ready(process)
+        process.send_signal(number)
+        done = finish(process)
+    items, last = failing_stream(done.out)
+    assert (done.code, last["error"]["code"]) == SIGNALS[number]
+    assert items == [{"i": 0}, {"i": 1}, {"i": 2}]
+    assert done.err == b""
+
+
+@pytest.mark.parametrize("mode", ["--plain", "--text"])
+@pytest.mark.parametrize("line", [*WAITING, "stream-async-then-sleep"])
+def test_people(line: str, mode: str) -> None:
+    with started(EVERY, line, mode) as process:
+        wait_for_ready(process)
+        process.send_signal(signal.SIGINT)
+        done = finish(process)
+    assert done.code == 130
+    assert is_clean(done.err)
+    assert done.err.strip() in (b"Interrupted.", b"Aborted.")
+
+
+@pytest.mark.parametrize("mode", ["--plain", "--text"])
+def test_sigterm_ends_a_persons_run_as_it_ends_any_program(mode: str) -> None:
+    with started(EVERY, "sleep", mode) as process:
+        wait_for_ready(process)
+        process.terminate()
+        done = finish(process)
+    assert done.code == -signal.SIGTERM
+    assert (done.out, done.err) == (b"", b"")
+
+
+@pytest.mark.parametrize("terminals", ["1", "02", "012"])
+def test_at_a_terminal(terminals: str) -> None:
+    done = run_on_terminal(EVERY, "sleep", "--json", terminals=terminals, interrupt=True)
+    assert done.code == 130
+    assert envelope(done.out)["error"]["code"] == "E4130"
+    assert done.err == b"ready\n"
+
+
+@pytest.mark.parametrize("number", SIGNALS, ids=lambda n: n.name)
+def test_the_command_may_tidy_up(number: signal.Signals, tmp_path: Path) -> None:
+    with started(EVERY, "tidy-sleep", str(tmp_path / "log"), "--json") as process:
+        wait_for_ready(process)
+        process.send_signal(number)
+        done = finish(process)
+    assert done.code == SIGNALS[number][0]
+    assert (tmp_path / "log").read_text() == "tidied"
+
+
+@pytest.mark.parametrize("number", SIGNALS, ids=lambda n: n.name)
+def test_while_the_input_is_awaited(number: signal.Signals, tmp_path: Path) -> None:
+    app = tmp_path / "app.py"
+    app.write_text(WAITS_FOR_INPUT)
+    import subprocess
+
+    with started(app, "echo", "--input", "-", "--json", stdin=subprocess.PIPE) as process:
+        wait_for_ready(process)
+        process.send_signal(number)
+        done = finish(process)
+    assert done.code == SIGNALS[number][0]
+    assert envelope(done.out)["error"]["code"] == SIGNALS[number][1]
+    assert done.err == b""
+
+
+WAITS_FOR_INPUT = """
+import os, sys
+from tooli import Tooli
+app = Tooli("waits", version="1")
+
+@app.command()
+def echo(text: str) -> str:
+    return text
+
+@app.command()
+def other() -> str:
+    return ""
+
+class Waiting:
+    def read(self):
+        os.write(2, b"ready\\n")
+        return os.read(0, 10).decode()
+
+sys.stdin = Waiting()
+app()
+"""
+
+
+@pytest.mark.parametrize("number", SIGNALS, ids=lambda n: n.name)
+def test_while_nobody_reads(number: signal.Signals) -> None:
+    """A result that fills the pipe: the process still ends, quietly."""
+    with started(EVERY, "big", "1000000", "--json") as process:
+        wait_for_ready(process)
+        assert process.stdout is not None
+        assert process.stdout.read(1) == b"{"  # it is writing, and will soon be stuck
+        process.send_signal(number)
+        process.wait(60)
+        assert is_clean(process.stderr.read())
+        rest = process.stdout.read()
+    if process.returncode == 0:  # all of it was out before the signal came
+        envelope(b"{" + rest)
+    else:
+        assert process.returncode in (SIGNALS[number][0], -number)
+
+
+def test_sigterm_after_the_answer() -> None:
+    with started(EVERY, "linger", "--json") as process:
+        wait_for_ready(process)
+        process.terminate()
+        done = finish(process)
+    assert done.code == -signal.SIGTERM  # 143 to a shell
+    assert envelope(done.out)["result"] == 1
+    assert done.err == b""
+
+
+@pytest.mark.xfail(strict=True, reason="typer_lane._through must run the call in session.guarded")
+def test_below_typer() -> None:
+    """The Typer lane runs the line: its own handling of Ctrl-C does not hide ours."""
+    app = Path(__file__).parent / "apps" / "lane.py"
+    for number, (code, error) in SIGNALS.items():
+        with started(app, "sleep", "--json") as process:
+            wait_for_ready(process)
+            process.send_signal(number)
+            done = finish(process)
+        assert done.code == code
+        assert envelope(done.out)["error"]["code"] == error
+        assert done.err.strip() == b""

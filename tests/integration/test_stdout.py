@@ -1,0 +1,329 @@
+"""stdout: readers who leave, disks that are full, streams that are closed, and noise."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.integration.outside import (
+    APPS,
+    EVERY,
+    PATIENCE,
+    command,
+    envelope,
+    environment,
+    is_clean,
+    parse,
+    run,
+    started,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MODES = ("--json", "--jsonl", "--plain", "--text")
+
+
+def shell(script: str, **more: str) -> subprocess.CompletedProcess[bytes]:
+    """Run a line of bash in which $APP is the app; nothing of it outlives the call."""
+    env = environment(APP=f"{sys.executable} {EVERY}", **more)
+    with subprocess.Popen(
+        ["bash", "-c", script],
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as process:
+        try:
+            out, err = process.communicate(timeout=PATIENCE)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+    return subprocess.CompletedProcess(script, process.returncode, out, err)
+
+
+# ------------------------------------------------------------------ readers who leave
+
+
+@pytest.mark.parametrize("mode", ["--jsonl", "--plain", "--text"])
+def test_head_ends_an_endless_stream(mode: str) -> None:
+    done = shell(f"$APP endless {mode} | head -1; echo ${{PIPESTATUS[0]}}")
+    first, code = done.stdout.split(b"\n")[:2]
+    assert b"x" * 100 in first
+    assert code == b"0"
+    assert done.stderr == b""
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("line", ["big 1000000", "say-much 2", "add 1 2", "--help", "--schema"])
+def test_nobody_reads(line: str, mode: str) -> None:
+    """The reader has left before the first byte."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    with started(EVERY, *line.split(), mode, stdout=writing) as process:
+        os.close(writing)
+        assert process.stderr is not None
+        err = process.stderr.read().replace(b"ready\n", b"")
+    assert process.returncode == 0
+    assert err == b""
+
+
+def test_a_failing_command_whose_reader_has_left_keeps_its_code() -> None:
+    done = shell("$APP crash --json | true; echo ${PIPESTATUS[0]}")
+    assert done.stdout in (b"70\n",)
+    assert done.stderr == b""
+
+
+def test_a_connection_that_breaks_is_not_a_reader_who_left() -> None:
+    done = run(EVERY, "broken-socket", "--plain")
+    assert done.code == 40
+    assert done.err.startswith(b"error: ")
+
+
+# ------------------------------------------------------------------ nowhere to write
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    "line",
+    ["add 1 2", "big 1000000", "crash-late", "say-little", "endless", "--help", "--schema"],
+)
+def test_full(line: str, mode: str) -> None:
+    if (line, mode) == ("endless", "--json"):
+        return  # json gathers all of a stream first
+    done = shell(f"exec $APP {line} {mode} > /dev/full")
+    err = done.stderr.replace(b"ready\n", b"")
+    assert done.returncode == 70
+    assert err.count(b"\n") == 1, err
+    assert b"No space left on device" in err
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("line", ["add 1 2", "crash-late", "--help", "--schema"])
+def test_closed(line: str, mode: str) -> None:
+    done = shell(f"$APP {line} {mode} >&-")
+    assert done.returncode == 70
+    assert done.stderr.count(b"\n") == 1, done.stderr
+    assert b"could not be written to stdout" in done.stderr
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_closed_for_reading_only(mode: str) -> None:
+    done = shell(f"$APP add 1 2 {mode} 1< /dev/null")
+    assert done.returncode == 70
+    assert done.stderr.count(b"\n") == 1, done.stderr
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("streams", [">&- 2>&-", "<&- >&- 2>&-", "> /dev/full 2>&-"])
+def test_nothing_at_all(streams: str, mode: str) -> None:
+    done = shell(f"$APP add 1 2 {mode} {streams}")
+    assert done.returncode == 70
+    assert (done.stdout, done.stderr) == (b"", b"")
+
+
+@pytest.mark.parametrize("streams", ["2>&-", "<&- 2>&-", "<&-"])
+@pytest.mark.parametrize("kind", ["print", "write", "child", "shell", "unflushed", "stderr"])
+def test_without_stderr_the_answer_is_still_alone(kind: str, streams: str) -> None:
+    done = shell(f"$APP noise {kind} --json {streams}")
+    assert envelope(done.stdout)["result"] == {"answer": 42}
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize("streams", ["2>&-", "<&- 2>&-"])
+def test_failures_without_stderr(streams: str) -> None:
+    for line, code in (("crash", 70), ("add", 2), ("say-and-return", 0), ("add 1 2", 0)):
+        done = shell(f"$APP {line} --json {streams}")
+        envelope(done.stdout)
+        assert done.returncode == code
+    assert shell(f"$APP crash --plain {streams}").returncode == 70
+
+
+def test_input_from_a_closed_stdin() -> None:
+    done = shell("$APP add --input - --json <&-")
+    assert done.returncode == 2
+    assert envelope(done.stdout)["error"]["code"] == "E1008"
+
+
+def test_a_pipe_that_somebody_made_non_blocking() -> None:
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    with started(EVERY, "big", "1000000", "--json", stdout=writing) as process:
+        os.close(writing)
+        with open(reading, "rb") as file:
+            out = file.read()
+        process.wait(PATIENCE)
+    assert process.returncode == 0
+    assert envelope(out)["result"] == "x" * 1000000
+
+
+# ------------------------------------------------------------------ noise
+
+NOISE = (
+    *("print", "unflushed", "write", "dunder", "buffer", "child", "shell", "c", "thread"),
+    *("atexit", "swap", "fork"),
+)
+
+
+@pytest.mark.parametrize("kind", NOISE)
+@pytest.mark.parametrize("command", ["noise", "noisy-async"])
+def test_noise_does_not_reach_the_envelope(command: str, kind: str) -> None:
+    done = run(EVERY, command, kind, "--json")
+    assert envelope(done.out)["result"] == {"answer": 42}
+    assert done.code == 0
+    assert is_clean(done.err)
+    assert (b"NOISE" in done.err) == (kind != "fork")
+
+
+@pytest.mark.parametrize("kind", ["print", "unflushed", "write", "child", "c", "atexit"])
+def test_noise_does_not_reach_a_stream(kind: str) -> None:
+    done = run(EVERY, "noisy-stream", kind, "--jsonl")
+    assert done.out == b"0\n1\n2\n"
+    assert done.err.count(b"NOISE") >= 3
+    assert done.code == 0
+
+
+def test_a_command_that_closes_stdout_still_answers() -> None:
+    done = run(EVERY, "noise", "close", "--json")
+    assert envelope(done.out)["result"] == {"answer": 42}
+    assert done.code == 0
+    assert is_clean(done.err)
+
+
+def test_what_a_command_prints_is_its_result() -> None:
+    assert envelope(run(EVERY, "say", "--json").out)["result"] == "hello"
+    done = run(EVERY, "say", "--child", "--json")
+    assert envelope(done.out)["result"] == "hello\nfrom a child\nfrom below"
+    assert done.err == b""
+    assert run(EVERY, "say", "--child").out == b"hello\nfrom a child\nfrom below\n"
+    assert run(EVERY, "say", "--jsonl").out == b'"hello"\n'
+    agent = run(EVERY, "say", env=environment(TOOLI_CALLER="somebody"))
+    assert envelope(agent.out)["result"] == "hello"
+
+
+def test_what_was_printed_before_a_failure_is_told() -> None:
+    found = envelope(run(EVERY, "say-and-fail", "--json").out)
+    assert found["error"]["details"]["printed"] == "so far"
+
+
+def test_a_result_wins_over_what_was_printed() -> None:
+    done = run(EVERY, "say-and-return", "--json")
+    assert envelope(done.out)["result"] == {"returned": 1}
+    assert done.err == b"said\n"
+
+
+def test_printed_bytes_that_are_no_text() -> None:
+    assert envelope(run(EVERY, "say-raw", "--json").out)["result"] == "\ufffd\ufffd raw"
+
+
+def test_much_print_is_cut() -> None:
+    done = run(EVERY, "say-much", "50", "--json")
+    found = envelope(done.out)
+    assert len(found["result"]) == 1 << 20
+    assert "cut" in found["meta"]["warnings"][0]
+    assert done.err == b""
+
+
+def test_the_typer_lane_is_as_quiet() -> None:
+    lane = APPS / "lane.py"
+    assert envelope(run(lane, "say", "--child", "--json").out)["result"] == "said\nfrom a child"
+    for line, code, error in (
+        (["leave", "3"], 3, "E4001"),
+        (["abort"], 1, "E4001"),
+        (["refuse"], 2, "E1003"),
+        (["crash"], 70, "E5000"),
+        (["echo", "bad"], 2, "E1003"),
+        (["echo"], 2, "E1002"),
+        (["nosuch"], 2, "E1001"),
+        (["--loud", "echo", "a", "b"], 2, "E1005"),
+        (["echo", "a", "--bogus"], 2, "E1004"),
+    ):
+        done = run(lane, *line, "--json")
+        assert done.code == code, line
+        assert envelope(done.out)["error"]["code"] == error, line
+        assert done.err == b"", line
+    for line in (["leave", "0"], ["--leave-with", "0", "say"]):
+        done = run(lane, *line, "--json")
+        assert (done.code, envelope(done.out)["ok"]) == (0, True)
+    done = run(lane, "--leave-with", "4", "say", "--json")
+    assert (done.code, envelope(done.out)["error"]["code"]) == (4, "E4001")
+
+
+# ------------------------------------------------------------------ in one process
+
+TWICE = """
+import os, sys
+sys.path.insert(0, {apps!r})
+from every import app
+
+def ran(*argv, **more):
+    try:
+        return app([*argv], **more)
+    except SystemExit as end:
+        return end.code
+
+def inode():
+    found = os.fstat(1)
+    return found.st_dev, found.st_ino
+
+before, stdout = inode(), sys.stdout
+codes = [
+    ran("add", "1", "2", "--json"),
+    ran("crash", "--json"),
+    ran("add", "3", "4", "--json"),
+    ran("say", "--word", "five", "--text"),
+    ran("add", "3", "4", "--json", standalone_mode=False),
+    ran("add", "x", "4", "--json", standalone_mode=False),
+]
+print("after")
+sys.stdout.flush()
+os.write(1, b"and below\\n")
+assert inode() == before, "fd 1 leads elsewhere"
+assert sys.stdout is stdout
+print(codes, file=sys.stderr)
+"""
+
+
+def test_an_app_runs_again_and_again(tmp_path: Path) -> None:
+    script = tmp_path / "twice.py"
+    script.write_text(TWICE.format(apps=str(APPS)))
+    done = run(script)
+    lines = done.out.splitlines()
+    assert [parse(line)["ok"] for line in lines[:3]] == [True, False, True]
+    assert lines[3] == b"five"
+    assert [parse(line)["ok"] for line in lines[4:6]] == [True, False]
+    assert lines[6:] == [b"after", b"and below"]
+    assert json.loads(done.err) == [0, 70, 0, 0, 7, 2]
+    assert done.code == 0
+
+
+def test_many_at_once() -> None:
+    many = [
+        subprocess.Popen(
+            command(EVERY, "add", str(i), "1", "--json"),
+            env=environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        for i in range(24)
+    ]
+    for i, process in enumerate(many):
+        out, err = process.communicate(timeout=PATIENCE)
+        assert envelope(out)["result"] == i + 1
+        assert err == b""
+        assert process.returncode == 0
+
+
+def test_many_into_one_pipe() -> None:
+    """Envelopes of many processes that share a pipe stay whole lines."""
+    done = shell("for i in $(seq 20); do $APP add $i 0 --json & done; wait")
+    results = sorted(parse(line)["result"] for line in done.stdout.splitlines())
+    assert results == list(range(1, 21))

@@ -1,0 +1,328 @@
+"""What is asked of the zoo, through every door. Arguments stand in the order of declaration."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from tests.parity.zoo import ERRORS, RESULTS, Color, Level, Point, User
+
+from tooli.testing import Case
+
+TEXT_ONLY = {"cli": "a command line has only text: no way to say that it is not a string"}
+NO_EMPTY = {"cli": "a command line cannot give a list and nothing in it"}
+NO_NULL = {"cli": "a command line cannot say null"}
+PRINTS = {
+    "python": "what a command prints is its result on a command line; in Python it is printed"
+}
+ITEMWISE = dict.fromkeys(
+    ("stream", "astream", "jsonl"), "each item of a stream is a document of its own"
+)
+TYPED = {"cli": "Typer reads the empty word as false"}
+NAMED = {"cli": "the flag is called --kind, the parameter kinds"}
+INTERRUPTS = {"python": "Ctrl-C stops the Python program itself"}
+NO_SHELL = {"cli": "an app of one command has no word for it: every word is an argument"}
+JSON_TEXT = {"python": "JSON as text is the command line's way to write an object"}
+RAW = "12345678-1234-5678-1234-567812345678"
+
+GOOD: dict[str, list[Any]] = {
+    "text": ["plain", "", "-dash", "--json", "--", "a=b", "naïve שלום", "@x", "{", "a b\nc", "%s"],
+    "whole": [7, -3, 0, "7", "007", "1_0", " 7", "1.0", 10**30],
+    "number": [1.5, -0.25, 3, "1e3", "1.5", "inf"],
+    "truth": [True, False],
+    "path": [Path("a/b"), "a/b", "-x", "~"],
+    "color": [Color.BLUE, "deep-blue", "red"],
+    "level": [Level.HIGH, "2", 2],
+    "word": ["ham", "eggs"],
+    "moment": [datetime(2024, 2, 29, 1, 2, 3), "2024-02-29", "2024-02-29T01:02:03Z"],
+    "day": [date(2024, 2, 29), "2024-02-29"],
+    "clock": [time(1, 2, 3), "01:02"],
+    "length": [timedelta(hours=1), timedelta(0), -timedelta(seconds=90), "PT1H", "01:00:00"],
+    "uid": [UUID(RAW), RAW],
+    "money": [Decimal("1.10"), "1.10", 3, -2.5],
+    "raw": [b"abc", "abc", b""],
+    "words": [["a", "b"], ["-x"], ["x"], ("a", "b")],
+    "wholes": [[1, 2], ["1", "2"], [-1]],
+    "colors": [[Color.RED, Color.BLUE], ["red"]],
+    "bag": [{1, 2}, [2, 1, 2], ["3"]],
+    "frozen": [frozenset({"a"}), ["b", "a"]],
+    "row": [(1, "x"), [1, "x"], ("2", "y"), (-1, "-y")],
+    "rows": [(1, 2, 3), [1]],
+    "days": [[date(2024, 1, 1)], ["2024-01-01", "2024-01-02"]],
+    "table": [{"a": 1}, {}, {"a": "2"}, {"a b": 3}],
+    "either": ["x", "3", "-"],
+    "point": [Point(1, 2), {"x": 1}, {"x": "1", "y": 2}],
+    "span": [{"start": 1, "stop": 2}],
+    "user": [User(name="A"), {"name": "A", "age": 3, "tags": ["x"], "address": {"city": "L"}}],
+    "users-of": [[User(name="A")], [{"name": "A"}, {"name": "B"}]],
+    "points": [[Point(1)], [{"x": 1}, {"x": 2}]],
+    "any": ["x"],
+    "positive": [3, "4"],
+}
+WRONG: dict[str, list[Any]] = {
+    "whole": ["abc", "", "1.5", "x1"],
+    "number": ["abc", "", "1,5"],
+    "color": ["rd", "nothing-like-it", "", "Red", "rde"],
+    "level": ["3", "LOW", "x"],
+    "word": ["hm", "spam", "hamm"],
+    "moment": ["soon", ""],
+    "day": ["2024-02-30", "x"],
+    "clock": ["25:00", "x"],
+    "length": ["x", "90"],
+    "uid": ["nope"],
+    "money": ["x"],
+    "wholes": [["1", "x"], ["x", "y"]],
+    "colors": [["rd", "red"]],
+    "bag": [["x"]],
+    "row": [("x", "y")],
+    "days": [["x"]],
+    "table": [{"a": "x"}, "x", "[1]"],
+    "point": [{"y": 1}, {"x": "no"}],
+    "span": [{"start": "x"}, {}],
+    "user": [{"age": -1}, {"name": "A", "age": "x", "address": {}}, {}],
+    "users-of": [[{"name": 1}], [{}]],
+    "positive": [0, -1, "x"],
+}
+
+
+def _values(table: dict[str, list[Any]]) -> list[Case]:
+    return [
+        Case(f"{place}-{name}", {"value": value})
+        for name, values in table.items()
+        for value in values
+        for place in ("take", "maybe")
+    ]
+
+
+VALUES = [
+    *_values(GOOD),
+    Case("take-truth", {"value": "true"}),
+    Case("take-truth", {"value": "yes"}),
+    Case("take-truth", {"value": "0"}),
+    Case("take-either", {"value": 3}, skip=TEXT_ONLY),
+    Case("take-any", {"value": {"a": 1}}, skip=TEXT_ONLY),
+    Case("take-length", {"value": 90}, skip=TEXT_ONLY),
+    Case("take-words", {"value": []}, skip=NO_EMPTY),
+    Case("maybe-words", {"value": []}, skip=NO_EMPTY),
+    Case("take-users-of", {"value": []}, skip=NO_EMPTY),
+    Case("maybe-text", {"value": None}, skip=NO_NULL),
+    Case("maybe-user", {"value": None}, skip=NO_NULL),
+    Case("take-text", {"value": None}, skip=NO_NULL),
+    Case("maybe-text"),
+    Case("maybe-words"),
+    Case("maybe-user"),
+    Case("maybe-row"),
+    Case("find-files", {"pattern": "x"}),
+    Case(
+        "find-files",
+        {
+            "pattern": "x",
+            "root": Path("/"),
+            "limit": 3,
+            "color": "deep-blue",
+            "kinds": ["a", "b"],
+            "deep": True,
+            "follow": False,
+        },
+    ),
+    Case("collide"),
+    Case(
+        "collide",
+        {
+            "json": "x",
+            "output": "y",
+            "help": "z",
+            "schema": "sc",
+            "name": "q",
+            "self": "s",
+            "kwargs": "w",
+            "tool_name": "tt",
+        },
+    ),
+    Case("collide", {"yes": True, "dry_run": True}),
+]
+MISFITS = [
+    *_values(WRONG),
+    Case("take-truth", {"value": "maybe"}),
+    Case("take-truth", {"value": ""}, skip=TYPED),
+    Case("take-whole", {"value": 1.5}, skip=TEXT_ONLY),
+    Case("take-table", {"value": '{"a":'}, skip=JSON_TEXT),
+    Case("take-point", {"value": "{bad"}, skip=JSON_TEXT),
+    Case("find-files", {"pattern": "x", "limit": 1000}),
+    Case("find-files", {"pattern": "x", "limit": 0}),
+]
+USAGE = [
+    Case("take-text"),
+    Case("take-words"),
+    Case("take-user"),
+    Case("find-files"),
+    Case("find-files", {"limit": "x", "color": "rd"}),
+    Case("find-files", {"pattern": "x", "limit": "x", "color": "rd", "kinds": ["k"]}),
+    Case("find-files", {"patern": "x"}),
+    Case("find-files", {"patern": "x", "limit": "q"}),
+    Case("find-files", {"pattern": "x", "rot": "y"}),
+    Case("find-files", {"pattern": "x", "depp": True}),
+    Case("find-files", {"pattern": "x", "zzzzzz": "x"}),
+    Case("find-files", {"zzzzzz": "x"}),
+    Case("find-files", {"pattern": "x", "zzzzzz": "x", "limit": "q"}),
+    Case("find-files", {"pattern": "x", "kind": "x"}, skip=NAMED),
+    Case("later", {"n": "x"}),
+    Case("later"),
+    Case("count", {"n": "x"}),
+    Case("old", {"n": "x"}),
+    Case("under-typer", {"wrd": "x"}),
+    Case("ask", {"ctx": 1}),
+    Case("no-such"),
+    Case("find-flies"),
+    Case("users"),
+    Case("users.nope"),
+    Case("users.lst"),
+    Case("users.admin.promot"),
+    Case("users.admin.promote"),
+    Case("users.create", {"user": {}}),
+    Case("users.list", {"limit": "x"}),
+]
+LINES = [
+    Case("find-files", words=words)
+    for words in (
+        ["x", "y", "z"],
+        ["x", "--limit"],
+        ["x", "--deep=yes"],
+        ["x", "-z"],
+        ["x", "-k"],
+        ["x", "-ka", "-k", "b"],
+        ["x", "--limit=3", "--no-follow"],
+        ["x", "--limit", "1", "--limit", "2"],
+        ["--nope"],
+        ["x", "y", "--limit", "q", "--colr", "red"],
+        ["--limit", "q"],
+        ["--", "-x"],
+        ["--input", '{"pattern":"x","limit":3}'],
+        ["--input", '{"pattern":"x","limit":"q","zz":1}'],
+        ["--input", "[1"],
+        ["x", "--output", "jsn"],
+    )
+] + [
+    Case("take-row", words=["1"]),
+    Case("take-row", words=["1", "x", "y"]),
+    Case("maybe-row", words=["--value", "1"]),
+    Case("maybe-user", words=["--value.name", "A", "--value.age", "4"]),
+    Case("maybe-user", words=["--value.name", "A", "--value.address.city", "L"]),
+    Case("maybe-user", words=["--value.name", "A", "--value.tags", "x", "--value.tags", "y"]),
+    Case("maybe-user", words=["--value.name", "A", "--value.age", "x"]),
+    Case("maybe-user", words=["--value.nme", "A"]),
+    Case("maybe-user", words=["--value", "name=A"]),
+    Case("take-user", words=["name=A"]),
+    Case("take-user", words=["@/nowhere/at/all"]),
+    Case("maybe-truth", words=["--no-value"]),
+    Case("say", words=["hi", "there"]),
+]
+FUNCTIONS = [
+    Case("ask"),
+    Case("ask", {"question": "how"}),
+    Case("ask", {}, {"yes": True}),
+    Case("ask", {}, {"verbose": 2, "quiet": True}),
+    Case("ask", {}, {"no_input": True}),
+    Case("ask", {}, {"dry_run": True}),
+    Case("under-typer"),
+    Case("under-typer", {"word": "x"}),
+    Case("later", {"n": 1}),
+    *(
+        Case(tool, arguments)
+        for tool in ("count", "acount")
+        for arguments in (
+            {"n": 3},
+            {"n": 0},
+            {"n": 5, "fail_after": 2},
+            {"n": 5, "fail_after": 0},
+        )
+    ),
+    Case("breaking", {"n": 2}),
+    Case("breaking", {"n": 0}),
+    Case("returning", {"n": 2}),
+    Case("returning", {"n": 0}),
+    Case("interrupted", skip=INTERRUPTS),
+    Case("interrupted", {"after": 2}, skip=INTERRUPTS),
+    Case("parsed", {"value": "ff"}),
+    Case("parsed", {"value": "zz"}),
+    Case("parsed"),
+    Case("checked", {"value": 4}),
+    Case("checked", {"value": 3}),
+    Case("asked", {"value": "x"}),
+    Case("asked"),
+    Case("chatty", {"text": "hi"}),
+    Case("say", {"text": "hi"}, skip=PRINTS),
+    Case("say", {"text": "hi", "code": 3}, skip=PRINTS),
+    Case("say", {"text": "hi"}, {"dry_run": True}),
+    Case("say", {}),
+]
+POLICY = [
+    Case("delete", {"path": "x"}),
+    Case("delete", {"path": "-x", "force": True}),
+    Case("delete", {"path": "a b"}, {"yes": True}),
+    Case("delete", {"path": "x"}, {"dry_run": True}),
+    Case("delete"),
+    Case("delete", {}, {"dry_run": True}),
+    Case("launch", {"target": "x"}),
+    Case("launch", {"target": "x"}, {"yes": True}),
+    Case("launch", {"target": "x"}, {"dry_run": True}),
+    Case("scoped"),
+    Case("old"),
+    Case("fresh"),
+    Case("fresh", {}, {"detailed": True}),
+    Case("find-files", {"pattern": "x"}, {"detailed": True}),
+    Case("collide", {}, {"dry_run": True}),
+    Case("users.create", {"user": {"name": "A"}}),
+    Case("users.create", {"user": {"name": "A"}, "notify": True}),
+    Case("users.list"),
+    Case("users list"),
+    Case("users.admin.promote", {"name": "x"}),
+    Case("users.admin.promote", {"name": "x", "level": "2"}),
+]
+ANSWERS = [
+    Case("result", {"kind": kind}, skip=ITEMWISE if kind in ("recursive", "deep", "nan") else {})
+    for kind in RESULTS
+]
+SINGLE = [
+    Case("find-files", {"pattern": "x"}),
+    Case("find-files"),
+    Case("find-files", {"pattern": "x", "limit": 1000}),
+    Case("find-files", {"pattern": "x", "depp": True}),
+    Case("find-files", {"pattern": "x"}, {"dry_run": True}),
+    Case("nope", skip=NO_SHELL),
+]
+CALLED = [
+    Case("find-files", {"pattern": "x", "limit": 3}),
+    Case("find-files"),
+    Case("find-files", {"limit": "q", "color": "rd"}),
+    Case("find-files", {"pattern": "x", "limit": 1000}),
+    Case("find-files", {"pattern": "x", "depp": True, "limit": "q"}),
+    Case("find-files", words=["x", "y", "--colr", "red"]),
+    Case("say", {"text": "hi"}, skip=PRINTS),
+    Case("nope"),
+    Case("plain"),
+    Case("plain.latr"),
+    Case("plain.later", {"n": 0}),
+    Case("plain.later", {"n": 1}),
+    Case("plain.later", {"n": "x"}),
+    Case("plain.later"),
+    Case("plain.levels", {"name": "x", "level": "2"}),
+    Case("plain.say", {"text": "hi"}, skip=PRINTS),
+    Case("plain.fail", {"kind": "rich"}),
+    Case("plain.fail", {"kind": "typer-exit"}),
+    Case("plain.fail", {"kind": "value-error"}),
+    Case("plain.levels", {"name": "x"}, {"dry_run": True}),
+]
+_THREADED = dict.fromkeys(
+    ("acall", "astream"),
+    "async code cannot pass StopIteration on: it arrives as what Python makes of it",
+)
+FAILURES = [
+    Case(tool, {"kind": kind})
+    for tool in ("fail", "afail")
+    for kind in ERRORS
+    if (tool, kind) != ("fail", "stop-iteration")  # has a test of its own: it must not hang
+]

@@ -1,0 +1,111 @@
+"""The keystone: every case through every door gives one and the same envelope."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.parity import cases
+from tests.parity.zoo import make_app, make_called, make_single
+
+from tooli.testing import Case, assert_parity, invoke
+from tooli.testing.parity import CallDoor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tooli import Tooli
+
+WITHOUT_TYPER = {"typer": "the app has not met Typer yet"}
+
+ALL = [
+    (room, case)
+    for room in (
+        *("VALUES", "MISFITS", "USAGE", "LINES", "FUNCTIONS", "POLICY", "ANSWERS", "FAILURES"),
+    )
+    for case in getattr(cases, room)
+]
+
+
+def _name(room: str, case: Case) -> str:
+    said = list(case.words) if case.words is not None else dict(case.arguments)
+    options = " ".join(case.options)
+    return f"{room.lower()}: {case.tool} {said!r:.70} {options}".strip()
+
+
+every_case = pytest.mark.parametrize("case", [pytest.param(c, id=_name(r, c)) for r, c in ALL])
+
+
+@pytest.fixture(scope="module")
+def real() -> Tooli:
+    """The zoo after Typer has taken it over."""
+    app = make_app()
+    assert app.registered_commands
+    return app
+
+
+@every_case
+def test_the_doors_of_a_light_app_agree(case: Case) -> None:
+    assert_parity(make_app(), case.replace(skip={**case.skip, **WITHOUT_TYPER}))
+
+
+@every_case
+def test_the_doors_of_a_real_typer_agree(real: Tooli, case: Case) -> None:
+    assert_parity(real, case)
+
+
+@pytest.mark.parametrize("case", [pytest.param(c, id=_name("single", c)) for c in cases.SINGLE])
+def test_the_doors_of_an_app_of_one_command_agree(case: Case) -> None:
+    app = make_single()
+    assert_parity(app, case)
+    assert_parity(app, case)
+
+
+@pytest.mark.parametrize("case", [pytest.param(c, id=_name("called", c)) for c in cases.CALLED])
+def test_the_doors_of_an_app_that_typer_reads_agree(case: Case) -> None:
+    app = make_called()
+    assert_parity(app, case)
+    assert_parity(app, case)
+
+
+@pytest.mark.parametrize(
+    ("case", "tool"),
+    [
+        (Case("find-files", {"pattern": "x"}), "zoo.find-files"),
+        (Case("users.list"), "zoo.users.list"),
+        (Case("users.admin.promote", {"name": "x"}), "zoo.users.admin.promote"),
+    ],
+)
+def test_meta_names_the_app_and_the_whole_path(case: Case, tool: str) -> None:
+    meta = assert_parity(make_app(), case)["meta"]
+    assert meta == {"tool": tool, "version": "1.2.0"}
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case("find-files", {"patern": "x"}),
+        Case("find-files", {"pattern": "x", "limit": 1000}),
+        Case("find-files", {"pattern": "x", "depp": True}),
+    ],
+)
+@pytest.mark.parametrize("make", [make_app, make_single, make_called])
+def test_the_suggested_line_works(make: Callable[[], Tooli], case: Case) -> None:
+    """What an error suggests as machine-applicable is a line that runs."""
+    app = make()
+    suggestion = CallDoor(app).answer(case).envelope["error"]["suggestion"]
+    assert suggestion["applicability"] == "machine_applicable"
+    done = invoke(app, *suggestion["argv"][1:], mode="json")
+    assert done.ok, done.stdout
+
+
+def test_both_errors_at_once() -> None:
+    """The example of the issue: one misspelled name, one wrong value, two errors."""
+    error = make_app().call("find-files", root=3, patern="x").to_dict()["error"]
+    assert [one["field"] for one in error["details"]["errors"]] == ["patern", "root"]
+
+
+async def test_stop_iteration_does_not_hang_async_callers() -> None:
+    result = await asyncio.wait_for(make_app().acall("fail", kind="stop-iteration"), 3)
+    assert result.to_dict()["error"]["category"] == "internal"

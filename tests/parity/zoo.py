@@ -1,0 +1,547 @@
+"""An app with one command for each thing that a tool may take, do or fail with."""
+
+# ruff: noqa: TC003, UP007, UP045  tooli reads the annotations, and both spellings are users'
+from __future__ import annotations
+
+import dataclasses
+import enum
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any, Literal, Optional, TypedDict, Union
+from uuid import UUID
+
+import pydantic
+import typer
+
+from tooli import (
+    ApprovalRequired,
+    AuthError,
+    ConflictError,
+    Context,
+    DependencyError,
+    FormatError,
+    InputError,
+    InternalError,
+    NotFoundError,
+    StateError,
+    Suggestion,
+    TemporaryError,
+    TimeoutExceeded,
+    ToolError,
+    Tooli,
+    ToolRuntimeError,
+)
+from tooli.annotations import Destructive, Idempotent, ReadOnly
+
+
+class Color(enum.Enum):
+    RED = "red"
+    BLUE = "deep-blue"
+
+
+class Level(enum.IntEnum):
+    LOW = 1
+    HIGH = 2
+
+
+@dataclasses.dataclass
+class Point:
+    x: int
+    y: int = 0
+
+
+class Span(TypedDict):
+    start: int
+    stop: int
+
+
+class Address(pydantic.BaseModel):
+    city: str
+    postcode: str | None = None
+
+
+class User(pydantic.BaseModel):
+    name: str
+    age: int = pydantic.Field(default=0, ge=0)
+    tags: list[str] = []
+    address: Address | None = None
+
+
+_TOOLS: list[tuple[Callable[..., Any], dict[str, Any]]] = []
+_USERS: list[tuple[Callable[..., Any], dict[str, Any]]] = []
+
+
+def tool(to: list[Any] = _TOOLS, **said: Any) -> Callable[[Any], Any]:
+    def note(fn: Any) -> Any:
+        to.append((fn, said))
+        return fn
+
+    return note
+
+
+def make_app() -> Tooli:
+    """The app, newly made: Typer has not seen it yet."""
+    app = Tooli("zoo", version="1.2.0", description="Everything once.")
+    for fn, said in _TOOLS:
+        app.command(**said)(fn)
+    users = Tooli("users")
+    for fn, said in _USERS:
+        users.command(**said)(fn)
+    admin = Tooli("admin")
+    admin.command()(promote)
+    users.add_typer(admin)
+    app.add_typer(users, name="users")
+    return app
+
+
+def make_single() -> Tooli:
+    """An app that is one command."""
+    app = Tooli("single", version="3")
+    app.command()(find_files)
+    return app
+
+
+def make_called() -> Tooli:
+    """An app with a callback, and an ordinary Typer below it: Typer reads every line."""
+    app = Tooli("called", version="2")
+
+    @app.callback()
+    def before(verbosity: int = 0) -> None:
+        """Runs before every command."""
+
+    app.command()(find_files)
+    app.command()(say)
+    plain = typer.Typer()
+    plain.command()(later)
+    plain.command()(say)
+    plain.command("levels")(promote)
+    plain.command()(fail)
+    app.add_typer(plain, name="plain")
+    return app
+
+
+def _types(**values: Any) -> dict[str, Any]:
+    """What arrived: the values, and the class of each."""
+    return {name: [type(value).__name__, value] for name, value in values.items()}
+
+
+# ------------------------------------------------------------------ parameters
+
+for _name, _type in {
+    "text": str,
+    "whole": int,
+    "number": float,
+    "truth": bool,
+    "path": Path,
+    "color": Color,
+    "level": Level,
+    "word": Literal["ham", "eggs"],
+    "moment": datetime,
+    "day": date,
+    "clock": time,
+    "length": timedelta,
+    "uid": UUID,
+    "money": Decimal,
+    "raw": bytes,
+    "words": list[str],
+    "wholes": list[int],
+    "colors": list[Color],
+    "bag": set[int],
+    "frozen": frozenset[str],
+    "row": tuple[int, str],
+    "rows": tuple[int, ...],
+    "days": list[date],
+    "table": dict[str, int],
+    "either": Union[int, str],
+    "point": Point,
+    "span": Span,
+    "user": User,
+    "users-of": list[User],
+    "points": list[Point],
+    "any": Any,
+    "positive": Annotated[int, pydantic.Field(gt=0)],
+}.items():
+
+    def _as_argument(value: Any) -> Any:
+        return _types(value=value)
+
+    def _as_option(*, value: Any = None) -> Any:
+        return _types(value=value)
+
+    _as_argument.__annotations__ = {"value": _type, "return": dict[str, Any]}
+    _as_option.__annotations__ = {"value": Optional[_type], "return": dict[str, Any]}
+    _TOOLS.append((_as_argument, {"name": f"take-{_name}"}))
+    _TOOLS.append((_as_option, {"name": f"maybe-{_name}"}))
+
+
+@tool(
+    annotations=ReadOnly | Idempotent,
+    examples=[{"args": ["*.py", "--limit", "3"], "description": "Three files."}],
+)
+def find_files(
+    pattern: str,
+    root: Path = Path("."),
+    limit: Annotated[int, typer.Option(min=1, max=100)] = 10,
+    color: Color = Color.RED,
+    kinds: Annotated[list[str] | None, typer.Option("--kind", "-k")] = None,
+    deep: bool = False,
+    follow: bool = True,
+) -> dict[str, Any]:
+    """Find files.
+
+    Args:
+        pattern: What to look for.
+        root: Where to start.
+    """
+    return _types(
+        pattern=pattern,
+        root=root,
+        limit=limit,
+        color=color,
+        kinds=kinds,
+        deep=deep,
+        follow=follow,
+    )
+
+
+@tool()
+def collide(
+    json: str = "j",
+    output: str = "o",
+    yes: bool = False,
+    dry_run: bool = False,
+    help: str = "h",
+    schema: str = "s",
+    name: str = "n",
+    self: str = "me",
+    kwargs: str = "k",
+    tool_name: str = "t",
+) -> dict[str, Any]:
+    """Parameters with the framework's own names."""
+    return {
+        "json": json,
+        "output": output,
+        "yes": yes,
+        "dry_run": dry_run,
+        "help": help,
+        "schema": schema,
+        "name": name,
+        "self": self,
+        "kwargs": kwargs,
+        "tool_name": tool_name,
+    }
+
+
+@tool()
+def ask(ctx: Context, question: str = "why") -> dict[str, Any]:
+    """Use what the framework offers."""
+    ctx.warn(f"asked {question}")
+    items = list(ctx.progress([1, 2, 3]))
+    options = ctx.options
+    return {
+        "tool": ctx.tool,
+        "items": items,
+        "sure": ctx.confirm("sure?"),
+        "yes": options.yes,
+        "verbose": options.verbose,
+    }
+
+
+@tool()
+def under_typer(ctx: typer.Context, word: str = "w") -> dict[str, Any]:
+    """Typer's own context."""
+    return {"word": word, "command": ctx.info_name}
+
+
+# ------------------------------------------------------------------ kinds of functions
+
+
+@tool()
+async def later(n: int) -> int:
+    """An async function."""
+    import asyncio
+
+    await asyncio.sleep(0)
+    return n + 1
+
+
+@tool()
+def count(n: int, fail_after: int = -1) -> Iterator[dict[str, int]]:
+    """A generator."""
+    for i in range(n):
+        if i == fail_after:
+            raise NotFoundError(f"no {i}", field="n")
+        yield {"i": i}
+
+
+@tool()
+async def acount(n: int, fail_after: int = -1) -> AsyncIterator[dict[str, int]]:
+    """An async generator."""
+    for i in range(n):
+        if i == fail_after:
+            raise NotFoundError(f"no {i}", field="n")
+        yield {"i": i}
+
+
+@tool()
+def breaking(n: int) -> Iterator[int]:
+    """A generator that breaks unexpectedly after n items."""
+    yield from range(n)
+    raise KeyError("lost")
+
+
+@tool()
+def returning(n: int) -> Iterator[int]:
+    """A generator that also returns something, which nobody is promised."""
+    yield from range(n)
+    return 5
+
+
+@tool()
+def interrupted(after: int = 0) -> Iterator[int]:
+    """Ctrl-C, after some items."""
+    yield from range(after)
+    raise KeyboardInterrupt
+
+
+@tool()
+def parsed(value: Annotated[int, typer.Option(parser=lambda text: int(text, 16))]) -> int:
+    """A value that the author's own parser reads."""
+    return value
+
+
+def _even(value: int) -> int:
+    if value % 2:
+        raise typer.BadParameter("must be even")
+    return value
+
+
+@tool()
+def checked(value: Annotated[int, typer.Option(callback=_even)] = 2) -> int:
+    """A value that the author's own callback checks."""
+    return value
+
+
+@tool()
+def asked(value: Annotated[str, typer.Option(prompt=True)]) -> str:
+    """A value that a person is asked for."""
+    return value
+
+
+# ------------------------------------------------------------------ results
+
+
+@tool()
+def result(kind: str) -> Any:
+    """A result of any kind."""
+    return RESULTS[kind]()
+
+
+RESULTS: dict[str, Callable[[], Any]] = {
+    "none": lambda: None,
+    "false": lambda: False,
+    "zero": lambda: 0,
+    "empty-text": lambda: "",
+    "empty-list": list,
+    "empty-dict": dict,
+    "unicode": lambda: "naïve \u2028 שלום \U0001f600 \x00 \x7f",
+    "surrogate": lambda: "half \ud800",
+    "nan": lambda: [float("nan"), float("inf"), 1.5],
+    "bytes": lambda: b"plain",
+    "binary": lambda: b"\xff\xfe",
+    "decimal": lambda: Decimal("1.10"),
+    "uuid": lambda: UUID(int=7),
+    "datetime": lambda: datetime(2024, 2, 29, 1, 2, 3),
+    "timedelta": lambda: timedelta(days=1, seconds=3),
+    "path": lambda: Path("a") / "b",
+    "enum": lambda: Color.BLUE,
+    "enum-keys": lambda: {Color.BLUE: 1, 2: "two", None: "none"},
+    "dict-of-sets": lambda: {"s": {3, 1, 2}, "f": frozenset("ba")},
+    "set": lambda: {3, 1, 2},
+    "tuple": lambda: (1, "two"),
+    "dataclass": lambda: Point(1, 2),
+    "model": lambda: User(name="Ada", address=Address(city="London")),
+    "list-of-models": lambda: [User(name="Ada"), Point(3)],
+    "object": lambda: _Odd(),
+    "nested-object": lambda: {"a": [_Odd()]},
+    "big": lambda: 10**40,
+    "exception": lambda: ValueError("as a value"),
+    "recursive": lambda: _recursive(),
+    "deep": lambda: _deep(500),
+    "null-inside": lambda: {"a": None},
+}
+
+
+class _Odd:
+    def __str__(self) -> str:
+        return "odd"
+
+
+def _recursive() -> list[Any]:
+    loop: list[Any] = [1]
+    loop.append(loop)
+    return loop
+
+
+def _deep(depth: int) -> list[Any]:
+    value: list[Any] = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+# ------------------------------------------------------------------ failures
+
+
+@tool()
+def fail(kind: str) -> str:
+    """Raise an error of any class."""
+    raise ERRORS[kind]()
+
+
+def _rich_error() -> ToolError:
+    suggestion = Suggestion(
+        "retry_with_modified_input", "Try '*.py'.", example="zoo find-files '*.py'"
+    )
+    return StateError(
+        "No files matched",
+        code="E3001",
+        field="pattern",
+        suggestion=suggestion,
+        is_retryable=True,
+        details={"pattern": "*.rs", "at": Path("x"), "when": date(2024, 1, 1)},
+    )
+
+
+ERRORS: dict[str, Callable[[], BaseException]] = {
+    **{
+        cls.__name__: (lambda cls=cls: cls("it failed"))
+        for cls in (
+            *(ToolError, InputError, FormatError, AuthError, ApprovalRequired, StateError),
+            *(NotFoundError, ConflictError, ToolRuntimeError, DependencyError),
+            *(TimeoutExceeded, TemporaryError, InternalError),
+        )
+    },
+    "rich": _rich_error,
+    "own-exit-code": lambda: ToolRuntimeError("mine", code="E4999", exit_code=42),
+    "value-error": lambda: ValueError("a bad value"),
+    "key-error": lambda: KeyError("k"),
+    "empty-message": lambda: RuntimeError(),
+    "multi-line": lambda: RuntimeError("one\ntwo"),
+    "file-not-found": lambda: FileNotFoundError(2, "No such file or directory", "gone.txt"),
+    "file-exists": lambda: FileExistsError(17, "File exists", "there.txt"),
+    "permission": lambda: PermissionError(13, "Permission denied", "secret.txt"),
+    "timeout": lambda: TimeoutError("slow"),
+    "connection": lambda: ConnectionRefusedError(111, "Connection refused"),
+    "broken-pipe": lambda: BrokenPipeError(32, "Broken pipe"),
+    "os-error": lambda: OSError(28, "No space left on device", "disk"),
+    "stop-iteration": lambda: StopIteration("done"),
+    "assertion": lambda: AssertionError("no"),
+    "typer-exit": lambda: typer.Exit(3),
+    "typer-exit-0": lambda: typer.Exit(),
+    "typer-abort": lambda: typer.Abort(),
+    "bad-parameter": lambda: typer.BadParameter("not that", param_hint="kind"),
+    "bad-parameter-bare": lambda: typer.BadParameter("not that"),
+    "system-exit": lambda: SystemExit(4),
+    "system-exit-0": lambda: SystemExit(),
+    "system-exit-text": lambda: SystemExit("bye"),
+    "recursion": lambda: RecursionError("deep"),
+    "validation": lambda: _validation_error(),
+    "exception-group": lambda: _group(),
+}
+
+
+def _validation_error() -> Exception:
+    try:
+        User(name=3)  # type: ignore[arg-type]
+    except pydantic.ValidationError as error:
+        return error
+    raise AssertionError
+
+
+def _group() -> BaseException:
+    if sys.version_info >= (3, 11):
+        return ExceptionGroup("two", [ValueError("a"), KeyError("b")])  # noqa: F821
+    return RuntimeError("two")
+
+
+@tool()
+async def afail(kind: str) -> str:
+    """The same, from async code."""
+    raise ERRORS[kind]()
+
+
+# ------------------------------------------------------------------ printing
+
+
+@tool()
+def say(text: str, code: int = 0) -> None:
+    """Print, as every Typer command does."""
+    print(text)
+    typer.echo("and more")
+    print("aside", file=sys.stderr)
+    if code:
+        raise typer.Exit(code)
+
+
+@tool()
+def chatty(text: str) -> str:
+    """Print, and return something."""
+    print("noise")
+    return text
+
+
+# ------------------------------------------------------------------ policy
+
+
+@tool(annotations=Destructive)
+def delete(path: Path, force: bool = False) -> str:
+    """Destroy."""
+    return f"deleted {path}"
+
+
+@tool(requires_approval=True)
+def launch(target: str) -> str:
+    """Only a human may."""
+    return f"launched {target}"
+
+
+@tool(auth=["files:write"])
+def scoped(path: str = "p") -> str:
+    """Needs a scope."""
+    return path
+
+
+@tool(deprecated=True)
+def old(n: int = 1) -> int:
+    """Superseded."""
+    return n
+
+
+@tool(version="9.9")
+def fresh() -> User:
+    """Its own version, and a model as result."""
+    return User(name="new")
+
+
+# ------------------------------------------------------------------ groups
+
+
+@tool(_USERS)
+def create(user: User, notify: bool = False) -> User:
+    """Create a user."""
+    return user
+
+
+@tool(_USERS, name="list")
+def list_users(limit: int = 2) -> list[User]:
+    """All users."""
+    return [User(name=f"u{i}") for i in range(limit)]
+
+
+def promote(name: str, level: Level = Level.LOW) -> dict[str, Any]:
+    """Two groups down."""
+    return _types(name=name, level=level)

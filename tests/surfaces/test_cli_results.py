@@ -1,0 +1,318 @@
+"""Results of every type, in every mode: serialising never fails after a side effect."""
+
+import collections
+import datetime as dt
+import decimal
+import enum
+import json
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, TypedDict
+
+import pytest
+from pydantic import BaseModel, ConfigDict, Field
+
+from tooli import Tooli
+
+
+class Colour(enum.Enum):
+    RED = "red"
+
+
+class Level(enum.IntEnum):
+    LOW = 1
+
+
+class Mixed(enum.Enum):
+    PAIR = (1, 2)
+
+
+@dataclass
+class Inside:
+    path: Path
+    tags: set[str]
+
+
+@dataclass
+class Outside:
+    inside: Inside
+    more: list[Inside] = field(default_factory=list)
+
+
+class Nested(BaseModel):
+    when: dt.date
+
+
+class Model(BaseModel):
+    model_config = ConfigDict(populate_by_name=True)
+
+    full_name: str = Field(alias="fullName")
+    nested: list[Nested] = []
+
+
+class Odd(BaseModel):
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    thing: Any
+
+
+class Box(TypedDict):
+    width: int
+
+
+class Pair(NamedTuple):
+    left: int
+    right: str
+
+
+class Silent:
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+    __repr__ = __str__
+
+
+class Liar:
+    """Says that it is a mapping, and is not."""
+
+    def keys(self) -> list[str]:
+        raise KeyError("no keys")
+
+    def __getitem__(self, key: str) -> str:
+        raise KeyError(key)
+
+    def __iter__(self) -> Iterator[str]:
+        raise ZeroDivisionError("no items")
+
+
+class Trap:
+    """Raises whatever is asked of it."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise OSError(f"no {name}")
+
+
+class Text(str):
+    pass
+
+
+class Count(int):
+    def __repr__(self) -> str:
+        return "many"
+
+    __str__ = __repr__
+
+
+def deep(levels: int) -> Any:
+    value: Any = "end"
+    for i in range(levels):
+        value = [value] if i % 2 else {"in": value}
+    return value
+
+
+def recursive() -> Any:
+    value: dict[str, Any] = {"name": "x"}
+    value["self"] = value
+    value["list"] = [value, [value]]
+    return value
+
+
+RESULTS: dict[str, tuple[Callable[[], Any], Any]] = {
+    # name: (what a command returns, what JSON says); ... where any JSON will do
+    "none": (lambda: None, None),
+    "text": (lambda: "naïve \u202eabc\u2028 \x1b[31m \x00", "naïve \u202eabc\u2028 \x1b[31m \x00"),
+    "empty text": (lambda: "", ""),
+    "number": (lambda: 1.5, 1.5),
+    "false": (lambda: False, False),
+    "set": (lambda: {3, 1, 2}, [1, 2, 3]),
+    "mixed set": (lambda: {"a", 1}, [1, "a"]),
+    "frozenset": (lambda: frozenset({"b", "a"}), ["a", "b"]),
+    "bytes": (lambda: "é".encode(), "é"),
+    "raw bytes": (lambda: b"\xff\xfe", "//4="),
+    "bytearray": (lambda: bytearray(b"x"), "x"),
+    "memoryview": (lambda: memoryview(b"x"), "x"),
+    "decimal": (lambda: decimal.Decimal("1.10"), "1.10"),
+    "nan": (lambda: float("nan"), None),
+    "infinities": (lambda: [float("inf"), -float("inf"), 1.0], [None, None, 1.0]),
+    "datetime": (
+        lambda: dt.datetime(2024, 2, 29, 1, 2, 3, tzinfo=dt.timezone.utc),
+        "2024-02-29T01:02:03Z",
+    ),
+    "date": (lambda: dt.date(2024, 2, 29), "2024-02-29"),
+    "time": (lambda: dt.time(1, 2, 3), "01:02:03"),
+    "timedelta": (lambda: dt.timedelta(days=1, seconds=2), "P1DT2S"),
+    "uuid": (lambda: uuid.UUID(int=1), "00000000-0000-0000-0000-000000000001"),
+    "path": (lambda: Path("a/b"), "a/b"),
+    "enum": (lambda: Colour.RED, "red"),
+    "int enum": (lambda: Level.LOW, 1),
+    "tuple enum": (lambda: Mixed.PAIR, [1, 2]),
+    "dataclass": (
+        lambda: Outside(Inside(Path("p"), {"b", "a"}), [Inside(Path("q"), set())]),
+        {"inside": {"path": "p", "tags": ["a", "b"]}, "more": [{"path": "q", "tags": []}]},
+    ),
+    "model": (
+        lambda: Model(full_name="x", nested=[Nested(when=dt.date(2024, 1, 1))]),
+        {"fullName": "x", "nested": [{"when": "2024-01-01"}]},
+    ),
+    "odd model": (lambda: Odd(thing=Silent()), ...),
+    "nan model": (lambda: Odd(thing=float("nan")), {"thing": None}),
+    "typed dict": (lambda: Box(width=1), {"width": 1}),
+    "named tuple": (lambda: Pair(1, "x"), [1, "x"]),
+    "deep": (lambda: deep(10_000), ...),
+    "recursive": (recursive, ...),
+    "huge integer": (lambda: 10**5000, hex(10**5000)),
+    "big integer": (lambda: 10**30, 10**30),
+    "number keys": (lambda: {1: "a", 2.5: "b", None: "c", False: "d"}, ...),
+    "tuple keys": (lambda: {(1, 2): "a"}, {"(1, 2)": "a"}),
+    "enum keys": (lambda: {Colour.RED: 1}, {"red": 1}),
+    "date keys": (lambda: {dt.date(2024, 1, 1): 1}, {"2024-01-01": 1}),
+    "bytes keys": (lambda: {b"k": 1}, {"k": 1}),
+    "silent keys": (lambda: {Silent(): 1}, ...),
+    "surrogate": (lambda: "a\udcffb", "a\udcffb"),
+    "surrogate path": (lambda: [Path("a\udcff")], ["a\udcff"]),
+    "surrogate key": (lambda: {"\ud800": 1}, {"\ud800": 1}),
+    "silent": (lambda: Silent(), ...),
+    "silents": (lambda: [1, Silent(), {"x": Silent()}], ...),
+    "liar": (lambda: [Liar()], ...),
+    "trap": (lambda: [Trap()], ...),
+    "object": (lambda: [object], ...),
+    "function": (lambda: {"f": deep}, ...),
+    "exception": (lambda: [ValueError("x")], ["x"]),
+    "ordered": (lambda: collections.OrderedDict(a=1), {"a": 1}),
+    "counter": (lambda: collections.Counter("aab"), {"a": 2, "b": 1}),
+    "deque": (lambda: collections.deque([1, 2]), [1, 2]),
+    "range": (lambda: range(3), [0, 1, 2]),
+    "subclasses": (lambda: {Text("k"): Text("v"), "n": Count(3)}, {"k": "v", "n": 3}),
+    "complex": (lambda: [1 + 2j], ["(1+2j)"]),
+    "generator inside": (lambda: {"items": (i for i in range(3))}, {"items": [0, 1, 2]}),
+    "generator beside": (
+        lambda: {"items": (i for i in range(3)), "bad": float("nan"), "text": "\udcff"},
+        {"items": [0, 1, 2], "bad": None, "text": "\udcff"},
+    ),
+}
+NEEDS = {
+    # what is not right yet, and where
+    "liar": "call/envelope.py: encode must take every Exception the thorough way",
+    "trap": "call/envelope.py: encode must take every Exception the thorough way",
+    "generator beside": "call/envelope.py: a second pass finds iterators empty",
+}
+WARNED = ("nan", "infinities", "deep", "recursive", "huge integer", "object")
+
+app = Tooli("results", version="1")
+happened: list[str] = []
+
+
+@app.command()
+def give(name: str) -> Any:
+    """Give one of the results."""
+    happened.append(name)
+    return RESULTS[name][0]()
+
+
+@app.command()
+def stream(name: str) -> Iterator[Any]:
+    """Give it twice, as a stream."""
+    yield RESULTS[name][0]()
+    yield RESULTS[name][0]()
+
+
+@app.command()
+async def astream(name: str) -> AsyncIterator[Any]:
+    """The same, on a loop."""
+    yield RESULTS[name][0]()
+    yield RESULTS[name][0]()
+
+
+@pytest.fixture(autouse=True)
+def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("TOOLI_OUTPUT", "TOOLI_CALLER", "TOOLI_SESSION_ID", "CLAUDECODE", "AGENT"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def ask(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as end:
+        app(list(argv))
+    said = capsys.readouterr()
+    assert "Traceback" not in said.err
+    return int(end.value.code or 0), said.out, said.err
+
+
+def strictly(text: str) -> Any:
+    def refuse(word: str) -> Any:
+        raise AssertionError(word)
+
+    return json.loads(text, parse_constant=refuse)
+
+
+def cases() -> list[Any]:
+    return [
+        pytest.param(n, marks=pytest.mark.xfail(strict=True, reason=NEEDS[n])) if n in NEEDS else n
+        for n in RESULTS
+    ]
+
+
+@pytest.mark.parametrize("name", cases())
+def test_json(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    happened.clear()
+    code, out, _ = ask(capsys, "give", name, "--json")
+    assert happened == [name]
+    assert out.count("\n") == 1
+    found = strictly(out)
+    assert (code, found["ok"]) == (0, True)
+    expected = RESULTS[name][1]
+    if expected is not ...:
+        assert found.get("result") == expected
+    if name in WARNED:
+        assert found["meta"]["warnings"]
+
+
+@pytest.mark.parametrize("command", ["give", "stream", "astream"])
+@pytest.mark.parametrize("name", cases())
+def test_jsonl(name: str, command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = ask(capsys, command, name, "--jsonl")
+    assert code == 0
+    found = [strictly(line) for line in out.split("\n")[:-1]]
+    expected = RESULTS[name][1]
+    if command != "give":
+        assert len(found) == 2
+        if expected is not ...:
+            assert found == [expected, expected]
+    elif expected is not ... and isinstance(RESULTS[name][0](), (list, tuple)):
+        assert found == expected
+    elif expected is not ...:
+        assert found == ([] if RESULTS[name][0]() is None else [expected])
+
+
+BYTES = ("surrogate", "surrogate path", "generator beside")
+"""Results with a file name that is not UTF-8: it goes out as it came, which capsys cannot read."""
+
+
+@pytest.mark.parametrize("mode", ["--plain", "--text", "--plain --print0"])
+@pytest.mark.parametrize("name", [name for name in RESULTS if name not in BYTES])
+def test_text(name: str, mode: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = ask(capsys, "give", name, *mode.split())
+    assert code == 0
+    assert err == "" or err.startswith("Warning: ")
+    if name == "set":
+        assert out.split() == ["1", "2", "3"] or "\0" in out
+
+
+@pytest.mark.parametrize("command", ["stream", "astream"])
+@pytest.mark.parametrize("mode", ["--plain", "--text"])
+@pytest.mark.parametrize("name", RESULTS)
+def test_text_streams(
+    name: str, mode: str, command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, err = ask(capsys, command, name, mode)
+    assert code == 0
+    assert err == "" or err.startswith("Warning: ")
+
+
+def test_plain_needs_no_explanation(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ask(capsys, "give", "path", "--plain")[1] == "a/b\n"
+    assert ask(capsys, "give", "enum", "--plain")[1] == "red\n"
+    assert ask(capsys, "give", "typed dict", "--plain")[1] == "width\t1\n"
+    assert ask(capsys, "give", "none", "--plain")[1] == ""
+    assert ask(capsys, "stream", "model", "--plain")[1].count("\n") == 2

@@ -1,0 +1,271 @@
+"""The tree of errors: what goes wrong, which code, which exit, which status."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import pytest
+
+from tooli import errors
+from tooli.errors import (
+    ACTIONS,
+    APPLICABILITY,
+    CODES,
+    EXIT_CODES,
+    DefinitionError,
+    InputError,
+    InternalError,
+    NotFoundError,
+    StateError,
+    Suggestion,
+    ToolError,
+    ToolRuntimeError,
+    class_of,
+    nearest,
+)
+
+TREE = [
+    # class, base, code, category, exit, HTTP, retryable
+    ("ToolError", "Exception", "E5000", "internal", 70, 500, False),
+    ("InputError", "ToolError", "E1000", "input", 2, 422, True),
+    ("FormatError", "InputError", "E1065", "input", 65, 422, True),
+    ("AuthError", "ToolError", "E2000", "auth", 30, 403, False),
+    ("ApprovalRequired", "ToolError", "E2101", "human", 101, 428, False),
+    ("StateError", "ToolError", "E3000", "state", 20, 409, False),
+    ("NotFoundError", "StateError", "E3010", "state", 10, 404, False),
+    ("ConflictError", "StateError", "E3020", "state", 20, 409, False),
+    ("ToolRuntimeError", "ToolError", "E4000", "runtime", 70, 500, False),
+    ("Ended", "ToolRuntimeError", "E4001", "runtime", 1, 500, False),
+    ("DependencyError", "ToolRuntimeError", "E4040", "runtime", 40, 502, False),
+    ("TimeoutExceeded", "ToolRuntimeError", "E4050", "runtime", 50, 504, True),
+    ("TemporaryError", "ToolRuntimeError", "E4075", "runtime", 75, 503, True),
+    ("Interrupted", "ToolRuntimeError", "E4130", "runtime", 130, 503, True),
+    ("InternalError", "ToolError", "E5000", "internal", 70, 500, False),
+]
+
+
+def tree() -> set[type[ToolError]]:
+    """Every class of the house's own tree."""
+    found = {ToolError}
+    while more := {sub for cls in found for sub in cls.__subclasses__()} - found:
+        found |= more
+    return {cls for cls in found if cls.__module__ == "tooli.errors"}
+
+
+class TestTree:
+    @pytest.mark.parametrize(("name", "base", *["code", "category", "exit", "status", "again"]), TREE)
+    def test_class(self, name, base, code, category, exit, status, again) -> None:
+        cls = getattr(errors, name)
+        error = cls("x")
+        assert cls.__base__.__name__ == base
+        assert (error.code, error.category) == (code, category)
+        assert (error.exit_code, error.http_status) == (exit, status)
+        assert error.is_retryable is again
+        assert CODES[code][1:] == (exit, status)
+
+    def test_no_class_is_missing_here(self) -> None:
+        assert {cls.__name__ for cls in tree()} == {row[0] for row in TREE}
+
+    def test_the_drawing_in_the_docstring_names_every_class(self) -> None:
+        for cls in tree():
+            assert cls.__name__ in errors.__doc__
+
+    def test_subclasses_have_no_code_of_their_own(self) -> None:
+        for cls in tree() - {ToolError}:
+            assert not [name for name, thing in vars(cls).items() if callable(thing)]
+
+    def test_definition_error_stands_outside(self) -> None:
+        assert DefinitionError not in tree()
+
+
+class TestTable:
+    @pytest.mark.parametrize("code", CODES)
+    def test_code(self, code) -> None:
+        meaning, exit_code, status = CODES[code]
+        assert meaning
+        assert exit_code in EXIT_CODES or code == "E4001"
+        assert 400 <= status < 600
+
+    def test_exits_of_the_contract(self) -> None:
+        wanted = {0, 2, 10, 20, 30, 40, 50, 65, 70, 75, 101, 130}
+        assert wanted == EXIT_CODES.keys() - {143}
+
+    @pytest.mark.parametrize(
+        ("family", "category"),
+        [("E1", "input"), ("E2", "auth"), ("E3", "state"), ("E4", "runtime"), ("E5", "internal")],
+    )
+    def test_every_code_is_of_a_family(self, family, category) -> None:
+        for code in CODES:
+            if code[:2] == family and code != "E2101":
+                assert class_of(code, category).category == category
+
+    def test_codes_are_in_order(self) -> None:
+        assert list(CODES) == sorted(CODES)
+
+
+class TestFields:
+    def test_all(self) -> None:
+        error = StateError(
+            "no",
+            code="E3001",
+            field="path",
+            suggestion=Suggestion("abort", "Stop."),
+            is_retryable=True,
+            details={"a": 1},
+        )
+        assert error.to_dict() == {
+            "code": "E3001",
+            "category": "state",
+            "message": "no",
+            "field": "path",
+            "suggestion": {"action": "abort", "fix": "Stop.", "applicability": "maybe_incorrect"},
+            "is_retryable": True,
+            "details": {"a": 1},
+        }
+        assert list(error.to_dict()) == [
+            *("code", "category", "message", "field"),
+            *("suggestion", "is_retryable", "details"),
+        ]
+        assert str(error) == "no"
+
+    def test_few(self) -> None:
+        assert list(ToolError("x", details={}).to_dict()) == [
+            *("code", "category", "message", "is_retryable"),
+        ]
+
+    def test_a_code_of_the_table_brings_its_exit(self) -> None:
+        assert InputError("x", code="E1001").http_status == 404
+        assert InputError("x", code="E1065").exit_code == 65
+
+    def test_a_code_of_ones_own_keeps_the_classs(self) -> None:
+        assert NotFoundError("x", code="E3001").exit_code == 10
+
+    def test_an_exit_of_ones_own(self) -> None:
+        assert ToolRuntimeError("x", exit_code=9).exit_code == 9
+
+    def test_a_class_of_ones_own(self) -> None:
+        class Quota(ToolRuntimeError):
+            exit_code = 44
+
+        class Locked(StateError):
+            default_code, exit_code, http_status = "E3023", 23, 423
+
+        assert Quota("x").exit_code == 44
+        assert (Locked("x").code, Locked("x").exit_code, Locked("x").http_status) == ("E3023", 23, 423)
+
+    def test_details_are_a_copy(self) -> None:
+        details = {"a": 1}
+        error = ToolError("x", details=details)
+        details["b"] = 2
+        assert error.details == {"a": 1}
+
+    @pytest.mark.parametrize("travel", [copy.copy, lambda e: pickle.loads(pickle.dumps(e))])
+    def test_travels(self, travel) -> None:
+        error = NotFoundError("x", code="E3001", suggestion=Suggestion("abort", "y"), field="f")
+        again = travel(error)
+        assert type(again) is NotFoundError
+        assert again.to_dict() == error.to_dict()
+        assert again.exit_code == error.exit_code
+
+    def test_a_misspelled_field_fails(self) -> None:
+        with pytest.raises(TypeError):
+            ToolError("x", sugestion=None)
+
+
+class TestSuggestion:
+    def test_all(self) -> None:
+        found = Suggestion("fix", "Do.", "x y", "machine_applicable", ("x", "y"))
+        assert found.to_dict() == {
+            "action": "fix",
+            "fix": "Do.",
+            "example": "x y",
+            "argv": ["x", "y"],
+            "applicability": "machine_applicable",
+        }
+        assert list(found.to_dict()) == ["action", "fix", "example", "argv", "applicability"]
+        assert Suggestion.from_dict(found.to_dict()) == found
+
+    @pytest.mark.parametrize("action", ACTIONS)
+    @pytest.mark.parametrize("applicability", APPLICABILITY)
+    def test_words(self, action, applicability) -> None:
+        assert Suggestion(action, "x", applicability=applicability).action == action
+
+    def test_the_words_of_the_contract(self) -> None:
+        assert set(ACTIONS) == {
+            *("retry_with_modified_input", "use_different_tool", "retry_later"),
+            *("ask_human", "abort", "fix"),
+        }
+        assert set(APPLICABILITY) == {"machine_applicable", "maybe_incorrect", "has_placeholders"}
+
+    @pytest.mark.parametrize(
+        ("action", "applicability", "word"),
+        [("panic", "maybe_incorrect", "abort"), ("fix", "surely", "machine_applicable")],
+    )
+    def test_other_words(self, action, applicability, word) -> None:
+        with pytest.raises(DefinitionError, match=word):
+            Suggestion(action, "x", applicability=applicability)
+
+    def test_needs_an_action_and_a_fix(self) -> None:
+        with pytest.raises(TypeError):
+            Suggestion("fix")
+
+    def test_equality(self) -> None:
+        assert Suggestion("fix", "a") == Suggestion("fix", "a")
+        assert Suggestion("fix", "a") != Suggestion("fix", "b")
+        assert Suggestion("fix", "a") != "fix"
+        with pytest.raises(TypeError):
+            hash(Suggestion("fix", "a"))
+        assert copy.deepcopy(Suggestion("fix", "a")) == Suggestion("fix", "a")
+
+    def test_repr(self) -> None:
+        assert repr(Suggestion("fix", "a")).startswith("Suggestion({'action': 'fix'")
+
+
+class TestNearest:
+    @pytest.mark.parametrize(
+        ("word", "meant"),
+        [
+            ("patern", "pattern"),
+            ("pattren", "pattern"),
+            ("PATTERN", "pattern"),
+            ("pattern", "pattern"),
+            ("roots", "root"),
+            ("rot", "root"),
+            ("qq", None),
+            ("zzzzzz", None),
+            ("", None),
+            ("x" * 100, None),
+        ],
+    )
+    def test_words(self, word, meant) -> None:
+        assert nearest(word, ["pattern", "root", "depth"]) == meant
+
+    def test_the_closest_wins(self) -> None:
+        assert nearest("cat", ["cart", "cat", "bat"]) == "cat"
+
+    def test_long_words_are_compared_whole(self) -> None:
+        assert nearest("y" * 80, ["y" * 80]) == "y" * 80
+        assert nearest("y" * 80, ["y" * 79 + "z"]) is None
+
+    def test_nothing_known(self) -> None:
+        assert nearest("a", []) is None
+
+
+@pytest.mark.parametrize(
+    ("code", "category", "name"),
+    [
+        ("E1065", "input", "FormatError"),
+        ("E1999", "input", "InputError"),
+        ("E2101", "human", "ApprovalRequired"),
+        ("E4075", "runtime", "TemporaryError"),
+        ("E5000", "internal", "InternalError"),
+        ("X", "weather", "InternalError"),
+    ],
+)
+def test_class_of(code, category, name) -> None:
+    assert class_of(code, category).__name__ == name
+
+
+def test_an_internal_error_is_a_bug() -> None:
+    assert InternalError("x").category == "internal"

@@ -1,0 +1,227 @@
+"""The examples run: as a real process, through the Python door, and through every other."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from hashlib import md5
+from pathlib import Path
+
+import pytest
+from examples.file_tools.app import app
+
+from tooli.testing import Case, Invocation, assert_examples, assert_parity, run
+
+ROOT = Path(__file__).resolve().parent.parent
+PROGRAM = ROOT / "examples" / "file_tools" / "app.py"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with a few files, and the current folder."""
+    files = {
+        "src/main.py": "print('hi')\n# TODO: more\n",
+        "src/deep/helper.py": "HELP = 1\n",
+        "src/.hidden/secret.py": "",
+        "docs/notes.txt": "TODO: write\n",
+        "docs/plan.txt": "plan\n",
+        "image.bin": "\0",
+        "old.log": "old\n",
+    }
+    for name, text in files.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    (tmp_path / "image.bin").write_bytes(b"\xff\xfe\xfa TODO")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def file_tools(*words: str, code: int = 0) -> Invocation:
+    """Run the example as a process in the current folder."""
+    done = run(PROGRAM, *words)
+    assert done.exit_code == code, (done.stdout, done.stderr)
+    return done
+
+
+# ------------------------------------------------------------------ find-files
+
+
+def test_find_files(folder: Path) -> None:
+    found = [{"path": "src/main.py", "size": 25}, {"path": "src/deep/helper.py", "size": 9}]
+    assert file_tools("find-files", "*.py").result == found
+    assert app.call("find-files", pattern="*.py").unwrap() == found
+    assert app.find_files("*.py").unwrap() == found
+
+
+def test_find_files_below_a_folder_and_among_the_hidden(folder: Path) -> None:
+    done = file_tools("find-files", "*.py", "--root", "src", "--include-hidden")
+    assert "src/.hidden/secret.py" in [file["path"] for file in done.result]
+
+
+def test_find_files_warns_of_what_it_left_out(folder: Path) -> None:
+    done = file_tools("find-files", "*.py", "--max-depth", "2")
+    assert done.result == [{"path": "src/main.py", "size": 25}]
+    assert done.envelope["meta"]["warnings"] == ["src has folders below --max-depth 2"]
+    assert app.call("find-files", pattern="*.py", max_depth=2).meta["warnings"]
+
+
+def test_nothing_found_says_what_would_be(folder: Path) -> None:
+    error = file_tools("find-files", "*.rs", "--root", "src", code=10).error
+    assert error is not None
+    assert (error["code"], error["field"], error["is_retryable"]) == ("E3001", "pattern", True)
+    assert error["details"] == {"pattern": "*.rs", "root": "src", "endings": [".py"]}
+    argv = error["suggestion"]["argv"]
+    assert argv == ["python", str(PROGRAM), "find-files", "*.py", "--root", "src"]
+    again = subprocess.run([sys.executable, *argv[1:]], capture_output=True, check=True)
+    assert json.loads(again.stdout)["ok"]
+
+
+def test_nothing_found_where_there_is_nothing(folder: Path) -> None:
+    (folder / "empty").mkdir()
+    error = app.call("find-files", pattern="*.rs", root="empty").error
+    assert error is not None
+    assert error.suggestion is None
+
+
+def test_all_that_is_wrong_with_the_input(folder: Path) -> None:
+    error = file_tools("find-files", "--max-depth", "0", "--root", "nowhere", code=2).error
+    assert error is not None
+    assert {each["field"] for each in error["details"]["errors"]} == {
+        "pattern",
+        "max_depth",
+        "root",
+    }
+
+
+# ------------------------------------------------------------------ the others
+
+
+def test_search_streams(folder: Path) -> None:
+    found = [
+        {"path": "docs/notes.txt", "line": 1, "text": "TODO: write"},
+        {"path": "src/main.py", "line": 2, "text": "# TODO: more"},
+    ]
+    assert file_tools("search", "TODO", "--jsonl").lines == found
+    assert file_tools("search", "todo", "--ignore-case", "--json").result == found
+    assert list(app.stream("search", text="TODO")) == found
+    assert list(app.stream("search", text="TODO", pattern="*.py")) == found[1:]
+
+
+def test_search_tells_on_demand_what_it_skipped(folder: Path) -> None:
+    assert "image.bin is not text" in file_tools("search", "TODO", "-v").stderr
+    assert file_tools("search", "TODO").stderr == ""
+
+
+def test_checksum_is_async(folder: Path) -> None:
+    words = ("checksum", "old.log", "docs/plan.txt", "--algorithm", "md5")
+    found = [
+        {"path": path, "digest": md5((folder / path).read_bytes()).hexdigest()}
+        for path in ("old.log", "docs/plan.txt")
+    ]
+    assert file_tools(*words).result == found
+    assert app.call("checksum", files=["old.log"], algorithm="md5").unwrap() == found[:1]
+
+
+async def test_checksum_on_a_running_loop(folder: Path) -> None:
+    result = await app.acall("checksum", files=["old.log"])
+    assert len(result.unwrap()[0]["digest"]) == 64
+
+
+def test_delete_wants_a_yes(folder: Path) -> None:
+    error = file_tools("delete", "old.log", code=2).error
+    assert error is not None
+    assert error["code"] == "E1010"
+    assert file_tools("delete", "old.log", "--dry-run").envelope["meta"]["dry_run"]
+    assert not app.call("delete", files=["old.log"]).ok
+    assert (folder / "old.log").exists()
+    assert file_tools("delete", "old.log", "--yes").result == [{"path": "old.log", "size": 4}]
+    assert not (folder / "old.log").exists()
+
+
+def test_delete_leaves_all_files_when_one_is_missing(folder: Path) -> None:
+    file_tools("delete", "old.log", "no.log", "--yes", code=2)
+    assert not app.options(yes=True).call("delete", files=["old.log", "no.log"]).ok
+    assert (folder / "old.log").exists()
+
+
+def test_rename_takes_its_model_in_three_ways(folder: Path) -> None:
+    first = file_tools("rename", "--root", "docs", "--rule", '{"match": "*.txt", "ending": ".md"}')
+    assert first.result[0] == {"old": "docs/notes.txt", "new": "docs/notes.md"}
+    second = file_tools(
+        *("rename", "--root", "docs", "--rule.match", "*.md"),
+        *("--rule.replace.old", "plan", "--rule.replace.new", "idea"),
+    )
+    assert second.result == [{"old": "docs/plan.md", "new": "docs/idea.md"}]
+    (folder / "rule.json").write_text('{"match": "*.md", "prefix": "my-"}')
+    third = file_tools("rename", "--root", "docs", "--rule", "@rule.json")
+    assert [new["new"] for new in third.result] == ["docs/my-idea.md", "docs/my-notes.md"]
+
+
+def test_rename_overwrites_nothing(folder: Path) -> None:
+    rule = {"match": "*.txt", "replace": {"old": "notes", "new": "plan"}}
+    taken = app.call("rename", root="docs", rule=rule)
+    assert taken.error is not None
+    assert (taken.error.code, taken.error.details) == ("E3020", {"taken": ["docs/plan.txt"]})
+    missing = app.call("rename", rule={"match": "*.jpg"})
+    assert missing.error is not None
+    assert (missing.error.code, missing.error.field) == ("E3001", "rule.match")
+
+
+def test_rename_names_the_part_that_does_not_fit(folder: Path) -> None:
+    rule = '{"match": "*", "replace": {"old": ""}}'
+    error = file_tools("rename", "--rule", rule, code=2).error
+    assert error is not None
+    assert error["field"] == "rule.replace.old"
+
+
+# ------------------------------------------------------------------ all of it
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case("find-files", {"pattern": "*.py"}),
+        Case("find-files", {"pattern": "*.py", "max_depth": 2}),
+        Case("find-files", {"pattern": "*.rs", "root": "src"}),
+        Case("search", {"text": "TODO", "root": "src"}),
+        Case("checksum", {"files": ["old.log"], "algorithm": "sha1"}),
+        Case("delete", {"files": ["old.log"]}, {"dry_run": True}),
+        Case("rename", {"rule": {"match": "*.jpg"}}),
+    ],
+    ids=lambda case: case.tool,
+)
+def test_every_door_gives_the_same_answer(folder: Path, case: Case) -> None:
+    assert_parity(app, case)
+
+
+def test_the_examples_of_the_commands_work(folder: Path) -> None:
+    for name in ("app.py", "data.csv"):
+        (folder / name).touch()
+    (folder / "rule.json").write_text('{"match": "*"}')
+    assert_examples(app)
+
+
+def test_an_ordinary_call_loads_nothing_heavy(folder: Path) -> None:
+    """The point of lazy_command: pydantic is loaded by those who rename."""
+    code = (
+        "import sys; sys.path.insert(0, sys.argv.pop(1)); sys.argv[0] = 'file-tools'\n"
+        "from examples.file_tools.app import app\n"
+        "try: app()\n"
+        "except SystemExit: pass\n"
+        "heavy = {'pydantic', 'typer', 'click', 'rich', 'asyncio', 'inspect'}\n"
+        "print(sorted(heavy & set(sys.modules)), file=sys.stderr)"
+    )
+    words = ("-c", code, str(ROOT), "find-files", "*.py", "--json")
+    done = run(sys.executable, *words)
+    assert done.envelope["ok"]
+    assert done.stderr == "[]\n"
+
+
+def test_the_demo_comes_out_as_it_should() -> None:
+    demo = ROOT / "examples" / "demo.py"
+    done = run(demo, timeout=120)
+    assert done.exit_code == 0, done.stdout
+    assert "Everything above came out as it should." in done.stdout
+    assert "\x1b" not in done.stdout

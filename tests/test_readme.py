@@ -1,0 +1,87 @@
+"""The documents tell the truth: what they show is what happens, what is generated is current."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from docs.generate import ERRORS, PLAYED, ROOT, errors_page
+from docs.transcript import play, settled
+
+from tooli.errors import CODES, EXIT_CODES
+from tooli.surfaces.cli.argv import FLAGS, LATER, MODES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="a terminal is needed")
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+
+
+@pytest.mark.parametrize("page", PLAYED, ids=lambda page: page.name)
+def test_every_command_shows_what_the_page_says(page: Path, tmp_path: Path) -> None:
+    """`make docs` writes the pages anew."""
+    said = page.read_text(encoding="utf-8")
+    assert settled(said) == play(said, tmp_path)
+    tests = sorted(tmp_path.glob("test_*.py"))
+    if tests:
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *map(str, tests)]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout
+
+
+def test_the_player_notices_what_is_wrong(tmp_path: Path) -> None:
+    page = "```python\n# a.py\nprint(6 * 7)\n```\n\n```console\n$ python a.py\n41\n```\n"
+    assert play(page, tmp_path) == page.replace("41", "42")
+
+
+def test_errors_are_documented() -> None:
+    """docs/errors.md comes from the tables; `make docs` writes it."""
+    page = ERRORS.read_text(encoding="utf-8")
+    assert page == errors_page()
+    assert all(f"| {code} |" in page for code in CODES)
+
+
+def test_the_readme_has_every_exit_code() -> None:
+    for code, meaning in EXIT_CODES.items():
+        assert f"| {code} | {meaning} |" in README
+
+
+def test_the_readme_has_every_flag_and_mode() -> None:
+    table = README.partition("## Flags on every command")[2].partition("\n## ")[0]
+    for flag in FLAGS:
+        assert re.search(rf"(?<![\w-]){flag}(?![\w-])", table), flag
+    reserved = README.partition("## What is not there yet")[2]
+    assert all(f"`--{name}`" in reserved for name in LATER)
+    modes = README.partition("## Output modes")[2].partition("\n## ")[0]
+    assert all(f"| `{mode}` |" in modes for mode in MODES)
+
+
+@pytest.mark.parametrize("page", DOCUMENTS, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8")):
+        if not target.startswith("https://"):
+            assert (page.parent / target).exists(), target
+
+
+def test_the_architecture_names_every_room() -> None:
+    """ARCHITECTURE.md draws the modules that there are, and no others."""
+    drawing = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").partition("src/tooli/\n")[2]
+    drawn: set[str] = set()
+    folders: list[str] = []
+    for line in drawing.partition("```")[0].splitlines():
+        depth = (len(line) - len(line.lstrip())) // 2 - 1
+        del folders[depth:]
+        names = re.findall(r"[\w./]+", line)
+        if names[0].endswith("/"):
+            folders.append(names[0])
+        else:
+            drawn.update("".join([*folders, name]) for name in names if name.endswith(".py"))
+    home = ROOT / "src" / "tooli"
+    rooms = {path.relative_to(home).as_posix() for path in home.rglob("*.py")}
+    assert drawn == {room for room in rooms if not room.endswith("/__init__.py")}
