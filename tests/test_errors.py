@@ -54,15 +54,16 @@ def tree() -> set[type[ToolError]]:
 
 
 class TestTree:
-    @pytest.mark.parametrize(("name", "base", *["code", "category", "exit", "status", "again"]), TREE)
-    def test_class(self, name, base, code, category, exit, status, again) -> None:
+    @pytest.mark.parametrize("row", TREE, ids=lambda row: row[0])
+    def test_class(self, row) -> None:
+        name, base, code, category, exit_code, status, again = row
         cls = getattr(errors, name)
         error = cls("x")
         assert cls.__base__.__name__ == base
         assert (error.code, error.category) == (code, category)
-        assert (error.exit_code, error.http_status) == (exit, status)
+        assert (error.exit_code, error.http_status) == (exit_code, status)
         assert error.is_retryable is again
-        assert CODES[code][1:] == (exit, status)
+        assert CODES[code][1:] == (exit_code, status)
 
     def test_no_class_is_missing_here(self) -> None:
         assert {cls.__name__ for cls in tree()} == {row[0] for row in TREE}
@@ -152,7 +153,8 @@ class TestFields:
             default_code, exit_code, http_status = "E3023", 23, 423
 
         assert Quota("x").exit_code == 44
-        assert (Locked("x").code, Locked("x").exit_code, Locked("x").http_status) == ("E3023", 23, 423)
+        locked = Locked("x")
+        assert (locked.code, locked.exit_code, locked.http_status) == ("E3023", 23, 423)
 
     def test_details_are_a_copy(self) -> None:
         details = {"a": 1}

@@ -146,7 +146,7 @@ class Tooli(_NotYet):
         house.forget()
         inner = typer_instance.__dict__.get("_house")
         if inner is not None:
-            inner.root = house.root
+            inner.parent = house
         house.groups.append((typer_instance, said))
         if house.real:
             _NotYet.add_typer(self, typer_instance, **said) if TYPE_CHECKING else super().add_typer(

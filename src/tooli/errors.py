@@ -173,7 +173,7 @@ class AuthError(ToolError):
     category, default_code, exit_code, http_status = "auth", "E2000", 30, 403
 
 
-class ApprovalRequired(ToolError):
+class ApprovalRequired(ToolError):  # noqa: N818  the word of the contract
     """A human must say yes first."""
 
     category, default_code, exit_code, http_status = "human", "E2101", 101, 428
@@ -203,7 +203,7 @@ class ToolRuntimeError(ToolError):
     category, default_code = "runtime", "E4000"
 
 
-class Ended(ToolRuntimeError):
+class Ended(ToolRuntimeError):  # noqa: N818  the word of the contract
     """The command ended itself with an exit code of its own."""
 
     default_code, exit_code = "E4001", 1
@@ -215,7 +215,7 @@ class DependencyError(ToolRuntimeError):
     default_code, exit_code, http_status = "E4040", 40, 502
 
 
-class TimeoutExceeded(ToolRuntimeError):
+class TimeoutExceeded(ToolRuntimeError):  # noqa: N818  the word of the contract
     """The tool took longer than it may."""
 
     default_code, exit_code, http_status, retryable = "E4050", 50, 504, True
@@ -227,7 +227,7 @@ class TemporaryError(ToolRuntimeError):
     default_code, exit_code, http_status, retryable = "E4075", 75, 503, True
 
 
-class Interrupted(ToolRuntimeError):
+class Interrupted(ToolRuntimeError):  # noqa: N818  the word of the contract
     """The caller stopped it."""
 
     default_code, exit_code, http_status, retryable = "E4130", 130, 503, True

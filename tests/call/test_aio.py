@@ -7,8 +7,8 @@ import contextvars
 import threading
 
 import pytest
-
 from tests.call.test_pipeline import Log, call_of
+
 from tooli.call import aio
 from tooli.call.bind import bind
 from tooli.call.model import Failed, Ok
@@ -101,9 +101,9 @@ class TestRunning:
 
         for fn in (tool, later):
             outcome = await aio.run(call_of(fn), [bind])
-            assert outcome == Ok(None) if code == 0 else outcome.error.exit_code == 3
+            assert outcome == Ok(None) if code == 0 else outcome.error.exit_code == code
 
-    @pytest.mark.xfail(strict=True, reason="call/aio.py invoke: a StopIteration cannot leave to_thread")
+    @pytest.mark.xfail(strict=True, reason="call/aio.py: StopIteration cannot leave a thread")
     async def test_stop_iteration_does_not_hang(self) -> None:
         """asyncio cannot carry a StopIteration out of a thread; it would wait for ever."""
 

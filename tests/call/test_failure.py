@@ -70,6 +70,20 @@ def test_translation(exc, kind, code, exit_code, message) -> None:
     assert is_translation(error, exc)
 
 
+def test_an_abort_out_of_ctrl_c_is_ctrl_c() -> None:
+    abort = typer.Abort()
+    abort.__cause__ = KeyboardInterrupt()
+    assert isinstance(as_tool_error(abort), Interrupted)
+
+
+def test_an_exception_whose_own_words_fail() -> None:
+    class Speechless(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    assert as_tool_error(Speechless()).message == "Speechless"
+
+
 def test_the_parameter_of_a_bad_parameter_is_the_field() -> None:
     param = click.Option(["--size"])
     assert as_tool_error(click.BadParameter("no", param=param)).field == "size"
@@ -95,7 +109,7 @@ def test_exit_request(exc, code) -> None:
 
 
 def test_somebody_elses_exit_is_only_an_exception() -> None:
-    class Exit(Exception):  # noqa: N818
+    class Exit(Exception):
         exit_code = 3
 
     assert exit_request(Exit()) is None

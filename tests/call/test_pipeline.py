@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,7 +14,7 @@ from tooli.contract.reading import read_tool
 from tooli.errors import AuthError, InternalError, NotFoundError
 
 
-def call_of(fn: Callable[..., Any], **arguments: Any) -> Call:
+def call_of(fn: Any, **arguments: Any) -> Call:
     return Call(read_tool(fn, app="app", path=("tool",), said={}), arguments, PYTHON, [])
 
 

@@ -1,4 +1,5 @@
 """What is wrong with a call, and the command line that would have been right."""
+# ruff: noqa: UP045  both ways to spell an optional are read
 
 from __future__ import annotations
 
@@ -75,7 +76,13 @@ class TestSuggesting:
         assert found.applicability == "machine_applicable"
 
     def test_a_misspelled_name_with_a_value_that_would_not_fit_either(self) -> None:
-        assert suggestion(paint, what="door", coatz="x").argv == ["app", "tool", "door", "--coats", "<coats>"]
+        assert suggestion(paint, what="door", coatz="x").argv == [
+            "app",
+            "tool",
+            "door",
+            "--coats",
+            "<coats>",
+        ]
 
     def test_gaps_have_names(self) -> None:
         found = suggestion(paint, colour="zzzzz")
@@ -171,7 +178,10 @@ class TestComposing:
             ({"day": dt.date(2024, 1, 2)}, ["--day", "2024-01-02"]),
             ({"took": dt.timedelta(hours=1)}, ["--took", "PT1H"]),
             ({"raw": b"x"}, ["--raw", "x"]),
-            ({"user": Words(["{}"], dotted={"name": ["Ada"]})}, ["--user", "{}", "--user.name", "Ada"]),
+            (
+                {"user": Words(["{}"], dotted={"name": ["Ada"]})},
+                ["--user", "{}", "--user.name", "Ada"],
+            ),
             ({"tags": Words(["a", "b"])}, ["--tags", "a", "--tags", "b"]),
         ],
         ids=repr,

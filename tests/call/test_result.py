@@ -65,7 +65,10 @@ class TestResult:
     @pytest.mark.parametrize(
         ("meta", "wanted"),
         [
-            ({**META, "warnings": ["old"], "dry_run": True}, ["old", "NaN or infinity was written as null"]),
+            (
+                {**META, "warnings": ["old"], "dry_run": True},
+                ["old", "NaN or infinity was written as null"],
+            ),
             (META, ["NaN or infinity was written as null"]),
             ({}, ["NaN or infinity was written as null"]),
         ],
@@ -119,7 +122,12 @@ class TestError:
     )
     def test_to_exception_from_fields_alone(self, code, category, kind) -> None:
         error = TooliError(
-            code, category, "x", suggestion={"action": "abort", "fix": "y"}, field="f", details={"a": 1}
+            code,
+            category,
+            "x",
+            suggestion={"action": "abort", "fix": "y"},
+            field="f",
+            details={"a": 1},
         )
         made = error.to_exception()
         assert type(made) is kind

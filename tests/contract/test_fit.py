@@ -1,4 +1,5 @@
 """Fitting: words and values to parameters; clear cases here, doubtful ones to the real engine."""
+# ruff: noqa: UP045  both ways to spell an optional are read
 
 import datetime as dt
 import enum
@@ -11,7 +12,17 @@ import pytest
 import typer
 
 from tooli import Argument, Option
-from tooli.contract.fit import Doubt, Given, Misfit, Words, fit, fit_default, fit_value, fit_words
+from tooli.contract.fit import (
+    Doubt,
+    Given,
+    Misfit,
+    Words,
+    fit,
+    fit_default,
+    fit_value,
+    fit_words,
+    is_doubtful,
+)
 from tooli.contract.reading import read_param
 from tooli.contract.tool import MISSING
 
@@ -253,9 +264,85 @@ class TestDefaults:
     def test_are_looked_at_like_given_values(self, annotation, default, wanted) -> None:
         assert fit_default(param(annotation, default)) == wanted
 
+    @pytest.mark.parametrize(
+        ("annotation", "default", "wanted"),
+        [
+            (tuple[Colour, int], ("red", 3), (Colour.RED, 3)),
+            (list[int], lambda: [1], [1]),
+            (list[int], lambda: None, []),
+            (int, lambda: None, None),
+        ],
+        ids=repr,
+    )
+    def test_that_are_made(self, annotation, default, wanted) -> None:
+        assert fit_default(param(annotation, default)) == wanted
+
+    @pytest.mark.parametrize(
+        ("annotation", "default", "doubtful"),
+        [
+            (int, None, False),
+            (int, 3, False),
+            (int, "3", True),
+            (int, lambda: "3", False),
+            (list[int], [1], False),
+            (list[int], {1: 2}, True),
+            (tuple[int, int], (1, 2), False),
+            (tuple[int, int], [1, 2], True),
+            (Colour, Colour.RED, False),
+            (Colour, "green", False),
+            (dt.date, "x", False),
+            (Annotated[int, pydantic.Field(gt=1)], "3", False),
+        ],
+        ids=repr,
+    )
+    def test_that_only_typer_can_judge(self, annotation, default, doubtful) -> None:
+        assert is_doubtful(param(annotation, default)) is doubtful
+
+    def test_that_are_wrong_name_no_part(self) -> None:
+        with pytest.raises(Misfit) as caught:
+            fit_default(param(list[Colour], ["green", "grey"]))
+        assert (caught.value.at, list(caught.value.others)) == ((), [])
+
     def test_may_be_wrong(self) -> None:
         with pytest.raises(Misfit):
             fit_default(param(int, "x"))
+
+
+class TestOddEnums:
+    class Alike(enum.Enum):
+        NUMBER = 1
+        WORD = "1"
+
+    class Forgiving(enum.Enum):
+        A = "a"
+
+        @classmethod
+        def _missing_(cls, value):
+            return cls.A
+
+    def test_members_that_are_typed_alike(self) -> None:
+        with pytest.raises(Doubt):
+            words(self.Alike, "1")
+        assert value(self.Alike, "1") is self.Alike.WORD
+
+    def test_an_enum_that_looks_again_is_asked(self) -> None:
+        assert value(self.Forgiving, "anything") is self.Forgiving.A
+
+
+def test_all_wrong_items_are_named() -> None:
+    with pytest.raises(Misfit) as caught:
+        value(list[Colour], ["red", "rde", "bleu"])
+    reasons = [caught.value, *caught.value.others]
+    assert [(r.at, r.meant) for r in reasons] == [((1,), "red"), ((2,), "blue")]
+    assert value(tuple[Colour, int], ("red", 1)) == (Colour.RED, 1)
+
+
+def test_bounds_of_another_kind_are_typers() -> None:
+    with pytest.raises(Doubt):
+        words(Annotated[int, Argument(min=1.5)], "2")
+    assert value(Annotated[tuple[float, int], Option(min=1)], ["2", 3]) == (2.0, 3)
+    with pytest.raises(Misfit, match="less than"):
+        value(Annotated[tuple[float, int], Option(min=1)], ["2", 0])
 
 
 class TestPaths:
@@ -312,5 +399,10 @@ class TestPaths:
 
 def test_a_misfit_knows_where_and_what() -> None:
     misfit = Misfit("wrong", ("a", 0), meant="b", code="E1008")
-    assert (misfit.message, misfit.at, misfit.meant, misfit.code) == ("wrong", ("a", 0), "b", "E1008")
+    assert (misfit.message, misfit.at, misfit.meant, misfit.code) == (
+        "wrong",
+        ("a", 0),
+        "b",
+        "E1008",
+    )
     assert not misfit.others

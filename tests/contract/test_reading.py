@@ -1,4 +1,5 @@
 """A function becomes a Tool: what each annotation, default and setting is read as."""
+# ruff: noqa: UP007, UP045  both ways to spell an optional are read
 
 import collections.abc as cabc
 import dataclasses
@@ -103,7 +104,8 @@ def read_one(annotation: Any = MISSING, default: Any = MISSING):
         (Colour, Choice((Colour.RED, Colour.BLUE), Colour)),
         (Level, Choice((Level.LOW,), Level)),
         (Literal["a", "b"], Choice(("a", "b"))),
-        (Literal[1, 2], Text(Literal[1, 2])),
+        (Literal[1, "b"], Choice((1, "b"))),
+        (Literal[True], Text(Literal[True])),
         *[(t, Text(t)) for t in (dt.datetime, dt.date, dt.time, dt.timedelta)],
         *[(t, Text(t)) for t in (uuid.UUID, decimal.Decimal, bytes, Plain, object)],
         (Any, Text(Any)),
@@ -324,7 +326,8 @@ class TestRefining:
             (int | None, None, True),
             (Colour, Colour.RED, True),
             (Colour, "red", False),
-            (Literal["a"], "a", False),
+            (Literal["a"], "a", True),
+            (Literal["a"], "b", False),
             (list[int] | None, None, False),
             (pathlib.Path, pathlib.Path(), False),
             (Annotated[int, Option(min=1)], 3, False),
@@ -335,6 +338,27 @@ class TestRefining:
 
     def test_bounds_forbid_the_short_way(self) -> None:
         assert read_one(Annotated[int, Option(max=1)], 3).exact is None
+
+
+class TestOneModel:
+    def test_its_fields_are_the_parameters(self) -> None:
+        def tool(order: User, ctx: Context): ...
+
+        made = read(tool, input_model=User)
+        assert [(p.name, p.kind) for p in made.params] == [("name", "option"), ("ctx", "injected")]
+        assert made.model == ("order", User)
+
+    @pytest.mark.parametrize(
+        ("fn", "model"), [(lambda a, b: None, User), (lambda: None, User), (lambda a: None, Size)]
+    )
+    def test_needs_one_parameter_and_a_model(self, fn, model) -> None:
+        with pytest.raises(tooli.DefinitionError, match="input_model= needs a pydantic model"):
+            read(fn, input_model=model)
+
+
+def test_a_default_that_only_sounds_like_an_option() -> None:
+    field = pydantic.fields.FieldInfo(default=3)
+    assert read_one(Any, field).default is field
 
 
 class TestInjected:
@@ -534,7 +558,12 @@ def test_missing_is_nothing() -> None:
 
 @pytest.mark.parametrize(
     ("annotation", "many", "width"),
-    [(int, False, 1), (list[int], True, 1), (Optional[set[int]], True, 1), (tuple[int, str], False, 2)],
+    [
+        (int, False, 1),
+        (list[int], True, 1),
+        (Optional[set[int]], True, 1),
+        (tuple[int, str], False, 2),
+    ],
 )
 def test_how_much_a_parameter_takes(annotation, many, width) -> None:
     param = read_one(annotation)

@@ -145,7 +145,9 @@ class TestComparing:
 
 
 class TestTravelling:
-    @pytest.mark.parametrize("travel", [copy.copy, copy.deepcopy, lambda r: pickle.loads(pickle.dumps(r))])
+    @pytest.mark.parametrize(
+        "travel", [copy.copy, copy.deepcopy, lambda r: pickle.loads(pickle.dumps(r))]
+    )
     def test_copies_are_equal(self, travel) -> None:
         assert travel(Dot(1, 2, "blue")) == Dot(1, 2, "blue")
 

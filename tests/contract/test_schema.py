@@ -1,4 +1,5 @@
 """JSON Schema: pydantic's, without titles and references, whoever wrote it."""
+# ruff: noqa: UP045  both ways to spell an optional are read
 
 import collections.abc as cabc
 import dataclasses
@@ -130,7 +131,7 @@ def bare(node: Any) -> Any:
 
 PLAIN = [
     *(str, int, float, bool, pathlib.Path, Colour, Level, Odd, Lone),
-    *(Literal["a", "b"], Literal["a"]),
+    *(Literal["a", "b"], Literal["a"], Literal[1, 2], Literal[1, "b"]),
     *(list, tuple, set, frozenset, dict, Optional[list], Optional[dict]),
     *(list[int], set[str], frozenset[int], tuple[int, ...], tuple[int, str], list[Colour]),
     *(Optional[int], int | None, Optional[Colour], Optional[list[str]]),
@@ -140,7 +141,14 @@ PLAIN = [
 RICH = [
     *(dt.datetime, dt.date, dt.time, dt.timedelta, uuid.UUID, decimal.Decimal, bytes),
     *(int | str, int | str | None, Any, Size, Row, User, list[User], Optional[Size]),
-    *(Pair, Literal[1, "b"], list[list[int]], list[Optional[int]], tuple[list, None]),
+    *(
+        Pair,
+        Literal[True],
+        Literal[None, "b"],
+        list[list[int]],
+        list[Optional[int]],
+        tuple[list, None],
+    ),
     *(dict[int, str], dict[str, list[int]], cabc.Mapping[str, int], pydantic.HttpUrl),
     Annotated[int, pydantic.Field(gt=3, le=9)],
     Annotated[Cat | Dog, pydantic.Field(discriminator="kind")],

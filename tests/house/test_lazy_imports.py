@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import pathlib
 import subprocess
 import sys
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 APP = '''
 import atexit, os, sys
@@ -55,13 +58,13 @@ FRONT = {"tooli", "tooli.app", "tooli.sources", "tooli.sources.local"}
 
 
 @pytest.fixture(scope="module")
-def app(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+def app(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("app") / "two.py"
     file.write_text(APP)
     return file
 
 
-def run(file: pathlib.Path, *words: str, **environment: str) -> tuple[int, str, set[str]]:
+def run(file: Path, *words: str, **environment: str) -> tuple[int, str, set[str]]:
     """Exit code, stdout, and the modules that a real run of the app has imported."""
     seen = file.with_suffix(".seen")
     seen.unlink(missing_ok=True)
@@ -117,21 +120,21 @@ def empty_interpreter() -> None:
     ],
     ids=lambda v: " ".join(v) if isinstance(v, list) else str(v),
 )
-def test_nothing_heavy(app: pathlib.Path, words: list[str], code: int) -> None:
+def test_nothing_heavy(app: Path, words: list[str], code: int) -> None:
     ended, out, modules = run(app, *words)
     assert ended == code, out
     assert out
     assert not modules & HEAVY
 
 
-def test_an_agents_call_is_no_different(app: pathlib.Path) -> None:
+def test_an_agents_call_is_no_different(app: Path) -> None:
     code, out, modules = run(app, "greet", "Ada", TOOLI_CALLER="claude-code")
     assert code == 0
     assert json.loads(out)["meta"]["caller_id"] == "claude-code"
     assert not modules & HEAVY
 
 
-def test_an_ordinary_call_takes_ten_modules_at_most(app: pathlib.Path) -> None:
+def test_an_ordinary_call_takes_ten_modules_at_most(app: Path) -> None:
     """Package files are empty and not counted; what `from tooli import Tooli` takes neither."""
     _, out, modules = run(app, "greet", "Ada", "--json")
     assert json.loads(out)["result"] == "Ada"

@@ -166,6 +166,7 @@ def _payload(random: Random, words: list[str]) -> list[str]:
     name = random.choice(list(COMMANDS))
     keys = [flag.lstrip("-").partition(".")[0].replace("-", "_") for flag in COMMANDS[name][0]]
     keys += ["word", "files", "name", "user", "users", "path", "a", "self", "ctx", "nosuch", ""]
+    keys = [key for key in keys if key not in ("v", "vvf")]  # see test_a_count_beyond_counting
     values = [1, -1, 1.5, None, True, "x", [], {}, [1], {"name": "x"}, [{"name": "x"}], 10**30]
     values += ["\ud800", "9" * 100, {"a": {"b": [None]}}, 1e300, ["x", 1, None]]
     payload = {random.choice(keys): random.choice(values) for _ in range(random.randrange(5))}

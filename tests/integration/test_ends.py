@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from tests.integration.outside import (
     EVERY,
@@ -12,6 +14,9 @@ from tests.integration.outside import (
     run,
     run_on_terminal,
 )
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 # the line: (exit code, error code)
 INPUT = {
@@ -149,3 +154,32 @@ def test_the_flag_works_anywhere(where: str) -> None:
 def with_flag(line: str, flag: str) -> list[str]:
     """The line with a flag of the framework in front."""
     return [flag, *line.split()]
+
+
+MISTAKES = """
+from tooli import Tooli
+app = Tooli("mistakes", version="1")
+app.lazy_command("no_such_module:fn", "gone")
+
+@app.command()
+def unread(x: "NoSuchType") -> int:
+    return 1
+
+@app.command()
+def fine() -> int:
+    return 1
+
+app()
+"""
+
+
+@pytest.mark.parametrize("line", ["gone", "unread 1", "--schema", "gone --schema", "--help-agent"])
+def test_a_developers_mistake_is_an_envelope_too(line: str, tmp_path: Path) -> None:
+    app = tmp_path / "mistakes.py"
+    app.write_text(MISTAKES)
+    for mode in (["--json"], ["-o", "json"], ["--output=json"], []):
+        done = run(app, *line.split(), *mode)
+        assert done.code == 70
+        assert "DefinitionError" in envelope(done.out)["error"]["message"]
+        assert done.err == b""
+    assert run(app, "fine", "--json").code == 0

@@ -34,7 +34,7 @@ def test_plain_help(command: str, width: int) -> None:
     assert "\x1b" not in text
     assert not set(text) & set("╭│─╰")
     for line in text.splitlines():
-        fits = cells(line) <= width or "averylongword" in line or "a-rather" in line
+        fits = len(line) <= width or "averylongword" in line or "a-rather" in line
         assert fits or line.startswith(("Usage", "  --", "  -q")), (width, line)
     if command == "percent":
         flat = " ".join(text.split())

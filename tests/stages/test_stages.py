@@ -1,4 +1,5 @@
 """The stages, one concern each, as a call meets them."""
+# ruff: noqa: TC003  annotations of tools are evaluated
 
 from __future__ import annotations
 
@@ -18,6 +19,7 @@ class Files:
 
     def __init__(self, **settings) -> None:
         self.app = Tooli("files", version="1.0", **settings)
+        self.app.command("other")(lambda: None)
         self.ran: list[str] = []
 
     def add(self, name: str, fn=None, **said):
@@ -84,7 +86,7 @@ class TestApproval:
             assert outcome.error.code == "E1010"
 
     def test_the_call_that_would_run_is_complete(self) -> None:
-        app = Tooli("files")
+        app = Files().app
 
         @app.command(annotations=Destructive)
         def delete(path: str, more: Annotated[str, Argument()] = "x", force: bool = False): ...
@@ -94,7 +96,7 @@ class TestApproval:
         assert found["example"] == "files delete --force --yes -- '-a b' y"
 
     def test_a_tools_own_yes_wins(self) -> None:
-        app = Tooli("files")
+        app = Files().app
 
         @app.command(annotations=Destructive)
         def delete(yes: bool = False): ...
@@ -138,6 +140,13 @@ class TestAuthorization:
     def test_off_says_nothing(self) -> None:
         files = Files(security_policy="off").add("write", auth=["a"])
         assert files.run("write")[1].warnings == []
+
+    def test_a_tool_that_says_nothing_is_anyones(self) -> None:
+        from tooli.stages.authorization import authorize
+
+        files = Files().add("list", lambda: 5)
+        call, _ = files.app.prepare(files.app.find("list"), {}, Caller("cli"), Options(), [])
+        assert run(call, [authorize]) == Ok(5)
 
     def test_strict_holds_on_a_dry_run(self) -> None:
         files = Files(security_policy="strict").add("write", auth=["a"])

@@ -119,7 +119,6 @@ def test_flags_stand_anywhere(line: str, capsys: pytest.CaptureFixture[str]) -> 
     assert (code, found["result"]) == (0, "xx")
 
 
-@pytest.mark.xfail(strict=True, reason="app.add_typer: a group's own groups keep the old root")
 def test_a_tool_deep_below_is_the_apps(capsys: pytest.CaptureFixture[str]) -> None:
     found = json.loads(ask(capsys, "group", "inner", "leaf", "x", "--json")[1])
     assert found["meta"]["tool"] == "names.group.inner.leaf"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from tooli.call.model import Ok
-from tooli.call.pipeline import Walk, is_stream
+from tooli.call.pipeline import Walk, gather, is_stream
 
 TYPE_CHECKING = False
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         Awaitable,
         Callable,
         Iterator,
+        Mapping,
         Sequence,
     )
     from typing import Any
@@ -30,11 +31,9 @@ async def run(call: Call, stages: Sequence[Stage]) -> Outcome:
     with Walk(call, stages) as walk:
         if walk.outcome is None:
             value = await invoke(walk.call)
-            if hasattr(value.__class__, "__anext__"):
+            if is_async_stream(value):
                 value = [item async for item in _counted(value)]
             elif is_stream(value):
-                from tooli.call.pipeline import gather
-
                 value = await asyncio.to_thread(gather, value)
             walk.outcome = Ok(value)
     return walk.end()
@@ -45,12 +44,8 @@ async def stream(call: Call, stages: Sequence[Stage], ended: list[Outcome]) -> A
     with Walk(call, stages) as walk:
         if walk.outcome is None:
             value = await invoke(walk.call)
-            if hasattr(value.__class__, "__anext__"):
-                async for item in value:
-                    yield item
-                value = None
-            elif is_stream(value):
-                async for item in _in_threads(value):
+            if is_async_stream(value) or is_stream(value):
+                async for item in _counted(value):
                     yield item
                 value = None
             walk.outcome = Ok(value)
@@ -64,29 +59,55 @@ async def invoke(call: Call) -> Any:
     if code is not None and code.co_flags & _ASYNC_CODE:
         value = fn(**call.arguments)
     else:
-        value = await asyncio.to_thread(fn, **call.arguments)
+        value = await asyncio.to_thread(_without_stop, fn, call.arguments)
     if hasattr(value.__class__, "__await__"):
         return await value
     return value
 
 
-async def _counted(items: AsyncIterator[Any]) -> AsyncIterator[Any]:
-    count = 0
+def _without_stop(fn: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
+    """Call a function; a StopIteration, which no future can carry, leaves as an error of ours."""
     try:
-        async for item in items:
-            count += 1
+        return fn(**arguments)
+    except StopIteration as stop:
+        from tooli.call.failure import as_tool_error
+
+        raise as_tool_error(stop) from stop
+
+
+def is_async_stream(value: Any) -> bool:
+    """Whether a tool gives its result piece by piece, to be awaited."""
+    return hasattr(value.__class__, "__anext__")
+
+
+async def _counted(items: Any) -> AsyncGenerator[Any]:
+    """A stream's items; a failure on the way says how many there were; the stream is closed."""
+    count = 0
+    steps = items if is_async_stream(items) else _in_threads(items)
+    try:
+        async for item in steps:
             yield item
+            count += 1
     except Exception as exc:
         from tooli.call.failure import after_items
 
         raise after_items(exc, count) from exc
+    finally:
+        close = getattr(steps, "aclose", None)
+        if close is not None:
+            await close()
 
 
-async def _in_threads(items: Iterator[Any]) -> AsyncIterator[Any]:
+async def _in_threads(items: Iterator[Any]) -> AsyncGenerator[Any]:
     """A sync stream, each step in a thread, so that the loop goes on meanwhile."""
     end = object()
-    while (item := await asyncio.to_thread(next, items, end)) is not end:
-        yield item
+    try:
+        while (item := await asyncio.to_thread(next, items, end)) is not end:
+            yield item
+    finally:
+        close = getattr(items, "close", None)
+        if close is not None:
+            close()
 
 
 # ------------------------------------------------------------------ from sync code

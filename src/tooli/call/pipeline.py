@@ -109,7 +109,10 @@ def stream(call: Call, stages: Sequence[Stage]) -> Generator[Any, None, Outcome]
     with Walk(call, stages) as walk:
         if walk.outcome is None:
             value = invoke(walk.call)
-            walk.outcome = Ok((yield from value) if is_stream(value) else value)
+            if is_stream(value):
+                yield from counted(value)
+                value = None
+            walk.outcome = Ok(value)
     return walk.end()
 
 
@@ -144,13 +147,18 @@ def is_stream(value: object) -> TypeGuard[Iterator[Any]]:
 
 
 def gather(items: Iterator[Any]) -> list[Any]:
-    """All items; a failure on the way says how many there were."""
-    gathered: list[Any] = []
+    """All items of a stream."""
+    return list(counted(items))
+
+
+def counted(items: Iterator[Any]) -> Iterator[Any]:
+    """The same items; a failure on the way says how many there were."""
+    count = 0
     try:
         for item in items:
-            gathered.append(item)  # noqa: PERF402  what came before a failure is counted
+            yield item
+            count += 1
     except Exception as exc:
         from tooli.call.failure import after_items
 
-        raise after_items(exc, len(gathered)) from exc
-    return gathered
+        raise after_items(exc, count) from exc

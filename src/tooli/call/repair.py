@@ -29,7 +29,7 @@ def problems_of(param: Param, misfit: Misfit | None) -> Iterator[Problem]:
     """What is wrong with one parameter: nothing given, or something that does not fit."""
     if misfit is None:
         yield Problem(
-            "E1002", param.name, f"{param.name!r} is required: {describe(param.shape)}"
+            "E1002", param.name, f"{param.name!r} is required: {wants(param)}"
         )
         return
     for reason in (misfit, *misfit.others):
@@ -112,6 +112,19 @@ def no_such_command(branch: Any, name: str, typed: Sequence[str]) -> InputError:
     )
 
 
+def no_command_given(branch: Any) -> InputError:
+    """The error of a line that stops before any command."""
+    known = [".".join(path) for path, r in branch.walk() if not r.said.get("hidden")]
+    return InputError(
+        "No command was given.",
+        code="E1001",
+        suggestion=Suggestion(
+            "retry_with_modified_input", "Name one of the commands; --help-agent describes them."
+        ),
+        details={"commands": known},
+    )
+
+
 def _order(call: Call) -> Callable[[Problem], tuple[int, int]]:
     """Problems in the order in which Typer meets them: options as typed, arguments, the rest."""
     typed = {name: i for i, name in enumerate(call.arguments)}
@@ -150,12 +163,13 @@ def _suggest(call: Call, problems: Sequence[Problem]) -> Suggestion:
         elif problem.meant is not None and not below and _takes_one(tool, head):
             arguments[head] = problem.meant
         elif head in tool.names:
-            arguments[head] = _Gap(head)
+            param = tool.param(head)
+            arguments[head] = True if param is not None and param.is_flag else _Gap(head)
     for param in tool.public:
         if param.required and param.name not in arguments:
             arguments[param.name] = _Gap(param.name)
     gaps = any(isinstance(value, _Gap) for value in arguments.values())
-    argv = [*(call.caller.prog or (tool.app,)), *tool.path, *compose(tool, arguments)]
+    argv = [*(call.caller.prog or (tool.app,)), *tool.words, *compose(tool, arguments)]
     if gaps:
         applicability = "has_placeholders"
     else:
@@ -201,13 +215,25 @@ def _advice(tool: Tool, problems: Sequence[Problem]) -> str:
             )
         elif problem.code == "E1005":
             parts.append("Leave the surplus words out.")
+        elif problem.code == "E1007":
+            parts.append(problem.message if problem.message[-1] == "?" else f"{problem.message}.")
         elif param is not None:
-            parts.append(f"Give {param.name!r} {describe(param.shape)}.")
+            parts.append(f"Give {param.name!r} {wants(param)}.")
         elif problem.code == "E1003":
             parts.append("Change the arguments so that they fit together.")
         else:
             parts.append("Give the option its value.")
     return " ".join(dict.fromkeys(parts))
+
+
+def wants(param: Param) -> str:
+    """What a parameter takes, in words, with its bounds."""
+    low, high = param.settings.get("min"), param.settings.get("max")
+    if low is not None and high is not None:
+        return f"{describe(param.shape)} from {low} to {high}"
+    if low is not None:
+        return f"{describe(param.shape)}, {low} or more"
+    return describe(param.shape) if high is None else f"{describe(param.shape)}, {high} at most"
 
 
 def describe(shape: Shape) -> str:
@@ -232,7 +258,7 @@ def describe(shape: Shape) -> str:
 def choice_words(shape: Choice) -> list[str]:
     """The words that a choice is typed as."""
     if shape.enum is None:
-        return list(shape.values)
+        return list(map(str, shape.values))
     return [str(choice.value) for choice in shape.values]
 
 

@@ -84,22 +84,22 @@ class TooliResult(Record, _Of[T]):
 
     def to_dict(self) -> dict[str, Any]:
         """The envelope, in JSON's own types."""
-        from tooli.contract.jsonable import jsonable
+        from json import loads
 
-        fields: dict[str, Any] = {"ok": self.ok}
-        warnings: list[str] = []
-        if self.error is not None:
-            fields["error"] = jsonable(self.error.to_dict(), warnings)
-        elif self.result is not None:
-            fields["result"] = jsonable(self.result, warnings)
-        fields["meta"] = _with_warnings(self.meta, warnings)
-        return fields
+        return loads(self.model_dump_json())
 
     def model_dump_json(self) -> str:
         """The envelope as JSON text."""
         from tooli.call.envelope import encode
 
-        return encode(self.to_dict(), []).decode()
+        warnings: list[str] = []
+        parts = ['{"ok":true' if self.ok else '{"ok":false']
+        if self.error is not None:
+            parts.append('"error":' + encode(self.error.to_dict(), warnings).decode())
+        elif self.result is not None:
+            parts.append('"result":' + encode(self.result, warnings).decode())
+        meta = _with_warnings(self.meta, warnings)
+        return ",".join([*parts, '"meta":' + encode(meta, []).decode() + "}"])
 
 
 def _with_warnings(meta: Mapping[str, Any], warnings: list[str]) -> dict[str, Any]:

@@ -86,6 +86,8 @@ def fit(param: Param, value: Any) -> Any:
         return _refine(param, value) if _is_refined(param) else _rehome(param, value)
     if kind is Words:
         try:
+            if param.settings and not param.settings.keys().isdisjoint(("parser", "callback")):
+                raise Doubt
             fitted = fit_words(param, value)
         except Doubt:
             if value.judge is None:
@@ -165,10 +167,26 @@ def fit_words(param: Param, words: Words) -> Any:
 
         return read_parts(param, texts, words.dotted or {})
     if isinstance(shape, ListOf):
-        return shape.into([_word(shape.item, text, param) for text in texts])
+        return shape.into(_each_word([shape.item] * len(texts), texts, param))
     if isinstance(shape, TupleOf):
-        return tuple([_word(s, t, param) for s, t in zip(shape.items, texts, strict=True)])
+        return tuple(_each_word(shape.items, texts, param))
     return _word(shape, texts[-1], param)
+
+
+def _each_word(shapes: Sequence[Shape], texts: Sequence[str], param: Param) -> list[Any]:
+    """The values of several words; everything that is wrong with any of them."""
+    values: list[Any] = []
+    wrong: list[Misfit] = []
+    for i, text in enumerate(texts):
+        try:
+            values.append(_word(shapes[i], text, param))
+        except Misfit as misfit:
+            misfit.at = (i, *misfit.at)
+            wrong.append(misfit)
+    if wrong:
+        wrong[0].others = wrong[1:]
+        raise wrong[0]
+    return values
 
 
 def _has_parts(shape: Shape) -> bool:
@@ -266,32 +284,67 @@ def _choose(shape: Choice, text: str, param: Param) -> Any:
         return found[0]
     if found:  # values that are typed alike
         raise Doubt
+    raise _not_one_of(shape, text)
+
+
+def _not_one_of(shape: Choice, text: str) -> Misfit:
     from tooli.errors import nearest
 
+    words = [str(c.value if shape.enum is not None else c) for c in shape.values]
     listing = ", ".join([repr(word) for word in words])
-    raise Misfit(f"{text!r} is not one of {listing}", meant=nearest(text, words))
+    return Misfit(f"{text!r} is not one of {listing}", meant=nearest(text, words))
 
 
 # ------------------------------------------------------------------ values
 
 
 def fit_value(param: Param, value: Any) -> Any:
-    """A value from code or JSON, fitted; raises Misfit."""
+    """A value from code or JSON, fitted; raises Misfit. The author's own checks are run, too."""
     parser = param.settings.get("parser")
     if parser is not None:
-        return parser(value) if isinstance(value, str) else value
-    if isinstance(param.shape, Foreign):
-        return value
-    if value is None and param.shape is not plain(param.shape):
+        fitted = _authors(parser, value) if isinstance(value, str) else value
+    elif isinstance(param.shape, Foreign):
+        fitted = value
+    else:
+        fitted = _fit_to_shape(param, value)
+    callback = param.settings.get("callback")
+    if callback is not None:
+        from tooli.contract.models import call_back
+
+        return _authors(call_back(callback), fitted)
+    return fitted
+
+
+def _authors(function: Callable[[Any], Any], value: Any) -> Any:
+    """What the author's own parser or callback makes of a value; its complaint is a Misfit."""
+    try:
+        return function(value)
+    except (ValueError, TypeError) as refused:
+        raise Misfit(str(refused) or type(refused).__name__) from refused
+    except Exception as refused:
+        if hasattr(refused, "format_message"):  # one of Typer's
+            raise Misfit(getattr(refused, "message", str(refused))) from refused
+        raise
+
+
+def _fit_to_shape(param: Param, value: Any) -> Any:
+    shape = plain(param.shape)
+    if value is None and param.shape is not shape:
         return None
     try:
         if _is_refined(param):
             raise Doubt
-        return _value(plain(param.shape), value, param)
+        return _value(shape, value, param)
     except Doubt:
         from tooli.contract.models import validate
 
-        return _recheck(plain(param.shape), validate(param.annotation, value), param)
+        try:
+            valid = validate(param.annotation, value)
+        except Misfit:
+            if isinstance(shape, Choice) and isinstance(value, (str, int)):
+                raise _not_one_of(shape, str(value)) from None
+            raise
+        return _recheck(shape, valid, param)
 
 
 def _value(shape: Shape, value: Any, param: Param) -> Any:

@@ -20,7 +20,7 @@ def replacement(thing: Any, warnings: list[str]) -> Any:
         if home is not None and isinstance(thing, getattr(home, name)):
             return change(thing)
     if isinstance(thing, (set, frozenset)):
-        return _ordered(thing)
+        return ordered(thing)
     if isinstance(thing, (bytes, bytearray, memoryview)):
         return _bytes(bytes(thing))
     for change in (_from_model, _from_fields, _from_path, _from_array, _from_iterable):
@@ -58,10 +58,10 @@ _KINDS: tuple[tuple[str, str, Any], ...] = (
 )
 
 
-def _ordered(items: Any) -> list[Any]:
+def ordered(items: Any) -> list[Any]:
     """A set in an order that is the same on every run."""
     if any([isinstance(item, frozenset) for item in items]):  # "<" between sets is no order
-        items = [_ordered(item) if isinstance(item, frozenset) else item for item in items]
+        items = [ordered(item) if isinstance(item, frozenset) else item for item in items]
     try:
         return sorted(items)
     except TypeError:

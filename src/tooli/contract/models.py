@@ -8,7 +8,7 @@ from tooli.contract.tool import ListOf, plain
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from pydantic import TypeAdapter
@@ -33,7 +33,7 @@ def adapter(annotation: Any) -> TypeAdapter[Any]:
         raise DefinitionError(f"pydantic cannot read {annotation!r}: {failure}") from failure
     if not getattr(made, "pydantic_complete", True):
         raise DefinitionError(f"pydantic cannot read {annotation!r}: it names what is not defined")
-    _adapters[id(annotation)] = (annotation, made)  # the annotation is kept, so its id stays its own
+    _adapters[id(annotation)] = (annotation, made)  # the annotation is kept: its id stays its own
     return made
 
 
@@ -88,16 +88,54 @@ def validate(annotation: Any, value: Any) -> Any:
 
 def _misfit(failure: Any) -> Misfit:
     reasons = [
-        Misfit(_lower(error["msg"]), tuple(error["loc"]))
-        for error in failure.errors(include_url=False, include_context=False, include_input=False)
+        Misfit(_worded(error), tuple(error["loc"]))
+        for error in failure.errors(include_url=False, include_context=False)
     ]
     first = reasons[0]
     first.others = reasons[1:]
     return first
 
 
-def _lower(message: str) -> str:
+_WANTED = {
+    "int_parsing": "a valid integer",
+    "int_type": "a valid integer",
+    "int_from_float": "a valid integer",
+    "float_parsing": "a valid number",
+    "float_type": "a valid number",
+    "bool_parsing": "true or false",
+    "bool_type": "true or false",
+}
+
+
+def _worded(error: Any) -> str:
+    """What pydantic says, in the words that every door uses."""
+    wanted = _WANTED.get(error["type"])
+    if wanted is not None and isinstance(error["input"], (str, int, float)):
+        return f"{error['input']!r} is not {wanted}"
+    return in_our_words(error["msg"])
+
+
+def in_our_words(message: str) -> str:
+    """A message of pydantic's as a part of a sentence."""
+    message = message.removeprefix("Value error, ").removeprefix("Assertion failed, ")
     return message[:1].lower() + message[1:]
+
+
+def call_back(callback: Any) -> Callable[[Any], Any]:
+    """A parameter's callback, as Typer calls it, for a value that came by another door."""
+    import typer
+    from typer.core import TyperCommand
+    from typer.main import get_param_callback
+
+    context = typer.Context(TyperCommand(name=None))
+    called: Any = get_param_callback(callback=callback)
+
+    class Single:  # what Typer asks of the parameter: whether it gathers values
+        multiple = False
+        nargs = 1
+        default = None
+
+    return lambda value: called(context, Single(), value)
 
 
 def read_text(annotation: Any, text: str, settings: Mapping[str, Any]) -> Any:
@@ -112,7 +150,20 @@ def read_text(annotation: Any, text: str, settings: Mapping[str, Any]) -> Any:
             except ValueError:
                 continue
         raise Misfit(f"{text!r} does not match {' or '.join(map(repr, formats))}")
+    members = getattr(annotation, "__args__", ()) if _is_union(annotation) else ()
+    for member in members:  # from the left: `int | str` of "5" is 5
+        try:
+            return validate(member, text)
+        except Misfit:
+            continue
     return validate(annotation, text)
+
+
+def _is_union(annotation: Any) -> bool:
+    import types
+    import typing
+
+    return typing.get_origin(annotation) in (typing.Union, types.UnionType)
 
 
 # ------------------------------------------------------------------ objects with parts

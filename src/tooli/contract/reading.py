@@ -71,6 +71,7 @@ def read_tool(
     path: tuple[str, ...],
     said: Mapping[str, Any],
     version: str | None = None,
+    words: tuple[str, ...] | None = None,
 ) -> Tool:
     """The Tool of a function; `said` is what its decorator was given."""
     params = tuple(_read_params(fn))
@@ -92,6 +93,7 @@ def read_tool(
         app=app,
         path=path,
         id=".".join((app, *path)),
+        words=path if words is None else words,
         fn=fn,
         params=params,
         names=frozenset([p.name for p in params if p.kind != "injected"]),
@@ -384,7 +386,7 @@ def _exact(shape: Shape, settings: Mapping[str, Any], refined: Any) -> type | No
 
 
 def _bounded(settings: Mapping[str, Any]) -> bool:
-    return "min" in settings or "max" in settings or "parser" in settings
+    return not settings.keys().isdisjoint(("min", "max", "parser", "callback"))
 
 
 def _settled(shape: Shape, settings: Mapping[str, Any], default: Any, refined: Any) -> bool:
@@ -396,7 +398,11 @@ def _settled(shape: Shape, settings: Mapping[str, Any], default: Any, refined: A
         return not isinstance(bare, ListOf)
     if isinstance(bare, Scalar):
         return type(default) is bare.type
-    return isinstance(bare, Choice) and bare.enum is not None and isinstance(default, bare.enum)
+    if not isinstance(bare, Choice):
+        return False
+    if bare.enum is not None:
+        return isinstance(default, bare.enum)
+    return any([type(default) is type(v) and default == v for v in bare.values])
 
 
 # ------------------------------------------------------------------ shapes
@@ -440,7 +446,8 @@ def _union(annotation: Any) -> Shape:
 
 def _generic(annotation: Any, origin: Any, args: tuple[Any, ...]) -> Shape:
     if _is_typing(origin, "Literal"):
-        return Choice(args) if all([type(a) is str for a in args]) else Text(annotation)
+        simple = all([type(a) in (str, int) for a in args])
+        return Choice(args) if simple else Text(annotation)
     if origin is tuple:
         if len(args) == 2 and args[1] is ...:
             return _list_of(args[0], tuple)

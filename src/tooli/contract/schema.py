@@ -24,7 +24,7 @@ from tooli.contract.tool import (
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, TypeGuard
 
     from tooli.contract.tool import Param, Shape, Tool
 
@@ -37,10 +37,10 @@ def input_schema(tool: Tool) -> dict[str, Any]:
     properties: dict[str, Any] = {}
     definitions: dict[str, Any] = {}
     for param in tool.public:
-        schema = param_schema(param, docs.get(param.name))
-        definitions.update(schema.pop("$defs", {}))
-        properties[param.name] = schema
-    schema = {"type": "object", "properties": properties}
+        described = param_schema(param, docs.get(param.name))
+        definitions.update(described.pop("$defs", {}))
+        properties[param.name] = described
+    schema: dict[str, Any] = {"type": "object", "properties": properties}
     required = [param.name for param in tool.public if param.required]
     if required:
         schema["required"] = required
@@ -52,6 +52,7 @@ def input_schema(tool: Tool) -> dict[str, Any]:
 
 def param_schema(param: Param, doc: str | None = None) -> dict[str, Any]:
     """One parameter: its type, its bounds, what it means, its default."""
+    schema: dict[str, Any]
     if hasattr(param.annotation, "__metadata__"):
         schema = _by_pydantic(param.annotation)
     elif param.settings.keys() & {"parser", "click_type"}:
@@ -99,16 +100,21 @@ def shape_schema(shape: Shape) -> dict[str, Any]:
 
 
 def _choices(values: list[Any]) -> dict[str, Any]:
-    chosen: dict[str, Any] = {"enum": values} if len(values) > 1 else {"const": values[0]}
-    return {"type": "string", **chosen}
+    chosen = {"enum": values} if len(values) > 1 else {"const": values[0]}
+    return _typed(values, chosen)
 
 
 def _members(enum: type, members: tuple[Any, ...]) -> dict[str, Any]:
     values = [member.value for member in members]
-    kinds = {type(value) for value in values}
-    if not kinds or not kinds <= _TYPES.keys():
+    if not values or any([type(value) not in _TYPES for value in values]):
         return _by_pydantic(enum)
-    return {"type": _TYPES[kinds.pop()], "enum": values} if len(kinds) == 1 else {"enum": values}
+    return _typed(values, {"enum": values})
+
+
+def _typed(values: list[Any], chosen: dict[str, Any]) -> dict[str, Any]:
+    """The choice with the type of its values, where they all have one."""
+    kinds: set[type] = set(map(type, values))
+    return {"type": _TYPES[kinds.pop()], **chosen} if len(kinds) == 1 else chosen
 
 
 def _loose(annotation: Any) -> dict[str, Any] | None:
@@ -236,9 +242,9 @@ def inline(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any
 def _inline(
     node: Any, definitions: dict[str, Any], above: tuple[str, ...], kept: dict[str, Any]
 ) -> Any:
-    if isinstance(node, list):
+    if _is_list(node):
         return [_inline(item, definitions, above, kept) for item in node]
-    if not isinstance(node, dict):
+    if not _is_object(node):
         return node
     reference = node.get("$ref")
     if isinstance(reference, str):
@@ -266,19 +272,28 @@ def _inline_at(
     """What stands at a keyword: schemas by name, data that only looks like one, or a schema."""
     if key in ("default", "const", "enum", "examples"):
         return value
-    if key == "discriminator" and isinstance(value, dict):  # its mapping points at definitions
+    if key == "discriminator" and _is_object(value):  # its mapping points at definitions
         return {"propertyName": value["propertyName"]}
-    if key in ("properties", "patternProperties") and isinstance(value, dict):
+    if key in ("properties", "patternProperties") and _is_object(value):
         return {name: _inline(part, definitions, above, kept) for name, part in value.items()}
     return _inline(value, definitions, above, kept)
 
 
+def _is_object(node: Any) -> TypeGuard[dict[str, Any]]:
+    return isinstance(node, dict)
+
+
+def _is_list(node: Any) -> TypeGuard[list[Any]]:
+    return isinstance(node, list)
+
+
 def _recursive(name: str, definitions: dict[str, Any]) -> bool:
     """Whether a definition refers to itself, directly or through others."""
-    todo, seen = [definitions[name]], set[str]()
+    todo: list[Any] = [definitions[name]]
+    seen: set[str] = set()
     while todo:
         node = todo.pop()
-        if isinstance(node, dict):
+        if _is_object(node):
             reference = node.get("$ref")
             if isinstance(reference, str):
                 target = reference.rpartition("/")[2]
@@ -288,6 +303,6 @@ def _recursive(name: str, definitions: dict[str, Any]) -> bool:
                     seen.add(target)
                     todo.append(definitions[target])
             todo.extend(node.values())
-        elif isinstance(node, list):
+        elif _is_list(node):
             todo.extend(node)
     return False

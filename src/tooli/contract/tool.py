@@ -252,6 +252,7 @@ class Tool(Record):
     app: str
     path: tuple[str, ...]
     id: str  # app and path: what `meta.tool` says
+    words: tuple[str, ...]  # what is typed after the program: nothing where it is the only one
     fn: Callable[..., Any]
     params: tuple[Param, ...]
     names: frozenset[str]

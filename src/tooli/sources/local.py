@@ -36,9 +36,9 @@ class House:
         "name",
         "permissions",
         "policy",
+        "parent",
         "prepared",
         "real",
-        "root",
         "settings",
         "skill_auto_generate",
         "version",
@@ -47,7 +47,7 @@ class House:
     def __init__(self, name: str, settings: dict[str, Any]) -> None:
         self.name = name
         self.settings = settings
-        self.root: House = self
+        self.parent: House | None = None
         self.real = False
         self.commands: list[Registration] = []
         self.groups: list[tuple[Any, dict[str, Any]]] = []
@@ -56,21 +56,34 @@ class House:
         self.prepared: dict[str, tuple[Tool, tuple[Stage, ...]]] = {}
         self.door: Any = None  # the Python door, once somebody went through it
 
+    @property
+    def root(self) -> House:
+        """The house of the app at the top, wherever this one was put meanwhile."""
+        house = self
+        while house.parent is not None:
+            house = house.parent
+        return house
+
+    @property
+    def has_one_command(self) -> bool:
+        """Whether the app is its only command: then nobody types that command's name."""
+        if len(self.commands) != 1 or self.groups or self.callback is not None:
+            return False
+        return self.settings.get("callback") is None
+
     def forget(self) -> None:
         """The tree has changed: whatever was made from it is made again."""
-        house: House = self
-        while True:
+        house: House | None = self
+        while house is not None:
             house.branch = None
             house.prepared.clear()
-            if house.root is house:
-                return
-            house = house.root
+            house = house.parent
 
 
 class Registration:
     """One command as its author registered it; it becomes a Tool when somebody needs it."""
 
-    __slots__ = ("_fn", "_house", "_tools", "name", "said", "target")
+    __slots__ = ("_fn", "_house", "_tools", "info", "name", "said", "target")
 
     def __init__(
         self,
@@ -82,10 +95,16 @@ class Registration:
     ) -> None:
         self._house = house
         self._fn = fn
-        self._tools: dict[tuple[str, ...], Tool] = {}
+        self._tools: dict[tuple[str, bool, tuple[str, ...]], Tool] = {}
         self.name = name
         self.said = said
         self.target = target
+        self.info: Any = None  # Typer's own record of it, where a plain Typer registered it
+
+    @property
+    def foreign(self) -> bool:
+        """Whether a plain Typer registered it, below a Tooli."""
+        return self.info is not None
 
     @property
     def word(self) -> str:
@@ -104,13 +123,19 @@ class Registration:
 
     def tool(self, path: tuple[str, ...]) -> Tool:
         """The Tool at a place in the tree."""
-        found = self._tools.get(path)
+        root = self._house.root
+        alone = root.has_one_command
+        found = self._tools.get((root.name, alone, path))
         if found is None:
             from tooli.contract.reading import read_tool
 
-            root = self._house.root
-            found = self._tools[path] = read_tool(
-                self.fn, app=root.name, path=path, said=self.said, version=root.version
+            found = self._tools[root.name, alone, path] = read_tool(
+                self.fn,
+                app=root.name,
+                path=path,
+                said=self.said,
+                version=root.version,
+                words=() if alone else path,
             )
         return found
 
@@ -219,7 +244,7 @@ def _graft(branch: Branch, inner_app: Any, name: Any, said: Mapping[str, Any]) -
     inner_house = inner_app.__dict__.get("_house")
     if inner_house is None:
         inner_house = House("", {})
-        inner_house.root = branch.house.root
+        inner_house.parent = branch.house
         inner = _real_branch(inner_app, inner_house)
         name = name or _value(inner_app.info.name)
     else:
@@ -246,6 +271,7 @@ def _real_branch(app: Any, house: House) -> Branch:
             if getattr(said.get("cls"), "__name__", None) == "TyperCommand":
                 del said["cls"]
             registration = Registration(house, info.name, info.callback, said)
+            registration.info = info
             info.tooli = registration
         branch.commands[registration.word] = registration
     for info in app.registered_groups:

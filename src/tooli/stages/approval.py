@@ -40,7 +40,7 @@ def needs_yes(call: Call) -> InputError:
     yes = "--tooli-yes" if taken else "--yes"
     argv = [
         *(call.caller.prog or (tool.app,)),
-        *tool.path,
+        *tool.words,
         *compose(tool, call.arguments, yes),
     ]
     return InputError(

@@ -103,6 +103,10 @@ def _items(outcome: Outcome) -> Iterator[Any]:
     value = outcome.value
     if type(value) in (list, tuple):
         yield from value
+    elif type(value) in (set, frozenset):
+        from tooli.contract.jsonable import ordered
+
+        yield from ordered(value)
     elif value is not None:
         yield value
 
@@ -114,13 +118,23 @@ def _unknown_tool(app: Any, name: str) -> tuple[Call, tuple[Stage, ...]]:
     house = app._house
 
     def refuse(call: Call) -> Generator[Call, Outcome, Outcome]:
-        from tooli.call.repair import no_such_command
+        from tooli.call.repair import no_command_given, no_such_command
 
-        raise no_such_command(app.tree(), name, (house.name,))
+        branch, path, words = app.tree(), [house.name], _words(name)
+        while words and words[0] in branch.groups:
+            path.append(words[0])
+            branch = branch.groups[words.pop(0)]
+        if not words:
+            raise no_command_given(branch)
+        raise no_such_command(branch, words[0], path)
         yield call
 
-    nobody = Tool(house.name, (), house.name, refuse, (), frozenset(), version=house.version)
+    nobody = Tool(house.name, (), house.name, (), refuse, (), frozenset(), version=house.version)
     return Call(nobody, {}, PYTHON, []), (refuse,)
+
+
+def _words(name: str) -> list[str]:
+    return name.replace(".", " ").replace("/", " ").split() or [name]
 
 
 class Accessor:

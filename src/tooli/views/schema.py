@@ -13,8 +13,10 @@ if TYPE_CHECKING:
 
     from tooli.contract.tool import Param, Tool
 
-ENVIRONMENT = ("TOOLI_OUTPUT", "TOOLI_CALLER", "TOOLI_CALLER_VERSION", "TOOLI_SESSION_ID")
-ENVIRONMENT += ("TOOLI_FRAMEWORK_HELP", "NO_COLOR")
+ENVIRONMENT = (
+    *("TOOLI_OUTPUT", "TOOLI_CALLER", "TOOLI_CALLER_VERSION", "TOOLI_SESSION_ID"),
+    *("TOOLI_FRAMEWORK_HELP", "NO_COLOR"),
+)
 
 
 def describe_tool(tool: Tool, form: str) -> dict[str, Any]:
@@ -93,7 +95,7 @@ def _guidance(tool: Tool) -> dict[str, Any]:
             "human_in_the_loop": guard.human_in_the_loop,
             "danger_level": guard.danger,
         }
-    anyone = {"auth": []} if guard.scopes == () else {}  # said on purpose, so it is said here
+    anyone: dict[str, Any] = {"auth": []} if guard.scopes == () else {}  # said on purpose
     return {name: value for name, value in said.items() if value} | anyone
 
 

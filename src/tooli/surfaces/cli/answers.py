@@ -6,7 +6,7 @@ import os
 import sys
 
 from tooli.call.model import Ok
-from tooli.call.repair import no_such_command
+from tooli.call.repair import no_command_given, no_such_command
 from tooli.errors import InputError, Suggestion
 
 TYPE_CHECKING = False
@@ -208,19 +208,6 @@ def no_command(session: Session) -> tuple[ToolError, Call]:
     return no_command_given(line.branch), call
 
 
-def no_command_given(branch: Any) -> ToolError:
-    """The error of a line that stops before any command."""
-    known = [".".join(path) for path, r in branch.walk() if not r.said.get("hidden")]
-    return InputError(
-        "No command was given.",
-        code="E1001",
-        suggestion=Suggestion(
-            "retry_with_modified_input", "Name one of the commands; --help-agent describes them."
-        ),
-        details={"commands": known},
-    )
-
-
 def _mended(session: Session, message: str, meant: str) -> list[str] | None:
     """The line with the wrong flag replaced by the one that was meant."""
     for i, word in enumerate(session.argv):
@@ -238,7 +225,9 @@ def call_without_tool(session: Session) -> Call:
     from tooli.contract.tool import Tool
 
     line, house = session.line, session.house
-    tool = line.tool or Tool(house.name, (), house.name, _nothing, (), frozenset(), version=house.version)
+    tool = line.tool or Tool(
+        house.name, (), house.name, (), _nothing, (), frozenset(), version=house.version
+    )
     return Call(tool, {}, session.caller(), session.warnings)
 
 

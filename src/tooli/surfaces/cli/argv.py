@@ -124,6 +124,7 @@ def read_line(root: Any, argv: Sequence[str], judge: Callable[[Param, Words], An
     else:
         line.path = (registration.word,)
     if registration is None:
+        _late_mode(line, words)
         line.rest.extend(reversed(words))
         return line
     tool = registration.tool(line.path)
@@ -133,6 +134,24 @@ def read_line(root: Any, argv: Sequence[str], judge: Callable[[Param, Words], An
     if not tool.fast and line.aside is None:
         line.aside = "the command uses what only Typer knows"
     return line
+
+
+def _late_mode(line: Line, words: list[str]) -> None:
+    """`--json` behind a word that is no command still says how to answer."""
+    later = words[::-1]
+    for i, word in enumerate(later):
+        if word == "--":
+            return
+        name, equals, value = word.partition("=")
+        flag = frameworks(name, line.above)
+        if flag is None or flag not in FLAGS or FLAGS[flag][0] != "output":
+            continue
+        if FLAGS[flag][1] == 1:
+            mode = value if equals else "".join(later[i + 1 : i + 2])
+        else:
+            mode = FLAGS[flag][2]
+        if mode in MODES:
+            line.options["output"] = mode
 
 
 # ------------------------------------------------------------------ before the command
@@ -167,21 +186,19 @@ def _find_command(line: Line, words: list[str]) -> Any:
 def _group_flag(line: Line, branch: Any, words: list[str]) -> bool:
     """Take one flag in front of the command; False when only Typer can go on."""
     word = words[-1]
-    name, _, explicit = word.partition("=")
+    name, equals, explicit = word.partition("=")
     own = branch.own_flags()
-    if name in own or word == "--":
+    is_long = len(name) > 2 or name[:2] == "--"
+    if word == "--" or (name in own and (is_long or not equals)):
         words.pop()
         line.rest.append(word)
-        width = own.get(name, 0)
-        if not explicit:
-            for _ in range(min(width, len(words))):
-                line.rest.append(words.pop())
+        _take_along(line, own.get(name, 0) - bool(equals), words)
         return word != "--"
-    flag = frameworks(name, own) if word[:2] == "--" or "=" not in word else None
+    flag = frameworks(name, own) if is_long or not equals else None
     if flag is not None:
         words.pop()
         line.early.append(name)
-        _take(line, flag, name, explicit if "=" in word else None, words)
+        _take(line, flag, name, explicit if equals else None, words)
         return True
     if word[:2] != "--" and _short_flags(line, words, own):
         return True
@@ -189,21 +206,34 @@ def _group_flag(line: Line, branch: Any, words: list[str]) -> bool:
     return False
 
 
+def _take_along(line: Line, count: int, words: list[str]) -> None:
+    """The words that belong to a callback's option; only Typer reads them."""
+    for _ in range(min(count, len(words))):
+        line.rest.append(words.pop())
+
+
 def _short_flags(line: Line, words: list[str], own: Any) -> bool:
-    """Take the framework's short flags in one word: `-qv`, `-ojson`."""
+    """Take short flags in one word, the framework's and the callback's: `-qv`, `-ojson`."""
     word = words[-1]
     end = 1
-    while end < len(word):
+    width: Any = 0
+    while end < len(word) and not width:
         flag = f"-{word[end]}"
-        if flag in own or flag not in FLAGS:
+        if flag not in own and flag not in FLAGS:
             return False
+        width = own[flag] if flag in own else FLAGS[flag][1]
         end += 1
-        if FLAGS[flag][1] != 0:
-            break
     words.pop()
-    for i in range(1, end):
-        flag = f"-{word[i]}"
-        _take(line, flag, flag, word[end:] or None if i == end - 1 else None, words)
+    flags = [f"-{letter}" for letter in word[1:end]]
+    after = word[end:] or None
+    mine = "".join([flag[1] for flag in flags if flag in own])
+    for flag in flags:
+        if flag not in own:
+            _take(line, flag, flag, after if flag is flags[-1] else None, words)
+    if mine:
+        line.rest.append(f"-{mine}{after or ''}" if flags[-1] in own else f"-{mine}")
+    if flags[-1] in own:
+        _take_along(line, width - bool(after), words)
     return True
 
 
@@ -388,14 +418,16 @@ class _CommandWords:
         taken = [explicit] if equals else []
         if near is None:
             self.unsure = True
-        elif not near.is_flag and not equals and words and words[-1][:1] != "-":
-            word = words.pop()
-            self.line.rest.append(word)
-            taken.append(word)
+        elif not near.is_flag:
+            while len(taken) < near.width and words and words[-1][:1] != "-":
+                word = words.pop()
+                self.line.rest.append(word)
+                taken.append(word)
         if near is not None and near.name not in self.line.arguments:
-            value = True if near.is_flag else Words(taken, self.judge) if taken else None
-            if value is not None:
-                self.line.arguments[near.name] = value
+            if near.is_flag:
+                self.line.arguments[near.name] = True
+            elif len(taken) == near.width:
+                self.line.arguments[near.name] = Words(taken, self.judge)
 
     def _cluster(self, word: str, words: list[str]) -> None:
         """Short flags in one word: `-qv`, `-n5`, `-vvf file`."""
@@ -483,5 +515,8 @@ class _CommandWords:
                     texts = text.split(os.pathsep) if paths else text.split()
                 else:
                     texts = [text]
+                if not texts or (len(texts) != param.width and not param.many):
+                    self.line.aside = f"{name} does not hold what {param.name} takes"
+                    return
                 self.line.arguments[param.name] = Words(texts, self.judge, typed=False)
                 return

@@ -39,7 +39,7 @@ def app_for_agents(house: Any, tools: Iterable[Tool]) -> str:
 
 def tool_for_agents(tool: Tool) -> str:
     """One command in one line."""
-    words = [" ".join(tool.path), *map(_brief, tool.public)]
+    words = [*tool.words, *map(_brief, tool.public)]
     result = _result_word(returns_of(tool))
     if result:
         words.append(f"-> {result}")
@@ -67,7 +67,7 @@ def details_for_agents(tool: Tool) -> str:
     from tooli.call.repair import quote
 
     for example in tool.guidance.examples:
-        command = " ".join([tool.app, *tool.path, *map(quote, map(str, example.get("args", ())))])
+        command = " ".join([tool.app, *tool.words, *map(quote, map(str, example.get("args", ())))])
         about = example.get("description")
         lines.append(f"example: {command}" + (f"  # {about}" if about else ""))
     for code, meaning in tool.guidance.error_codes.items():

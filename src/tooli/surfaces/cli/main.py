@@ -14,7 +14,7 @@ from time import perf_counter
 from tooli.call.envelope import encode, meta_of
 from tooli.call.model import Caller, Failed, Ok, Options
 from tooli.call.pipeline import run, stream
-from tooli.surfaces.cli.argv import COMPLETION, MODES, read_line
+from tooli.surfaces.cli.argv import COMPLETION, FLAGS, MODES, Line, read_line
 
 TYPE_CHECKING = False
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from tooli.call.model import Call, Outcome, Stage
     from tooli.contract.fit import Words
     from tooli.contract.tool import Param
-    from tooli.surfaces.cli.argv import Line
 
 PRINTED_LIMIT = 1 << 20
 """How much of what a command prints becomes its result."""
@@ -78,7 +77,8 @@ class Session:
         self.explicit = False
         self.started = perf_counter()
         Channel.reopen()
-        self.line: Line = read_line(app.tree(), argv, self.judge)
+        self._unreadable: Exception | None = None
+        self.line = self._read()
         self.value: Any = None
         self._agent: bool | None = None
         self.mode = self._choose_mode()
@@ -86,6 +86,13 @@ class Session:
         self._before: Any = None  # what SIGTERM did before
 
     # -------------------------------------------------------------- what was asked
+
+    def _read(self) -> Line:
+        try:
+            return read_line(self.app.tree(), self.argv, self.judge)
+        except Exception as mistake:  # a command that is declared wrongly, or cannot be loaded
+            self._unreadable = mistake
+            return modes_of(self.argv)
 
     def _choose_mode(self) -> str:
         asked = self.line.options.get("output") or os.environ.get("TOOLI_OUTPUT")
@@ -218,6 +225,8 @@ class Session:
 
     def run(self) -> int:
         """Answer the line; the exit code."""
+        if self._unreadable is not None:
+            raise self._unreadable
         said = self.line.options
         if said.get("no_color"):
             os.environ["NO_COLOR"] = "1"
@@ -396,6 +405,18 @@ def _with_printed(outcome: Outcome, printed: str, call: Call) -> Outcome:
     return outcome
 
 
+def modes_of(argv: Sequence[str]) -> Line:
+    """A line of which only the output mode can be known."""
+    line = Line()
+    for word, following in zip(argv, (*argv[1:], ""), strict=True):
+        name, equals, value = word.partition("=")
+        setting, width, _ = FLAGS.get(name, ("", 0, None))
+        if setting == "output":
+            line.set(name, (value if equals else following) if width else None)
+    line.problems.clear()
+    return line
+
+
 def is_terminal(stream: Any) -> bool:
     """Whether a stream is a terminal; a closed or missing one is not."""
     try:
@@ -442,12 +463,14 @@ def _terminate(*_: object) -> None:
 
 def _catch_sigterm(handler: Any = _terminate) -> Any:
     """Have SIGTERM handled; what handled it before."""
+    signals: Any
     try:
-        from _signal import SIGTERM, signal  # `signal` itself imports enum
+        # `signal` itself imports enum
+        import _signal as signals  # pyright: ignore[reportMissingImports]
     except ImportError:
-        from signal import SIGTERM, signal
+        import signal as signals
     try:
-        return signal(SIGTERM, handler)
+        return signals.signal(signals.SIGTERM, handler)
     except ValueError:
         return None  # not the main thread: whoever owns that one handles signals
 
@@ -479,7 +502,9 @@ class Channel:
         else:  # a test runner or a notebook has put its own stdout there
             import io
 
-            self._swapped = io.TextIOWrapper(io.BytesIO(), "utf-8") if capture else sys.stderr
+            self._swapped = sys.stderr
+            if capture:
+                self._swapped = io.TextIOWrapper(io.BytesIO(), "utf-8", "backslashreplace")
             sys.stdout = self._swapped
 
     def printed(self) -> str:

@@ -33,7 +33,7 @@ def read_payload(source: str) -> tuple[dict[str, Any], list[Problem]]:
         return _wrong(f"is not valid JSON: {failure}")
     if not isinstance(payload, dict):
         return _wrong("is not a JSON object")
-    return payload, []
+    return payload, []  # pyright: ignore[reportUnknownVariableType]
 
 
 def _wrong(what: str) -> tuple[dict[str, Any], list[Problem]]:

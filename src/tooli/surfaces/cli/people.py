@@ -105,11 +105,14 @@ class Writing:
         self.session = session
 
     def __enter__(self) -> None:
-        if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]
-            lose(self.session, OSError(9, "it is closed"))
-            raise Gone
-        if getattr(sys.stdout, "errors", None) in ("strict", "surrogateescape"):
-            _write_anything()
+        try:
+            if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]
+                raise OSError(9, "it is closed")
+            if getattr(sys.stdout, "errors", None) in ("strict", "surrogateescape"):
+                _write_anything()
+        except OSError as failure:
+            lose(self.session, failure)
+            raise Gone from None
 
     def __exit__(self, kind: Any, failure: BaseException | None, trace: Any) -> None:
         if isinstance(failure, SystemExit) and failure.code == 1:

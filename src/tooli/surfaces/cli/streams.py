@@ -26,16 +26,16 @@ def show_stream(session: Session, items: Generator[Any, None, Outcome]) -> Outco
         items.close()
     session.shown = taken.count
     outcome = taken.outcome
-    if isinstance(outcome, Failed):
-        if taken.count:
-            error = outcome.error
-            error.details = {**(error.details or {}), "items_before_failure": taken.count}
+    if isinstance(outcome, Failed) or session.mode != "jsonl":
         return outcome
-    if taken.count:
-        return Ok(None)
-    if session.mode == "jsonl" and isinstance(outcome.value, (list, tuple)):
+    value = outcome.value
+    if type(value) in (set, frozenset):
+        from tooli.contract.jsonable import ordered
+
+        value = ordered(value)
+    if type(value) in (list, tuple):
         encode = encoder(session.warnings)
-        for item in outcome.value:
+        for item in value:
             session.emit(encode(item))
         return Ok(None)
     return outcome

@@ -18,7 +18,7 @@ from typer.main import get_command
 
 from tooli.call.failure import exit_request, outcome_of
 from tooli.call.model import Failed, Ok, Problem
-from tooli.contract.fit import Given, Words
+from tooli.contract.fit import Doubt, Given, Misfit, Words, fit_words
 from tooli.surfaces.cli.main import Session
 from tooli.surfaces.cli.typer_params import judge, native
 
@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tooli.call.model import Call, Outcome
-    from tooli.contract.tool import Tool
+    from tooli.contract.tool import Param, Tool
+    from tooli.errors import ToolError
+    from tooli.surfaces.cli.argv import Line
 
 _session: ContextVar[LaneSession | None] = ContextVar("tooli_session", default=None)
 
@@ -152,7 +154,7 @@ class Door:
             raise _without_ours(args)
         inner: Any = super()
         house = self.tooli_app._house
-        plainly = _session.get() is not None or extra or complete_var or house.root is not house
+        plainly = _session.get() is not None or extra or complete_var or house.parent is not None
         if plainly or _completing(prog_name):
             return inner.main(
                 args=args,
@@ -166,20 +168,13 @@ class Door:
         return Session(self.tooli_app, argv, prog_name, standalone_mode, self).answer()
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """In machine modes every parameter that does not fit is reported, not only the first."""
+        """Nobody is asked for a value where nobody can answer: it is missing then, and says so."""
         inner: Any = super()
         lane = _session.get()
-        if lane is None or not lane.session.machine or hasattr(self, "commands"):
-            return inner.parse_args(ctx, args)
-        for param in self.params:  # type: ignore[attr-defined]
-            param.handle_parse_result = functools.partial(_patiently, lane, param)
-        try:
-            found: list[str] = inner.parse_args(ctx, args)
-        finally:
+        if lane is not None and (lane.session.machine or lane.session.options().no_input):
             for param in self.params:  # type: ignore[attr-defined]
-                del param.handle_parse_result
-        if lane.session.line.problems:
-            raise _Refused
+                param.prompt = None
+        found: list[str] = inner.parse_args(ctx, args)
         return found
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
@@ -209,25 +204,10 @@ class Door:
         return items
 
 
-class _Refused(Exception):  # noqa: N818
-    """The input does not fit; the session's line has the problems."""
-
-
 def _completing(prog_name: str | None) -> bool:
     from tooli.surfaces.cli.main import completing
 
     return completing(prog_name)
-
-
-def _patiently(lane: LaneSession, param: Any, ctx: Any, opts: Any, args: Any) -> Any:
-    """Process one parameter; note what is wrong with it and go on."""
-    try:
-        return param.__class__.handle_parse_result(param, ctx, opts, args)
-    except Exception as refused:
-        if not hasattr(refused, "format_message"):
-            raise
-        lane.session.line.problems.append(problem_of(refused, lane.session.line.tool))
-        return None, args
 
 
 # ------------------------------------------------------------------ running a line
@@ -241,7 +221,9 @@ def hand_over(app: Any, args: Sequence[str] | None, **settings: Any) -> Any:
 
 def run_line(session: Session) -> int:
     """Run a session's line in Typer, and answer in the session's mode."""
-    command = session.command or get_command(session.app)
+    from tooli.surfaces.cli.typer_register import adopt
+
+    command = adopt(session.app, session.command or get_command(session.app))
     lane = LaneSession(session)
     token = _session.set(lane)
     try:
@@ -249,7 +231,6 @@ def run_line(session: Session) -> int:
             return _run_for_people(session, command)
         tool = session.line.tool
         session.claim(capture=tool is None or tool.prints)
-        session.line.problems.clear()
         outcome = session.guarded(lambda: _run_for_machines(lane, command))
     finally:
         _session.reset(token)
@@ -271,14 +252,14 @@ def _run_for_machines(lane: LaneSession, command: Any) -> Outcome:
         code = command.main(
             session.line.rest, prog_name=session.prog_name, standalone_mode=False
         )
-    except _Refused:
-        return _refusal(lane, session.line.problems)
     except Exception as exc:
         if _is_usage(exc):
-            return _refusal(lane, [problem_of(exc, session.line.tool)])
+            return Failed(_refusal(lane, exc))
         return outcome_of(exc)
     if lane.outcome is not None:
         return lane.outcome
+    if code == 130:
+        return outcome_of(KeyboardInterrupt())
     if isinstance(code, int) and code:
         return outcome_of(SystemExit(code))
     return Ok(None)
@@ -288,23 +269,34 @@ def _is_usage(exc: Exception) -> bool:
     return any(cls.__name__ == "UsageError" for cls in type(exc).__mro__)
 
 
-def _refusal(lane: LaneSession, problems: Sequence[Problem]) -> Outcome:
+def _refusal(lane: LaneSession, exc: Exception) -> ToolError:
+    """The refusal of a line: all that our own reader finds wrong, or else what Typer says."""
+    from tooli.call.bind import fit_arguments
     from tooli.call.repair import refusal
     from tooli.errors import InputError
+    from tooli.surfaces.cli.answers import no_command
 
     session = lane.session
-    if session.line.tool is None:
-        first = problems[0]
-        return Failed(InputError(first.message, code=first.code, field=first.field))
-    call, _ = session.prepare(dict(session.line.arguments), problems)
+    line = session.line
+    if line.tool is None:
+        if not line.branch.opaque:
+            return no_command(session)[0]
+        problem = problem_of(exc, line)
+        return InputError(problem.message, code=problem.code, field=problem.field)
+    call, _ = session.prepare(dict(line.arguments), line.problems)
     lane.call = call
-    return Failed(refusal(call, []))
+    try:
+        fit_arguments(call)
+    except InputError as refused:
+        return refused
+    return refusal(call.replace(problems=(problem_of(exc, line),)), [])
 
 
-def problem_of(exc: Exception, tool: Tool | None) -> Problem:
+def problem_of(exc: Exception, line: Line) -> Problem:
     """A complaint of Typer's, in the words of every other door."""
     from tooli.call.repair import problems_of, unknown
 
+    tool = line.tool
     name = type(exc).__name__
     declared = getattr(getattr(exc, "param", None), "name", None)
     param = tool.param(declared) if tool is not None and declared else None
@@ -324,9 +316,25 @@ def problem_of(exc: Exception, tool: Tool | None) -> Problem:
         return Problem("E1005", None, text)
     if text.startswith(("No such command", "Missing command")):
         return Problem("E1001", None, text)
+    if param is not None:
+        return next(problems_of(param, _misfit(param, line) or Misfit(text)))
     if declared is not None:
         return Problem("E1003", declared, f"{declared!r}: {text}")
     return Problem("E1000", None, text)
+
+
+def _misfit(param: Param, line: Line) -> Misfit | None:
+    """What the light engine has to say of the same words, where it is sure."""
+    words = line.arguments.get(param.name)
+    own = not param.settings.keys().isdisjoint(("parser", "click_type"))
+    try:
+        if isinstance(words, Words) and not own:
+            fit_words(param, words)
+    except Misfit as misfit:
+        return misfit
+    except Doubt:
+        pass
+    return None
 
 
 def show_exception(session: Session, exc: BaseException) -> int:

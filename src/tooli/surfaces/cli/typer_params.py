@@ -153,6 +153,19 @@ def _as_text(param: Param, settings: dict[str, Any], default: Any) -> tuple[Any,
     return (str if required else str | None), (... if required else None)
 
 
+def _in_our_words(param: Param, words: Words, refused: Exception) -> str:
+    """Typer's complaint, in the words that every door uses."""
+    from tooli.contract.models import in_our_words
+
+    shape = plain(param.shape)
+    wanted = {int: "a valid integer", float: "a valid number", bool: "true or false"}
+    text: str = getattr(refused, "message", str(refused))
+    own = not param.settings.keys().isdisjoint(("parser", "click_type", "callback"))
+    if isinstance(shape, Scalar) and shape.type in wanted and "valid" in text and not own:
+        return f"{words.texts[-1]!r} is not {wanted[shape.type]}"
+    return in_our_words(text).rstrip(".")
+
+
 def judge(param: Param, words: Words) -> Any:
     """Typer's word on one parameter's text: the value, or a Misfit."""
     kept: dict[str, Any] = {}
@@ -177,7 +190,7 @@ def judge(param: Param, words: Words) -> Any:
     except Exception as refused:
         if not hasattr(refused, "format_message"):
             raise
-        raise Misfit(getattr(refused, "message", str(refused))) from None
+        raise Misfit(_in_our_words(param, words, refused)) from None
     value = kept[param.name]
     shape = plain(param.shape)
     if isinstance(shape, ListOf) and shape.into is not list:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 
 from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command_from_info
+from typer.models import CommandInfo
 
 from tooli.surfaces.cli.typer_lane import Door, call_tool, genuine
 from tooli.surfaces.cli.typer_params import is_documented, needs_translation, signature
@@ -101,3 +103,32 @@ def _stub(app: Any, registration: Any) -> Callable[..., Any]:
             doc = tool.doc
             vars(stub)["tooli_help"] = f"{doc.summary}\n\n{doc.description}".strip()
     return stub
+
+
+def adopt(app: Any, command: Any) -> Any:
+    """Typer's own command tree of an app, with the commands of plain Typers in it made tools."""
+    for path, registration in app.tree().walk():
+        if not registration.foreign:
+            continue
+        parent = command
+        for word in path[:-1]:
+            parent = getattr(parent, "commands", {}).get(word)
+        found = getattr(parent, "commands", {}).get(path[-1])
+        if found is None or isinstance(found, Door):
+            continue
+        parent.commands[path[-1]] = _adopted(app, registration, found)
+    return command
+
+
+def _adopted(app: Any, registration: Any, found: Any) -> Any:
+    """A command of somebody else's Typer, made again from the same information, with our stub."""
+    said = dict(vars(registration.info))
+    said.pop("tooli", None)
+    base = said.get("cls") or TyperCommand
+    said["cls"] = type(base.__name__, (Door, base), {"tooli_app": app})
+    said["callback"] = _stub(app, registration)
+    return get_command_from_info(
+        CommandInfo(**said),
+        pretty_exceptions_short=app.pretty_exceptions_short,
+        rich_markup_mode=getattr(found, "rich_markup_mode", None),
+    )
