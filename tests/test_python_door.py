@@ -333,7 +333,6 @@ class TestStream:
         (only,) = app.stream("numbers", dry_run=True)
         assert only["would_call"] == "file-tools.numbers"
 
-    @pytest.mark.xfail(strict=True, reason="call/pipeline.py stream: gives the return value")
     def test_what_a_generator_returns_is_no_item(self) -> None:
         app = Tooli("a")
 
@@ -462,7 +461,6 @@ def test_a_tool_that_only_typer_knows_runs_here_too() -> None:
     assert app.call("tool").result == ["x", "tool"]
 
 
-@pytest.mark.xfail(strict=True, reason="contract/fit.py: a parser's ValueError is a misfit")
 def test_a_parser_that_refuses_is_the_callers_mistake() -> None:
     app = Tooli("a")
 

@@ -103,7 +103,6 @@ class TestRunning:
             outcome = await aio.run(call_of(fn), [bind])
             assert outcome == Ok(None) if code == 0 else outcome.error.exit_code == code
 
-    @pytest.mark.xfail(strict=True, reason="call/aio.py: StopIteration cannot leave a thread")
     async def test_stop_iteration_does_not_hang(self) -> None:
         """asyncio cannot carry a StopIteration out of a thread; it would wait for ever."""
 
