@@ -374,7 +374,6 @@ class TestStream:
         stream.close()
         assert closed == [True]
 
-    @pytest.mark.xfail(strict=True, reason="surfaces/python.py astream: does not close its stream")
     async def test_astream_left_early(self) -> None:
         app = Tooli("a")
         closed = []

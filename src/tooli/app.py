@@ -45,6 +45,9 @@ _APP_SETTINGS = frozenset(
         *("pretty_exceptions_short",),
     )
 )
+_GROUP_SETTINGS = COMMAND_SETTINGS | frozenset(
+    ("invoke_without_command", "subcommand_metavar", "chain", "result_callback")
+)
 _TYPER_STATE = frozenset(
     (
         *("info", "registered_commands", "registered_groups", "registered_callback"),
@@ -127,6 +130,7 @@ class Tooli(_NotYet):
 
     def callback(self, **said: Any) -> Callable[[F], F]:
         """Register what runs before the app's commands. Takes what Typer's takes."""
+        _known_keywords("callback", said, _GROUP_SETTINGS)
 
         def register(fn: F) -> F:
             house = self._house
@@ -142,6 +146,7 @@ class Tooli(_NotYet):
 
     def add_typer(self, typer_instance: Any, **said: Any) -> None:
         """Put another app, Tooli or Typer, below this one."""
+        _known_keywords("add_typer", said, _GROUP_SETTINGS | {"name", "callback"})
         house = self._house
         house.forget()
         inner = typer_instance.__dict__.get("_house")

@@ -266,7 +266,6 @@ CODES: dict[str, tuple[str, int, int]] = {
     "E4130": ("interrupted", 130, 503),
     "E4143": ("terminated", 143, 503),
     "E5000": ("internal error", 70, 500),
-    "E5074": ("the result could not be written", 70, 500),
 }
 
 EXIT_CODES: dict[int, str] = {

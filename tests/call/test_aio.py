@@ -164,7 +164,6 @@ class TestStreaming:
         assert await drain(aio.stream(call_of(tool), [bind], ended)) == [1]
         assert isinstance(ended[0].error, NotFoundError)
 
-    @pytest.mark.xfail(strict=True, reason="call/aio.py stream: does not close the tool")
     async def test_closed_early(self, log) -> None:
         async def later():
             try:
@@ -178,7 +177,6 @@ class TestStreaming:
         await items.aclose()
         assert log.seen == ["a in", "tool closed", "a out"]
 
-    @pytest.mark.xfail(strict=True, reason="call/aio.py stream: does not close the tool")
     async def test_a_sync_stream_closed_early(self, log) -> None:
         def now():
             try:

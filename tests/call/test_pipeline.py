@@ -132,7 +132,6 @@ class TestPassing:
         outcome = run(call_of(lambda: 1), [forgets])
         assert isinstance(outcome.error, InternalError)
 
-    @pytest.mark.xfail(strict=True, reason="call/pipeline.py Walk.__enter__: None runs the tool")
     def test_a_stage_that_returns_nothing_on_the_way_in_does_not_open_the_door(self, log) -> None:
         def forgets(call):
             return
@@ -147,7 +146,6 @@ class TestPassing:
             pass
         assert "never run" in walk.end().error.message
 
-    @pytest.mark.xfail(strict=True, reason="call/pipeline.py Walk.__enter__: SystemExit escapes")
     def test_exits_on_the_way_in_are_outcomes_too(self, log) -> None:
         def leaves(call):
             raise SystemExit(3)

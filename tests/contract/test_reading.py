@@ -156,15 +156,9 @@ def test_shape(annotation: Any, shape: Any) -> None:
     assert shape_of(annotation) == shape
 
 
-def test_a_type_may_say_its_own_shape() -> None:
-    T = typing.TypeVar("T")
-
-    class Lines(typing.Generic[T]):
-        @staticmethod
-        def __tooli_shape__(annotation):
-            return ListOf(shape_of(annotation.__args__[0]))
-
-    assert shape_of(Lines[int]) == ListOf(INT)
+@pytest.mark.parametrize("bare", [typing.List, typing.Sequence])  # noqa: UP006
+def test_a_bare_list_is_one_of_text(bare: Any) -> None:
+    assert shape_of(bare) == ListOf(TEXT)
 
 
 class TestKinds:

@@ -31,7 +31,6 @@ def test_every_code_that_is_used_is_in_the_table() -> None:
     assert not strangers
 
 
-@pytest.mark.xfail(strict=True, reason="E5074 is in the table and nobody uses it")
 def test_every_code_of_the_table_is_used() -> None:
     assert set(CODES) <= set(used())
 

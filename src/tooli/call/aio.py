@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import aclosing
 
 from tooli.call.model import Ok
 from tooli.call.pipeline import Walk, gather, is_stream
@@ -45,8 +46,9 @@ async def stream(call: Call, stages: Sequence[Stage], ended: list[Outcome]) -> A
         if walk.outcome is None:
             value = await invoke(walk.call)
             if is_async_stream(value) or is_stream(value):
-                async for item in _counted(value):
-                    yield item
+                async with aclosing(_counted(value)) as items:
+                    async for item in items:
+                        yield item
                 value = None
             walk.outcome = Ok(value)
     ended.append(walk.end())

@@ -70,6 +70,8 @@ def encoder(warnings: list[str]) -> Callable[[Any], bytes]:
     def replace(thing: Any) -> Any:
         from tooli.contract.jsonable import replacement
 
+        if hasattr(type(thing), "__next__"):  # can be read but once: the thorough way does it
+            raise TypeError
         return replacement(thing, warnings)
 
     write = _writer(replace)
@@ -77,14 +79,12 @@ def encoder(warnings: list[str]) -> Callable[[Any], bytes]:
     def encode_one(value: Any) -> bytes:
         try:
             text = write(value)
-        except (ValueError, TypeError, RecursionError, OverflowError):
+        except Exception:
             from tooli.contract.jsonable import jsonable
 
             text = write(jsonable(value, warnings))
-        try:
-            return text.encode()
-        except UnicodeEncodeError:  # half a surrogate pair, from a file name that is not UTF-8
-            return _ascii(value)
+        # Half a surrogate pair, from a file name that is not UTF-8, stands as JSON escapes it.
+        return text.encode(errors="backslashreplace")
 
     return encode_one
 
@@ -114,11 +114,3 @@ def _writer(replace: Callable[[Any], Any]) -> Callable[[Any], str]:
             raise
 
     return write
-
-
-def _ascii(value: Any) -> bytes:
-    from json import dumps
-
-    from tooli.contract.jsonable import jsonable
-
-    return dumps(jsonable(value, []), separators=(",", ":")).encode()

@@ -35,11 +35,7 @@ class Walk:
 
     def end(self) -> Outcome:
         """What became of the call."""
-        if self.outcome is None:
-            from tooli.errors import InternalError
-
-            return Failed(InternalError("the tool was never run"))
-        return self.outcome
+        return self.outcome or _unanswered()
 
     def __enter__(self) -> Walk:
         try:
@@ -48,8 +44,8 @@ class Walk:
                 self.call = next(passing)
                 self._entered.append(passing)
         except StopIteration as early:
-            self.outcome = early.value
-        except Exception as exc:
+            self.outcome = early.value or _unanswered()
+        except (Exception, SystemExit) as exc:
             self.outcome = _failed(exc)
         return self
 
@@ -73,6 +69,13 @@ class Walk:
 
                 self.outcome = Failed(InternalError(f"{passing!r} yielded twice"))
         return isinstance(exc, (Exception, SystemExit))
+
+
+def _unanswered() -> Outcome:
+    """The outcome where a stage gave none: never a licence to run the tool."""
+    from tooli.errors import InternalError
+
+    return Failed(InternalError("the tool was never run"))
 
 
 def _failed(exc: BaseException) -> Outcome:
@@ -162,3 +165,7 @@ def counted(items: Iterator[Any]) -> Iterator[Any]:
         from tooli.call.failure import after_items
 
         raise after_items(exc, count) from exc
+    finally:  # a reader that leaves early leaves nothing open
+        close = getattr(items, "close", None)
+        if close is not None:
+            close()

@@ -95,6 +95,11 @@ class Info:
         self.light = light
         self.settings = {k: v for k, v in settings.items() if v is not known[k]}
 
+    @property
+    def foreign(self) -> bool:
+        """Whether only Typer can honour all that was said."""
+        return not FOREIGN.isdisjoint(self.settings)
+
     def __repr__(self) -> str:
         return f"{self.kind.capitalize()}({self.default!r}, *{self.decls!r}, **{self.settings!r})"
 
@@ -127,3 +132,26 @@ def _from_typer(info: Any, kind: str) -> Info:
         if (value := getattr(info, name, default)) is not default
     }
     return Info(kind, info.default, tuple(info.param_decls or ()), settings, light=False)
+
+
+def split(annotation: Any, name: str, default: Any) -> tuple[Any, Info | None, Any]:
+    """Annotated[…] taken apart: the bare type, our info, and the whole when others refine it."""
+    metadata: tuple[Any, ...] = annotation.__metadata__
+    infos = [info for extra in metadata if (info := as_info(extra)) is not None]
+    others = [extra for extra in metadata if as_info(extra) is None and not isinstance(extra, str)]
+    if len(infos) > 1:
+        raise DefinitionError(f"{name!r} has more than one Option or Argument in Annotated")
+    base = annotation.__origin__
+    refined = type(annotation)(base, tuple(others)) if others else None
+    if not infos:
+        return base, None, refined
+    if as_info(default) is not None:
+        raise DefinitionError(f"{name!r} has an Option or Argument in Annotated and as its default")
+    info = infos[0]
+    if info.default is not ...:  # inside Annotated the first word is a name, not a default
+        if info.kind == "argument":
+            raise DefinitionError(
+                f"{name!r}: write the default after `=`, not in Annotated[…, Argument(…)]"
+            )
+        info = Info("option", ..., (info.default, *info.decls), dict(info.settings), info.light)
+    return base, info, refined

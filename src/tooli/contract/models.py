@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from tooli.contract.fit import Misfit
-from tooli.contract.tool import ListOf, plain
+from tooli.contract.tool import MISSING, ListOf, plain
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
     from pydantic import TypeAdapter
@@ -136,6 +136,20 @@ def call_back(callback: Any) -> Callable[[Any], Any]:
         default = None
 
     return lambda value: called(context, Single(), value)
+
+
+def fields_of(model: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Name, annotation and default of each field of a model, as parameters given by name."""
+    from typing import Annotated
+
+    from tooli.contract.info import Info
+
+    annotated: Any = Annotated
+    for name, field in model.model_fields.items():
+        said = {"help": field.description} if field.description else {}
+        extras = (*field.metadata, Info("option", ..., (), said))
+        default = MISSING if field.is_required() else field.get_default(call_default_factory=True)
+        yield name, annotated[(field.annotation, *extras)], default
 
 
 def read_text(annotation: Any, text: str, settings: Mapping[str, Any]) -> Any:

@@ -1,13 +1,10 @@
 """Read a function into a Tool, from its code object, without `inspect` or `typing`.
 
-An annotation from `typing` can only be here if somebody imported `typing`, an Enum
-only if somebody imported `enum`: so their classes are looked up in `sys.modules`,
-never imported.
+What an ordinary function needs is here; `shapes` and `info` are loaded where an
+annotation is not plain.
 """
 
 from __future__ import annotations
-
-import sys
 
 from tooli.contract.tool import (
     BEHAVIOR,
@@ -15,6 +12,7 @@ from tooli.contract.tool import (
     GUIDANCE,
     LIMITS,
     MISSING,
+    PLAIN,
     Choice,
     Foreign,
     Guard,
@@ -22,14 +20,10 @@ from tooli.contract.tool import (
     Injected,
     Limits,
     ListOf,
-    Maybe,
     Param,
-    PathShape,
     Scalar,
-    Structured,
     Text,
     Tool,
-    TupleOf,
     is_bool,
     plain,
 )
@@ -40,17 +34,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
-    from tooli.contract.info import Info
     from tooli.contract.tool import Shape
 
-_PLAIN: dict[Any, Scalar] = {t: Scalar(t) for t in (str, int, float, bool)}
 _BY_WORD = {"str": str, "int": int, "float": float, "bool": bool, "None": None}
-_COLLECTIONS = {
-    **{t: t for t in (list, set, frozenset)},
-    "collections.abc.Sequence": list,
-    "collections.abc.Iterable": list,
-    "collections.abc.Set": set,
-}
 _STREAM, _ASYNC_STREAM = 0x20, 0x200  # flags of a code object
 
 COMMAND_KEYWORDS = frozenset(
@@ -161,7 +147,22 @@ def returns_of(tool: Tool) -> Any:
 def _read_params(fn: Callable[..., Any]) -> Iterator[Param]:
     space = _namespace(fn)
     for name, annotation, default in _signature(fn):
-        yield read_param(name, _evaluate(annotation, space, fn), default)
+        annotation = _evaluate(annotation, space, fn)
+        if hasattr(annotation, "__args__") and "ForwardRef(" in repr(annotation):
+            annotation = _resolved(fn, name, annotation)
+        yield read_param(name, annotation, default)
+
+
+def _resolved(fn: Any, name: str, annotation: Any) -> Any:
+    """An annotation with names in quotes inside, such as `Optional["Color"]`, put in place."""
+    import typing
+
+    from tooli.errors import DefinitionError
+
+    try:
+        return typing.get_type_hints(_innermost(fn), include_extras=True).get(name, annotation)
+    except Exception as failure:
+        raise DefinitionError(f"{name}: {annotation!r} cannot be read ({failure})") from failure
 
 
 def _signature(fn: Any) -> Iterator[tuple[str, Any, Any]]:
@@ -230,23 +231,17 @@ def _spread(
     model: Any, params: tuple[Param, ...], fn: Any
 ) -> tuple[tuple[Param, ...], tuple[str, Any]]:
     """`input_model=`: the fields of a model as parameters, for a function that takes the model."""
-    from tooli.contract.info import Info
-    from tooli.errors import DefinitionError
+    from tooli.contract.models import fields_of
 
     takers = [p for p in params if p.kind != "injected"]
     if len(takers) != 1 or not hasattr(model, "model_fields"):
+        from tooli.errors import DefinitionError
+
         name = getattr(fn, "__name__", repr(fn))
         raise DefinitionError(
             f"{name}: input_model= needs a pydantic model, and a function with one parameter for it"
         )
-    annotated = sys.modules["typing"].Annotated
-    spread: list[Param] = []
-    for name, field in model.model_fields.items():
-        said = {"help": field.description} if field.description else {}
-        extras = (*field.metadata, Info("option", ..., (), said))
-        annotation = annotated.__class_getitem__((field.annotation, *extras))
-        default = MISSING if field.is_required() else field.get_default(call_default_factory=True)
-        spread.append(read_param(name, annotation, default))
+    spread = [read_param(*field) for field in fields_of(model)]
     injected = [p for p in params if p.kind == "injected"]
     return (*spread, *injected), (takers[0].name, model)
 
@@ -256,24 +251,32 @@ def _spread(
 
 def read_param(name: str, annotation: Any, default: Any) -> Param:
     """One parameter: what Typer's rules make of its annotation and default."""
-    annotation, info, refined = _split(annotation, name)
+    info = refined = None
+    if hasattr(annotation, "__metadata__"):
+        from tooli.contract.info import split
+
+        annotation, info, refined = split(annotation, name, default)
     if default is ...:
         default = MISSING
-    if info is None and default is not MISSING and type(default) not in _PLAIN:
-        info, default = _info_as_default(default)
+    if info is None and type(default).__name__ in ("Info", "OptionInfo", "ArgumentInfo"):
+        from tooli.contract.info import as_info
+
+        info = as_info(default)
+        if info is not None:
+            default = MISSING if info.default is ... else info.default
     kind = "argument" if default is MISSING else "option"
     decls: tuple[str, ...] = ()
     settings: Mapping[str, Any] = {}
     if info is not None:
         kind, decls, settings = info.kind, info.decls, info.settings
-    shape = shape_of(annotation) if annotation is not MISSING else _guess(default)
+    shape = _guess(default) if annotation is MISSING else shape_of(annotation)
     if settings.keys() & {"resolve_path", "path_type", "allow_dash"} and _is_text(shape):
         shape = Foreign(annotation)  # Typer makes a path of it, whatever it is called
     if isinstance(shape, Injected):
         return Param(name, shape, annotation, "injected", False, fast=shape.what == "context")
     if annotation is MISSING:
         annotation = getattr(shape, "type", str)
-    fast = not _foreign(settings) and not isinstance(shape, Foreign)
+    fast = not isinstance(shape, Foreign) and not (info is not None and info.foreign)
     flags, negations = _flags(name, shape, decls, settings) if kind == "option" else ((), ())
     if kind == "option" and (not flags or (decls and any([d.isidentifier() for d in decls]))):
         fast = False
@@ -300,61 +303,21 @@ def _is_text(shape: Shape) -> bool:
     return isinstance(shape.item if isinstance(shape, ListOf) else shape, Text)
 
 
-def _foreign(settings: Mapping[str, Any]) -> bool:
-    if not settings:
-        return False
-    from tooli.contract.info import FOREIGN
-
-    return not FOREIGN.isdisjoint(settings)
-
-
-def _info_as_default(default: Any) -> tuple[Info | None, Any]:
-    """`x: str = Option("a")`: the info, and the default that stands inside it."""
-    if not type(default).__name__.endswith("Info") and type(default).__name__ != "Info":
-        return None, default
-    from tooli.contract.info import as_info
-
-    info = as_info(default)
-    if info is None:
-        return None, default
-    return info, (MISSING if info.default is ... else info.default)
-
-
-def _split(annotation: Any, name: str) -> tuple[Any, Info | None, Any]:
-    """Annotated[…] taken apart: the bare type, our info, and the whole when others refine it."""
-    metadata = getattr(annotation, "__metadata__", None)
-    if metadata is None:
-        return annotation, None, None
-    from tooli.contract.info import Info, as_info
-    from tooli.errors import DefinitionError
-
-    infos = [info for extra in metadata if (info := as_info(extra)) is not None]
-    others = [extra for extra in metadata if as_info(extra) is None and not isinstance(extra, str)]
-    if len(infos) > 1:
-        raise DefinitionError(f"{name!r} has more than one Option or Argument in Annotated")
-    base = annotation.__origin__
-    refined = None
-    if others:
-        refined = sys.modules["typing"].Annotated.__class_getitem__((base, *others))
-    if not infos:
-        return base, None, refined
-    info = infos[0]
-    if info.default is not ...:  # inside Annotated the first word is a name, not a default
-        if info.kind == "argument":
-            raise DefinitionError(
-                f"{name!r}: write the default after `=`, not in Annotated[…, Argument(…)]"
-            )
-        info = Info(
-            "option", ..., (info.default, *info.decls), dict(info.settings), info.light
-        )
-    return base, info, refined
-
-
 def _guess(default: Any) -> Shape:
     """The shape of a parameter without annotation: that of its default, as Typer does it."""
     if default is MISSING or default is None:
-        return _PLAIN[str]
-    return _PLAIN.get(type(default)) or Foreign(type(default))
+        return PLAIN[str]
+    return PLAIN.get(type(default)) or Foreign(type(default))
+
+
+def shape_of(annotation: Any) -> Shape:
+    """The shape of an annotation; what is not plain goes to pydantic, as Text or Structured."""
+    known = PLAIN.get(annotation) if annotation.__hash__ else None
+    if known is not None:
+        return known
+    from tooli.contract.shapes import shape_of
+
+    return shape_of(annotation)
 
 
 def _flags(
@@ -405,96 +368,3 @@ def _settled(shape: Shape, settings: Mapping[str, Any], default: Any, refined: A
     return any([type(default) is type(v) and default == v for v in bare.values])
 
 
-# ------------------------------------------------------------------ shapes
-
-
-def shape_of(annotation: Any) -> Shape:
-    """The shape of an annotation; what is not plain goes to pydantic, as Text or Structured."""
-    known = _PLAIN.get(annotation) if annotation.__hash__ else None
-    if known is not None:
-        return known
-    if hasattr(annotation, "__metadata__"):
-        inner = shape_of(annotation.__origin__)
-        return Structured(annotation) if isinstance(inner, Structured) else Text(annotation)
-    origin = getattr(annotation, "__origin__", None)
-    if type(annotation).__name__ == "UnionType" or _is_typing(origin, "Union"):
-        return _union(annotation)
-    if origin is not None:
-        return _generic(annotation, origin, annotation.__args__)
-    if hasattr(annotation, "__supertype__"):
-        return shape_of(annotation.__supertype__)
-    if isinstance(annotation, type):
-        return _class(annotation)
-    return Text(annotation)
-
-
-def _is_typing(thing: Any, name: str) -> bool:
-    typing = sys.modules.get("typing")
-    return thing is not None and typing is not None and thing is getattr(typing, name)
-
-
-def _union(annotation: Any) -> Shape:
-    members = [arg for arg in annotation.__args__ if arg is not type(None)]
-    if len(members) == 1 and len(annotation.__args__) == 2:
-        inner = shape_of(members[0])
-        return inner if isinstance(inner, (Injected, Foreign)) else Maybe(inner)
-    shapes = [shape_of(member) for member in members]
-    if any([isinstance(s, (Structured, ListOf, TupleOf)) for s in shapes]):
-        return Structured(annotation)
-    return Text(annotation)
-
-
-def _generic(annotation: Any, origin: Any, args: tuple[Any, ...]) -> Shape:
-    if _is_typing(origin, "Literal"):
-        simple = all([type(a) in (str, int) for a in args])
-        return Choice(args) if simple else Text(annotation)
-    if origin is tuple:
-        if len(args) == 2 and args[1] is ...:
-            return _list_of(args[0], tuple)
-        shapes = tuple([shape_of(arg) for arg in args])
-        if any([isinstance(s, Foreign) for s in shapes]):
-            return Foreign(annotation)
-        simple = all([isinstance(s, (Scalar, PathShape, Choice, Text)) for s in shapes])
-        return TupleOf(shapes) if simple and shapes else Structured(annotation)
-    into = _COLLECTIONS.get(origin) or _COLLECTIONS.get(f"{origin.__module__}.{origin.__name__}")
-    if into is not None:
-        return _list_of(args[0], into)
-    inner = getattr(origin, "__tooli_shape__", None)
-    if inner is not None:
-        return inner(annotation)
-    return Structured(annotation)
-
-
-def _list_of(item: Any, into: type) -> Shape:
-    shape = shape_of(item)
-    if isinstance(shape, (ListOf, TupleOf, Maybe)):
-        shape = Structured(item)
-    return shape if isinstance(shape, Foreign) else ListOf(shape, into)
-
-
-def _class(cls: type) -> Shape:
-    enum = sys.modules.get("enum")
-    if enum is not None and issubclass(cls, enum.Enum):
-        members: Any = cls
-        return Choice(tuple(members), cls)
-    pathlib = sys.modules.get("pathlib")
-    if pathlib is not None and issubclass(cls, pathlib.Path):
-        return PathShape(cls)
-    into = _COLLECTIONS.get(cls)
-    if into is not None or cls is tuple:
-        return ListOf(_PLAIN[str], into or tuple)
-    if (
-        cls is dict
-        or hasattr(cls, "__dataclass_fields__")
-        or hasattr(cls, "__pydantic_fields__")
-        or hasattr(cls, "__required_keys__")
-        or (hasattr(cls, "_fields") and issubclass(cls, tuple))
-    ):
-        return Structured(cls)
-    for base in cls.__mro__:
-        house = base.__module__.partition(".")[0]
-        if base.__name__ == "Context" and house in ("tooli", "typer", "click"):
-            return Injected("context" if house == "tooli" else "typer")
-        if base.__module__ == "typer.models" and base.__name__.startswith("File"):
-            return Foreign(cls)
-    return Text(cls)

@@ -41,6 +41,10 @@ class Scalar(Record):
     type: type
 
 
+PLAIN: dict[Any, Scalar] = {t: Scalar(t) for t in (str, int, float, bool)}
+"""The shapes that need no thought."""
+
+
 class PathShape(Record):
     """One path; the class is the one to make."""
 
@@ -285,7 +289,7 @@ class Tool(Record):
         """Its docstring, or the help that the author gave instead, read into parts."""
         from tooli.contract.docstring import read_docstring
 
-        text = self.fn.__doc__
+        text = getattr(self.fn, "func", self.fn).__doc__
         if self.help is None:
             return read_docstring(text)
         shown = read_docstring(self.help)

@@ -60,8 +60,9 @@ class PythonDoor:
 
         call, stages = self._prepare(tool_name, arguments)
         ended: list[Outcome] = []
-        async for item in aio.stream(call, stages, ended):
-            yield item
+        async with aio.aclosing(aio.stream(call, stages, ended)) as items:
+            async for item in items:
+                yield item
         for item in _items(ended[0]):
             yield item
 
