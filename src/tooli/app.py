@@ -281,7 +281,7 @@ class Tooli(_NotYet):
 
     def stages_for(self, tool: Tool, options: Options) -> tuple[Stage, ...]:
         """The stages that have something to do for a tool, outermost first."""
-        from tooli.call.bind import ONLY_BIND
+        from tooli.call.pipeline import ONLY_BIND
 
         policy = self._house.policy
         stages: list[Stage] = [*ONLY_BIND]

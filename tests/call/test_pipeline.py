@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tooli.call.bind import ONLY_BIND, bind
+from tooli.call.pipeline import ONLY_BIND, bind
 from tooli.call.model import PYTHON, Call, Failed, Ok
 from tooli.call.pipeline import Walk, run, stream
 from tooli.contract.reading import read_tool

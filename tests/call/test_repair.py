@@ -44,7 +44,7 @@ def tool_of(fn):
 
 
 def suggestion(fn, *, problems=(), caller=PYTHON, **arguments):
-    from tooli.call.bind import fit_arguments
+    from tooli.call.pipeline import fit_arguments
     from tooli.errors import InputError
 
     call = Call(tool_of(fn), arguments, caller, [], problems=problems)

@@ -158,7 +158,7 @@ def test_shape(annotation: Any, shape: Any) -> None:
 
 @pytest.mark.parametrize("bare", [typing.List, typing.Sequence])  # noqa: UP006
 def test_a_bare_list_is_one_of_text(bare: Any) -> None:
-    assert shape_of(bare) == ListOf(TEXT)
+    assert shape_of(bare) == ListOf(STR)
 
 
 class TestKinds:

@@ -271,7 +271,7 @@ def _is_usage(exc: Exception) -> bool:
 
 def _refusal(lane: LaneSession, exc: Exception) -> ToolError:
     """The refusal of a line: all that our own reader finds wrong, or else what Typer says."""
-    from tooli.call.bind import fit_arguments
+    from tooli.call.pipeline import fit_arguments
     from tooli.call.repair import refusal
     from tooli.errors import InputError
     from tooli.surfaces.cli.answers import no_command
