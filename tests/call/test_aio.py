@@ -10,8 +10,8 @@ import pytest
 from tests.call.test_pipeline import Log, call_of
 
 from tooli.call import aio
-from tooli.call.pipeline import bind
 from tooli.call.model import Failed, Ok
+from tooli.call.pipeline import bind
 from tooli.call.pipeline import run as run_sync
 from tooli.call.pipeline import stream as stream_sync
 from tooli.errors import AuthError, NotFoundError

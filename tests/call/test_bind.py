@@ -10,8 +10,8 @@ import pytest
 import typer
 
 from tooli import Argument, Context, Option
-from tooli.call.pipeline import fit_arguments
 from tooli.call.model import PYTHON, Call, Problem
+from tooli.call.pipeline import fit_arguments
 from tooli.contract.fit import Given
 from tooli.contract.reading import read_tool
 from tooli.errors import InputError

@@ -8,6 +8,7 @@ import math
 import pathlib
 
 import pytest
+from tests.shown import shown
 
 from tooli.call.envelope import encode, encoder, envelope, meta_of
 from tooli.call.model import PYTHON, Call, Caller, Failed, Ok, Options
@@ -101,7 +102,7 @@ class TestJson:
     @pytest.mark.parametrize(
         "value",
         [None, True, 1, 1.5, "x", 'a"b\\c\n\x00', "ü ☃ 𝄞", [], {}, {"a": [1, {"b": None}]}, 2**200],
-        ids=repr,
+        ids=shown,
     )
     def test_reads_back(self, value) -> None:
         warnings: list[str] = []

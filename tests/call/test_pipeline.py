@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from tooli.call.pipeline import ONLY_BIND, bind
 from tooli.call.model import PYTHON, Call, Failed, Ok
-from tooli.call.pipeline import Walk, run, stream
+from tooli.call.pipeline import ONLY_BIND, Walk, bind, run, stream
 from tooli.contract.reading import read_tool
 from tooli.errors import AuthError, InternalError, NotFoundError
 

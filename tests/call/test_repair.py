@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, Optional
 
 import pydantic
 import pytest
+from tests.shown import shown
 
 from tooli import Argument, Option, Tooli
 from tooli.call.model import PYTHON, Call, Caller, Problem
@@ -184,7 +185,7 @@ class TestComposing:
             ),
             ({"tags": Words(["a", "b"])}, ["--tags", "a", "--tags", "b"]),
         ],
-        ids=repr,
+        ids=shown,
     )
     def test_words(self, arguments, line) -> None:
         assert compose(tool_of(everything), arguments) == line
@@ -272,7 +273,7 @@ class TestNoSuchCommand:
         (dt.date, "a date"),
         (int | str, "a value"),
     ],
-    ids=repr,
+    ids=shown,
 )
 def test_what_a_parameter_wants_in_words(annotation, words) -> None:
     assert describe(shape_of(annotation)) == words

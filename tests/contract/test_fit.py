@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Optional
 import pydantic
 import pytest
 import typer
+from tests.shown import shown
 
 from tooli import Argument, Option
 from tooli.contract.fit import (
@@ -81,7 +82,7 @@ class TestWords:
             (Size, ['{"width": 3}'], Size(width=3)),
             (list[Size], ['{"width": 3}'], [Size(width=3)]),
         ],
-        ids=repr,
+        ids=shown,
     )
     def test_clear(self, annotation, texts, wanted) -> None:
         found = words(annotation, *texts)
@@ -188,7 +189,7 @@ class TestValues:
             (Size, {"width": "3"}, Size(width=3)),
             (dt.date, "2024-01-02", dt.date(2024, 1, 2)),
         ],
-        ids=repr,
+        ids=shown,
     )
     def test_fits(self, annotation, given, wanted) -> None:
         found = value(annotation, given)
@@ -210,7 +211,7 @@ class TestValues:
             (pathlib.Path, 3),
             (Size, {}),
         ],
-        ids=repr,
+        ids=shown,
     )
     def test_does_not_fit(self, annotation, given) -> None:
         with pytest.raises(Misfit):
@@ -225,7 +226,7 @@ class TestValues:
             (list[int], ("3",), ("1",)),
             (Optional[int], None, 1),
         ],
-        ids=repr,
+        ids=shown,
     )
     def test_bounds_hold_whoever_fitted(self, annotation, good, bad) -> None:
         bounded = Annotated[annotation, Option(min=2)]
@@ -259,7 +260,7 @@ class TestDefaults:
             (typer.FileText, "x", "x"),
             (Annotated[int, Option(default_factory=lambda: 7)], MISSING, 7),
         ],
-        ids=repr,
+        ids=shown,
     )
     def test_are_looked_at_like_given_values(self, annotation, default, wanted) -> None:
         assert fit_default(param(annotation, default)) == wanted
@@ -272,7 +273,7 @@ class TestDefaults:
             (list[int], lambda: None, []),
             (int, lambda: None, None),
         ],
-        ids=repr,
+        ids=shown,
     )
     def test_that_are_made(self, annotation, default, wanted) -> None:
         assert fit_default(param(annotation, default)) == wanted
@@ -293,7 +294,7 @@ class TestDefaults:
             (dt.date, "x", False),
             (Annotated[int, pydantic.Field(gt=1)], "3", False),
         ],
-        ids=repr,
+        ids=shown,
     )
     def test_that_only_typer_can_judge(self, annotation, default, doubtful) -> None:
         assert is_doubtful(param(annotation, default)) is doubtful

@@ -16,6 +16,7 @@ import pydantic
 import pytest
 import typer
 import typing_extensions
+from tests.shown import shown
 
 import tooli
 from tooli import AgentContext, Argument, Context, Option
@@ -150,7 +151,7 @@ def read_one(annotation: Any = MISSING, default: Any = MISSING):
         (Annotated[int, "x"], Text(Annotated[int, "x"])),
         (Annotated[User, "x"], Structured(Annotated[User, "x"])),
     ],
-    ids=repr,
+    ids=shown,
 )
 def test_shape(annotation: Any, shape: Any) -> None:
     assert shape_of(annotation) == shape

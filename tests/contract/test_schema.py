@@ -16,6 +16,7 @@ import pydantic
 import pytest
 import typer
 import typing_extensions
+from tests.shown import shown
 
 from tooli import Argument, Context, Option, Tooli
 from tooli.contract.reading import read_tool
@@ -156,11 +157,11 @@ RICH = [
 
 
 class TestEqualToPydantic:
-    @pytest.mark.parametrize("annotation", [*PLAIN, *RICH], ids=repr)
+    @pytest.mark.parametrize("annotation", [*PLAIN, *RICH], ids=shown)
     def test_as_a_parameter(self, annotation: Any) -> None:
         assert schema_of(annotation) == bare(pydantic.TypeAdapter(annotation).json_schema())
 
-    @pytest.mark.parametrize("annotation", [*PLAIN, *RICH], ids=repr)
+    @pytest.mark.parametrize("annotation", [*PLAIN, *RICH], ids=shown)
     def test_as_a_result(self, annotation: Any) -> None:
         def tool(): ...
 
@@ -168,7 +169,7 @@ class TestEqualToPydantic:
         wanted = pydantic.TypeAdapter(annotation).json_schema(mode="serialization")
         assert check(output_schema(read(tool))) == bare(wanted)
 
-    @pytest.mark.parametrize("annotation", PLAIN, ids=repr)
+    @pytest.mark.parametrize("annotation", PLAIN, ids=shown)
     def test_plain_types_need_no_pydantic(self, annotation: Any, monkeypatch) -> None:
         from tooli.contract import models
 
@@ -234,7 +235,7 @@ class TestParameters:
             (str, "", ""),
             (User, User(name="a", address=Address(street="b")), MISSING),
         ],
-        ids=repr,
+        ids=shown,
     )
     def test_defaults_are_json(self, annotation, default, wanted) -> None:
         found = schema_of(annotation, default).get("default", MISSING)
@@ -382,7 +383,7 @@ class TestInstances:
             (dict[str, int], [{"a": 1}], [{"a": "x"}]),
             (Annotated[int, Option(min=1, max=3)], [1, 3], [0, 4]),
         ],
-        ids=repr,
+        ids=shown,
     )
     def test_the_schema_means_what_it_says(self, annotation, good, bad) -> None:
         schema = schema_of(annotation)
@@ -410,7 +411,7 @@ class TestResults:
             typing.Iterator[int],
             list[int],
         ],
-        ids=repr,
+        ids=shown,
     )
     def test_a_stream_is_a_list_of_its_items(self, annotation) -> None:
         def tool(): ...

@@ -5,8 +5,6 @@ from __future__ import annotations
 import pathlib
 import re
 
-import pytest
-
 import tooli
 from tooli.errors import CODES
 

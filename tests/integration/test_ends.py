@@ -173,7 +173,7 @@ app()
 """
 
 
-@pytest.mark.parametrize("line", ["gone", "unread 1", "--schema", "gone --schema", "--help-agent"])
+@pytest.mark.parametrize("line", ["gone", "unread 1", "gone --schema"])
 def test_a_developers_mistake_is_an_envelope_too(line: str, tmp_path: Path) -> None:
     app = tmp_path / "mistakes.py"
     app.write_text(MISTAKES)
@@ -183,3 +183,15 @@ def test_a_developers_mistake_is_an_envelope_too(line: str, tmp_path: Path) -> N
         assert "DefinitionError" in envelope(done.out)["error"]["message"]
         assert done.err == b""
     assert run(app, "fine", "--json").code == 0
+
+
+@pytest.mark.parametrize("question", ["--schema", "--help-agent"])
+def test_a_developers_mistake_does_not_hide_the_other_commands(
+    question: str, tmp_path: Path
+) -> None:
+    app = tmp_path / "mistakes.py"
+    app.write_text(MISTAKES)
+    done = run(app, question)
+    assert done.code == 0
+    assert b"fine" in done.out and b"unread" not in done.out
+    assert done.err.count(b"is left out") == 2

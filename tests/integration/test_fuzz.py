@@ -163,7 +163,6 @@ def judge_process(argv: list[str], done: Finished) -> str | None:
     return None
 
 
-@pytest.mark.xfail(strict=True, reason="call/repair.py: _option writes a count as that many flags")
 def test_a_count_beyond_counting(app: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "environ", {**environment(), "TOOLI_OUTPUT": "json"})
     for count in (10**30, 10**6):

@@ -20,10 +20,7 @@ def cells(line: str) -> int:
     return cell_len(re.sub(r"\x1b\[[0-9;]*m", "", line))
 
 
-NARROW = pytest.mark.xfail(strict=True, reason="cli/help.py: _table needs 44 columns")
-
-
-@pytest.mark.parametrize("width", [pytest.param(40, marks=NARROW), 80, 300])
+@pytest.mark.parametrize("width", [40, 80, 300])
 @pytest.mark.parametrize("command", ["", *COMMANDS])
 def test_plain_help(command: str, width: int) -> None:
     done = run(LOOKS, *command.split(), "--help", "--plain", env=environment(COLUMNS=str(width)))

@@ -155,7 +155,6 @@ def test_sigterm_after_the_answer() -> None:
     assert done.err == b""
 
 
-@pytest.mark.xfail(strict=True, reason="typer_lane._through must run the call in session.guarded")
 def test_below_typer() -> None:
     """The Typer lane runs the line: its own handling of Ctrl-C does not hide ours."""
     app = Path(__file__).parent / "apps" / "lane.py"

@@ -49,6 +49,9 @@ def whole_problems(misfit: Misfit) -> Iterator[Problem]:
 
 def unknown(name: str, tool: Tool) -> Problem:
     """A parameter that the tool does not have, and the one that was probably meant."""
+    if name in tool.names:
+        message = f"{name!r} is an argument: give it by position, without a name"
+        return Problem("E1004", name, message, name)
     words = {name: name for name in tool.names}
     for param in tool.public:
         for flag in param.flags:
@@ -206,7 +209,9 @@ def _advice(tool: Tool, problems: Sequence[Problem]) -> str:
     parts: list[str] = []
     for problem in problems:
         param = tool.param((problem.field or "").partition(".")[0])
-        if problem.code == "E1004":
+        if problem.code == "E1004" and (problem.field is None or problem.field in tool.names):
+            parts.append(f"{problem.message}.")
+        elif problem.code == "E1004":
             known = ", ".join(p.name for p in tool.public) or "none"
             parts.append(
                 f"Use {problem.meant!r} instead of {problem.field!r}."
@@ -308,7 +313,7 @@ def _option(param: Param, value: Any) -> list[str]:
         return []
     flag = max(param.flags, key=len)
     if param.settings.get("count") and isinstance(value, int):
-        return [flag] * value
+        return [flag] * min(value, 9)
     texts = _texts(value)
     if param.width > 1 and len(texts) == param.width:
         return [flag, *texts]

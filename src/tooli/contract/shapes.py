@@ -88,10 +88,15 @@ def _generic(annotation: Any, origin: Any, args: tuple[Any, ...]) -> Shape:
             return Foreign(annotation)
         simple = all([isinstance(s, (Scalar, PathShape, Choice, Text)) for s in shapes])
         return TupleOf(shapes) if simple and shapes else Structured(annotation)
-    into = _COLLECTIONS.get(origin) or _COLLECTIONS.get(f"{origin.__module__}.{origin.__name__}")
+    into = _collection(origin)
     if into is not None:
         return _list_of(args[0], into)
     return Structured(annotation)
+
+
+def _collection(cls: Any) -> type | None:
+    """What a class of many values is gathered into."""
+    return _COLLECTIONS.get(cls) or _COLLECTIONS.get(f"{cls.__module__}.{cls.__name__}")
 
 
 def _list_of(item: Any, into: type) -> Shape:
@@ -109,7 +114,7 @@ def _class(cls: type) -> Shape:
     pathlib = sys.modules.get("pathlib")
     if pathlib is not None and issubclass(cls, pathlib.Path):
         return PathShape(cls)
-    into = _COLLECTIONS.get(cls)
+    into = _collection(cls)
     if into is not None or cls is tuple:
         return ListOf(PLAIN[str], into or tuple)
     if (

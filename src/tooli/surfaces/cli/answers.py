@@ -12,10 +12,13 @@ from tooli.errors import InputError, Suggestion
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     from tooli.call.model import Call
+    from tooli.contract.tool import Tool
     from tooli.errors import ToolError
+    from tooli.surfaces.cli.argv import Line
     from tooli.surfaces.cli.main import Session
 
 
@@ -112,8 +115,7 @@ def help_for_agents(session: Session) -> str:
     line = session.line
     if line.tool is not None:
         return details_for_agents(line.tool)
-    tools = [registration.tool(path) for path, registration in line.branch.walk(line.path)]
-    return app_for_agents(session.house, tools)
+    return app_for_agents(session.house, _tools(line))
 
 
 def _text(session: Session, text: str) -> int:
@@ -152,14 +154,25 @@ def schema_of(session: Session, form: str) -> Any:
     line = session.line
     if line.tool is not None:
         return describe_tool(line.tool, form)
-    tools = [registration.tool(path) for path, registration in line.branch.walk(line.path)]
-    return describe_app(session.house.name, session.house.version, tools, form)
+    return describe_app(session.house.name, session.house.version, _tools(line), form)
+
+
+def _tools(line: Line) -> Iterator[Tool]:
+    """The tools below a place; one that cannot be loaded is named on stderr and left out."""
+    from tooli.errors import DefinitionError
+    from tooli.surfaces.cli.channel import complain
+
+    for path, registration in line.branch.walk(line.path):
+        try:
+            yield registration.tool(path)
+        except DefinitionError as mistake:
+            complain(f"Warning: {'.'.join(path)} is left out: {mistake}")
 
 
 def _raw(session: Session, document: Any) -> int:
     """A document that is JSON itself, without an envelope."""
     from tooli.call.envelope import encode
-    from tooli.surfaces.cli.main import Channel, is_terminal
+    from tooli.surfaces.cli.channel import Channel, is_terminal
 
     data = encode(document, [])
     if session.mode == "text" and is_terminal(sys.stdout):

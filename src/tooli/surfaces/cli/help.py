@@ -195,7 +195,7 @@ FRAMEWORK_ROWS = [
     ("--json | --jsonl | --text | --plain", "How to answer (also -o MODE)."),
     ("--schema, --help-agent", "The contract, for programs and agents."),
     ("--dry-run, --yes, --no-input", "Plan only; confirm; never ask."),
-    ("-q, -v, --no-color, --help, --version", "Less, more, no colour, this, the version."),
+    ("-q, -v, --no-color, --help, --version", "Less, more, no colour, help, version."),
 ]
 
 
@@ -227,10 +227,10 @@ def _first_line(text: str | None) -> str:
 def _table(rows: Iterable[tuple[str, str]], width: int) -> list[str]:
     """Names and meanings: side by side where there is room, else one below the other."""
     rows = list(rows)
-    left = min(max((len(name) for name, _ in rows), default=0), max(12, width // 2))
+    left = min(max((len(name) for name, _ in rows), default=0), max(8, width // 2 - 2))
     lines: list[str] = []
     for name, text in rows:
-        folded = wrap(text, max(20, width - left - 4)) or [""]
+        folded = wrap(text, max(16, width - left - 4)) or [""]
         if len(name) > left:
             lines.append(f"  {name}")
             lines += [f"  {'':{left}}  {part}".rstrip() for part in folded]

@@ -7,14 +7,24 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from time import perf_counter
 
 from tooli.call.envelope import encode, meta_of
 from tooli.call.model import Caller, Failed, Ok, Options
-from tooli.call.pipeline import run, stream
+from tooli.call.pipeline import run
 from tooli.surfaces.cli.argv import COMPLETION, FLAGS, MODES, Line, read_line
+from tooli.surfaces.cli.channel import (
+    PRINTED_LIMIT,
+    Channel,
+    Gone,
+    catch_sigterm,
+    complain,
+    is_terminal,
+    reason_of,
+)
 
 TYPE_CHECKING = False
 
@@ -26,9 +36,6 @@ if TYPE_CHECKING:
     from tooli.contract.fit import Words
     from tooli.contract.tool import Param
 
-PRINTED_LIMIT = 1 << 20
-"""How much of what a command prints becomes its result."""
-
 
 def main(app: Any, args: Sequence[str] | None = None, **settings: Any) -> Any:
     """Run a command line; exits the process, as Typer does, unless `standalone_mode=False`."""
@@ -39,7 +46,21 @@ def main(app: Any, args: Sequence[str] | None = None, **settings: Any) -> Any:
         from tooli.surfaces.cli.typer_lane import hand_over
 
         return hand_over(app, args, prog_name=prog_name, standalone_mode=standalone, **settings)
-    return Session(app, argv, prog_name, standalone).answer()
+    with _quiet_collector():
+        session = Session(app, argv, prog_name, standalone)
+    return session.answer()
+
+
+class _quiet_collector:  # noqa: N801  reads as what it is
+    """While the line is read nothing becomes garbage: the collector would only look in vain."""
+
+    def __enter__(self) -> None:
+        self._was_on = gc.isenabled()
+        gc.disable()
+
+    def __exit__(self, *_: object) -> None:
+        if self._was_on:
+            gc.enable()
 
 
 def completing(prog_name: str | None) -> bool:
@@ -106,6 +127,8 @@ class Session:
         self.explicit = asked != "auto"
         if self.explicit:
             return asked
+        if self.line.options.get("print0"):
+            return "plain"
         if is_terminal(sys.stdout) and not self.agent:
             return "text"
         tool = self.line.tool
@@ -228,7 +251,7 @@ class Session:
         if self._unreadable is not None:
             raise self._unreadable
         said = self.line.options
-        if said.get("no_color"):
+        if said.get("no_color") and self.standalone:
             os.environ["NO_COLOR"] = "1"
         asks = said.keys() & {"help", "schema", "help_agent", "show_version"}
         if asks and not any(p.code == "E1007" for p in self.line.problems):
@@ -244,7 +267,25 @@ class Session:
         if self.line.tool is None:
             return self._without_tool()
         self.claim(capture=self.line.tool.prints)
-        return self.perform(*self.prepare(self.line.arguments, self.line.problems))
+        call, stages = self.prepare(self.line.arguments, self.line.problems)
+        if self.mode == "text" and self._misfits(call):
+            from tooli.surfaces.cli.typer_lane import run_line
+
+            return run_line(self)
+        return self.perform(call, stages)
+
+    def _misfits(self, call: Call) -> bool:
+        """Whether the input does not fit: in text mode it is Typer who says so to people."""
+        from tooli.call.pipeline import fit_arguments
+        from tooli.errors import InputError
+
+        if "input" in self.line.options or self.line.problems:
+            return False
+        try:
+            fit_arguments(call)
+        except InputError:
+            return True
+        return False
 
     def _for_typer(self) -> bool:
         line = self.line
@@ -289,29 +330,10 @@ class Session:
     def perform(self, call: Call, stages: tuple[Stage, ...]) -> int:
         """Run the call and show what became of it."""
         if self.mode != "json":
-            return self._perform_stream(call, stages)
+            from tooli.surfaces.cli.streams import perform
+
+            return perform(self, call, stages)
         return self.finish(self.guarded(lambda: run(call, stages)), call)
-
-    def _perform_stream(self, call: Call, stages: tuple[Stage, ...]) -> int:
-        from tooli.surfaces.cli.streams import show_stream
-
-        outcome = self.guarded(lambda: show_stream(self, stream(call, stages)))
-        if isinstance(outcome, Failed) and self._may_ask(outcome):
-            from tooli.call.asking import ask
-
-            if ask(f"{outcome.error.message} Run it?"):
-                return self._perform_stream(call.replace(approved=True), stages)
-        return self.finish(outcome, call)
-
-    def _may_ask(self, outcome: Failed) -> bool:
-        options = self.options()
-        return (
-            outcome.error.code in ("E1010", "E2101")
-            and options.interactive
-            and not options.no_input
-            and is_terminal(sys.stdin)
-            and self.house.policy != "strict"
-        )
 
     def guarded(self, work: Callable[[], Outcome]) -> Outcome:
         """The outcome of some work, whatever stops it."""
@@ -331,7 +353,7 @@ class Session:
         if self.machine and self.channel is None:
             self.channel = Channel(capture)
             if self.standalone:
-                self._before = _catch_sigterm()
+                self._before = catch_sigterm()
 
     def finish(self, outcome: Outcome, call: Call) -> int:
         """Show an outcome; the exit code."""
@@ -350,6 +372,9 @@ class Session:
             self.emit(document(outcome, call, self.started))
         elif outcome.value is not None:
             self.emit(encode(outcome.value, call.warnings))
+        if self.mode == "jsonl" and isinstance(outcome, Ok) and not call.options.quiet:
+            for warning in call.warnings:
+                complain(f"Warning: {warning}")
         return self.code
 
     def emit(self, data: bytes) -> None:
@@ -376,7 +401,7 @@ class Session:
         if self.channel is not None:
             self.channel.release(for_good=self.standalone)
         if self._before is not None:
-            _catch_sigterm(self._before)
+            catch_sigterm(self._before)
 
 
 def document(outcome: Outcome, call: Call, started: float) -> bytes:
@@ -417,14 +442,6 @@ def modes_of(argv: Sequence[str]) -> Line:
     return line
 
 
-def is_terminal(stream: Any) -> bool:
-    """Whether a stream is a terminal; a closed or missing one is not."""
-    try:
-        return stream is not None and stream.isatty()
-    except ValueError:
-        return False
-
-
 def typed_program() -> tuple[str, ...]:
     """The words with which the program was started, as somebody would type them again."""
     program = sys.argv[0] if sys.argv else ""
@@ -435,183 +452,3 @@ def typed_program() -> tuple[str, ...]:
     if program.endswith(".py"):
         return ("python", program)
     return (os.path.basename(program),)
-
-
-def complain(text: str) -> None:
-    """Write a line to stderr, if there is one."""
-    try:
-        sys.stderr.write(text + "\n")
-        sys.stderr.flush()
-    except (OSError, ValueError, AttributeError):
-        pass
-
-
-def reason_of(failure: BaseException) -> object:
-    """Why something could not be written, in the system's words."""
-    return getattr(failure, "strerror", None) or failure
-
-
-class Terminated(KeyboardInterrupt):
-    """SIGTERM, as an exception that stops an event loop as Ctrl-C does."""
-
-    error_code = "E4143"
-
-
-def _terminate(*_: object) -> None:
-    raise Terminated("Terminated.")
-
-
-def _catch_sigterm(handler: Any = _terminate) -> Any:
-    """Have SIGTERM handled; what handled it before."""
-    signals: Any
-    try:
-        # `signal` itself imports enum
-        import _signal as signals  # pyright: ignore[reportMissingImports]
-    except ImportError:
-        import signal as signals
-    try:
-        return signals.signal(signals.SIGTERM, handler)
-    except ValueError:
-        return None  # not the main thread: whoever owns that one handles signals
-
-
-class Channel:
-    """stdout, kept for the answer.
-
-    While it is held, file descriptor 1 leads to stderr: `print`, C code and child
-    processes cannot get between the caller and the JSON. With `capture` it leads
-    to a file in memory instead, which is read back at the end.
-    """
-
-    _parked: int | None = None
-    """The real stdout after an answer: whatever follows it may not be read with it."""
-
-    def __init__(self, capture: bool = False) -> None:
-        self.begun = False
-        self._torn = False  # an answer is half out: nothing may follow
-        self._python = sys.stdout
-        self._process = os.getpid()
-        self._capture: int | None = None
-        self._swapped: Any = None
-        self._saved: int | None = None
-        if _is_real(sys.stdout):
-            _flush(sys.stdout)
-            self._saved = _copy_of_stdout()
-            self._capture = _memory() if capture else None
-            _divert(2 if self._capture is None else self._capture)
-        else:  # a test runner or a notebook has put its own stdout there
-            import io
-
-            self._swapped = sys.stderr
-            if capture:
-                self._swapped = io.TextIOWrapper(io.BytesIO(), "utf-8", "backslashreplace")
-            sys.stdout = self._swapped
-
-    def printed(self) -> str:
-        """What was printed since, if it was captured."""
-        _flush(sys.stdout)
-        if self._swapped is not None and self._swapped is not sys.stderr:
-            data = self._swapped.buffer.getvalue()
-        elif self._capture is not None:
-            os.lseek(self._capture, 0, 0)
-            data = os.read(self._capture, 4 * PRINTED_LIMIT + 1)
-            _divert(2)
-            os.close(self._capture)
-            self._capture = None
-        else:
-            return ""
-        return data.decode("utf-8", "replace").rstrip("\n")
-
-    def write(self, data: bytes) -> None:
-        """Write to the real stdout; only the process that took it does."""
-        if self._torn or os.getpid() != self._process:
-            return
-        self._torn = self.begun = True
-        if self._saved is not None:
-            _send(self._saved, data)
-        elif self._python is None:
-            raise OSError(9, "it is closed")
-        else:
-            self._python.write(data.decode("utf-8"))
-            self._python.flush()
-        self._torn = False
-
-    def release(self, *, for_good: bool) -> None:
-        """Give stdout back; a process that is about to end keeps it, so that nothing follows."""
-        if self._saved is None:
-            sys.stdout = self._python
-            return
-        _flush(sys.stdout)
-        Channel._parked = self._saved
-        if not for_good:
-            Channel.reopen()
-
-    @classmethod
-    def reopen(cls) -> None:
-        """Lead stdout where it led before the last answer."""
-        if cls._parked is not None:
-            _flush(sys.stdout)
-            os.dup2(cls._parked, 1)
-            os.close(cls._parked)
-            cls._parked = None
-
-
-class Gone(Exception):  # noqa: N818
-    """Nobody reads stdout any more."""
-
-
-def _is_real(stream: Any) -> bool:
-    try:
-        return stream is sys.__stdout__ and stream is not None and stream.fileno() == 1
-    except (OSError, ValueError):
-        return False
-
-
-def _flush(stream: Any) -> None:
-    try:
-        stream.flush()
-    except (OSError, ValueError, AttributeError):
-        pass
-
-
-def _send(target: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        try:
-            view = view[os.write(target, view) :]
-        except BlockingIOError:  # whoever shares the pipe has made it non-blocking
-            from select import select
-
-            select((), (target,), ())
-
-
-def _divert(target: int) -> None:
-    """Let file descriptor 1 lead elsewhere; nowhere, if there is no stderr."""
-    try:
-        os.dup2(target, 1)
-    except OSError:
-        _lead_nowhere(1)
-
-
-def _copy_of_stdout() -> int:
-    """A second descriptor of stdout, never one that others take for stdin or stderr."""
-    copy = os.dup(1)
-    while copy < 3:
-        taken, copy = copy, os.dup(copy)
-        _lead_nowhere(taken)
-    return copy
-
-
-def _lead_nowhere(descriptor: int) -> None:
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    os.dup2(nowhere, descriptor)
-    os.close(nowhere)
-
-
-def _memory() -> int:
-    if hasattr(os, "memfd_create"):
-        return os.memfd_create("printed")
-    import tempfile
-
-    with tempfile.TemporaryFile() as file:
-        return os.dup(file.fileno())

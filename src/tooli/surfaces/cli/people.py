@@ -6,7 +6,7 @@ import os
 import sys
 
 from tooli.call.model import Ok
-from tooli.surfaces.cli.main import Gone, complain, reason_of
+from tooli.surfaces.cli.channel import Gone, complain, reason_of
 
 TYPE_CHECKING = False
 

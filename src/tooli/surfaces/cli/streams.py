@@ -6,15 +6,39 @@ import sys
 
 from tooli.call.envelope import encoder
 from tooli.call.model import Failed, Ok
+from tooli.call.pipeline import stream
+from tooli.surfaces.cli.channel import is_terminal
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Generator, Iterator, Sequence
     from typing import Any
 
-    from tooli.call.model import Outcome
+    from tooli.call.model import Call, Outcome, Stage
     from tooli.surfaces.cli.main import Session
+
+
+def perform(session: Session, call: Call, stages: Sequence[Stage]) -> int:
+    """Run a call and show what it gives; ask a person first, where the call needs that."""
+    outcome = session.guarded(lambda: show_stream(session, stream(call, stages)))
+    if isinstance(outcome, Failed) and _may_ask(session, outcome):
+        from tooli.call.asking import ask
+
+        if ask(f"{outcome.error.message} Run it?"):
+            return perform(session, call.replace(approved=True), stages)
+    return session.finish(outcome, call)
+
+
+def _may_ask(session: Session, outcome: Failed) -> bool:
+    options = session.options()
+    return (
+        outcome.error.code in ("E1010", "E2101")
+        and options.interactive
+        and not options.no_input
+        and is_terminal(sys.stdin)
+        and session.house.policy != "strict"
+    )
 
 
 def show_stream(session: Session, items: Generator[Any, None, Outcome]) -> Outcome:

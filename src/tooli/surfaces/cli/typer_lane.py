@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import functools
 import sys
 from contextvars import ContextVar
 
@@ -87,13 +86,13 @@ def _through(lane: LaneSession, tool: Tool, values: dict[str, Any]) -> Any:
     if session.mode == "json":
         from tooli.call.pipeline import run
 
-        lane.outcome = run(call, stages)
+        lane.outcome = session.guarded(lambda: run(call, stages))
         return None
     if session.machine:
         from tooli.call.pipeline import stream
         from tooli.surfaces.cli.streams import show_stream
 
-        lane.outcome = show_stream(session, stream(call, stages))
+        lane.outcome = session.guarded(lambda: show_stream(session, stream(call, stages)))
         return None
     return _for_people(lane, call, stages)
 

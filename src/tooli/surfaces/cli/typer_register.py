@@ -86,7 +86,10 @@ def _stub(app: Any, registration: Any) -> Callable[..., Any]:
     """What Typer calls in place of the function: the values go through the pipeline."""
     from tooli.errors import DefinitionError
 
-    fn = registration.fn
+    try:
+        fn = registration.fn
+    except DefinitionError as mistake:
+        return _unloadable(mistake)
     try:
         tool: Tool = registration.tool((registration.word,))
     except DefinitionError:
@@ -103,6 +106,15 @@ def _stub(app: Any, registration: Any) -> Callable[..., Any]:
             doc = tool.doc
             vars(stub)["tooli_help"] = f"{doc.summary}\n\n{doc.description}".strip()
     return stub
+
+
+def _unloadable(mistake: Exception) -> Callable[..., Any]:
+    """What stands in for a lazy command that cannot be loaded: it fails when it is called."""
+
+    def fails() -> None:
+        raise mistake
+
+    return fails
 
 
 def adopt(app: Any, command: Any) -> Any:

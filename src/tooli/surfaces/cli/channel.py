@@ -1,0 +1,205 @@
+"""stdout, kept for the answer; SIGTERM, answered; stderr, where there is one."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from typing import Any
+
+PRINTED_LIMIT = 1 << 20
+"""How much of what a command prints becomes its result."""
+
+
+class Channel:
+    """stdout, kept for the answer.
+
+    While it is held, file descriptor 1 leads to stderr: `print`, C code and child
+    processes cannot get between the caller and the JSON. With `capture` it leads
+    to a file in memory instead, which is read back at the end.
+    """
+
+    _parked: int | None = None
+    """The real stdout after an answer: whatever follows it may not be read with it."""
+
+    def __init__(self, capture: bool = False) -> None:
+        self.begun = False
+        self._torn = False  # an answer is half out: nothing may follow
+        self._python = sys.stdout
+        self._process = os.getpid()
+        self._capture: int | None = None
+        self._swapped: Any = None
+        self._saved: int | None = None
+        if _is_real(sys.stdout):
+            _flush(sys.stdout)
+            self._saved = _copy_of_stdout()
+            self._capture = _memory() if capture else None
+            _divert(2 if self._capture is None else self._capture)
+        else:  # a test runner or a notebook has put its own stdout there
+            import io
+
+            self._swapped = sys.stderr
+            if capture:
+                self._swapped = io.TextIOWrapper(io.BytesIO(), "utf-8", "backslashreplace")
+            sys.stdout = self._swapped
+
+    def printed(self) -> str:
+        """What was printed since, if it was captured."""
+        _flush(sys.stdout)
+        if self._swapped is not None and self._swapped is not sys.stderr:
+            data = self._swapped.buffer.getvalue()
+        elif self._capture is not None:
+            os.lseek(self._capture, 0, 0)
+            data = os.read(self._capture, 4 * PRINTED_LIMIT + 1)
+            _divert(2)
+            os.close(self._capture)
+            self._capture = None
+        else:
+            return ""
+        return data.decode("utf-8", "replace").rstrip("\n")
+
+    def write(self, data: bytes) -> None:
+        """Write to the real stdout; only the process that took it does."""
+        if self._torn or os.getpid() != self._process:
+            return
+        self._torn = self.begun = True
+        if self._saved is not None:
+            _send(self._saved, data)
+        elif self._python is None:
+            raise OSError(9, "it is closed")
+        else:
+            self._python.write(data.decode("utf-8"))
+            self._python.flush()
+        self._torn = False
+
+    def release(self, *, for_good: bool) -> None:
+        """Give stdout back; a process that is about to end keeps it, so that nothing follows."""
+        if self._saved is None:
+            sys.stdout = self._python
+            return
+        _flush(sys.stdout)
+        Channel._parked = self._saved
+        if not for_good:
+            Channel.reopen()
+
+    @classmethod
+    def reopen(cls) -> None:
+        """Lead stdout where it led before the last answer."""
+        if cls._parked is not None:
+            _flush(sys.stdout)
+            os.dup2(cls._parked, 1)
+            os.close(cls._parked)
+            cls._parked = None
+
+
+class Gone(Exception):  # noqa: N818
+    """Nobody reads stdout any more."""
+
+
+def _is_real(stream: Any) -> bool:
+    try:
+        return stream is sys.__stdout__ and stream is not None and stream.fileno() == 1
+    except (OSError, ValueError):
+        return False
+
+
+def _flush(stream: Any) -> None:
+    try:
+        stream.flush()
+    except (OSError, ValueError, AttributeError):
+        pass
+
+
+def _send(target: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        try:
+            view = view[os.write(target, view) :]
+        except BlockingIOError:  # whoever shares the pipe has made it non-blocking
+            from select import select
+
+            select((), (target,), ())
+
+
+def _divert(target: int) -> None:
+    """Let file descriptor 1 lead elsewhere; nowhere, if there is no stderr."""
+    try:
+        os.dup2(target, 1)
+    except OSError:
+        _lead_nowhere(1)
+
+
+def _copy_of_stdout() -> int:
+    """A second descriptor of stdout, never one that others take for stdin or stderr."""
+    copy = os.dup(1)
+    while copy < 3:
+        taken, copy = copy, os.dup(copy)
+        _lead_nowhere(taken)
+    return copy
+
+
+def _lead_nowhere(descriptor: int) -> None:
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nowhere, descriptor)
+    os.close(nowhere)
+
+
+def _memory() -> int:
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create("printed")
+    import tempfile
+
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())
+
+
+def is_terminal(stream: Any) -> bool:
+    """Whether a stream is a terminal; a closed or missing one is not."""
+    try:
+        return stream is not None and stream.isatty()
+    except ValueError:
+        return False
+
+
+def complain(text: str) -> None:
+    """Write a line to stderr, if there is one."""
+    try:
+        sys.stderr.write(text + "\n")
+        sys.stderr.flush()
+    except (OSError, ValueError, AttributeError):
+        pass
+
+
+def reason_of(failure: BaseException) -> object:
+    """Why something could not be written, in the system's words."""
+    return getattr(failure, "strerror", None) or failure
+
+
+# ------------------------------------------------------------------ signals
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, as an exception that stops an event loop as Ctrl-C does."""
+
+    error_code = "E4143"
+
+
+def _terminate(*_: object) -> None:
+    raise Terminated("Terminated.")
+
+
+def catch_sigterm(handler: Any = _terminate) -> Any:
+    """Have SIGTERM handled; what handled it before."""
+    signals: Any
+    try:
+        # `signal` itself imports enum
+        import _signal as signals  # pyright: ignore[reportMissingImports]
+    except ImportError:
+        import signal as signals
+    try:
+        return signals.signal(signals.SIGTERM, handler)
+    except ValueError:
+        return None  # not the main thread: whoever owns that one handles signals
