@@ -69,8 +69,10 @@ MARKERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("warp", ("OZ_RUN_ID",)),
 )
 NOT_IF = {"opencode": "OPENCODE_TERMINAL"}
-CI = ("CI", "GITHUB_ACTIONS", "GITLAB_CI", "BUILDKITE", "JENKINS_URL", "TF_BUILD")
-CI += ("TEAMCITY_VERSION",)
+CI = (
+    *("CI", "GITHUB_ACTIONS", "GITLAB_CI", "BUILDKITE", "JENKINS_URL", "TF_BUILD"),
+    "TEAMCITY_VERSION",
+)
 
 
 class ExecutionContext(Record):

@@ -9,7 +9,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from typer import *  # noqa: F403
+    from typer import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary]
     from typer import Argument as Argument
     from typer import Option as Option
     from typer import echo as echo

@@ -70,7 +70,7 @@ def encoder(warnings: list[str]) -> Callable[[Any], bytes]:
     def replace(thing: Any) -> Any:
         from tooli.contract.jsonable import replacement
 
-        if hasattr(type(thing), "__next__"):  # can be read but once: the thorough way does it
+        if hasattr(thing.__class__, "__next__"):  # can be read but once: the thorough way does it
             raise TypeError
         return replacement(thing, warnings)
 

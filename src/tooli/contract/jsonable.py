@@ -7,7 +7,8 @@ import sys
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Callable
+    from typing import Any, TypeGuard
 
 DEEPEST = 150
 """Deeper than this nothing is written: the reader's parser would give up, too."""
@@ -19,19 +20,34 @@ def replacement(thing: Any, warnings: list[str]) -> Any:
         home = sys.modules.get(module)
         if home is not None and isinstance(thing, getattr(home, name)):
             return change(thing)
-    if isinstance(thing, (set, frozenset)):
+    if _is_set(thing):
         return ordered(thing)
     if isinstance(thing, (bytes, bytearray, memoryview)):
-        return _bytes(bytes(thing))
+        data: bytes = bytes(thing)  # pyright: ignore[reportUnknownArgumentType]
+        return _bytes(data)
     for change in (_from_model, _from_fields, _from_path, _from_array, _from_iterable):
         found = change(thing)
         if found is not _NOTHING:
             return found
-    _warn(warnings, f"a {type(thing).__name__} was written as its text")
+    _warn(warnings, f"a {thing.__class__.__name__} was written as its text")
     try:
         return str(thing)
     except Exception:
-        return f"<{type(thing).__name__}>"
+        return f"<{thing.__class__.__name__}>"
+
+
+def is_object(value: object) -> TypeGuard[dict[Any, Any]]:
+    """Whether it is JSON's kind of object."""
+    return isinstance(value, dict)
+
+
+def is_list(value: object) -> TypeGuard[list[Any] | tuple[Any, ...]]:
+    """Whether it is JSON's kind of array."""
+    return isinstance(value, (list, tuple))
+
+
+def _is_set(value: object) -> TypeGuard[set[Any] | frozenset[Any]]:
+    return isinstance(value, (set, frozenset))
 
 
 class _Nothing: ...
@@ -44,14 +60,22 @@ def _duration(value: Any) -> str:
     """ISO 8601, as pydantic writes it."""
     from tooli.contract.models import adapter
 
-    return adapter(type(value)).dump_python(value, mode="json")
+    return adapter(value.__class__).dump_python(value, mode="json")
 
 
-_KINDS: tuple[tuple[str, str, Any], ...] = (
-    ("enum", "Enum", lambda v: v.value),
-    ("datetime", "datetime", lambda v: v.isoformat().replace("+00:00", "Z")),
-    ("datetime", "date", lambda v: v.isoformat()),
-    ("datetime", "time", lambda v: v.isoformat()),
+def _iso(value: Any) -> str:
+    return value.isoformat().replace("+00:00", "Z")
+
+
+def _member(value: Any) -> Any:
+    return value.value
+
+
+_KINDS: tuple[tuple[str, str, Callable[[Any], Any]], ...] = (
+    ("enum", "Enum", _member),
+    ("datetime", "datetime", _iso),
+    ("datetime", "date", _iso),
+    ("datetime", "time", _iso),
     ("datetime", "timedelta", _duration),
     ("decimal", "Decimal", str),
     ("uuid", "UUID", str),
@@ -79,7 +103,7 @@ def _bytes(data: bytes) -> str:
 
 def _from_model(thing: Any) -> Any:
     dump = getattr(thing, "model_dump", None)
-    if dump is None or not hasattr(type(thing), "__pydantic_serializer__"):
+    if dump is None or not hasattr(thing.__class__, "__pydantic_serializer__"):
         return _NOTHING
     try:
         return dump(mode="json", by_alias=True)
@@ -88,14 +112,14 @@ def _from_model(thing: Any) -> Any:
 
 
 def _from_fields(thing: Any) -> Any:
-    if not hasattr(type(thing), "__dataclass_fields__"):
+    if not hasattr(thing.__class__, "__dataclass_fields__"):
         return _NOTHING
     names = [field.name for field in sys.modules["dataclasses"].fields(thing)]
     return {name: getattr(thing, name) for name in names if hasattr(thing, name)}
 
 
 def _from_path(thing: Any) -> Any:
-    path = getattr(type(thing), "__fspath__", None)
+    path = getattr(thing.__class__, "__fspath__", None)
     if path is None:
         return _NOTHING
     found = path(thing)
@@ -105,16 +129,16 @@ def _from_path(thing: Any) -> Any:
 def _from_array(thing: Any) -> Any:
     for name in ("tolist", "to_dict"):  # numpy, pandas
         change = getattr(thing, name, None)
-        if callable(change) and type(thing).__module__.partition(".")[0] in ("numpy", "pandas"):
+        if callable(change) and thing.__class__.__module__.partition(".")[0] in ("numpy", "pandas"):
             return change()
     return _NOTHING
 
 
 def _from_iterable(thing: Any) -> Any:
     keys = getattr(thing, "keys", None)
-    if callable(keys) and hasattr(type(thing), "__getitem__"):
+    if callable(keys) and hasattr(thing.__class__, "__getitem__"):
         return {key: thing[key] for key in list(thing)}
-    if hasattr(type(thing), "__iter__") and not isinstance(thing, type):
+    if hasattr(thing.__class__, "__iter__") and not isinstance(thing, type):
         return list(thing)
     return _NOTHING
 
@@ -144,18 +168,16 @@ def _plain(value: Any, warnings: list[str], above: tuple[int, ...]) -> Any:
         _warn(warnings, f"parts nested deeper than {DEEPEST} were left out")
         return None
     inside = (*above, id(value))
-    if isinstance(value, dict):
-        pairs: Any = value
+    if is_object(value):
         return {
-            _key(key, warnings): _plain(item, warnings, inside) for key, item in pairs.items()
+            _key(key, warnings): _plain(item, warnings, inside) for key, item in value.items()
         }
-    if isinstance(value, (list, tuple)):
-        items: Any = value
-        return [_plain(item, warnings, inside) for item in items]
+    if is_list(value):
+        return [_plain(item, warnings, inside) for item in value]
     try:
         step = replacement(value, warnings)
     except Exception as failure:
-        _warn(warnings, f"a {type(value).__name__} could not be written: {failure}")
+        _warn(warnings, f"a {value.__class__.__name__} could not be written: {failure}")
         return None
     return _plain(step, warnings, inside)
 
@@ -179,11 +201,11 @@ def _key(key: Any, warnings: list[str]) -> str:
     if isinstance(key, float):
         return float.__repr__(key)
     try:
-        step = replacement(key, warnings) if not isinstance(key, tuple) else key
+        step = str(key) if is_list(key) else replacement(key, warnings)
         return step if isinstance(step, str) else str(step)
     except Exception as failure:
-        _warn(warnings, f"a {type(key).__name__} could not be written: {failure}")
-        return f"<{type(key).__name__}>"
+        _warn(warnings, f"a {key.__class__.__name__} could not be written: {failure}")
+        return f"<{key.__class__.__name__}>"
 
 
 def _warn(warnings: list[str], text: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tooli.contract.fit import Misfit
+from tooli.contract.jsonable import is_list, is_object
 from tooli.contract.tool import MISSING, ListOf, plain
 
 TYPE_CHECKING = False
@@ -190,14 +191,14 @@ def read_parts(param: Param, texts: Sequence[str], dotted: Mapping[str, Sequence
     schema = adapter(param.annotation).json_schema()
     if many:
         parsed = [read_json(text) for text in texts]
-        whole = parsed[0] if len(parsed) == 1 and isinstance(parsed[0], list) else parsed
-        return validate(param.annotation, whole)
+        only = parsed[0] if len(parsed) == 1 else None
+        return validate(param.annotation, only if is_list(only) else parsed)
     base: Any = {}
     for text in texts:
         part = _assignment(text, schema) if _looks_assigned(text) else read_json(text)
-        base = {**base, **part} if isinstance(part, dict) and isinstance(base, dict) else part
+        base = {**base, **part} if is_object(part) and is_object(base) else part
     if dotted:
-        if not isinstance(base, dict):
+        if not is_object(base):
             raise Misfit("dotted flags need an object to go into")
         for path, words in dotted.items():
             _place(base, path.split("."), words, schema)
@@ -244,7 +245,7 @@ def _place(
     for name in path[:-1]:
         here = _below(here, name, schema)
         inner = holder.setdefault(name, {})
-        if not isinstance(inner, dict):
+        if not is_object(inner):
             raise Misfit(f"{name!r} is given both as a value and by parts", (name,))
         holder = inner
     last = path[-1]
@@ -263,13 +264,13 @@ def _by_kind(words: Sequence[str], kinds: set[str]) -> Any:
 
 def _resolve(schema: Any, root: dict[str, Any]) -> dict[str, Any]:
     seen = 0
-    while isinstance(schema, dict) and "$ref" in schema and seen < 20:
+    while is_object(schema) and "$ref" in schema and seen < 20:
         seen += 1
         target: Any = root
-        for part in schema["$ref"].lstrip("#/").split("/"):
-            target = target.get(part, {}) if isinstance(target, dict) else {}
+        for part in str(schema["$ref"]).lstrip("#/").split("/"):
+            target = target.get(part, {}) if is_object(target) else {}
         schema = target
-    return schema if isinstance(schema, dict) else {}
+    return schema if is_object(schema) else {}
 
 
 def _below(schema: Any, name: str, root: dict[str, Any]) -> Any:
@@ -285,7 +286,7 @@ def _below(schema: Any, name: str, root: dict[str, Any]) -> Any:
 
 def _kinds(schema: Any, root: dict[str, Any]) -> set[str]:
     schema = _resolve(schema, root)
-    kinds = {schema["type"]} if isinstance(schema.get("type"), str) else set()
+    kinds: set[str] = {schema["type"]} if isinstance(schema.get("type"), str) else set()
     for option in schema.get("anyOf", ()):
         kinds |= _kinds(option, root)
     return kinds

@@ -6,6 +6,7 @@ put in place. Only a type that contains itself keeps one: it is the sole way to 
 
 from __future__ import annotations
 
+from tooli.contract.jsonable import is_list, is_object
 from tooli.contract.reading import returns_of, shape_of
 from tooli.contract.tool import (
     MISSING,
@@ -24,7 +25,7 @@ from tooli.contract.tool import (
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from typing import Any, TypeGuard
+    from typing import Any
 
     from tooli.contract.tool import Param, Shape, Tool
 
@@ -242,9 +243,9 @@ def inline(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any
 def _inline(
     node: Any, definitions: dict[str, Any], above: tuple[str, ...], kept: dict[str, Any]
 ) -> Any:
-    if _is_list(node):
+    if is_list(node):
         return [_inline(item, definitions, above, kept) for item in node]
-    if not _is_object(node):
+    if not is_object(node):
         return node
     reference = node.get("$ref")
     if isinstance(reference, str):
@@ -272,19 +273,11 @@ def _inline_at(
     """What stands at a keyword: schemas by name, data that only looks like one, or a schema."""
     if key in ("default", "const", "enum", "examples"):
         return value
-    if key == "discriminator" and _is_object(value):  # its mapping points at definitions
+    if key == "discriminator" and is_object(value):  # its mapping points at definitions
         return {"propertyName": value["propertyName"]}
-    if key in ("properties", "patternProperties") and _is_object(value):
+    if key in ("properties", "patternProperties") and is_object(value):
         return {name: _inline(part, definitions, above, kept) for name, part in value.items()}
     return _inline(value, definitions, above, kept)
-
-
-def _is_object(node: Any) -> TypeGuard[dict[str, Any]]:
-    return isinstance(node, dict)
-
-
-def _is_list(node: Any) -> TypeGuard[list[Any]]:
-    return isinstance(node, list)
 
 
 def _recursive(name: str, definitions: dict[str, Any]) -> bool:
@@ -293,7 +286,7 @@ def _recursive(name: str, definitions: dict[str, Any]) -> bool:
     seen: set[str] = set()
     while todo:
         node = todo.pop()
-        if _is_object(node):
+        if is_object(node):
             reference = node.get("$ref")
             if isinstance(reference, str):
                 target = reference.rpartition("/")[2]
@@ -303,6 +296,6 @@ def _recursive(name: str, definitions: dict[str, Any]) -> bool:
                     seen.add(target)
                     todo.append(definitions[target])
             todo.extend(node.values())
-        elif _is_list(node):
+        elif is_list(node):
             todo.extend(node)
     return False

@@ -50,8 +50,10 @@ FLAGS: dict[str, tuple[str, int | str, Any]] = {
     "--input": ("input", 1, None),
     "--print0": ("print0", 0, True),
 }
-LATER = ("timeout", "idempotency-key", "limit", "cursor", "filter", "fields", "select")
-LATER += ("max-items", "max-bytes", "max-tokens", "null")
+LATER = (
+    *("timeout", "idempotency-key", "limit", "cursor", "filter", "fields", "select"),
+    *("max-items", "max-bytes", "max-tokens", "null"),
+)
 """Names that are the framework's already, and refuse to be used until they do something."""
 COMPLETION = ("--install-completion", "--show-completion")
 

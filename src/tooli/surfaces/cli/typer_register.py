@@ -122,11 +122,11 @@ def adopt(app: Any, command: Any) -> Any:
     for path, registration in app.tree().walk():
         if not registration.foreign:
             continue
-        parent = command
+        parent: Any = command
         for word in path[:-1]:
             parent = getattr(parent, "commands", {}).get(word)
         found = getattr(parent, "commands", {}).get(path[-1])
-        if found is None or isinstance(found, Door):
+        if parent is None or found is None or isinstance(found, Door):
             continue
         parent.commands[path[-1]] = _adopted(app, registration, found)
     return command
@@ -134,9 +134,9 @@ def adopt(app: Any, command: Any) -> Any:
 
 def _adopted(app: Any, registration: Any, found: Any) -> Any:
     """A command of somebody else's Typer, made again from the same information, with our stub."""
-    said = dict(vars(registration.info))
-    said.pop("tooli", None)
-    base = said.get("cls") or TyperCommand
+    fields: dict[str, Any] = registration.info.__dict__
+    said = {name: value for name, value in fields.items() if name != "tooli"}
+    base: Any = said.get("cls") or TyperCommand
     said["cls"] = type(base.__name__, (Door, base), {"tooli_app": app})
     said["callback"] = _stub(app, registration)
     return get_command_from_info(
