@@ -54,9 +54,7 @@ class Suggestion:
         argv: Sequence[str] | None = None,
     ) -> None:
         if action not in ACTIONS:
-            raise DefinitionError(
-                f"Suggestion(action={action!r}): say one of {', '.join(ACTIONS)}"
-            )
+            raise DefinitionError(f"Suggestion(action={action!r}): say one of {', '.join(ACTIONS)}")
         if applicability not in APPLICABILITY:
             raise DefinitionError(
                 f"Suggestion(applicability={applicability!r}): "

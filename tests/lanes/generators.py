@@ -17,8 +17,42 @@ import os
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from hypothesis import HealthCheck, seed, settings
 from hypothesis import strategies as st
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+# ------------------------------------------------------------------ how long, and from where
+
+SEEDED = os.environ.get("TOOLI_FUZZ_SEED")
+"""A seed for other examples than the usual ones, which are the same in every run."""
+
+
+def examples_of(usual: int) -> int:
+    """How many examples a test has: as many as usual, unless somebody says."""
+    return int(os.environ.get("TOOLI_FUZZ_EXAMPLES", usual))
+
+
+def quietly(count: int, name: str, given: Callable[..., Any], check: Callable[..., None]) -> None:
+    """Try a check on random examples: as many as that, and the same ones under the same name."""
+    check.__name__ = check.__qualname__ = name
+    setup = settings(
+        max_examples=count,
+        deadline=None,
+        database=None,
+        derandomize=SEEDED is None,
+        suppress_health_check=list(HealthCheck),
+        print_blob=False,
+    )
+    test = setup(given(check))
+    if SEEDED is not None:
+        test = seed(f"{SEEDED}{name}")(test)
+    test()
+
 
 # ------------------------------------------------------------------ the types
 
@@ -142,12 +176,14 @@ FAMILIES: dict[str, Family] = {
         ("'file.txt'", "'dir/'", "''", "5", "b'file.txt'", "Path('')"),
         frozenset(["path"]),
     ),
-    "Color": _choice("red Green", "RED green rot Straße strasse STRASSE re", "Color.RED", "'red' 'x' 5"),
+    "Color": _choice(
+        "red Green", "RED green rot Straße strasse STRASSE", "Color.RED", "'red' 'x' 5"
+    ),
     "Level": _choice("1 10", "2 LOW 01 1.0 １", "Level.LOW", "1 '10' 'x' Rank.FIRST True"),
     "Rank": _choice("1 2", "FIRST 3 01", "Rank.FIRST", "1 '2' 9 True 2.0"),
     "Mixed": _choice("a A", "1 0.5 True true TRUE .5", "Mixed.WORD Mixed.NUMBER", "'a' 1 '1' True"),
     "Patient": _choice("one two", "uno ONE three", "Patient.ONE", "'two' 'uno' 1"),
-    "Literal['fast', 'slow']": _choice("fast slow", "FAST fas Slow", "'fast' 'slow'", "'FAST' 'x' 5"),
+    "Literal['fast', 'slow']": _choice("fast slow", "FAST fas", "'fast' 'slow'", "'FAST' 'x' 5"),
     "Literal['a', 'A']": _choice("a A", "b ß", "'a' 'A'", "'b'"),
     "Literal[1, 2]": _choice("1 2", "3 01 1.0", "1 2", "'1' 3 True 1.0"),
     "Literal['a', 1]": _choice("a 1", "A 01", "'a' 1", "'1' True"),
@@ -170,6 +206,8 @@ _LONG = (
     *("--bee", "--bee-x", "--foo_bar", "--output", "--json", "--x", "-long", "-nn", "--quiet"),
     *("--Bee", "--no-bee", "--tooli-yes", "--a.b", "--timeout"),
 )
+_VARIABLES = ("'LANE_ONE'", "'LANE_TWO'", "['LANE_NO', 'LANE_ONE']")
+_SHOWN = ("hidden=True", "help='Help.'", "show_default=False", "metavar='WORD'")
 _STRANGE = ("+p", "/s", "++plus", "---three")
 
 
@@ -192,8 +230,8 @@ class Parameter:
         if len(self.families) > 1:
             text = f"tuple[{', '.join(self.families)}]"
         else:
-            text = self.families[0]
-            text = {"": text, "tuple": f"tuple[{text}, ...]"}.get(self.many) or f"{self.many}[{text}]"
+            [text] = self.families
+            text = {"": text, "tuple": f"tuple[{text}, ...]"}.get(self.many, f"{self.many}[{text}]")
         return {"": text, "|": f"{text} | None"}.get(self.none) or f"Optional[{text}]"
 
     @property
@@ -395,18 +433,14 @@ def _unless_taken(parameter: Parameter, taken: set[str]) -> Parameter:
 
 
 @st.composite
-def _defaults(
-    draw: st.DrawFn, families: tuple[str, ...], many: str, none: str
-) -> str | None:
+def _defaults(draw: st.DrawFn, families: tuple[str, ...], many: str, none: str) -> str | None:
     """A default as source text; None where there is none."""
     if draw(st.integers(0, 9)) < 4:
         return None
     odd = draw(st.integers(0, 7)) == 0
     if draw(st.integers(0, 4 if none else 9)) == 0:
         return "None"
-    pools = [
-        [*FAMILIES[f].defaults, *(FAMILIES[f].odd_defaults if odd else ())] for f in families
-    ]
+    pools = [[*FAMILIES[f].defaults, *(FAMILIES[f].odd_defaults if odd else ())] for f in families]
     if len(pools) > 1:
         row = [draw(st.sampled_from(pool)) for pool in pools]
         if odd and draw(st.booleans()):
@@ -443,10 +477,9 @@ def _settings(
     if families == ("int",) and not many and kind == "option" and draw(st.integers(0, 5)) == 0:
         settings["count"] = "True"
     if draw(st.integers(0, 4)) == 0:
-        settings["envvar"] = draw(st.sampled_from(("'LANE_ONE'", "'LANE_TWO'", "['LANE_NO', 'LANE_ONE']")))
+        settings["envvar"] = draw(st.sampled_from(_VARIABLES))
     if draw(st.integers(0, 5)) == 0:
-        extra = ("hidden=True", "help='Help.'", "show_default=False", "metavar='WORD'", "show_envvar=False")
-        name, _, value = draw(st.sampled_from(extra)).partition("=")
+        name, _, value = draw(st.sampled_from(_SHOWN)).partition("=")
         settings[name] = value
     odd = {text for f in families for text in FAMILIES[f].odd_defaults}
     usual = default is not None and (many or len(families) > 1 or default not in odd)
@@ -561,7 +594,7 @@ class Pool:
             for word in parameter.words:
                 bare = word.lstrip("-+/")
                 found += [word[:-1], f"{word}x", word.upper(), f"--no-{bare}", f"{word}="]
-                found += [f"-{bare}", f"--{bare}", word.replace("-", "_"), f"--{bare[1:]}{bare[:1]}"]
+                found += [f"-{bare}", f"--{bare}", word.replace("-", "_"), f"--{bare[::-1]}"]
                 found += [f"{flag}{bare}" for flag in self.short]
         return [word for word in found if len(word) > 1]
 
@@ -598,7 +631,8 @@ def lines(draw: st.DrawFn, pool: Pool, fronts: tuple[tuple[str, ...], ...]) -> L
     if mode in ("noisy", "wild"):
         for piece in draw(st.lists(st.sampled_from(pool.noise), min_size=1, max_size=3)):
             pieces.insert(draw(st.integers(0, len(pieces))), piece)
-    line = draw(_sprinkled([(word,) for word in front], pieces, pool))
+    whole = any(word[:1] == "-" for word in front)
+    line = draw(_sprinkled([front] if whole else [(word,) for word in front], pieces, pool))
     if front != fronts[0] and any(piece[0][:1] == "-" for piece in pieces):
         return Line(line.words, None)  # the command's own flags may be the framework's elsewhere
     return line

@@ -2,26 +2,41 @@
 
 Every example is one random command and many random lines for it. Each line goes
 
-    through the fast lane        read_line, bind
+    through the fast lane        the reader and the fitting of ours
     through the Typer lane       the same app, the door that Typer opens
     to a plain `typer.Typer`     the same function; the line without the framework's flags
 
-and all three must give the function the same values, or refuse for the same reason.
+and all three must give the function the same values, or refuse for the same reason. What
+the fast lane leaves to Typer is counted, and must stay the exception.
 
     TOOLI_FUZZ_SEED=7 TOOLI_FUZZ_EXAMPLES=2000 pytest tests/lanes/test_fast_lane.py
 """
 
 from __future__ import annotations
 
+import contextlib
+import io
+import json
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 from unittest import mock
 
 import pytest
 import typer
-from hypothesis import HealthCheck, event, given, seed, settings
+from hypothesis import assume, event, given
 from hypothesis import strategies as st
-from tests.lanes.generators import Command, Line, Pool, build, commands, lines, make_home
+from tests.lanes.generators import (
+    SEEDED,
+    Command,
+    Line,
+    Pool,
+    build,
+    commands,
+    examples_of,
+    lines,
+    make_home,
+    quietly,
+)
 from typer.main import get_command
 
 import tooli
@@ -34,8 +49,7 @@ if TYPE_CHECKING:
     from tooli.call.model import Call, Outcome
 
 LINES = 40
-EXAMPLES = int(os.environ.get("TOOLI_FUZZ_EXAMPLES", "130"))
-SEED = os.environ.get("TOOLI_FUZZ_SEED")
+EXAMPLES = examples_of(115)
 FORMS: dict[str, tuple[tuple[str, ...], ...]] = {
     "single": ((),),
     "light": ((),),
@@ -47,12 +61,15 @@ FORMS: dict[str, tuple[tuple[str, ...], ...]] = {
         *(("-fx", "command"), ("--no-flag", "command"), ("-n",), ("--nun=5", "command")),
     ),
 }
-"""How an app can be built, and what may stand before the words of its command."""
+"""How an app can be built, and what may stand before the words of its command.
+
+`light` has tooli's own Option and Argument; `hooked` has a callback, so that only Typer can run
+it: there the reader's part is to take the framework's flags out of the line.
+"""
 
 
 def test_there_are_enough_lines() -> None:
-    if SEED is None:
-        assert LINES * EXAMPLES * len(FORMS) >= 20_000
+    assert SEEDED or LINES * EXAMPLES * len(FORMS) >= 20_000
 
 
 # ------------------------------------------------------------------ three engines
@@ -107,26 +124,24 @@ def ask_plain_typer(command: Any, words: tuple[str, ...]) -> Verdict:
     try:
         return Verdict(True, command.main(list(words), prog_name="prog", standalone_mode=False))
     except Exception as exc:
-        name = type(exc).__name__
         if not hasattr(exc, "format_message"):
             return Verdict(False)
-        code = _CODES.get(name)
+        code = _CODES.get(type(exc).__name__)
         if code is None:
             said = str(getattr(exc, "message", exc))
             code = "E1005" if said.startswith("Got unexpected extra") else "E1001"
-        param = getattr(exc, "param", None)
-        return Verdict(False, None, 2, code, getattr(param, "name", None))
+        return Verdict(False, None, 2, code, getattr(getattr(exc, "param", None), "name", None))
 
 
 def agree(one: object, other: object) -> bool:
     """Equal, and of equal types all the way down; NaN is NaN, and -0.0 is not 0.0."""
     if type(one) is not type(other):
         return False
-    if isinstance(one, dict):
-        return one.keys() == other.keys() and all(agree(one[k], other[k]) for k in one)  # type: ignore
-    if isinstance(one, (list, tuple)):
-        return len(one) == len(other) and all(map(agree, one, other))  # type: ignore
-    if isinstance(one, float):
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(agree(one[k], other[k]) for k in one)
+    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
+        return len(one) == len(other) and all(map(agree, one, other))
+    if isinstance(one, (float, set)):
         return repr(one) == repr(other)
     return one == other
 
@@ -146,7 +161,7 @@ def _hook(
     pass
 
 
-_HOOKS = _hook.__code__.co_varnames
+_HOOKS = ("num", "flag", "two")
 
 
 def arrange(form: str, make: Callable[..., Any], fn: Any) -> Any:
@@ -167,8 +182,11 @@ def arrange(form: str, make: Callable[..., Any], fn: Any) -> Any:
     return app
 
 
-def make_tooli() -> Any:
-    return tooli.Tooli("prog", default_output="json")
+def our_app(form: str, command: Command) -> Any:
+    """The command in a Tooli."""
+    source = tooli if form == "light" else typer
+    fn = build(command, source.Option, source.Argument)
+    return arrange(form, lambda: tooli.Tooli("prog", default_output="json"), fn)
 
 
 def plain_command(form: str, command: Command) -> Any:
@@ -176,10 +194,8 @@ def plain_command(form: str, command: Command) -> Any:
     if any(p.many in ("set", "tuple") for p in command.parameters):
         return None
     try:
-        return get_command(
-            arrange(form, typer.Typer, build(command, typer.Option, typer.Argument))
-        )
-    except (AssertionError, RuntimeError, TypeError):
+        return get_command(arrange(form, typer.Typer, build(command, typer.Option, typer.Argument)))
+    except (AssertionError, RuntimeError):
         return None
 
 
@@ -198,30 +214,29 @@ class Tally:
 
 def compare(form: str, command: Command, drawn: list[Line], tally: Tally) -> None:
     """Ask all three, line by line."""
-    maker = tooli.Option if form == "light" else typer.Option, (
-        tooli.Argument if form == "light" else typer.Argument
-    )
-    app = arrange(form, make_tooli, build(command, *maker))
-    before = [_fast(app, line.words, tally) for line in drawn]
+    app = our_app(form, command)
+    before = [ask_fast_lane(app, line.words, tally) for line in drawn]
     opened = get_command(app)
     oracle = plain_command(form, command)
     for line, fast in zip(drawn, before, strict=True):
         slow = Recorded(app, list(line.words), "prog", False, opened).verdict()
         plain = ask_plain_typer(oracle, line.plain) if oracle and line.plain is not None else None
-        shown = f"{command!r}\n{form}: {list(line.words)!r}\n\nfast  {fast}\nslow  {slow}\nplain {plain}"
+        about = (
+            f"about{command!r}\n{form}: {list(line.words)!r}\n"
+            f"\nfast  {fast}\nslow  {slow}\nplain {plain}"
+        )
         if fast is not None:
-            assert same_verdict(fast, slow), f"the lanes disagree about{shown}"
+            assert same_verdict(fast, slow), f"the lanes disagree {about}"
         if plain is not None:
             tally.plain += 1
             tally.good += plain.ok
-            assert as_plain_typer(fast or slow, plain), f"Typer disagrees about{shown}"
-    for line, fast in zip(drawn[:3], before, strict=False):
-        again = _fast(app, line.words, None)
-        assert (again is None) == (fast is None), f"{command!r}{line.words}: real apps step aside"
-        assert again is None or same_verdict(again, fast), f"{command!r}{line.words}: {again} {fast}"
+            assert as_plain_typer(fast or slow, plain), f"Typer disagrees {about}"
+    for line, fast in zip(drawn[:3], before, strict=False):  # now that Typer has the commands
+        again = ask_fast_lane(app, line.words)
+        assert again == fast or same_verdict(again, fast), f"{command!r}{line}: {again} {fast}"
 
 
-def _fast(app: Any, words: tuple[str, ...], tally: Tally | None) -> Verdict | None:
+def ask_fast_lane(app: Any, words: tuple[str, ...], tally: Tally | None = None) -> Verdict | None:
     """The fast lane's verdict; None where it steps aside."""
     session = Recorded(app, list(words), "prog", False)
     aside = session._for_typer()
@@ -234,8 +249,10 @@ def _fast(app: Any, words: tuple[str, ...], tally: Tally | None) -> Verdict | No
     return verdict
 
 
-def same_verdict(one: Verdict, other: Verdict) -> bool:
+def same_verdict(one: Verdict | None, other: Verdict | None) -> bool:
     """Whether two lanes say the same."""
+    if one is None or other is None:
+        return one is other
     return one[0] == other[0] and one[2:] == other[2:] and agree(one.value, other.value)
 
 
@@ -243,10 +260,12 @@ def as_plain_typer(ours: Verdict, plain: Verdict) -> bool:
     """Whether we say what plain Typer says; it names the parameter only for bad values."""
     if plain.ok or ours.ok:
         return plain.ok == ours.ok and agree(ours.value, plain.value)
-    if plain.code is None or (ours.code == "E1001" and plain.field in _HOOKS):
-        return True  # it crashed; or its callback stopped before it looked for a command
-    named = plain.code in ("E1002", "E1003")
-    return plain.code == ours.code and (not named or plain.field == ours.field)
+    if plain.code is None or ours.code == "E1007":
+        return True  # it crashed; or `-output` is `-o utput` for us
+    if ours.code == "E1001" and plain.field in _HOOKS:
+        return True  # its callback stopped before it looked for the command
+    field = (ours.field or "").partition(".")[0]  # we name the item of a list, too
+    return plain.code == ours.code and (plain.field is None or plain.field == field)
 
 
 # ------------------------------------------------------------------ the tests
@@ -265,43 +284,56 @@ def _home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @st.composite
-def examples(draw: st.DrawFn, form: str) -> tuple[Command, list[Line]]:
+def examples(draw: st.DrawFn, form: str, count: int = LINES) -> tuple[Command, list[Line]]:
+    """A command, and lines for it."""
     command = draw(commands())
     drawn = lines(Pool(command), FORMS[form])
-    return command, draw(st.lists(drawn, min_size=LINES, max_size=LINES))
-
-
-def try_form(form: str) -> Tally:
-    """Compare the lanes on random apps of one form."""
-    tally = Tally()
-
-    def run(example: tuple[Command, list[Line]]) -> None:
-        command, drawn = example
-        with mock.patch.dict(os.environ, dict(command.environment)):
-            compare(form, command, drawn, tally)
-
-    run.__name__ = run.__qualname__ = f"run_{form}"
-    quietly = settings(
-        max_examples=EXAMPLES,
-        deadline=None,
-        database=None,
-        derandomize=SEED is None,
-        suppress_health_check=list(HealthCheck),
-        print_blob=False,
-    )
-    test = quietly(given(examples(form))(run))
-    if SEED is not None:
-        test = seed(f"{SEED}{form}")(test)
-    test()
-    return tally
+    return command, draw(st.lists(drawn, min_size=count, max_size=count))
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_the_lanes_agree(form: str) -> None:
-    tally = try_form(form)
+    tally = Tally()
+
+    def agree_about(example: tuple[Command, list[Line]]) -> None:
+        command, drawn = example
+        with mock.patch.dict(os.environ, dict(command.environment)):
+            compare(form, command, drawn, tally)
+
+    quietly(EXAMPLES, f"lanes_{form}", given(examples(form)), agree_about)
     print(form, tally)
     assert tally.lines >= EXAMPLES * LINES
-    assert tally.aside <= 0.4 * tally.lines, "the fast lane steps aside too often"
-    assert tally.judged <= 0.2 * tally.lines, "the fast lane asks Typer too often"
-    assert tally.plain >= 0.6 * tally.lines, "too few lines were put to plain Typer"
-    assert tally.good >= 0.3 * tally.plain, "too few lines were right"
+    if form != "hooked":
+        assert tally.aside <= 0.25 * tally.lines, f"the fast lane steps aside too often: {tally}"
+        assert tally.judged <= 0.15 * tally.lines, f"the fast lane asks Typer too often: {tally}"
+    assert tally.plain >= 0.6 * tally.lines, f"too few lines were put to plain Typer: {tally}"
+    assert tally.good >= 0.3 * tally.plain, f"too few lines were right: {tally}"
+
+
+@pytest.mark.parametrize("form", ["single", "nested"])
+def test_the_documents_agree(form: str) -> None:
+    """What is printed is the same to the last word, through the app and through Typer's door."""
+
+    def print_the_same(example: tuple[Command, list[Line]]) -> None:
+        command, drawn = example
+        assume(not any("Literal" in p.annotation[1:] for p in command.parameters))
+        with mock.patch.dict(os.environ, dict(command.environment)):
+            app, other = our_app(form, command), our_app(form, command)
+            opened = get_command(other)
+            for line in drawn:
+                fast, slow = _printed(app, line.words), _printed(opened.main, line.words)
+                assert fast == slow, f"{command!r}\n{list(line.words)}"
+
+    quietly(examples_of(40), f"documents_{form}", given(examples(form, 10)), print_the_same)
+
+
+def _printed(run: Callable[..., Any], words: tuple[str, ...]) -> tuple[list[Any], Any]:
+    """What a line prints, as JSON documents without their times, and what it returns."""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
+        code = run(list(words), prog_name="prog", standalone_mode=False)
+    documents = [json.loads(line) for line in out.getvalue().splitlines() if line]
+    for document in documents:
+        if "meta" in document:
+            del document["meta"]["duration_ms"]
+    return documents, repr(code)

@@ -146,9 +146,7 @@ def iterate(items: AsyncIterator[Any]) -> Iterator[Any]:
         await loop.shutdown_asyncgens()
 
     try:
-        while (
-            item := _beside_any_loop(lambda: loop.run_until_complete(following()))
-        ) is not end:
+        while (item := _beside_any_loop(lambda: loop.run_until_complete(following()))) is not end:
             yield item
     finally:
         _beside_any_loop(lambda: loop.run_until_complete(closing()))

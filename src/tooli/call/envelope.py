@@ -74,9 +74,15 @@ def encoder(warnings: list[str]) -> Callable[[Any], bytes]:
             raise TypeError
         return replacement(thing, warnings)
 
-    write = _writer(replace)
+    write: Callable[[Any], str] | None = None
 
     def encode_one(value: Any) -> bytes:
+        nonlocal write
+        if write is None:
+            text = _by_hand(value)
+            if text is not None:
+                return text.encode()
+            write = _writer(replace)
         try:
             text = write(value)
         except Exception:
@@ -87,6 +93,32 @@ def encoder(warnings: list[str]) -> Callable[[Any], bytes]:
         return text.encode(errors="backslashreplace")
 
     return encode_one
+
+
+def _by_hand(value: Any, depth: int = 0) -> str | None:
+    """A small value of the plainest kind: it does not need the encoder, which is a library."""
+    kind = value.__class__
+    if kind is str:
+        plain = value.isascii() and value.isprintable() and '"' not in value
+        return f'"{value}"' if plain and "\\" not in value else None
+    if kind is int:
+        return str(value) if -(10**15) < value < 10**15 else None
+    if kind is bool:
+        return "true" if value else "false"
+    if value is None:
+        return "null"
+    if kind is list and len(value) <= 12 and depth < 4:
+        texts = [text for item in value if (text := _by_hand(item, depth + 1)) is not None]
+        return f"[{','.join(texts)}]" if len(texts) == len(value) else None
+    if kind is dict and len(value) <= 12 and depth < 4:
+        parts: list[str] = []
+        for key, item in value.items():
+            name, text = _by_hand(key), _by_hand(item, depth + 1)
+            if name is None or text is None or type(key) is not str:
+                return None
+            parts.append(f"{name}:{text}")
+        return "{" + ",".join(parts) + "}"
+    return None
 
 
 def _writer(replace: Callable[[Any], Any]) -> Callable[[Any], str]:

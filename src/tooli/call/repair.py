@@ -28,9 +28,7 @@ if TYPE_CHECKING:
 def problems_of(param: Param, misfit: Misfit | None) -> Iterator[Problem]:
     """What is wrong with one parameter: nothing given, or something that does not fit."""
     if misfit is None:
-        yield Problem(
-            "E1002", param.name, f"{param.name!r} is required: {wants(param)}"
-        )
+        yield Problem("E1002", param.name, f"{param.name!r} is required: {wants(param)}")
         return
     for reason in (misfit, *misfit.others):
         field = ".".join([param.name, *map(str, reason.at)])

@@ -108,9 +108,11 @@ def _with_warnings(meta: Mapping[str, Any], warnings: list[str]) -> dict[str, An
         return dict(meta)
     merged: dict[str, Any] = {"warnings": [*meta.get("warnings", ()), *warnings]}
     said = [name for name in ("tool", "version", "duration_ms") if name in meta]
-    return {name: meta[name] for name in said} | merged | {
-        name: value for name, value in meta.items() if name not in (*said, "warnings")
-    }
+    return (
+        {name: meta[name] for name in said}
+        | merged
+        | {name: value for name, value in meta.items() if name not in (*said, "warnings")}
+    )
 
 
 def error_value(error: ToolError) -> TooliError:

@@ -168,8 +168,10 @@ def fit_words(param: Param, words: Words) -> Any:
         return read_parts(param, texts, words.dotted or {})
     if isinstance(shape, ListOf):
         return shape.into(_each_word([shape.item] * len(texts), texts, param))
-    if isinstance(shape, TupleOf):
+    if isinstance(shape, TupleOf) and len(texts) == len(shape.items):
         return tuple(_each_word(shape.items, texts, param))
+    if isinstance(shape, TupleOf):
+        raise Doubt
     return _word(shape, texts[-1], param)
 
 
@@ -438,7 +440,7 @@ def _recheck(shape: Shape, value: Any, param: Param) -> Any:
 
 
 def check_number(value: Any, param: Param) -> Any:
-    """The number within `min` and `max`, or clamped to them; in doubt where Typer's versions differ."""
+    """The number within `min` and `max`, or clamped to them; in doubt where Typers differ."""
     settings = param.settings
     if settings and ("min" in settings or "max" in settings):
         usual = (int,) if type(value) is int else (float,) if "clamp" in settings else (int, float)

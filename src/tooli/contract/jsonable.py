@@ -169,9 +169,7 @@ def _plain(value: Any, warnings: list[str], above: tuple[int, ...]) -> Any:
         return None
     inside = (*above, id(value))
     if is_object(value):
-        return {
-            _key(key, warnings): _plain(item, warnings, inside) for key, item in value.items()
-        }
+        return {_key(key, warnings): _plain(item, warnings, inside) for key, item in value.items()}
     if is_list(value):
         return [_plain(item, warnings, inside) for item in value]
     try:

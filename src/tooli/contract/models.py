@@ -227,7 +227,7 @@ def read_json(text: str) -> Any:
 
 def _looks_assigned(text: str) -> bool:
     name, found, _ = text.partition("=")
-    return bool(found) and text[:1] not in ('{', "[", "@", '"') and bool(name.strip())
+    return bool(found) and text[:1] not in ("{", "[", "@", '"') and bool(name.strip())
 
 
 def _assignment(text: str, schema: dict[str, Any]) -> dict[str, Any]:

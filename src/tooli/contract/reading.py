@@ -366,5 +366,3 @@ def _settled(shape: Shape, settings: Mapping[str, Any], default: Any, refined: A
     if bare.enum is not None:
         return isinstance(default, bare.enum)
     return any([type(default) is type(v) and default == v for v in bare.values])
-
-

@@ -154,9 +154,7 @@ class Param(Record):
     @property
     def is_flag(self) -> bool:
         """Whether it is given by its name alone, without a value."""
-        return self.kind == "option" and (
-            bool(self.settings.get("count")) or is_bool(self.shape)
-        )
+        return self.kind == "option" and (bool(self.settings.get("count")) or is_bool(self.shape))
 
     @property
     def many(self) -> bool:

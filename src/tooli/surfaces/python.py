@@ -66,9 +66,7 @@ class PythonDoor:
         for item in _items(ended[0]):
             yield item
 
-    def _prepare(
-        self, name: str, arguments: dict[str, Any]
-    ) -> tuple[Call, tuple[Stage, ...]]:
+    def _prepare(self, name: str, arguments: dict[str, Any]) -> tuple[Call, tuple[Stage, ...]]:
         house = self._house
         ready = house.prepared.get(name)
         if ready is None:

@@ -1,9 +1,9 @@
 """What a user's own tests use: run commands, hold every door to the same answer, keep the contract.
 
-    invoke, run            a command line, in this process or in a real one ─▶ Invocation
-    Case, assert_parity    one request through every door of the app ─▶ equal envelopes
-    assert_…_snapshot      the schema, the help, the answers: as reviewed files
-    assert_examples        every example that a command shows is one that works
+invoke, run            a command line, in this process or in a real one ─▶ Invocation
+Case, assert_parity    one request through every door of the app ─▶ equal envelopes
+assert_…_snapshot      the schema, the help, the answers: as reviewed files
+assert_examples        every example that a command shows is one that works
 """
 
 from __future__ import annotations

@@ -202,9 +202,7 @@ def no_command(session: Session) -> tuple[ToolError, Call]:
             example=" ".join(argv) if argv else None,
             argv=argv,
         )
-        details = {
-            "errors": [{"code": p.code, "message": p.message} for p in line.problems]
-        }
+        details = {"errors": [{"code": p.code, "message": p.message} for p in line.problems]}
         return (
             InputError(
                 first.message,

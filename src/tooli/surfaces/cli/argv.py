@@ -305,13 +305,15 @@ class _CommandWords:
             if param.kind == "argument" and is_structured(param.shape):
                 self.parts[f"--{param.name.replace('_', '-')}"] = param
             for flag in param.flags:
-                if flag[:1] != "-":
-                    line.aside = f"{flag} is an option without a dash"
                 self.flags[flag] = (param, True)
                 if is_structured(param.shape):
                     self.parts[flag] = param
             for flag in param.negations:
                 self.flags[flag] = (param, False)
+        self.prefixes = {"-", "--"}  # what begins an option: Typer takes `+x` and `/x`, too
+        for flag in self.flags:
+            if flag[:1] != "-":
+                self.prefixes.update((flag[0], flag[: 2 if flag[1:2] == flag[0] else 1]))
         if line.above:
             self.taken = line.above.union(self.flags)
 
@@ -325,7 +327,7 @@ class _CommandWords:
                 line.rest.extend(reversed(words))
                 positional.extend(reversed(words))
                 break
-            if word[:1] == "-" and len(word) > 1:
+            if word[:1] in self.prefixes and len(word) > 1:
                 self._option(word, words)
             else:
                 line.rest.append(word)
@@ -356,7 +358,7 @@ class _CommandWords:
         flag = frameworks(name, self.taken) if is_long or not equals else None
         if flag is not None and (is_long or found is None):
             _take(self.line, flag, name, explicit if equals else None, words)
-        elif word[:2] == "--":
+        elif word[:2] in self.prefixes:
             self._unknown(name, explicit, equals, words)
         else:
             self._cluster(word, words)
@@ -435,7 +437,7 @@ class _CommandWords:
         """Short flags in one word: `-qv`, `-n5`, `-vvf file`."""
         own: list[str] = []
         for i in range(1, len(word)):
-            flag = f"-{word[i]}"
+            flag = f"{word[0]}{word[i]}"
             found = self.flags.get(flag)
             if found is None and flag in FLAGS and flag not in self.taken:
                 if FLAGS[flag][1] == 0:
@@ -452,13 +454,13 @@ class _CommandWords:
                 break
             if not found[0].is_flag:
                 after = word[i + 1 :]
-                self.line.rest.append(f"-{''.join(own)}{after}")
+                self.line.rest.append(f"{word[0]}{''.join(own)}{after}")
                 own = []
                 self._own(found, flag, after or None, words)
                 break
             self._own(found, flag, None, words)
         if own:
-            self.line.rest.append(f"-{''.join(own)}")
+            self.line.rest.append(f"{word[0]}{''.join(own)}")
 
     def _problem(self, code: str, param: Param, message: str) -> None:
         self.line.problems.append(Problem(code, param.name, message))

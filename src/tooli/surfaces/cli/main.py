@@ -1,8 +1,8 @@
 """The command line's door: a line of words becomes a Call, an Outcome becomes output.
 
-    argv ─▶ read_line ─▶ mode ─┬▶ a question about the app (help, schema, version)
-                               ├▶ what only Typer knows: the Typer lane takes the same line
-                               └▶ Call ─▶ pipeline ─▶ Outcome ─▶ envelope, lines or a table
+argv ─▶ read_line ─▶ mode ─┬▶ a question about the app (help, schema, version)
+                           ├▶ what only Typer knows: the Typer lane takes the same line
+                           └▶ Call ─▶ pipeline ─▶ Outcome ─▶ envelope, lines or a table
 """
 
 from __future__ import annotations
@@ -46,21 +46,30 @@ def main(app: Any, args: Sequence[str] | None = None, **settings: Any) -> Any:
         from tooli.surfaces.cli.typer_lane import hand_over
 
         return hand_over(app, args, prog_name=prog_name, standalone_mode=standalone, **settings)
-    with _quiet_collector():
-        session = Session(app, argv, prog_name, standalone)
+    gc_was_on = gc.isenabled()
+    gc.disable()  # while a line is read nothing becomes garbage: there is nothing to look for
+    session = Session(app, argv, prog_name, standalone)
+    if standalone:
+        _spare_the_collector()
+    if gc_was_on:
+        gc.enable()
     return session.answer()
 
 
-class _quiet_collector:  # noqa: N801  reads as what it is
-    """While the line is read nothing becomes garbage: the collector would only look in vain."""
+def _spare_the_collector() -> None:
+    """Leave what was made before the command runs to the operating system, at the end.
 
-    def __enter__(self) -> None:
-        self._was_on = gc.isenabled()
-        gc.disable()
+    The last collection of a process walks through all that was ever imported, in vain: a
+    millisecond of every start. Only files that are open for writing could lose something
+    by it, so where there is one, nothing is spared.
+    """
+    import _io
 
-    def __exit__(self, *_: object) -> None:
-        if self._was_on:
-            gc.enable()
+    kinds = list(map(type, gc.get_objects()))
+    standard = [getattr(stream, "buffer", None) for stream in (sys.stdout, sys.stderr)]
+    ours = list(map(type, standard)).count(_io.BufferedWriter)
+    if kinds.count(_io.BufferedWriter) <= ours and not kinds.count(_io.BufferedRandom):
+        gc.freeze()
 
 
 def completing(prog_name: str | None) -> bool:

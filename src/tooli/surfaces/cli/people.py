@@ -194,6 +194,4 @@ def framework_panel(house: Any, command: Any, formatter: Any) -> None:
     for flags, meaning in FRAMEWORK_ROWS:
         table.add_row(flags, meaning)
     console: Any = rich_utils._get_rich_console()  # pyright: ignore[reportPrivateUsage]
-    console.print(
-        Panel(table, title="Framework options", title_align="left", border_style="dim")
-    )
+    console.print(Panel(table, title="Framework options", title_align="left", border_style="dim"))

@@ -1,9 +1,9 @@
 """The Typer lane: the real Typer runs the line. What depends on Typer's inside is in `typer_*`.
 
-    typer_register   what was registered with a Tooli is given to `typer.Typer`
-    typer_params     a tool's parameters in Typer's words
-    typer_lane       Typer parses, converts and calls; the values go through the pipeline,
-                     and the session answers in its mode
+typer_register   what was registered with a Tooli is given to `typer.Typer`
+typer_params     a tool's parameters in Typer's words
+typer_lane       Typer parses, converts and calls; the values go through the pipeline,
+                 and the session answers in its mode
 """
 
 from __future__ import annotations
@@ -248,9 +248,7 @@ def _run_for_people(session: Session, command: Any) -> int:
 def _run_for_machines(lane: LaneSession, command: Any) -> Outcome:
     session = lane.session
     try:
-        code = command.main(
-            session.line.rest, prog_name=session.prog_name, standalone_mode=False
-        )
+        code = command.main(session.line.rest, prog_name=session.prog_name, standalone_mode=False)
     except Exception as exc:
         if _is_usage(exc):
             return Failed(_refusal(lane, exc))

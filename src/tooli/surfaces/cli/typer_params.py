@@ -176,9 +176,7 @@ def judge(param: Param, words: Words) -> Any:
     vars(keep)["__signature__"] = inspect.Signature([_parameter(param, None)])
     keep.__annotations__ = {}
     info = CommandInfo(callback=keep)
-    command: Any = get_command_from_info(
-        info, pretty_exceptions_short=True, rich_markup_mode=None
-    )
+    command: Any = get_command_from_info(info, pretty_exceptions_short=True, rich_markup_mode=None)
     parameter = command.params[0]
     several = getattr(parameter, "multiple", False) or parameter.nargs != 1
     texts = list(words.texts)
