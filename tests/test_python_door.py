@@ -1,5 +1,5 @@
 """The Python door: the same tools, the same checks, as ordinary calls."""
-# ruff: noqa: TC003  annotations of tools are evaluated
+
 
 from __future__ import annotations
 

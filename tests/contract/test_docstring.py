@@ -169,7 +169,8 @@ class TestMarkers:
     )
     def test_sections_after_a_form_feed_are_read_and_prose_is_not(self, feed: str) -> None:
         doc = read_docstring(
-            f"Sum.\n\n      deep\n\n    Shown.{feed}Args:\n        x: One.\n\n    Secret.\n\n    \f\n"
+            f"Sum.\n\n      deep\n\n    Shown.{feed}Args:\n        x: One.\n\n    Secret.\n\n"
+            "    \f\n"
             "    :param y: Two.\n    \fReturns:\n        Three.\n"
         )
         assert (doc.summary, doc.description.rstrip()) == ("Sum.", "  deep\n\nShown.")

@@ -1,6 +1,6 @@
 """An app with one command for each thing that a tool may take, do or fail with."""
 
-# ruff: noqa: TC003, UP007, UP045  tooli reads the annotations, and both spellings are users'
+# ruff: noqa: UP007, UP045  tooli reads the annotations, and both spellings are users'
 from __future__ import annotations
 
 import dataclasses

@@ -1,5 +1,5 @@
 """The stages, one concern each, as a call meets them."""
-# ruff: noqa: TC003  annotations of tools are evaluated
+
 
 from __future__ import annotations
 

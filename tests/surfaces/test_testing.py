@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator  # noqa: TC003  tooli reads the annotation
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 

@@ -22,9 +22,12 @@ def _line(prompt: str) -> str:
         sys.stderr.write(prompt)
         sys.stderr.flush()
         return sys.stdin.readline()
-    to, fro = ("CONOUT$", "CONIN$") if sys.platform == "win32" else ("/dev/tty", "/dev/tty")
-    try:
-        with open(to, "w") as screen, open(fro) as keys:  # one file for both would have to seek
+    windows = sys.platform == "win32"
+    try:  # two files, because one for both would have to seek
+        with (
+            open("CONOUT$" if windows else "/dev/tty", "w") as screen,
+            open("CONIN$" if windows else "/dev/tty") as keys,
+        ):
             screen.write(prompt)
             screen.flush()
             return keys.readline()

@@ -123,10 +123,9 @@ def _unknown_tool(app: Any, name: str) -> tuple[Call, tuple[Stage, ...]]:
         while words and words[0] in branch.groups:
             path.append(words[0])
             branch = branch.groups[words.pop(0)]
-        if not words:
-            raise no_command_given(branch)
-        raise no_such_command(branch, words[0], path)
-        yield call
+        error = no_such_command(branch, words[0], path) if words else no_command_given(branch)
+        yield from ()
+        return Failed(error)
 
     nobody = Tool(house.name, (), house.name, (), refuse, (), frozenset(), version=house.version)
     return Call(nobody, {}, PYTHON, []), (refuse,)
