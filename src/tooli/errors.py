@@ -62,8 +62,10 @@ class Suggestion:
             )
         self.action = action
         self.fix = fix
-        self.example = example
         self.argv = list(argv) if argv is not None else None
+        if example is None and self.argv:
+            example = " ".join(map(quote, self.argv))
+        self.example = example
         self.applicability = applicability
 
     def to_dict(self) -> dict[str, object]:
@@ -290,6 +292,16 @@ def check_keywords(where: str, given: Iterable[str], known: Iterable[str]) -> No
             close = nearest(name, known)
             hint = f"; did you mean {close!r}?" if close else ""
             raise DefinitionError(f"{where}() has no keyword {name!r}{hint}")
+
+
+_SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./-_")
+
+
+def quote(word: str) -> str:
+    """A word as a POSIX shell needs it."""
+    if word and _SAFE.issuperset(word):
+        return word
+    return "'" + word.replace("'", "'\"'\"'") + "'"
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:

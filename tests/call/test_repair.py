@@ -16,10 +16,11 @@ from tests.shown import shown
 
 from tooli import Argument, Option, Tooli
 from tooli.call.model import PYTHON, Call, Caller, Problem
-from tooli.call.repair import compose, describe, no_such_command, quote, refusal, unknown
+from tooli.call.repair import compose, describe, no_such_command, refusal, unknown
 from tooli.contract.fit import Words
 from tooli.contract.reading import read_tool, shape_of
 from tooli.contract.tool import Foreign
+from tooli.errors import quote
 
 
 class Colour(enum.Enum):

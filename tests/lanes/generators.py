@@ -19,7 +19,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hypothesis import HealthCheck, seed, settings
+from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis import strategies as st
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ def quietly(count: int, name: str, given: Callable[..., Any], check: Callable[..
         database=None,
         derandomize=SEEDED is None,
         suppress_health_check=list(HealthCheck),
+        phases=[Phase.generate],  # a failure names one small command and one line
         print_blob=False,
     )
     test = setup(given(check))

@@ -100,7 +100,6 @@ def no_such_command(branch: Any, name: str, typed: Sequence[str]) -> InputError:
         suggestion = Suggestion(
             "retry_with_modified_input",
             f"Use {meant!r}.",
-            example=" ".join(map(quote, argv)),
             argv=argv,
         )
     else:
@@ -178,7 +177,6 @@ def _suggest(call: Call, problems: Sequence[Problem]) -> Suggestion:
     return Suggestion(
         "retry_with_modified_input",
         _advice(tool, problems),
-        example=" ".join(map(quote, argv)),
         applicability=applicability,
         argv=argv,
     )
@@ -342,13 +340,3 @@ def _texts(value: Any) -> list[str]:
 
     step = jsonable(value, [])
     return [step if isinstance(step, str) else encode(step, []).decode()]
-
-
-_SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./-_")
-
-
-def quote(word: str) -> str:
-    """A word as a POSIX shell needs it."""
-    if word and _SAFE.issuperset(word):
-        return word
-    return "'" + word.replace("'", "'\"'\"'") + "'"

@@ -33,7 +33,7 @@ def require_approval(call: Call) -> Generator[Call, Outcome, Outcome]:
 
 def needs_yes(call: Call) -> InputError:
     """The refusal of a destructive call that nobody confirmed, with the call that would run."""
-    from tooli.call.repair import compose, quote
+    from tooli.call.repair import compose
 
     tool = call.tool
     taken = any("--yes" in (*param.flags, *param.negations) for param in tool.params)
@@ -49,7 +49,6 @@ def needs_yes(call: Call) -> InputError:
         suggestion=Suggestion(
             "ask_human",
             f"Look with --dry-run first; when it is wanted, repeat the call with {yes}.",
-            example=" ".join(map(quote, argv)),
             argv=argv,
         ),
     )

@@ -64,7 +64,7 @@ def details_for_agents(tool: Tool) -> str:
             lines.append(f"  {_name(param)}: {text}")
     if tool.guidance.when_to_use:
         lines.append(f"use when: {tool.guidance.when_to_use}")
-    from tooli.call.repair import quote
+    from tooli.errors import quote
 
     for example in tool.guidance.examples:
         command = " ".join([tool.app, *tool.words, *map(quote, map(str, example.get("args", ())))])
