@@ -10,7 +10,7 @@ import pathlib
 import pytest
 from tests.shown import shown
 
-from tooli.call.envelope import encode, encoder, envelope, meta_of
+from tooli.call.envelope import document, encode, encoder, meta_of
 from tooli.call.model import PYTHON, Call, Caller, Failed, Ok, Options
 from tooli.contract.reading import read_tool
 from tooli.errors import NotFoundError, StateError, Suggestion
@@ -25,6 +25,10 @@ def call_of(*, version="1.2.0", said=None, **more) -> Call:
         version=version,
     )
     return Call(tool, {}, more.pop("caller", PYTHON), more.pop("warnings", []), **more)
+
+
+def envelope(outcome, call: Call, milliseconds: int):
+    return json.loads(document(outcome, call, lambda: milliseconds))
 
 
 class TestDocument:

@@ -13,19 +13,10 @@ import typer
 from tests.shown import shown
 
 from tooli import Argument, Option
-from tooli.contract.fit import (
-    Doubt,
-    Given,
-    Misfit,
-    Words,
-    fit,
-    fit_default,
-    fit_value,
-    fit_words,
-    is_doubtful,
-)
+from tooli.contract.fit import Doubt, Given, Misfit, Words, fit, fit_words
 from tooli.contract.reading import read_param
 from tooli.contract.tool import MISSING
+from tooli.contract.values import fit_default, fit_value, is_doubtful
 
 
 class Colour(enum.Enum):

@@ -647,10 +647,11 @@ def _sprinkled(
     every = [*front, *pieces]
     sure = next((i for i, piece in enumerate(pieces) if not _complete(piece, pool)), len(pieces))
     plain: list[str] | None = [word for piece in every for word in piece]
+    last = 0 if front and front[-1][-1][:1] == "-" else len(front) + sure
     for kind in draw(st.lists(st.sampled_from("qqql"), max_size=2)):
         flag = draw(st.sampled_from(pool.quiet if kind == "q" else _LOUD))
         if kind == "l":
             plain = None
-        every.insert(draw(st.integers(0, len(front) + sure)), flag)
+        every.insert(draw(st.integers(0, last)), flag)
     words = tuple(word for piece in every for word in piece)
     return Line(words, None if plain is None else tuple(plain))

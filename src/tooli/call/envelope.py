@@ -11,20 +11,33 @@ from tooli.call.model import PLAIN_OPTIONS, PYTHON, Ok
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from tooli.call.model import Call, Caller, Outcome
 
 
-def envelope(outcome: Outcome, call: Call, milliseconds: int) -> dict[str, Any]:
-    """An outcome as every door answers it: fixed order, nothing empty."""
-    meta = meta_of(call, milliseconds)
-    if isinstance(outcome, Ok):
-        if outcome.value is None:
-            return {"ok": True, "meta": meta}
-        return {"ok": True, "result": outcome.value, "meta": meta}
-    return {"ok": False, "error": outcome.error.to_dict(), "meta": meta}
+def document(outcome: Outcome, call: Call, milliseconds: Callable[[], int]) -> bytes:
+    """An outcome as every door answers it, in bytes."""
+    error = None if isinstance(outcome, Ok) else outcome.error.to_dict()
+    value = outcome.value if isinstance(outcome, Ok) else None
+    return write(error, value, lambda: meta_of(call, milliseconds()), call.warnings)
+
+
+def write(
+    error: Mapping[str, Any] | None,
+    result: Any,
+    meta: Callable[[], Mapping[str, Any]],
+    warnings: list[str],
+) -> bytes:
+    """The envelope: fixed order, nothing empty; `meta` last, so that it can say what happened."""
+    if error is not None:
+        head = b'{"ok":false,"error":' + encode(error, warnings)
+    elif result is None:
+        head = b'{"ok":true'
+    else:
+        head = b'{"ok":true,"result":' + encode(result, warnings)
+    return head + b',"meta":' + encode(meta(), []) + b"}"
 
 
 def meta_of(call: Call, milliseconds: int) -> dict[str, Any]:

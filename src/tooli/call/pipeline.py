@@ -10,7 +10,7 @@ their twins in `call.aio`) differ only in the lines that run the tool.
 from __future__ import annotations
 
 from tooli.call.model import Call, Failed, Ok
-from tooli.contract.fit import Given, Misfit, fit, fit_default
+from tooli.contract.fit import Given, Misfit, fit
 
 TYPE_CHECKING = False
 
@@ -134,6 +134,8 @@ def fit_arguments(call: Call) -> dict[str, Any]:
         elif param.required:
             wrong = _note(wrong, param, None)
         else:
+            from tooli.contract.values import fit_default
+
             try:
                 bound[name] = fit_default(param)
             except Misfit as misfit:

@@ -90,16 +90,12 @@ class TooliResult(Record, _Of[T]):
 
     def model_dump_json(self) -> str:
         """The envelope as JSON text."""
-        from tooli.call.envelope import encode
+        from tooli.call.envelope import write
 
+        error = self.error.to_dict() if self.error is not None else None
         warnings: list[str] = []
-        parts = ['{"ok":true' if self.ok else '{"ok":false']
-        if self.error is not None:
-            parts.append('"error":' + encode(self.error.to_dict(), warnings).decode())
-        elif self.result is not None:
-            parts.append('"result":' + encode(self.result, warnings).decode())
-        meta = _with_warnings(self.meta, warnings)
-        return ",".join([*parts, '"meta":' + encode(meta, []).decode() + "}"])
+        text = write(error, self.result, lambda: _with_warnings(self.meta, warnings), warnings)
+        return text.decode()
 
 
 def _with_warnings(meta: Mapping[str, Any], warnings: list[str]) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from tooli.contract.tool import (
     Choice,
-    Foreign,
     ListOf,
     PathShape,
     Scalar,
@@ -80,79 +79,27 @@ class Given:
 
 def fit(param: Param, value: Any) -> Any:
     """The value as the function wants it; raises Misfit."""
-    kind = type(value)
-    if kind is Given:
+    if isinstance(value, Given):
         value = value.value
-        return _refine(param, value) if _is_refined(param) else _rehome(param, value)
-    if kind is Words:
+        return _refine(param, value) if is_refined(param) else _rehome(param, value)
+    if isinstance(value, Words):
         try:
             if param.settings and not param.settings.keys().isdisjoint(("parser", "callback")):
                 raise Doubt
             fitted = fit_words(param, value)
         except Doubt:
             if value.judge is None:
-                return fit_value(param, value.texts[-1] if not param.many else list(value.texts))
+                texts = value.texts
+                return _fit_value(param, list(texts) if param.many else texts[-1])
             fitted = value.judge(param, value)
-        return _refine(param, fitted) if _is_refined(param) else fitted
+        return _refine(param, fitted) if is_refined(param) else fitted
+    return _fit_value(param, value)
+
+
+def _fit_value(param: Param, value: Any) -> Any:
+    from tooli.contract.values import fit_value
+
     return fit_value(param, value)
-
-
-def fit_default(param: Param) -> Any:
-    """The default, looked at as Typer looks at it: converted and checked like a given value."""
-    factory = _factory(param)
-    default = factory() if factory is not None else param.default
-    shape = plain(param.shape)
-    if default is None and factory is not None and isinstance(shape, ListOf):
-        return shape.into()
-    if default is None or isinstance(shape, Foreign):
-        return default
-    try:
-        try:
-            return _default(shape, default, param)
-        except Doubt:
-            return fit_value(param, default)
-    except Misfit as misfit:  # nobody gave its parts, so none of them is named
-        misfit.at, misfit.others = (), ()
-        raise
-
-
-def is_doubtful(param: Param) -> bool:
-    """Whether only Typer can say what it makes of the default of a plain shape."""
-    shape = plain(param.shape)
-    if param.default is None or (param.settled and not isinstance(shape, Choice)):
-        return False
-    parts = shape.items if isinstance(shape, TupleOf) else (getattr(shape, "item", shape),)
-    light = all([isinstance(part, (Scalar, PathShape, Choice)) for part in parts])
-    if not light or _is_refined(param) or _factory(param) is not None:
-        return False
-    try:
-        _default(shape, param.default, param)
-    except Doubt:
-        return True
-    except Misfit:
-        pass
-    return False
-
-
-def _factory(param: Param) -> Callable[[], Any] | None:
-    return param.default if callable(param.default) else param.settings.get("default_factory")
-
-
-def _default(shape: Shape, default: Any, param: Param) -> Any:
-    if _is_refined(param):
-        raise Doubt
-    if isinstance(shape, ListOf) and type(default) in (list, tuple, shape.into):
-        return shape.into([_default(shape.item, item, param) for item in default])
-    if isinstance(shape, TupleOf) and type(default) is tuple and len(default) == len(shape.items):
-        return tuple([_default(s, v, param) for s, v in zip(shape.items, default, strict=True)])
-    if isinstance(shape, PathShape) and type(default) is str:
-        return _path(shape, default, param)
-    if isinstance(shape, Choice):
-        is_member = hasattr(type(default), "_member_map_")
-        return _choose(shape, str(default.value if is_member else default), param)
-    if isinstance(shape, Scalar) and shape.type is str and type(default) is not bytes:
-        return str(default)
-    return _value(shape, default, param)
 
 
 # ------------------------------------------------------------------ words
@@ -201,9 +148,9 @@ def _word(shape: Shape, text: str, param: Param) -> Any:
     if isinstance(shape, Scalar):
         return _SCALARS[shape.type](text, param)
     if isinstance(shape, PathShape):
-        return _path(shape, text, param)
+        return fit_path(shape, text, param)
     if isinstance(shape, Choice):
-        return _choose(shape, text, param)
+        return choose(shape, text, param)
     if isinstance(shape, Text):
         from tooli.contract.models import read_text
 
@@ -224,7 +171,7 @@ def _string(text: str, param: Param) -> str:
     return text
 
 
-def _path(shape: PathShape, text: str, param: Param) -> Any:
+def fit_path(shape: PathShape, text: str, param: Param) -> Any:
     """A path that means the same as its text; Typer's versions check one or the other."""
     import os
 
@@ -273,7 +220,8 @@ _SCALARS: dict[type, Callable[[str, Param], Any]] = {
 }
 
 
-def _choose(shape: Choice, text: str, param: Param) -> Any:
+def choose(shape: Choice, text: str, param: Param) -> Any:
+    """The choice that a text names."""
     fold = not param.settings.get("case_sensitive", True)
     wanted = text.casefold() if fold else text
     words = [str(c.value if shape.enum is not None else c) for c in shape.values]
@@ -286,10 +234,11 @@ def _choose(shape: Choice, text: str, param: Param) -> Any:
         return found[0]
     if found:  # values that are typed alike
         raise Doubt
-    raise _not_one_of(shape, text)
+    raise not_one_of(shape, text)
 
 
-def _not_one_of(shape: Choice, text: str) -> Misfit:
+def not_one_of(shape: Choice, text: str) -> Misfit:
+    """What is wrong with a text that names none of the choices."""
     from tooli.errors import nearest
 
     words = [str(c.value if shape.enum is not None else c) for c in shape.values]
@@ -297,112 +246,8 @@ def _not_one_of(shape: Choice, text: str) -> Misfit:
     return Misfit(f"{text!r} is not one of {listing}", meant=nearest(text, words))
 
 
-# ------------------------------------------------------------------ values
-
-
-def fit_value(param: Param, value: Any) -> Any:
-    """A value from code or JSON, fitted; raises Misfit. The author's own checks are run, too."""
-    parser = param.settings.get("parser")
-    if parser is not None:
-        fitted = _authors(parser, value) if isinstance(value, str) else value
-    elif isinstance(param.shape, Foreign):
-        fitted = value
-    else:
-        fitted = _fit_to_shape(param, value)
-    callback = param.settings.get("callback")
-    if callback is not None:
-        from tooli.contract.models import call_back
-
-        return _authors(call_back(callback), fitted)
-    return fitted
-
-
-def _authors(function: Callable[[Any], Any], value: Any) -> Any:
-    """What the author's own parser or callback makes of a value; its complaint is a Misfit."""
-    try:
-        return function(value)
-    except (ValueError, TypeError) as refused:
-        raise Misfit(str(refused) or type(refused).__name__) from refused
-    except Exception as refused:
-        if hasattr(refused, "format_message"):  # one of Typer's
-            raise Misfit(getattr(refused, "message", str(refused))) from refused
-        raise
-
-
-def _fit_to_shape(param: Param, value: Any) -> Any:
-    shape = plain(param.shape)
-    if value is None and param.shape is not shape:
-        return None
-    try:
-        if _is_refined(param):
-            raise Doubt
-        return _value(shape, value, param)
-    except Doubt:
-        from tooli.contract.models import validate
-
-        try:
-            valid = validate(param.annotation, value)
-        except Misfit:
-            if isinstance(shape, Choice) and isinstance(value, (str, int)):
-                raise _not_one_of(shape, str(value)) from None
-            raise
-        return _recheck(shape, valid, param)
-
-
-def _value(shape: Shape, value: Any, param: Param) -> Any:
-    kind = type(value)
-    if isinstance(shape, Scalar):
-        if kind is shape.type:
-            return check_number(value, param) if kind in (int, float) else value
-        if shape.type is float and kind is int and -(2**53) <= value <= 2**53:
-            return check_number(float(value), param)
-    elif isinstance(shape, PathShape):
-        if kind is str or isinstance(value, shape.type):
-            return check_path(shape.type(value) if kind is str else value, param)
-    elif isinstance(shape, Choice):
-        if shape.enum is not None and isinstance(value, shape.enum):
-            return value
-        if kind is str:
-            return _choose_value(shape, value, param)
-    elif isinstance(shape, ListOf) and kind is list and shape.into is list:
-        return [*_each([shape.item] * len(value), value, param)]
-    elif isinstance(shape, TupleOf) and kind is tuple and len(value) == len(shape.items):
-        return tuple(_each(shape.items, value, param))
-    raise Doubt
-
-
-def _each(shapes: Sequence[Shape], values: Sequence[Any], param: Param) -> Sequence[Any]:
-    """Many values, each fitted; all that do not fit are named, with their places."""
-    fitted: list[Any] = []
-    wrong: list[Misfit] = []
-    for i, value in enumerate(values):
-        try:
-            fitted.append(_value(shapes[i], value, param))
-        except Misfit as misfit:
-            misfit.at = (i, *misfit.at)
-            wrong.append(misfit)
-    if wrong:
-        wrong[0].others = wrong[1:]
-        raise wrong[0]
-    return fitted
-
-
-def _choose_value(shape: Choice, value: str, param: Param) -> Any:
-    values = [c.value for c in shape.values] if shape.enum is not None else shape.values
-    for choice, word in zip(shape.values, values, strict=True):
-        if word == value:
-            return choice
-    if any([type(v) is not str for v in values]) or _looks_again(shape.enum):
-        raise Doubt
-    return _choose(shape, value, param)
-
-
-def _looks_again(enum: Any) -> bool:
-    """Whether an Enum finds members by other values than theirs."""
-    return enum is not None and enum._missing_.__func__.__module__ != "enum"
-
-
-def _is_refined(param: Param) -> bool:
+def is_refined(param: Param) -> bool:
+    """Whether pydantic has more to say: metadata of its own stands in Annotated."""
     return hasattr(param.annotation, "__metadata__")
 
 
@@ -415,24 +260,8 @@ def _refine(param: Param, value: Any) -> Any:
 def _rehome(param: Param, value: Any) -> Any:
     """Typer gathers lists; a set or tuple parameter gets its own kind."""
     shape = plain(param.shape)
-    if isinstance(shape, ListOf) and shape.into is not list and isinstance(value, (list, tuple)):
-        items: Any = value
-        return shape.into(items)
-    return value
-
-
-def _recheck(shape: Shape, value: Any, param: Param) -> Any:
-    """Typer's own bounds hold for what pydantic accepted, too."""
-    if not param.settings or value is None:
-        return value
-    if isinstance(shape, ListOf):
-        return shape.into([_recheck(shape.item, item, param) for item in value])
-    if isinstance(shape, TupleOf):
-        return tuple([_recheck(s, v, param) for s, v in zip(shape.items, value, strict=True)])
-    if isinstance(shape, PathShape):
-        return check_path(value, param)
-    if isinstance(shape, Scalar) and shape.type in (int, float):
-        return _within(value, param)
+    if isinstance(shape, ListOf) and shape.into is not list and value.__class__ in (list, tuple):
+        return shape.into(value)
     return value
 
 
@@ -447,11 +276,12 @@ def check_number(value: Any, param: Param) -> Any:
         bounds = [b for b in (settings.get("min"), settings.get("max")) if b is not None]
         if value != value or any([type(bound) not in usual for bound in bounds]):
             raise Doubt
-        return _within(value, param)
+        return within(value, param)
     return value
 
 
-def _within(value: Any, param: Param) -> Any:
+def within(value: Any, param: Param) -> Any:
+    """The number between `min` and `max`, or clamped to them."""
     low, high = param.settings.get("min"), param.settings.get("max")
     clamp = param.settings.get("clamp")
     if low is not None and not value >= low and (value == value or not clamp):

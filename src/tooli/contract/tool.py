@@ -162,6 +162,11 @@ class Param(Record):
         return isinstance(plain(self.shape), ListOf)
 
     @property
+    def choosy(self) -> bool:
+        """Whether it takes one of a few values."""
+        return isinstance(plain(self.shape), Choice)
+
+    @property
     def width(self) -> int:
         """How many words one value takes."""
         shape = plain(self.shape)

@@ -12,8 +12,8 @@ flags, as Typer then reads it.
 from __future__ import annotations
 
 from tooli.call.model import Problem
-from tooli.contract.fit import Words, is_doubtful
-from tooli.contract.tool import is_structured
+from tooli.contract.fit import Words
+from tooli.contract.tool import Foreign, ListOf, is_bool, is_structured, plain
 
 TYPE_CHECKING = False
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from tooli.contract.tool import Param, Tool
+    from tooli.contract.tool import Param, Shape, Tool
 
 MODES = ("auto", "json", "jsonl", "text", "plain")
 FORMATS = ("json", "mcp", "openai", "anthropic")
@@ -70,6 +70,7 @@ class Line:
         "depth",
         "dotted",
         "early",
+        "guessed",
         "options",
         "path",
         "problems",
@@ -93,6 +94,7 @@ class Line:
         self.stray: str | None = None  # the word that is no command
         self.above: set[str] = set()  # flags of the callbacks in front: no longer the framework's
         self.early: list[str] = []  # the framework's flags before the command
+        self.guessed = False  # how many words some option takes, only Typer knows
 
     def set(self, flag: str, value: str | None) -> None:
         """Take one of the framework's flags."""
@@ -289,6 +291,12 @@ def _no_option(name: str, known: Sequence[str]) -> Problem:
 # ------------------------------------------------------------------ after the command
 
 
+def _is_guess(shape: Shape) -> bool:
+    """Whether Typer may take another number of words: a list of bools is flags in some versions."""
+    shape = plain(shape)
+    return isinstance(shape, Foreign) or (isinstance(shape, ListOf) and is_bool(shape.item))
+
+
 class _CommandWords:
     """Everything after the command's name, sorted into its parameters."""
 
@@ -304,6 +312,9 @@ class _CommandWords:
         for param in tool.params:
             if param.kind == "argument" and is_structured(param.shape):
                 self.parts[f"--{param.name.replace('_', '-')}"] = param
+            if param.kind == "option" and _is_guess(param.shape):
+                line.guessed = True
+                line.aside = f"the words of {param.name} are Typer's to count"
             for flag in param.flags:
                 self.flags[flag] = (param, True)
                 if is_structured(param.shape):
@@ -494,8 +505,12 @@ class _CommandWords:
     def _defaults(self) -> None:
         """Defaults go the way of all values in Typer; where that is doubtful, it is Typer's way."""
         for param in self.tool.params:
-            used = param.name not in self.line.arguments and not param.required
-            if used and param.kind != "injected" and is_doubtful(param):
+            unused = param.name in self.line.arguments or param.required
+            if unused or param.kind == "injected" or (param.settled and not param.choosy):
+                continue
+            from tooli.contract.values import is_doubtful
+
+            if is_doubtful(param):
                 self.line.aside = f"the default of {param.name} is not of its type"
 
     def _environment(self) -> None:
@@ -512,15 +527,15 @@ class _CommandWords:
             text = os.environ.get(name)
             if text:
                 if param.many or param.width > 1:
-                    from tooli.contract.tool import ListOf, PathShape, plain
+                    from tooli.contract.tool import PathShape
 
                     shape = plain(param.shape)
                     paths = isinstance(shape, ListOf) and isinstance(shape.item, PathShape)
                     texts = text.split(os.pathsep) if paths else text.split()
                 else:
                     texts = [text]
-                if not texts or (len(texts) != param.width and not param.many):
-                    self.line.aside = f"{name} does not hold what {param.name} takes"
+                if param.many and not texts:
+                    self.line.aside = f"{name} holds nothing for {param.name}"
                     return
                 self.line.arguments[param.name] = Words(texts, self.judge, typed=False)
                 return

@@ -12,12 +12,11 @@ import os
 import sys
 from time import perf_counter
 
-from tooli.call.envelope import encode, meta_of
+from tooli.call.envelope import document, encode
 from tooli.call.model import Caller, Failed, Ok, Options
 from tooli.call.pipeline import run
-from tooli.surfaces.cli.argv import COMPLETION, FLAGS, MODES, Line, read_line
+from tooli.surfaces.cli.argv import COMPLETION, MODES, Line, read_line
 from tooli.surfaces.cli.channel import (
-    PRINTED_LIMIT,
     Channel,
     Gone,
     catch_sigterm,
@@ -42,7 +41,7 @@ def main(app: Any, args: Sequence[str] | None = None, **settings: Any) -> Any:
     prog_name = settings.pop("prog_name", None)
     standalone = settings.pop("standalone_mode", True)
     argv = list(sys.argv[1:] if args is None else args)
-    if settings or completing(prog_name) or (os.name == "nt" and args is None and _globs(argv)):
+    if settings or completing() or (os.name == "nt" and args is None and _globs(argv)):
         from tooli.surfaces.cli.typer_lane import hand_over
 
         return hand_over(app, args, prog_name=prog_name, standalone_mode=standalone, **settings)
@@ -72,12 +71,9 @@ def _spare_the_collector() -> None:
         gc.freeze()
 
 
-def completing(prog_name: str | None) -> bool:
+def completing() -> bool:
     """Whether a shell asks for completions: that is Typer's."""
-    name = prog_name or os.path.basename(sys.argv[0] if sys.argv else "")
-    return f"_{name}_COMPLETE".replace("-", "_").replace(".", "_").upper() in os.environ or any(
-        key[-9:] == "_COMPLETE" and key[:1] == "_" for key in os.environ
-    )
+    return any([key[-9:] == "_COMPLETE" and key[:1] == "_" for key in os.environ])
 
 
 def _globs(argv: Sequence[str]) -> bool:
@@ -122,6 +118,8 @@ class Session:
             return read_line(self.app.tree(), self.argv, self.judge)
         except Exception as mistake:  # a command that is declared wrongly, or cannot be loaded
             self._unreadable = mistake
+            from tooli.surfaces.cli.trouble import modes_of
+
             return modes_of(self.argv)
 
     def _choose_mode(self) -> str:
@@ -214,7 +212,9 @@ class Session:
             return self.code
         except (Exception, KeyboardInterrupt) as exc:
             if self.machine:
-                return self._broken(exc)
+                from tooli.surfaces.cli.trouble import answer_breakage
+
+                return answer_breakage(self, exc)
             if isinstance(exc, KeyboardInterrupt) and self.standalone:
                 return 130
             if self.command is None and isinstance(exc, Exception):
@@ -222,24 +222,6 @@ class Session:
 
                 leave_through_typer(self.app, exc)
             raise
-
-    def _broken(self, exc: BaseException) -> int:
-        """What stopped the answering itself, as the answer, if none is out yet."""
-        from tooli.call.failure import as_tool_error
-        from tooli.errors import InternalError
-
-        error = as_tool_error(exc)
-        if not isinstance(exc, KeyboardInterrupt):
-            error = InternalError(error.message)  # its details may be what cannot be written
-        if self.channel is not None and self.channel.begun and self.mode == "json":
-            return self.code or error.exit_code
-        from tooli.surfaces.cli.answers import call_without_tool
-
-        self.claim()
-        try:
-            return self.finish(Failed(error), call_without_tool(self))
-        except Gone:
-            return self.code
 
     def _flush(self, code: Any) -> Any:
         """The exit code, once what was printed is out."""
@@ -277,24 +259,14 @@ class Session:
             return self._without_tool()
         self.claim(capture=self.line.tool.prints)
         call, stages = self.prepare(self.line.arguments, self.line.problems)
-        if self.mode == "text" and self._misfits(call):
-            from tooli.surfaces.cli.typer_lane import run_line
+        if self.mode == "text":
+            from tooli.surfaces.cli.trouble import does_not_fit
 
-            return run_line(self)
+            if does_not_fit(self, call):  # it is Typer who says so to people
+                from tooli.surfaces.cli.typer_lane import run_line
+
+                return run_line(self)
         return self.perform(call, stages)
-
-    def _misfits(self, call: Call) -> bool:
-        """Whether the input does not fit: in text mode it is Typer who says so to people."""
-        from tooli.call.pipeline import fit_arguments
-        from tooli.errors import InputError
-
-        if "input" in self.line.options or self.line.problems:
-            return False
-        try:
-            fit_arguments(call)
-        except InputError:
-            return True
-        return False
 
     def _for_typer(self) -> bool:
         line = self.line
@@ -372,19 +344,24 @@ class Session:
             return show(self, outcome, call)
         printed = self.channel.printed()
         if printed:
-            outcome = _with_printed(outcome, printed, call)
+            from tooli.surfaces.cli.trouble import with_printed
+
+            outcome = with_printed(outcome, printed, call)
         if isinstance(outcome, Failed):
             self.code = outcome.error.exit_code & 0xFF or 70
         else:
             self.value = outcome.value
         if self.mode == "json" or isinstance(outcome, Failed):
-            self.emit(document(outcome, call, self.started))
+            self.emit(document(outcome, call, self._milliseconds))
         elif outcome.value is not None:
             self.emit(encode(outcome.value, call.warnings))
         if self.mode == "jsonl" and isinstance(outcome, Ok) and not call.options.quiet:
             for warning in call.warnings:
                 complain(f"Warning: {warning}")
         return self.code
+
+    def _milliseconds(self) -> int:
+        return int((perf_counter() - self.started) * 1000)
 
     def emit(self, data: bytes) -> None:
         """One line of the answer."""
@@ -411,44 +388,6 @@ class Session:
             self.channel.release(for_good=self.standalone)
         if self._before is not None:
             catch_sigterm(self._before)
-
-
-def document(outcome: Outcome, call: Call, started: float) -> bytes:
-    """The envelope as bytes; the result first, so that what it warns of is in `meta`."""
-    if isinstance(outcome, Ok):
-        head = b'{"ok":true'
-        if outcome.value is not None:
-            head += b',"result":' + encode(outcome.value, call.warnings)
-    else:
-        head = b'{"ok":false,"error":' + encode(outcome.error.to_dict(), call.warnings)
-    meta = meta_of(call, int((perf_counter() - started) * 1000))
-    return head + b',"meta":' + encode(meta, []) + b"}"
-
-
-def _with_printed(outcome: Outcome, printed: str, call: Call) -> Outcome:
-    """What a command printed is its result; where it failed, a detail of the failure."""
-    if len(printed) > PRINTED_LIMIT:
-        printed = printed[:PRINTED_LIMIT]
-        call.warnings.append(f"the printed text was cut after {PRINTED_LIMIT} characters")
-    if isinstance(outcome, Failed):
-        outcome.error.details = {**(outcome.error.details or {}), "printed": printed}
-    elif outcome.value is None:
-        return Ok(printed)
-    else:
-        complain(printed)
-    return outcome
-
-
-def modes_of(argv: Sequence[str]) -> Line:
-    """A line of which only the output mode can be known."""
-    line = Line()
-    for word, following in zip(argv, (*argv[1:], ""), strict=True):
-        name, equals, value = word.partition("=")
-        setting, width, _ = FLAGS.get(name, ("", 0, None))
-        if setting == "output":
-            line.set(name, (value if equals else following) if width else None)
-    line.problems.clear()
-    return line
 
 
 def typed_program() -> tuple[str, ...]:

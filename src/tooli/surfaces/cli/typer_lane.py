@@ -18,7 +18,7 @@ from typer.main import get_command
 from tooli.call.failure import exit_request, outcome_of
 from tooli.call.model import Failed, Ok, Problem
 from tooli.contract.fit import Doubt, Given, Misfit, Words, fit_words
-from tooli.surfaces.cli.main import Session
+from tooli.surfaces.cli.main import Session, completing
 from tooli.surfaces.cli.typer_params import judge, native
 
 TYPE_CHECKING = False
@@ -154,7 +154,7 @@ class Door:
         inner: Any = super()
         house = self.tooli_app._house
         plainly = _session.get() is not None or extra or complete_var or house.parent is not None
-        if plainly or _completing(prog_name):
+        if plainly or completing():
             return inner.main(
                 args=args,
                 prog_name=prog_name,
@@ -201,12 +201,6 @@ class Door:
                 if flag.startswith(incomplete) and flag not in known and len(flag) > 2
             ]
         return items
-
-
-def _completing(prog_name: str | None) -> bool:
-    from tooli.surfaces.cli.main import completing
-
-    return completing(prog_name)
 
 
 # ------------------------------------------------------------------ running a line

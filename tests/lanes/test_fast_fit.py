@@ -1,0 +1,277 @@
+"""Fast fit is pydantic: the same values with the same types, the same refusals at the same places.
+
+Every example is one random plain annotation, as a parameter, and many random values for it.
+One exception is stated: pydantic refuses text with half a surrogate pair, which a file name
+that is not UTF-8 may hold and a command line may give.
+
+    TOOLI_FUZZ_SEED=7 TOOLI_FUZZ_EXAMPLES=2000 pytest tests/lanes/test_fast_fit.py
+"""
+
+from __future__ import annotations
+
+import collections
+import enum
+import math
+import pathlib
+from decimal import Decimal
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Any, Literal, NamedTuple, Optional
+
+import pydantic
+from annotated_types import Ge, Le
+from hypothesis import event, given
+from hypothesis import strategies as st
+from tests.lanes.generators import (
+    SEEDED,
+    Color,
+    Level,
+    Mixed,
+    Patient,
+    Rank,
+    examples_of,
+    quietly,
+)
+
+from tooli import Argument
+from tooli.contract.fit import Misfit
+from tooli.contract.reading import read_param
+from tooli.contract.tool import MISSING
+from tooli.contract.values import fit_value
+
+VALUES = 60
+EXAMPLES = examples_of(200)
+
+
+def test_there_are_enough_values() -> None:
+    assert SEEDED or VALUES * EXAMPLES >= 10_000
+
+
+# ------------------------------------------------------------------ annotations
+
+
+class Bits(enum.Flag):
+    ONE = 1
+    TWO = 2
+
+
+class Empty(enum.Enum):
+    """No members: nothing fits."""
+
+
+class Home(type(Path())):  # type: ignore[misc]
+    """A path of its own kind."""
+
+
+_LEAVES: tuple[Any, ...] = (
+    *(str, int, float, bool, Path, Color, Level, Rank, Mixed, Patient, Bits, Empty),
+    *(Literal["fast", "slow"], Literal["red"], Literal[1, 2], Literal["1", 1], Literal["a", None]),
+    *(type(Path()), Literal[Color.RED], Literal[True, "x"]),
+)
+_NUMBERS = st.sampled_from([0, 1, 3, -2, 10, 0.5, -1.5])
+
+
+class Wanted(NamedTuple):
+    """An annotation, and what Option(…) adds to it."""
+
+    annotation: Any
+    settings: dict[str, Any]
+
+    def param(self) -> Any:
+        """The parameter as a function would have it."""
+        said = Annotated[self.annotation, Argument(**self.settings)]
+        return read_param("x", said if self.settings else self.annotation, MISSING)
+
+    def adapter(self) -> pydantic.TypeAdapter[Any]:
+        """Pydantic's reader of the same, with the bounds in its own words."""
+        if not self.settings:
+            return pydantic.TypeAdapter(self.annotation)
+        number = float if "float" in str(self.annotation) else int
+        marks: list[Any] = [
+            mark(self.settings[side])
+            for side, mark in (("min", Ge), ("max", Le))
+            if side in self.settings
+        ]
+        if "clamp" in self.settings:
+            marks = [pydantic.AfterValidator(lambda value: self._clamped(number, value))]
+        bounded = Annotated[(number, *marks)]
+        return pydantic.TypeAdapter(_BOUNDED[self.annotation](bounded))
+
+    def _clamped(self, number: type, value: Any) -> Any:
+        if not isinstance(value, number):
+            raise ValueError("pydantic's int takes an Enum's value as it is")
+        low, high = self.settings.get("min"), self.settings.get("max")
+        if low is not None and value < low:
+            return number(low)
+        return number(high) if high is not None and value > high else value
+
+
+_BOUNDED: dict[Any, Any] = {
+    made(number): made
+    for number in (int, float)
+    for made in (
+        lambda leaf: leaf,
+        lambda leaf: list[leaf],
+        lambda leaf: leaf | None,
+        lambda leaf: tuple[leaf, leaf],
+        lambda leaf: set[leaf],
+    )
+}
+
+
+@st.composite
+def wanted(draw: st.DrawFn) -> Wanted:
+    """A plain annotation: a leaf, a collection, a row, or None as well."""
+    leaf = draw(st.sampled_from(_LEAVES))
+    form = draw(st.sampled_from(("leaf", "leaf", "list", "row", "set", "maybe", "deep", "bound")))
+    if form == "bound":
+        annotation = draw(st.sampled_from(list(_BOUNDED)))
+        bounds = _NUMBERS if "float" in str(annotation) else st.integers(-5, 10)
+        sides = draw(st.sampled_from((("min",), ("max",), ("min", "max"))))
+        settings = {side: draw(bounds) for side in sides}
+        return Wanted(annotation, {**settings, "clamp": True} if draw(st.booleans()) else settings)
+    if form == "row":
+        others = draw(st.lists(st.sampled_from(_LEAVES), max_size=2))
+        return Wanted(tuple[(leaf, *others)], {})  # type: ignore[misc]
+    makers: dict[str, Any] = {
+        "leaf": lambda: leaf,
+        "list": lambda: draw(st.sampled_from((list[leaf], list[leaf] | None))),
+        "set": lambda: draw(st.sampled_from((set[leaf], frozenset[leaf], tuple[leaf, ...]))),
+        "maybe": lambda: Optional[leaf],  # noqa: UP045  typing's and Python's unions differ
+        "deep": lambda: draw(
+            st.sampled_from((list[list[leaf]], list[leaf | None], dict[str, leaf], leaf | int))
+        ),
+    }
+    return Wanted(makers[form](), {})
+
+
+# ------------------------------------------------------------------ values
+
+
+class Text(str):
+    """Text of its own kind."""
+
+
+class Whole(int):
+    """An integer of its own kind."""
+
+
+class Real(float):
+    """A number of its own kind."""
+
+
+_ODD: tuple[Any, ...] = (
+    *(None, True, False, 0, 1, 2, -1, 7, 10**30, 2**53, 2**53 + 1, -(2**63), 2**1024),
+    *(0.0, -0.0, 1.0, 1.5, 2.0, 1e300, 1e18, math.nan, math.inf, -math.inf, 4.5e15),
+    *(
+        "",
+        "1",
+        "01",
+        " 7",
+        "1_0",
+        "1.0",
+        "1e3",
+        "nan",
+        "inf",
+        "٣",
+        "true",
+        "True",
+        "yes",
+        "off",
+        "x",
+    ),
+    *("red", "RED", "Green", "Straße", "fast", "slow", "FAST", "a", "A", "one", "uno", "é", "日本"),
+    *(b"", b"1", b"red", b"true", b"\xff", bytearray(b"7"), Text("red"), Text("1"), Text("fast")),
+    *(Whole(1), Whole(7), Real(1.0), Real(0.5), Decimal("1"), Decimal("1.5"), Decimal("NaN"), 1j),
+    *(
+        Path("p"),
+        Path(),
+        PurePosixPath("p"),
+        Home("h"),
+        pathlib.PurePath("q"),
+        "a/../b",
+        "./x",
+        "x/",
+    ),
+    *(*Color, *Level, *Rank, *Mixed, *Patient, *Bits, Bits.ONE | Bits.TWO, Color, object, ...),
+)
+_leaves = st.one_of(
+    st.sampled_from(_ODD),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=5),
+    st.binary(max_size=3),
+)
+_values = st.recursive(
+    _leaves,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.lists(inner, max_size=3).map(tuple),
+        st.lists(inner, max_size=3).map(collections.deque),
+        st.dictionaries(st.sampled_from(("a", "1", 1)), inner, max_size=2),
+        st.lists(st.sampled_from((1, "1", "red", Color.RED, 2.0)), max_size=3).map(set),
+        st.lists(st.sampled_from((1, "1", "red", "fast")), max_size=2).map(frozenset),
+    ),
+    max_leaves=4,
+)
+
+
+# ------------------------------------------------------------------ the comparison
+
+
+def agree(one: object, other: object) -> bool:
+    """Equal, and of equal types all the way down; NaN is NaN, and -0.0 is not 0.0."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(agree(one[k], other[k]) for k in one)
+    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
+        return len(one) == len(other) and all(map(agree, one, other))
+    if isinstance(one, (set, frozenset)) and isinstance(other, (set, frozenset)):
+        return sorted(map(repr, one)) == sorted(map(repr, other))
+    return repr(one) == repr(other) if isinstance(one, float) else one == other
+
+
+def compare(want: Wanted, values: list[Any]) -> None:
+    """Ask both, value by value."""
+    param, adapter = want.param(), want.adapter()
+    for value in values:
+        ours = theirs = None
+        places: list[Any] = []
+        try:
+            theirs = adapter.validate_python(value)
+        except pydantic.ValidationError as failure:
+            places = [error["loc"] for error in failure.errors(include_url=False)]
+        event("refused" if places else "fitted")
+        about = f"{want} and {value!r}: pydantic gives {theirs!r}, or refuses {places}"
+        try:
+            ours = fit_value(param, value)
+        except Misfit as misfit:
+            found = [reason.at for reason in (misfit, *misfit.others)]
+            assert places, f"refused at {found}: {about}"
+            if not want.settings:
+                assert found == places, f"refused at {found}: {about}"
+        else:
+            assert not places and agree(ours, theirs), f"fitted as {ours!r}: {about}"
+
+
+class Example(NamedTuple):
+    """An annotation, and values for it."""
+
+    want: Wanted
+    values: list[Any]
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(repr(self.want))
+
+
+def test_fast_fit_is_pydantic() -> None:
+    seen = 0
+
+    def fit_alike(example: Example) -> None:
+        nonlocal seen
+        seen += len(example.values)
+        compare(*example)
+
+    values = st.lists(_values, min_size=VALUES, max_size=VALUES)
+    quietly(EXAMPLES, "fits", given(st.builds(Example, wanted(), values)), fit_alike)
+    assert seen >= EXAMPLES * VALUES
