@@ -41,7 +41,8 @@ def main(app: Any, args: Sequence[str] | None = None, **settings: Any) -> Any:
     prog_name = settings.pop("prog_name", None)
     standalone = settings.pop("standalone_mode", True)
     argv = list(sys.argv[1:] if args is None else args)
-    if settings or completing() or (os.name == "nt" and args is None and _globs(argv)):
+    expand = os.name == "nt" and args is None and not {*"*?~%["}.isdisjoint("".join(argv))
+    if settings or completing() or expand:
         from tooli.surfaces.cli.typer_lane import hand_over
 
         return hand_over(app, args, prog_name=prog_name, standalone_mode=standalone, **settings)
@@ -74,10 +75,6 @@ def _spare_the_collector() -> None:
 def completing() -> bool:
     """Whether a shell asks for completions: that is Typer's."""
     return any([key[-9:] == "_COMPLETE" and key[:1] == "_" for key in os.environ])
-
-
-def _globs(argv: Sequence[str]) -> bool:
-    return any(char in word for word in argv for char in "*?~%[")
 
 
 class Session:
