@@ -1,6 +1,5 @@
 """The Python door: the same tools, the same checks, as ordinary calls."""
 
-
 from __future__ import annotations
 
 import asyncio

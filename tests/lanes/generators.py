@@ -15,9 +15,11 @@ from __future__ import annotations
 import enum
 import os
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis import strategies as st
@@ -188,6 +190,33 @@ FAMILIES: dict[str, Family] = {
     "Literal['a', 'A']": _choice("a A", "b ß", "'a' 'A'", "'b'"),
     "Literal[1, 2]": _choice("1 2", "3 01 1.0", "1 2", "'1' 3 True 1.0"),
     "Literal['a', 1]": _choice("a 1", "A 01", "'a' 1", "'1' True"),
+    "datetime": Family(
+        ("2024-01-02", "2024-01-02T03:04:05", "2024-01-02 03:04:05"),
+        (
+            *(
+                "2024-01-02T03:04:05Z",
+                "2024-01-02T03:04",
+                "20240102",
+                "1700000000",
+                "-1",
+                "now",
+                "",
+            ),
+            *("2024-13-01", "2024-01-02T03:04:05.123456", "2024-01-02T03:04:05+02:00", "1e3", "é"),
+        ),
+        ("datetime(2024, 1, 2)",),
+        ("'2024-01-02'", "'x'", "5"),
+    ),
+    "UUID": Family(
+        ("12345678-1234-5678-1234-567812345678", "12345678123456781234567812345678"),
+        (
+            *("{12345678-1234-5678-1234-567812345678}", "urn:uuid:" + "1" * 32, "x", "", "1" * 31),
+            *(" 12345678-1234-5678-1234-567812345678", "12345678-1234-5678-1234-56781234567G"),
+            *("1234-5678" * 4, "12345678-1234-5678-1234-567812345678 ", "1" * 16),
+        ),
+        ("UUID(int=5)",),
+        ("'" + "1" * 32 + "'", "'x'", "5"),
+    ),
 }
 _SIMPLE = tuple(FAMILIES)
 _COMMON = ("str", "int", "float", "bool", "Path", "Color", "Level", "Literal['fast', 'slow']")
@@ -199,7 +228,7 @@ _ROWS = (
 # ------------------------------------------------------------------ parameters
 
 _NAMES = (
-    *("a", "b", "n", "name", "names", "x_y", "Case", "_u", "v2"),
+    *("a", "b", "n", "name", "names", "x_y", "Case", "_u", "v2", "from_"),
     *("output", "limit", "verbose", "json", "fields", "tooli_json"),
 )
 _SHORT = ("-a", "-b", "-n", "-N", "-v", "-q", "-o", "-x", "-1", "-é", "-?")
@@ -355,7 +384,7 @@ def build(command: Command, option: object, argument: object) -> object:
     import typing
 
     space: dict[str, object] = {
-        **{cls.__name__: cls for cls in (Color, Level, Rank, Mixed, Patient, Path)},
+        **{c.__name__: c for c in (Color, Level, Rank, Mixed, Patient, Path, datetime, UUID)},
         **{name: getattr(typing, name) for name in ("Annotated", "Literal", "Optional")},
         "Option": option,
         "Argument": argument,

@@ -1,6 +1,5 @@
 """The stages, one concern each, as a call meets them."""
 
-
 from __future__ import annotations
 
 import pathlib

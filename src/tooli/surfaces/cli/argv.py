@@ -407,9 +407,7 @@ class _CommandWords:
             dotted = self.line.dotted.get(param.name)
             self.line.arguments[param.name] = Words(kept, self.judge, dotted)
 
-    def _part(
-        self, param: Param, path: str, explicit: str, equals: str, words: list[str]
-    ) -> None:
+    def _part(self, param: Param, path: str, explicit: str, equals: str, words: list[str]) -> None:
         """A dotted flag: one part of an object."""
         flag = f"--{param.name}.{path}"
         if not equals:
