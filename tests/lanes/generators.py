@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 # ------------------------------------------------------------------ how long, and from where
 
-SEEDED = os.environ.get("TOOLI_FUZZ_SEED")
+SEEDED = os.environ.get("TOOLI_FUZZ_SEED", "")
 """A seed for other examples than the usual ones, which are the same in every run."""
 
 
@@ -41,20 +41,15 @@ def examples_of(usual: int) -> int:
 
 def quietly(count: int, name: str, given: Callable[..., Any], check: Callable[..., None]) -> None:
     """Try a check on random examples: as many as that, and the same ones under the same name."""
-    check.__name__ = check.__qualname__ = name
     setup = settings(
         max_examples=count,
         deadline=None,
         database=None,
-        derandomize=SEEDED is None,
         suppress_health_check=list(HealthCheck),
         phases=[Phase.generate],  # a failure names one small command and one line
         print_blob=False,
     )
-    test = setup(given(check))
-    if SEEDED is not None:
-        test = seed(f"{SEEDED}{name}")(test)
-    test()
+    seed(f"{name}{SEEDED}")(setup(given(check)))()
 
 
 # ------------------------------------------------------------------ the types
@@ -423,7 +418,7 @@ def _parameters(draw: st.DrawFn, name: str, taken: set[str]) -> Parameter:
     default = draw(_defaults(families, many, none))
     if style == "bare":
         kind = "argument" if default is None else "option"
-        if not many and not none and default not in (None, "None"):
+        if len(families) == 1 and not many and not none and default not in (None, "None"):
             style = draw(_mostly(st.just("bare"), st.just("unsaid"), 12))
         return _unless_taken(Parameter(name, families, many, none, kind, style, (), default), taken)
     settings = draw(_settings(families, many, kind, default))

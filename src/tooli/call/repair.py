@@ -127,7 +127,11 @@ def no_command_given(branch: Any) -> InputError:
 
 def _order(call: Call) -> Callable[[Problem], tuple[int, int]]:
     """Problems in the order in which Typer meets them: options as typed, arguments, the rest."""
-    typed = {name: i for i, name in enumerate(call.arguments)}
+    typed = {
+        name: i
+        for i, (name, value) in enumerate(call.arguments.items())
+        if not isinstance(value, Words) or value.typed
+    }
     declared = {param.name: (i, param.kind) for i, param in enumerate(call.tool.params)}
 
     def key(problem: Problem) -> tuple[int, int]:

@@ -154,8 +154,31 @@ def _word(shape: Shape, text: str, param: Param) -> Any:
     if isinstance(shape, Text):
         from tooli.contract.models import read_text
 
+        if "formats" not in param.settings and not _is_usual(shape.annotation, text):
+            raise Doubt
         return read_text(shape.annotation, text, param.settings)
     raise Doubt
+
+
+_USUAL = {
+    "UUID": ("xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx",),
+    "datetime": ("0000-00-00", "0000-00-00T00:00:00", "0000-00-00 00:00:00"),
+}
+
+
+def _is_usual(annotation: Any, text: str) -> bool:
+    """Whether every Typer reads the text alike; older ones have their own UUIDs and datetimes."""
+    if annotation.__class__ is not type or annotation.__module__ not in ("uuid", "datetime"):
+        return True
+    looks = _USUAL.get(annotation.__name__)
+    return looks is None or any([_has_look(text, look) for look in looks])
+
+
+def _has_look(text: str, look: str) -> bool:
+    kinds = {"0": "0123456789", "x": "0123456789abcdefABCDEF"}
+    return len(text) == len(look) and all(
+        [char in kinds.get(kind, kind) for char, kind in zip(text, look, strict=True)]
+    )
 
 
 def _encodable(text: str) -> None:

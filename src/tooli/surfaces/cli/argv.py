@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from tooli.call.model import Problem
 from tooli.contract.fit import Words
-from tooli.contract.tool import Foreign, ListOf, is_bool, is_structured, plain
+from tooli.contract.tool import Foreign, ListOf, Scalar, is_bool, is_structured, plain
 
 TYPE_CHECKING = False
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from tooli.contract.tool import Param, Shape, Tool
+    from tooli.contract.tool import Param, Tool
 
 MODES = ("auto", "json", "jsonl", "text", "plain")
 FORMATS = ("json", "mcp", "openai", "anthropic")
@@ -94,7 +94,7 @@ class Line:
         self.stray: str | None = None  # the word that is no command
         self.above: set[str] = set()  # flags of the callbacks in front: no longer the framework's
         self.early: list[str] = []  # the framework's flags before the command
-        self.guessed = False  # how many words some option takes, only Typer knows
+        self.guessed = False  # Typer may read it otherwise than we do
 
     def set(self, flag: str, value: str | None) -> None:
         """Take one of the framework's flags."""
@@ -291,9 +291,15 @@ def _no_option(name: str, known: Sequence[str]) -> Problem:
 # ------------------------------------------------------------------ after the command
 
 
-def _is_guess(shape: Shape) -> bool:
-    """Whether Typer may take another number of words: a list of bools is flags in some versions."""
-    shape = plain(shape)
+def _is_guess(param: Param, tool: Tool) -> bool:
+    """Whether Typer's versions differ in what the parameter is, or only they know.
+
+    A list of bools is given by flags or by words; without an annotation some take it for text.
+    """
+    shape = plain(param.shape)
+    if isinstance(shape, Scalar):
+        said = getattr(tool.fn, "__annotations__", None)
+        return bool(said) and param.name not in said and shape.type is not str and not tool.model
     return isinstance(shape, Foreign) or (isinstance(shape, ListOf) and is_bool(shape.item))
 
 
@@ -312,9 +318,8 @@ class _CommandWords:
         for param in tool.params:
             if param.kind == "argument" and is_structured(param.shape):
                 self.parts[f"--{param.name.replace('_', '-')}"] = param
-            if param.kind == "option" and _is_guess(param.shape):
-                line.guessed = True
-                line.aside = f"the words of {param.name} are Typer's to count"
+            if param.kind != "injected" and _is_guess(param, tool):
+                self._leave(f"the words of {param.name} are Typer's to count")
             for flag in param.flags:
                 self.flags[flag] = (param, True)
                 if is_structured(param.shape):
@@ -471,6 +476,11 @@ class _CommandWords:
         if own:
             self.line.rest.append(f"{word[0]}{''.join(own)}")
 
+    def _leave(self, why: str) -> None:
+        """Step aside: what is wrong with the line, too, is for Typer to say."""
+        self.line.aside = why
+        self.line.guessed = True
+
     def _problem(self, code: str, param: Param, message: str) -> None:
         self.line.problems.append(Problem(code, param.name, message))
 
@@ -509,7 +519,7 @@ class _CommandWords:
             from tooli.contract.values import is_doubtful
 
             if is_doubtful(param):
-                self.line.aside = f"the default of {param.name} is not of its type"
+                self._leave(f"the default of {param.name} is not of its type")
 
     def _environment(self) -> None:
         """Parameters with `envvar=` that the line does not give, from the environment."""
@@ -533,7 +543,7 @@ class _CommandWords:
                 else:
                     texts = [text]
                 if param.many and not texts:
-                    self.line.aside = f"{name} holds nothing for {param.name}"
+                    self._leave(f"{name} holds nothing for {param.name}")
                     return
                 self.line.arguments[param.name] = Words(texts, self.judge, typed=False)
                 return

@@ -81,7 +81,8 @@ def _through(lane: LaneSession, tool: Tool, values: dict[str, Any]) -> Any:
     """Run a tool with what Typer parsed, in the session's mode."""
     session = lane.session
     session.line.tool = tool
-    call, stages = session.prepare(_arguments(tool, values, session.line.dotted))
+    arguments = _arguments(tool, values, session.line.dotted)
+    call, stages = session.prepare(_as_typed(arguments, session.line))
     lane.call = call
     if session.mode == "json":
         from tooli.call.pipeline import run
@@ -127,6 +128,17 @@ def _arguments(
             texts = [value] if isinstance(value, str) else list(value or ())
             arguments[param.name] = Words(texts, judge, parts)
     return arguments
+
+
+def _as_typed(arguments: dict[str, Any], line: Line) -> dict[str, Any]:
+    """The arguments in the order of the line; words as our own reader has them, if it is sure."""
+    if line.guessed:
+        return arguments
+    typed = {name: value for name, value in line.arguments.items() if name in arguments}
+    for name, value in typed.items():
+        if not (isinstance(value, Words) and isinstance(arguments[name], Words)):
+            typed[name] = arguments[name]
+    return {**typed, **{k: v for k, v in arguments.items() if k not in typed}}
 
 
 # ------------------------------------------------------------------ the door that Typer opens
@@ -269,18 +281,19 @@ def _refusal(lane: LaneSession, exc: Exception) -> ToolError:
 
     session = lane.session
     line = session.line
+    said = problem_of(exc, line)
     if line.tool is None:
-        if not line.branch.opaque:
+        if not line.branch.opaque and (said.code == "E1001" or line.problems):
             return no_command(session)[0]
-        problem = problem_of(exc, line)
-        return InputError(problem.message, code=problem.code, field=problem.field)
+        return InputError(said.message, code=said.code, field=said.field)
     call, _ = session.prepare(dict(line.arguments), line.problems)
     lane.call = call
-    try:
-        fit_arguments(call)
-    except InputError as refused:
-        return refused
-    return refusal(call.replace(problems=(problem_of(exc, line),)), [])
+    if not line.guessed:
+        try:
+            fit_arguments(call)
+        except InputError as refused:
+            return refused
+    return refusal(call.replace(problems=(said,)), [])
 
 
 def problem_of(exc: Exception, line: Line) -> Problem:

@@ -49,9 +49,9 @@ def _native(shape: Shape) -> bool:
         case Scalar() | PathShape() | Choice() | Foreign():
             return True
         case ListOf(item):
-            return not isinstance(item, (ListOf, TupleOf, Maybe)) and _native(item)
+            return _native_item(item)
         case TupleOf(items):
-            return all(_native(item) for item in items)
+            return all(_native_item(item) for item in items)
         case Text(annotation):
             module = getattr(annotation, "__module__", "")
             known = (("datetime", "datetime"), ("uuid", "UUID"))
@@ -60,6 +60,13 @@ def _native(shape: Shape) -> bool:
             )
         case _:
             return False
+
+
+def _native_item(shape: Shape) -> bool:
+    """Whether Typer converts it as a part of a list or a tuple: a Literal it does not."""
+    if isinstance(shape, (ListOf, TupleOf, Maybe)):
+        return False
+    return _native(shape) and not (isinstance(shape, Choice) and shape.enum is None)
 
 
 def needs_translation(param: Param) -> bool:
