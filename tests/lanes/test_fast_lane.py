@@ -161,6 +161,8 @@ def _hook(
     pass
 
 
+_TEXTUAL = not hasattr(typer.core, "RuntimeParam")
+"""Older Typers take whatever has no annotation for text."""
 _HOOKS = ("num", "flag", "two")
 
 
@@ -193,8 +195,8 @@ def plain_command(form: str, command: Command) -> Any:
     """Plain Typer's command; None where Typer does not know the types, or mistakes them."""
     if any(p.many in ("set", "tuple") for p in command.parameters):
         return None
-    if form == "light" and any(p.style == "unsaid" for p in command.parameters):
-        return None  # older ones take what has no annotation for text
+    if form == "light" and _TEXTUAL and any(p.style == "unsaid" for p in command.parameters):
+        return None
     try:
         return get_command(arrange(form, typer.Typer, build(command, typer.Option, typer.Argument)))
     except (AssertionError, RuntimeError):

@@ -151,7 +151,8 @@ def _as_text(param: Param, settings: dict[str, Any], default: Any) -> tuple[Any,
             settings.pop(name, None)
         return list[str] | None, None
     if isinstance(shape, TupleOf):
-        return tuple.__class_getitem__(tuple(str for _ in shape.items)), default
+        row: Any = tuple.__class_getitem__(tuple(str for _ in shape.items))
+        return (row, ...) if required else (row | None, None)
     name = getattr(_item_annotation(param), "__name__", None)
     if name:
         settings.setdefault("metavar", f"<{name}>")
