@@ -482,3 +482,22 @@ def test_the_process_goes_on() -> None:
     assert result.error.message == "bye"
     assert isinstance(result.error.to_exception(), Ended)
     assert not isinstance(result.error.to_exception(), InternalError)
+
+
+def test_an_app_below_two_others_is_named_by_the_one_that_is_asked() -> None:
+    users = Tooli("users", version="3")
+
+    @users.command()
+    def create(n: int) -> int:
+        return n
+
+    @users.command()
+    def remove() -> None: ...
+
+    first, second = Tooli("first", version="1"), Tooli("second", version="2")
+    first.add_typer(users)
+    second.add_typer(users)
+    assert first.call("users.create", n=1).meta["tool"] == "first.users.create"
+    assert second.users.create(1).meta["version"] == "2"
+    assert users.call("create", n=1).meta["tool"] == "users.create"
+    assert [tool.id for tool in first.catalog] == ["first.users.create", "first.users.remove"]

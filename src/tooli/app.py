@@ -154,9 +154,9 @@ class Tooli(_NotYet):
             inner.parent = house
         house.groups.append((typer_instance, said))
         if house.real:
-            _NotYet.add_typer(self, typer_instance, **said) if TYPE_CHECKING else super().add_typer(
-                typer_instance, **said
-            )
+            from tooli.surfaces.cli.typer_register import give_group
+
+            give_group(self, typer_instance, said)
 
     # -------------------------------------------------------------- being a Typer
 
@@ -210,7 +210,7 @@ class Tooli(_NotYet):
         from tooli.contract.catalog import Catalog
 
         tree = branch_of(self)
-        return Catalog([registration.tool(path) for path, registration in tree.walk()])
+        return Catalog([found.tool(path, self._house) for path, found in tree.walk()])
 
     def find(self, name: str) -> Tool | None:
         """The tool of a name: `find-files`, `find_files`, `users.create` or `users create`."""
@@ -220,7 +220,7 @@ class Tooli(_NotYet):
         for i, word in enumerate(words):
             for candidate in (word, word.replace("_", "-"), word.replace("-", "_")):
                 if i == len(words) - 1 and candidate in branch.commands:
-                    return branch.commands[candidate].tool((*path, candidate))
+                    return branch.commands[candidate].tool((*path, candidate), self._house)
                 if candidate in branch.groups:
                     branch = branch.groups[candidate]
                     path.append(candidate)

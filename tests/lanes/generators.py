@@ -506,11 +506,17 @@ def _settings(
     if draw(st.integers(0, 5)) == 0:
         name, _, value = draw(st.sampled_from(_SHOWN)).partition("=")
         settings[name] = value
-    odd = {text for f in families for text in FAMILIES[f].odd_defaults}
-    usual = default is not None and (many or len(families) > 1 or default not in odd)
-    if usual and draw(st.integers(0, 7)) == 0:
+    if _is_usual(default, families) and draw(st.integers(0, 7)) == 0:
         settings["default_factory"] = f"factory({default})"
     return settings
+
+
+def _is_usual(default: str | None, families: tuple[str, ...]) -> bool:
+    """Whether a default is of the right types: what a factory makes is not left to Typer."""
+    usual = {"None", "", *(text for f in families for text in FAMILIES[f].defaults)}
+    return default is not None and (
+        default in usual or (default[0] in "[(" and usual.issuperset(default[1:-1].split(", ")))
+    )
 
 
 @st.composite

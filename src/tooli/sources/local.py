@@ -121,9 +121,9 @@ class Registration:
             self._fn = _load(self.target or "")
         return self._fn
 
-    def tool(self, path: tuple[str, ...]) -> Tool:
-        """The Tool at a place in the tree."""
-        root = self._house.root
+    def tool(self, path: tuple[str, ...], top: House | None = None) -> Tool:
+        """The Tool at a place in the tree of the app that was asked."""
+        root = top or self._house.root
         alone = root.has_one_command
         found = self._tools.get((root.name, alone, path))
         if found is None:

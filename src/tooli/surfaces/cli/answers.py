@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tooli.call.model import Call
     from tooli.contract.tool import Tool
     from tooli.errors import ToolError
+    from tooli.sources.local import House
     from tooli.surfaces.cli.argv import Line
     from tooli.surfaces.cli.main import Session
 
@@ -115,7 +116,7 @@ def help_for_agents(session: Session) -> str:
     line = session.line
     if line.tool is not None:
         return details_for_agents(line.tool)
-    return app_for_agents(session.house, _tools(line))
+    return app_for_agents(session.house, _tools(line, session.house))
 
 
 def _text(session: Session, text: str) -> int:
@@ -154,17 +155,19 @@ def schema_of(session: Session, form: str) -> Any:
     line = session.line
     if line.tool is not None:
         return describe_tool(line.tool, form)
-    return describe_app(session.house.name, session.house.version, _tools(line), form)
+    return describe_app(
+        session.house.name, session.house.version, _tools(line, session.house), form
+    )
 
 
-def _tools(line: Line) -> Iterator[Tool]:
+def _tools(line: Line, house: House) -> Iterator[Tool]:
     """The tools below a place; one that cannot be loaded is named on stderr and left out."""
     from tooli.errors import DefinitionError
     from tooli.surfaces.cli.channel import complain
 
     for path, registration in line.branch.walk(line.path):
         try:
-            yield registration.tool(path)
+            yield registration.tool(path, house)
         except DefinitionError as mistake:
             complain(f"Warning: {'.'.join(path)} is left out: {mistake}")
 

@@ -131,7 +131,7 @@ def read_line(root: Any, argv: Sequence[str], judge: Callable[[Param, Words], An
         _late_mode(line, words)
         line.rest.extend(reversed(words))
         return line
-    tool = registration.tool(line.path)
+    tool = registration.tool(line.path, root.house)
     line.tool = tool
     line.depth = len(line.rest)
     _CommandWords(line, tool, judge).read(words)

@@ -61,7 +61,7 @@ def call_tool(app: Any, registration: Any, values: dict[str, Any]) -> Any:
         return _alone(app, registration.tool((registration.word,)), values)
     line = lane.session.line
     path = line.path if line.path and line.tool is not None else (registration.word,)
-    return _through(lane, registration.tool(path), values)
+    return _through(lane, registration.tool(path, lane.session.house), values)
 
 
 def _alone(app: Any, tool: Tool, values: dict[str, Any]) -> Any:

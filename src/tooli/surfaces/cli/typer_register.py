@@ -29,7 +29,7 @@ def realise(app: Any) -> None:
     for registration in house.commands:
         give_command(app, registration)
     for inner, said in house.groups:
-        genuine(app).add_typer(app, inner, **said)
+        give_group(app, inner, said)
     if house.callback is not None:
         give_callback(app, *house.callback)
 
@@ -50,6 +50,11 @@ def give_command(app: Any, registration: Any) -> None:
         said.setdefault("help", doc)
     genuine(app).command(app, name, **said)(stub)
     app.registered_commands[-1].tooli = registration
+
+
+def give_group(app: Any, inner: Any, said: dict[str, Any]) -> None:
+    """Put another app below this one, in the real Typer."""
+    genuine(app).add_typer(app, inner, **said)
 
 
 def give_callback(app: Any, fn: Callable[..., Any], said: dict[str, Any]) -> None:
