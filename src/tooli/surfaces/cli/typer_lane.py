@@ -286,6 +286,9 @@ def _refusal(lane: LaneSession, exc: Exception) -> ToolError:
         if not line.branch.opaque and (said.code == "E1001" or line.problems):
             return no_command(session)[0]
         return InputError(said.message, code=said.code, field=said.field)
+    command = getattr(getattr(exc, "ctx", None), "command", None)
+    if hasattr(command, "commands") and said.code in ("E1002", "E1003"):  # a callback's own
+        return InputError(said.message, code=said.code, field=said.field)
     call, _ = session.prepare(dict(line.arguments), line.problems)
     lane.call = call
     if not line.guessed:

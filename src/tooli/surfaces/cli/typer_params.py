@@ -140,7 +140,9 @@ def _item_annotation(param: Param) -> Any:
 def _as_text(param: Param, settings: dict[str, Any], default: Any) -> tuple[Any, Any]:
     """A parameter that Typer cannot convert: taken as words, fitted by the pipeline."""
     shape = plain(param.shape)
-    required = default is ...
+    made = settings.pop("default_factory", None) is not None  # the pipeline makes it
+    required = default is ... and not made
+    default = None if made else default
     if not required and default is not None:
         settings["show_default"] = str(getattr(default, "value", default))
     if is_structured(shape):
