@@ -79,8 +79,8 @@ class TestText:
         assert read_text(dt.datetime, "02.01.2024", settings) == dt.datetime(2024, 1, 2)
 
     def test_by_no_format(self) -> None:
-        with pytest.raises(Misfit, match="'x' does not match '%Y' or '%d'"):
-            read_text(dt.datetime, "x", {"formats": ["%Y", "%d"]})
+        with pytest.raises(Misfit, match="'x' does not match '%Y' or '%Y-%m'"):
+            read_text(dt.datetime, "x", {"formats": ["%Y", "%Y-%m"]})
 
 
 class TestJson:
