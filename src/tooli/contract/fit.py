@@ -114,28 +114,33 @@ def fit_words(param: Param, words: Words) -> Any:
 
         return read_parts(param, texts, words.dotted or {})
     if isinstance(shape, ListOf):
-        return shape.into(_each_word([shape.item] * len(texts), texts, param))
+        return shape.into(each(_word, [shape.item] * len(texts), texts, param))
     if isinstance(shape, TupleOf) and len(texts) == len(shape.items):
-        return tuple(_each_word(shape.items, texts, param))
+        return tuple(each(_word, shape.items, texts, param))
     if isinstance(shape, TupleOf):
         raise Doubt
     return _word(shape, texts[-1], param)
 
 
-def _each_word(shapes: Sequence[Shape], texts: Sequence[str], param: Param) -> list[Any]:
-    """The values of several words; everything that is wrong with any of them."""
-    values: list[Any] = []
+def each(
+    one: Callable[[Shape, Any, Param], Any],
+    shapes: Sequence[Shape],
+    given: Sequence[Any],
+    param: Param,
+) -> list[Any]:
+    """Many words or values, each fitted by `one`; all that do not fit are named, with places."""
+    fitted: list[Any] = []
     wrong: list[Misfit] = []
-    for i, text in enumerate(texts):
+    for i, item in enumerate(given):
         try:
-            values.append(_word(shapes[i], text, param))
+            fitted.append(one(shapes[i], item, param))
         except Misfit as misfit:
             misfit.at = (i, *misfit.at)
             wrong.append(misfit)
     if wrong:
         wrong[0].others = wrong[1:]
         raise wrong[0]
-    return values
+    return fitted
 
 
 def _has_parts(shape: Shape) -> bool:

@@ -12,6 +12,7 @@ from tooli.contract.fit import (
     check_number,
     check_path,
     choose,
+    each,
     fit_path,
     is_refined,
     not_one_of,
@@ -22,7 +23,7 @@ from tooli.contract.tool import Choice, Foreign, ListOf, PathShape, Scalar, Tupl
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from typing import Any
 
     from tooli.contract.tool import Param, Shape
@@ -93,26 +94,10 @@ def _value(shape: Shape, value: Any, param: Param) -> Any:
         if kind is str:
             return _choose_value(shape, value, param)
     elif isinstance(shape, ListOf) and kind is list and shape.into is list:
-        return [*_each([shape.item] * len(value), value, param)]
+        return each(_value, [shape.item] * len(value), value, param)
     elif isinstance(shape, TupleOf) and kind is tuple and len(value) == len(shape.items):
-        return tuple(_each(shape.items, value, param))
+        return tuple(each(_value, shape.items, value, param))
     raise Doubt
-
-
-def _each(shapes: Sequence[Shape], values: Sequence[Any], param: Param) -> Sequence[Any]:
-    """Many values, each fitted; all that do not fit are named, with their places."""
-    fitted: list[Any] = []
-    wrong: list[Misfit] = []
-    for i, value in enumerate(values):
-        try:
-            fitted.append(_value(shapes[i], value, param))
-        except Misfit as misfit:
-            misfit.at = (i, *misfit.at)
-            wrong.append(misfit)
-    if wrong:
-        wrong[0].others = wrong[1:]
-        raise wrong[0]
-    return fitted
 
 
 def _choose_value(shape: Choice, value: str, param: Param) -> Any:
