@@ -273,13 +273,17 @@ class Tooli(_NotYet):
     ) -> tuple[Call, tuple[Stage, ...]]:
         """A door's call to a tool, and the stages that stand around it."""
         from tooli.call.model import Call
+        from tooli.call.pipeline import ONLY_BIND
 
-        if options.detailed:
+        stages = self.stages_for(tool, options, caller.session)
+        if stages is not ONLY_BIND:
             more["meta"] = {}
         call = Call(tool, arguments, caller, warnings, options, self._house.policy, **more)
-        return call, self.stages_for(tool, options)
+        return call, stages
 
-    def stages_for(self, tool: Tool, options: Options) -> tuple[Stage, ...]:
+    def stages_for(
+        self, tool: Tool, options: Options, session: str | None = None
+    ) -> tuple[Stage, ...]:
         """The stages that have something to do for a tool, outermost first."""
         from tooli.call.pipeline import ONLY_BIND
 
@@ -297,7 +301,7 @@ class Tooli(_NotYet):
             from tooli.stages.dry_run import only_plan
 
             stages.append(only_plan)
-        if options.detailed:
+        if options.detailed or (session is not None and options.detailed is None):
             from tooli.stages.detail import add_output_schema
 
             stages.append(add_output_schema)

@@ -1,5 +1,6 @@
 """What an author gets wrong is said at once, with the word that was probably meant."""
 
+import pathlib
 from typing import Annotated
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from tooli import Argument, DefinitionError, Option, Suggestion, Tooli
 from tooli.contract.info import Info, as_info
 from tooli.contract.reading import read_tool
+from tooli.testing import invoke
 
 
 def read(fn):
@@ -144,3 +146,15 @@ class TestInfo:
         for theirs, ours in ((typer.Option, OPTION_DEFAULTS), (typer.Argument, DEFAULTS)):
             names = inspect.signature(theirs).parameters.keys()
             assert set(names) - {"default", "param_decls"} <= set(ours)
+
+
+def test_an_unannotated_default_that_only_typer_understands() -> None:
+    app = Tooli("paths")
+
+    @app.command()
+    def show(place=pathlib.Path("d"), times: int = Option(1)):  # type: ignore[no-untyped-def]
+        return f"{place!r} {times}"
+
+    kind = type(pathlib.Path())
+    assert invoke(app, "--json", "--place", "q").result == f"{kind('q')!r} 1"
+    assert invoke(app, "--json", "--times", "2").result == f"{kind('d')!r} 2"

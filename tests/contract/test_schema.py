@@ -19,6 +19,8 @@ import typing_extensions
 from tests.shown import shown
 
 from tooli import Argument, Context, Option, Tooli
+from tooli.contract import models
+from tooli.contract.models import adapter
 from tooli.contract.reading import read_tool
 from tooli.contract.schema import input_schema, output_schema, shape_schema
 from tooli.contract.tool import MISSING, Injected
@@ -190,6 +192,12 @@ class TestTypedDict:
         assert schema["keys"]["items"]["required"] == ["a"]
         assert [part.get("type") for part in schema["more"]["anyOf"]] == ["object", "null"]
         assert [part.get("type") for part in schema["either"]["anyOf"]] == ["object", "integer"]
+
+    @pytest.mark.parametrize(
+        "kind", [Keys, list[Holder], Optional[Keys], dict[str, Keys]], ids=shown
+    )
+    def test_what_older_pythons_need_means_the_same_on_newer_ones(self, kind: Any) -> None:
+        assert adapter(models._modern(kind)).json_schema() == adapter(kind).json_schema()
 
 
 class TestParameters:

@@ -33,7 +33,7 @@ class Options(Record):
     no_input: bool = False
     quiet: bool = False
     verbose: int = 0
-    detailed: bool = False
+    detailed: bool | None = None  # None: not said, so the first call of a session is detailed
     interactive: bool = False  # a person watches: progress bars and questions make sense
 
 

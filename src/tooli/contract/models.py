@@ -57,9 +57,12 @@ def _modern(annotation: Any) -> Any:
 
         keys: dict[str, Any] = {}
         for name, hint in typing.get_type_hints(annotation, include_extras=True).items():
-            if typing.get_origin(hint) in (typing.Required, typing.NotRequired):
+            marked = typing.get_origin(hint)
+            if marked in (typing.Required, typing.NotRequired):
                 hint = hint.__args__[0]
-            needed = name in annotation.__required_keys__
+                needed = marked is typing.Required  # Python 3.10's own class does not see it
+            else:
+                needed = name in annotation.__required_keys__
             keys[name] = (typing.Required if needed else typing.NotRequired)[_modern(hint)]
         return typing.TypedDict(annotation.__name__, keys)  # type: ignore[operator]
     inside = getattr(annotation, "__args__", ())

@@ -274,7 +274,7 @@ def read_param(name: str, annotation: Any, default: Any) -> Param:
         shape = Foreign(annotation)  # Typer makes a path of it, whatever it is called
     if isinstance(shape, Injected):
         return Param(name, shape, annotation, "injected", False, fast=shape.what == "context")
-    if annotation is MISSING:
+    if annotation is MISSING and not isinstance(shape, Foreign):  # what Typer makes of a default
         annotation = getattr(shape, "type", str)
     fast = not isinstance(shape, Foreign) and not (info is not None and info.foreign)
     flags, negations = _flags(name, shape, decls, settings) if kind == "option" else ((), ())

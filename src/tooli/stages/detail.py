@@ -1,4 +1,4 @@
-"""`--response-format detailed`: the shape of the result, beside the result."""
+"""The shape of the result beside the result: when it is asked for, and when a session begins."""
 
 from __future__ import annotations
 
@@ -15,6 +15,14 @@ def add_output_schema(call: Call) -> Generator[Call, Outcome, Outcome]:
     from tooli.contract.schema import output_schema
 
     schema = output_schema(call.tool)
-    if schema is not None and call.meta is not None:
+    if schema is not None and call.meta is not None and (call.options.detailed or _begins(call)):
         call.meta["output_schema"] = schema
     return (yield call)
+
+
+def _begins(call: Call) -> bool:
+    """Whether this is the first call of its session."""
+    from tooli.state.sessions import is_first_call
+
+    app, session = call.tool.id.partition(".")[0], call.caller.session
+    return session is not None and is_first_call(app, session)

@@ -81,8 +81,7 @@ class PythonDoor:
                 asked[key] = arguments.pop(key)
             if asked:
                 options = Options(**asked)
-                meta: dict[str, Any] | None = {} if options.detailed else None
-                call = Call(tool, arguments, PYTHON, [], options, house.policy, meta=meta)
+                call = Call(tool, arguments, PYTHON, [], options, house.policy, meta={})
                 return call, self._app.stages_for(tool, options)
         return Call(tool, arguments, PYTHON, [], PLAIN_OPTIONS, house.policy), stages
 

@@ -171,13 +171,14 @@ class Session:
     def options(self) -> Options:
         """What the line asks of the framework."""
         said = self.line.options.get
+        form = said("response_format")
         return Options(
             yes=said("yes", False),
             dry_run=said("dry_run", False),
             no_input=said("no_input", False),
             quiet=said("quiet", False),
             verbose=said("verbose", 0),
-            detailed=said("response_format") == "detailed",
+            detailed=None if form is None and self.machine else form == "detailed",
             interactive=self.mode == "text" and is_terminal(sys.stderr) and not self.agent,
         )
 

@@ -108,6 +108,8 @@ def _parameter(param: Param, doc: str | None) -> inspect.Parameter:
     annotation = getattr(param.annotation, "__origin__", None)
     if not hasattr(param.annotation, "__metadata__"):
         annotation = param.annotation
+    if annotation is MISSING:
+        annotation = inspect.Parameter.empty
     default = ... if param.default is MISSING else param.default
     settings.setdefault("help", doc)
     if not native(param):

@@ -1,0 +1,1 @@
+"""What must last from one process to the next."""
