@@ -19,6 +19,9 @@ EVERY = APPS / "every.py"
 PATIENCE = 60
 """Seconds after which a process counts as hung; never waited for where all is well."""
 
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell script
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # or else every child ignores it, too
+
 DOCUMENTED = frozenset((0, 2, 10, 20, 30, 40, 50, 65, 70, 75, 101, 130, 143))
 
 

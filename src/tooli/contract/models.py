@@ -64,7 +64,9 @@ def _modern(annotation: Any) -> Any:
             else:
                 needed = name in annotation.__required_keys__
             keys[name] = (typing.Required if needed else typing.NotRequired)[_modern(hint)]
-        return typing.TypedDict(annotation.__name__, keys)  # type: ignore[operator]
+        made: Any = typing.TypedDict(annotation.__name__, keys)  # type: ignore[operator]
+        made.__doc__ = annotation.__doc__
+        return made
     inside = getattr(annotation, "__args__", ())
     changed = tuple([_modern(part) for part in inside])
     if all([now is then for now, then in zip(changed, inside, strict=True)]):
