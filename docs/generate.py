@@ -1,7 +1,7 @@
 """Write what is generated in the documents: run `make docs`, or `python -m docs.generate`.
 
-docs/errors.md comes from the tables in `tooli.errors`. The console blocks of README.md and
-docs/typer.md are played, and their output is put in place. Tests check that all of it is
+docs/errors.md comes from the tables in `tooli.errors`. The console blocks of README.md,
+docs/typer.md and docs/serving.md are played, and their output is put in place. Tests check that all of it is
 current.
 """
 
@@ -17,7 +17,7 @@ from tooli import errors
 
 ROOT = Path(__file__).resolve().parent.parent
 ERRORS = ROOT / "docs" / "errors.md"
-PLAYED = (ROOT / "README.md", ROOT / "docs" / "typer.md")
+PLAYED = (ROOT / "README.md", ROOT / "docs" / "typer.md", ROOT / "docs" / "serving.md")
 
 _PAGE = """\
 # Errors and exit codes
@@ -52,7 +52,7 @@ pipe, as in `| head -1`, ends a program quietly.
 ## Codes
 
 The class is the one to catch. Whether a retry makes sense is not in the table, as an error says
-so itself: `is_retryable`. The HTTP status is for a door that does not exist yet.
+so itself: `is_retryable`.
 
 | code | class | exit code | HTTP status | meaning |
 | --- | --- | --- | --- | --- |

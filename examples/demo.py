@@ -1,4 +1,4 @@
-"""`make demo`: file-tools as a person, an agent and Python see it, as a transcript.
+"""`make demo`: file-tools as people, agents, Python, MCP and HTTP see it, as a transcript.
 
 Everything is run for real in a temporary folder. A step that does not come out as it
 should is marked, and the demo then ends with exit code 1.
@@ -6,14 +6,18 @@ should is marked, and the demo then ends with exit code 1.
 
 import json
 import os
+import re
 import shlex
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 from terminal import run_at_terminal, without_colour
 
@@ -130,6 +134,54 @@ class Stage:
         self._write(shown if self.colour else text)
         self.check(ended == code, f"exit code {code}, not {ended}")
         return text
+
+    # -------------------------------------------------------------- talking to servers
+
+    def talk(self, words: Sequence[str], lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Start a server, send it lines, and read what it answers until it ends."""
+        self._write(f"$ {shlex.join(words)}\n")
+        sent = "".join(f"{json.dumps(line)}\n" for line in lines)
+        ran = subprocess.run(
+            words, cwd=self.folder, env=self.env, input=sent, capture_output=True, encoding="utf-8"
+        )
+        self.check(ran.returncode == 0, f"exit code 0, not {ran.returncode}")
+        for line in sent.splitlines():
+            self._write(f"→ {line}\n")
+        for line in ran.stdout.splitlines():
+            self._write(f"← {line}\n")
+        return [json.loads(line) for line in ran.stdout.splitlines()]
+
+    @contextmanager
+    def served(self, *words: str) -> Iterator[str]:
+        """The address of a server, while it runs."""
+        self._write(f"$ {shlex.join(words)}\n")
+        with subprocess.Popen(
+            words, cwd=self.folder, env=self.env, stderr=subprocess.PIPE, encoding="utf-8"
+        ) as server:
+            assert server.stderr is not None
+            line = server.stderr.readline()
+            self._write(line)
+            found = re.search(r"http://[\d.:]+\d", line)
+            try:
+                if found is None:
+                    raise RuntimeError(f"the server did not say where it is: {line}")
+                yield found[0]
+            finally:
+                server.terminate()
+
+    def post(self, url: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """What a server answers to arguments."""
+        body = json.dumps(arguments)
+        self._write(f"$ curl {url} -H 'Content-Type: application/json' -d {shlex.quote(body)}\n")
+        request = Request(url, body.encode(), {"Content-Type": "application/json"})
+        try:
+            with urlopen(request) as answered:
+                text = answered.read().decode()
+        except HTTPError as refused:
+            text = refused.read().decode()
+        self._write(f"{text}\n")
+        answer: dict[str, Any] = json.loads(text)
+        return answer
 
 
 # ------------------------------------------------------------------ the chapters
@@ -249,6 +301,42 @@ def from_python(stage: Stage) -> None:
     stage.check("did you mean 'pattern'?" in shown, "the misspelled parameter is recognised")
 
 
+def over_mcp(stage: Stage) -> None:
+    """The same tools, served to an MCP client over stdin and stdout."""
+    stage.heading("An MCP client")
+    stage.remark("`file-tools mcp serve` talks to a client: here a call, and what comes back.")
+    hello = {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "demo", "version": "1"},
+    }
+    call = {"name": "find_files", "arguments": {"pattern": "main.*"}}
+    wrong = {"name": "delete", "arguments": {"files": ["src/main.py"]}}
+    lines = [
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello},
+        {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call},
+        {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": wrong},
+    ]
+    words = ("file-tools", "mcp", "serve")
+    answers = {reply["id"]: reply["result"] for reply in stage.talk(words, lines)}
+    found = answers[2]["structuredContent"]["result"]
+    stage.check([file["path"] for file in found] == ["src/main.py"], "the file is found")
+    stage.check(answers[3]["isError"], "a destructive call without a yes is refused")
+
+
+def over_http(stage: Stage) -> None:
+    """The same tools over HTTP."""
+    stage.heading("HTTP")
+    stage.remark(
+        "`file-tools api serve` answers with the same envelopes, and has a page for people."
+    )
+    with stage.served("file-tools", "api", "serve", "--port", "0") as url:
+        answer = stage.post(f"{url}/tools/find-files", {"pattern": "main.*"})
+        stage.check(answer["result"][0]["path"] == "src/main.py", "the file is found")
+        answer = stage.post(f"{url}/tools/find-files", {"patern": "main.*"})
+        stage.check(answer["error"]["code"] == "E1004", "a misspelled parameter is recognised")
+
+
 def starting(stage: Stage) -> None:
     """How long a small command takes, next to the same written with argparse."""
     stage.heading("Start-up")
@@ -289,6 +377,8 @@ CHAPTERS: tuple[Callable[[Stage], None], ...] = (
     streaming,
     describing,
     from_python,
+    over_mcp,
+    over_http,
     starting,
 )
 

@@ -16,8 +16,16 @@ if TYPE_CHECKING:
     from tooli.app import Tooli as Tooli
     from tooli.call.context import Context as AgentContext
     from tooli.call.context import Context as Context
+    from tooli.call.peer import Elicit as Elicit
+    from tooli.call.peer import Roots as Roots
+    from tooli.call.peer import Sample as Sample
     from tooli.call.result import TooliError as TooliError
     from tooli.call.result import TooliResult as TooliResult
+    from tooli.contract.content import Audio as Audio
+    from tooli.contract.content import Embedded as Embedded
+    from tooli.contract.content import Image as Image
+    from tooli.contract.content import Link as Link
+    from tooli.contract.content import Message as Message
     from tooli.detect import CallerCategory as CallerCategory
     from tooli.detect import ExecutionContext as ExecutionContext
     from tooli.detect import detect_execution_context as detect_execution_context
@@ -53,6 +61,8 @@ _HOMES = {
     "CallerCategory": "tooli.detect",
     "ExecutionContext": "tooli.detect",
     "detect_execution_context": "tooli.detect",
+    **dict.fromkeys(("Audio", "Embedded", "Image", "Link", "Message"), "tooli.contract.content"),
+    **dict.fromkeys(("Elicit", "Roots", "Sample"), "tooli.call.peer"),
     **dict.fromkeys(_ERRORS, "tooli.errors"),
 }
 

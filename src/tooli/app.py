@@ -10,21 +10,34 @@ from __future__ import annotations
 
 import sys
 
-from tooli.sources.local import COMMAND_SETTINGS, House, Registration, branch_of
+from tooli.sources.local import (
+    APP_SETTINGS,
+    COMMAND_SETTINGS,
+    GROUP_SETTINGS,
+    House,
+    Registration,
+    branch_of,
+    home_name,
+    one_of,
+)
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Callable, Generator, Mapping
     from typing import Any, TypeVar
 
     import typer as real_typer
+    from typing_extensions import Unpack
 
     from tooli.call.model import Call, Caller, Options, Stage
     from tooli.call.result import TooliResult
     from tooli.contract.catalog import Catalog
     from tooli.contract.tool import Tool
     from tooli.sources.local import Branch
+    from tooli.sources.resources import PromptWords, ResourceWords
+    from tooli.surfaces.http.asgi import Api
+    from tooli.surfaces.http.settings import SettingWords
     from tooli.surfaces.python import PythonDoor
 
     F = TypeVar("F", bound=Callable[..., Any])
@@ -35,19 +48,6 @@ else:
         """What stands in for `typer.Typer` until it is needed."""
 
 
-_APP_SETTINGS = frozenset(
-    (
-        *("cls", "invoke_without_command", "no_args_is_help", "subcommand_metavar", "chain"),
-        *("result_callback", "context_settings", "callback", "help", "epilog", "short_help"),
-        *("options_metavar", "add_help_option", "hidden", "deprecated", "add_completion"),
-        *("rich_markup_mode", "rich_help_panel", "suggest_commands"),
-        *("pretty_exceptions_enable", "pretty_exceptions_show_locals"),
-        *("pretty_exceptions_short",),
-    )
-)
-_GROUP_SETTINGS = COMMAND_SETTINGS | frozenset(
-    ("invoke_without_command", "subcommand_metavar", "chain", "result_callback")
-)
 _TYPER_STATE = frozenset(
     (
         *("info", "registered_commands", "registered_groups", "registered_callback"),
@@ -77,17 +77,18 @@ class Tooli(_NotYet):
         permissions: Mapping[str, Any] | None = None,
         security_policy: str = "standard",
         framework_help: bool = True,
+        defer_loading: bool = False,
         **settings: Any,
     ) -> None:
-        _known_keywords("Tooli", settings, _APP_SETTINGS)
-        _one_of("security_policy", security_policy, _POLICIES)
-        _one_of("default_output", default_output, ("auto", "json", "jsonl", "text", "plain"))
-        _one_of("mcp_transport", mcp_transport, ("stdio", "http", "sse"))
+        _known_keywords("Tooli", settings, APP_SETTINGS)
+        one_of("security_policy", security_policy, _POLICIES)
+        one_of("default_output", default_output, ("auto", "json", "jsonl", "text", "plain"))
+        one_of("mcp_transport", mcp_transport, ("stdio", "http", "sse"))
         if description is not None:
             settings.setdefault("help", description)
         if name is not None:
             settings["name"] = name
-        house = House(name or _home_name(sys._getframe(1)), settings)
+        house = House(name or home_name(sys._getframe(1)), settings)
         house.description = description if description is not None else settings.get("help")
         house.version = version
         house.default_output = default_output
@@ -96,6 +97,7 @@ class Tooli(_NotYet):
         house.permissions = permissions
         house.policy = security_policy
         house.framework_help = framework_help
+        house.defer_loading = defer_loading
         self.__dict__["_house"] = house
 
     # -------------------------------------------------------------- registering
@@ -121,8 +123,7 @@ class Tooli(_NotYet):
 
     def _register(self, registration: Registration) -> None:
         house = self._house
-        house.forget()
-        house.commands.append(registration)
+        house.enter(registration)
         if house.real:
             from tooli.surfaces.cli.typer_register import give_command
 
@@ -130,7 +131,7 @@ class Tooli(_NotYet):
 
     def callback(self, **said: Any) -> Callable[[F], F]:
         """Register what runs before the app's commands. Takes what Typer's takes."""
-        _known_keywords("callback", said, _GROUP_SETTINGS)
+        _known_keywords("callback", said, GROUP_SETTINGS)
 
         def register(fn: F) -> F:
             house = self._house
@@ -146,17 +147,33 @@ class Tooli(_NotYet):
 
     def add_typer(self, typer_instance: Any, **said: Any) -> None:
         """Put another app, Tooli or Typer, below this one."""
-        _known_keywords("add_typer", said, _GROUP_SETTINGS | {"name", "callback"})
+        _known_keywords("add_typer", said, GROUP_SETTINGS | {"name", "callback"})
         house = self._house
-        house.forget()
         inner = typer_instance.__dict__.get("_house")
         if inner is not None:
             inner.parent = house
         house.groups.append((typer_instance, said))
+        house.forget()
         if house.real:
             from tooli.surfaces.cli.typer_register import give_group
 
             give_group(self, typer_instance, said)
+
+    def resource(self, uri: str, **said: Unpack[ResourceWords]) -> Callable[[F], F]:
+        """Serve what a function returns as a document at a URI, or at many: `notes://{id}`."""
+        from tooli.sources.resources import resource
+
+        return resource(self._house, uri, said)
+
+    def prompt(self, name: str | None = None, **said: Unpack[PromptWords]) -> Callable[[F], F]:
+        """Serve what a function returns as a prompt that a client's person can pick."""
+        from tooli.sources.resources import prompt
+
+        return prompt(self._house, name, said)
+
+    def announce(self, uri: str) -> None:
+        """Tell the clients that watch a resource that the document at this URI has changed."""
+        self._house.tell("resource", uri)
 
     # -------------------------------------------------------------- being a Typer
 
@@ -212,6 +229,12 @@ class Tooli(_NotYet):
         tree = branch_of(self)
         return Catalog([found.tool(path, self._house) for path, found in tree.walk()])
 
+    def builtins(self) -> Tooli:
+        """The commands that every app has beside its own: `mcp serve`, `search-tools`, …"""
+        from tooli.builtins import built_in
+
+        return built_in(self, Tooli)
+
     def find(self, name: str) -> Tool | None:
         """The tool of a name: `find-files`, `find_files`, `users.create` or `users create`."""
         words = name.replace(".", " ").replace("/", " ").split() or [name]
@@ -254,6 +277,18 @@ class Tooli(_NotYet):
         _known_keywords("options", options, OPTIONS)
         return PythonDoor(self, options)
 
+    def asgi(self, *, mcp: bool = True, **said: Unpack[SettingWords]) -> Api:
+        """The app over HTTP, as an ASGI application for any server; with MCP at /mcp."""
+        from importlib.util import find_spec
+
+        from tooli.surfaces.http.asgi import make_api
+
+        if mcp and find_spec("mcp") is not None:
+            from tooli.surfaces.mcp.http import mcp_endpoint
+
+            said["mounts"] = {"/mcp": mcp_endpoint(self), **said.get("mounts", {})}
+        return make_api(self, said)
+
     def _python(self) -> PythonDoor:
         house = self._house
         if house.door is None:
@@ -286,26 +321,16 @@ class Tooli(_NotYet):
     ) -> tuple[Stage, ...]:
         """The stages that have something to do for a tool, outermost first."""
         from tooli.call.pipeline import ONLY_BIND
+        from tooli.contract.tool import GUARD
 
         policy = self._house.policy
-        stages: list[Stage] = [*ONLY_BIND]
-        if policy == "strict" or (policy != "off" and tool.guard.scopes is not None):
-            from tooli.stages.authorization import authorize
+        guarded = tool.guard is not GUARD or tool.behavior.destructive or policy == "strict"
+        asked = options.dry_run or options.detailed
+        if not guarded and not asked and (session is None or options.detailed is not None):
+            return ONLY_BIND
+        from tooli.stages.order import choose
 
-            stages.append(authorize)
-        if tool.behavior.destructive or tool.guard.approval:
-            from tooli.stages.approval import require_approval
-
-            stages.append(require_approval)
-        if options.dry_run:
-            from tooli.stages.dry_run import only_plan
-
-            stages.append(only_plan)
-        if options.detailed or (session is not None and options.detailed is None):
-            from tooli.stages.detail import add_output_schema
-
-            stages.append(add_output_schema)
-        return tuple(stages) if len(stages) > 1 else ONLY_BIND
+        return choose(tool, options, policy, session)
 
 
 # ------------------------------------------------------------------ keywords
@@ -319,30 +344,10 @@ def _command_keywords(said: Mapping[str, Any]) -> None:
 
 
 def _known_keywords(where: str, given: Mapping[str, Any], known: frozenset[str]) -> None:
-    for name in given:
-        if name not in known:
-            from tooli.errors import DefinitionError, nearest
+    if not given.keys() <= known:
+        from tooli.errors import check_keywords
 
-            close = nearest(name, known)
-            hint = f"; did you mean {close!r}?" if close else ""
-            raise DefinitionError(f"{where}() has no keyword {name!r}{hint}")
-
-
-def _one_of(name: str, value: str, allowed: Sequence[str]) -> None:
-    if value not in allowed:
-        from tooli.errors import DefinitionError
-
-        raise DefinitionError(f"{name}={value!r}: say one of {', '.join(allowed)}")
-
-
-def _home_name(frame: Any) -> str:
-    """A name for an app that has none: that of the file it is made in."""
-    home = frame.f_globals.get("__file__") or frame.f_globals.get("__name__", "app")
-    parts = str(home).replace("\\", "/").split("/")
-    stem = parts[-1].partition(".")[0]
-    if stem in ("__main__", "__init__") and len(parts) > 1:
-        stem = parts[-2]
-    return stem.replace("_", "-") or "app"
+        check_keywords(where, given, known)
 
 
 # ------------------------------------------------------------------ Typer in waiting

@@ -77,6 +77,9 @@ def test_every_form_carries_the_same_valid_schema(app, form) -> None:
     }
     found = schema_in(describe_tool(app.find("delete-files"), form), form)
     jsonschema.Draft202012Validator.check_schema(found)
+    if form == "mcp":  # there is no --yes beside the arguments: it stands among them
+        confirming = {name: found["properties"].pop(name) for name in ("yes", "dry_run")}
+        assert [said["type"] for said in confirming.values()] == ["boolean", "boolean"]
     assert found == wanted
 
 
@@ -118,22 +121,6 @@ def test_anyone_on_purpose_is_not_the_same_as_nothing_said() -> None:
     app.command("mute", capabilities=["fs"])(lambda: None)
     assert describe_tool(app.find("open"), "json")["auth"] == []
     assert "auth" not in describe_tool(app.find("mute"), "json")
-
-
-def test_mcp(app) -> None:
-    found = describe_tool(app.find("delete-files"), "mcp")
-    assert found["name"] == "delete_files"
-    assert found["outputSchema"]["type"] == "object"
-    assert found["annotations"] == {
-        "readOnlyHint": False,
-        "destructiveHint": True,
-        "idempotentHint": True,
-        "openWorldHint": False,
-    }
-
-
-def test_mcp_takes_objects_only_as_structured_results(app) -> None:
-    assert "outputSchema" not in describe_tool(app.find("users.create"), "mcp")
 
 
 def test_openai_and_anthropic(app) -> None:

@@ -11,10 +11,12 @@ import sys
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import Any, TypeVar
 
     from tooli.call.model import Call, Caller, Options
+    from tooli.call.peer import Question
+    from tooli.call.replies import Reply
 
     T = TypeVar("T")
 
@@ -46,30 +48,129 @@ class Context:
         """Tell the caller something that is no failure; it stands in `meta.warnings`."""
         self._call.warnings.append(message)
 
-    def log(self, message: str, *, level: int = 1) -> None:
-        """Write a line to stderr when the caller wants that much: `-v` shows level 1."""
-        if self._call.options.verbose >= level and not self._call.options.quiet:
+    def log(self, message: str, *, level: int | str = 1) -> None:
+        """Say what is going on: on stderr where `-v` asks for it, to the client over MCP.
+
+        The level is a number (`-v` shows 1, `-vv` shows 2) or a word of MCP's
+        ("debug", "info", "warning", "error", …).
+        """
+        call = self._call
+        if call.peer is not None:
+            word = level if isinstance(level, str) else "info" if level <= 1 else "debug"
+            call.peer.log(word, message)
+            return
+        needed = level if isinstance(level, int) else _NEEDED.get(level, 0)
+        if call.options.verbose >= needed and not call.options.quiet:
             print(message, file=sys.stderr, flush=True)
 
     def progress(
         self, items: Iterable[T], *, total: int | None = None, label: str = ""
     ) -> Iterator[T]:
-        """The same items, with a bar on stderr for a person and silence for a machine."""
-        options = self._call.options
-        if not options.interactive or options.quiet:
+        """The same items: with a bar for a person, with progress told to an MCP client."""
+        call = self._call
+        if call.peer is not None:
+            return _told(self, items, total, label or None)
+        if not call.options.interactive or call.options.quiet:
             return iter(items)
-        return _bar(items, total, label or self._call.tool.name)
+        return _bar(items, total, label or call.tool.name)
+
+    def report(self, done: float, total: float | None = None, message: str | None = None) -> None:
+        """Tell an MCP client how far the call has come; a call that it cancelled ends here."""
+        peer = self._call.peer
+        if peer is not None:
+            if peer.cancelled:
+                from tooli.errors import Interrupted
+
+                raise Interrupted("The client cancelled the call.")
+            peer.progress(done, total, message)
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the client has given the call up: a long loop should look, and end."""
+        return self._call.peer is not None and self._call.peer.cancelled
+
+    # -------------------------------------------------------------- asking
 
     def confirm(self, question: str, *, default: bool = False) -> bool:
         """Ask a person yes or no. `--yes` answers yes; where nobody can answer, the default."""
         options = self._call.options
         if options.yes or self._call.approved:
             return True
+        if self._call.peer is not None and self._call.peer.can("elicitation/create"):
+            from tooli.call.replies import YES_OR_NO, says_yes
+
+            return says_yes(self.elicit(question, YES_OR_NO), default)
         if not options.interactive or options.no_input:
             return default
         from tooli.call.asking import ask
 
         return ask(question, default=default)
+
+    def elicit(self, message: str, schema: Any) -> Reply:
+        """Ask the client's person to fill in a form; what they did, and what they wrote.
+
+        The schema is a flat JSON Schema object, or a model or dataclass that has one.
+        """
+        from tooli.call.replies import form, reply
+
+        return reply(self.ask({"answer": form(message, schema)})["answer"])
+
+    async def aelicit(self, message: str, schema: Any) -> Reply:
+        """The same in async code."""
+        from tooli.call.replies import form, reply
+
+        return reply((await self.aask({"answer": form(message, schema)}))["answer"])
+
+    def sample(self, prompt: Any, *, max_tokens: int = 1000, system: str | None = None) -> str:
+        """Let the client's model answer a prompt: text, or a list of messages."""
+        from tooli.call.replies import prompt_of, text_of
+
+        return text_of(self.ask({"answer": prompt_of(prompt, max_tokens, system)})["answer"])
+
+    async def asample(
+        self, prompt: Any, *, max_tokens: int = 1000, system: str | None = None
+    ) -> str:
+        """The same in async code."""
+        from tooli.call.replies import prompt_of, text_of
+
+        asked = {"answer": prompt_of(prompt, max_tokens, system)}
+        return text_of((await self.aask(asked))["answer"])
+
+    def can_ask(self, question: Question | type[Question]) -> bool:
+        """Whether the client can answer such a question: Elicit, Sample or Roots."""
+        peer = self._call.peer
+        return peer is not None and peer.can(question.method)
+
+    def ask(self, questions: Mapping[str, Question]) -> Mapping[str, Any]:
+        """Several questions at once (Elicit, Sample, Roots); each answer as MCP writes it."""
+        from tooli.call.replies import peer_for
+
+        return peer_for(self._call, questions).ask(questions)
+
+    async def aask(self, questions: Mapping[str, Question]) -> Mapping[str, Any]:
+        """The same in async code."""
+        from tooli.call.replies import peer_for
+
+        return await peer_for(self._call, questions).ask_async(questions)
+
+    def let_go(self) -> None:
+        """Let the client go while the call runs on; it comes back for the answer if it can."""
+        if self._call.peer is not None:
+            self._call.peer.let_go()
+
+
+_NEEDED = {"debug": 2, "info": 1, "notice": 1}
+"""How much `-v` shows a level; what is not here is always shown."""
+
+
+def _told(
+    ctx: Context, items: Iterable[Any], total: int | None, label: str | None
+) -> Iterator[Any]:
+    if total is None and hasattr(items, "__len__"):
+        total = len(items)  # pyright: ignore[reportArgumentType]
+    for done, item in enumerate(items, 1):
+        yield item
+        ctx.report(done, total, label)
 
 
 def _bar(items: Iterable[Any], total: int | None, label: str) -> Iterator[Any]:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
     from typing import Any, TypeAlias
 
+    from tooli.call.peer import Peer
     from tooli.contract.tool import Tool
     from tooli.errors import ToolError
 
@@ -61,6 +62,7 @@ class Call(Record):
     approved: bool = False
     problems: tuple[Problem, ...] = ()  # what the door itself found wrong
     meta: dict[str, Any] | None = None
+    peer: Peer | None = None  # the client, where it can be talked to meanwhile
 
 
 class Ok(Record):
@@ -84,6 +86,9 @@ if TYPE_CHECKING:
     Return before the `yield` to answer without running the tool; raise a
     `ToolError` to refuse.
     """
+
+PRINTED_LIMIT = 1 << 20
+"""How many characters of what a command prints become its result."""
 
 PLAIN_OPTIONS = Options()
 PYTHON = Caller("python")

@@ -102,6 +102,7 @@ def bind(call: Call) -> Generator[Call, Outcome, Outcome]:
             call.approved,
             (),
             call.meta,
+            call.peer,
         )
     )
 

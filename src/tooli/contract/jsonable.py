@@ -25,7 +25,14 @@ def replacement(thing: Any, warnings: list[str]) -> Any:
     if isinstance(thing, (bytes, bytearray, memoryview)):
         data: bytes = bytes(thing)  # pyright: ignore[reportUnknownArgumentType]
         return _bytes(data)
-    for change in (_from_model, _from_fields, _from_path, _from_array, _from_iterable):
+    for change in (
+        _from_content,
+        _from_model,
+        _from_fields,
+        _from_path,
+        _from_array,
+        _from_iterable,
+    ):
         found = change(thing)
         if found is not _NOTHING:
             return found
@@ -99,6 +106,11 @@ def _bytes(data: bytes) -> str:
         from base64 import b64encode
 
         return b64encode(data).decode()
+
+
+def _from_content(thing: Any) -> Any:
+    home = sys.modules.get("tooli.contract.content")
+    return thing.block() if home is not None and isinstance(thing, home.Content) else _NOTHING
 
 
 def _from_model(thing: Any) -> Any:

@@ -44,7 +44,8 @@ COMMAND_KEYWORDS = frozenset(
         *("annotations", "capabilities", "handoffs", "delegation_hint", "examples"),
         *("error_codes", "timeout", "cost_hint", "human_in_the_loop", "requires_approval"),
         *("danger_level", "auth", "max_tokens", "paginated", "version", "when_to_use"),
-        *("task_group", "native", "input_model"),
+        *("task_group", "native", "input_model", "input_schema", "always_visible"),
+        *("resource",),
     )
 )
 """What `@app.command(…)` takes beyond what Typer's takes."""
@@ -96,6 +97,7 @@ def read_tool(
         help=doc if isinstance(doc, str) else None,
         fast=not steps_aside and all([p.fast for p in params]),
         model=model,
+        schema=said.get("input_schema"),
     )
 
 
@@ -112,7 +114,7 @@ def _read_guard(said: Mapping[str, Any]) -> Guard:
 def _read_guidance(said: Mapping[str, Any]) -> Guidance:
     if not said.keys() & {
         *("examples", "when_to_use", "handoffs", "delegation_hint"),
-        *("error_codes", "task_group"),
+        *("error_codes", "task_group", "always_visible"),
     }:
         return GUIDANCE
     return Guidance(
@@ -122,6 +124,7 @@ def _read_guidance(said: Mapping[str, Any]) -> Guidance:
         delegation_hint=said.get("delegation_hint"),
         error_codes=dict(said.get("error_codes") or {}),
         task_group=said.get("task_group"),
+        always_visible=bool(said.get("always_visible")),
     )
 
 
@@ -134,6 +137,11 @@ def _read_limits(said: Mapping[str, Any]) -> Limits:
         cost=said.get("cost_hint"),
         paginated=bool(said.get("paginated")),
     )
+
+
+def names_of(fn: Callable[..., Any]) -> tuple[str, ...]:
+    """The names of a function's parameters, in order; no annotation is looked at."""
+    return tuple([name for name, _, _ in _signature(fn)])
 
 
 def returns_of(tool: Tool) -> Any:

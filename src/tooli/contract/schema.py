@@ -6,6 +6,8 @@ put in place. Only a type that contains itself keeps one: it is the sole way to 
 
 from __future__ import annotations
 
+import sys
+
 from tooli.contract.jsonable import is_list, is_object
 from tooli.contract.reading import returns_of, shape_of
 from tooli.contract.tool import (
@@ -33,7 +35,9 @@ _TYPES = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
 
 def input_schema(tool: Tool) -> dict[str, Any]:
-    """The parameters of a tool, as one object."""
+    """The parameters of a tool, as one object; what the author wrote himself stands as it is."""
+    if tool.schema is not None:
+        return dict(tool.schema)
     docs = tool.doc.params
     properties: dict[str, Any] = {}
     definitions: dict[str, Any] = {}
@@ -163,16 +167,30 @@ _outputs: dict[int, tuple[Tool, dict[str, Any] | None]] = {}
 
 def _describe_output(tool: Tool) -> dict[str, Any] | None:
     annotation = returns_of(tool)
-    if annotation in (MISSING, None, type(None)):
+    if annotation in (MISSING, None, type(None)) or _is_shown(annotation):
         return None
     origin = getattr(annotation, "__origin__", None)
     name = getattr(origin, "__name__", "")
     if name in ("Generator", "Iterator", "Iterable", "AsyncGenerator", "AsyncIterator"):
-        return {"type": "array", "items": _result_schema(annotation.__args__[0])}
-    return _result_schema(annotation)
+        items = result_schema(annotation.__args__[0])
+        kept = items.pop("$defs", None)  # references to them start at the root
+        array = {"type": "array", "items": items}
+        return {**array, "$defs": kept} if kept else array
+    return result_schema(annotation)
 
 
-def _result_schema(annotation: Any) -> dict[str, Any]:
+def _is_shown(annotation: Any) -> bool:
+    """Whether a result is content that clients show: it has no schema."""
+    home = sys.modules.get("tooli.contract.content")
+    if home is None:
+        return False
+    if isinstance(annotation, type) and issubclass(annotation, home.Content):
+        return True
+    return any([_is_shown(part) for part in getattr(annotation, "__args__", ())])
+
+
+def result_schema(annotation: Any) -> dict[str, Any]:
+    """JSON Schema of an annotation, as its values are written."""
     loose = _loose(annotation)
     if loose is not None:
         return loose

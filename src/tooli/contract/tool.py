@@ -239,6 +239,7 @@ class Guidance(Record):
     delegation_hint: str | None = None
     error_codes: Mapping[str, str] = {}
     task_group: str | None = None
+    always_visible: bool = False  # shown even where tools are found by searching
 
 
 class Limits(Record):
@@ -276,6 +277,7 @@ class Tool(Record):
     help: str | None = None
     fast: bool = True  # the light engine may run it
     model: tuple[str, Any] | None = None  # the parameter that takes all others as one model
+    schema: Mapping[str, Any] | None = None  # what the author wants said about the arguments
 
     @property
     def name(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
     from tooli.call.model import Stage
@@ -19,6 +19,23 @@ COMMAND_SETTINGS = frozenset(
 )
 """What Typer's own `command(…)` takes, beside a name."""
 
+APP_SETTINGS = frozenset(
+    (
+        *("cls", "invoke_without_command", "no_args_is_help", "subcommand_metavar", "chain"),
+        *("result_callback", "context_settings", "callback", "help", "epilog", "short_help"),
+        *("options_metavar", "add_help_option", "hidden", "deprecated", "add_completion"),
+        *("rich_markup_mode", "rich_help_panel", "suggest_commands"),
+        *("pretty_exceptions_enable", "pretty_exceptions_show_locals"),
+        *("pretty_exceptions_short",),
+    )
+)
+GROUP_SETTINGS = COMMAND_SETTINGS | frozenset(
+    ("invoke_without_command", "subcommand_metavar", "chain", "result_callback")
+)
+
+BUILT_IN = frozenset(("mcp", "api", "search-tools"))
+"""Words that are commands of every app, where the app has none of that name itself."""
+
 
 class House:
     """What a Tooli knows about itself, apart from what Typer keeps."""
@@ -28,8 +45,10 @@ class House:
         "callback",
         "commands",
         "default_output",
+        "defer_loading",
         "description",
         "door",
+        "edition",
         "framework_help",
         "groups",
         "mcp_transport",
@@ -38,10 +57,13 @@ class House:
         "permissions",
         "policy",
         "prepared",
+        "prompts",
         "real",
+        "resources",
         "settings",
         "skill_auto_generate",
         "version",
+        "watchers",
     )
 
     def __init__(self, name: str, settings: dict[str, Any]) -> None:
@@ -54,6 +76,10 @@ class House:
         self.callback: tuple[Callable[..., Any], dict[str, Any]] | None = None
         self.branch: Branch | None = None
         self.prepared: dict[str, tuple[Tool, tuple[Stage, ...]]] = {}
+        self.edition = 0  # counts the changes of the tree: a server looks whether it is current
+        self.resources: list[Any] = []
+        self.prompts: list[Any] = []
+        self.watchers: list[Callable[[str, str | None], None]] = []  # servers, told of changes
         self.door: Any = None  # the Python door, once somebody went through it
 
     @property
@@ -71,12 +97,31 @@ class House:
             return False
         return self.settings.get("callback") is None
 
-    def forget(self) -> None:
-        """The tree has changed: whatever was made from it is made again."""
+    def enter(self, registration: Registration) -> None:
+        """Put a command into the app; where it says so, as a resource, too."""
+        self.commands.append(registration)
+        self.forget()
+        if "resource" in registration.said:
+            from tooli.sources.resources import expose
+
+            expose(self, registration.said["resource"], registration)
+
+    def forget(self, what: str = "tools") -> None:
+        """The app has changed (tools, resources, prompts): what was made from it is not kept."""
         house: House | None = self
         while house is not None:
             house.branch = None
+            house.edition += 1
             house.prepared.clear()
+            house = house.parent
+        self.tell(what)
+
+    def tell(self, what: str, uri: str | None = None) -> None:
+        """Tell the servers of this app, and of those above it, what has changed."""
+        house: House | None = self
+        while house is not None:
+            for watch in house.watchers:
+                watch(what, uri)
             house = house.parent
 
 
@@ -295,3 +340,24 @@ def _fields(info: object) -> dict[str, Any]:
 def _value(setting: Any) -> Any:
     """A setting of Typer's, out of the placeholder for its default."""
     return setting.value if type(setting).__name__ == "DefaultPlaceholder" else setting
+
+
+# ------------------------------------------------------------------ what an app is told
+
+
+def one_of(name: str, value: str, allowed: Sequence[str]) -> None:
+    """Refuse a setting that is none of those there are."""
+    if value not in allowed:
+        from tooli.errors import DefinitionError
+
+        raise DefinitionError(f"{name}={value!r}: say one of {', '.join(allowed)}")
+
+
+def home_name(frame: Any) -> str:
+    """A name for an app that has none: that of the file it is made in."""
+    home = frame.f_globals.get("__file__") or frame.f_globals.get("__name__", "app")
+    parts = str(home).replace("\\", "/").split("/")
+    stem = parts[-1].partition(".")[0]
+    if stem in ("__main__", "__init__") and len(parts) > 1:
+        stem = parts[-2]
+    return stem.replace("_", "-") or "app"

@@ -111,27 +111,13 @@ def _items(outcome: Outcome) -> Iterator[Any]:
 
 def _unknown_tool(app: Any, name: str) -> tuple[Call, tuple[Stage, ...]]:
     """A call that is refused because no tool has that name."""
-    from tooli.contract.tool import Tool
-
-    house = app._house
+    from tooli.surfaces.serving import no_such_tool, without_tool
 
     def refuse(call: Call) -> Generator[Call, Outcome, Outcome]:
-        from tooli.call.repair import no_command_given, no_such_command
-
-        branch, path, words = app.tree(), [house.name], _words(name)
-        while words and words[0] in branch.groups:
-            path.append(words[0])
-            branch = branch.groups[words.pop(0)]
-        error = no_such_command(branch, words[0], path) if words else no_command_given(branch)
         yield from ()
-        return Failed(error)
+        return Failed(no_such_tool(app, name))
 
-    nobody = Tool(house.name, (), house.name, (), refuse, (), frozenset(), version=house.version)
-    return Call(nobody, {}, PYTHON, []), (refuse,)
-
-
-def _words(name: str) -> list[str]:
-    return name.replace(".", " ").replace("/", " ").split() or [name]
+    return without_tool(app, PYTHON), (refuse,)
 
 
 class Accessor:

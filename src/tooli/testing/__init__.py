@@ -8,6 +8,7 @@ assert_examples        every example that a command shows is one that works
 
 from __future__ import annotations
 
+from tooli.testing import http_door, mcp_doors  # noqa: F401  a door registers itself when imported
 from tooli.testing.parity import Answer, Case, Door, assert_parity, door, doors
 from tooli.testing.running import Invocation, invoke, run
 from tooli.testing.snapshots import (

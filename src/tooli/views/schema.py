@@ -100,22 +100,9 @@ def _guidance(tool: Tool) -> dict[str, Any]:
 
 
 def _as_mcp(tool: Tool) -> dict[str, Any]:
-    described: dict[str, Any] = {
-        "name": safe_name(tool),
-        "description": text_of(tool),
-        "inputSchema": input_schema(tool),
-    }
-    output = output_schema(tool)
-    if output is not None and output.get("type") == "object":
-        described["outputSchema"] = output
-    behaviour = tool.behavior
-    described["annotations"] = {
-        "readOnlyHint": behaviour.read_only,
-        "destructiveHint": behaviour.destructive,
-        "idempotentHint": behaviour.idempotent,
-        "openWorldHint": behaviour.open_world,
-    }
-    return described
+    from tooli.views.mcp import describe
+
+    return describe(safe_name(tool), tool)
 
 
 def _as_openai(tool: Tool) -> dict[str, Any]:

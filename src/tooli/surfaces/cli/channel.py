@@ -1,17 +1,17 @@
-"""stdout, kept for the answer; SIGTERM, answered; stderr, where there is one."""
+"""The process of a command line: stdout, kept for the answer; SIGTERM; stderr; the collector."""
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
+
+from tooli.call.model import PRINTED_LIMIT
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from typing import Any
-
-PRINTED_LIMIT = 1 << 20
-"""How much of what a command prints becomes its result."""
 
 
 class Channel:
@@ -203,3 +203,19 @@ def catch_sigterm(handler: Any = _terminate) -> Any:
         return signals.signal(signals.SIGTERM, handler)
     except ValueError:
         return None  # not the main thread: whoever owns that one handles signals
+
+
+def spare_the_collector() -> None:
+    """Leave what was made before the command runs to the operating system, at the end.
+
+    The last collection of a process walks through all that was ever imported, in vain: a
+    millisecond of every start. Only files that are open for writing could lose something
+    by it, so where there is one, nothing is spared.
+    """
+    import _io
+
+    kinds = list(map(type, gc.get_objects()))
+    standard = [getattr(stream, "buffer", None) for stream in (sys.stdout, sys.stderr)]
+    ours = list(map(type, standard)).count(_io.BufferedWriter)
+    if kinds.count(_io.BufferedWriter) <= ours and not kinds.count(_io.BufferedRandom):
+        gc.freeze()

@@ -15,6 +15,7 @@ from time import perf_counter
 from tooli.call.envelope import document, encode
 from tooli.call.model import Caller, Failed, Ok, Options
 from tooli.call.pipeline import run
+from tooli.sources.local import BUILT_IN
 from tooli.surfaces.cli.argv import COMPLETION, MODES, Line, read_line
 from tooli.surfaces.cli.channel import (
     Channel,
@@ -23,6 +24,7 @@ from tooli.surfaces.cli.channel import (
     complain,
     is_terminal,
     reason_of,
+    spare_the_collector,
 )
 
 TYPE_CHECKING = False
@@ -50,26 +52,10 @@ def main(app: Any, args: Sequence[str] | None = None, **settings: Any) -> Any:
     gc.disable()  # while a line is read nothing becomes garbage: there is nothing to look for
     session = Session(app, argv, prog_name, standalone)
     if standalone:
-        _spare_the_collector()
+        spare_the_collector()
     if gc_was_on:
         gc.enable()
     return session.answer()
-
-
-def _spare_the_collector() -> None:
-    """Leave what was made before the command runs to the operating system, at the end.
-
-    The last collection of a process walks through all that was ever imported, in vain: a
-    millisecond of every start. Only files that are open for writing could lose something
-    by it, so where there is one, nothing is spared.
-    """
-    import _io
-
-    kinds = list(map(type, gc.get_objects()))
-    standard = [getattr(stream, "buffer", None) for stream in (sys.stdout, sys.stderr)]
-    ours = list(map(type, standard)).count(_io.BufferedWriter)
-    if kinds.count(_io.BufferedWriter) <= ours and not kinds.count(_io.BufferedRandom):
-        gc.freeze()
 
 
 def completing() -> bool:
@@ -112,7 +98,13 @@ class Session:
 
     def _read(self) -> Line:
         try:
-            return read_line(self.app.tree(), self.argv, self.judge)
+            line = read_line(self.app.tree(), self.argv, self.judge)
+            stray = line.stray if not line.path else None
+            if stray in BUILT_IN or (line.problems and not BUILT_IN.isdisjoint(self.argv)):
+                from tooli.surfaces.cli.trouble import read_built_in
+
+                line = read_built_in(self, line)
+            return line
         except Exception as mistake:  # a command that is declared wrongly, or cannot be loaded
             self._unreadable = mistake
             from tooli.surfaces.cli.trouble import modes_of
@@ -129,6 +121,9 @@ class Session:
             self.line.problems.append(Problem("E1007", "output", message))
             return "json"
         self.explicit = asked != "auto"
+        own = getattr(self.line.tool.fn, "tooli_mode", None) if self.line.tool is not None else None
+        if own is not None and (own == "text" or not self.explicit):
+            return own
         if self.explicit:
             return asked
         if self.line.options.get("print0"):
@@ -342,7 +337,7 @@ class Session:
             return show(self, outcome, call)
         printed = self.channel.printed()
         if printed:
-            from tooli.surfaces.cli.trouble import with_printed
+            from tooli.call.printing import with_printed
 
             outcome = with_printed(outcome, printed, call)
         if isinstance(outcome, Failed):

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from tooli.call.model import Failed, Ok
-from tooli.surfaces.cli.argv import FLAGS, Line
-from tooli.surfaces.cli.channel import PRINTED_LIMIT, Gone, complain
+from tooli.call.model import Failed
+from tooli.sources.local import BUILT_IN
+from tooli.surfaces.cli.argv import FLAGS, Line, read_line
+from tooli.surfaces.cli.channel import Gone
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tooli.call.model import Call, Outcome
+    from tooli.call.model import Call
     from tooli.surfaces.cli.main import Session
 
 
@@ -48,18 +49,21 @@ def does_not_fit(session: Session, call: Call) -> bool:
     return False
 
 
-def with_printed(outcome: Outcome, printed: str, call: Call) -> Outcome:
-    """What a command printed is its result; where it failed, a detail of the failure."""
-    if len(printed) > PRINTED_LIMIT:
-        printed = printed[:PRINTED_LIMIT]
-        call.warnings.append(f"the printed text was cut after {PRINTED_LIMIT} characters")
-    if isinstance(outcome, Failed):
-        outcome.error.details = {**(outcome.error.details or {}), "printed": printed}
-    elif outcome.value is None:
-        return Ok(printed)
-    else:
-        complain(printed)
-    return outcome
+def read_built_in(session: Session, line: Line) -> Line:
+    """The line read again, against the commands that every app has; they answer for the app.
+
+    An app that is one single command may take the words for itself: only where it cannot,
+    because there are too many, are they ours.
+    """
+    if line.tool is not None:
+        word = next((word for word in session.argv if word[:1] != "-"), "")
+        surplus = any(problem.code == "E1005" for problem in line.problems)
+        if not surplus or session.app.tree().single is None or word not in BUILT_IN:
+            return line
+    session.app = session.app.builtins()
+    session.house = session.app._house
+    session.command = None
+    return read_line(session.app.tree(), session.argv, session.judge)
 
 
 def modes_of(argv: Sequence[str]) -> Line:

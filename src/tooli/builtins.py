@@ -1,0 +1,181 @@
+"""Built-in commands: what every app can do beside its own work. Ordinary tools of an ordinary app.
+
+They are hidden from a person's help, and an app's own command of the same name wins. They
+stand in an app of their own, which is made when a command line names one of them.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Optional
+
+from tooli.contract.info import Argument, Option
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+# Optional, not `| None`: these are evaluated where they stand, on Python 3.10 as well.
+Transport = Annotated[
+    Optional[Literal["stdio", "http", "sse"]],  # noqa: UP045
+    Option(help="How clients connect; without it, as the app says (mcp_transport)."),
+]
+Host = Annotated[str, Option(help="Address to listen on.")]
+Port = Annotated[int, Option(help="Port to listen on; 0 takes a free one.", min=0, max=65535)]
+Token = Annotated[
+    Optional[str],  # noqa: UP045
+    Option(help="Bearer token that clients must send.", envvar="TOOLI_TOKEN"),
+]
+Deferred = Annotated[
+    bool,
+    Option(
+        "--defer-loading", help="List only a search and a runner; tools are found by searching."
+    ),
+]
+
+
+def built_in(app: Any, make: Callable[..., Any]) -> Any:
+    """The built-in commands of an app, as an app; `make` is Tooli."""
+    house = app._house
+    whole = make(
+        house.name,
+        description=house.description,
+        version=house.version,
+        default_output=house.default_output,
+        security_policy="off",
+        framework_help=house.framework_help,
+    )
+    mcp = make("mcp", description="Serve the app to MCP clients.")
+    mcp.command("serve")(_serving(app))
+    mcp.command("export")(_mcp_document(app))
+    whole.add_typer(mcp, name="mcp")
+    api = make("api", description="Serve the app over HTTP.")
+    api.command("serve")(_http_serving(app))
+    api.command("export-openapi")(_openapi_document(app))
+    whole.add_typer(api, name="api")
+    whole.command("search-tools")(_search(app))
+    return whole
+
+
+def takes_stdout(fn: Any) -> Any:
+    """Mark a command that speaks on stdout itself: no mode of ours gets in its way."""
+    fn.tooli_mode = "text"
+    return fn
+
+
+def is_document(fn: Any) -> Any:
+    """Mark a command whose result is a document: it stands alone unless `--json` is asked for."""
+    fn.tooli_mode = "jsonl"
+    return fn
+
+
+# ------------------------------------------------------------------ MCP
+
+
+def serve_mcp(
+    app: Any, transport: str | None, host: str, port: int, token: str | None, deferred: bool
+) -> None:
+    """Serve an app to MCP clients, the way that was asked for or that the app prefers."""
+    house = app._house
+    chosen = transport or house.mcp_transport
+    deferred = deferred or house.defer_loading
+    if chosen == "stdio":
+        from tooli.surfaces.mcp.front import serve_stdio
+
+        serve_stdio(app, deferred=deferred)
+    else:
+        from tooli.surfaces.mcp.http import serve_mcp_http
+
+        serve_mcp_http(app, chosen, host, port, token=token, deferred=deferred)
+
+
+def _serving(app: Any) -> Any:
+    @takes_stdout
+    def serve(
+        transport: Transport = None,
+        host: Host = "127.0.0.1",
+        port: Port = 8000,
+        token: Token = None,
+        defer_loading: Deferred = False,
+    ) -> None:
+        """Serve the app's tools, resources and prompts to an MCP client."""
+        serve_mcp(app, transport, host, port, token, defer_loading)
+
+    return serve
+
+
+def _mcp_document(app: Any) -> Any:
+    @is_document
+    def export(defer_loading: Deferred = False) -> dict[str, object]:
+        """Print the app's tools as MCP clients see them."""
+        from tooli.surfaces.mcp.service import Service
+
+        service = Service(app, deferred=defer_loading or app._house.defer_loading)
+        tools: list[object] = []
+        cursor: str | None = None
+        while True:
+            page = service.list_tools(cursor, modern=False)
+            tools += page["tools"]
+            cursor = page.get("nextCursor")
+            if cursor is None:
+                return {"tools": tools}
+
+    return export
+
+
+# ------------------------------------------------------------------ HTTP
+
+
+def _http_serving(app: Any) -> Any:
+    @takes_stdout
+    def serve(
+        host: Host = "127.0.0.1",
+        port: Port = 8000,
+        workers: Annotated[int, Option(min=1, max=256, help="Processes that share the port.")] = 1,
+        token: Token = None,
+    ) -> None:
+        """Serve the app's tools over HTTP, with a page for people, OpenAPI, and MCP at /mcp."""
+        from tooli.surfaces.http.serve import serve_http
+
+        serve_http(app, host, port, workers=workers, token=token)
+
+    return serve
+
+
+def _openapi_document(app: Any) -> Any:
+    @is_document
+    def export_openapi() -> dict[str, object]:
+        """Print the OpenAPI description of the app's HTTP interface."""
+        from tooli.views.openapi import describe
+
+        house = app._house
+        return describe(house.name, house.version, house.description, app.catalog)
+
+    return export_openapi
+
+
+# ------------------------------------------------------------------ finding
+
+
+def _search(app: Any) -> Any:
+    def search_tools(
+        query: Annotated[str, Argument(help="What the tool should do, or a part of its name.")],
+        limit: Annotated[int, Option(min=1, max=100, help="How many to show.")] = 10,
+        schema: Annotated[bool, Option("--with-schema", help="With their input schemas.")] = False,
+    ) -> list[dict[str, object]]:
+        """Find the commands that fit a description, best first."""
+        from tooli.sources.search import Index
+        from tooli.sources.signature import signature
+
+        found: list[dict[str, object]] = []
+        for hit in Index(app.catalog).search(query, limit):
+            shown: dict[str, object] = {"name": hit.tool.key, "signature": signature(hit.tool)}
+            if schema:
+                from tooli.contract.schema import input_schema
+
+                shown["input_schema"] = input_schema(hit.tool)
+            found.append(shown)
+        return found
+
+    return search_tools

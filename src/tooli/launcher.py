@@ -1,0 +1,139 @@
+"""The launcher `tooli`: does for any app what the app's own command line would do.
+
+The app is named as a file (`app.py`, `app.py:cli`) or as a module (`package.module:cli`); it
+need not know anything about being served. A plain Typer app will do.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+from tooli.app import Tooli
+from tooli.builtins import (
+    Deferred,
+    Host,
+    Port,
+    Token,
+    Transport,
+    serve_mcp,
+    takes_stdout,
+)
+from tooli.contract.info import Argument
+from tooli.errors import InputError, NotFoundError
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import Any
+
+Which = Annotated[
+    str, Argument(help="A file or module, and the app in it: app.py, app.py:cli, package.mod:cli.")
+]
+
+launcher = Tooli("tooli", description="Serve and look into apps made with tooli or Typer.")
+
+
+@launcher.command()
+@takes_stdout
+def serve(
+    app: Which,
+    transport: Transport = None,
+    host: Host = "127.0.0.1",
+    port: Port = 8000,
+    token: Token = None,
+    defer_loading: Deferred = False,
+) -> None:
+    """Serve an app to MCP clients, without a line of code in it."""
+    serve_mcp(load(app), transport, host, port, token, defer_loading)
+
+
+@launcher.command()
+def tools(app: Which) -> list[dict[str, object]]:
+    """List the tools of an app, each with its signature."""
+    from tooli.sources.signature import signature
+
+    shown = [tool for tool in load(app).catalog if not tool.hidden]
+    return [{"name": tool.key, "signature": signature(tool)} for tool in shown]
+
+
+def main() -> None:
+    """The program `tooli`."""
+    launcher()
+
+
+# ------------------------------------------------------------------ loading
+
+
+def load(which: str) -> Tooli:
+    """The app that is named; a plain Typer is made one of ours."""
+    path, _, attribute = _split(which)
+    module = _load_file(path) if path.endswith(".py") else _load_module(path)
+    found = _choose(module, attribute, which)
+    if isinstance(found, Tooli):
+        return found
+    name = os.path.splitext(os.path.basename(path))[0].rpartition(".")[2]
+    adopted = Tooli(name.replace("_", "-"))
+    adopted.add_typer(found, name="")
+    return adopted
+
+
+def _split(which: str) -> tuple[str, str, str]:
+    """Path and attribute; the colon of a Windows drive belongs to the path."""
+    drive, rest = os.path.splitdrive(which)
+    path, colon, attribute = rest.rpartition(":")
+    return (drive + path, colon, attribute) if colon else (which, "", "")
+
+
+def _load_file(path: str) -> ModuleType:
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    if not os.path.isfile(path):
+        raise NotFoundError(f"There is no file {path!r}.", field="app")
+    folder, name = os.path.split(os.path.abspath(path))
+    sys.path.insert(0, folder)
+    spec = spec_from_file_location(name[:-3], path)
+    assert spec is not None and spec.loader is not None
+    module = sys.modules[name[:-3]] = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _load_module(name: str) -> ModuleType:
+    from importlib import import_module
+
+    sys.path.insert(0, os.getcwd())
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as missing:
+        if missing.name is not None and not f"{name}.".startswith(f"{missing.name}."):
+            raise
+        message = f"There is no module {name!r}; a file is named with its .py."
+        raise NotFoundError(message, field="app") from None
+
+
+def _choose(module: ModuleType, attribute: str, which: str) -> Any:
+    """The app of a module: the one that is named, one called `app`, or the only one."""
+    apps = {name: value for name, value in vars(module).items() if _is_app(value)}
+    if attribute:
+        if attribute in apps:
+            return apps[attribute]
+        known = ", ".join(apps) or "none"
+        raise InputError(f"{which!r} names no app; the apps there are: {known}.", field="app")
+    if "app" in apps:
+        return apps["app"]
+    distinct = list({id(value): value for value in apps.values()}.values())
+    if len(distinct) == 1:
+        return distinct[0]
+    if not apps:
+        raise InputError(f"There is no app in {which!r}.", field="app")
+    raise InputError(
+        f"There are several apps in {which!r}: say one of {', '.join(apps)}.", field="app"
+    )
+
+
+def _is_app(value: object) -> bool:
+    typer = sys.modules.get("typer")
+    return isinstance(value, Tooli) or (typer is not None and isinstance(value, typer.Typer))

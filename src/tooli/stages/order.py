@@ -1,0 +1,33 @@
+"""The policy of an app as one tuple: which stages stand around a call, outermost first."""
+
+from __future__ import annotations
+
+from tooli.call.pipeline import ONLY_BIND
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from tooli.call.model import Options, Stage
+    from tooli.contract.tool import Tool
+
+
+def choose(tool: Tool, options: Options, policy: str, session: str | None) -> tuple[Stage, ...]:
+    """The stages that have something to do for a call; nothing that guards is left to its word."""
+    stages: list[Stage] = [*ONLY_BIND]
+    if policy == "strict" or (policy != "off" and tool.guard.scopes is not None):
+        from tooli.stages.authorization import authorize
+
+        stages.append(authorize)
+    if tool.behavior.destructive or tool.guard.approval:
+        from tooli.stages.approval import require_approval
+
+        stages.append(require_approval)
+    if options.dry_run:
+        from tooli.stages.dry_run import only_plan
+
+        stages.append(only_plan)
+    if options.detailed or (session is not None and options.detailed is None):
+        from tooli.stages.detail import add_output_schema
+
+        stages.append(add_output_schema)
+    return tuple(stages) if len(stages) > 1 else ONLY_BIND

@@ -1,0 +1,52 @@
+"""Events: what was sent on a stream, kept for a while, so that a client can come back for it."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+
+from mcp.server.streamable_http import EventMessage, EventStore
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from mcp.server.streamable_http import EventCallback, EventId, StreamId
+    from mcp_types import JSONRPCMessage
+
+MOST_STREAMS, MOST_EVENTS = 1000, 200
+"""How many streams are remembered, and how many events of each; the oldest go first."""
+
+
+class Events(EventStore):
+    """The latest events of the latest streams, in memory."""
+
+    def __init__(self, streams: int = MOST_STREAMS, events: int = MOST_EVENTS) -> None:
+        self._most_streams, self._most_events = streams, events
+        self._streams: OrderedDict[StreamId, deque[tuple[int, JSONRPCMessage | None]]] = (
+            OrderedDict()
+        )
+        self._count = 0
+
+    async def store_event(self, stream_id: StreamId, message: JSONRPCMessage | None) -> EventId:
+        """Keep an event; its id names the stream, too."""
+        self._count += 1
+        kept = self._streams.get(stream_id)
+        if kept is None:
+            kept = self._streams[stream_id] = deque(maxlen=self._most_events)
+        self._streams.move_to_end(stream_id)
+        kept.append((self._count, message))
+        while len(self._streams) > self._most_streams:
+            self._streams.popitem(last=False)
+        return f"{self._count}@{stream_id}"
+
+    async def replay_events_after(
+        self, last_event_id: EventId, send_callback: EventCallback
+    ) -> StreamId | None:
+        """Send what came after an event; None where nothing is known of its stream."""
+        number, found, stream_id = last_event_id.partition("@")
+        kept = self._streams.get(stream_id)
+        if not found or not number.isdigit() or kept is None:
+            return None
+        for count, message in list(kept):
+            if count > int(number) and message is not None:
+                await send_callback(EventMessage(message, f"{count}@{stream_id}"))
+        return stream_id

@@ -1,0 +1,270 @@
+"""The SDK's low-level server, made from an app: every method, in both eras.
+
+    Service (tools) ─┐
+    Shelf (resources, prompts, completion) ─┼─▶ make_server ─▶ Server ─▶ stdio | HTTP | SSE
+    News (what changes) ─┘
+
+The SDK speaks the protocol; what is answered comes from the rooms above, as plain dicts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from contextlib import asynccontextmanager
+from traceback import print_exception
+from typing import Any
+
+import mcp_types as types
+from mcp.server.lowlevel import Server
+from mcp.server.subscriptions import ListenHandler
+from mcp.shared.exceptions import MCPError
+
+from tooli.call.model import Caller
+from tooli.surfaces.mcp.line import Line, notes_of
+from tooli.surfaces.mcp.news import News
+from tooli.surfaces.mcp.offers import not_found
+from tooli.surfaces.mcp.shelf import Shelf, completion
+from tooli.surfaces.mcp.threads import Threads
+from tooli.surfaces.mcp.words import INTERNAL_ERROR, MODERN, RpcError
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable
+    from typing import TypeAlias
+
+    from mcp.server.context import ServerRequestContext
+    from mcp.server.lowlevel.server import NotificationOptions
+
+    from tooli.surfaces.mcp.service import Request, Service
+
+    Ctx: TypeAlias = ServerRequestContext[Any, Any]
+    Params: TypeAlias = dict[str, Any]
+    Answerer: TypeAlias = Callable[["AppServer", Ctx, Params, bool], Awaitable[Any]]
+
+SHUTDOWN = -32000
+"""The code of an answer to a call that the end of the server cut short."""
+
+
+class AppServer(Server[Any]):
+    """The SDK's server of one app, and the requests that it is busy with."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self.shelf = Shelf(service)
+        self.news = News(service.app)
+        self.listeners = ListenHandler(self.news.bus)
+        self.threads = Threads()
+        self._busy: dict[asyncio.Future[Any], Line] = {}
+        self._closing = False
+        info = service.info()
+        super().__init__(
+            info["name"],
+            version=info["version"],
+            description=info.get("description"),
+            instructions=service.instructions(),
+            lifespan=_lifespan,
+            get_tool_input_schema=self._input_schema,
+            on_subscriptions_listen=self.listeners,
+        )
+        self.middleware.append(self.news.remember)
+        for method, (params, answer) in _METHODS.items():
+            self.add_request_handler(method, params, _handler(self, answer))
+
+    def get_capabilities(
+        self,
+        notification_options: NotificationOptions | None = None,
+        experimental_capabilities: dict[str, dict[str, Any]] | None = None,
+        extensions: dict[str, dict[str, Any]] | None = None,
+        *,
+        protocol_version: str | None = None,
+    ) -> types.ServerCapabilities:
+        """What the service says it can do: the same on every transport."""
+        modern = protocol_version in MODERN
+        return types.ServerCapabilities.model_validate(self.service.capabilities(modern=modern))
+
+    def _input_schema(self, name: str) -> Any:
+        from tooli.views.mcp import arguments_schema
+
+        tool = self.service.tools.get(name)
+        return arguments_schema(tool) if tool is not None else None
+
+    # -------------------------------------------------------------- running
+
+    async def fulfil(self, ctx: Ctx, make: Callable[[Line], Request]) -> dict[str, Any]:
+        """The answer to a request that runs a function of the app's."""
+        if self._closing:
+            raise MCPError(SHUTDOWN, "The server is ending; it takes no more calls.")
+        line = Line(ctx, self.service.desk.name)
+        request = make(line)
+        _grant(ctx, request)
+        work = request.arun() if request.is_async else self.threads.run(request.run)
+        job = asyncio.ensure_future(line.carry(work))
+        job.add_done_callback(_look_at)
+        self._busy[job] = line
+        try:
+            await asyncio.wait({job, line.ended}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            del self._busy[job]
+            line.ended.cancel()
+            if not job.done():  # the client has given up, or the server has to
+                line.give_up()
+                job.cancel()
+        if not job.done():
+            raise MCPError(SHUTDOWN, "The server is ending; the call was cancelled.")
+        return job.result()
+
+    async def close(self, grace: float) -> None:
+        """End in order: no new calls, a while for those that run, and an answer to the rest."""
+        self._closing = True
+        self.listeners.close()
+        if self._busy:
+            await asyncio.wait(set(self._busy), timeout=grace)
+        for line in list(self._busy.values()):
+            line.end()
+
+
+def _look_at(job: asyncio.Future[Any]) -> None:
+    """A job that nobody waits for any more may end as it likes."""
+    if not job.cancelled():
+        job.exception()
+
+
+@asynccontextmanager
+async def _lifespan(server: Any) -> AsyncGenerator[dict[str, Any]]:
+    server.news.begin()
+    try:
+        yield {}
+    finally:
+        server.listeners.close()
+        server.news.end()
+
+
+def make_server(service: Service) -> AppServer:
+    """The SDK's server of an app."""
+    return AppServer(service)
+
+
+# ------------------------------------------------------------------ the methods
+
+
+def _handler(server: AppServer, answer: Answerer) -> Callable[[Ctx, Any], Awaitable[Any]]:
+    """A handler for the SDK: it gets the parameters as they came, and may refuse them."""
+
+    async def handle(ctx: Ctx, params: Any) -> Any:
+        try:
+            return await answer(server, ctx, dict(ctx.params or {}), ctx.protocol_version in MODERN)
+        except RpcError as refused:
+            raise MCPError(refused.code, refused.message, refused.data) from None
+        except MCPError:
+            raise
+        except Exception as defect:  # ours: its words are for the server's log, not for clients
+            print_exception(defect, file=sys.stderr)
+            raise MCPError(INTERNAL_ERROR, "Internal server error") from None
+
+    return handle
+
+
+async def _discover(server: AppServer, ctx: Ctx, params: Params, modern: bool) -> Any:
+    return server.service.discover()
+
+
+async def _list_tools(server: AppServer, ctx: Ctx, params: Params, modern: bool) -> Any:
+    return server.service.list_tools(params.get("cursor"), modern=modern)
+
+
+async def _call_tool(server: AppServer, ctx: Ctx, params: Params, modern: bool) -> Any:
+    caller = caller_of(ctx)
+    return await server.fulfil(
+        ctx, lambda line: server.service.request(params, caller, line, modern=modern)
+    )
+
+
+async def _list_resources(server: AppServer, ctx: Ctx, params: Params, modern: bool) -> Any:
+    return server.shelf.resources(params.get("cursor"), modern=modern)
+
+
+async def _list_templates(server: AppServer, ctx: Ctx, params: Params, modern: bool) -> Any:
+    return server.shelf.templates(params.get("cursor"), modern=modern)
+
+
+async def _read_resource(server: AppServer, ctx: Ctx, params: Params, modern: bool) -> Any:
+    caller = caller_of(ctx)
+    return await server.fulfil(
+        ctx, lambda line: server.shelf.reading(params, caller, line, modern=modern)
+    )
+
+
+async def _list_prompts(server: AppServer, ctx: Ctx, params: Params, modern: bool) -> Any:
+    return server.shelf.prompts(params.get("cursor"), modern=modern)
+
+
+async def _get_prompt(server: AppServer, ctx: Ctx, params: Params, modern: bool) -> Any:
+    caller = caller_of(ctx)
+    return await server.fulfil(
+        ctx, lambda line: server.shelf.asking(params, caller, line, modern=modern)
+    )
+
+
+async def _complete(server: AppServer, ctx: Ctx, params: Params, modern: bool) -> Any:
+    found = await server.threads.run(lambda: server.shelf.candidates(params))
+    if hasattr(found, "__await__"):
+        found = await found
+    made = completion(found, params["argument"]["value"])
+    return server.service.complete(made) if modern else made
+
+
+async def _subscribe(server: AppServer, ctx: Ctx, params: Params, modern: bool) -> Any:
+    if not server.shelf.knows(params["uri"]):
+        raise not_found(params["uri"], modern)
+    server.news.watch(ctx, params["uri"], on=True)
+    return {}
+
+
+async def _unsubscribe(server: AppServer, ctx: Ctx, params: Params, modern: bool) -> Any:
+    server.news.watch(ctx, params["uri"], on=False)
+    return {}
+
+
+async def _set_level(server: AppServer, ctx: Ctx, params: Params, modern: bool) -> Any:
+    notes_of(ctx)["level"] = params["level"]
+    return {}
+
+
+_METHODS: dict[str, tuple[Any, Answerer]] = {
+    "server/discover": (types.RequestParams, _discover),
+    "tools/list": (types.PaginatedRequestParams, _list_tools),
+    "tools/call": (types.CallToolRequestParams, _call_tool),
+    "resources/list": (types.PaginatedRequestParams, _list_resources),
+    "resources/templates/list": (types.PaginatedRequestParams, _list_templates),
+    "resources/read": (types.ReadResourceRequestParams, _read_resource),
+    "resources/subscribe": (types.SubscribeRequestParams, _subscribe),
+    "resources/unsubscribe": (types.UnsubscribeRequestParams, _unsubscribe),
+    "prompts/list": (types.PaginatedRequestParams, _list_prompts),
+    "prompts/get": (types.GetPromptRequestParams, _get_prompt),
+    "completion/complete": (types.CompleteRequestParams, _complete),
+    "logging/setLevel": (types.SetLevelRequestParams, _set_level),
+}
+
+
+def caller_of(ctx: Ctx) -> Caller:
+    """Who is calling: the client's own name, and its session."""
+    client = ctx.session.client_params
+    info = client.client_info if client is not None else None
+    return Caller(
+        "mcp",
+        info.name if info is not None else None,
+        info.version if info is not None else None,
+        ctx.session._connection.session_id,
+    )
+
+
+def _grant(ctx: Ctx, request: Request) -> None:
+    """Let the caller hold the scopes of its token; None is every scope that the tool asks for."""
+    came: Any = ctx.request
+    scopes = came.scope.get("tooli.scopes", ()) if came is not None else ()
+    if scopes is None:
+        scopes = request._tool.guard.scopes or ()
+    if scopes:
+        request._caller = request._caller.replace(scopes=frozenset(scopes))

@@ -1,0 +1,234 @@
+"""Serving: what the doors with many callers (MCP, HTTP) share. Names, calls, answers.
+
+arguments ─▶ Desk.open ─▶ Served ─▶ run │ arun ─▶ Answer ─▶ the envelope, in bytes
+"""
+
+from __future__ import annotations
+
+from time import perf_counter
+
+from tooli.call.envelope import document
+from tooli.call.model import PLAIN_OPTIONS, Failed, Options
+from tooli.call.pipeline import run
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+    from tooli.call.model import Call, Caller, Outcome, Problem, Stage
+    from tooli.call.peer import Peer
+    from tooli.contract.tool import Tool
+    from tooli.errors import InputError, ToolError
+
+_ASYNC_CODE = 0x80 | 0x200
+WORDS = {"yes": bool, "dry_run": bool, "detailed": bool, "quiet": bool, "verbose": int}
+"""The framework's options that a call may name, and what they are."""
+
+
+class Desk:
+    """An app's tools, by the names that protocols take; current, whatever is registered later."""
+
+    def __init__(self, app: Any) -> None:
+        self.app = app
+        self._edition = -1
+        self._tools: dict[str, Tool] = {}
+
+    @property
+    def name(self) -> str:
+        """The app's name."""
+        return self.app._house.name
+
+    @property
+    def version(self) -> str:
+        """The app's version; an app that tells none has an empty one."""
+        return self.app._house.version or ""
+
+    @property
+    def edition(self) -> int:
+        """A number that changes whenever the app's tools do."""
+        return self.app._house.edition
+
+    @property
+    def tools(self) -> Mapping[str, Tool]:
+        """Every tool that is not hidden, by its name in `[a-z0-9_]`, in the app's order."""
+        if self._edition != self.edition:
+            edition = self.edition
+            self._tools = named(self.app.catalog)
+            self._edition = edition
+        return self._tools
+
+    def open(
+        self,
+        tool: Tool,
+        arguments: Mapping[str, Any],
+        caller: Caller,
+        *,
+        options: Options = PLAIN_OPTIONS,
+        problems: tuple[Problem, ...] = (),
+        approved: bool = False,
+        peer: Peer | None = None,
+    ) -> Served:
+        """A call that is ready to run."""
+        started = perf_counter()
+        call, stages = self.app.prepare(
+            tool,
+            arguments,
+            caller,
+            options,
+            [],
+            problems=problems,
+            approved=approved,
+            peer=peer,
+        )
+        return Served(call, stages, started)
+
+
+def named(tools: Iterable[Tool]) -> dict[str, Tool]:
+    """Tools by the names that protocols take; of two with the same, the second gets a number."""
+    from tooli.views.schema import safe_name
+
+    found: dict[str, Tool] = {}
+    for tool in tools:
+        if not tool.hidden:
+            name = base = safe_name(tool)[:60]
+            count = 1
+            while name in found:
+                count += 1
+                name = f"{base}_{count}"
+            found[name] = tool
+    return found
+
+
+def no_such_tool(app: Any, name: str) -> InputError:
+    """The error for a name that no tool has, with the one that was probably meant."""
+    from tooli.call.repair import no_command_given, no_such_command
+
+    branch, path = app.tree(), [app._house.name]
+    words = name.replace(".", " ").replace("/", " ").split() or [name]
+    while words and words[0] in branch.groups:
+        path.append(words[0])
+        branch = branch.groups[words.pop(0)]
+    return no_such_command(branch, words[0], path) if words else no_command_given(branch)
+
+
+def without_tool(app: Any, caller: Caller) -> Call:
+    """A call to nothing: what the answer to a request that names no tool is about."""
+    from tooli.call.model import Call
+    from tooli.contract.tool import Tool
+
+    house = app._house
+
+    def nothing() -> None: ...
+
+    nobody = Tool(house.name, (), house.name, (), nothing, (), frozenset(), version=house.version)
+    return Call(nobody, {}, caller, [])
+
+
+def take_options(
+    tool: Tool, given: Mapping[str, Any], said: Any = None
+) -> tuple[dict[str, Any], Options]:
+    """Arguments, and the framework's options: said apart, or among the arguments.
+
+    Among them they count where the tool has no parameter of that name, as `app.call` has it.
+    """
+    arguments = dict(given)
+    asked: dict[str, Any] = {}
+    for word, kind in WORDS.items():
+        if word in arguments and word not in tool.names and type(arguments[word]) is kind:
+            asked[word] = arguments.pop(word)
+        if isinstance(said, dict) and type(said.get(word)) is kind:  # pyright: ignore[reportUnknownMemberType]
+            asked[word] = said[word]
+    asked.setdefault("detailed", False)
+    return arguments, Options(**asked)
+
+
+class Served:
+    """A call on its way, in a process that serves many."""
+
+    __slots__ = ("call", "stages", "started")
+
+    def __init__(self, call: Call, stages: tuple[Stage, ...], started: float) -> None:
+        self.call = call
+        self.stages = stages
+        self.started = started
+
+    @property
+    def is_async(self) -> bool:
+        """Whether the function wants an event loop."""
+        code = getattr(self.call.tool.fn, "__code__", None)
+        return code is not None and bool(code.co_flags & _ASYNC_CODE)
+
+    def run(self) -> Answer:
+        """The answer, made in this thread."""
+        if not self.call.tool.prints:
+            return self.answer(self._outcome())
+        from tooli.call.printing import Printed
+
+        with Printed() as printed:
+            outcome = self._outcome()
+        return self.answer(outcome, printed.text())
+
+    def _outcome(self) -> Outcome:
+        try:
+            return run(self.call, self.stages)
+        except KeyboardInterrupt as stop:  # the tool's own: the server's comes to its main thread
+            return _stopped(stop)
+
+    async def arun(self) -> Answer:
+        """The answer, made on this event loop: async functions here, others in a thread."""
+        if not self.call.tool.prints:
+            return self.answer(await self._aoutcome())
+        from tooli.call.printing import Printed
+
+        with Printed() as printed:
+            outcome = await self._aoutcome()
+        return self.answer(outcome, printed.text())
+
+    async def _aoutcome(self) -> Outcome:
+        from tooli.call import aio
+
+        try:
+            return await aio.run(self.call, self.stages)
+        except KeyboardInterrupt as stop:  # must not reach the loop, which would end
+            return _stopped(stop)
+
+    def answer(self, outcome: Outcome, printed: str = "") -> Answer:
+        """An outcome, with what the command printed."""
+        if printed:
+            from tooli.call.printing import with_printed
+
+            outcome = with_printed(outcome, printed, self.call)
+        return Answer(outcome, self.call, self.started)
+
+
+def _stopped(stop: BaseException) -> Outcome:
+    from tooli.call.failure import outcome_of
+
+    return outcome_of(stop)
+
+
+class Answer:
+    """What became of a call, ready to be written."""
+
+    __slots__ = ("call", "outcome", "started")
+
+    def __init__(self, outcome: Outcome, call: Call, started: float) -> None:
+        self.outcome = outcome
+        self.call = call
+        self.started = started
+
+    @property
+    def error(self) -> ToolError | None:
+        """The error, if it failed."""
+        return self.outcome.error if isinstance(self.outcome, Failed) else None
+
+    @property
+    def milliseconds(self) -> int:
+        """How long it took."""
+        return int((perf_counter() - self.started) * 1000)
+
+    def document(self) -> bytes:
+        """The envelope."""
+        return document(self.outcome, self.call, lambda: self.milliseconds)

@@ -1,0 +1,137 @@
+"""Tools and results as MCP clients take them, in both eras of the protocol.
+
+Handshake-era clients want objects: a result that is none is wrapped as `{"result": …}`, in
+the schema and in the answer. Later ones take any JSON, but not a bare null.
+"""
+
+from __future__ import annotations
+
+from tooli.contract.schema import input_schema, output_schema
+from tooli.contract.tool import GUARD
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from tooli.contract.tool import Tool
+
+TOOLI_KEY = "io.tooli/tool"
+
+
+def describe(name: str, tool: Tool, *, modern: bool = False) -> dict[str, Any]:
+    """A tool as `tools/list` shows it."""
+    from tooli.views.schema import text_of
+
+    behaviour = tool.behavior
+    described: dict[str, Any] = {
+        "name": name,
+        "title": title_of(tool),
+        "description": text_of(tool) or title_of(tool),
+        "inputSchema": arguments_schema(tool),
+    }
+    output = result_schema(tool, modern)
+    if output is not None:
+        described["outputSchema"] = output
+    described["annotations"] = {
+        "title": title_of(tool),
+        "readOnlyHint": behaviour.read_only,
+        "destructiveHint": behaviour.destructive,
+        "idempotentHint": behaviour.idempotent,
+        "openWorldHint": behaviour.open_world,
+    }
+    meta = _meta(tool)
+    if meta:
+        described["_meta"] = {TOOLI_KEY: meta}
+    return described
+
+
+def title_of(tool: Tool) -> str:
+    """The tool's name for people: "Users create"."""
+    words = " ".join(tool.path or (tool.app,)).replace("-", " ").replace("_", " ")
+    return words[:1].upper() + words[1:]
+
+
+def arguments_schema(tool: Tool) -> dict[str, Any]:
+    """The arguments of a call; a destructive tool is confirmed, or only planned, among them."""
+    schema = input_schema(tool)
+    if not tool.behavior.destructive or tool.guard.approval:
+        return schema
+    own = schema["properties"]
+    more = {name: said for name, said in _CONFIRMING.items() if name not in own}
+    return {**schema, "properties": {**own, **more}}
+
+
+_CONFIRMING: dict[str, dict[str, Any]] = {
+    "yes": {
+        "type": "boolean",
+        "description": "Confirm: this may destroy data. Without it the call is refused.",
+        "default": False,
+    },
+    "dry_run": {
+        "type": "boolean",
+        "description": "Only tell what would be done.",
+        "default": False,
+    },
+}
+
+
+def _meta(tool: Tool) -> dict[str, Any]:
+    """What a client may want to know beyond the protocol's own fields."""
+    guard, guidance, limits = tool.guard, tool.guidance, tool.limits
+    said: dict[str, Any] = {
+        "version": tool.version,
+        "when_to_use": guidance.when_to_use,
+        "task_group": guidance.task_group,
+        "handoffs": list(guidance.handoffs),
+        "delegation_hint": guidance.delegation_hint,
+        "cost_hint": limits.cost,
+        "deprecated": tool.deprecated,
+    }
+    if guard is not GUARD:
+        said |= {
+            "capabilities": list(guard.capabilities),
+            "scopes": list(guard.scopes or ()),
+            "requires_approval": guard.approval,
+            "human_in_the_loop": guard.human_in_the_loop,
+            "danger_level": guard.danger,
+        }
+    return {name: value for name, value in said.items() if value}
+
+
+# ------------------------------------------------------------------ results
+
+
+def result_schema(tool: Tool, modern: bool) -> dict[str, Any] | None:
+    """The schema of `structuredContent`; None where the tool declares no result."""
+    schema = output_schema(tool)
+    if schema is None:
+        return None
+    schema = _with_plain_root(schema)
+    if not is_wrapped(schema, modern):
+        return schema
+    inner = {key: value for key, value in schema.items() if key != "$defs"}
+    wrapped = {"type": "object", "properties": {"result": inner}, "required": ["result"]}
+    return {**wrapped, "$defs": schema["$defs"]} if "$defs" in schema else wrapped
+
+
+def _with_plain_root(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema with its root written out: clients do not follow a reference there."""
+    reference = schema.get("$ref")
+    if not isinstance(reference, str):
+        return schema
+    root = schema["$defs"][reference.rpartition("/")[2]]
+    return {**root, **{key: value for key, value in schema.items() if key != "$ref"}}
+
+
+def is_wrapped(schema: dict[str, Any], modern: bool) -> bool:
+    """Whether a result of this schema is sent as `{"result": …}`."""
+    if schema.get("type") == "object":
+        return False
+    return not modern or "type" not in schema
+
+
+def wraps(tool: Tool, modern: bool) -> bool:
+    """The same of a tool; False where it declares no result."""
+    schema = output_schema(tool)
+    return schema is not None and is_wrapped(_with_plain_root(schema), modern)
