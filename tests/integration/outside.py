@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import pty
 import signal
+import struct
 import subprocess
 import sys
 import termios
@@ -107,7 +109,7 @@ def run_on_terminal(
     for stream in range(3):
         if str(stream) in terminals:
             outer, inner = pty.openpty()
-            termios.tcsetwinsize(outer, size)
+            fcntl.ioctl(outer, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
             mode = termios.tcgetattr(inner)
             mode[1] &= ~termios.OPOST  # lines end as they were written
             termios.tcsetattr(inner, termios.TCSANOW, mode)

@@ -241,6 +241,8 @@ def compare(want: Wanted, values: list[Any]) -> None:
             theirs = adapter.validate_python(value)
         except pydantic.ValidationError as failure:
             places = [error["loc"] for error in failure.errors(include_url=False)]
+        except TypeError:  # a Flag of Python 3.10 breaks over it, and pydantic with it
+            places = [()]
         event("refused" if places else "fitted")
         about = f"{want} and {value!r}: pydantic gives {theirs!r}, or refuses {places}"
         try:
