@@ -31,7 +31,7 @@ from tooli.contract.tool import (
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
     from typing import Any
 
     from tooli.contract.tool import Shape
@@ -142,6 +142,19 @@ def _read_limits(said: Mapping[str, Any]) -> Limits:
 def names_of(fn: Callable[..., Any]) -> tuple[str, ...]:
     """The names of a function's parameters, in order; no annotation is looked at."""
     return tuple([name for name, _, _ in _signature(fn)])
+
+
+def needs_of(fn: Callable[..., Any], given: Collection[str]) -> tuple[str, ...]:
+    """The parameters that callers must give beyond those; none is named while nobody can tell."""
+    from tooli.errors import DefinitionError
+
+    if all([name in given or default is not MISSING for name, _, default in _signature(fn)]):
+        return ()
+    try:
+        wanted = [p.name for p in _read_params(fn) if p.required and p.kind != "injected"]
+    except DefinitionError:  # an annotation names what is defined later
+        return ()
+    return tuple([name for name in wanted if name not in given])
 
 
 def returns_of(tool: Tool) -> Any:

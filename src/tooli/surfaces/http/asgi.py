@@ -1,0 +1,255 @@
+"""Api: an app's tools over HTTP. A bare ASGI application, on the standard library alone.
+
+    scope ─▶ Exchange ─▶ Guard ─▶ path ─┬▶ a tool:  body ▸ Call ▸ Outcome ▸ envelope │ stream
+                                        ├▶ a page:  /, /health, /tools, /openapi.json
+                                        └▶ a mount: /mcp
+
+Whatever goes wrong on this way is answered with an envelope as well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+from tooli.call.envelope import document
+from tooli.call.failure import as_tool_error
+from tooli.call.model import Failed
+from tooli.errors import InputError, InternalError, Suggestion, TemporaryError, check_keywords
+from tooli.surfaces.http.bodies import read_arguments, too_large
+from tooli.surfaces.http.crew import Crew
+from tooli.surfaces.http.exchange import Exchange, Gone, Refused
+from tooli.surfaces.http.guard import Guard
+from tooli.surfaces.http.mounts import Mount
+from tooli.surfaces.http.pages import OPEN, Pages
+from tooli.surfaces.http.settings import Settings
+from tooli.surfaces.http.streams import answer_stream, status_of, terminated
+from tooli.surfaces.http.words import NOBODY, caller_of, form_wanted, read_options
+from tooli.surfaces.serving import Desk, no_such_tool, without_tool
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from tooli.contract.tool import Tool
+    from tooli.errors import ToolError
+    from tooli.surfaces.http.settings import Receive, Scope, Send, SettingWords
+    from tooli.surfaces.serving import Served
+
+_GET, _POST = b"GET, HEAD, OPTIONS", b"POST, OPTIONS"
+_ALLOWED_HEADERS = (
+    b"authorization, content-type, accept, tooli-caller, tooli-caller-version, tooli-session-id, "
+    b"mcp-session-id, mcp-protocol-version, last-event-id"
+)
+
+
+def make_api(app: Any, said: SettingWords) -> Api:
+    """The application for an app, with settings given by keyword."""
+    check_keywords("asgi", said, Settings.__match_args__)
+    return Api(app, Settings(**said))
+
+
+class Api:
+    """The application: call it as ASGI does."""
+
+    def __init__(self, app: Any, settings: Settings) -> None:
+        self.desk = Desk(app)
+        self.settings = settings
+        self.guard = Guard(settings)
+        self.mounts = [Mount(path, inner) for path, inner in settings.mounts.items()]
+        self._pages = Pages(self.desk, self.guard.secured, settings.page)
+        self._paths: dict[str, Tool] = {}
+        self._edition = -1
+        self._running = 0
+        self._crew = Crew(settings.threads)
+        self._restore: Callable[[], None] | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or live as long as the server does."""
+        kind = scope["type"]
+        if kind == "http":
+            await self._answer(Exchange(scope, receive, send))
+        elif kind == "lifespan":
+            await self._live(scope, receive, send)
+        elif kind == "websocket":
+            await receive()
+            await send({"type": "websocket.close", "code": 1000})
+
+    async def _answer(self, exchange: Exchange) -> None:
+        try:
+            await self._serve(exchange)
+        except Refused as refused:
+            await self._refuse(exchange, refused.error, *refused.headers)
+        except Gone:
+            pass
+        except asyncio.CancelledError:
+            if not exchange.begun:
+                await self._refuse(exchange, terminated())
+        except Exception as exc:
+            _report(exc)
+            if not exchange.begun:
+                await self._refuse(exchange, InternalError("The server itself failed."))
+            else:
+                raise
+
+    async def _refuse(
+        self, exchange: Exchange, error: ToolError, *headers: tuple[bytes, bytes]
+    ) -> None:
+        body = document(Failed(error), without_tool(self.desk.app, NOBODY), lambda: 0)
+        await exchange.answer(error.http_status, body, *headers)
+
+    # -------------------------------------------------------------- the way to what is asked for
+
+    @property
+    def paths(self) -> Mapping[str, Tool]:
+        """The tool at each path: by its words, dotted, and by its name in other protocols."""
+        if self._edition != self.desk.edition:
+            edition = self.desk.edition
+            paths: dict[str, Tool] = {}
+            for name, tool in self.desk.tools.items():
+                for said in ("/".join(tool.path), tool.key, name):
+                    paths.setdefault(f"/tools/{said}", tool)
+            for tool in self.desk.tools.values():  # its own words win over another's short name
+                paths[f"/tools/{'/'.join(tool.path)}"] = tool
+            self._paths, self._edition = paths, edition
+        return self._paths
+
+    async def _serve(self, exchange: Exchange) -> None:
+        self.guard.admit(exchange)
+        path, method = exchange.path, exchange.method
+        if method == "OPTIONS" and b"access-control-request-method" in exchange.headers:
+            await self._answer_preflight(exchange)
+            return
+        if path not in OPEN:
+            self.guard.identify(exchange)
+        tool = self.paths.get(path)
+        if tool is not None and method == "POST":
+            await self._call(exchange, tool)
+            return
+        for mount in self.mounts:
+            if mount.takes(path):
+                await mount.answer(exchange, self.settings.max_body, too_large(self.settings))
+                return
+        if tool is None and path not in self._pages.paths():
+            raise Refused(self._nowhere(path))
+        allowed = _GET if tool is None else _POST
+        if method == "OPTIONS":
+            await exchange.answer_empty(204, (b"allow", allowed))
+        elif tool is None and method in ("GET", "HEAD"):
+            body, headers = self._pages.get(path)
+            await exchange.answer(200, body, *headers)
+        else:
+            said = f"{path} does not take {method}; it takes {allowed.decode()}."
+            raise Refused(InputError(said, code="E1405"), (b"allow", allowed))
+
+    async def _answer_preflight(self, exchange: Exchange) -> None:
+        """Tell a browser what a page of an allowed origin may send."""
+        private = exchange.headers.get(b"access-control-request-private-network")
+        await exchange.answer_empty(
+            204,
+            (b"access-control-allow-methods", b"GET, POST, DELETE, OPTIONS"),
+            (b"access-control-allow-headers", _ALLOWED_HEADERS),
+            (b"access-control-max-age", b"600"),
+            *([(b"access-control-allow-private-network", b"true")] if private else []),
+        )
+
+    def _nowhere(self, path: str) -> InputError:
+        """The error for a path that leads to nothing; below /tools/ it names a command."""
+        if not path.startswith("/tools/"):
+            places = ", ".join(["/tools/{command}", *self._pages.paths()])
+            return InputError(
+                "Nothing is served at this path.",
+                code="E1404",
+                suggestion=Suggestion("retry_with_modified_input", f"There are: {places}."),
+            )
+        return no_such_tool(self.desk.app, path[len("/tools/") :][:200])
+
+    # -------------------------------------------------------------- calling a tool
+
+    async def _call(self, exchange: Exchange, tool: Tool) -> None:
+        if self._running >= self.settings.limit:
+            raise Refused(
+                TemporaryError("The server has as many calls as it takes at a time."),
+                (b"retry-after", b"1"),
+            )
+        self._running += 1
+        try:
+            arguments = await read_arguments(exchange, self.settings)
+            options, problems = read_options(exchange.query)
+            caller = caller_of(exchange, tool)
+            served = self.desk.open(tool, arguments, caller, options=options, problems=problems)
+            if tool.streams:
+                form = form_wanted(exchange.headers.get(b"accept"))
+                if form != "whole":
+                    await answer_stream(exchange, served, form, self.settings)
+                    return
+            if tool.prints and self._restore is None:
+                self._route()
+            if served.is_async:
+                status, body = await _run_on_loop(served)
+            else:
+                status, body = await self._crew.do(lambda: _run_in_thread(served))
+            await exchange.answer(status, body)
+        finally:
+            self._running -= 1
+
+    # -------------------------------------------------------------- a server's life
+
+    def _route(self) -> None:
+        from tooli.call.printing import route_stdout
+
+        self._restore = route_stdout()
+
+    async def _live(self, scope: Scope, receive: Receive, send: Send) -> None:
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.startup":
+                try:
+                    self._route()
+                    for mount in self.mounts:
+                        await mount.start(scope.get("state", {}))
+                except Exception as exc:
+                    await send({"type": "lifespan.startup.failed", "message": str(exc)})
+                    return
+                await send({"type": "lifespan.startup.complete"})
+            elif message["type"] == "lifespan.shutdown":
+                await self._end()
+                await send({"type": "lifespan.shutdown.complete"})
+                return
+
+    async def _end(self) -> None:
+        for mount in self.mounts:
+            await mount.stop()
+        self._crew.dismiss()
+        if self._restore is not None:
+            self._restore()
+            self._restore = None
+
+
+def _run_in_thread(served: Served) -> tuple[int, bytes]:
+    """The status and the envelope of a call; whatever the tool raises is its failure."""
+    try:
+        answer = served.run()
+    except BaseException as exc:  # Ctrl-C inside of a tool does not end the server
+        answer = served.answer(Failed(as_tool_error(exc)))
+    return status_of(answer.outcome), answer.document()
+
+
+async def _run_on_loop(served: Served) -> tuple[int, bytes]:
+    """The same for an async function."""
+    try:
+        answer = await served.arun()
+    except asyncio.CancelledError:
+        raise
+    except BaseException as exc:  # Ctrl-C inside of a tool does not end the server
+        answer = served.answer(Failed(as_tool_error(exc)))
+    return status_of(answer.outcome), answer.document()
+
+
+def _report(exc: Exception) -> None:
+    """A defect of ours, told to whoever runs the server."""
+    from traceback import print_exception
+
+    print_exception(type(exc), exc, exc.__traceback__, file=sys.stderr)

@@ -1,0 +1,119 @@
+"""Crew: a few threads that run sync functions, so that the event loop goes on meanwhile.
+
+    loop ── put ──▶ queue ──▶ thread ──▶ done ──▶ loop, woken once for all that is done by then
+
+One thread does for quick functions, and costs the least. Work that has to wait for longer
+than a moment gets more threads, up to the size of the crew. They are daemons: a function
+that never ends does not keep the process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from contextvars import copy_context
+from queue import SimpleQueue
+from threading import Thread
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop, Future
+    from collections.abc import Callable
+    from contextvars import Context
+    from typing import Any, TypeAlias, TypeVar
+
+    T = TypeVar("T")
+    Job: TypeAlias = tuple[Callable[[], Any], Context, Future[Any]]
+
+MOMENT = 0.005
+"""Seconds after which it is looked whether work that waits will have its turn as soon again."""
+
+
+class Crew:
+    """Threads for one event loop at a time; made as they are needed."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
+        self._done: deque[tuple[Future[Any], Any, BaseException | None]] = deque()
+        self._loop: AbstractEventLoop | None = None
+        self._waking = False
+        self._threads = 0
+        self._under_way = 0
+        self._settled = 0
+        self._looking = False
+
+    def do(self, work: Callable[[], T]) -> Future[T]:
+        """What the work returns or raises, once a thread has done it."""
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._turn_to(loop)
+        future: Future[T] = loop.create_future()
+        self._under_way += 1
+        if self._threads == 0:
+            self._start(1)
+        elif self._under_way > self._threads and not self._looking:
+            self._looking = True
+            loop.call_later(MOMENT, self._look, self._settled)
+        self._jobs.put((work, copy_context(), future))
+        return future
+
+    def _turn_to(self, loop: AbstractEventLoop) -> None:
+        """Serve another loop; one that has ended left whatever it waited for."""
+        if self._loop is not None and self._loop.is_running():
+            raise RuntimeError("a crew works for one event loop at a time")
+        self._loop = loop
+        self._waking = self._looking = False
+        self._under_way = 0
+        self._done.clear()
+
+    def _look(self, settled_before: int) -> None:
+        """Start threads where more waits than was done since the last look."""
+        waiting = self._jobs.qsize()
+        if waiting > self._settled - settled_before:
+            self._start(min(waiting, self.size - self._threads))
+        self._looking = waiting > 0 and self._threads < self.size
+        if self._looking and self._loop is not None:
+            self._loop.call_later(MOMENT, self._look, self._settled)
+
+    def _start(self, count: int) -> None:
+        for _ in range(count):
+            self._threads += 1
+            Thread(target=self._work, name="tooli", daemon=True).start()
+
+    def _work(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            work, context, future = job
+            try:
+                self._done.append((future, context.run(work), None))
+            except BaseException as exc:
+                self._done.append((future, None, exc))
+            del job, work, context, future  # what a call held is let go before the next one comes
+            if not self._waking and self._loop is not None:
+                self._waking = True
+                try:
+                    self._loop.call_soon_threadsafe(self._settle)
+                except RuntimeError:  # the loop is closed: nobody waits any more
+                    self._waking = False
+
+    def _settle(self) -> None:
+        self._waking = False  # first: what is done from now on wakes the loop again
+        while self._done:
+            future, result, exc = self._done.popleft()
+            if future.get_loop() is not self._loop:
+                continue  # that loop has ended
+            self._under_way -= 1
+            self._settled += 1
+            if future.cancelled():
+                continue
+            if exc is None:
+                future.set_result(result)
+            else:
+                future.set_exception(exc)
+
+    def dismiss(self) -> None:
+        """Send the threads home, each after the work that it has."""
+        for _ in range(self._threads):
+            self._jobs.put(None)
+        self._threads = 0

@@ -1,0 +1,120 @@
+"""Exchange: one request and the answer to it, in the words of ASGI."""
+
+from __future__ import annotations
+
+from tooli.errors import InputError
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tooli.errors import ToolError
+    from tooli.surfaces.http.settings import Headers, Receive, Scope, Send
+
+JSON = (b"content-type", b"application/json")
+NOSNIFF = (b"x-content-type-options", b"nosniff")
+NO_STORE = (b"cache-control", b"no-store")
+
+_ONCE = frozenset((b"host", b"origin", b"authorization", b"content-type", b"content-length"))
+_WANTED = _ONCE | {
+    *(b"accept", b"sec-fetch-site", b"access-control-request-method"),
+    *(b"access-control-request-private-network", b"tooli-caller", b"tooli-caller-version"),
+    *(b"tooli-session-id",),
+}
+
+
+class Refused(Exception):  # noqa: N818  it is an answer, not a defect
+    """A request is answered with an error before any tool is asked; some need headers, too."""
+
+    def __init__(self, error: ToolError, *headers: tuple[bytes, bytes]) -> None:
+        super().__init__(error.message)
+        self.error = error
+        self.headers = headers
+
+
+class Gone(Exception):  # noqa: N818  nothing went wrong here
+    """The client has left: nobody waits for an answer."""
+
+
+class Exchange:
+    """A request, read as far as the door needs it, and the way back to the client."""
+
+    __slots__ = (
+        "begun",
+        "extra",
+        "headers",
+        "method",
+        "path",
+        "receive",
+        "scope",
+        "scopes",
+        "send",
+    )
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.scope = scope
+        self.receive = receive
+        self.send = send
+        self.method: str = scope["method"]
+        path: str = scope["path"]
+        root: str = scope.get("root_path", "")
+        if root and path.startswith(root):
+            path = path[len(root) :] or "/"
+        self.path = path
+        self.begun = False  # the head of the answer is out
+        self.extra: Headers = ()  # what the guard adds to the head of any answer
+        self.scopes: frozenset[str] | None = frozenset()  # what the caller holds; None: all
+        self.headers: dict[bytes, bytes] = {}
+
+    def read_headers(self) -> None:
+        """Take what matters from the head; one that says two things at once is refused."""
+        found = self.headers
+        for name, value in self.scope["headers"]:
+            if name in _WANTED:
+                if name not in found:
+                    found[name] = value
+                elif name in _ONCE:
+                    said = name.decode("ascii")
+                    raise Refused(InputError(f"The header {said} is there twice.", code="E1400"))
+                else:
+                    found[name] += b", " + value
+
+    @property
+    def query(self) -> bytes:
+        """What stands behind the question mark."""
+        return self.scope.get("query_string", b"")
+
+    # -------------------------------------------------------------- the answer
+
+    async def answer(self, status: int, body: bytes, *headers: tuple[bytes, bytes]) -> None:
+        """All of the answer; a JSON document unless the headers say another type."""
+        head = [
+            *(() if headers and headers[0][0] == b"content-type" else (JSON,)),
+            (b"content-length", b"%d" % len(body)),
+            NOSNIFF,
+            *headers,
+            *self.extra,
+        ]
+        self.begun = True
+        await self.send({"type": "http.response.start", "status": status, "headers": head})
+        if self.method == "HEAD":
+            body = b""
+        await self.send({"type": "http.response.body", "body": body})
+
+    async def answer_empty(self, status: int, *headers: tuple[bytes, bytes]) -> None:
+        """An answer that is all head."""
+        self.begun = True
+        head = [*headers, *self.extra]
+        await self.send({"type": "http.response.start", "status": status, "headers": head})
+        await self.send({"type": "http.response.body", "body": b""})
+
+    async def begin(self, status: int, *headers: tuple[bytes, bytes]) -> None:
+        """The head of an answer that comes in pieces."""
+        self.begun = True
+        head: Iterable[tuple[bytes, bytes]] = [*headers, NOSNIFF, NO_STORE, *self.extra]
+        await self.send({"type": "http.response.start", "status": status, "headers": head})
+
+    async def write(self, piece: bytes, *, last: bool = False) -> None:
+        """One piece of it; waits for a client that reads slowly."""
+        await self.send({"type": "http.response.body", "body": piece, "more_body": not last})

@@ -1,0 +1,62 @@
+"""Settings: what an app's author or operator decides about its HTTP door."""
+
+from __future__ import annotations
+
+from tooli.contract.record import Record
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
+    from typing import Any, TypeAlias, TypedDict
+
+    Message: TypeAlias = MutableMapping[str, Any]
+    Scope: TypeAlias = MutableMapping[str, Any]
+    Receive: TypeAlias = Callable[[], Awaitable[Message]]
+    Send: TypeAlias = Callable[[Message], Awaitable[None]]
+    Asgi: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
+    Headers: TypeAlias = tuple[tuple[bytes, bytes], ...]
+
+    class SettingWords(TypedDict, total=False):
+        """The settings as keywords of `app.asgi(…)`; each is explained at `Settings`."""
+
+        token: str | None
+        scopes: Iterable[str] | None
+        tokens: Mapping[str, Iterable[str] | None] | None
+        allowed_hosts: Iterable[str] | None
+        any_address: bool
+        allowed_origins: Iterable[str]
+        max_body: int
+        body_timeout: float
+        chunk_timeout: float
+        heartbeat: float
+        stall_timeout: float
+        threads: int
+        limit: int
+        page: bool
+        mounts: Mapping[str, Asgi]
+
+
+class Settings(Record):
+    """How the door is guarded, and how much of anything it takes."""
+
+    token: str | None = None  # who brings it holds `scopes`; None: everybody may come in
+    scopes: Iterable[str] | None = None  # None: every scope
+    tokens: Mapping[str, Iterable[str] | None] | None = None  # more tokens, each with its scopes
+    allowed_hosts: Iterable[str] | None = None  # None: this machine's own names; "*": any
+    any_address: bool = False  # also a Host in numbers, which no name server can turn around
+    allowed_origins: Iterable[str] = ()  # pages of these may call, beside the door's own
+    max_body: int = 4 << 20
+    body_timeout: float = 30.0  # seconds for all of a body
+    chunk_timeout: float = 10.0  # and for any piece of it
+    heartbeat: float = 15.0  # seconds of silence before an event stream says that it lives
+    stall_timeout: float = 60.0  # how long a stream waits for a client that does not read
+    threads: int = 32
+    limit: int = 256  # calls at the same time; more are sent away for a moment
+    page: bool = True  # the page for people, at /
+    mounts: Mapping[str, Asgi] = {}  # other applications behind the same guard, by path
+
+    def __repr__(self) -> str:
+        """Without the tokens: what is shown is sooner or later logged."""
+        secured = self.token is not None or bool(self.tokens)
+        return f"Settings({'secured' if secured else 'open'}, max_body={self.max_body})"

@@ -1,0 +1,114 @@
+"""A request in the words of a call: its options, its caller, the form of the answer."""
+
+from __future__ import annotations
+
+from tooli.call.model import PLAIN_OPTIONS, Caller, Options, Problem
+from tooli.errors import nearest
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from tooli.contract.tool import Tool
+    from tooli.surfaces.http.exchange import Exchange
+
+NOBODY = Caller("http")
+_LONGEST_NAME = 200
+_TRUTHS = {
+    **dict.fromkeys(("true", "1", "yes", "on"), True),
+    **dict.fromkeys(("false", "0", "no", "off"), False),
+}
+_FORMATS = {"concise": False, "detailed": True}
+OPTIONS = ("dry_run", "yes", "response_format")
+"""What may be said to the framework, behind the question mark."""
+
+
+def read_options(query: bytes) -> tuple[Options, tuple[Problem, ...]]:
+    """What the caller asks of the framework, and what is wrong with that."""
+    if not query:
+        return PLAIN_OPTIONS, ()
+    from urllib.parse import parse_qsl
+
+    asked: dict[str, Any] = {}
+    problems: list[Problem] = []
+    try:
+        pairs = parse_qsl(query.decode("latin-1"), keep_blank_values=True, max_num_fields=50)
+    except ValueError:
+        return PLAIN_OPTIONS, (Problem("E1007", None, "The query has too many parts"),)
+    for name, value in pairs:
+        if name in ("dry_run", "yes"):
+            said = _TRUTHS.get(value.lower())
+            if said is None:
+                problems.append(_misused(name, value, "true or false"))
+            asked[name] = bool(said)
+        elif name == "response_format":
+            if value not in _FORMATS:
+                problems.append(_misused(name, value, "concise or detailed"))
+            asked["detailed"] = _FORMATS.get(value)
+        else:
+            problems.append(_unknown(name))
+    return Options(**asked), tuple(problems)
+
+
+def _misused(name: str, value: str, wants: str) -> Problem:
+    return Problem("E1007", name, f"{name}={value[:80]!r}: say {wants}")
+
+
+def _unknown(name: str) -> Problem:
+    meant = nearest(name, OPTIONS)
+    hint = f"; did you mean {meant!r}?" if meant else f": there are {', '.join(OPTIONS)}"
+    return Problem("E1007", None, f"There is no option {name[:80]!r}{hint}")
+
+
+def caller_of(exchange: Exchange, tool: Tool) -> Caller:
+    """Who calls, as they say themselves, and with which scopes, as their token says."""
+    headers = exchange.headers
+    name = _said(headers.get(b"tooli-caller"))
+    session = _said(headers.get(b"tooli-session-id"))
+    scopes = exchange.scopes
+    if scopes is None:  # every scope: as far as this tool asks for any
+        scopes = frozenset(tool.guard.scopes or ())
+    if name is None and session is None and not scopes:
+        return NOBODY
+    version = _said(headers.get(b"tooli-caller-version"))
+    return Caller("http", name, version, session, scopes)
+
+
+def _said(value: bytes | None) -> str | None:
+    if value is None:
+        return None
+    text = value.decode("utf-8", "replace").strip()
+    return text[:_LONGEST_NAME] if text and text.isprintable() else None
+
+
+# ------------------------------------------------------------------ the form of the answer
+
+_FORMS = {
+    "application/x-ndjson": "lines",
+    "application/ndjson": "lines",
+    "application/jsonl": "lines",
+    "text/event-stream": "events",
+    "application/json": "whole",
+}
+
+
+def form_wanted(accept: bytes | None) -> str:
+    """How a stream is to be answered: "whole", as "lines", or as "events"."""
+    best, form = 0.0, "whole"
+    for part in (accept or b"").decode("latin-1").lower().split(","):
+        kind, *parameters = [word.strip() for word in part.split(";")]
+        weight = 1.0
+        for parameter in parameters:
+            if parameter.startswith("q="):
+                weight = _weight(parameter[2:])
+        if kind in _FORMS and weight > best:
+            best, form = weight, _FORMS[kind]
+    return form
+
+
+def _weight(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return 0.0

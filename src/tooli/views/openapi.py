@@ -1,0 +1,322 @@
+"""OpenAPI 3.1 of an app: each command an operation, each answer an envelope.
+
+The HTTP door serves what is described here; nothing in it runs anything.
+"""
+
+from __future__ import annotations
+
+from tooli.contract.jsonable import is_list, is_object
+from tooli.contract.schema import input_schema, output_schema
+from tooli.errors import CODES
+from tooli.views.examples import request_examples
+from tooli.views.schema import safe_name, text_of
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+    from tooli.contract.tool import Tool
+
+_ALWAYS = (400, 403, 404, 408, 409, 413, 415, 421, 422, 500, 502, 503, 504)
+"""The statuses of failures that any command may have: the door's own, and what a tool raises."""
+
+_OPTIONS: tuple[tuple[str, dict[str, Any], str], ...] = (
+    ("dry_run", {"type": "boolean"}, "Check the call and say what would happen; nothing does."),
+    ("yes", {"type": "boolean"}, "Confirm a command that may destroy data."),
+    (
+        "response_format",
+        {"type": "string", "enum": ["concise", "detailed"]},
+        "With `detailed`, `meta.output_schema` describes the result.",
+    ),
+)
+_CALLER: tuple[tuple[str, str], ...] = (
+    ("Tooli-Caller", "Who calls; it is noted, and decides nothing."),
+    ("Tooli-Caller-Version", "The version of who calls."),
+    ("Tooli-Session-Id", "The session that the call belongs to."),
+)
+
+
+def describe(
+    name: str,
+    version: str | None,
+    description: str | None,
+    tools: Iterable[Tool],
+    *,
+    server_url: str | None = None,
+    secured: bool = False,
+) -> dict[str, Any]:
+    """The document; `secured` where a token is needed."""
+    shown = _identified([tool for tool in tools if not tool.hidden])
+    schemas: dict[str, Any] = _shared_schemas()
+    paths = {
+        _path(tool): {"post": _operation(identity, tool, schemas, secured)}
+        for identity, tool in shown.items()
+    }
+    info: dict[str, Any] = {"title": name, "version": version or "0"}
+    if description:
+        info["description"] = description
+    components: dict[str, Any] = {
+        "schemas": schemas,
+        "parameters": _parameters(),
+        "responses": _responses(secured),
+    }
+    document: dict[str, Any] = {"openapi": "3.1.1", "info": info}
+    if server_url is not None:
+        document["servers"] = [{"url": server_url}]
+    if secured:
+        components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        document["security"] = [{"token": []}]
+    tags = dict.fromkeys([tag for tool in shown.values() for tag in _tags(tool)])
+    document["tags"] = [{"name": tag} for tag in tags]
+    return {**document, "paths": paths, "components": components}
+
+
+def _identified(tools: list[Tool]) -> dict[str, Tool]:
+    """Tools by an id of their own."""
+    found: dict[str, Tool] = {}
+    for tool in tools:
+        base = identity = safe_name(tool) or "command"
+        count = 1
+        while identity in found:
+            count += 1
+            identity = f"{base}_{count}"
+        found[identity] = tool
+    return found
+
+
+def _path(tool: Tool) -> str:
+    from urllib.parse import quote
+
+    return "/tools/" + "/".join([quote(word, safe="") for word in tool.path])
+
+
+def _tags(tool: Tool) -> list[str]:
+    group = tool.guidance.task_group or " ".join(tool.path[:-1])
+    return [group] if group else []
+
+
+# ------------------------------------------------------------------ operations
+
+
+def _operation(identity: str, tool: Tool, schemas: dict[str, Any], secured: bool) -> dict[str, Any]:
+    said: dict[str, Any] = {"operationId": identity, "tags": _tags(tool)}
+    said["summary"] = tool.doc.summary or tool.name
+    said["description"] = text_of(tool)
+    if tool.deprecated:
+        said["deprecated"] = True
+    said["parameters"] = [
+        {"$ref": f"#/components/parameters/{name}"}
+        for name in (*[name for name, *_ in _OPTIONS], *[name for name, _ in _CALLER])
+    ]
+    said["requestBody"] = _request(identity, tool, schemas)
+    responses: dict[str, Any] = {"200": _success(identity, tool, schemas)}
+    for status in _statuses(tool, secured):
+        responses[str(status)] = {"$ref": f"#/components/responses/Failure{status}"}
+    said["responses"] = responses
+    said.update(_extensions(tool))
+    return {key: value for key, value in said.items() if value not in ([], "")}
+
+
+def _request(identity: str, tool: Tool, schemas: dict[str, Any]) -> dict[str, Any]:
+    content: dict[str, Any] = {"schema": _homed(input_schema(tool), identity, schemas)}
+    examples = request_examples(tool)
+    if examples:
+        content["examples"] = examples
+    required = any([param.required for param in tool.public])
+    return {"required": required, "content": {"application/json": content}}
+
+
+def _success(identity: str, tool: Tool, schemas: dict[str, Any]) -> dict[str, Any]:
+    output = output_schema(tool)
+    if output is None:
+        result: dict[str, Any] = {"type": "string"} if tool.prints else {}
+    else:
+        result = _homed(output, f"{identity}_result", schemas)
+    plan = {"$ref": "#/components/schemas/Plan"}
+    envelope: dict[str, Any] = {
+        "type": "object",
+        "properties": {
+            "ok": {"const": True},
+            "result": {"anyOf": [result, plan]} if result else {},
+            "meta": {"$ref": "#/components/schemas/Meta"},
+        },
+        "required": ["ok", "meta"],
+        "additionalProperties": False,
+    }
+    content: dict[str, Any] = {"application/json": {"schema": envelope}}
+    if tool.streams:
+        lines = "One JSON value a line; the last line of a failing stream is the envelope."
+        events = "An event for each item, then `end`, or `error` with the envelope."
+        content["application/x-ndjson"] = {"schema": {"type": "string", "description": lines}}
+        content["text/event-stream"] = {"schema": {"type": "string", "description": events}}
+    return {"description": "The command ran, and this is what it gave.", "content": content}
+
+
+def _statuses(tool: Tool, secured: bool) -> list[int]:
+    statuses = {*_ALWAYS, *([401] if secured else [])}
+    asks = any([param.kind == "injected" for param in tool.params])
+    if tool.behavior.destructive or tool.guard.approval or asks:
+        statuses.add(428)
+    return sorted(statuses)
+
+
+def _extensions(tool: Tool) -> dict[str, Any]:
+    """What OpenAPI has no word for."""
+    guard, limits, guidance = tool.guard, tool.limits, tool.guidance
+    said: dict[str, Any] = {
+        "command": " ".join([tool.app, *tool.words]),
+        "annotations": list(tool.behavior.words()),
+        "requires-approval": guard.approval,
+        "scopes": list(guard.scopes or ()),
+        "capabilities": list(guard.capabilities),
+        "danger-level": guard.danger,
+        "streams": tool.streams,
+        "timeout": limits.timeout,
+        "cost-hint": limits.cost,
+        "when-to-use": guidance.when_to_use,
+        "error-codes": dict(guidance.error_codes),
+    }
+    return {f"x-tooli-{name}": value for name, value in said.items() if value}
+
+
+def _homed(schema: dict[str, Any], prefix: str, schemas: dict[str, Any]) -> dict[str, Any]:
+    """The schema, with its own definitions moved to where the document keeps all of them."""
+    kept: Mapping[str, Any] = schema.get("$defs", {})
+    if not kept:
+        return schema
+    names = {f"#/$defs/{name}": f"{prefix}_{_plain(name)}" for name in kept}
+    for name, body in kept.items():
+        schemas[names[f"#/$defs/{name}"]] = _moved(body, names)
+    return _moved({key: value for key, value in schema.items() if key != "$defs"}, names)
+
+
+def _moved(node: Any, names: Mapping[str, str]) -> Any:
+    if is_list(node):
+        return [_moved(item, names) for item in node]
+    if not is_object(node):
+        return node
+    return {
+        key: f"#/components/schemas/{names[value]}"
+        if key == "$ref" and value in names
+        else _moved(value, names)
+        for key, value in node.items()
+        if key != "$defs"
+    }
+
+
+def _plain(name: str) -> str:
+    return "".join([c if c.isalnum() and c.isascii() else "_" for c in name])
+
+
+# ------------------------------------------------------------------ what all operations share
+
+
+def _shared_schemas() -> dict[str, Any]:
+    text: dict[str, Any] = {"type": "string"}
+    texts: dict[str, Any] = {"type": "array", "items": text}
+    suggestion: dict[str, Any] = {
+        "type": "object",
+        "description": "What to do about it.",
+        "properties": {
+            "action": text,
+            "fix": text,
+            "example": {**text, "description": "A command line that would work."},
+            "argv": texts,
+            "applicability": text,
+        },
+        "required": ["action", "fix", "applicability"],
+    }
+    error: dict[str, Any] = {
+        "type": "object",
+        "properties": {
+            "code": {**text, "examples": ["E1003"]},
+            "category": {"enum": ["input", "auth", "human", "state", "runtime", "internal"]},
+            "message": text,
+            "field": {**text, "description": "The parameter that is meant."},
+            "suggestion": suggestion,
+            "is_retryable": {"type": "boolean"},
+            "details": {"type": "object"},
+        },
+        "required": ["code", "category", "message", "is_retryable"],
+    }
+    meta: dict[str, Any] = {
+        "type": "object",
+        "properties": {
+            "tool": text,
+            "version": text,
+            "duration_ms": {"type": "integer", "minimum": 0},
+            "warnings": texts,
+            "dry_run": {"const": True},
+            "caller_id": text,
+            "session_id": text,
+            "output_schema": {},
+        },
+        "required": ["tool", "duration_ms"],
+    }
+    plan: dict[str, Any] = {
+        "type": "object",
+        "description": "The result of a dry run.",
+        "properties": {"would_call": text, "arguments": {"type": "object"}, "effects": texts},
+        "required": ["would_call", "arguments", "effects"],
+    }
+    failure: dict[str, Any] = {
+        "type": "object",
+        "properties": {
+            "ok": {"const": False},
+            "error": {"$ref": "#/components/schemas/Error"},
+            "meta": {"$ref": "#/components/schemas/Meta"},
+        },
+        "required": ["ok", "error", "meta"],
+        "additionalProperties": False,
+    }
+    return {"Error": error, "Failure": failure, "Meta": meta, "Plan": plan}
+
+
+def _parameters() -> dict[str, Any]:
+    shared: dict[str, Any] = {
+        name: {"name": name, "in": "query", "description": about, "schema": schema}
+        for name, schema, about in _OPTIONS
+    }
+    for name, about in _CALLER:
+        said = {"name": name, "in": "header", "description": about}
+        shared[name] = {**said, "schema": {"type": "string"}}
+    return shared
+
+
+_CATEGORIES = {"1": "input", "2": "auth", "3": "state", "4": "runtime", "5": "internal"}
+
+
+def _responses(secured: bool) -> dict[str, Any]:
+    """A response for each status of a failure, with the codes that stand for it."""
+    made: dict[str, Any] = {}
+    for status in sorted({*_ALWAYS, 428, *([401] if secured else [])}):
+        codes = {code: row[0] for code, row in CODES.items() if row[2] == status}
+        meanings = "; ".join([f"{code}: {meaning}" for code, meaning in codes.items()])
+        response: dict[str, Any] = {
+            "description": f"{meanings}.",
+            "content": {
+                "application/json": {
+                    "schema": {"$ref": "#/components/schemas/Failure"},
+                    "examples": {code: {"value": _failure(code)} for code in codes},
+                }
+            },
+        }
+        if status == 401:
+            response["headers"] = {"WWW-Authenticate": {"schema": {"type": "string"}}}
+        if status == 503:
+            response["headers"] = {"Retry-After": {"schema": {"type": "string"}}}
+        made[f"Failure{status}"] = response
+    return made
+
+
+def _failure(code: str) -> dict[str, Any]:
+    category = "human" if code.startswith("E21") else _CATEGORIES[code[1]]
+    error = {
+        "code": code,
+        "category": category,
+        "message": CODES[code][0],
+        "is_retryable": category == "input" or code in ("E4050", "E4075", "E4130", "E4143"),
+    }
+    return {"ok": False, "error": error, "meta": {"tool": "app.command", "duration_ms": 1}}

@@ -1,0 +1,88 @@
+"""Real servers for the tests of this room."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from typing import Any
+
+import pytest
+
+
+class Served:
+    """A server in a process of its own, on a port that it picked."""
+
+    def __init__(self, **said: Any) -> None:
+        environment = {**os.environ, **said.pop("environment", {})}
+        self.process = subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "tests.integration.http.served",
+                json.dumps({"port": 0, **said}),
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
+        assert self.process.stderr is not None
+        self.line = self.process.stderr.readline()
+        found = re.search(r"http://\S+:(\d+)", self.line)
+        self.port = int(found.group(1)) if found else 0
+
+    def connect(self) -> http.client.HTTPConnection:
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+
+    def raw(self) -> socket.socket:
+        return socket.create_connection(("127.0.0.1", self.port), timeout=20)
+
+    def post(self, tool: str, arguments: Any = None, **headers: str) -> tuple[int, Any]:
+        connection = self.connect()
+        try:
+            said = {"content-type": "application/json", **headers}
+            connection.request("POST", f"/tools/{tool}", json.dumps(arguments or {}), said)
+            answer = connection.getresponse()
+            return answer.status, json.loads(answer.read())
+        finally:
+            connection.close()
+
+    def stop(self, sig: int = signal.SIGTERM) -> tuple[int, str, str]:
+        """Ask it to end; its exit code, and what it wrote."""
+        if self.process.poll() is None:
+            self.process.send_signal(sig)
+        out, err = self.process.communicate(timeout=30)
+        return self.process.returncode, out, err
+
+
+@pytest.fixture
+def serve():
+    running: list[Served] = []
+
+    def start(**said: Any) -> Served:
+        running.append(Served(**said))
+        return running[-1]
+
+    yield start
+    for server in running:
+        server.stop()
+
+
+def until(truth: Any) -> None:
+    """Wait for something that another process does."""
+    end = time.monotonic() + 20
+    while not truth():
+        assert time.monotonic() < end, "it never happened"
+        time.sleep(0.01)
+
+
+@pytest.fixture(name="until")
+def _until():
+    return until
