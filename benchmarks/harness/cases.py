@@ -2,16 +2,25 @@
 
 A further case is one entry in CASES, its contestants in a function of `build_contestants`
 and its figures in `figures.py`; a contestant that measures something else than a process
-prints its numbers as JSON and names them with `harvest=printed`.
+prints its numbers as JSON and names them with `harvest=printed`, and a server has a `dialogue`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from harness.checks import failed_usage, json_result, mentions, printed, prints, row_count
-from harness.envs import OLD, PEERS, PROJECT
+from harness.checks import (
+    failed_usage,
+    json_result,
+    lists_tools,
+    mentions,
+    printed,
+    prints,
+    row_count,
+)
+from harness.envs import OLD, PEERS, PROJECT, SERVERS, SERVING
 from harness.model import Check, Contestant, Run
+from harness.servers import TOOLS
 from harness.tokens import TokenCounter
 
 CASES: dict[str, str] = {
@@ -30,6 +39,9 @@ CASES: dict[str, str] = {
     "schemas": "Schemas of all fifty commands of an app, as a process",
     "jsonl": "`--jsonl` from a generator into a pipe",
     "tokens": "The JSON envelope around an empty list",
+    "mcp": "MCP over stdio, twenty typed tools, from the start to the answer to `tools/list`",
+    "mcpcalls": "MCP over stdio, `tools/call` of one validated tool, one after the other",
+    "http": "HTTP, one validated tool on uvicorn, eight connections",
 }
 
 TWO = ("hello", "bob", "--count", "2", "--json")
@@ -53,6 +65,18 @@ KINDS: Mapping[str, tuple[str, str]] = {
     "typer": (PEERS, "typer"),
     "older tooli": (OLD, "tooli"),
 }
+MCP_SERVERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "tooli": (SERVING, ("run_served_tooli.py", "mcp", "serve")),
+    "SDK": (SERVERS, ("run_served_sdk.py",)),
+    "FastMCP": (SERVERS, ("run_served_fastmcp.py",)),
+}
+OPENING = (
+    '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25",'
+    '"capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}\n',
+    '{"jsonrpc":"2.0","method":"notifications/initialized"}\n'
+    '{"jsonrpc":"2.0","id":2,"method":"tools/list"}\n',
+)
+ORDER = {"count": "integer", "item": "string", "price": "number"}
 
 
 def field(case: str, app: str, words: Sequence[str], check: Check) -> Iterator[Contestant]:
@@ -151,7 +175,21 @@ def wrapping(tokens: TokenCounter) -> Iterator[Contestant]:
         yield Contestant(f"tokens/{name}", venv, args, nothing, measure, most_rounds=1)
 
 
+def serving() -> Iterator[Contestant]:
+    """Servers: how soon they answer, and how many calls they take."""
+    numbers = mentions("calls_per_s")
+    for name, (venv, args) in MCP_SERVERS.items():
+        listed = lists_tools(TOOLS, ORDER)
+        yield Contestant(f"mcp/{name}", venv, args, listed, most_rounds=10, dialogue=OPENING)
+        probe, key = ("run_mcp_probe.py", *args), f"mcpcalls/{name}"
+        yield Contestant(key, venv, probe, numbers, harvest=printed, most_rounds=8)
+    for name, venv in (("tooli", SERVING), ("FastAPI", SERVERS)):
+        probe, key = ("run_http_probe.py", f"run_http_{name.lower()}.py"), f"http/{name}"
+        yield Contestant(key, venv, probe, numbers, harvest=printed, most_rounds=8)
+
+
 def build_contestants(tokens: TokenCounter) -> list[Contestant]:
     """Everybody who takes part."""
-    groups = (starting(), asking(), growing(), calling(), streaming(), wrapping(tokens))
+    own = (starting(), asking(), growing(), calling(), streaming(), wrapping(tokens))
+    groups = (*own, serving())
     return [contestant for group in groups for contestant in group]

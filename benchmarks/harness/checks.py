@@ -64,6 +64,25 @@ def mentions(*words: str, dashes: bool = False) -> Check:
     return check
 
 
+def lists_tools(count: int, parameters: Mapping[str, str]) -> Check:
+    """Its last line lists this many tools over MCP, each with parameters of these JSON types."""
+
+    def check(run: Run) -> str | None:
+        if run.code:
+            return f"exit {run.code}"
+        listed = document(run.stdout.splitlines()[-1]).get("result", {}).get("tools", [])
+        if len(listed) != count:
+            return f"{len(listed)} tools instead of {count}"
+        for tool in listed:
+            properties = tool["inputSchema"]["properties"]
+            types = {name: about.get("type") for name, about in properties.items()}
+            if types != parameters:
+                return f"{tool['name']} has the parameters {json.dumps(types)}"
+        return None
+
+    return check
+
+
 def row_count(count: int) -> Check:
     """It streamed this many lines."""
 

@@ -15,11 +15,17 @@ CACHE = ROOT / ".cache" / "bench"
 HOME = CACHE / f"py{sys.version_info.major}.{sys.version_info.minor}"
 
 PEERS, PROJECT, OLD, TOKENS = "peers", "project", "old", "tokens"
+SERVERS, SERVING = "servers", "serving"
 REQUIREMENTS: dict[str, tuple[str, ...]] = {
     PEERS: ("typer==0.29.0", "click"),
+    # FastMCP 4.1.3 and later want a certifi that not every index has.
+    SERVERS: ("mcp==2.3.0", "fastmcp==4.1.2", "fastapi==0.162.4", "uvicorn==0.54.0"),
     OLD: ("tooli==6.6.0",),
     TOKENS: ("rs-bpe==0.1.0",),
 }
+PROJECT_IN = {PROJECT: PEERS, SERVING: SERVERS}
+"""This project among its peers: the name it goes by, and the environment it is put into."""
+EXTRAS = {PROJECT: "", SERVING: "[mcp,http]"}
 KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "SYSTEMROOT")
 
 
@@ -49,6 +55,7 @@ class Environments:
 
     PROJECT is the same place as PEERS, so that start-up of the site is equal; only
     its problems are its own, and a project that does not build leaves the peers alone.
+    SERVING is the same among SERVERS: the MCP SDK, FastMCP, FastAPI.
     """
 
     def __init__(self) -> None:
@@ -56,7 +63,7 @@ class Environments:
 
     def folder(self, venv: str) -> Path:
         """Where an environment lives."""
-        return HOME / (PEERS if venv == PROJECT else venv)
+        return HOME / PROJECT_IN.get(venv, venv)
 
     def python(self, venv: str) -> str:
         """The interpreter of an environment."""
@@ -69,14 +76,15 @@ class Environments:
     def prepare(self, venvs: Sequence[str]) -> None:
         """Make the environments and bring them up to date."""
         for venv in venvs:
-            if venv == PROJECT:
-                self._install(PROJECT, fingerprint(), project_installs())
+            if venv in PROJECT_IN:
+                self._install(venv, fingerprint(), project_installs(EXTRAS[venv]))
             else:
                 self._install(venv, " ".join(REQUIREMENTS[venv]), [requirements(venv)])
 
     def versions(self) -> dict[str, str]:
         """Which releases were measured."""
         found = self._installed(PEERS, ("tooli", "typer", "click"))
+        found |= self._installed(SERVERS, ("mcp", "fastmcp", "fastapi", "uvicorn"))
         older = self._installed(OLD, ("tooli",))
         return found | {f"older {name}": version for name, version in older.items()}
 
@@ -117,9 +125,9 @@ def requirements(venv: str) -> list[str]:
     return [*pins(), *REQUIREMENTS[venv]] if venv != TOKENS else list(REQUIREMENTS[venv])
 
 
-def project_installs() -> list[list[str]]:
+def project_installs(extras: str) -> list[list[str]]:
     """The project with its dependencies, then its own files again at the same version."""
-    return [[*pins(), str(ROOT)], ["--no-deps", "--force-reinstall", str(ROOT)]]
+    return [[*pins(), f"{ROOT}{extras}"], ["--no-deps", "--force-reinstall", str(ROOT)]]
 
 
 def pins() -> list[str]:

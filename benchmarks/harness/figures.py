@@ -12,6 +12,7 @@ ASKED = {
     "schema": "`--schema` of plain types",
 }
 APPS = {"": "two-command app", "7": "seven-parameter app"}
+PEER_NAMES = {"FastMCP": "FastMCP 4.1", "SDK": "the SDK 2.3", "FastAPI": "FastAPI"}
 
 
 def against_argparse(case: str, label: str, bound: float) -> Figure:
@@ -88,10 +89,33 @@ def wrapping() -> Iterator[Figure]:
         yield Figure("tokens", label, Term(f"tokens/{name}", "tokens"), bound=bound, unit="tokens")
 
 
+def serving() -> Iterator[Figure]:
+    """Servers: soon there, cheap to call."""
+    label = "start of a stdio server to `tools/list`"
+    for name, bound in (("FastMCP", 0.05), ("SDK", 0.1)):
+        mine, theirs = Term("mcp/tooli"), Term(f"mcp/{name}")
+        yield Figure("mcp", label, mine, theirs, bound, against=PEER_NAMES[name])
+        mine, theirs = Term("mcp/tooli", "rss_mb"), Term(f"mcp/{name}", "rss_mb")
+        yield Figure("mcp", f"peak memory by then, against {PEER_NAMES[name]}", mine, theirs)
+    # A call's time stands below the line, so what comes out is the ratio of calls per second.
+    for case, name, bound in (
+        ("mcpcalls", "FastMCP", 5),
+        ("mcpcalls", "SDK", None),
+        ("http", "FastAPI", 2),
+    ):
+        door = "stdio" if case == "mcpcalls" else "HTTP"
+        against = f"as many as {PEER_NAMES[name]}"
+        for metric, what in (("wall_us", "calls per second"), ("cpu_us", "calls per CPU second")):
+            label = f"{what} over {door}" + ("" if bound else f", against {PEER_NAMES[name]}")
+            theirs, mine = Term(f"{case}/{name}", metric), Term(f"{case}/tooli", metric)
+            yield Figure(case, label, theirs, mine, bound, at_least=True, against=against)
+
+
 FIGURES: tuple[Figure, ...] = (
     *starting(),
     *growing(),
     *calling(),
     *streaming(),
     *wrapping(),
+    *serving(),
 )

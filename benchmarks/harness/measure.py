@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from harness.envs import Environments, clean_environment
@@ -26,9 +27,11 @@ class Spawner:
     """A very small process that starts the contestants for us (see `spawn.py`)."""
 
     def __init__(self, workshop: Path) -> None:
-        self.out, self.err, self.pipe = (workshop / name for name in (".out", ".err", ".pipe"))
-        self.pipe.unlink(missing_ok=True)
-        os.mkfifo(self.pipe)
+        self.out, self.err = workshop / ".out", workshop / ".err"
+        self.pipe, self.words = workshop / ".pipe", workshop / ".words"
+        for pipe in (self.pipe, self.words):
+            pipe.unlink(missing_ok=True)
+            os.mkfifo(pipe)
         self.process = subprocess.Popen(
             [sys.executable, "-I", "-S", str(Path(__file__).with_name("spawn.py"))],
             stdin=subprocess.PIPE,
@@ -43,7 +46,7 @@ class Spawner:
 
     def __exit__(self, *_: object) -> None:
         self.process.communicate()
-        for path in (self.out, self.err, self.pipe):
+        for path in (self.out, self.err, self.pipe, self.words):
             path.unlink(missing_ok=True)
 
     def run(self, argv: Sequence[str]) -> Run:
@@ -68,9 +71,36 @@ class Spawner:
         first_ms = (first - began) * 1000 if first else 0.0
         return Run(code, cpu, wall, rss, "", self._errors(), lines, first_ms)
 
-    def _request(self, out: Path, argv: Sequence[str]) -> int:
+    def talk(self, argv: Sequence[str], dialogue: Sequence[str]) -> Run:
+        """Tell a server one thing after the other, and end it as soon as the last is answered.
+
+        It is killed: what counts is what it cost to answer, not how it takes its leave.
+        """
+        reader = os.open(self.pipe, os.O_RDONLY | os.O_NONBLOCK)
+        writer = os.open(self.words, os.O_RDWR)  # both ends: whoever comes first need not wait
+        try:
+            pid = self._request(self.pipe, argv, self.words)
+            answers: list[bytes] = []
+            for turn in dialogue:
+                os.write(writer, turn.encode())
+                answers.append(read_line(reader))
+                if not answers[-1]:
+                    break
+            else:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        finally:
+            os.close(reader)
+            os.close(writer)
+        code, cpu, wall, rss = self._wait(pid)
+        code = 0 if answers[-1] and code == -signal.SIGKILL else code
+        text = b"".join(answers).decode(errors="replace")
+        return Run(code, cpu, wall, rss, text, self._errors())
+
+    def _request(self, out: Path, argv: Sequence[str], source: str | Path = os.devnull) -> int:
         assert self.process.stdin is not None
-        self.process.stdin.write(SEPARATOR.join([str(out), str(self.err), *argv]) + "\n")
+        words = [str(source), str(out), str(self.err), *argv]
+        self.process.stdin.write(SEPARATOR.join(words) + "\n")
         self.process.stdin.flush()
         return int(self._answer())
 
@@ -96,6 +126,17 @@ def read_chunk(reader: int) -> bytes:
     """What a pipe holds next; nothing at its end, or when it stays silent for too long."""
     ready = select.select([reader], [], [], PATIENCE_S)[0]
     return os.read(reader, 1 << 16) if ready else b""
+
+
+def read_line(reader: int) -> bytes:
+    """The next line that a pipe holds; nothing when it ends or falls silent before that."""
+    line = b""
+    while not line.endswith(b"\n"):
+        chunk = read_chunk(reader)
+        if not chunk:
+            return b""
+        line += chunk
+    return line
 
 
 def first_line(text: str) -> str:
@@ -147,6 +188,8 @@ class Race:
     def run_once(self, contestant: Contestant) -> Run:
         """Run one contestant."""
         argv = [self.envs.python(contestant.venv), *contestant.args]
+        if contestant.dialogue:
+            return self.spawner.talk(argv, contestant.dialogue)
         return self.spawner.stream(argv) if contestant.streamed else self.spawner.run(argv)
 
     def warm_up(self) -> None:

@@ -37,6 +37,8 @@ class Contestant:
 
     `key` is `case/name`; `args` are what follows `python`. A contestant whose answer
     is wrong is left out, unless it is `lenient`: then it is timed and the report says so.
+    A server has a `dialogue`: what it is told, turn by turn; to each it answers with a line,
+    and after the last one it is ended.
     """
 
     key: str
@@ -47,6 +49,7 @@ class Contestant:
     most_rounds: int | None = None
     streamed: bool = False
     lenient: bool = False
+    dialogue: tuple[str, ...] = ()
 
     @property
     def case(self) -> str:

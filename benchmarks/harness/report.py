@@ -17,7 +17,10 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "call": ("over_us", "call_us", "direct_us"),
     "jsonl": ("first_ms", "wall_ms", "rss_mb", "rows_per_s"),
     "tokens": ("tokens", "bytes"),
+    "mcpcalls": ("calls_per_s", "wall_us", "cpu_us"),
+    "http": ("calls_per_s", "wall_us", "cpu_us", "client_us", "busy"),
 }
+MORE_IS_BETTER = ("rows_per_s", "calls_per_s", "busy")
 HEADINGS = {
     "cpu_ms": "CPU ms",
     "wall_ms": "wall ms",
@@ -27,6 +30,11 @@ HEADINGS = {
     "direct_us": "direct µs",
     "first_ms": "first row ms",
     "rows_per_s": "rows/s",
+    "calls_per_s": "calls/s",
+    "wall_us": "µs per call",
+    "cpu_us": "server's CPU µs per call",
+    "client_us": "client's CPU µs per call",
+    "busy": "server busy",
     "tokens": "tokens",
     "bytes": "bytes",
 }
@@ -36,7 +44,13 @@ clean environment; an app is a module that a two-line starter imports, as an ins
 script does. All contestants run once per round, in a shuffled order, so that a noisy moment hits
 everybody. CPU is user + system time and memory is peak RSS, both from `wait4`. Ratios are of
 medians; where "best" is named, the minimum was judged. Contestants of one case share one
-environment, but for the older tooli, which needs its own."""
+environment, but for the older tooli, which needs its own.
+
+A stdio server is told `initialize`, then `tools/list`, and killed once it has answered: what it
+cost until then is counted. Calls are counted by a light client for a second or more, after a
+warm-up, every answer looked at: over stdio one call after the other; over HTTP on eight kept
+connections, the server (uvicorn, h11, one process) on a core of its own. Calls per second are by
+the clock; calls per CPU second are by the server's own CPU and do not know who else was there."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +159,7 @@ def detail_row(key: str, name: str, columns: Iterable[str], ledger: Ledger) -> l
         if middle is None:
             cells.append(NOT_AVAILABLE)
             continue
-        best = max(values) if column == "rows_per_s" else min(values)
+        best = max(values) if column in MORE_IS_BETTER else min(values)
         single = len(set(values)) == 1
         cells.append(shown(middle) if single else f"{shown(middle)} / {shown(best)}")
     return cells

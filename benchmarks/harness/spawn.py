@@ -4,9 +4,9 @@ Runs on its own (`python -I -S spawn.py`) and imports next to nothing, on purpos
 counts the peak memory of the process that called `exec` into the new program's `ru_maxrss`,
 so whoever starts the contestants has to be smaller than the smallest of them.
 
-    request   stdout-path ␟ stderr-path ␟ argv…          one line
-    answers   pid                                         when it has started
-              code ␟ cpu s ␟ wall s ␟ ru_maxrss           when it has ended
+    request   stdin-path ␟ stdout-path ␟ stderr-path ␟ argv…    one line
+    answers   pid                                                when it has started
+              code ␟ cpu s ␟ wall s ␟ ru_maxrss                  when it has ended
 """
 
 import posix
@@ -16,11 +16,11 @@ from time import perf_counter
 SEPARATOR = "\x1f"
 
 
-def start(out: str, err: str, argv: list[str]) -> int:
+def start(source: str, out: str, err: str, argv: list[str]) -> int:
     """Start a program with its three streams on files."""
     write = posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC
     actions = [
-        (posix.POSIX_SPAWN_OPEN, 0, "/dev/null", posix.O_RDONLY, 0),
+        (posix.POSIX_SPAWN_OPEN, 0, source, posix.O_RDONLY, 0),
         (posix.POSIX_SPAWN_OPEN, 1, out, write, 0o600),
         (posix.POSIX_SPAWN_OPEN, 2, err, write, 0o600),
     ]
@@ -30,9 +30,9 @@ def start(out: str, err: str, argv: list[str]) -> int:
 def serve() -> None:
     """Answer requests until the input ends."""
     for line in iter(sys.stdin.readline, ""):
-        out, err, *argv = line.rstrip("\n").split(SEPARATOR)
+        source, out, err, *argv = line.rstrip("\n").split(SEPARATOR)
         began = perf_counter()
-        pid = start(out, err, argv)
+        pid = start(source, out, err, argv)
         print(pid, flush=True)
         _, status, usage = posix.wait4(pid, 0)
         wall = perf_counter() - began

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from harness.envs import CACHE
+from harness.servers import served_apps
 
 APPS = Path(__file__).resolve().parents[1] / "apps"
 WORKSHOP = CACHE / "apps"
@@ -165,6 +166,7 @@ def written_apps() -> Iterator[tuple[str, str]]:
             yield f"many_{kind}_{size}", many(kind, size)
     yield "mixed_tooli", mixed(PLAIN_TAIL)
     yield "mixed_old", mixed(OLD_MANIFEST_TAIL)
+    yield from served_apps()
 
 
 @contextmanager
