@@ -1,8 +1,10 @@
-"""One validated tool over HTTP, written with tooli."""
+"""One validated tool over HTTP, written with tooli, and served as `api serve` does it."""
 
-from http_serving import serve
+import socket
+import sys
 
 from tooli import Tooli
+from tooli.surfaces.network import run_server
 
 app = Tooli(name="shop", version="1.0.0")
 
@@ -15,4 +17,4 @@ def order(count: int, item: str = "bolt", price: float = 0.5) -> str:
 
 def main() -> None:
     """Serve it."""
-    serve(app.asgi())
+    run_server(app.asgi(), socket.socket(fileno=int(sys.argv[1])), 1.0)

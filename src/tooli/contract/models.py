@@ -90,6 +90,18 @@ def validate(annotation: Any, value: Any) -> Any:
         raise _misfit(failure) from None
     except RecursionError:
         raise Misfit("the value is nested too deeply") from None
+    except TypeError as failure:
+        if not _comes_from_enum(failure):
+            raise
+        raise Misfit(f"{value!r} does not fit") from None
+
+
+def _comes_from_enum(failure: TypeError) -> bool:
+    """Whether a Flag of Python 3.10 broke over what is no number, and pydantic with it."""
+    trace = failure.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and trace.tb_frame.f_globals.get("__name__") == "enum"
 
 
 def _misfit(failure: Any) -> Misfit:

@@ -120,7 +120,7 @@ class House:
         """Tell the servers of this app, and of those above it, what has changed."""
         house: House | None = self
         while house is not None:
-            for watch in house.watchers:
+            for watch in tuple(house.watchers):  # a server may end meanwhile
                 watch(what, uri)
             house = house.parent
 

@@ -9,7 +9,9 @@ gives arrives as text, and is fitted to the parameters like the words of a comma
 
 from __future__ import annotations
 
+from tooli.contract.reading import names_of, needs_of, read_tool, returns_of
 from tooli.contract.tool import Behavior
+from tooli.errors import DefinitionError, check_keywords, nearest
 from tooli.sources.kinds import kind_of, kind_of_result
 from tooli.sources.uris import Template
 
@@ -96,8 +98,6 @@ class Offer:
         return found
 
     def _read(self, root: House) -> Tool:
-        from tooli.contract.reading import read_tool
-
         said: dict[str, Any] = {"annotations": Behavior(read_only=True)}
         command = self._registration or _command_of(self._house, self.fn)
         if command is not None:
@@ -136,8 +136,6 @@ class Resource(Offer):
         said = self.said.get("mime_type") or kind_of(self.uri)
         if said is not None:
             return said
-        from tooli.contract.reading import returns_of
-
         return kind_of_result(returns_of(self.tool(self._house.root)))
 
 
@@ -152,9 +150,9 @@ class Prompt(Offer):
 
 def resource(house: House, uri: str, said: Mapping[str, Any]) -> Callable[[F], F]:
     """The decorator `@app.resource(…)`."""
-    from tooli.errors import check_keywords
-
     check_keywords("resource", said, RESOURCE_KEYWORDS)
+    if not isinstance(uri, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise DefinitionError("write @app.resource('scheme://…'): a resource has a URI")
     template = Template(uri)
 
     def register(fn: F) -> F:
@@ -168,8 +166,6 @@ def expose(house: House, uri: str, registration: Registration) -> None:
     """Put a command into an app as a resource, too: `@app.command(resource=…)`."""
     behavior = registration.said.get("annotations")
     if behavior is None or not behavior.read_only:
-        from tooli.errors import DefinitionError
-
         raise DefinitionError(f"command(resource={uri!r}): only a ReadOnly command can be one")
     _add_resource(house, Template(uri), registration.fn, {}, registration)
 
@@ -181,17 +177,20 @@ def _add_resource(
     said: Mapping[str, Any],
     registration: Registration | None = None,
 ) -> None:
-    names = (*template.names, *(said.get("complete") or ()))
-    _check_names(f"resource({template.text!r})", fn, names)
+    where = f"resource({template.text!r})"
+    _check_names(where, fn, (*template.names, *(said.get("complete") or ())))
+    unsaid = needs_of(fn, template.names)
+    if unsaid:
+        raise DefinitionError(f"{where}: nothing in the URI says what {unsaid[0]!r} is")
     _put(house.resources, Resource(house, template, fn, said, registration), "uri")
     house.forget("resources")
 
 
 def prompt(house: House, name: str | None, said: Mapping[str, Any]) -> Callable[[F], F]:
     """The decorator `@app.prompt(…)`."""
-    from tooli.errors import check_keywords
-
     check_keywords("prompt", said, PROMPT_KEYWORDS)
+    if callable(name):
+        raise DefinitionError("write @app.prompt() with parentheses")
 
     def register(fn: F) -> F:
         made = Prompt(house, fn, {**said, "name": name})
@@ -212,9 +211,6 @@ def _put(among: list[Any], new: Offer, by: str) -> None:
 
 
 def _check_names(where: str, fn: Callable[..., Any], names: Sequence[str]) -> None:
-    from tooli.contract.reading import names_of
-    from tooli.errors import DefinitionError, nearest
-
     known = names_of(fn)
     for name in names:
         if name not in known:

@@ -2,7 +2,8 @@
 
     seal({"tool": …}) ──▶ text ──▶ the client ──▶ text ──▶ unseal ──▶ {"tool": …}
 
-Signed with a key of this process, or with `TOOLI_SEAL_KEY`, which several processes share.
+Signed with a key of this process, or with one that several share: `TOOLI_SEAL_KEY`, or that
+of the process that they were forked from.
 Every seal says when it ends and can be used once; where the key is shared, so is the memory
 of what was used.
 """
@@ -26,6 +27,7 @@ LASTS = 600.0
 """Seconds for which a seal holds, if nobody says otherwise."""
 
 _key: bytes | None = None
+_shared = False
 _used: dict[str, float] = {}
 _spending = Lock()  # of two that bring the same seal at once, one is first
 
@@ -63,11 +65,19 @@ def unseal(text: str) -> dict[str, Any]:
     return message
 
 
+def share() -> None:
+    """Make the key now: the processes that are forked from this one are to share it."""
+    global _shared
+    _sign(b"")
+    _shared = True
+
+
 def _sign(data: bytes) -> bytes:
-    global _key
+    global _key, _shared
     if _key is None:
-        shared = os.environ.get("TOOLI_SEAL_KEY")
-        _key = sha256(shared.encode()).digest() if shared else os.urandom(32)
+        said = os.environ.get("TOOLI_SEAL_KEY")
+        _key = sha256(said.encode()).digest() if said else os.urandom(32)
+        _shared = bool(said)
     return hmac.new(_key, data, sha256).digest()
 
 
@@ -80,7 +90,7 @@ def _spend(once: str, ends: float) -> bool:
         if once in _used:
             return False
         _used[once] = ends
-    if "TOOLI_SEAL_KEY" not in os.environ:
+    if not _shared:
         return True
     from tooli.state.sessions import is_first_call
 

@@ -10,6 +10,7 @@ from time import perf_counter
 from tooli.call.envelope import document
 from tooli.call.model import PLAIN_OPTIONS, Failed, Options
 from tooli.call.pipeline import run
+from tooli.contract.jsonable import is_object
 
 TYPE_CHECKING = False
 
@@ -138,10 +139,16 @@ def take_options(
     for word, kind in WORDS.items():
         if word in arguments and word not in tool.names and type(arguments[word]) is kind:
             asked[word] = arguments.pop(word)
-        if isinstance(said, dict) and type(said.get(word)) is kind:  # pyright: ignore[reportUnknownMemberType]
+        if is_object(said) and type(said.get(word)) is kind:
             asked[word] = said[word]
     asked.setdefault("detailed", False)
     return arguments, Options(**asked)
+
+
+def is_async(tool: Tool) -> bool:
+    """Whether the function wants an event loop."""
+    code = getattr(tool.fn, "__code__", None)
+    return code is not None and bool(code.co_flags & _ASYNC_CODE)
 
 
 class Served:
@@ -153,12 +160,6 @@ class Served:
         self.call = call
         self.stages = stages
         self.started = started
-
-    @property
-    def is_async(self) -> bool:
-        """Whether the function wants an event loop."""
-        code = getattr(self.call.tool.fn, "__code__", None)
-        return code is not None and bool(code.co_flags & _ASYNC_CODE)
 
     def run(self) -> Answer:
         """The answer, made in this thread."""

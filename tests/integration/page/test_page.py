@@ -638,10 +638,11 @@ def test_the_call_is_copied_in_four_languages(opened: Callable[..., Page], mock:
     assert ast.unparse(call.func) == "app.call"
     assert [ast.literal_eval(part) for part in call.args] == ["find-files"]
     said = {part.arg: ast.literal_eval(part.value) for part in call.keywords}
-    assert said == {**body, "response_format": "detailed"}
+    assert said == {**body, "detailed": True}
     message = json.loads(copied(page, "MCP"))
     assert message["method"] == "tools/call"
-    assert message["params"] == {"name": "find_files", "arguments": body}
+    options = {"io.tooli/options": {"detailed": True}}
+    assert message["params"] == {"name": "find_files", "arguments": body, "_meta": options}
 
 
 def test_what_words_cannot_say_goes_in_as_json(opened: Callable[..., Page]) -> None:

@@ -25,7 +25,7 @@ from tooli.surfaces.http.pages import OPEN, Pages
 from tooli.surfaces.http.settings import Settings
 from tooli.surfaces.http.streams import answer_stream, status_of, terminated
 from tooli.surfaces.http.words import NOBODY, caller_of, form_wanted, read_options
-from tooli.surfaces.serving import Desk, no_such_tool, without_tool
+from tooli.surfaces.serving import Desk, is_async, no_such_tool, without_tool
 
 TYPE_CHECKING = False
 
@@ -187,7 +187,7 @@ class Api:
                     return
             if tool.prints and self._restore is None:
                 self._route()
-            if served.is_async:
+            if is_async(served.call.tool):
                 status, body = await _run_on_loop(served)
             else:
                 status, body = await self._crew.do(lambda: _run_in_thread(served))

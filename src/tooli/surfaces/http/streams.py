@@ -17,6 +17,7 @@ from tooli.call.model import Failed, Ok
 from tooli.call.pipeline import stream
 from tooli.errors import Interrupted
 from tooli.surfaces.http.patience import Late, within
+from tooli.surfaces.serving import is_async
 
 TYPE_CHECKING = False
 
@@ -212,7 +213,7 @@ class Events(Lines):
 
 async def answer_stream(exchange: Exchange, served: Served, form: str, settings: Settings) -> None:
     """Run the call and send its items as they come; a client that leaves ends it."""
-    feed = TaskFeed(served) if served.is_async else ThreadFeed(served)
+    feed = TaskFeed(served) if is_async(served.call.tool) else ThreadFeed(served)
     writer = Events() if form == "events" else Lines()
     leaving = asyncio.get_running_loop().create_task(_wait_until_gone(exchange, feed))
     try:

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from mcp.server.streamable_http import EventCallback, EventId, StreamId
     from mcp_types import JSONRPCMessage
 
-MOST_STREAMS, MOST_EVENTS = 1000, 200
-"""How many streams are remembered, and how many events of each; the oldest go first."""
+MOST_STREAMS, MOST_EVENTS = 32, 100
+"""How many streams of a session are kept, and how many events of each; the oldest go first."""
 
 
 class Events(EventStore):

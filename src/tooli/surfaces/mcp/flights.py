@@ -126,9 +126,9 @@ class Flight(Peer):
     # -------------------------------------------------------------- landing
 
     def land(self, work: Callable[[], dict[str, Any]]) -> None:
-        """Do the work, and answer."""
+        """Do the work, and answer; a call that was cancelled while it waited is not begun."""
         try:
-            message = self._result(work())
+            message = self._result(work() if not self.cancelled else {})
         except BaseException as failure:
             message = self._failure(failure)
         self._flights.done(self, message)

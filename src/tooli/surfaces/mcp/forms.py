@@ -55,9 +55,22 @@ def calling(params: Any) -> None:
         raise invalid_params()
     if not params.keys() <= {"name", "arguments", "_meta", "requestState", "inputResponses"}:
         raise Doubt
-    for key, kind in (("requestState", str), ("inputResponses", dict)):
-        if key in params and not isinstance(params[key], kind):
+    if "requestState" in params and not isinstance(params["requestState"], str):
+        raise Doubt
+    if "inputResponses" in params:
+        answers = params["inputResponses"]
+        if not is_object(answers) or not all([_is_reply(one) for one in answers.values()]):
             raise Doubt
+
+
+def _is_reply(answer: Any) -> bool:
+    """Whether an answer is surely a filled-in form, or one that was sent back empty."""
+    if not is_object(answer) or not answer.keys() <= {"action", "content"}:
+        return False
+    if answer.get("action") not in ("accept", "decline", "cancel"):
+        return False
+    content: Any = answer.get("content", {})
+    return is_object(content) and all([type(v) in (str, int, bool) for v in content.values()])
 
 
 def greeting(params: Any) -> tuple[str, Any, Any]:
@@ -108,8 +121,7 @@ def _check_meta(meta: Any) -> None:
     if not is_object(meta):
         raise invalid_params()
     said: dict[str, Any] = meta
-    token = said.get("progressToken")
-    if token is not None and type(token) not in (str, int):
+    if "progressToken" in said and type(said["progressToken"]) not in (str, int):
         raise Doubt
 
 

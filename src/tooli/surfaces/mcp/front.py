@@ -61,6 +61,7 @@ class Front:
         self.service = Service(app, deferred=deferred)
         self.wire = wire
         self.whole = sdk_is_there()
+        self.told = False  # what is missing without the SDK
         self.modern: bool | None = None  # the first request decides
         self.version: str | None = None
         self.client: Any = None
@@ -72,11 +73,9 @@ class Front:
 
     def serve(self) -> None:
         """Answer until the client has gone."""
-        if not self.whole and (
-            self.service.app._house.resources or self.service.app._house.prompts
-        ):
-            say("resources and prompts need the MCP SDK: pip install 'tooli[mcp]'")
         house = self.service.app._house
+        if not self.whole and (house.resources or house.prompts):
+            self._say_what_is_missing("resources and prompts")
         house.watchers.append(self._changed)
         for line in self.wire.lines():
             if self.wire.broken:
@@ -95,6 +94,12 @@ class Front:
     def busy(self) -> bool:
         """Whether anything is not answered yet."""
         return self.flights.busy or (self.sdk is not None and self.sdk.busy)
+
+    def _say_what_is_missing(self, what: str) -> None:
+        """Say once how to get the rest."""
+        if not self.told:
+            self.told = True
+            say(f"without the MCP SDK there are only tools; for {what}: pip install 'tooli[mcp]'")
 
     def _changed(self, what: str, uri: str | None) -> None:
         """Tell a client that has shaken hands that a list is not what it was."""
@@ -256,7 +261,7 @@ class Front:
     def _other(self, method: str, message: dict[str, Any]) -> None:
         """A method that is not the front's."""
         if not self._pass_on(message):
-            say(f"{method} needs the MCP SDK: pip install 'tooli[mcp]'")
+            self._say_what_is_missing(method)
             raise no_method(method)
 
     # -------------------------------------------------------------- calls
@@ -361,7 +366,8 @@ def sdk_is_there() -> bool:
 def say(text: str) -> None:
     """A line for whoever reads the server's log."""
     try:
-        sys.stderr.write(f"[tooli] {text}\n")
+        shown = " ".join(text[:300].split())  # clients' words stand in it: one line, and not long
+        sys.stderr.write(f"[tooli] {shown}\n")
         sys.stderr.flush()
     except (OSError, ValueError, AttributeError):
         return

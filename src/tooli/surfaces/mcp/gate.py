@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Send: TypeAlias = Callable[[Message], Awaitable[None]]
     Asgi: TypeAlias = Callable[[Message, Receive, Send], Awaitable[None]]
 
-LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+LOCAL = ("localhost", "127.0.0.1", "[::1]")
 LARGEST_BODY = 4 << 20
 BODY_TIME = 30.0
 """Seconds within which the whole body of a request has to be there."""
@@ -35,7 +35,7 @@ class Gate:
         self,
         inner: Asgi,
         *,
-        hosts: Sequence[str] | None = LOOPBACK,
+        hosts: Sequence[str] | None = LOCAL,
         origins: Sequence[str] = (),
         token: str | None = None,
         body_time: float = BODY_TIME,
@@ -84,8 +84,8 @@ class Gate:
         if origin in self._origins or origin in (f"http://{host}", f"https://{host}"):
             return True
         scheme, _, name = origin.partition("://")
-        local = self._hosts is not None and _name_of(name) in LOOPBACK
-        return scheme in ("http", "https") and local and _name_of(host) in LOOPBACK
+        local = self._hosts is not None and _name_of(name) in LOCAL
+        return scheme in ("http", "https") and local and _name_of(host) in LOCAL
 
     async def _body(self, scope: Message, receive: Receive) -> bytes | tuple[int, str]:
         """All of a body, or why there will be none; status 0 where the client has left."""

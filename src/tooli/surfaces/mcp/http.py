@@ -172,19 +172,37 @@ def serve_mcp_http(
     hosts: Sequence[str] | None = None,
     origins: Sequence[str] = (),
 ) -> None:
-    """Serve an app to MCP clients over HTTP until the process is asked to end."""
-    import os
+    """Serve an app to MCP clients over HTTP until the process is asked to end.
 
-    from tooli.surfaces.listening import check_token, hosts_of, listen
+    A token may also come from TOOLI_TOKEN. Raises an InputError where it cannot be started like
+    that, and a DependencyError where the SDK is missing; nothing is served then.
+    """
+    import sys
+
+    from tooli.surfaces.listening import check_address, find_token, listen, url_of
     from tooli.surfaces.mcp.gate import Gate
 
+    token = find_token(token)
+    check_address(host, secured=token is not None)
     endpoint = mcp_endpoint(app, deferred=deferred, transport=transport)
-    check_token(token)
-    os.environ.pop("TOOLI_TOKEN", None)  # no tool's child process needs to know it
-    allowed = hosts_of(host) if hosts is None else hosts
-    gate = Gate(endpoint, hosts=allowed, origins=origins, token=token)
-    path = "/sse" if transport == "sse" else "/mcp"
-    listen(gate, host, port, secured=bool(token), path=path, before_end=endpoint.close)
+    gate = Gate(endpoint, hosts=hosts or _names(host), origins=origins, token=token)
+    with listen(host, port) as listener:
+        from tooli.surfaces.network import run_server
+
+        path = "/sse" if transport == "sse" else "/mcp"
+        where = f"{url_of(listener)}{path}"
+        print(f"{app._house.name} is served at {where}", file=sys.stderr, flush=True)
+        run_server(gate, listener, GRACE, before_end=endpoint.close)
+
+
+def _names(host: str) -> tuple[str, ...] | None:
+    """The names that a server at an address answers to; None where it cannot know them."""
+    from tooli.surfaces.listening import LOOPBACK, is_everywhere, is_loopback
+
+    if is_everywhere(host):
+        return None  # a token is needed there, which no page of another site has
+    names = LOOPBACK if is_loopback(host) else (*LOOPBACK, host)
+    return tuple([f"[{name}]" if ":" in name and name[0] != "[" else name for name in names])
 
 
 def need_sdk() -> None:

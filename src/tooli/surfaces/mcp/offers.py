@@ -77,7 +77,9 @@ class Reading(Offered):
         whole = not is_list(value) or not any([isinstance(part, Embedded) for part in value])
         parts: list[Any] = [value] if whole else list(value)
         made = {"contents": [self._content(part, answer.call.warnings) for part in parts]}
-        return self._service.cacheable(made) if self._modern else made
+        if not self._modern:
+            return made
+        return {**self._service.cacheable(made), "ttlMs": 0}  # it may be another one next time
 
     def _content(self, value: Any, warnings: list[str]) -> dict[str, Any]:
         from tooli.call.envelope import encode

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from mcp.server.context import ServerRequestContext
-    from mcp.server.lowlevel.server import NotificationOptions
 
     from tooli.surfaces.mcp.service import Request, Service
 
@@ -73,12 +72,7 @@ class AppServer(Server[Any]):
             self.add_request_handler(method, params, _handler(self, answer))
 
     def get_capabilities(
-        self,
-        notification_options: NotificationOptions | None = None,
-        experimental_capabilities: dict[str, dict[str, Any]] | None = None,
-        extensions: dict[str, dict[str, Any]] | None = None,
-        *,
-        protocol_version: str | None = None,
+        self, *_: Any, protocol_version: str | None = None, **__: Any
     ) -> types.ServerCapabilities:
         """What the service says it can do: the same on every transport."""
         modern = protocol_version in MODERN

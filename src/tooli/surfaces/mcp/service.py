@@ -23,7 +23,14 @@ from tooli.surfaces.mcp.words import (
     SERVER_KEY,
     RpcError,
 )
-from tooli.surfaces.serving import Answer, Desk, no_such_tool, take_options, without_tool
+from tooli.surfaces.serving import (
+    Answer,
+    Desk,
+    is_async,
+    no_such_tool,
+    take_options,
+    without_tool,
+)
 from tooli.views.mcp import describe
 
 TYPE_CHECKING = False
@@ -236,7 +243,7 @@ class Request:
     @property
     def is_async(self) -> bool:
         """Whether the function wants an event loop."""
-        return self._open(False).is_async
+        return is_async(self._tool)
 
     def _open(self, approved: bool) -> Served:
         return self._service.desk.open(

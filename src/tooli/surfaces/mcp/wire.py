@@ -56,7 +56,9 @@ class Wire:
         """Every line that comes, until the client closes its end."""
         parts: list[bytes] = []  # of the line that has not ended yet
         size = 0
-        while chunk := self._read():
+        left = b""
+        while chunk := left or self._read():
+            left = b""
             if b"\n" in chunk:
                 first, *whole = chunk.split(b"\n")
                 yield b"".join((*parts, first))
@@ -68,14 +70,14 @@ class Wire:
             if size > LONGEST:
                 found, left = self._skip(b"".join(parts))
                 yield found
-                parts, size = [left], len(left)
+                parts, size = [], 0
         rest = b"".join(parts)
         if rest:
             yield rest
 
     def _read(self) -> bytes:
         try:
-            return os.read(self._source, 1 << 18)
+            return os.read(self._source, 1 << 16)
         except OSError:
             return b""
 
@@ -124,12 +126,12 @@ class Wire:
         if self.broken:
             return True
         try:
-            from select import POLLERR, poll
+            from select import POLLERR, POLLHUP, poll
         except ImportError:  # Windows: a write will tell
             return False
         watch = poll()
         watch.register(self._target, 0)
-        return any([event & POLLERR for _, event in watch.poll(0)])
+        return any([event & (POLLERR | POLLHUP) for _, event in watch.poll(0)])  # pipe | socket
 
 
 class Oversize:
@@ -144,7 +146,13 @@ class Oversize:
 
 def _private(standard: int) -> int:
     """A second descriptor of stdin or stdout, which children do not inherit."""
-    copy = os.dup(standard)
+    try:
+        copy = os.dup(standard)
+    except OSError:
+        from tooli.errors import StateError
+
+        name = "stdout" if standard else "stdin"
+        raise StateError(f"{name} is closed, and a client speaks through it.") from None
     lower: list[int] = []
     while copy < 3:
         lower.append(copy)
@@ -200,36 +208,46 @@ def ids_in(line: bytes | Oversize) -> list[int | str]:
     """
     if isinstance(line, bytes) and len(line) > 2 * _KEPT:
         line = Oversize(line[:_KEPT], line[-_KEPT:])
-    if isinstance(line, bytes):
-        return _ids(line)
-    return _ids(line.head) or _ids(line.tail, from_end=True)
+    if isinstance(line, Oversize):
+        return _ids(line.head)[0] or _last_id(line.tail)
+    known, is_sound = _ids(line)
+    return known if known or is_sound else _last_id(line)
 
 
-def _ids(text: bytes, *, from_end: bool = False) -> list[int | str]:
-    """The ids that stand at the right depth, counted from the text's beginning or its end."""
+# A string that never ends goes to the end of the text: no byte is looked at twice.
+_STRING = rb'"[^"\\]*(?:\\.[^"\\]*)*'
+_VALUE = rb"\s*:\s*(-?\d{1,4000}(?=[\s,}\]])|" + _STRING + rb'")'
+
+
+def _ids(text: bytes) -> tuple[list[int | str], bool]:
+    """The ids at the depth of a request, and whether the quotes are in pairs."""
     import re
 
-    # A string that never ends goes to the end of the text: no byte is looked at twice.
-    string = rb'"[^"\\]*(?:\\.[^"\\]*)*'
-    value = re.compile(rb"\s*:\s*(-?\d{1,4000}(?=[\s,}\]])|" + string + rb'")')
-    depth = 0
-    found: list[tuple[int, int | str | None]] = []
-    sign = b""
-    for token in re.finditer(string + rb'(?:"|\\?\Z)|[\[\]{}]', text):
+    value = re.compile(_VALUE)
+    is_batch = text.lstrip().startswith(b"[")
+    depth, wanted = 0, 2 if is_batch else 1
+    found: list[int | str | None] = []
+    is_sound = True
+    for token in re.finditer(_STRING + rb'("|\\?\Z)|[\[\]{}]', text):
         sign = token.group()
+        is_sound = token.group(1) in (None, b'"')
         if sign in (b"{", b"["):
             depth += 1
         elif sign in (b"}", b"]"):
             depth -= 1
-        elif sign == b'"id"' and (given := value.match(text, token.end())) is not None:
-            found.append((depth, _id(given.group(1))))
-    is_batch = text.rstrip().endswith(b"]") if from_end else text.lstrip().startswith(b"[")
-    wanted = (depth if from_end else 0) + (2 if is_batch else 1)
-    known = [one for at, one in found if at == wanted and one is not None]
-    if not known and sign[:1] == b'"':  # its quotes are not in pairs: no depth is to be trusted
-        known = [_id(one) for one in re.findall(rb'"id"' + value.pattern, text)]
-        known = [one for one in known if one is not None]
-    return list(dict.fromkeys(known)) if is_batch else known[-1:]
+        elif sign == b'"id"' and depth == wanted:
+            given = value.match(text, token.end())
+            found.append(_id(given.group(1)) if given is not None else None)
+    known = [one for one in found if one is not None]
+    return list(dict.fromkeys(known)) if is_batch else known[-1:], is_sound
+
+
+def _last_id(text: bytes) -> list[int | str]:
+    """The last id in a text whose depths are not to be trusted."""
+    import re
+
+    given = [_id(one) for one in re.findall(rb'"id"' + _VALUE, text)[-1:]]
+    return [one for one in given if one is not None]
 
 
 def _id(data: bytes) -> int | str | None:
@@ -239,8 +257,8 @@ def _id(data: bytes) -> int | str | None:
         return None
 
 
-def twin(given: int | str) -> int | str | None:
+def twin(given: int | str) -> int | str:
     """The same id in its other form: clients that cancel 7 may mean "7", and the other way."""
     if isinstance(given, int):
         return str(given)
-    return int(given) if given.isascii() and given.isdigit() and len(given) < 19 else None
+    return int(given) if given.isascii() and given.isdigit() and len(given) < 19 else given

@@ -1,0 +1,246 @@
+"""uvicorn's server and its HTTP protocol, with what they lack: an end, and a limit to patience.
+
+uvicorn is imported here at the head: this room is loaded when a door is served.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import signal
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import h11
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+if TYPE_CHECKING:
+    from asyncio import Transport
+    from asyncio.events import TimerHandle
+    from collections.abc import Awaitable, Callable, Generator
+    from socket import socket
+    from types import FrameType
+
+HEAD_TIMEOUT = 10.0
+"""Seconds for the head of a request: from the connection on, or from its first byte."""
+
+LAST_RESORT = 5.0
+"""Seconds beyond the grace after which the process ends, whatever still runs in it."""
+_ENDING = (signal.SIGINT, signal.SIGTERM)
+
+_MALFORMED = (
+    b'{"ok":false,"error":{"code":"E1400","category":"input",'
+    b'"message":"The request is not valid HTTP.","is_retryable":true},'
+    b'"meta":{"tool":"http","duration_ms":0}}'
+)
+
+
+def run_server(
+    app: Any,
+    listener: socket,
+    grace: float,
+    *,
+    leash: int | None = None,
+    access_log: bool = False,
+    before_end: Callable[[float], Awaitable[None]] | None = None,
+) -> None:
+    """Serve an ASGI application until it is asked to end, or the other end of the leash closes."""
+    config = uvicorn.Config(
+        app,
+        http=Protocol,
+        ws="none",
+        lifespan="on",
+        interface="asgi3",
+        log_config=_logging(access_log),
+        access_log=access_log,
+        server_header=False,
+        timeout_graceful_shutdown=math.ceil(grace),
+    )
+    Server(config, leash, grace, before_end).run(sockets=[listener])
+
+
+class Server(uvicorn.Server):
+    """A server that ends well: asked by a signal, or when the process that holds it is gone."""
+
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        leash: int | None,
+        grace: float,
+        before_end: Callable[[float], Awaitable[None]] | None = None,
+    ) -> None:
+        super().__init__(config)
+        self._leash = leash
+        self._grace = grace
+        self._before_end = before_end
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._ending: asyncio.Task[None] | None = None
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        """Take the signals; having ended as they ask, nothing is left to be killed by them."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        kept = {sig: signal.signal(sig, self.handle_exit) for sig in _ENDING}
+        try:
+            yield
+        finally:
+            for sig, handler in kept.items():
+                signal.signal(sig, handler)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """End; a call in a thread that never comes back does not keep the process for ever."""
+        if self._before_end is None or self._loop is None or self._ending is not None:
+            super().handle_exit(sig, frame)
+        else:
+            self._loop.call_soon_threadsafe(self._begin_to_end)
+        if self._leash is None:  # a worker is killed by the process that holds it
+            last = threading.Timer(self._grace + LAST_RESORT, os._exit, (128 + sig,))
+            last.daemon = True
+            last.start()
+
+    async def main_loop(self) -> None:
+        """Serve, and look whether anybody holds the leash."""
+        self._loop = asyncio.get_running_loop()
+        if self._leash is not None:
+            self._loop.add_reader(self._leash, self._let_go)
+        await super().main_loop()
+
+    def _let_go(self) -> None:
+        assert self._leash is not None and self._loop is not None
+        self._loop.remove_reader(self._leash)
+        if self._before_end is None:
+            self.should_exit = True
+        else:
+            self._begin_to_end()
+
+    def _begin_to_end(self) -> None:
+        """Let the application end first: whoever sees `should_exit` cuts its streams off."""
+        if self._ending is None and self._loop is not None:
+            self._ending = self._loop.create_task(self._end())
+
+    async def _end(self) -> None:
+        for server in self.servers:
+            server.close()
+        try:
+            if self._before_end is not None:
+                await self._before_end(self._grace)
+        finally:
+            self.should_exit = True
+
+
+class Corked:
+    """A transport that sends what is written in one go: the head and the body of an answer.
+
+    Each piece that leaves costs a system call, here and at the client.
+    """
+
+    def __init__(self, transport: Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._parts: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        """Send it before the loop turns to anything else."""
+        if not self._parts:
+            self._loop.call_soon(self._flush)
+        self._parts.append(data)
+
+    def _flush(self) -> None:
+        if self._parts:
+            data, self._parts = b"".join(self._parts), []
+            self._transport.write(data)
+
+    def close(self) -> None:
+        """Close, once everything is sent."""
+        self._flush()
+        self._transport.close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+
+class Protocol(H11Protocol):
+    """One connection; a client that never gets to the point is closed."""
+
+    head_timeout = HEAD_TIMEOUT
+    _alarm: TimerHandle | None = None
+
+    def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
+        """A client is there."""
+        super().connection_made(Corked(transport, self.loop))  # type: ignore[arg-type]
+        self._arm()
+
+    def data_received(self, data: bytes) -> None:
+        """It says something; as long as that is no whole head, the clock runs."""
+        super().data_received(data)
+        if self._busy:
+            self._disarm()
+        elif self._alarm is None:
+            self._arm()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """It has left."""
+        self._disarm()
+        super().connection_lost(exc)
+
+    @property
+    def _busy(self) -> bool:
+        cycle: Any = self.cycle
+        return cycle is not None and not cycle.response_complete
+
+    def _arm(self) -> None:
+        self._alarm = self.loop.call_later(self.head_timeout, self._ring)
+
+    def _disarm(self) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+
+    def _ring(self) -> None:
+        self._alarm = None
+        if not self._busy:
+            self.transport.close()
+
+    def send_400_response(self, msg: str) -> None:
+        """What is no HTTP is answered with an envelope, too, and then closed."""
+        del msg  # uvicorn's words for it
+        headers = [
+            (b"content-type", b"application/json"),
+            (b"content-length", b"%d" % len(_MALFORMED)),
+            (b"connection", b"close"),
+        ]
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            head = h11.Response(status_code=400, headers=headers, reason=b"Bad Request")
+            for event in (head, h11.Data(data=_MALFORMED), h11.EndOfMessage()):
+                self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
+
+
+def _logging(access_log: bool) -> dict[str, Any]:
+    """uvicorn's own words: only what is wrong, and requests if they are wanted; all on stderr."""
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {"plain": {"format": "%(message)s"}},
+        "handlers": {
+            "stderr": {
+                "class": "logging.StreamHandler",
+                "formatter": "plain",
+                "stream": "ext://sys.stderr",
+            }
+        },
+        "loggers": {
+            "uvicorn": {"handlers": ["stderr"], "level": "WARNING", "propagate": False},
+            "uvicorn.error": {"level": "ERROR"},
+            "uvicorn.access": {
+                "handlers": ["stderr"],
+                "level": "INFO" if access_log else "WARNING",
+                "propagate": False,
+            },
+        },
+    }

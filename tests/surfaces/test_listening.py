@@ -1,0 +1,117 @@
+"""Listening: addresses, ports and tokens; the network: heads that never end, an end in order."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import uvicorn
+
+from tooli.errors import InputError
+from tooli.surfaces import network
+from tooli.surfaces.listening import check_address, find_token, is_loopback, listen, url_of
+from tooli.surfaces.mcp.http import _names
+
+
+async def application(scope: Any, receive: Any, send: Any) -> None:
+    if scope["type"] == "lifespan":
+        for word in ("startup", "shutdown"):
+            await receive()
+            await send({"type": f"lifespan.{word}.complete"})
+        return
+    await send({"type": "http.response.start", "status": 204, "headers": []})
+    await send({"type": "http.response.body", "body": b""})
+
+
+ENDED: list[float] = []
+
+
+@pytest.fixture
+def address(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, int]]:
+    async def before_end(grace: float) -> None:
+        ENDED.append(grace)
+
+    monkeypatch.setattr(network.Protocol, "head_timeout", 0.2)
+    config = uvicorn.Config(application, http=network.Protocol, log_config=None, ws="none")
+    server = network.Server(config, None, 1, before_end)
+    with listen("127.0.0.1", 0) as listener:
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        yield listener.getsockname()
+        ENDED.clear()
+        assert server._loop is not None
+        server._loop.call_soon_threadsafe(server._begin_to_end)
+        thread.join(20)
+        assert ENDED == [1]
+
+
+HEAD = b"GET / HTTP/1.1\r\nHost: x\r\n"
+
+
+def test_a_head_that_never_ends(address: tuple[str, int]) -> None:
+    with socket.create_connection(address, timeout=20) as line:
+        line.sendall(HEAD)
+        assert line.recv(100) == b""
+
+
+def test_a_client_that_says_nothing(address: tuple[str, int]) -> None:
+    with socket.create_connection(address, timeout=20) as line:
+        assert line.recv(100) == b""
+
+
+def test_a_second_head_that_never_ends(address: tuple[str, int]) -> None:
+    with socket.create_connection(address, timeout=20) as line:
+        line.sendall(HEAD + b"\r\n")
+        assert line.recv(1000).startswith(b"HTTP/1.1 204")
+        line.sendall(HEAD)
+        assert line.recv(100) == b""
+
+
+@pytest.mark.parametrize(
+    ("host", "local"),
+    [
+        ("127.0.0.1", True),
+        ("127.9.9.9", True),
+        ("::1", True),
+        ("localhost", True),
+        ("0.0.0.0", False),
+        ("::", False),
+        ("example.com", False),
+        ("10.0.0.1", False),
+        ("", False),
+    ],
+)
+def test_addresses(host: str, local: bool) -> None:
+    assert is_loopback(host) is local
+    check_address(host, secured=True)
+    if local:
+        check_address(host, secured=False)
+    else:
+        with pytest.raises(InputError, match="token"):
+            check_address(host, secured=False)
+
+
+def test_names() -> None:
+    assert _names("0.0.0.0") is None
+    assert _names("127.0.0.1") == ("localhost", "127.0.0.1", "[::1]")
+    assert (_names("fe80::1") or ())[-1] == "[fe80::1]"
+    assert (_names("example.com") or ())[-1] == "example.com"
+
+
+def test_ports() -> None:
+    with listen("127.0.0.1", 0) as taken:
+        port = taken.getsockname()[1]
+        assert url_of(taken) == f"http://127.0.0.1:{port}"
+        with pytest.raises(InputError, match=f"Port {port}"):
+            listen("127.0.0.1", port)
+    with pytest.raises(InputError, match="no address"):
+        listen("no such host.invalid", 0)
+
+
+def test_an_empty_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOOLI_TOKEN", "")
+    with pytest.raises(InputError, match="empty"):
+        find_token(None)
