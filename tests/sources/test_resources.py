@@ -133,11 +133,28 @@ def test_the_function_stays_what_it_was() -> None:
             "only a ReadOnly command",
         ),
         (lambda app: app.command(resorce="n://x"), "did you mean 'resource'"),
+        (lambda app: app.resource("n://x")(_taking("x://{a}")), "nothing in the URI says what 'a'"),
+        (lambda app: app.resource(_taking("x://{a}")), "write @app.resource"),
+        (lambda app: app.prompt(_taking("x://{a}")), "write @app.prompt"),
     ],
 )
 def test_wrong_declaration(declare: Any, says: str) -> None:
     with pytest.raises(DefinitionError, match=says):
         declare(Tooli("app"))
+
+
+def test_what_is_injected_or_defined_later_is_not_missed() -> None:
+    app = Tooli("app")
+
+    def injected(ctx: Context, size: int = 1) -> str:
+        return ""
+
+    def later(a: Later) -> str:  # type: ignore[name-defined]  # noqa: F821
+        return ""
+
+    app.resource("n://x")(injected)
+    app.resource("n://y")(later)
+    assert len(list(resources_of(app))) == 2
 
 
 def test_a_command_as_a_resource() -> None:

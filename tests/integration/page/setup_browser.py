@@ -2,17 +2,15 @@
 
     python tests/integration/page/setup_browser.py     installs what is missing
 
-Both are fetched when they are missing, once; where that cannot be done, it says why.
+It is fetched when it is missing, once; where that cannot be done, it says why.
 """
 
 from __future__ import annotations
 
 import fcntl
-import importlib.util
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -27,7 +25,7 @@ def lacking() -> str | None:
     """Make the browser ready; the reason why it cannot be had, or None."""
     with (Path(tempfile.gettempdir()) / "tooli-browser.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # the test's other process waits here
-        return _lacking_chromium() or _lacking_playwright()
+        return _lacking_chromium()
 
 
 def _lacking_chromium() -> str | None:
@@ -47,16 +45,5 @@ def _lacking_chromium() -> str | None:
     return f"apt-get could not install chromium: {done.stderr.strip()[-300:]}"
 
 
-def _lacking_playwright() -> str | None:
-    if importlib.util.find_spec("playwright") is not None:
-        return None
-    words = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
-    done = subprocess.run([*words, "playwright"], capture_output=True, text=True, timeout=600)
-    importlib.invalidate_caches()
-    if importlib.util.find_spec("playwright") is not None:
-        return None
-    return f"pip could not install playwright: {done.stderr.strip()[-300:]}"
-
-
 if __name__ == "__main__":
-    print(lacking() or f"{CHROMIUM} and playwright are ready")
+    print(lacking() or f"{CHROMIUM} is ready")

@@ -70,7 +70,8 @@ class Pages:
         policy = (
             b"default-src 'none'; script-src 'nonce-%b'; style-src 'nonce-%b'; "
             b"connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
-            b"frame-ancestors 'none'" % (nonce, nonce)
+            b"frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+            % (nonce, nonce)
         )
         return self._page.replace(b"__NONCE__", nonce), (
             (b"content-type", b"text/html; charset=utf-8"),

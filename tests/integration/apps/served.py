@@ -1,0 +1,344 @@
+"""An app for MCP clients: every kind of result, of failure, of waiting and of asking."""
+
+import asyncio
+import math
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections import defaultdict
+from typing import Annotated, Any, Literal, TypedDict
+
+from tooli import Context, InputError, Option, Suggestion, Tooli
+from tooli.annotations import Destructive, Idempotent, OpenWorld, ReadOnly
+
+app = Tooli("served", version="2.1", description="Tools to be called by clients.")
+gates: defaultdict[str, threading.Event] = defaultdict(threading.Event)
+events: list[str] = []
+
+
+class Pet(TypedDict):
+    """An animal of somebody's."""
+
+    name: str
+    age: int
+
+
+# ------------------------------------------------------------------ results
+
+
+@app.command(annotations=ReadOnly | Idempotent, version="3", when_to_use="To add.")
+def add(a: Annotated[int, Option(help="The first.")], b: int = 1) -> int:
+    """Add two numbers.
+
+    Both are whole.
+    """
+    return a + b
+
+
+@app.command()
+def items(n: int = 3) -> list[int]:
+    """Count up."""
+    return list(range(n))
+
+
+@app.command()
+def pet(name: str, age: int = 1) -> Pet:
+    """Make a pet."""
+    return {"name": name, "age": age}
+
+
+@app.command()
+def maybe(there: bool = False) -> int | None:
+    """A number, or nothing."""
+    return 1 if there else None
+
+
+@app.command()
+def echo(value: Any = None) -> Any:
+    """Give back what was given."""
+    return value
+
+
+@app.command()
+def greet(name: str, tone: Literal["warm", "cool"] = "warm") -> str:
+    """Greet somebody."""
+    return f"Hello {name}!" if tone == "warm" else f"{name}."
+
+
+@app.command()
+def loose(kind: str):
+    """A result that nobody declared."""
+    return {"str": "text", "none": None, "dict": {"a": 1}, "list": [1, 2]}[kind]
+
+
+@app.command()
+def shout(word: str, fail: bool = False) -> None:
+    """Print a word, loudly."""
+    print(word.upper())
+    if fail:
+        raise ValueError("hoarse")
+
+
+@app.command()
+def odd() -> dict[str, Any]:
+    """What JSON cannot hold."""
+    return {"nan": math.nan, "lone": "\ud800", "snow": "\N{SNOWMAN}", "inf": math.inf, "b": b"\xff"}
+
+
+@app.command()
+def big(size: int) -> str:
+    """A long text."""
+    return "x" * size
+
+
+@app.command(annotations=OpenWorld, hidden=True)
+def secret() -> int:
+    """Not for everybody."""
+    return 1
+
+
+users = Tooli("users", description="Users.")
+app.add_typer(users, name="users")
+
+
+@users.command(annotations=Idempotent, always_visible=True)
+def create_one(name: str) -> Pet:
+    """Create a user."""
+    return {"name": name, "age": 0}
+
+
+# ------------------------------------------------------------------ failures
+
+
+@app.command()
+def fail(kind: str = "input") -> int:
+    """End in one way or another."""
+    if kind == "input":
+        fix = Suggestion("retry_with_modified_input", "Say something else.")
+        raise InputError("Not like this.", code="E1004", field="kind", suggestion=fix)
+    if kind == "exit":
+        sys.exit(3)
+    if kind == "exit0":
+        sys.exit(0)
+    if kind == "interrupt":
+        raise KeyboardInterrupt
+    if kind == "deep":
+        return fail(kind)
+    raise ZeroDivisionError("by \N{SNOWMAN}")
+
+
+# ------------------------------------------------------------------ waiting
+
+
+@app.command()
+def wait(key: str) -> str:
+    """Wait until somebody opens a gate."""
+    events.append(f"wait {key}")
+    assert gates[key].wait(60)
+    return key
+
+
+@app.command()
+async def wait_async(key: str) -> str:
+    """The same in a coroutine."""
+    events.append(f"wait {key}")
+    try:
+        while not gates[key].is_set():
+            await asyncio.sleep(0.005)
+    except asyncio.CancelledError:
+        events.append(f"cancelled {key}")
+        raise
+    return key
+
+
+@app.command()
+def wait_loop(key: str, ctx: Context) -> str:
+    """Wait, and look whether anybody still wants to know."""
+    events.append(f"wait {key}")
+    while not ctx.cancelled:
+        time.sleep(0.005)
+    events.append(f"cancelled {key}")
+    return key
+
+
+@app.command()
+async def release(key: str) -> str:
+    """Open a gate; a coroutine, for when no thread is free."""
+    gates[key].set()
+    return key
+
+
+@app.command()
+async def happened(event: str, count: int = 1) -> int:
+    """Wait until something has happened, some number of times."""
+    until = time.monotonic() + 30
+    while events.count(event) < count and time.monotonic() < until:
+        await asyncio.sleep(0.005)
+    return events.count(event)
+
+
+@app.command()
+async def count_of(event: str) -> int:
+    """How often something has happened so far."""
+    return events.count(event)
+
+
+@app.command()
+def sleep(seconds: float = 60, child: bool = False) -> int:
+    """Sleep, alone or with a child."""
+    if child:
+        started = subprocess.Popen([sys.executable, "-c", f"import time; time.sleep({seconds})"])
+        os.write(2, b"child %d\n" % started.pid)
+    os.write(2, b"ready\n")
+    time.sleep(seconds)
+    return 1
+
+
+# ------------------------------------------------------------------ asking and telling
+
+
+@app.command(annotations=Destructive)
+def wipe(path: str) -> str:
+    """Destroy something."""
+    return f"wiped {path}"
+
+
+@app.command(annotations=Destructive)
+async def wipe_async(path: str) -> str:
+    """Destroy something, in a coroutine."""
+    return f"wiped {path}"
+
+
+@app.command(requires_approval=True, danger_level="high")
+def launch(target: str) -> str:
+    """Something that only a human may start."""
+    return f"launched {target}"
+
+
+@app.command()
+def ask_name(ctx: Context) -> str:
+    """Ask for a name."""
+    schema = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+    reply = ctx.elicit("Who are you?", schema)
+    return f"{reply.action}: {reply.content.get('name')}"
+
+
+@app.command()
+async def ask_twice(ctx: Context) -> str:
+    """Ask two things, one after the other, in a coroutine."""
+    first = await ctx.aelicit("One?", {"type": "object", "properties": {"x": {"type": "string"}}})
+    second = await ctx.aelicit("Two?", {"type": "object", "properties": {"x": {"type": "string"}}})
+    return f"{first.content.get('x')} {second.content.get('x')}"
+
+
+@app.command()
+def think(prompt: str, ctx: Context) -> str:
+    """Let the client's model answer."""
+    return ctx.sample(prompt, max_tokens=50, system="Be brief.")
+
+
+@app.command()
+def steps(n: int, ctx: Context) -> int:
+    """Tell how far it is, step by step."""
+    for _ in ctx.progress(range(n), label="stepping"):
+        pass
+    ctx.report(n, n, "done")
+    return n
+
+
+@app.command()
+def steps_to(key: str, ctx: Context) -> str:
+    """Tell of three steps, then wait at a gate."""
+    for done in range(1, 4):
+        ctx.report(done, 3)
+    assert gates[key].wait(60)
+    return key
+
+
+@app.command()
+def chat(ctx: Context) -> int:
+    """Say things at every level."""
+    ctx.warn("careful")
+    ctx.log("loud", level="error")
+    ctx.log("plain")
+    ctx.log("quiet", level=2)
+    return 1
+
+
+@app.command()
+def whoami(ctx: Context) -> dict[str, Any]:
+    """Who is calling."""
+    caller = ctx.caller
+    return {"door": caller.surface, "name": caller.name, "version": caller.version}
+
+
+# ------------------------------------------------------------------ shelves
+
+
+@app.resource("note://{name}")
+def note(name: str) -> str:
+    """A note."""
+    return f"note {name}"
+
+
+@app.resource("fact://one")
+def fact() -> dict[str, int]:
+    """A fact."""
+    return {"one": 1}
+
+
+@app.prompt()
+def review(code: str) -> str:
+    """Look at some code."""
+    return f"Review {code}"
+
+
+# ------------------------------------------------------------------ noise
+
+
+@app.command()
+def noisy(how: str) -> str:
+    """Make noise on stdout, one way or another."""
+    if how == "print":
+        print("noise")
+    elif how == "write":
+        os.write(1, b"noise\n")
+    elif how == "stdout":
+        sys.__stdout__.write("noise\n")
+        sys.__stdout__.flush()
+    elif how == "buffer":
+        sys.stdout.buffer.write(b"noise\n")
+    elif how == "child":
+        subprocess.run([sys.executable, "-c", "print('noise')"], check=True)
+    elif how == "shell":
+        os.system("echo noise")
+    elif how == "fork":
+        pid = os.fork()
+        if pid == 0:
+            os.write(1, b"noise\n")
+            print("noise", flush=True)
+            os._exit(0)
+        os.waitpid(pid, 0)
+    elif how == "stdin":
+        return repr((sys.stdin.read(), os.read(0, 10)))
+    elif how == "close":
+        os.close(1)
+        print("noise")
+    elif how == "close-stdout":
+        sys.stdout.close()
+    elif how == "replace":
+        sys.stdout = open(1, "w", closefd=False)
+        print("noise", flush=True)
+    elif how == "thread":
+        other = threading.Thread(target=print, args=("noise",))
+        other.start()
+        other.join()
+    elif how == "end":
+        os._exit(7)
+    return how
+
+
+if __name__ == "__main__":
+    app()

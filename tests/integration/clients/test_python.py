@@ -1,0 +1,141 @@
+"""The Python SDK as a client, over stdio, in both eras: what it sees."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import anyio
+import mcp_types as types
+import pytest
+from mcp import Client, StdioServerParameters
+from mcp.client.stdio import stdio_client
+from mcp.shared.exceptions import MCPError
+from tests.integration.mcp.talk import LEGACY, MODERN, SERVED, failure_of
+from tests.integration.outside import environment
+
+
+class Human:
+    """Whoever sits at the client, and its model."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.heard: list[Any] = []
+
+    async def fill_in(self, ctx: Any, params: Any) -> types.ElicitResult:
+        self.asked.append(params.message)
+        return types.ElicitResult(action="accept", content={"yes": True, "name": "Ada"})
+
+    async def think(self, ctx: Any, params: Any) -> types.CreateMessageResult:
+        said = types.TextContent(type="text", text="42")
+        return types.CreateMessageResult(role="assistant", content=said, model="m")
+
+    async def listen(self, params: Any) -> None:
+        self.heard.append((params.level, params.data))
+
+
+def client_for(version: str, human: Human | None = None, app: Path = SERVED) -> Client:
+    """A client that starts the app itself."""
+    words = [str(app), "mcp", "serve"]
+    start = StdioServerParameters(command=sys.executable, args=words, env=environment())
+    mode: Any = "legacy" if version == LEGACY else "auto"  # which asks what the server can do
+    who = types.Implementation(name="python", version="2")
+    if human is None:
+        return Client(stdio_client(start), mode=mode, client_info=who)
+    return Client(
+        stdio_client(start),
+        mode=mode,
+        client_info=who,
+        elicitation_callback=human.fill_in,
+        sampling_callback=human.think,
+        logging_callback=human.listen,
+    )
+
+
+def shown(result: Any) -> dict[str, Any]:
+    """A result as the wire had it."""
+    return result.model_dump(by_alias=True, exclude_none=True, mode="json")
+
+
+@pytest.mark.parametrize("version", [LEGACY, MODERN])
+async def test_the_python_client_sees_everything(version: str) -> None:
+    modern = version == MODERN
+
+    def structured(value: Any) -> Any:
+        return value if modern else {"result": value}
+
+    human = Human()
+    async with client_for(version, human) as client:
+        assert client.server_info.name == "served"
+        assert client.protocol_version == version
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        assert tools["add"].title == "Add"
+        assert tools["add"].annotations is not None
+        assert tools["add"].annotations.read_only_hint is True
+
+        added = await client.call_tool("add", {"a": 1, "b": 2})
+        assert added.structured_content == structured(3)
+        assert (await client.call_tool("items", {})).structured_content == structured([0, 1, 2])
+        pet = await client.call_tool("pet", {"name": "Rex"})
+        assert pet.structured_content == {"name": "Rex", "age": 1}
+        whoami = await client.call_tool("whoami", {})
+        assert whoami.structured_content == {"door": "mcp", "name": "python", "version": "2"}
+        assert failure_of(shown(await client.call_tool("add", {"a": "x"})))["code"] == "E1003"
+        with pytest.raises(MCPError, match="Unknown tool"):
+            await client.call_tool("nope", {})
+
+        wiped = await client.call_tool("wipe", {"path": "/x"})
+        assert wiped.structured_content == structured("wiped /x")
+        launched = await client.call_tool("launch", {"target": "/x"})
+        assert launched.structured_content == structured("launched /x")
+        named = await client.call_tool("ask_name", {})
+        assert named.structured_content == structured("accept: Ada")
+        assert len(human.asked) == 3
+        thought = await client.call_tool("think", {"prompt": "6 x 7"})
+        assert thought.structured_content == structured("42")
+
+        progress: list[float] = []
+
+        async def on_progress(done: float, total: float | None, message: str | None) -> None:
+            progress.append(done)
+            if len(progress) == 3:
+                await client.call_tool("release", {"key": "gate"})
+
+        stepped = await client.call_tool("steps_to", {"key": "gate"}, progress_callback=on_progress)
+        assert stepped.structured_content == structured("gate")
+        assert progress == [1, 2, 3]
+
+
+@pytest.mark.parametrize("version", [LEGACY, MODERN])
+async def test_the_python_client_gives_up(version: str) -> None:
+    async with client_for(version) as client, anyio.create_task_group() as tasks:
+        scope = anyio.CancelScope()
+
+        async def wait() -> None:
+            with scope:
+                await client.call_tool("wait_async", {"key": "k"})
+
+        tasks.start_soon(wait)
+        started = await client.call_tool("happened", {"event": "wait k"})
+        assert not started.is_error
+        scope.cancel()
+        gone = await client.call_tool("happened", {"event": "cancelled k"})
+        assert gone.content[0].text == ("1" if version == MODERN else '{"result":1}')
+
+
+@pytest.mark.parametrize("version", [LEGACY, MODERN])
+async def test_the_python_client_reads_the_shelves(version: str) -> None:
+    async with client_for(version) as client:
+        assert not (await client.call_tool("add", {"a": 1})).is_error  # the front
+        resources = (await client.list_resources()).resources
+        assert "fact://one" in [str(resource.uri) for resource in resources]
+        (read,) = (await client.read_resource("note://hello")).contents
+        assert isinstance(read, types.TextResourceContents)
+        assert read.text == "note hello"
+        (prompt,) = (await client.list_prompts()).prompts
+        assert prompt.name == "review"
+        got = await client.get_prompt("review", {"code": "x"})
+        assert shown(got.messages[0])["content"]["text"] == "Review x"
+        added = await client.call_tool("add", {"a": 1})  # the SDK, from now on
+        assert added.structured_content == (2 if version == MODERN else {"result": 2})

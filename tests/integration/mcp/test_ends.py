@@ -1,0 +1,214 @@
+"""How a server ends: in order where somebody still listens, soon where nobody does."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tests.integration.mcp.talk import LEGACY, MODERN, SERVED, serving, talk
+from tests.integration.outside import PATIENCE, environment
+
+from tooli.surfaces.mcp.wire import Wire
+
+ERAS = [LEGACY, MODERN]
+
+
+def wait_until_gone(pid: int, patience: float = PATIENCE) -> None:
+    """Block until no process has this id, or only one that nobody has waited for."""
+    until = time.monotonic() + patience
+    while time.monotonic() < until:
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except (FileNotFoundError, ProcessLookupError):
+            return
+        if state == "Z":
+            return
+        time.sleep(0.02)
+    raise AssertionError(f"process {pid} is still there")
+
+
+@pytest.mark.parametrize("version", ERAS)
+@pytest.mark.parametrize("handed", [False, True], ids=["front", "sdk"])
+def test_the_client_says_goodbye(version: str, handed: bool) -> None:
+    with talk(version=version) as line:
+        if handed:
+            line.result("resources/list")
+        assert line.end() == 0
+        assert line.err == b""
+
+
+@pytest.mark.parametrize("version", ERAS)
+@pytest.mark.parametrize("handed", [False, True], ids=["front", "sdk"])
+def test_calls_in_flight_are_answered_after_goodbye(version: str, handed: bool) -> None:
+    with talk(version=version) as line:
+        if handed:
+            line.result("resources/list")
+        given = [line.begin("sleep", {"seconds": 0.3}) for _ in range(3)]
+        given += [line.begin("add", {"a": i}) for i in range(20)]
+        answers = line.rest()
+        assert sorted(answer["id"] for answer in answers) == given
+        assert not any(answer["result"]["isError"] for answer in answers)
+        assert line.process.wait(PATIENCE) == 0
+
+
+def test_goodbye_without_a_word() -> None:
+    with talk(open=False) as line:
+        assert line.end() == 0
+        assert line.err == b""
+
+
+def test_the_last_line_needs_no_newline() -> None:
+    with talk(open=False) as line:
+        line.write(b'{"jsonrpc":"2.0","id":1,"method":"ping"}')
+        assert line.rest() == [{"jsonrpc": "2.0", "id": 1, "result": {}}]
+        assert line.process.wait(PATIENCE) == 0
+
+
+CLIENT = """
+import subprocess, sys
+server = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+print(server.pid, flush=True)
+for line in sys.stdin:
+    server.stdin.write(line.encode())
+    server.stdin.flush()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+@pytest.mark.parametrize("handed", [False, True], ids=["front", "sdk"])
+def test_no_orphan_stays_when_the_client_is_killed(handed: bool) -> None:
+    client = subprocess.Popen(
+        [sys.executable, "-c", CLIENT, *serving(SERVED)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(),
+    )
+    with client:
+        assert client.stdin and client.stdout and client.stderr
+        server = int(client.stdout.readline())
+        opening = (
+            b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":'
+            b'"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}\n'
+        )
+        resources = b'{"jsonrpc":"2.0","id":2,"method":"resources/list"}\n' if handed else b""
+        sleep = (
+            b'{"jsonrpc":"2.0","id":3,"method":"tools/call","params":'
+            b'{"name":"sleep","arguments":{"seconds":3600,"child":true}}}\n'
+        )
+        client.stdin.write(opening + resources + sleep)
+        client.stdin.flush()
+        child = 0
+        for line in client.stderr:
+            if line.startswith(b"child "):
+                child = int(line.split()[1])
+            if line == b"ready\n":
+                break
+        assert child
+        client.kill()
+        wait_until_gone(server)
+        wait_until_gone(child)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("handed", [False, True], ids=["front", "sdk"])
+def test_a_signal_ends_an_idle_server(number: signal.Signals, handed: bool) -> None:
+    with talk() as line:
+        if handed:
+            line.result("resources/list")
+        line.process.send_signal(number)
+        assert line.process.wait(PATIENCE) == 0
+        assert b"Traceback" not in line.err
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("handed", [False, True], ids=["front", "sdk"])
+def test_a_signal_lets_calls_end(number: signal.Signals, handed: bool) -> None:
+    with talk() as line:
+        if handed:
+            line.result("resources/list")
+        given = line.begin("sleep", {"seconds": 0.5})
+        line.wait_for_err(b"ready\n")
+        line.process.send_signal(number)
+        assert line.answer_to(given)["result"]["isError"] is False
+        assert line.process.wait(PATIENCE) == 0
+        assert b"Traceback" not in line.err
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_a_signal_does_not_wait_for_ever() -> None:
+    with talk() as line:
+        line.begin("sleep", {"seconds": 3600, "child": True})
+        line.wait_for_err(b"ready\n")
+        child = int(bytes(line.err).partition(b"child ")[2].split()[0])
+        line.process.send_signal(signal.SIGTERM)
+        assert line.process.wait(PATIENCE) == 0
+        wait_until_gone(child)
+
+
+@pytest.mark.parametrize("handed", [False, True], ids=["front", "sdk"])
+def test_a_client_that_stops_reading(handed: bool) -> None:
+    with talk() as line:
+        if handed:
+            line.result("resources/list")
+        line.begin("wait", {"key": "k"})
+        assert line.value("happened", {"event": "wait k"}) == 1
+        assert line.process.stdout is not None
+        stop_reading(line.process)
+        try:
+            for _ in range(50):
+                line.begin("add", {"a": 1})
+        except BrokenPipeError:  # it has noticed already
+            pass
+        assert line.process.wait(PATIENCE) == 0
+        assert line.err.count(b"\n") < 5
+        assert b"Traceback" not in line.err
+
+
+@pytest.mark.parametrize("closed", [0, 1])
+def test_a_server_without_a_client_says_so(closed: int) -> None:
+    close = f"import os, sys; os.close({closed}); os.execv(sys.argv[1], sys.argv[1:])"
+    done = subprocess.run(
+        [sys.executable, "-c", close, *serving(SERVED)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=PATIENCE,
+        env=environment(),
+    )
+    assert done.returncode == 20
+    assert (b"stdin", b"stdout")[closed] in done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+def test_a_client_at_a_socket_is_missed_as_well() -> None:
+    ours, theirs = socket.socketpair()  # what Node gives its children
+    with ours, theirs:
+        wire = Wire(theirs.fileno(), theirs.fileno())
+        assert not wire.deserted()
+        ours.close()
+        assert wire.deserted()
+
+
+def test_a_client_at_a_pipe_is_missed() -> None:
+    reader, writer = os.pipe()
+    wire = Wire(-1, writer)
+    assert not wire.deserted()
+    os.close(reader)
+    assert wire.deserted()
+    wire.write({"jsonrpc": "2.0"})
+    assert wire.broken
+    os.close(writer)
+
+
+def stop_reading(process: subprocess.Popen[bytes]) -> None:
+    """Close our end of the server's stdout, although a thread reads from it."""
+    assert process.stdout is not None
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, process.stdout.fileno())
+    os.close(nothing)

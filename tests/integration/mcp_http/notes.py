@@ -1,0 +1,241 @@
+"""A small app with something of everything that MCP has: the clients of the tests talk to it."""
+
+from __future__ import annotations
+
+import asyncio
+import pathlib
+import time
+from typing import Annotated, Any, Literal
+
+from tooli import (
+    Audio,
+    Context,
+    Embedded,
+    Image,
+    Link,
+    Message,
+    NotFoundError,
+    Option,
+    Tooli,
+)
+from tooli.annotations import Destructive, ReadOnly
+
+app = Tooli("notes", description="Notes for tests.", version="2.1")
+NOTES = {1: "milk", 2: "bread"}
+
+
+@app.command(annotations=ReadOnly)
+def add(a: int, b: int = 1) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+@app.command(annotations=ReadOnly, resource="notes://{id}")
+def note(id: int) -> dict[str, Any]:
+    """One note."""
+    if id not in NOTES:
+        raise NotFoundError(f"There is no note {id}.")
+    return {"id": id, "text": NOTES[id]}
+
+
+@app.command()
+def show() -> list[str | Image | Audio | Embedded | Link]:
+    """Give content of every kind."""
+    return [
+        "words",
+        Image(b"png"),
+        Audio(b"wav"),
+        Embedded("notes://1", "milk", "text/plain"),
+        Link("notes://2", "bread"),
+    ]
+
+
+@app.command()
+def talk(text: str) -> None:
+    """Print what is said."""
+    print(text)
+
+
+@app.command()
+def count(to: int, ctx: Context) -> int:
+    """Count, and tell how far it has come."""
+    for _ in ctx.progress(range(to), label="counting"):
+        pass
+    return to
+
+
+@app.command()
+async def acount(to: int, ctx: Context) -> int:
+    """Count on the event loop."""
+    for done in range(to):
+        ctx.report(done + 1, to)
+        await asyncio.sleep(0)
+    return to
+
+
+@app.command()
+def say(level: str, ctx: Context) -> str:
+    """Log something."""
+    ctx.log("something", level=level)
+    return "said"
+
+
+@app.command()
+def nap(seconds: float, ctx: Context) -> str:
+    """Take a while."""
+    ctx.report(1)
+    time.sleep(seconds)
+    return "rested"
+
+
+@app.command()
+def linger(mark: pathlib.Path, ctx: Context) -> str:
+    """Work until the client has had enough of it."""
+    ctx.report(1)
+    while not ctx.cancelled:
+        time.sleep(0.01)
+    mark.write_text("cancelled")
+    return "late"
+
+
+@app.command()
+async def alinger(mark: pathlib.Path, ctx: Context) -> str:
+    """The same on the event loop."""
+    ctx.report(1)
+    try:
+        await asyncio.sleep(3600)
+    except asyncio.CancelledError:
+        mark.write_text("cancelled")
+        raise
+    return "late"
+
+
+@app.command(requires_approval=True)
+def deploy(where: str) -> str:
+    """Do what a human has to agree to."""
+    return f"deployed to {where}"
+
+
+@app.command(requires_approval=True)
+async def adeploy(where: str, ctx: Context) -> str:
+    """The same on the event loop, with one more question."""
+    reply = await ctx.aelicit("Which colour?", {"type": "object", "properties": {}})
+    return f"deployed to {where}, {reply.action}"
+
+
+@app.command(annotations=Destructive)
+def wipe(what: str) -> str:
+    """Destroy something."""
+    return f"wiped {what}"
+
+
+@app.command()
+def interview(ctx: Context) -> str:
+    """Ask for a name, then for an age."""
+    one = {"type": "object", "properties": {"name": {"type": "string"}}}
+    two = {"type": "object", "properties": {"age": {"type": "integer"}}}
+    name = ctx.elicit("Your name?", one)
+    if not name.accepted:
+        return f"no name ({name.action})"
+    age = ctx.elicit("Your age?", two)
+    return f"{name.content['name']}, {age.content.get('age')}"
+
+
+@app.command()
+def consult(question: str, ctx: Context) -> str:
+    """Ask the client's model."""
+    return ctx.sample(question)
+
+
+@app.command()
+def write_note(id: int, text: str) -> str:
+    """Change a note, and tell who watches it."""
+    NOTES[id] = text
+    app.announce(f"notes://{id}")
+    return "written"
+
+
+@app.command()
+def grow(kind: Literal["tool", "prompt", "resource"]) -> str:
+    """Become more while it is served."""
+    if kind == "tool":
+        app.command("grown")(add)
+    elif kind == "prompt":
+        app.prompt("grown")(greeting)
+    else:
+        app.resource("notes://grown/text")(greeting)
+    return kind
+
+
+def greeting() -> str:
+    """Something that came later."""
+    return "hello"
+
+
+# ------------------------------------------------------------------ resources
+
+
+@app.resource("notes://all", title="All notes", size=12, annotations={"audience": ["user"]})
+def all_notes() -> list[str]:
+    """Every note there is."""
+    return list(NOTES.values())
+
+
+@app.resource("notes://logo.png")
+def logo() -> bytes:
+    """The logo."""
+    return b"\x89PNG"
+
+
+@app.resource("notes://readme.md")
+async def readme() -> str:
+    """How to use it."""
+    return "# Notes"
+
+
+@app.resource("notes://pair")
+def pair() -> list[Embedded]:
+    """Two documents at once."""
+    return [Embedded("notes://1", "milk"), Embedded("notes://2", b"bread", "text/x-bread")]
+
+
+@app.resource("notes://broken")
+def broken() -> str:
+    """What cannot be read."""
+    raise ValueError("it broke")
+
+
+@app.resource("files://{path*}", complete={"path": lambda text: [f"{text}.txt", f"{text}.md"]})
+def file(path: str) -> str:
+    """A file."""
+    return f"content of {path}"
+
+
+# ------------------------------------------------------------------ prompts
+
+
+@app.prompt(complete={"topic": lambda text, given: [f"{given.get('tone')} {text}"]})
+def essay(topic: str, tone: Literal["dry", "warm"] = "dry", words: int = 100) -> str:
+    """Write an essay.
+
+    Args:
+        topic: What it is about.
+    """
+    return f"Write {words} {tone} words about {topic}."
+
+
+@app.prompt("talk", title="A talk", description="Two people.")
+def dialogue(who: Annotated[str, Option(help="Who talks.")]) -> list[Message]:
+    """Not shown: the decorator says it."""
+    return [Message(f"I am {who}."), Message("Hello!", "assistant"), Message(Image(b"png"))]
+
+
+@app.prompt()
+async def ask_first(ctx: Context) -> str:
+    """A prompt that asks."""
+    reply = await ctx.aelicit("What about?", {"type": "object", "properties": {}})
+    return f"about {reply.content.get('x')}"
+
+
+if __name__ == "__main__":
+    app()

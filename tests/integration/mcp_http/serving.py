@@ -1,0 +1,54 @@
+"""An app, served over HTTP by a process of its own, as anybody would serve it."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+NOTES = pathlib.Path(__file__).with_name("notes.py")
+
+
+class Server:
+    """A running server."""
+
+    def __init__(self, process: subprocess.Popen[str], url: str) -> None:
+        self.process = process
+        self.url = url
+
+    @property
+    def address(self) -> tuple[str, int]:
+        host, _, port = self.url.split("/")[2].rpartition(":")
+        return host.strip("[]"), int(port)
+
+    def end(self) -> int:
+        """Ask it to end, and see how it does."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(30)
+
+
+@contextmanager
+def served(
+    app: pathlib.Path = NOTES, *flags: str, door: tuple[str, ...] = ("mcp",), **env: str
+) -> Iterator[Server]:
+    """A server of an app on a free port; it is gone afterwards."""
+    how = ("--transport", "http") if door == ("mcp",) else ()
+    command = [sys.executable, app, *door, "serve", *how, "--port", "0", *flags]
+    with subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, env={**os.environ, **env}
+    ) as process:
+        assert process.stderr is not None
+        try:
+            line = process.stderr.readline()
+            found = re.search(r"http://\S+", line)
+            assert found is not None, line + process.stderr.read()
+            yield Server(process, found[0])
+        finally:
+            if process.poll() is None:
+                process.terminate()
+            process.wait(30)

@@ -1,0 +1,227 @@
+"""The HTTP door of MCP: who gets in, what is too much, how it ends."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import anyio
+import mcp_types as types
+import pytest
+from mcp import Client
+from mcp.client.sse import sse_client
+from mcp.shared.exceptions import MCPError
+from tests.integration.mcp_http.serving import NOTES, Server, served
+
+pytestmark = pytest.mark.xdist_group("mcp_http")
+
+HELLO = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "raw", "version": "1"},
+    },
+}
+USUAL = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with served() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def secured() -> Iterator[Server]:
+    with served(NOTES, "--host", "0.0.0.0", TOOLI_TOKEN="secret") as running:
+        yield running
+
+
+def post(server: Server, headers: dict[str, str], body: bytes | None = None) -> int:
+    host, port = server.address
+    line = http.client.HTTPConnection("127.0.0.1" if host == "0.0.0.0" else host, port, timeout=20)
+    try:
+        sent = json.dumps(HELLO).encode() if body is None else body
+        line.request("POST", "/mcp", sent, {**USUAL, **headers})
+        return line.getresponse().status
+    finally:
+        line.close()
+
+
+# ------------------------------------------------------------------ who gets in
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200),
+        ({"Host": "evil.example.com"}, 421),
+        ({"Host": "evil.example.com:8000"}, 421),
+        ({"Host": "127.0.0.1.evil.example.com"}, 421),
+        ({"Host": "localhost:1"}, 200),
+        ({"Host": "[::1]:80"}, 200),
+        ({"Host": "[::1"}, 421),
+        ({"Host": ""}, 421),
+        ({"Origin": "http://evil.example.com"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Origin": "http://localhost.evil.example.com"}, 403),
+        ({"Origin": "http://localhost:3000"}, 200),
+        ({"Origin": "https://127.0.0.1"}, 200),
+        ({"Origin": "file://localhost"}, 403),
+        ({"Host": "evil.example.com", "Origin": "http://evil.example.com"}, 421),
+    ],
+)
+def test_host_and_origin(server: Server, headers: dict[str, str], status: int) -> None:
+    assert post(server, headers) == status
+
+
+def raw(server: Server, *lines: bytes) -> bytes:
+    with socket.create_connection(server.address, timeout=20) as line:
+        line.sendall(b"\r\n".join(lines))
+        return line.recv(1 << 16)
+
+
+def test_two_hosts(server: Server) -> None:
+    answer = raw(
+        server,
+        b"POST /mcp HTTP/1.1",
+        b"Host: 127.0.0.1",
+        b"Host: evil.example.com",
+        b"Content-Length: 0",
+        b"",
+        b"",
+    )
+    assert answer.split()[1] == b"400"
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 401),
+        ({"Authorization": "Bearer wrong"}, 401),
+        ({"Authorization": "Basic secret"}, 401),
+        ({"Authorization": "secret"}, 401),
+        ({"Authorization": "Bearer secret"}, 200),
+        ({"Authorization": "bearer  secret"}, 200),
+        ({"Authorization": "Bearer secret", "Origin": "http://evil.example.com"}, 403),
+        ({"Authorization": "Bearer secret", "Host": "named.example.com"}, 200),
+    ],
+)
+def test_token(secured: Server, headers: dict[str, str], status: int) -> None:
+    assert post(secured, headers) == status
+
+
+def test_nothing_elsewhere(server: Server) -> None:
+    line = http.client.HTTPConnection(*server.address, timeout=20)
+    line.request("GET", "/")
+    assert line.getresponse().status == 404
+    line.close()
+
+
+# ------------------------------------------------------------------ too much
+
+
+def test_a_body_that_is_too_large(server: Server) -> None:
+    size = (4 << 20) + 1
+    with socket.create_connection(server.address, timeout=20) as line:
+        head = (b"POST /mcp HTTP/1.1", b"Host: 127.0.0.1", b"Transfer-Encoding: chunked", b"", b"")
+        line.sendall(b"\r\n".join(head) + f"{size:x}\r\n".encode() + b" " * size)
+        assert line.recv(1 << 16).split()[1] == b"413"
+
+
+def test_a_body_that_says_it_is_too_large_and_does_not_come(server: Server) -> None:
+    with socket.create_connection(server.address, timeout=20) as line:
+        head = (b"POST /mcp HTTP/1.1", b"Host: 127.0.0.1", b"Content-Length: 99999999", b"", b"")
+        line.sendall(b"\r\n".join(head))
+        assert line.recv(1 << 16).split()[1] == b"413"
+
+
+def test_no_json(server: Server) -> None:
+    assert post(server, {}, b"{") == 400
+    assert post(server, {"Content-Type": "text/plain"}) == 400
+
+
+# ------------------------------------------------------------------ beginning and ending
+
+
+def start(*flags: str, **env: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, NOTES, "mcp", "serve", "--transport", "http", *flags]
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=60, env={**os.environ, **env}, check=False
+    )
+
+
+def test_a_port_that_is_taken(server: Server) -> None:
+    done = start("--port", str(server.address[1]))
+    assert done.returncode != 0
+    assert f"Port {server.address[1]}" in done.stdout + done.stderr
+
+
+def test_off_loopback_only_with_a_token() -> None:
+    done = start("--host", "0.0.0.0", "--port", "0")
+    assert done.returncode == 2
+    assert "token" in done.stdout + done.stderr
+
+
+def test_without_the_sdk() -> None:
+    program = (
+        "import runpy, sys; sys.modules['mcp'] = None; "
+        "sys.argv[1:] = ['mcp', 'serve', '--transport', 'http']; "
+        f"runpy.run_path({str(NOTES)!r}, run_name='__main__')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 40
+    assert "pip install 'tooli[mcp]'" in done.stdout + done.stderr
+
+
+async def test_ending_lets_calls_finish() -> None:
+    with served() as server:
+        async with Client(server.url, mode="legacy") as client:
+            await client.list_tools()  # the client looks at it before it believes a result
+            done: list[int] = []
+
+            async def hear(*progress: Any) -> None:
+                if not done:
+                    done.append(1)
+                    threading.Thread(target=server.end).start()
+
+            result = await client.call_tool("nap", {"seconds": 1}, progress_callback=hear)
+            assert not result.is_error
+        assert server.process.wait(30) == 0
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+async def test_ending_tells_calls_that_do_not(mode: str, tmp_path: pathlib.Path) -> None:
+    mark = tmp_path / "mark"
+    with served() as server:
+        async with Client(server.url, mode=mode) as client:
+
+            async def hear(*progress: Any) -> None:
+                threading.Thread(target=server.end).start()
+
+            with pytest.raises(MCPError, match="The server is ending"), anyio.fail_after(30):
+                await client.call_tool("linger", {"mark": str(mark)}, progress_callback=hear)
+        assert server.process.wait(30) == 0
+
+
+async def test_sse() -> None:
+    with served(NOTES, "--transport", "sse") as server:
+        assert server.url.endswith("/sse")
+        async with Client(sse_client(server.url), mode="legacy") as client:
+            result = await client.call_tool("add", {"a": 1, "b": 2})
+            assert result.structured_content == {"result": 3}
+            got = await client.read_resource("notes://1")
+            assert isinstance(got.contents[0], types.TextResourceContents)

@@ -1,0 +1,57 @@
+"""MCP at /mcp of the HTTP door: behind its guard, in both eras, ending in order with it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx2
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from tests.integration.mcp_http.serving import NOTES, Server, served
+
+pytestmark = pytest.mark.xdist_group("mcp_http")
+
+ERAS = pytest.mark.parametrize("mode", ["legacy", "auto"])
+
+
+@asynccontextmanager
+async def connect(server: Server, mode: Any, **headers: str) -> AsyncIterator[Client]:
+    async with httpx2.AsyncClient(headers=headers, timeout=30) as line:
+        transport = streamable_http_client(f"{server.url}/mcp", http_client=line)
+        async with Client(transport, mode=mode) as client:
+            yield client
+
+
+@ERAS
+async def test_behind_the_guard(mode: str) -> None:
+    with served(NOTES, door=("api",), TOOLI_TOKEN="secret") as server:
+        async with connect(server, mode, authorization="Bearer secret") as client:
+            result = await client.call_tool("add", {"a": 1, "b": 2})
+            assert not result.is_error
+            assert (await client.read_resource("notes://readme.md")).contents
+        for headers in ({}, {"Authorization": "Bearer wrong"}):
+            assert httpx2.post(f"{server.url}/mcp", json={}, headers=headers).status_code == 401
+        evil = {"Authorization": "Bearer secret", "Origin": "http://evil.example.com"}
+        assert httpx2.post(f"{server.url}/mcp", json={}, headers=evil).status_code == 403
+
+
+@ERAS
+async def test_ending_lets_calls_finish(mode: str) -> None:
+    with served(NOTES, door=("api",)) as server:
+        async with connect(server, mode) as client:
+            await client.list_tools()
+            asked: list[threading.Thread] = []
+
+            async def hear(*progress: Any) -> None:
+                if not asked:
+                    asked.append(threading.Thread(target=server.end))
+                    asked[0].start()
+
+            result = await client.call_tool("nap", {"seconds": 1}, progress_callback=hear)
+            assert not result.is_error
+        asked[0].join()
+        assert server.process.wait(30) == 0

@@ -1,0 +1,146 @@
+"""Seals: nobody else makes one, nobody changes one, nobody uses one twice."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import pathlib
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from tooli.state import seals
+from tooli.state.seals import BrokenSeal, seal, unseal
+
+MESSAGE = {"tool": "app.deploy", "answers": {"x": [1, "é"]}}
+
+
+def test_there_and_back() -> None:
+    assert unseal(seal(MESSAGE)) == MESSAGE
+
+
+def test_once() -> None:
+    text = seal(MESSAGE)
+    unseal(text)
+    with pytest.raises(BrokenSeal, match="used before"):
+        unseal(text)
+
+
+def test_the_same_message_twice_is_two_seals() -> None:
+    assert seal(MESSAGE) != seal(MESSAGE)
+
+
+def test_one_of_many_that_come_at_once() -> None:
+    text = seal(MESSAGE)
+
+    def attempt(_: int) -> bool:
+        try:
+            unseal(text)
+        except BrokenSeal:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(attempt, range(200))) == 1
+
+
+def test_its_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    text, now = seal(MESSAGE, lasts=10), seals.time()
+    monkeypatch.setattr(seals, "time", lambda: now + 11)
+    with pytest.raises(BrokenSeal, match="time is over"):
+        unseal(text)
+
+
+def test_what_is_over_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = seals.time()
+    unseal(seal(MESSAGE, lasts=10))
+    monkeypatch.setattr(seals, "time", lambda: now + 10_000)
+    unseal(seal(MESSAGE))
+    assert len(seals._used) == 1
+
+
+def opened(text: str) -> dict[str, Any]:
+    return json.loads(base64.urlsafe_b64decode(text.partition(".")[0] + "=="))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: "",
+        lambda text: ".",
+        lambda text: "é.é",
+        lambda text: text + "-TAMPERED",
+        lambda text: text[:-1],
+        lambda text: text[1:],
+        lambda text: text.partition(".")[0],
+        lambda text: text.partition(".")[0] + ".",
+        lambda text: "." + text.partition(".")[2],
+        lambda text: text.replace(".", ".."),
+        lambda text: forged(text, tool="app.other"),
+        lambda text: forged(text, _ends=9e99),
+        lambda text: forged(text, _once="another"),
+    ],
+)
+def test_changed(change: Any) -> None:
+    with pytest.raises(BrokenSeal):
+        unseal(change(seal(MESSAGE)))
+
+
+def forged(text: str, **changes: Any) -> str:
+    body = json.dumps({**opened(text), **changes}).encode()
+    return base64.urlsafe_b64encode(body).decode().rstrip("=") + "." + text.partition(".")[2]
+
+
+def test_of_another_process() -> None:
+    with pytest.raises(BrokenSeal, match="another server"):
+        unseal(in_a_process("print(seal({}))"))
+
+
+def in_a_process(program: str, **env: str) -> str:
+    source = f"from tooli.state.seals import *; {program}"
+    return subprocess.run(
+        [sys.executable, "-c", source],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, **env},
+    ).stdout.strip()
+
+
+def test_of_another_worker(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shared = {"TOOLI_SEAL_KEY": "between workers", "TOOLI_STATE_DIR": str(tmp_path)}
+    for name, value in shared.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(seals, "_key", None)
+    monkeypatch.setattr(seals, "_shared", False)
+    text = in_a_process("print(seal({'x': 1}))", **shared)
+    assert in_a_process(f"print(unseal({text!r}))", **shared) == "{'x': 1}"
+    with pytest.raises(BrokenSeal, match="used before"):
+        unseal(text)
+
+
+def test_of_another_fork(tmp_path: pathlib.Path) -> None:
+    program = (
+        "share(); text = seal({}); child = __import__('os').fork(); "
+        "unseal(text) if child == 0 else __import__('os').waitpid(child, 0); "
+        "child == 0 or unseal(text)"
+    )
+    with pytest.raises(subprocess.CalledProcessError) as failed:
+        in_a_process(program, TOOLI_STATE_DIR=str(tmp_path))
+    assert failed.value.stderr.count("BrokenSeal: it was used before") == 1
+
+
+def test_where_nothing_can_be_kept_nothing_is_unsealed(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("TOOLI_SEAL_KEY", "between workers")
+    monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path / "file"))
+    monkeypatch.setattr(seals, "_key", None)
+    monkeypatch.setattr(seals, "_shared", False)
+    with pytest.raises(BrokenSeal):
+        unseal(seal(MESSAGE))
