@@ -150,10 +150,12 @@ class TestServing:
         app.command("a")(lambda: None)
         app.command("b")(lambda: None)
         monkeypatch.setattr(
-            "tooli.surfaces.mcp.http.serve_mcp_http", lambda *a, **k: asked.append((a[1:], k))
+            "tooli.surfaces.http.serve.serve_http", lambda *a, **k: asked.append((a[1:], k))
         )
         assert invoke(app, "mcp", "serve", "--port", "0").exit_code == 0
-        assert asked == [(("sse", "127.0.0.1", 0), {"token": None, "deferred": True})]
+        ((address, settings),) = asked
+        assert (address, settings["at"], settings["tools"]) == (("127.0.0.1", 0), "/sse", False)
+        assert settings["mounts"][""].server.service.deferred
 
 
 class TestLauncher:

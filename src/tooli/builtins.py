@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+_HERE = ("localhost", "127.0.0.1", "[::1]")
+"""Where pages may come from that talk to an MCP server on this machine, as inspectors do."""
+
 # Optional, not `| None`: these are evaluated where they stand, on Python 3.10 as well.
 Transport = Annotated[
     Optional[Literal["stdio", "http", "sse"]],  # noqa: UP045
@@ -26,6 +29,9 @@ Port = Annotated[int, Option(help="Port to listen on; 0 takes a free one.", min=
 Token = Annotated[
     Optional[str],  # noqa: UP045
     Option(help="Bearer token that clients must send.", envvar="TOOLI_TOKEN"),
+]
+Names = Annotated[
+    list[str], Option(help="A further name under which clients reach the server: its Host.")
 ]
 Deferred = Annotated[
     bool,
@@ -74,7 +80,13 @@ def is_document(fn: Any) -> Any:
 
 
 def serve_mcp(
-    app: Any, transport: str | None, host: str, port: int, token: str | None, deferred: bool
+    app: Any,
+    transport: str | None,
+    host: str,
+    port: int,
+    token: str | None,
+    allow_host: list[str],
+    deferred: bool,
 ) -> None:
     """Serve an app to MCP clients, the way that was asked for or that the app prefers."""
     house = app._house
@@ -85,9 +97,24 @@ def serve_mcp(
 
         serve_stdio(app, deferred=deferred)
     else:
-        from tooli.surfaces.mcp.http import serve_mcp_http
+        from tooli.surfaces.http.serve import serve_http
+        from tooli.surfaces.mcp.http import mcp_endpoint
 
-        serve_mcp_http(app, chosen, host, port, token=token, deferred=deferred)
+        at, mounted = ("/sse", "") if chosen == "sse" else ("/mcp", "/mcp")
+        mounts = {mounted: mcp_endpoint(app, deferred=deferred, transport=chosen)}
+        local = [f"{scheme}://{name}:*" for scheme in ("http", "https") for name in _HERE]
+        serve_http(
+            app,
+            host,
+            port,
+            mcp=False,
+            at=at,
+            tools=False,
+            token=token,
+            mounts=mounts,
+            allowed_hosts=allow_host,
+            allowed_origins=local,
+        )
 
 
 def _serving(app: Any) -> Any:
@@ -97,10 +124,11 @@ def _serving(app: Any) -> Any:
         host: Host = "127.0.0.1",
         port: Port = 8000,
         token: Token = None,
+        allow_host: Names = [],  # noqa: B006  nobody changes it
         defer_loading: Deferred = False,
     ) -> None:
         """Serve the app's tools, resources and prompts to an MCP client."""
-        serve_mcp(app, transport, host, port, token, defer_loading)
+        serve_mcp(app, transport, host, port, token, allow_host, defer_loading)
 
     return serve
 
@@ -134,11 +162,12 @@ def _http_serving(app: Any) -> Any:
         port: Port = 8000,
         workers: Annotated[int, Option(min=1, max=256, help="Processes that share the port.")] = 1,
         token: Token = None,
+        allow_host: Names = [],  # noqa: B006  nobody changes it
     ) -> None:
         """Serve the app's tools over HTTP, with a page for people, OpenAPI, and MCP at /mcp."""
         from tooli.surfaces.http.serve import serve_http
 
-        serve_http(app, host, port, workers=workers, token=token)
+        serve_http(app, host, port, workers=workers, token=token, allowed_hosts=allow_host)
 
     return serve
 

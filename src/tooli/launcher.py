@@ -14,6 +14,7 @@ from tooli.app import Tooli
 from tooli.builtins import (
     Deferred,
     Host,
+    Names,
     Port,
     Token,
     Transport,
@@ -44,10 +45,11 @@ def serve(
     host: Host = "127.0.0.1",
     port: Port = 8000,
     token: Token = None,
+    allow_host: Names = [],  # noqa: B006  nobody changes it
     defer_loading: Deferred = False,
 ) -> None:
     """Serve an app to MCP clients, without a line of code in it."""
-    serve_mcp(load(app), transport, host, port, token, defer_loading)
+    serve_mcp(load(app), transport, host, port, token, allow_host, defer_loading)
 
 
 @launcher.command()

@@ -44,7 +44,8 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def secured() -> Iterator[Server]:
-    with served(NOTES, "--host", "0.0.0.0", TOOLI_TOKEN="secret") as running:
+    names = ("--allow-host", "named.example.com")
+    with served(NOTES, "--host", "0.0.0.0", *names, TOOLI_TOKEN="secret") as running:
         yield running
 
 
@@ -116,6 +117,8 @@ def test_two_hosts(server: Server) -> None:
         ({"Authorization": "bearer  secret"}, 200),
         ({"Authorization": "Bearer secret", "Origin": "http://evil.example.com"}, 403),
         ({"Authorization": "Bearer secret", "Host": "named.example.com"}, 200),
+        ({"Authorization": "Bearer secret", "Host": "10.1.2.3"}, 200),
+        ({"Authorization": "Bearer secret", "Host": "evil.example.com"}, 421),
     ],
 )
 def test_token(secured: Server, headers: dict[str, str], status: int) -> None:

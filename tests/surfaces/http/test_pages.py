@@ -139,7 +139,6 @@ async def test_what_is_mounted_stands_behind_the_guard_and_lives_as_long() -> No
         "lifespan.startup",
         "/mcp/x None",
         "/mcp None",
-        "cut",
         "lifespan.shutdown",
     ]
 

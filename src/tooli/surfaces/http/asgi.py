@@ -16,7 +16,7 @@ from tooli.call.envelope import document
 from tooli.call.failure import as_tool_error
 from tooli.call.model import Failed
 from tooli.errors import InputError, InternalError, Suggestion, TemporaryError, check_keywords
-from tooli.surfaces.http.bodies import read_arguments, too_large
+from tooli.surfaces.http.bodies import read_arguments
 from tooli.surfaces.http.crew import Crew
 from tooli.surfaces.http.exchange import Exchange, Gone, Refused
 from tooli.surfaces.http.guard import Guard
@@ -59,7 +59,7 @@ class Api:
         self.settings = settings
         self.guard = Guard(settings)
         self.mounts = [Mount(path, inner) for path, inner in settings.mounts.items()]
-        self._pages = Pages(self.desk, self.guard.secured, settings.page)
+        self._pages = Pages(self.desk, self.guard.secured, settings)
         self._paths: dict[str, Tool] = {}
         self._edition = -1
         self._running = 0
@@ -108,10 +108,11 @@ class Api:
         if self._edition != self.desk.edition:
             edition = self.desk.edition
             paths: dict[str, Tool] = {}
-            for name, tool in self.desk.tools.items():
+            tools: Mapping[str, Tool] = self.desk.tools if self.settings.tools else {}
+            for name, tool in tools.items():
                 for said in ("/".join(tool.path), tool.key, name):
                     paths.setdefault(f"/tools/{said}", tool)
-            for tool in self.desk.tools.values():  # its own words win over another's short name
+            for tool in tools.values():  # its own words win over another's short name
                 paths[f"/tools/{'/'.join(tool.path)}"] = tool
             self._paths, self._edition = paths, edition
         return self._paths
@@ -130,7 +131,7 @@ class Api:
             return
         for mount in self.mounts:
             if mount.takes(path):
-                await mount.answer(exchange, self.settings.max_body, too_large(self.settings))
+                await mount.answer(exchange, self.settings)
                 return
         if tool is None and path not in self._pages.paths():
             raise Refused(self._nowhere(path))

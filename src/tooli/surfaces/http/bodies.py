@@ -26,10 +26,7 @@ async def read_arguments(exchange: Exchange, settings: Settings) -> dict[str, An
     declared = exchange.headers.get(b"content-type")
     if declared is not None and declared != b"application/json":
         _check_type(declared)
-    length = exchange.headers.get(b"content-length")
-    if length is not None and int(length) > settings.max_body:
-        raise too_large(settings)
-    body = await _read(exchange, settings)
+    body = await read_body(exchange, settings)
     if not body:
         return {}
     if declared is None:
@@ -40,8 +37,11 @@ async def read_arguments(exchange: Exchange, settings: Settings) -> dict[str, An
 # ------------------------------------------------------------------ bytes
 
 
-async def _read(exchange: Exchange, settings: Settings) -> bytes:
-    """All bytes of the body."""
+async def read_body(exchange: Exchange, settings: Settings) -> bytes:
+    """All bytes of the body; one that is too large or comes too slowly is refused."""
+    length = exchange.headers.get(b"content-length")
+    if length is not None and int(length) > settings.max_body:
+        raise _too_large(settings)
     message = await _next(exchange, settings.chunk_timeout)
     pieces: list[bytes] = [message.get("body", b"")]
     size = len(pieces[0])
@@ -53,7 +53,7 @@ async def _read(exchange: Exchange, settings: Settings) -> bytes:
             pieces.append(message.get("body", b""))
             size += len(pieces[-1])
     if size > settings.max_body:
-        raise too_large(settings)
+        raise _too_large(settings)
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
@@ -141,8 +141,7 @@ def _not_json(kind: str) -> Refused:
     return Refused(InputError(f"The body is declared as {kind}.", code="E1415", suggestion=advice))
 
 
-def too_large(settings: Settings) -> Refused:
-    """The refusal of a body that is more than the door takes."""
+def _too_large(settings: Settings) -> Refused:
     advice = Suggestion("retry_with_modified_input", "Send less at a time.")
     message = f"The body is larger than {settings.max_body} bytes."
     return Refused(InputError(message, code="E1413", suggestion=advice))

@@ -89,7 +89,8 @@ class Guard:
         said = origin.decode("latin-1").lower()
         if said.partition("://")[2] == host.decode("latin-1").lower():
             return  # the page came from here, and the Host is known to be ours
-        if said not in self._origins and "*" not in self._origins:
+        any_port = f"{said.rpartition(':')[0] if said.count(':') > 1 else said}:*"
+        if self._origins.isdisjoint((said, any_port, "*")):
             raise _foreign("that origin")
         exchange.extra = (
             (b"access-control-allow-origin", origin),

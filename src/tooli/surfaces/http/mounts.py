@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 
+from tooli.surfaces.http.bodies import read_body
+
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from asyncio import Task
 
-    from tooli.surfaces.http.exchange import Exchange, Refused
-    from tooli.surfaces.http.settings import Asgi, Message
+    from tooli.surfaces.http.exchange import Exchange
+    from tooli.surfaces.http.settings import Asgi, Message, Settings
 
 
 class Mount:
-    """An application at a path."""
+    """An application at a path; at an empty one, everywhere."""
 
     def __init__(self, path: str, app: Asgi) -> None:
         self.path = path.rstrip("/")
@@ -27,18 +29,15 @@ class Mount:
         """Whether a path is its own, or below."""
         return path == self.path or path.startswith(self.path + "/")
 
-    async def answer(self, exchange: Exchange, max_body: int, too_large: Refused) -> None:
-        """Give it a request that the guard let pass; a body beyond the limit ends there."""
-        length = exchange.headers.get(b"content-length")
-        if length is not None and int(length) > max_body:
-            raise too_large
-        taken = 0
+    async def answer(self, exchange: Exchange, settings: Settings) -> None:
+        """Give it a request that the guard let pass; a body is read here, with our patience."""
+        waiting: list[Message] = []
+        if exchange.method in ("POST", "PUT", "PATCH"):
+            body = await read_body(exchange, settings)
+            waiting.append({"type": "http.request", "body": body, "more_body": False})
 
         async def receive() -> Message:
-            nonlocal taken
-            message = await exchange.receive()
-            taken += len(message.get("body", b""))
-            return message if taken <= max_body else {"type": "http.disconnect"}
+            return waiting.pop() if waiting else await exchange.receive()
 
         async def send(message: Message) -> None:
             if message["type"] == "http.response.start":

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tooli.contract.tool import Tool
-    from tooli.surfaces.http.settings import Headers
+    from tooli.surfaces.http.settings import Headers, Settings
     from tooli.surfaces.serving import Desk
 
 OPEN = ("/", "/health")
@@ -21,17 +21,18 @@ OPEN = ("/", "/health")
 class Pages:
     """Documents about an app; each is made once, and again when the app has changed."""
 
-    def __init__(self, desk: Desk, secured: bool, page: bool) -> None:
+    def __init__(self, desk: Desk, secured: bool, settings: Settings) -> None:
         self._desk = desk
         self._secured = secured
+        described = ("/tools", "/openapi.json") if settings.tools else ()
+        self._fixed = ("/health", *described)
         self._made: dict[str, bytes] = {}
         self._edition = -1
-        self._page = _read_page() if page else None
+        self._page = _read_page() if settings.page and settings.tools else None
 
     def paths(self) -> tuple[str, ...]:
         """Where there is something to get."""
-        fixed = ("/health", "/tools", "/openapi.json")
-        return ("/", *fixed) if self._page is not None else fixed
+        return ("/", *self._fixed) if self._page is not None else self._fixed
 
     def get(self, path: str) -> tuple[bytes, Headers]:
         """The document at a path, and what its head says."""

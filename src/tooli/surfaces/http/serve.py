@@ -47,10 +47,12 @@ def serve_http(
     grace: float = GRACE,
     access_log: bool = False,
     mcp: bool = True,
+    at: str = "",
     **said: Unpack[SettingWords],
 ) -> None:
     """Serve until asked to end. A token may also come from TOOLI_TOKEN or from a file.
 
+    `at` is the path that people are told, where it is not all of it that they look for.
     Raises an InputError where it cannot be started like that, and a DependencyError where
     uvicorn is missing; nothing is served then.
     """
@@ -62,15 +64,17 @@ def serve_http(
         said["token"] = token
     secured = token is not None or bool(said.get("tokens"))
     check_address(host, secured=secured)
-    if said.get("allowed_hosts") is None and not is_loopback(host):
-        said["allowed_hosts"] = [*LOOPBACK, host, socket.gethostname()]
+    names = [*(said.get("allowed_hosts") or ())]
+    if not is_loopback(host):
+        names += [host, socket.gethostname()]
         said["any_address"] = is_everywhere(host)
+    said["allowed_hosts"] = [*LOOPBACK, *names]
     try:
         api = app.asgi(mcp=mcp, **said)
     except DefinitionError as mistake:
         raise cannot(f"{mistake}.", "Change the setting.") from mistake
     listener = listen(host, port)
-    print(f"{app._house.name} is served at {url_of(listener)}", file=sys.stderr, flush=True)
+    print(f"{app._house.name} is served at {url_of(listener)}{at}", file=sys.stderr, flush=True)
     _settle_down()
     with listener:
         run = _runner(api, listener, grace, access_log)

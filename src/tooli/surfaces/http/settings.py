@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         stall_timeout: float
         threads: int
         limit: int
+        tools: bool
         page: bool
         mounts: Mapping[str, Asgi]
 
@@ -45,7 +46,7 @@ class Settings(Record):
     tokens: Mapping[str, Iterable[str] | None] | None = None  # more tokens, each with its scopes
     allowed_hosts: Iterable[str] | None = None  # None: this machine's own names; "*": any
     any_address: bool = False  # also a Host in numbers, which no name server can turn around
-    allowed_origins: Iterable[str] = ()  # pages of these may call, beside the door's own
+    allowed_origins: Iterable[str] = ()  # pages of these may call; "http://localhost:*": any port
     max_body: int = 4 << 20
     body_timeout: float = 30.0  # seconds for all of a body
     chunk_timeout: float = 10.0  # and for any piece of it
@@ -53,6 +54,7 @@ class Settings(Record):
     stall_timeout: float = 60.0  # how long a stream waits for a client that does not read
     threads: int = 32
     limit: int = 256  # calls at the same time; more are sent away for a moment
+    tools: bool = True  # the app's own tools, and what describes them
     page: bool = True  # the page for people, at /
     mounts: Mapping[str, Asgi] = {}  # other applications behind the same guard, by path
 

@@ -1,8 +1,8 @@
-"""MCP over HTTP: Streamable HTTP at `/mcp`, or the older SSE transport, and a server for either.
+"""MCP over HTTP: Streamable HTTP at `/mcp`, or the older SSE transport.
 
-    request ─▶ Gate ─▶ Endpoint ─▶ the SDK's transport ─▶ AppServer
+    request ─▶ the HTTP door's guard ─▶ Endpoint ─▶ the SDK's transport ─▶ AppServer
 
-The Endpoint is bare ASGI: it can stand behind another door's guard instead of the Gate.
+The Endpoint is bare ASGI, and keeps nobody out itself.
 """
 
 from __future__ import annotations
@@ -12,11 +12,14 @@ from contextlib import AsyncExitStack, asynccontextmanager
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Sequence
-    from typing import Any
+    from collections.abc import AsyncGenerator, Awaitable, Callable, MutableMapping
+    from typing import Any, TypeAlias
 
-    from tooli.surfaces.mcp.gate import Message, Receive, Send
     from tooli.surfaces.mcp.sdk import AppServer
+
+    Message: TypeAlias = MutableMapping[str, Any]
+    Receive: TypeAlias = Callable[[], Awaitable[Message]]
+    Send: TypeAlias = Callable[[Message], Awaitable[None]]
 
 RETRY = 100
 """After how many milliseconds a client that was let go may come back for its answer."""
@@ -159,50 +162,6 @@ def mcp_endpoint(
     from tooli.surfaces.mcp.service import Service
 
     return Endpoint(make_server(Service(app, deferred=deferred)), transport, path)
-
-
-def serve_mcp_http(
-    app: Any,
-    transport: str = "http",
-    host: str = "127.0.0.1",
-    port: int = 8000,
-    *,
-    token: str | None = None,
-    deferred: bool = False,
-    hosts: Sequence[str] | None = None,
-    origins: Sequence[str] = (),
-) -> None:
-    """Serve an app to MCP clients over HTTP until the process is asked to end.
-
-    A token may also come from TOOLI_TOKEN. Raises an InputError where it cannot be started like
-    that, and a DependencyError where the SDK is missing; nothing is served then.
-    """
-    import sys
-
-    from tooli.surfaces.listening import check_address, find_token, listen, url_of
-    from tooli.surfaces.mcp.gate import Gate
-
-    token = find_token(token)
-    check_address(host, secured=token is not None)
-    endpoint = mcp_endpoint(app, deferred=deferred, transport=transport)
-    gate = Gate(endpoint, hosts=hosts or _names(host), origins=origins, token=token)
-    with listen(host, port) as listener:
-        from tooli.surfaces.network import run_server
-
-        path = "/sse" if transport == "sse" else "/mcp"
-        where = f"{url_of(listener)}{path}"
-        print(f"{app._house.name} is served at {where}", file=sys.stderr, flush=True)
-        run_server(gate, listener, GRACE, before_end=endpoint.close)
-
-
-def _names(host: str) -> tuple[str, ...] | None:
-    """The names that a server at an address answers to; None where it cannot know them."""
-    from tooli.surfaces.listening import LOOPBACK, is_everywhere, is_loopback
-
-    if is_everywhere(host):
-        return None  # a token is needed there, which no page of another site has
-    names = LOOPBACK if is_loopback(host) else (*LOOPBACK, host)
-    return tuple([f"[{name}]" if ":" in name and name[0] != "[" else name for name in names])
 
 
 def need_sdk() -> None:
