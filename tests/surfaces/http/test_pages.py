@@ -10,8 +10,8 @@ from tests.parity.zoo import make_app
 from tests.surfaces.http.driving import HOST, JSON, Client, post, send
 
 from tooli import Tooli
+from tooli.surfaces.crew import Crew
 from tooli.surfaces.http import pages
-from tooli.surfaces.http.crew import Crew
 from tooli.surfaces.http.patience import Late, within
 from tooli.testing.http_door import alive
 from tooli.views.schema import describe_tool

@@ -14,11 +14,11 @@ from mcp.shared.exceptions import MCPError
 
 from tooli import Context, Message, Tooli
 from tooli.annotations import Destructive
+from tooli.surfaces.crew import Crew
 from tooli.surfaces.mcp import service, shelf
 from tooli.surfaces.mcp.line import MOST_WAITING
 from tooli.surfaces.mcp.sdk import AppServer, make_server
 from tooli.surfaces.mcp.service import Service
-from tooli.surfaces.mcp.threads import Threads
 
 ERAS = pytest.mark.parametrize("mode", ["legacy", "auto"])
 
@@ -163,7 +163,7 @@ async def test_many_calls_at_once(mode: Any) -> None:
 
 
 async def test_no_more_calls_than_there_are_places() -> None:
-    threads, running, most = Threads(3), set[int](), list[int]()
+    crew, running, most = Crew(3), set[int](), list[int]()
     go = threading.Event()
 
     def work() -> None:
@@ -172,7 +172,7 @@ async def test_no_more_calls_than_there_are_places() -> None:
         go.wait(10)
         running.discard(threading.get_ident())
 
-    calls = [asyncio.create_task(threads.run(work)) for _ in range(10)]
+    calls = [crew.do(work) for _ in range(10)]
     while len(running) < 3:
         await asyncio.sleep(0.001)
     calls[0].cancel()  # its thread still runs: its place is not free
@@ -181,6 +181,7 @@ async def test_no_more_calls_than_there_are_places() -> None:
     go.set()
     await asyncio.gather(*calls[1:])
     assert max(most) == 3
+    crew.dismiss()
 
 
 @ERAS

@@ -16,8 +16,8 @@ from tooli.call.envelope import document
 from tooli.call.failure import as_tool_error
 from tooli.call.model import Failed
 from tooli.errors import InputError, InternalError, Suggestion, TemporaryError, check_keywords
+from tooli.surfaces.crew import Crew
 from tooli.surfaces.http.bodies import read_arguments
-from tooli.surfaces.http.crew import Crew
 from tooli.surfaces.http.exchange import Exchange, Gone, Refused
 from tooli.surfaces.http.guard import Guard
 from tooli.surfaces.http.mounts import Mount

@@ -21,11 +21,11 @@ from mcp.server.subscriptions import ListenHandler
 from mcp.shared.exceptions import MCPError
 
 from tooli.call.model import Caller
+from tooli.surfaces.crew import Crew
 from tooli.surfaces.mcp.line import Line, notes_of
 from tooli.surfaces.mcp.news import News
 from tooli.surfaces.mcp.offers import not_found
 from tooli.surfaces.mcp.shelf import Shelf, completion
-from tooli.surfaces.mcp.threads import Threads
 from tooli.surfaces.mcp.words import INTERNAL_ERROR, MODERN, RpcError
 
 TYPE_CHECKING = False
@@ -42,6 +42,9 @@ if TYPE_CHECKING:
     Params: TypeAlias = dict[str, Any]
     Answerer: TypeAlias = Callable[["AppServer", Ctx, Params, bool], Awaitable[Any]]
 
+CALLS = 256
+"""How many calls of ordinary functions run at the same time: some wait for a human."""
+
 SHUTDOWN = -32000
 """The code of an answer to a call that the end of the server cut short."""
 
@@ -54,7 +57,7 @@ class AppServer(Server[Any]):
         self.shelf = Shelf(service)
         self.news = News(service.app)
         self.listeners = ListenHandler(self.news.bus)
-        self.threads = Threads()
+        self.crew = Crew(CALLS)
         self._busy: dict[asyncio.Future[Any], Line] = {}
         self._closing = False
         info = service.info()
@@ -93,7 +96,7 @@ class AppServer(Server[Any]):
         line = Line(ctx, self.service.desk.name)
         request = make(line)
         _grant(ctx, request)
-        work = request.arun() if request.is_async else self.threads.run(request.run)
+        work = request.arun() if request.is_async else self.crew.do(request.run)
         job = asyncio.ensure_future(line.carry(work))
         job.add_done_callback(_look_at)
         self._busy[job] = line
@@ -202,7 +205,7 @@ async def _get_prompt(server: AppServer, ctx: Ctx, params: Params, modern: bool)
 
 
 async def _complete(server: AppServer, ctx: Ctx, params: Params, modern: bool) -> Any:
-    found = await server.threads.run(lambda: server.shelf.candidates(params))
+    found = await server.crew.do(lambda: server.shelf.candidates(params))
     if hasattr(found, "__await__"):
         found = await found
     made = completion(found, params["argument"]["value"])
