@@ -15,12 +15,21 @@ from mcp_types.jsonrpc import jsonrpc_message_adapter
 from tests.integration.mcp.talk import CLIENT, LEGACY, META, MODERN
 
 from tooli import Tooli
+from tooli.call.printing import route_stdout
 from tooli.surfaces.mcp.front import Front
 from tooli.surfaces.mcp.sdk import make_server
 from tooli.surfaces.mcp.service import Service
 from tooli.testing.mcp_doors import MemoryWire
 
 ERAS = [LEGACY, MODERN]
+
+
+@pytest.fixture(autouse=True)
+def routed():
+    """What tools print goes where a server lets it go."""
+    restore = route_stdout()
+    yield
+    restore()
 
 
 class Alone(Front):
@@ -82,9 +91,7 @@ def plain(said: list[Any]) -> list[Any]:
     text = json.dumps(said)
     text = re.sub(r'(duration_ms\\*": ?)\d+', r"\g<1>0", text)
     text = re.sub(r'"requestState": "[^"]*"', '"requestState": "sealed"', text)
-    text = text.replace(
-        '"mode": "form", ', ""
-    )  # what the SDK writes, though it goes without saying
+    text = text.replace('"mode": "form", ', "")  # what the SDK adds without need
     return json.loads(text)
 
 
@@ -141,7 +148,7 @@ class Invention:
             lines.append(
                 choose(["ctx.report(1, 2, 'x')", "ctx.log('hi')", "ctx.log('x', level=2)"])
             )
-            lines.append(choose(["ctx.warn('oh')", "ctx.elicit('?', {'type': 'object'})", "pass"]))
+            lines.append(choose(["ctx.warn('oh')", "ctx.elicit('?', FORM)", "pass"]))
         if self.random.random() < 0.3:
             lines.append("print('printed')")
         fail = choose(
@@ -244,6 +251,7 @@ from tooli.annotations import Destructive, Idempotent, OpenWorld, ReadOnly
 class Point(TypedDict):
     x: int
 
+FORM = {"type": "object", "properties": {"x": {"type": "string"}}}
 app = Tooli("invented", version="1", description="Invented.")
 """
 
