@@ -333,7 +333,7 @@ def over_http(stage: Stage) -> None:
     with stage.served("file-tools", "api", "serve", "--port", "0") as url:
         answer = stage.post(f"{url}/tools/find-files", {"pattern": "main.*"})
         stage.check(answer["result"][0]["path"] == "src/main.py", "the file is found")
-        answer = stage.post(f"{url}/tools/find-files", {"patern": "main.*"})
+        answer = stage.post(f"{url}/tools/find-files", {"patterns": "main.*"})
         stage.check(answer["error"]["code"] == "E1004", "a misspelled parameter is recognised")
 
 

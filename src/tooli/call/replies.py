@@ -49,7 +49,7 @@ def form(message: str, schema: Any) -> Elicit:
         from tooli.contract.schema import result_schema
 
         schema = result_schema(schema)
-    return Elicit(message, schema)
+    return Elicit(message, {"type": "object", "properties": {}, **schema})
 
 
 def reply(written: Any) -> Reply:

@@ -6,6 +6,7 @@ each becomes a content block of its own; every other door writes the same block 
 
 from __future__ import annotations
 
+from tooli.contract.jsonable import is_list
 from tooli.contract.record import Record
 
 TYPE_CHECKING = False
@@ -90,9 +91,8 @@ def contents(uri: str, content: str | bytes, mime_type: str | None) -> dict[str,
 
 def is_content(value: object) -> bool:
     """Whether a result is content, or a list that holds some."""
-    if isinstance(value, (list, tuple)):
-        items: Any = value
-        return any([isinstance(item, Content) for item in items])
+    if is_list(value):
+        return any([isinstance(item, Content) for item in value])
     return isinstance(value, Content)
 
 

@@ -8,7 +8,8 @@ assert_examples        every example that a command shows is one that works
 
 from __future__ import annotations
 
-from tooli.testing import http_door, mcp_doors  # noqa: F401  a door registers itself when imported
+from tooli.testing.http_door import HttpDoor
+from tooli.testing.mcp_doors import HandshakeDoor, StatelessDoor
 from tooli.testing.parity import Answer, Case, Door, assert_parity, door, doors
 from tooli.testing.running import Invocation, invoke, run
 from tooli.testing.snapshots import (
@@ -22,7 +23,10 @@ __all__ = [
     "Answer",
     "Case",
     "Door",
+    "HandshakeDoor",
+    "HttpDoor",
     "Invocation",
+    "StatelessDoor",
     "assert_envelope_snapshot",
     "assert_examples",
     "assert_help_snapshot",

@@ -75,7 +75,7 @@ class McpDoor(Door):
 
     def _send(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         if self.modern:
-            envelope = {VERSION_KEY: MODERN[-1], CAPABILITIES_KEY: {}}
+            envelope: dict[str, Any] = {VERSION_KEY: MODERN[-1], CAPABILITIES_KEY: {}}
             params = {**params, "_meta": {**params.get("_meta", {}), **envelope}}
         request = {"jsonrpc": "2.0", "id": len(self.wire.sent), "method": method, "params": params}
         self.front.take(from_json(to_json(request)))

@@ -13,9 +13,7 @@ from __future__ import annotations
 import os
 import sys
 
-from tooli.call.model import Caller
 from tooli.contract.jsonable import is_list, is_object
-from tooli.surfaces.mcp.crew import Crew
 from tooli.surfaces.mcp.flights import Flight, Flights
 from tooli.surfaces.mcp.forms import (
     Doubt,
@@ -26,7 +24,8 @@ from tooli.surfaces.mcp.forms import (
     plain,
     route,
 )
-from tooli.surfaces.mcp.service import Service
+from tooli.surfaces.mcp.hands import Hands
+from tooli.surfaces.mcp.service import Service, caller_named
 from tooli.surfaces.mcp.wire import Oversize, Wire, flush, from_json, ids_in
 from tooli.surfaces.mcp.words import (
     INTERNAL_ERROR,
@@ -68,7 +67,7 @@ class Front:
         self.capabilities: Any = {}
         self.opening: list[dict[str, Any]] = []  # what the SDK must have heard to go on
         self.flights = Flights(self)
-        self.crew = Crew()
+        self.hands = Hands()
         self.sdk: Handover | None = None
 
     def serve(self) -> None:
@@ -270,12 +269,13 @@ class Front:
         self, message: dict[str, Any], params: dict[str, Any], client: Any, capabilities: Any
     ) -> None:
         flight = Flight(self.flights, message["id"], params, capabilities)
-        request = self.service.request(params, caller_of(client), flight, modern=bool(self.modern))
+        caller, modern = caller_named(client), bool(self.modern)
+        request = self.service.request(params, caller, flight, modern=modern)
         self.flights.add(flight)
         if request.is_async:
-            self.crew.run_async(request.arun, flight)
+            self.hands.run_async(request.arun, flight)
         else:
-            self.crew.run(request.run, flight)
+            self.hands.run(request.run, flight)
 
     def _pass_on(self, message: dict[str, Any]) -> bool:
         """Give a request to the SDK, which takes over from here; False where there is none."""
@@ -291,17 +291,6 @@ class Front:
             return False
         self.sdk.send(message)
         return True
-
-
-def caller_of(client: Any) -> Caller:
-    """Who is calling: the client's own name, else what the environment says."""
-    env = os.environ.get
-    session = env("TOOLI_SESSION_ID") or None
-    if is_object(client) and isinstance(client.get("name"), str):
-        version: Any = client.get("version")
-        name: Any = client["name"]
-        return Caller("mcp", name, version if isinstance(version, str) else None, session)
-    return Caller("mcp", env("TOOLI_CALLER") or None, env("TOOLI_CALLER_VERSION") or None, session)
 
 
 def serve_stdio(app: Any, *, deferred: bool = False) -> None:

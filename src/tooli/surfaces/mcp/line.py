@@ -136,15 +136,17 @@ class Line(Peer):
         """The answer to a call, after everything that was said on the way to it."""
         courier = asyncio.ensure_future(self._deliver())
         try:
-            answer = await work
-            self._outbox.append(None)  # behind all that was said
-            self._posted.set()
-            await courier
+            try:
+                return await work
+            finally:
+                self._outbox.append(None)  # an answer or a refusal: behind all that was said
+                self._posted.set()
+                if not self.cancelled:
+                    await courier
         except BaseException:
             self.give_up()
             courier.cancel()
             raise
-        return answer
 
     async def _deliver(self) -> None:
         while True:

@@ -20,11 +20,11 @@ from mcp.server.lowlevel import Server
 from mcp.server.subscriptions import ListenHandler
 from mcp.shared.exceptions import MCPError
 
-from tooli.call.model import Caller
 from tooli.surfaces.crew import Crew
 from tooli.surfaces.mcp.line import Line, notes_of
 from tooli.surfaces.mcp.news import News
 from tooli.surfaces.mcp.offers import not_found
+from tooli.surfaces.mcp.service import caller_named
 from tooli.surfaces.mcp.shelf import Shelf, completion
 from tooli.surfaces.mcp.words import INTERNAL_ERROR, MODERN, RpcError
 
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from mcp.server.context import ServerRequestContext
 
+    from tooli.call.model import Caller
     from tooli.surfaces.mcp.service import Request, Service
 
     Ctx: TypeAlias = ServerRequestContext[Any, Any]
@@ -95,7 +96,8 @@ class AppServer(Server[Any]):
             raise MCPError(SHUTDOWN, "The server is ending; it takes no more calls.")
         line = Line(ctx, self.service.desk.name)
         request = make(line)
-        _grant(ctx, request)
+        came: Any = ctx.request
+        request.grant(came.scope.get("tooli.scopes", ()) if came is not None else ())
         work = request.arun() if request.is_async else self.crew.do(request.run)
         job = asyncio.ensure_future(line.carry(work))
         job.add_done_callback(_look_at)
@@ -249,19 +251,7 @@ def caller_of(ctx: Ctx) -> Caller:
     """Who is calling: the client's own name, and its session."""
     client = ctx.session.client_params
     info = client.client_info if client is not None else None
-    return Caller(
-        "mcp",
-        info.name if info is not None else None,
-        info.version if info is not None else None,
-        ctx.session._connection.session_id,
-    )
-
-
-def _grant(ctx: Ctx, request: Request) -> None:
-    """Let the caller hold the scopes of its token; None is every scope that the tool asks for."""
-    came: Any = ctx.request
-    scopes = came.scope.get("tooli.scopes", ()) if came is not None else ()
-    if scopes is None:
-        scopes = request._tool.guard.scopes or ()
-    if scopes:
-        request._caller = request._caller.replace(scopes=frozenset(scopes))
+    said = {"name": info.name, "version": info.version} if info is not None else None
+    if ctx.request is None:  # stdin and stdout: the environment is the client's own
+        return caller_named(said)
+    return caller_named(said, {"TOOLI_SESSION_ID": ctx.session._connection.session_id or ""})

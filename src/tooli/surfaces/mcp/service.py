@@ -6,11 +6,14 @@ tools/call ─▶ request ─▶ Request.run │ arun ─▶ {"content": […], 
 
 from __future__ import annotations
 
+import os
 from time import perf_counter
 
 from tooli.call.envelope import meta_of
-from tooli.call.model import Failed
+from tooli.call.model import Caller, Failed
 from tooli.call.peer import Pause, Peer
+from tooli.contract.jsonable import is_object
+from tooli.errors import InternalError
 from tooli.surfaces.mcp.results import blocks, readable, structured
 from tooli.surfaces.mcp.words import (
     CAPABILITIES_KEY,
@@ -36,10 +39,9 @@ from tooli.views.mcp import describe
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from typing import Any
 
-    from tooli.call.model import Caller
     from tooli.contract.tool import Tool
     from tooli.errors import ToolError
     from tooli.surfaces.mcp.asking import Rounds
@@ -176,6 +178,16 @@ class Service:
         return RpcError(INVALID_PARAMS, unknown("tool", name, self.tools), data)
 
 
+def caller_named(client: Any, env: Mapping[str, str] = os.environ) -> Caller:
+    """Who is calling: the client's own name, else what its environment says; and the session."""
+    session = env.get("TOOLI_SESSION_ID") or None
+    if is_object(client) and isinstance(client.get("name"), str):
+        version = client.get("version")
+        return Caller("mcp", client["name"], version if isinstance(version, str) else None, session)
+    name, version = env.get("TOOLI_CALLER"), env.get("TOOLI_CALLER_VERSION")
+    return Caller("mcp", name or None, version or None, session)
+
+
 def unknown(what: str, name: str, known: Mapping[str, Any]) -> str:
     """That there is no such thing, and what was probably meant."""
     from tooli.errors import nearest
@@ -239,6 +251,11 @@ class Request:
         tool = self._tool
         injected = any([param.kind == "injected" for param in tool.params])
         return injected or tool.guard.approval or tool.behavior.destructive
+
+    def grant(self, scopes: Iterable[str] | None) -> None:
+        """Let the caller hold the scopes of its token; None is every scope that is asked for."""
+        held = self._tool.guard.scopes or () if scopes is None else scopes
+        self._caller = self._caller.replace(scopes=frozenset(held))
 
     @property
     def is_async(self) -> bool:
@@ -334,6 +351,12 @@ class Request:
             "_meta": {ENVELOPE_KEY: envelope},
         }
 
+    def _mistyped(self, answer: Answer) -> dict[str, Any]:
+        """The failure of a tool that declares an object and returns none: no client takes that."""
+        error = InternalError(f"{self._tool.name} did not return the object that it declares.")
+        answer.outcome = Failed(error)
+        return self._failure(answer, error)
+
     def _success(self, answer: Answer) -> dict[str, Any]:
         from tooli.contract.content import is_content
 
@@ -345,4 +368,7 @@ class Request:
             made = {"content": blocks(value, warnings), "isError": False}
         else:
             made = structured(tool, value, warnings, self._modern)
+            said = made.get("structuredContent", {})
+            if not self._modern and not is_object(said):
+                return self._mistyped(answer)
         return {**made, "_meta": {META_KEY: meta_of(call, answer.milliseconds)}}

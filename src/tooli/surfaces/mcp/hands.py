@@ -1,4 +1,4 @@
-"""The crew that runs calls: threads that wait for the next one, and an event loop on demand."""
+"""Hands that run calls: threads that wait for the next one, and an event loop on demand."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST = 64
 """How many calls run at the same time; the next one waits."""
 
 
-class Crew:
+class Hands:
     """Runs calls one beside the other. Threads are kept: a new one costs more than a call."""
 
     def __init__(self) -> None:
