@@ -93,7 +93,7 @@ def serve_mcp(
     chosen = transport or house.mcp_transport
     deferred = deferred or house.defer_loading
     if chosen == "stdio":
-        from tooli.surfaces.mcp.front import serve_stdio
+        from tooli.surfaces.mcp.stdio import serve_stdio
 
         serve_stdio(app, deferred=deferred)
     else:

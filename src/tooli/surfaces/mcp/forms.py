@@ -1,8 +1,8 @@
-"""The parameters of the requests that the front answers: right, wrong, or the SDK's to judge."""
+"""Messages, and the parameters of requests: right, wrong, or the SDK's to judge."""
 
 from __future__ import annotations
 
-from tooli.contract.jsonable import is_object
+from tooli.contract.jsonable import is_list, is_object
 from tooli.surfaces.mcp.words import (
     CAPABILITIES_KEY,
     CLIENT_KEY,
@@ -17,6 +17,7 @@ from tooli.surfaces.mcp.words import (
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
 
@@ -152,3 +153,44 @@ def _check_capabilities(capabilities: Any) -> None:
                 raise Doubt
         elif not all([is_object(part) for part in inner.values()]):
             raise Doubt
+
+
+# ------------------------------------------------------------------ messages
+
+
+def is_id(value: Any) -> bool:
+    """Whether a request may be called that."""
+    return isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool))
+
+
+def ids_of(messages: Sequence[Any]) -> list[int | str]:
+    """The ids of the requests in a batch, in whatever they are wrapped."""
+    found: dict[int | str, None] = {}
+    waiting = [messages]
+    while waiting:
+        for one in waiting.pop():
+            if is_list(one):
+                waiting.append(one)
+            elif is_object(one) and is_id(one.get("id")) and not {"result", "error"} & one.keys():
+                found[one["id"]] = None
+    return list(found)
+
+
+def wrong_with(message: Any) -> str | None:
+    """What is wrong with a message as JSON-RPC; None where nothing is."""
+    if not is_object(message):
+        return "A message is a JSON object"
+    said: dict[str, Any] = message
+    if said.get("jsonrpc") != "2.0":
+        return 'jsonrpc must be "2.0"'
+    if "id" in said and not is_id(said["id"]):
+        return "id must be a string or an integer"
+    if "method" in said:
+        if not isinstance(said["method"], str):
+            return "method must be a string"
+        if said.get("params") is not None and not is_object(said["params"]):
+            return "params must be an object"
+        return None
+    if "result" not in said and "error" not in said:
+        return "method is missing"
+    return None

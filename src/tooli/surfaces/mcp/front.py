@@ -10,7 +10,6 @@ answer, whatever the line was; whatever is in doubt is the SDK's to decide.
 
 from __future__ import annotations
 
-import os
 import sys
 
 from tooli.contract.jsonable import is_list, is_object
@@ -20,13 +19,16 @@ from tooli.surfaces.mcp.forms import (
     calling,
     greeting,
     has_envelope,
+    ids_of,
+    is_id,
     listing,
     plain,
     route,
+    wrong_with,
 )
 from tooli.surfaces.mcp.hands import Hands
 from tooli.surfaces.mcp.service import Service, caller_named
-from tooli.surfaces.mcp.wire import Oversize, Wire, flush, from_json, ids_in
+from tooli.surfaces.mcp.wire import Oversize, Wire, from_json, ids_in
 from tooli.surfaces.mcp.words import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
@@ -41,7 +43,7 @@ from tooli.surfaces.mcp.words import (
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
     from tooli.surfaces.mcp.handover import Handover
@@ -134,7 +136,7 @@ class Front:
                 self.take(message)
             return
         error = RpcError(INVALID_REQUEST, "Batches are not part of this protocol version")
-        self._refuse(_ids_of(messages) or [None], error)
+        self._refuse(ids_of(messages) or [None], error)
 
     def _refuse(self, ids: Sequence[Any], error: RpcError) -> None:
         """Answer with an error; an id that is in flight gets its answer from its call."""
@@ -154,13 +156,13 @@ class Front:
         except Exception as failure:
             say(f"{type(failure).__name__}: {failure}")
             given = message.get("id") if is_object(message) else None
-            if _is_id(given):
+            if is_id(given):
                 self._refuse([given], RpcError(INTERNAL_ERROR, "Internal server error"))
 
     def _take_message(self, message: Any) -> None:
-        wrong = _shape(message)
+        wrong = wrong_with(message)
         if wrong is not None:
-            ids = _ids_of(message if is_list(message) else [message])
+            ids = ids_of(message if is_list(message) else [message])
             self._refuse(ids or [None], RpcError(INVALID_REQUEST, wrong))
             return
         method = message.get("method")
@@ -293,51 +295,6 @@ class Front:
         return True
 
 
-def serve_stdio(app: Any, *, deferred: bool = False) -> None:
-    """Serve an app to the client at the other end of stdin and stdout."""
-    front = Front(app, Wire.claim(), deferred=deferred)
-    leave = _on_sigterm(front)
-    front.serve()
-    leave()
-
-
-def _on_sigterm(front: Front) -> Callable[[], None]:
-    """End in order when asked to; whatever still runs by then is left behind, with its children."""
-    import signal
-
-    def ended(number: int, frame: Any) -> None:
-        front.wait(GRACE / 2)
-        leave()
-        raise SystemExit(0)
-
-    def leave() -> None:
-        if front.busy:
-            end_children()
-        flush()
-        if front.busy or front.sdk is not None:
-            os._exit(0)
-
-    for name in ("SIGTERM", "SIGINT"):
-        try:
-            signal.signal(getattr(signal, name), ended)
-        except (ValueError, OSError):
-            continue
-    return leave
-
-
-def end_children() -> None:
-    """Ask the processes that calls have started to end; Linux alone can name them."""
-    import signal
-
-    try:
-        for thread in os.listdir("/proc/self/task"):
-            with open(f"/proc/self/task/{thread}/children") as children:
-                for child in children.read().split():
-                    os.kill(int(child), signal.SIGTERM)
-    except OSError:
-        return
-
-
 def sdk_is_there() -> bool:
     """Whether the MCP SDK is installed; found, not loaded."""
     if "mcp" in sys.modules:
@@ -364,40 +321,3 @@ def say(text: str) -> None:
 
 def _said(params: Any, name: str) -> Any:
     return params.get(name) if params is not None else None
-
-
-def _is_id(value: Any) -> bool:
-    return isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool))
-
-
-def _ids_of(messages: Sequence[Any]) -> list[int | str]:
-    """The ids of the requests in a batch, in whatever they are wrapped."""
-    found: dict[int | str, None] = {}
-    waiting = [messages]
-    while waiting:
-        for one in waiting.pop():
-            if is_list(one):
-                waiting.append(one)
-            elif is_object(one) and _is_id(one.get("id")) and not {"result", "error"} & one.keys():
-                found[one["id"]] = None
-    return list(found)
-
-
-def _shape(message: Any) -> str | None:
-    """What is wrong with a message as JSON-RPC; None where nothing is."""
-    if not is_object(message):
-        return "A message is a JSON object"
-    said: dict[str, Any] = message
-    if said.get("jsonrpc") != "2.0":
-        return 'jsonrpc must be "2.0"'
-    if "id" in said and not _is_id(said["id"]):
-        return "id must be a string or an integer"
-    if "method" in said:
-        if not isinstance(said["method"], str):
-            return "method must be a string"
-        if said.get("params") is not None and not is_object(said["params"]):
-            return "params must be an object"
-        return None
-    if "result" not in said and "error" not in said:
-        return "method is missing"
-    return None
