@@ -13,7 +13,6 @@ import uvicorn
 from tooli.errors import InputError
 from tooli.surfaces import network
 from tooli.surfaces.listening import check_address, find_token, is_loopback, listen, url_of
-from tooli.surfaces.mcp.http import _names
 
 
 async def application(scope: Any, receive: Any, send: Any) -> None:
@@ -92,13 +91,6 @@ def test_addresses(host: str, local: bool) -> None:
     else:
         with pytest.raises(InputError, match="token"):
             check_address(host, secured=False)
-
-
-def test_names() -> None:
-    assert _names("0.0.0.0") is None
-    assert _names("127.0.0.1") == ("localhost", "127.0.0.1", "[::1]")
-    assert (_names("fe80::1") or ())[-1] == "[fe80::1]"
-    assert (_names("example.com") or ())[-1] == "example.com"
 
 
 def test_ports() -> None:

@@ -264,7 +264,8 @@ def test_any_program(script: Path) -> None:
 
 def test_every_door_of_today() -> None:
     names = [each.name for each in doors(make_app())]
-    assert names == ["call", "acall", "stream", "astream", "cli", "jsonl", "typer"]
+    python, lines = ["call", "acall", "stream", "astream"], ["cli", "jsonl", "typer"]
+    assert names == [*python, *lines, "http", "http-lines", "mcp", "mcp-stateless"]
 
 
 def test_parity_gives_the_envelope_that_all_agree_on() -> None:
