@@ -1,0 +1,38 @@
+"""`python -m coverage run FILE …` and `python -m coverage run -m MODULE …`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.util import find_spec
+from types import ModuleType
+
+
+def main(words: list[str]) -> None:
+    """Run a program as `__main__`, with its own words in `sys.argv`."""
+    if words[:1] != ["run"]:
+        raise SystemExit(f"only `coverage run` is here, not {words}")
+    words = words[1:]
+    module = ModuleType("__main__")
+    if words[0] == "-m":
+        spec = find_spec(words[1])
+        if spec is not None and spec.submodule_search_locations is not None:
+            spec = find_spec(f"{words[1]}.__main__")
+        if spec is None or spec.origin is None:
+            raise SystemExit(f"there is no module {words[1]}")
+        path, words = spec.origin, words[2:]
+        module.__spec__, module.__package__ = spec, spec.parent
+        sys.path[0] = os.getcwd()
+    else:
+        path, words = words[0], words[1:]
+        sys.path[0] = os.path.dirname(os.path.abspath(path))
+    module.__file__ = path
+    module.__builtins__ = __builtins__
+    sys.modules["__main__"] = module
+    sys.argv = [path, *words]
+    with open(path, "rb") as file:
+        code = compile(file.read(), path, "exec", dont_inherit=True)
+    exec(code, module.__dict__)
+
+
+main(sys.argv[1:])
