@@ -212,10 +212,23 @@ def spare_the_collector() -> None:
     millisecond of every start. Only files that are open for writing could lose something
     by it, so where there is one, nothing is spared.
     """
+    if _has_no_files() or _writes_no_files():
+        gc.freeze()
+
+
+def _has_no_files() -> bool:
+    """Whether nothing but stdin, stdout and stderr is open; False where nobody can tell."""
+    try:
+        return len(os.listdir("/proc/self/fd")) <= 4  # and the folder, which is being read
+    except OSError:
+        return False
+
+
+def _writes_no_files() -> bool:
+    """The same of files that are open for writing, by looking at every object there is."""
     import _io
 
     kinds = list(map(type, gc.get_objects()))
     standard = [getattr(stream, "buffer", None) for stream in (sys.stdout, sys.stderr)]
     ours = list(map(type, standard)).count(_io.BufferedWriter)
-    if kinds.count(_io.BufferedWriter) <= ours and not kinds.count(_io.BufferedRandom):
-        gc.freeze()
+    return kinds.count(_io.BufferedWriter) <= ours and not kinds.count(_io.BufferedRandom)
