@@ -279,11 +279,10 @@ class Tooli(_NotYet):
 
     def asgi(self, *, mcp: bool = True, **said: Unpack[SettingWords]) -> Api:
         """The app over HTTP, as an ASGI application for any server; with MCP at /mcp."""
-        from importlib.util import find_spec
-
         from tooli.surfaces.http.asgi import make_api
+        from tooli.surfaces.serving import is_installed
 
-        if mcp and find_spec("mcp") is not None:
+        if mcp and is_installed("mcp"):
             from tooli.surfaces.mcp.http import mcp_endpoint
 
             said["mounts"] = {"/mcp": mcp_endpoint(self), **said.get("mounts", {})}

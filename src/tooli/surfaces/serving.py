@@ -5,6 +5,7 @@ arguments ─▶ Desk.open ─▶ Served ─▶ run │ arun ─▶ Answer ─�
 
 from __future__ import annotations
 
+import sys
 from time import perf_counter
 
 from tooli.call.envelope import document
@@ -100,6 +101,20 @@ def named(tools: Iterable[Tool]) -> dict[str, Tool]:
                 name = f"{base}_{count}"
             found[name] = tool
     return found
+
+
+def is_installed(package: str) -> bool:
+    """Whether a package is there; found, not loaded, and without the price of `importlib.util`."""
+    if package in sys.modules:
+        return sys.modules[package] is not None  # pyright: ignore[reportUnnecessaryComparison]
+    try:
+        for finder in sys.meta_path:
+            find: Any = getattr(finder, "find_spec", None)
+            if find is not None and find(package, None) is not None:
+                return True
+    except ImportError:  # somebody wants it not to be there
+        return False
+    return False
 
 
 def no_such_tool(app: Any, name: str) -> InputError:

@@ -354,7 +354,7 @@ def test_what_cannot_be_started_says_why(said, message: str) -> None:
 
 
 def test_without_uvicorn_it_says_what_to_install(monkeypatch) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("tooli.surfaces.http.serve.is_installed", lambda name: False)
     with pytest.raises(DependencyError) as caught:
         serving.serve_http(served.app, port=0)
     assert "pip install 'tooli[http]'" in caught.value.suggestion.fix

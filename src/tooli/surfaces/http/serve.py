@@ -21,6 +21,7 @@ from tooli.surfaces.listening import (
     listen,
     url_of,
 )
+from tooli.surfaces.serving import is_installed
 
 TYPE_CHECKING = False
 
@@ -98,9 +99,7 @@ def _settle_down() -> None:
 
 def require_uvicorn() -> None:
     """Refuse to serve where uvicorn is not installed, and say how to get it."""
-    from importlib.util import find_spec
-
-    if find_spec("uvicorn") is None:
+    if not is_installed("uvicorn"):
         raise DependencyError(
             "Serving over HTTP needs uvicorn, which is not installed.",
             suggestion=Suggestion("fix", "Run: pip install 'tooli[http]'"),

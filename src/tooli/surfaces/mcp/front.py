@@ -39,6 +39,7 @@ from tooli.surfaces.mcp.words import (
     invalid_params,
     no_method,
 )
+from tooli.surfaces.serving import is_installed
 
 TYPE_CHECKING = False
 
@@ -61,7 +62,7 @@ class Front:
     def __init__(self, app: Any, wire: Wire, *, deferred: bool = False) -> None:
         self.service = Service(app, deferred=deferred)
         self.wire = wire
-        self.whole = sdk_is_there()
+        self.whole = is_installed("mcp")
         self.told = False  # what is missing without the SDK
         self.modern: bool | None = None  # the first request decides
         self.version: str | None = None
@@ -293,20 +294,6 @@ class Front:
             return False
         self.sdk.send(message)
         return True
-
-
-def sdk_is_there() -> bool:
-    """Whether the MCP SDK is installed; found, not loaded."""
-    if "mcp" in sys.modules:
-        return sys.modules["mcp"] is not None  # pyright: ignore[reportUnnecessaryComparison]
-    try:
-        for finder in sys.meta_path:
-            find: Any = getattr(finder, "find_spec", None)
-            if find is not None and find("mcp", None) is not None:
-                return True
-    except ImportError:  # somebody wants it not to be there
-        return False
-    return False
 
 
 def say(text: str) -> None:

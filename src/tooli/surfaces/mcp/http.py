@@ -166,9 +166,9 @@ def mcp_endpoint(
 
 def need_sdk() -> None:
     """Say how to get the SDK, where it is missing."""
-    from importlib.util import find_spec
+    from tooli.surfaces.serving import is_installed
 
-    if find_spec("mcp") is None:
+    if not is_installed("mcp"):
         from tooli.errors import DependencyError, Suggestion
 
         raise DependencyError(
