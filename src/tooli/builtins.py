@@ -156,7 +156,6 @@ def _mcp_document(app: Any) -> Any:
 
 
 def _http_serving(app: Any) -> Any:
-    @takes_stdout
     def serve(
         host: Host = "127.0.0.1",
         port: Port = 8000,

@@ -122,7 +122,11 @@ class Session:
             return "json"
         self.explicit = asked != "auto"
         own = getattr(self.line.tool.fn, "tooli_mode", None) if self.line.tool is not None else None
-        if own is not None and (own == "text" or not self.explicit):
+        if own == "text" and self.explicit:
+            from tooli.surfaces.cli.trouble import unless_it_speaks
+
+            return unless_it_speaks(self, asked)
+        if own is not None and not self.explicit:
             return own
         if self.explicit:
             return asked

@@ -66,6 +66,18 @@ def read_built_in(session: Session, line: Line) -> Line:
     return read_line(session.app.tree(), session.argv, session.judge)
 
 
+def unless_it_speaks(session: Session, asked: str) -> str:
+    """The mode that was asked for, or text where the command will speak on stdout itself.
+
+    It does not come to that where its input does not fit: then the answer is ours.
+    """
+    session.mode = "text"
+    if session.line.problems:
+        return asked
+    call, _ = session.prepare(session.line.arguments)
+    return asked if does_not_fit(session, call) else "text"
+
+
 def modes_of(argv: Sequence[str]) -> Line:
     """A line of which only the output mode can be known."""
     line = Line()
