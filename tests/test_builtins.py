@@ -144,6 +144,17 @@ class TestServing:
         assert done.exit_code == 2
         assert "stdio" in done.stderr and "sse" in done.stderr
 
+    @pytest.mark.parametrize("words", [("--port", "abc"), ("--transprt", "http")])
+    def test_a_wrong_word_is_an_envelope_where_json_is_asked_for(
+        self, app: Tooli, words: tuple[str, str]
+    ) -> None:
+        done = invoke(app, "mcp", "serve", *words, "--json")
+        assert (done.exit_code, done.envelope["meta"]["tool"]) == (2, "shop.mcp.serve")
+
+    def test_an_address_that_cannot_be_served(self, app: Tooli) -> None:
+        done = invoke(app, "api", "serve", "--host", "0.0.0.0", "--json")
+        assert (done.exit_code, done.envelope["error"]["code"]) == (2, "E1020")
+
     def test_as_the_app_says(self, monkeypatch: pytest.MonkeyPatch) -> None:
         asked: list[Any] = []
         app = Tooli("shop", mcp_transport="sse", defer_loading=True)

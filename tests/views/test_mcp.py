@@ -10,8 +10,8 @@ import pytest
 
 from tooli import Context, Image, Tooli
 from tooli.annotations import Destructive, ReadOnly
-from tooli.surfaces.serving import named
 from tooli.views.mcp import describe, result_schema, wraps
+from tooli.views.schema import named
 
 
 class Node(pydantic.BaseModel):

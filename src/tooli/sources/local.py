@@ -109,12 +109,15 @@ class House:
     def forget(self, what: str = "tools") -> None:
         """The app has changed (tools, resources, prompts): what was made from it is not kept."""
         house: House | None = self
+        heard = False
         while house is not None:
+            heard = heard or bool(house.watchers)
             house.branch = None
             house.edition += 1
             house.prepared.clear()
             house = house.parent
-        self.tell(what)
+        if heard:
+            self.tell(what)
 
     def tell(self, what: str, uri: str | None = None) -> None:
         """Tell the servers of this app, and of those above it, what has changed."""

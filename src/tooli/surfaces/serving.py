@@ -16,7 +16,7 @@ from tooli.contract.jsonable import is_object
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
     from typing import Any
 
     from tooli.call.model import Call, Caller, Outcome, Problem, Stage
@@ -57,6 +57,8 @@ class Desk:
         """Every tool that is not hidden, by its name in `[a-z0-9_]`, in the app's order."""
         if self._edition != self.edition:
             edition = self.edition
+            from tooli.views.schema import named
+
             self._tools = named(self.app.catalog)
             self._edition = edition
         return self._tools
@@ -85,22 +87,6 @@ class Desk:
             peer=peer,
         )
         return Served(call, stages, started)
-
-
-def named(tools: Iterable[Tool]) -> dict[str, Tool]:
-    """Tools by the names that protocols take; of two with the same, the second gets a number."""
-    from tooli.views.schema import safe_name
-
-    found: dict[str, Tool] = {}
-    for tool in tools:
-        if not tool.hidden:
-            name = base = safe_name(tool)[:60]
-            count = 1
-            while name in found:
-                count += 1
-                name = f"{base}_{count}"
-            found[name] = tool
-    return found
 
 
 def is_installed(package: str) -> bool:

@@ -9,7 +9,7 @@ from tooli.contract.jsonable import is_list, is_object
 from tooli.contract.schema import input_schema, output_schema
 from tooli.errors import CODES
 from tooli.views.examples import request_examples
-from tooli.views.schema import safe_name, text_of
+from tooli.views.schema import named, text_of
 
 TYPE_CHECKING = False
 
@@ -48,7 +48,7 @@ def describe(
     secured: bool = False,
 ) -> dict[str, Any]:
     """The document; `secured` where a token is needed."""
-    shown = _identified([tool for tool in tools if not tool.hidden])
+    shown = named(tools)
     schemas: dict[str, Any] = _shared_schemas()
     paths = {
         _path(tool): {"post": _operation(identity, tool, schemas, secured)}
@@ -71,19 +71,6 @@ def describe(
     tags = dict.fromkeys([tag for tool in shown.values() for tag in _tags(tool)])
     document["tags"] = [{"name": tag} for tag in tags]
     return {**document, "paths": paths, "components": components}
-
-
-def _identified(tools: list[Tool]) -> dict[str, Tool]:
-    """Tools by an id of their own."""
-    found: dict[str, Tool] = {}
-    for tool in tools:
-        base = identity = safe_name(tool) or "command"
-        count = 1
-        while identity in found:
-            count += 1
-            identity = f"{base}_{count}"
-        found[identity] = tool
-    return found
 
 
 def _path(tool: Tool) -> str:

@@ -48,6 +48,20 @@ def safe_name(tool: Tool) -> str:
     return "".join(c if c.isalnum() and c.isascii() else "_" for c in tool.key).lower()
 
 
+def named(tools: Iterable[Tool]) -> dict[str, Tool]:
+    """Tools by the names that protocols take; of two with the same, the second gets a number."""
+    found: dict[str, Tool] = {}
+    for tool in tools:
+        if not tool.hidden:
+            name = base = safe_name(tool)[:60]
+            count = 1
+            while name in found:
+                count += 1
+                name = f"{base}_{count}"
+            found[name] = tool
+    return found
+
+
 def _as_json(tool: Tool) -> dict[str, Any]:
     described: dict[str, Any] = {"name": tool.key, "tool": tool.id}
     if tool.version:

@@ -169,41 +169,25 @@ async def _discover(server: AppServer, ctx: Ctx, params: Params, modern: bool) -
     return server.service.discover()
 
 
-async def _list_tools(server: AppServer, ctx: Ctx, params: Params, modern: bool) -> Any:
-    return server.service.list_tools(params.get("cursor"), modern=modern)
+def _lists(page: Callable[[AppServer], Callable[..., Any]]) -> Answerer:
+    """How a list is answered: a page of it, from wherever it is kept."""
+
+    async def answer(server: AppServer, ctx: Ctx, params: Params, modern: bool) -> Any:
+        return page(server)(params.get("cursor"), modern=modern)
+
+    return answer
 
 
-async def _call_tool(server: AppServer, ctx: Ctx, params: Params, modern: bool) -> Any:
-    caller = caller_of(ctx)
-    return await server.fulfil(
-        ctx, lambda line: server.service.request(params, caller, line, modern=modern)
-    )
+def _runs(find: Callable[[AppServer], Callable[..., Request]]) -> Answerer:
+    """How a request is answered that runs a function of the app's."""
 
+    async def answer(server: AppServer, ctx: Ctx, params: Params, modern: bool) -> Any:
+        caller = caller_of(ctx)
+        return await server.fulfil(
+            ctx, lambda line: find(server)(params, caller, line, modern=modern)
+        )
 
-async def _list_resources(server: AppServer, ctx: Ctx, params: Params, modern: bool) -> Any:
-    return server.shelf.resources(params.get("cursor"), modern=modern)
-
-
-async def _list_templates(server: AppServer, ctx: Ctx, params: Params, modern: bool) -> Any:
-    return server.shelf.templates(params.get("cursor"), modern=modern)
-
-
-async def _read_resource(server: AppServer, ctx: Ctx, params: Params, modern: bool) -> Any:
-    caller = caller_of(ctx)
-    return await server.fulfil(
-        ctx, lambda line: server.shelf.reading(params, caller, line, modern=modern)
-    )
-
-
-async def _list_prompts(server: AppServer, ctx: Ctx, params: Params, modern: bool) -> Any:
-    return server.shelf.prompts(params.get("cursor"), modern=modern)
-
-
-async def _get_prompt(server: AppServer, ctx: Ctx, params: Params, modern: bool) -> Any:
-    caller = caller_of(ctx)
-    return await server.fulfil(
-        ctx, lambda line: server.shelf.asking(params, caller, line, modern=modern)
-    )
+    return answer
 
 
 async def _complete(server: AppServer, ctx: Ctx, params: Params, modern: bool) -> Any:
@@ -233,15 +217,15 @@ async def _set_level(server: AppServer, ctx: Ctx, params: Params, modern: bool) 
 
 _METHODS: dict[str, tuple[Any, Answerer]] = {
     "server/discover": (types.RequestParams, _discover),
-    "tools/list": (types.PaginatedRequestParams, _list_tools),
-    "tools/call": (types.CallToolRequestParams, _call_tool),
-    "resources/list": (types.PaginatedRequestParams, _list_resources),
-    "resources/templates/list": (types.PaginatedRequestParams, _list_templates),
-    "resources/read": (types.ReadResourceRequestParams, _read_resource),
+    "tools/list": (types.PaginatedRequestParams, _lists(lambda s: s.service.list_tools)),
+    "tools/call": (types.CallToolRequestParams, _runs(lambda s: s.service.request)),
+    "resources/list": (types.PaginatedRequestParams, _lists(lambda s: s.shelf.resources)),
+    "resources/templates/list": (types.PaginatedRequestParams, _lists(lambda s: s.shelf.templates)),
+    "resources/read": (types.ReadResourceRequestParams, _runs(lambda s: s.shelf.reading)),
     "resources/subscribe": (types.SubscribeRequestParams, _subscribe),
     "resources/unsubscribe": (types.UnsubscribeRequestParams, _unsubscribe),
-    "prompts/list": (types.PaginatedRequestParams, _list_prompts),
-    "prompts/get": (types.GetPromptRequestParams, _get_prompt),
+    "prompts/list": (types.PaginatedRequestParams, _lists(lambda s: s.shelf.prompts)),
+    "prompts/get": (types.GetPromptRequestParams, _runs(lambda s: s.shelf.asking)),
     "completion/complete": (types.CompleteRequestParams, _complete),
     "logging/setLevel": (types.SetLevelRequestParams, _set_level),
 }
