@@ -21,11 +21,18 @@ async def application(scope: Any, receive: Any, send: Any) -> None:
             await receive()
             await send({"type": f"lifespan.{word}.complete"})
         return
+    if scope["path"] == "/much":
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        for _ in range(4_000):  # 250 MB: no buffer takes it, but a client that reads, or has gone
+            await send({"type": "http.response.body", "body": b"x" * 65536, "more_body": True})
+        TOLD.set()
+        return
     await send({"type": "http.response.start", "status": 204, "headers": []})
     await send({"type": "http.response.body", "body": b""})
 
 
 ENDED: list[float] = []
+TOLD = threading.Event()
 
 
 @pytest.fixture
@@ -34,6 +41,7 @@ def address(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, int]]:
         ENDED.append(grace)
 
     monkeypatch.setattr(network.Protocol, "head_timeout", 0.2)
+    monkeypatch.setattr(network.Protocol, "stall_timeout", 0.2)
     config = uvicorn.Config(application, http=network.Protocol, log_config=None, ws="none")
     server = network.Server(config, None, 1, before_end)
     with listen("127.0.0.1", 0) as listener:
@@ -67,6 +75,13 @@ def test_a_second_head_that_never_ends(address: tuple[str, int]) -> None:
         assert line.recv(1000).startswith(b"HTTP/1.1 204")
         line.sendall(HEAD)
         assert line.recv(100) == b""
+
+
+def test_a_client_that_does_not_read_on(address: tuple[str, int]) -> None:
+    TOLD.clear()
+    with socket.create_connection(address, timeout=20) as line:
+        line.sendall(HEAD.replace(b"/ ", b"/much ") + b"\r\n")
+        assert TOLD.wait(20)
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,12 @@ if TYPE_CHECKING:
 HEAD_TIMEOUT = 10.0
 """Seconds for the head of a request: from the connection on, or from its first byte."""
 
+STALL_TIMEOUT = 60.0
+"""Seconds that a client may leave unread what waits for it, whatever answers it."""
+
+LARGE = 1 << 16
+"""Bytes of an answer that are not kept back to leave with its head."""
+
 LAST_RESORT = 5.0
 """Seconds beyond the grace after which the process ends, whatever still runs in it."""
 _ENDING = (signal.SIGINT, signal.SIGTERM)
@@ -145,10 +151,15 @@ class Corked:
         self._parts: list[bytes] = []
 
     def write(self, data: bytes) -> None:
-        """Send it before the loop turns to anything else."""
+        """Send it before the loop turns to anything else; a large piece, or a third one, at once.
+
+        Whoever writes a stream may never let the loop turn, unless the transport says stop.
+        """
         if not self._parts:
             self._loop.call_soon(self._flush)
         self._parts.append(data)
+        if len(self._parts) > 2 or len(data) > LARGE:
+            self._flush()
 
     def _flush(self) -> None:
         if self._parts:
@@ -165,10 +176,12 @@ class Corked:
 
 
 class Protocol(H11Protocol):
-    """One connection; a client that never gets to the point is closed."""
+    """One connection; a client that never gets to the point, or never reads on, is closed."""
 
     head_timeout = HEAD_TIMEOUT
+    stall_timeout = STALL_TIMEOUT
     _alarm: TimerHandle | None = None
+    _stall: TimerHandle | None = None
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         """A client is there."""
@@ -183,9 +196,25 @@ class Protocol(H11Protocol):
         elif self._alarm is None:
             self._arm()
 
+    def pause_writing(self) -> None:
+        """It does not read as fast as it is answered."""
+        super().pause_writing()
+        self._stall = self.loop.call_later(self.stall_timeout, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """It reads on."""
+        self._forgive()
+        super().resume_writing()
+
+    def _forgive(self) -> None:
+        if self._stall is not None:
+            self._stall.cancel()
+            self._stall = None
+
     def connection_lost(self, exc: Exception | None) -> None:
         """It has left."""
         self._disarm()
+        self._forgive()
         super().connection_lost(exc)
 
     @property
