@@ -142,7 +142,7 @@ PLAIN = [
     *(dict[str, int], dict[str, Any], dict[str, object], dict[str, Colour]),
 ]
 RICH = [
-    *(dt.datetime, dt.date, dt.time, dt.timedelta, uuid.UUID, decimal.Decimal, bytes),
+    *(dt.datetime, dt.date, dt.time, dt.timedelta, uuid.UUID, bytes),
     *(int | str, int | str | None, Any, Size, Row, User, list[User], Optional[Size]),
     *(
         Pair,
@@ -177,6 +177,35 @@ class TestEqualToPydantic:
 
         monkeypatch.setattr(models, "adapter", None)
         assert schema_of(annotation)
+
+
+class TestDecimal:
+    def test_the_text_of_a_decimal_is_said(self) -> None:
+        class Priced(pydantic.BaseModel):
+            price: decimal.Decimal
+            free: Annotated[decimal.Decimal, pydantic.Field(allow_inf_nan=True)]
+
+        for kind in (decimal.Decimal, Optional[decimal.Decimal], list[decimal.Decimal], Priced):
+            schema = schema_of(kind)
+            for text in ("1", "-1.50", "+.5", "5.", "1E-7", "1e+400", "0" * 50 + "1"):
+                value = {"price": text, "free": "NaN"} if kind is Priced else text
+                value = [value] if "items" in schema else value
+                assert accepts(schema, value), (kind, text)
+                assert adapter(kind).validate_python(value)
+            for text in ("", "x", "NaN", "inf", ".", "1.2.3", "e5", "1e", "0x1", "1,5"):
+                value = {"price": text, "free": "1"} if kind is Priced else text
+                value = [value] if "items" in schema else value
+                assert not accepts(schema, value), (kind, text)
+
+    def test_a_number_is_a_number(self) -> None:
+        schema = schema_of(Annotated[decimal.Decimal, pydantic.Field(ge=2)])
+        assert accepts(schema, 2.5)
+        assert not accepts(schema, 1)
+
+    def test_as_a_result_it_is_text(self) -> None:
+        def tool() -> decimal.Decimal: ...
+
+        assert output_schema(read(tool))["type"] == "string"
 
 
 class TestTypedDict:

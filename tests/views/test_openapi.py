@@ -146,6 +146,12 @@ def test_an_operation(app: Tooli) -> None:
     assert {"application/json", "application/x-ndjson", "text/event-stream"} == set(rows)
 
 
+def test_a_status_that_the_author_tells_of_is_there() -> None:
+    app = Tooli("told")
+    app.command("go", error_codes={"E2101": "ask first", "E3999": "mine"})(lambda: 1)
+    assert "428" in document(app)["paths"]["/tools/go"]["post"]["responses"]
+
+
 def test_a_type_that_contains_itself_lives_in_the_components(app: Tooli) -> None:
     told = document(app)
     text = str(told["paths"])

@@ -67,12 +67,12 @@ def refusal(call: Call, wrong: Sequence[Problem]) -> InputError:
         for name, value in call.arguments.items()
         if name not in tool.names and type(value) is not Given
     ]
+    door = _news(call.problems, [*stray, *wrong]) if call.problems else []
     misnamed = {problem.meant for problem in stray}
     missing = [p for p in wrong if p.code == "E1002" and p.field in misnamed]
     wrong = sorted([p for p in wrong if p not in missing], key=_order(call))
-    door = [p for p in call.problems if p.code != "E1005"]
-    surplus = [p for p in call.problems if p.code == "E1005"]
-    problems = [*door, *stray, *wrong, *surplus]
+    surplus = [p for p in door if p.code == "E1005"]
+    problems = [*[p for p in door if p.code != "E1005"], *stray, *wrong, *surplus]
     first = problems[0]
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
     listing = [
@@ -88,6 +88,17 @@ def refusal(call: Call, wrong: Sequence[Problem]) -> InputError:
         suggestion=_suggest(call, problems),
         details={"errors": listing},
     )
+
+
+def _news(found: Sequence[Problem], known: Sequence[Problem]) -> list[Problem]:
+    """What a door found that is not known already, there or in a part of it."""
+    places: set[tuple[str, str]] = set()
+    for problem in known:
+        at = problem.field or ""
+        while at and (problem.code, at) not in places:
+            places.add((problem.code, at))
+            at = at.rpartition(".")[0]
+    return [problem for problem in found if (problem.code, problem.field) not in places]
 
 
 def no_such_command(branch: Any, name: str, typed: Sequence[str]) -> InputError:
@@ -251,20 +262,13 @@ def describe(shape: Shape) -> str:
     if isinstance(shape, PathShape):
         return "a path"
     if isinstance(shape, Choice):
-        return "one of " + ", ".join(choice_words(shape))
+        return "one of " + ", ".join(shape.words)
     if isinstance(shape, ListOf):
         return f"one or more values, each {describe(shape.item)}"
     if isinstance(shape, Structured):
         return "a JSON object (or @file)"
     name = getattr(getattr(shape, "annotation", None), "__name__", None)
     return f"a {name}" if name else "a value"
-
-
-def choice_words(shape: Choice) -> list[str]:
-    """The words that a choice is typed as."""
-    if shape.enum is None:
-        return list(map(str, shape.values))
-    return [str(choice.value) for choice in shape.values]
 
 
 # ------------------------------------------------------------------ a call as a command line

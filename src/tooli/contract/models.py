@@ -38,6 +38,26 @@ def adapter(annotation: Any) -> TypeAdapter[Any]:
     return made
 
 
+DECIMAL = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+"""The text of a decimal, as any JSON Schema's reader of patterns takes it."""
+
+
+def json_schema(annotation: Any, mode: str) -> dict[str, Any]:
+    """JSON Schema of an annotation, by pydantic; it says of a decimal's text what is taken."""
+    from pydantic.json_schema import GenerateJsonSchema
+
+    class Maker(GenerateJsonSchema):
+        def decimal_schema(self, schema: Any) -> dict[str, Any]:
+            made = super().decimal_schema(schema)
+            if self.mode == "validation" and not schema.get("allow_inf_nan"):
+                for part in made.get("anyOf", ()):
+                    if part.get("type") == "string":  # some versions have a pattern of their own
+                        part["pattern"] = part.get("pattern", DECIMAL)
+            return made
+
+    return adapter(annotation).json_schema(mode=mode, schema_generator=Maker)  # type: ignore[arg-type]
+
+
 def _make(pydantic: Any, annotation: Any) -> TypeAdapter[Any]:
     try:
         return pydantic.TypeAdapter(annotation)
@@ -307,3 +327,22 @@ def _kinds(schema: Any, root: dict[str, Any]) -> set[str]:
     for option in schema.get("anyOf", ()):
         kinds |= _kinds(option, root)
     return kinds
+
+
+def spread(
+    model: Any, params: tuple[Param, ...], fn: Any
+) -> tuple[tuple[Param, ...], tuple[str, Any]]:
+    """`input_model=`: the fields of a model as parameters, for a function that takes the model."""
+    from tooli.contract.reading import read_param
+
+    takers = [p for p in params if p.kind != "injected"]
+    if len(takers) != 1 or not hasattr(model, "model_fields"):
+        from tooli.errors import DefinitionError
+
+        name = getattr(fn, "__name__", repr(fn))
+        raise DefinitionError(
+            f"{name}: input_model= needs a pydantic model, and a function with one parameter for it"
+        )
+    spread = [read_param(*field) for field in fields_of(model)]
+    injected = [p for p in params if p.kind == "injected"]
+    return (*spread, *injected), (takers[0].name, model)

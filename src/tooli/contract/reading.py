@@ -6,6 +6,8 @@ annotation is not plain.
 
 from __future__ import annotations
 
+import sys
+
 from tooli.contract.tool import (
     BEHAVIOR,
     GUARD,
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
     from typing import Any
 
+    from tooli.contract.handoffs import Handoff
     from tooli.contract.tool import Shape
 
 _BY_WORD = {"str": str, "int": int, "float": float, "bool": bool, "None": None}
@@ -64,7 +67,9 @@ def read_tool(
     params = tuple(_read_params(fn))
     model = None
     if said.get("input_model") is not None:
-        params, model = _spread(said["input_model"], params, fn)
+        from tooli.contract.models import spread
+
+        params, model = spread(said["input_model"], params, fn)
     code = getattr(fn, "__code__", None)
     flags = code.co_flags if code is not None else 0
     returns = _raw_annotations(fn).get("return", MISSING)
@@ -90,7 +95,7 @@ def read_tool(
         version=said.get("version") or version,
         behavior=said.get("annotations") or BEHAVIOR,
         guard=_read_guard(said),
-        guidance=_read_guidance(said),
+        guidance=_read_guidance(said, name=".".join(path), onward=_leads_on(returns, code)),
         limits=_read_limits(said),
         hidden=bool(said.get("hidden")),
         deprecated=said.get("deprecated") or False,
@@ -111,20 +116,33 @@ def _read_guard(said: Mapping[str, Any]) -> Guard:
     return Guard(scopes, tuple(capabilities or ()), bool(approval), bool(human), danger)
 
 
-def _read_guidance(said: Mapping[str, Any]) -> Guidance:
-    if not said.keys() & {
+def _leads_on(returns: Any, code: Any) -> bool:
+    """Whether the function may return a `Next`: its annotation says so, or its code names it."""
+    if "tooli.contract.handoffs" not in sys.modules:  # nobody has imported Next
+        return False
+    return "Next" in repr(returns) or (code is not None and "Next" in code.co_names)
+
+
+def _read_guidance(said: Mapping[str, Any], name: str, onward: bool) -> Guidance:
+    if not onward and not said.keys() & {
         *("examples", "when_to_use", "handoffs", "delegation_hint"),
         *("error_codes", "task_group", "always_visible"),
     }:
         return GUIDANCE
+    handoffs: tuple[Handoff, ...] = ()
+    if said.get("handoffs"):
+        from tooli.contract.handoffs import read_handoffs
+
+        handoffs = read_handoffs(said["handoffs"], name)
     return Guidance(
         examples=tuple(said.get("examples") or ()),
         when_to_use=said.get("when_to_use"),
-        handoffs=tuple(said.get("handoffs") or ()),
+        handoffs=handoffs,
         delegation_hint=said.get("delegation_hint"),
         error_codes=dict(said.get("error_codes") or {}),
         task_group=said.get("task_group"),
         always_visible=bool(said.get("always_visible")),
+        onward=onward,
     )
 
 
@@ -158,8 +176,14 @@ def needs_of(fn: Callable[..., Any], given: Collection[str]) -> tuple[str, ...]:
 
 
 def returns_of(tool: Tool) -> Any:
-    """The return annotation, evaluated; MISSING when there is none."""
-    return _evaluate(tool.returns, _namespace(tool.fn), tool.fn)
+    """The annotation of the result, evaluated; MISSING when there is none."""
+    annotation = _evaluate(tool.returns, _namespace(tool.fn), tool.fn)
+    if tool.guidance.onward:
+        from tooli.contract.handoffs import is_next
+
+        if is_next(annotation):
+            return getattr(annotation, "__args__", (MISSING,))[0]
+    return annotation
 
 
 # ------------------------------------------------------------------ the signature
@@ -246,25 +270,6 @@ def _evaluate(annotation: Any, space: dict[str, Any], fn: Any) -> Any:
             f"{name}: the annotation {annotation!r} cannot be read ({failure}). "
             "Import what it names at module level, outside `if TYPE_CHECKING`."
         ) from failure
-
-
-def _spread(
-    model: Any, params: tuple[Param, ...], fn: Any
-) -> tuple[tuple[Param, ...], tuple[str, Any]]:
-    """`input_model=`: the fields of a model as parameters, for a function that takes the model."""
-    from tooli.contract.models import fields_of
-
-    takers = [p for p in params if p.kind != "injected"]
-    if len(takers) != 1 or not hasattr(model, "model_fields"):
-        from tooli.errors import DefinitionError
-
-        name = getattr(fn, "__name__", repr(fn))
-        raise DefinitionError(
-            f"{name}: input_model= needs a pydantic model, and a function with one parameter for it"
-        )
-    spread = [read_param(*field) for field in fields_of(model)]
-    injected = [p for p in params if p.kind == "injected"]
-    return (*spread, *injected), (takers[0].name, model)
 
 
 # ------------------------------------------------------------------ one parameter

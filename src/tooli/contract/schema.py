@@ -223,10 +223,10 @@ def _by_pydantic(annotation: Any, mode: str = "validation") -> dict[str, Any]:
     simple = _simple_dict(annotation)
     if simple is not None:
         return simple
-    from tooli.contract.models import adapter
+    from tooli.contract.models import json_schema
 
     try:
-        schema = adapter(annotation).json_schema(mode=mode)  # type: ignore[arg-type]
+        schema = json_schema(annotation, mode)
     except Exception:  # a type that pydantic validates and cannot describe
         return {}
     definitions = schema.pop("$defs", {})

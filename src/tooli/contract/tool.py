@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeAlias
 
     from tooli.contract.docstring import Doc
+    from tooli.contract.handoffs import Handoff
 
 
 class Missing:
@@ -56,6 +57,12 @@ class Choice(Record):
 
     values: tuple[Any, ...]
     enum: type | None = None
+
+    @property
+    def words(self) -> list[str]:
+        """The words that its values are typed as."""
+        values = self.values if self.enum is None else [choice.value for choice in self.values]
+        return list(map(str, values))
 
 
 class ListOf(Record):
@@ -235,11 +242,12 @@ class Guidance(Record):
 
     examples: tuple[Mapping[str, Any], ...] = ()
     when_to_use: str | None = None
-    handoffs: tuple[Any, ...] = ()
+    handoffs: tuple[Handoff, ...] = ()
     delegation_hint: str | None = None
     error_codes: Mapping[str, str] = {}
     task_group: str | None = None
     always_visible: bool = False  # shown even where tools are found by searching
+    onward: bool = False  # its result may say what to run next
 
 
 class Limits(Record):

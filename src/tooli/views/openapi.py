@@ -31,7 +31,12 @@ _OPTIONS: tuple[tuple[str, dict[str, Any], str], ...] = (
         "With `detailed`, `meta.output_schema` describes the result.",
     ),
 )
-_CALLER: tuple[tuple[str, str], ...] = (
+_HEADERS: tuple[tuple[str, str], ...] = (
+    (
+        "Prefer",
+        'With `handling=strict`, the body must be valid by its schema to the letter: `"7"` is no '
+        "integer, and formats count. Other preferences are ignored.",
+    ),
     ("Tooli-Caller", "Who calls; it is noted, and decides nothing."),
     ("Tooli-Caller-Version", "The version of who calls."),
     ("Tooli-Session-Id", "The session that the call belongs to."),
@@ -60,6 +65,7 @@ def describe(
     components: dict[str, Any] = {
         "schemas": schemas,
         "parameters": _parameters(),
+        "headers": _headers(),
         "responses": _responses(secured),
     }
     document: dict[str, Any] = {"openapi": "3.1.1", "info": info}
@@ -95,7 +101,7 @@ def _operation(identity: str, tool: Tool, schemas: dict[str, Any], secured: bool
         said["deprecated"] = True
     said["parameters"] = [
         {"$ref": f"#/components/parameters/{name}"}
-        for name in (*[name for name, *_ in _OPTIONS], *[name for name, _ in _CALLER])
+        for name in (*[name for name, *_ in _OPTIONS], *[name for name, _ in _HEADERS])
     ]
     said["requestBody"] = _request(identity, tool, schemas)
     responses: dict[str, Any] = {"200": _success(identity, tool, schemas)}
@@ -138,13 +144,15 @@ def _success(identity: str, tool: Tool, schemas: dict[str, Any]) -> dict[str, An
         events = "An event for each item, then `end`, or `error` with the envelope."
         content["application/x-ndjson"] = {"schema": {"type": "string", "description": lines}}
         content["text/event-stream"] = {"schema": {"type": "string", "description": events}}
-    return {"description": "The command ran, and this is what it gave.", "content": content}
+    said = "The command ran, and this is what it gave."
+    return {"description": said, "headers": _APPLIED, "content": content}
 
 
 def _statuses(tool: Tool, secured: bool) -> list[int]:
     statuses = {*_ALWAYS, *([401] if secured else [])}
     asks = any([param.kind == "injected" for param in tool.params])
-    if tool.behavior.destructive or tool.guard.approval or asks:
+    told = any([CODES[code][2] == 428 for code in tool.guidance.error_codes if code in CODES])
+    if tool.behavior.destructive or tool.guard.approval or asks or told:
         statuses.add(428)
     return sorted(statuses)
 
@@ -266,10 +274,21 @@ def _parameters() -> dict[str, Any]:
         name: {"name": name, "in": "query", "description": about, "schema": schema}
         for name, schema, about in _OPTIONS
     }
-    for name, about in _CALLER:
+    for name, about in _HEADERS:
         said = {"name": name, "in": "header", "description": about}
         shared[name] = {**said, "schema": {"type": "string"}}
     return shared
+
+
+_APPLIED: dict[str, Any] = {
+    "Preference-Applied": {"$ref": "#/components/headers/Preference-Applied"}
+}
+
+
+def _headers() -> dict[str, Any]:
+    schema = {"type": "string", "const": "handling=strict"}
+    about = "The body was judged as `Prefer: handling=strict` asks for."
+    return {"Preference-Applied": {"description": about, "schema": schema}}
 
 
 _CATEGORIES = {"1": "input", "2": "auth", "3": "state", "4": "runtime", "5": "internal"}
@@ -290,10 +309,11 @@ def _responses(secured: bool) -> dict[str, Any]:
                 }
             },
         }
+        response["headers"] = dict(_APPLIED)
         if status == 401:
-            response["headers"] = {"WWW-Authenticate": {"schema": {"type": "string"}}}
+            response["headers"]["WWW-Authenticate"] = {"schema": {"type": "string"}}
         if status == 503:
-            response["headers"] = {"Retry-After": {"schema": {"type": "string"}}}
+            response["headers"]["Retry-After"] = {"schema": {"type": "string"}}
         made[f"Failure{status}"] = response
     return made
 

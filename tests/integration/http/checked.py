@@ -6,40 +6,32 @@ python -m tests.integration.http.checked zoo | files
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, Literal
 
 from tests.parity import zoo
 
 from tooli import Option, Tooli
 from tooli.surfaces.http.serve import serve_http
 
-BROKEN = {"fail", "afail", "breaking", "interrupted", "result"}
-"""They fail with whatever they are asked for: that is what they are there for."""
-ENDLESS = {"count", "acount", "returning"}
-"""They make as many items as anybody says."""
+FEW = Annotated[int, Option(min=0, max=20)]
+NARROWED = {
+    **{name: {"n": FEW} for name in ("count", "acount", "breaking", "returning")},
+    "interrupted": {"after": FEW},
+    "list_users": {"limit": FEW},
+    "result": {"kind": Literal[tuple(zoo.RESULTS)]},
+    **{name: {"kind": Literal[tuple(zoo.ERRORS)]} for name in ("fail", "afail")},
+}
+"""What the zoo leaves open, and an honest schema would not: how many, and which there are."""
+RAISED = {"E2101": "a human must approve"}
 
 
 def make_zoo() -> Tooli:
-    """The zoo, without what is meant to break."""
-    app = Tooli("zoo", version="1.2.0", description="Everything once.")
-    for fn, said in zoo._TOOLS:
-        name = said.get("name") or fn.__name__
-        if name not in BROKEN | ENDLESS:
-            app.command(**said)(fn)
-    users = Tooli("users")
-    for fn, said in zoo._USERS:
-        if fn.__name__ != "list_users":
-            users.command(**said)(fn)
-    app.add_typer(users, name="users")
-
-    @app.command()
-    def few(n: Annotated[int, Option(min=0, max=20)] = 3) -> Iterator[dict[str, int]]:
-        """A stream of a decent length."""
-        for i in range(n):
-            yield {"i": i}
-
-    return app
+    """The zoo, all of it."""
+    for fn, said in (*zoo._TOOLS, *zoo._USERS):
+        fn.__annotations__.update(NARROWED.get(fn.__name__, {}))
+        if fn.__name__ in ("fail", "afail"):
+            said["error_codes"] = RAISED
+    return zoo.make_app()
 
 
 def make_files() -> Tooli:

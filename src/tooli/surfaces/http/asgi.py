@@ -33,15 +33,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
+    from tooli.call.model import Problem
     from tooli.contract.tool import Tool
     from tooli.errors import ToolError
     from tooli.surfaces.http.settings import Receive, Scope, Send, SettingWords
+    from tooli.surfaces.http.strict import Letter
     from tooli.surfaces.serving import Served
 
 _GET, _POST = b"GET, HEAD, OPTIONS", b"POST, OPTIONS"
 _ALLOWED_HEADERS = (
     b"authorization, content-type, accept, tooli-caller, tooli-caller-version, tooli-session-id, "
-    b"mcp-session-id, mcp-protocol-version, last-event-id"
+    b"mcp-session-id, mcp-protocol-version, last-event-id, prefer"
 )
 
 
@@ -64,6 +66,7 @@ class Api:
         self._edition = -1
         self._running = 0
         self._crew = Crew(settings.threads)
+        self._letter: Letter | None = None
         self._restore: Callable[[], None] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -179,6 +182,8 @@ class Api:
         try:
             arguments = await read_arguments(exchange, self.settings)
             options, problems = read_options(exchange.query)
+            if b"prefer" in exchange.headers:
+                problems += await self._heed_preference(exchange, tool, arguments)
             caller = caller_of(exchange, tool)
             served = self.desk.open(tool, arguments, caller, options=options, problems=problems)
             if tool.streams:
@@ -195,6 +200,19 @@ class Api:
             await exchange.answer(status, body)
         finally:
             self._running -= 1
+
+    async def _heed_preference(
+        self, exchange: Exchange, tool: Tool, arguments: Mapping[str, Any]
+    ) -> tuple[Problem, ...]:
+        """What is wrong by the letter of the schema, where the request wants to know."""
+        from tooli.surfaces.http.strict import APPLIED, Letter, wants_strict
+
+        if not wants_strict(exchange.headers[b"prefer"]):
+            return ()
+        letter = self._letter = self._letter or Letter()
+        problems = await self._crew.do(lambda: letter.problems(tool, arguments))
+        exchange.extra = (*exchange.extra, APPLIED)
+        return problems
 
     # -------------------------------------------------------------- a server's life
 

@@ -20,7 +20,7 @@ _ONCE = frozenset((b"host", b"origin", b"authorization", b"content-type", b"cont
 _WANTED = _ONCE | {
     *(b"accept", b"sec-fetch-site", b"access-control-request-method"),
     *(b"access-control-request-private-network", b"tooli-caller", b"tooli-caller-version"),
-    *(b"tooli-session-id",),
+    *(b"tooli-session-id", b"prefer"),
 }
 
 
@@ -63,7 +63,7 @@ class Exchange:
             path = path[len(root) :] or "/"
         self.path = path
         self.begun = False  # the head of the answer is out
-        self.extra: Headers = ()  # what the guard adds to the head of any answer
+        self.extra: Headers = ()  # what stands in the head of any answer
         self.scopes: frozenset[str] | None = frozenset()  # what the caller holds; None: all
         self.headers: dict[bytes, bytes] = {}
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tooli.surfaces.http.exchange import Exchange
     from tooli.surfaces.http.settings import Settings
 
+_EXPOSED = b"retry-after, www-authenticate, preference-applied"
 _KNOWN_HOSTS = 256
 _NAME_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789.-_")
 
@@ -94,7 +95,7 @@ class Guard:
             raise _foreign("that origin")
         exchange.extra = (
             (b"access-control-allow-origin", origin),
-            (b"access-control-expose-headers", b"retry-after, www-authenticate"),
+            (b"access-control-expose-headers", _EXPOSED),
             (b"vary", b"origin"),
         )
 
