@@ -50,6 +50,11 @@ class Checksum(TypedDict):
     annotations=ReadOnly | Idempotent,
     examples=[{"args": ["*.py", "--root", "src"], "description": "Every Python file below src"}],
     error_codes={"E3001": "no file matches the pattern"},
+    capabilities=["fs:read"],
+    handoffs=[
+        {"command": "checksum", "when": "to see whether files are the same"},
+        {"command": "delete", "when": "to get rid of what was found"},
+    ],
 )
 def find_files(
     ctx: Context,
@@ -83,6 +88,7 @@ def find_files(
 @app.command(
     annotations=ReadOnly | Idempotent,
     examples=[{"args": ["TODO", "--pattern", "*.py"], "description": "Where there is work left"}],
+    capabilities=["fs:read"],
 )
 def search(
     ctx: Context,
@@ -116,6 +122,7 @@ def search(
 @app.command(
     annotations=ReadOnly | Idempotent,
     examples=[{"args": ["app.py", "data.csv"], "description": "The digests of two files"}],
+    capabilities=["fs:read"],
 )
 async def checksum(
     ctx: Context,
@@ -152,12 +159,14 @@ app.lazy_command(
         {"args": ["--rule", "@rule.json"], "description": "Take the rule from a file"},
     ],
     error_codes={"E3001": "no file matches the rule", "E3020": "a new name is taken"},
+    capabilities=["fs:read", "fs:write"],
 )
 
 
 @app.command(
     annotations=Destructive,
     examples=[{"args": ["old.log", "--yes"], "description": "Delete one file"}],
+    capabilities=["fs:read", "fs:delete"],
 )
 def delete(files: Files) -> list[File]:
     """Delete files, and say what was deleted.

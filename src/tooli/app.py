@@ -78,6 +78,7 @@ class Tooli(_NotYet):
         security_policy: str = "standard",
         framework_help: bool = True,
         defer_loading: bool = False,
+        sections: Mapping[str, str] | None = None,
         **settings: Any,
     ) -> None:
         _known_keywords("Tooli", settings, APP_SETTINGS)
@@ -88,7 +89,10 @@ class Tooli(_NotYet):
             settings.setdefault("help", description)
         if name is not None:
             settings["name"] = name
-        house = House(name or home_name(sys._getframe(1)), settings)
+        made_in = sys._getframe(1).f_globals
+        house = House(name or home_name(made_in), settings)
+        house.made_in = made_in
+        house.sections = sections or {}
         house.description = description if description is not None else settings.get("help")
         house.version = version
         house.default_output = default_output
@@ -229,11 +233,11 @@ class Tooli(_NotYet):
         tree = branch_of(self)
         return Catalog([found.tool(path, self._house) for path, found in tree.walk()])
 
-    def builtins(self) -> Tooli:
-        """The commands that every app has beside its own: `mcp serve`, `search-tools`, …"""
+    def builtins(self, word: str | None = None) -> Tooli:
+        """The commands that every app has beside its own; only those of a word: `mcp`, `docs`."""
         from tooli.builtins import built_in
 
-        return built_in(self, Tooli)
+        return built_in(self, Tooli, word)
 
     def find(self, name: str) -> Tool | None:
         """The tool of a name: `find-files`, `find_files`, `users.create` or `users create`."""
@@ -270,12 +274,15 @@ class Tooli(_NotYet):
         """The same, in async code."""
         return self._python().astream(tool_name, **arguments)
 
-    def options(self, **options: Any) -> PythonDoor:
-        """The same calls with framework options set: `app.options(yes=True).call(…)`."""
+    def options(self, *, caller: str | None = None, **options: Any) -> PythonDoor:
+        """The same calls with framework options set, and in whose name they are made:
+
+        `app.options(yes=True).call(…)`, `app.options(caller="langchain").call(…)`.
+        """
         from tooli.surfaces.python import OPTIONS, PythonDoor
 
-        _known_keywords("options", options, OPTIONS)
-        return PythonDoor(self, options)
+        _known_keywords("options", options, OPTIONS | {"caller"})
+        return PythonDoor(self, options, caller)
 
     def asgi(self, *, mcp: bool = True, **said: Unpack[SettingWords]) -> Api:
         """The app over HTTP, as an ASGI application for any server; with MCP at /mcp."""
@@ -324,12 +331,12 @@ class Tooli(_NotYet):
 
         policy = self._house.policy
         guarded = tool.guard is not GUARD or tool.behavior.destructive or policy == "strict"
-        asked = options.dry_run or options.detailed
+        asked = options.dry_run or options.detailed or tool.guidance.onward
         if not guarded and not asked and (session is None or options.detailed is not None):
             return ONLY_BIND
         from tooli.stages.order import choose
 
-        return choose(tool, options, policy, session)
+        return choose(tool, options, policy, session, self.find)
 
 
 # ------------------------------------------------------------------ keywords

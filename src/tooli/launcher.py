@@ -11,16 +11,8 @@ import sys
 from typing import Annotated
 
 from tooli.app import Tooli
-from tooli.builtins import (
-    Deferred,
-    Host,
-    Names,
-    Port,
-    Token,
-    Transport,
-    serve_mcp,
-    takes_stdout,
-)
+from tooli.builtins.marks import takes_stdout
+from tooli.builtins.serving import Deferred, Host, Names, Port, Token, Transport, serve_mcp
 from tooli.contract.info import Argument
 from tooli.errors import InputError, NotFoundError
 

@@ -67,7 +67,7 @@ def test_nothing_from_elsewhere_at_module_level_below_the_surfaces() -> None:
     import sys
 
     for name, file in MODULES.items():
-        if name.split(".")[1:2] in (["surfaces"], ["testing"]):
+        if name.split(".")[1:2] in (["surfaces"], ["testing"], ["packaging"]):
             continue
         for node in tree(file).body:
             if isinstance(node, ast.Import):

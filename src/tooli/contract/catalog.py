@@ -17,6 +17,10 @@ class Catalog:
 
     def __init__(self, tools: Iterable[Tool]) -> None:
         self._tools = {tool.key: tool for tool in tools}
+        if any([tool.guidance.handoffs for tool in self._tools.values()]):
+            from tooli.contract.handoffs import settle
+
+            self._tools = settle(self._tools)
 
     def __getitem__(self, key: str) -> Tool:
         return self._tools[key]

@@ -33,7 +33,12 @@ GROUP_SETTINGS = COMMAND_SETTINGS | frozenset(
     ("invoke_without_command", "subcommand_metavar", "chain", "result_callback")
 )
 
-BUILT_IN = frozenset(("mcp", "api", "search-tools"))
+BUILT_IN = frozenset(
+    (
+        *("mcp", "api", "search-tools", "generate-skill", "generate-agents-md", "docs", "export"),
+        *("skills",),
+    )
+)
 """Words that are commands of every app, where the app has none of that name itself."""
 
 
@@ -51,6 +56,7 @@ class House:
         "edition",
         "framework_help",
         "groups",
+        "made_in",
         "mcp_transport",
         "name",
         "parent",
@@ -60,6 +66,7 @@ class House:
         "prompts",
         "real",
         "resources",
+        "sections",
         "settings",
         "skill_auto_generate",
         "version",
@@ -81,6 +88,8 @@ class House:
         self.prompts: list[Any] = []
         self.watchers: list[Callable[[str, str | None], None]] = []  # servers, told of changes
         self.door: Any = None  # the Python door, once somebody went through it
+        self.made_in: dict[str, Any] = {}  # the names of the module that made it
+        self.sections: Mapping[str, str] = {}  # what its author adds to its documents, by title
 
     @property
     def root(self) -> House:
@@ -356,9 +365,9 @@ def one_of(name: str, value: str, allowed: Sequence[str]) -> None:
         raise DefinitionError(f"{name}={value!r}: say one of {', '.join(allowed)}")
 
 
-def home_name(frame: Any) -> str:
+def home_name(made_in: Mapping[str, Any]) -> str:
     """A name for an app that has none: that of the file it is made in."""
-    home = frame.f_globals.get("__file__") or frame.f_globals.get("__name__", "app")
+    home = made_in.get("__file__") or made_in.get("__name__", "app")
     parts = str(home).replace("\\", "/").split("/")
     stem = parts[-1].partition(".")[0]
     if stem in ("__main__", "__init__") and len(parts) > 1:

@@ -13,11 +13,14 @@ if TYPE_CHECKING:
 
 
 def only_plan(call: Call) -> Generator[Call, Outcome, Outcome]:
-    """Answer with the validated call instead of running it."""
+    """Answer with the validated call instead of running it, or with the function's own plan."""
     if not call.options.dry_run:
         return (yield call)
     tool = call.tool
     given = {param.name: call.arguments[param.name] for param in tool.public}
+    plan = getattr(tool.fn, "tooli_plan", None)
+    if plan is not None:
+        return Ok(plan(**given))
     return Ok(
         {
             "would_call": tool.id,

@@ -7,11 +7,19 @@ from tooli.call.pipeline import ONLY_BIND
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tooli.call.model import Options, Stage
     from tooli.contract.tool import Tool
 
 
-def choose(tool: Tool, options: Options, policy: str, session: str | None) -> tuple[Stage, ...]:
+def choose(
+    tool: Tool,
+    options: Options,
+    policy: str,
+    session: str | None,
+    find: Callable[[str], Tool | None],
+) -> tuple[Stage, ...]:
     """The stages that have something to do for a call; nothing that guards is left to its word."""
     stages: list[Stage] = [*ONLY_BIND]
     if policy == "strict" or (policy != "off" and tool.guard.scopes is not None):
@@ -30,4 +38,8 @@ def choose(tool: Tool, options: Options, policy: str, session: str | None) -> tu
         from tooli.stages.detail import add_output_schema
 
         stages.append(add_output_schema)
+    if tool.guidance.onward or (options.detailed and tool.guidance.handoffs):
+        from tooli.stages.onward import lead_onward
+
+        stages.append(lead_onward(find))
     return tuple(stages) if len(stages) > 1 else ONLY_BIND

@@ -5,8 +5,8 @@ from __future__ import annotations
 from time import perf_counter
 
 from tooli.call.envelope import meta_of
-from tooli.call.model import PLAIN_OPTIONS, PYTHON, Call, Failed, Ok, Options
-from tooli.call.pipeline import run, stream
+from tooli.call.model import PLAIN_OPTIONS, PYTHON, Call, Caller, Failed, Ok, Options
+from tooli.call.pipeline import ONLY_BIND, run, stream
 from tooli.call.result import TooliResult, error_value
 
 TYPE_CHECKING = False
@@ -24,12 +24,13 @@ OPTIONS = frozenset(("dry_run", "yes", "no_input", "quiet", "verbose", "detailed
 class PythonDoor:
     """An app's tools as Python calls, with options set once for all of them."""
 
-    __slots__ = ("_app", "_house", "_options")
+    __slots__ = ("_app", "_caller", "_house", "_options")
 
-    def __init__(self, app: Any, options: Mapping[str, Any]) -> None:
+    def __init__(self, app: Any, options: Mapping[str, Any], caller: str | None = None) -> None:
         self._app = app
         self._house = app._house
         self._options = options
+        self._caller = PYTHON if caller is None else Caller("python", caller)
 
     def call(self, tool_name: str, /, **arguments: Any) -> TooliResult[Any]:
         """Run a tool; what became of it."""
@@ -72,7 +73,7 @@ class PythonDoor:
         if ready is None:
             tool = self._app.find(name)
             if tool is None:
-                return _unknown_tool(self._app, name)
+                return _unknown_tool(self._app, name, self._caller)
             ready = house.prepared[name] = (tool, self._app.stages_for(tool, PLAIN_OPTIONS))
         tool, stages = ready
         if self._options or not arguments.keys() <= tool.names:
@@ -81,9 +82,11 @@ class PythonDoor:
                 asked[key] = arguments.pop(key)
             if asked:
                 options = Options(**asked)
-                call = Call(tool, arguments, PYTHON, [], options, house.policy, meta={})
+                call = Call(tool, arguments, self._caller, [], options, house.policy, meta={})
                 return call, self._app.stages_for(tool, options)
-        return Call(tool, arguments, PYTHON, [], PLAIN_OPTIONS, house.policy), stages
+        meta: dict[str, Any] | None = None if stages is ONLY_BIND else {}
+        caller = self._caller
+        return Call(tool, arguments, caller, [], PLAIN_OPTIONS, house.policy, meta=meta), stages
 
 
 def _result(outcome: Outcome, call: Call, started: float) -> TooliResult[Any]:
@@ -109,7 +112,7 @@ def _items(outcome: Outcome) -> Iterator[Any]:
         yield value
 
 
-def _unknown_tool(app: Any, name: str) -> tuple[Call, tuple[Stage, ...]]:
+def _unknown_tool(app: Any, name: str, caller: Caller) -> tuple[Call, tuple[Stage, ...]]:
     """A call that is refused because no tool has that name."""
     from tooli.surfaces.serving import no_such_tool, without_tool
 
@@ -117,7 +120,7 @@ def _unknown_tool(app: Any, name: str) -> tuple[Call, tuple[Stage, ...]]:
         yield from ()
         return Failed(no_such_tool(app, name))
 
-    return without_tool(app, PYTHON), (refuse,)
+    return without_tool(app, caller), (refuse,)
 
 
 class Accessor:

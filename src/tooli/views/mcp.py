@@ -83,7 +83,7 @@ def _meta(tool: Tool) -> dict[str, Any]:
         "version": tool.version,
         "when_to_use": guidance.when_to_use,
         "task_group": guidance.task_group,
-        "handoffs": list(guidance.handoffs),
+        "handoffs": [handoff.to_dict() for handoff in guidance.handoffs],
         "delegation_hint": guidance.delegation_hint,
         "cost_hint": limits.cost,
         "deprecated": tool.deprecated,

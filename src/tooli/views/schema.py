@@ -92,7 +92,7 @@ def _guidance(tool: Tool) -> dict[str, Any]:
         "when_to_use": guidance.when_to_use,
         "examples": list(guidance.examples),
         "error_codes": dict(guidance.error_codes),
-        "handoffs": list(guidance.handoffs),
+        "handoffs": [handoff.to_dict() for handoff in guidance.handoffs],
         "delegation_hint": guidance.delegation_hint,
         "task_group": guidance.task_group,
         "timeout": limits.timeout,

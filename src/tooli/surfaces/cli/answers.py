@@ -8,11 +8,12 @@ import sys
 from tooli.call.model import Ok
 from tooli.call.repair import no_command_given, no_such_command
 from tooli.errors import InputError, Suggestion
+from tooli.surfaces.cli.argv import DOCUMENTS
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
     from tooli.call.model import Call
@@ -30,6 +31,8 @@ def answer(session: Session) -> int:
         return _nowhere(session)
     if "schema" in said:
         return _raw(session, schema_of(session, said["schema"]))
+    if not DOCUMENTS.isdisjoint(said):
+        return _document(session, said)
     if "help_agent" in said:
         return _text(session, help_for_agents(session))
     if "help" in said:
@@ -111,7 +114,7 @@ def _width() -> int:
 
 def help_for_agents(session: Session) -> str:
     """The contract in as few tokens as it takes."""
-    from tooli.surfaces.cli.help import app_for_agents, details_for_agents
+    from tooli.views.brief import app_for_agents, details_for_agents
 
     line = session.line
     if line.tool is not None:
@@ -185,6 +188,25 @@ def _raw(session: Session, document: Any) -> int:
     session.channel = session.channel or Channel()
     session.emit(data)
     return 0
+
+
+# ------------------------------------------------------------------ documents
+
+
+def _document(session: Session, said: Mapping[str, Any]) -> int:
+    """What is told about the whole app: the manifest, the list of commands, or a page to read."""
+    from tooli.views.portrait import portray
+
+    portrait = portray(session.app)
+    if "agent_bootstrap" in said:
+        from tooli.detect import detect_execution_context
+        from tooli.views.bootstrap import bootstrap
+
+        text = bootstrap(portrait, detect_execution_context().agent_name)
+        return _text(session, text.rstrip("\n"))
+    from tooli.views.manifest import discovery, manifest
+
+    return _raw(session, manifest(portrait) if "agent_manifest" in said else discovery(portrait))
 
 
 # ------------------------------------------------------------------ no command

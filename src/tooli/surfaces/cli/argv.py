@@ -28,16 +28,10 @@ FORMATS = ("json", "mcp", "openai", "anthropic")
 
 # flag: (what it sets, how many words it takes, what it sets it to); "?" takes one of FORMATS
 FLAGS: dict[str, tuple[str, int | str, Any]] = {
-    "--output": ("output", 1, None),
-    "-o": ("output", 1, None),
-    "--json": ("output", 0, "json"),
-    "--jsonl": ("output", 0, "jsonl"),
-    "--text": ("output", 0, "text"),
-    "--plain": ("output", 0, "plain"),
-    "--quiet": ("quiet", 0, True),
-    "-q": ("quiet", 0, True),
-    "--verbose": ("verbose", 0, "+"),
-    "-v": ("verbose", 0, "+"),
+    **dict.fromkeys(("--output", "-o"), ("output", 1, None)),
+    **{f"--{mode}": ("output", 0, mode) for mode in MODES[1:]},
+    **dict.fromkeys(("--quiet", "-q"), ("quiet", 0, True)),
+    **dict.fromkeys(("--verbose", "-v"), ("verbose", 0, "+")),
     "--no-color": ("no_color", 0, True),
     "--dry-run": ("dry_run", 0, True),
     "--yes": ("yes", 0, True),
@@ -45,11 +39,16 @@ FLAGS: dict[str, tuple[str, int | str, Any]] = {
     "--response-format": ("response_format", 1, None),
     "--schema": ("schema", "?", "json"),
     "--help-agent": ("help_agent", 0, True),
+    "--agent-manifest": ("agent_manifest", 0, True),
+    "--agent-bootstrap": ("agent_bootstrap", 0, True),
+    "--discover": ("discover", 0, True),
     "--help": ("help", 0, True),
     "--version": ("show_version", 0, True),
     "--input": ("input", 1, None),
     "--print0": ("print0", 0, True),
 }
+DOCUMENTS = frozenset(("agent_manifest", "agent_bootstrap", "discover"))
+QUESTIONS = DOCUMENTS | {"help", "schema", "help_agent", "show_version"}
 LATER = (
     *("timeout", "idempotency-key", "limit", "cursor", "filter", "fields", "select"),
     *("max-items", "max-bytes", "max-tokens", "null"),

@@ -1,19 +1,8 @@
-"""Help as text: compact for an agent, plain for a pipe. No boxes, no colour, no imports."""
+"""Help as plain text, for a pipe or a narrow terminal. No boxes, no colour, no imports."""
 
 from __future__ import annotations
 
-from tooli.call.repair import choice_words
-from tooli.contract.reading import returns_of
-from tooli.contract.tool import (
-    MISSING,
-    Choice,
-    ListOf,
-    PathShape,
-    Scalar,
-    Structured,
-    TupleOf,
-    plain,
-)
+from tooli.views.brief import bounds_of, default_of, type_word
 
 TYPE_CHECKING = False
 
@@ -21,129 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-    from tooli.contract.tool import Param, Shape, Tool
-
-
-# ------------------------------------------------------------------ for agents
-
-
-def app_for_agents(house: Any, tools: Iterable[Tool]) -> str:
-    """Every command of an app, a line each: signature, what it returns, what it does."""
-    head = " ".join(filter(None, (house.name, house.version)))
-    about = _first_line(house.description)
-    lines = [f"{head}: {about}" if about else head]
-    lines += [tool_for_agents(tool) for tool in tools if not tool.hidden]
-    lines.append("any command: --json --schema --help-agent --dry-run --yes")
-    return "\n".join(lines)
-
-
-def tool_for_agents(tool: Tool) -> str:
-    """One command in one line."""
-    words = [*tool.words, *map(_brief, tool.public)]
-    result = _result_word(returns_of(tool))
-    if result:
-        words.append(f"-> {result}")
-    summary = tool.doc.summary
-    behaviour = ", ".join(tool.behavior.words())
-    if summary or behaviour:
-        words.append("|")
-    if summary:
-        words.append(summary)
-    if behaviour:
-        words.append(f"({behaviour})")
-    return " ".join(words)
-
-
-def details_for_agents(tool: Tool) -> str:
-    """One command with its parameters' meaning, examples and errors."""
-    lines = [tool_for_agents(tool)]
-    docs = tool.doc.params
-    for param in tool.public:
-        text = param.help or docs.get(param.name)
-        if text:
-            lines.append(f"  {_name(param)}: {text}")
-    if tool.guidance.when_to_use:
-        lines.append(f"use when: {tool.guidance.when_to_use}")
-    from tooli.errors import quote
-
-    for example in tool.guidance.examples:
-        command = " ".join([tool.app, *tool.words, *map(quote, map(str, example.get("args", ())))])
-        about = example.get("description")
-        lines.append(f"example: {command}" + (f"  # {about}" if about else ""))
-    for code, meaning in tool.guidance.error_codes.items():
-        lines.append(f"error {code}: {meaning}")
-    return "\n".join(lines)
-
-
-def _brief(param: Param) -> str:
-    kind = type_word(param.shape)
-    bounds = _bounds(param)
-    if param.kind == "argument":
-        word = f"{param.name}:{kind}{bounds}"
-        return f"<{word}>" if param.required else f"[{word}]"
-    if param.is_flag:
-        word = f"{_name(param)}" + ("/" + param.negations[0] if param.default is True else "")
-        return f"[{word}]"
-    default = _default_word(param)
-    word = f"{_name(param)}={default if default else '<' + kind + '>'}"
-    if default:
-        word += f":{kind}"
-    word += bounds
-    return word if param.required else f"[{word}]"
-
-
-def _bounds(param: Param) -> str:
-    low, high = param.settings.get("min"), param.settings.get("max")
-    if low is None and high is None:
-        return ""
-    return f"({'' if low is None else low}..{'' if high is None else high})"
-
-
-def _name(param: Param) -> str:
-    return max(param.flags, key=len) if param.flags else param.name
-
-
-def type_word(shape: Shape) -> str:
-    """The type of a parameter in one word."""
-    shape = plain(shape)
-    match shape:
-        case Scalar(kind):
-            return kind.__name__
-        case PathShape():
-            return "path"
-        case Choice():
-            return "|".join(choice_words(shape))
-        case ListOf(item):
-            return f"{type_word(item)}..."
-        case TupleOf(items):
-            return ",".join(type_word(item) for item in items)
-        case Structured():
-            return "json"
-        case _:
-            return str(getattr(getattr(shape, "annotation", None), "__name__", "value")).lower()
-
-
-def _default_word(param: Param) -> str:
-    default = param.default
-    if default in (MISSING, None, "", [], (), {}):
-        return ""
-    return str(getattr(default, "value", default))
-
-
-def _result_word(annotation: Any) -> str:
-    if annotation in (MISSING, None):
-        return ""
-    fields = getattr(annotation, "__annotations__", None)
-    if isinstance(annotation, type) and annotation.__module__ != "builtins" and fields:
-        return "{" + ",".join(fields) + "}"
-    arguments = getattr(annotation, "__args__", ())
-    name = getattr(getattr(annotation, "__origin__", annotation), "__name__", str(annotation))
-    if name in ("list", "Iterator", "Generator", "AsyncIterator", "AsyncGenerator") and arguments:
-        return f"[{_result_word(arguments[0])}]"
-    return name
-
-
-# ------------------------------------------------------------------ for pipes and narrow eyes
+    from tooli.contract.tool import Param, Tool
 
 
 def app_plainly(house: Any, branch: Any, prog: str, path: tuple[str, ...], width: int) -> str:
@@ -209,19 +76,15 @@ def _meaning(param: Param, docs: Any) -> str:
     notes: list[str] = []
     if param.kind == "argument":
         notes.append(type_word(param.shape))
-    bounds = _bounds(param)
+    bounds = bounds_of(param)
     if bounds:
         notes.append(bounds.strip("()"))
     if param.required:
         notes.append("required")
-    default = _default_word(param)
+    default = default_of(param)
     if default and not (param.is_flag and param.default is False):
         notes.append(f"default: {default}")
     return f"{text} [{'; '.join(notes)}]".strip() if notes else text
-
-
-def _first_line(text: str | None) -> str:
-    return (text or "").strip().partition("\n")[0]
 
 
 def _table(rows: Iterable[tuple[str, str]], width: int) -> list[str]:

@@ -16,7 +16,7 @@ from tooli.call.envelope import document, encode
 from tooli.call.model import Caller, Failed, Ok, Options
 from tooli.call.pipeline import run
 from tooli.sources.local import BUILT_IN
-from tooli.surfaces.cli.argv import COMPLETION, MODES, Line, read_line
+from tooli.surfaces.cli.argv import COMPLETION, MODES, QUESTIONS, Line, read_line
 from tooli.surfaces.cli.channel import (
     Channel,
     Gone,
@@ -241,8 +241,8 @@ class Session:
         said = self.line.options
         if said.get("no_color") and self.standalone:
             os.environ["NO_COLOR"] = "1"
-        asks = said.keys() & {"help", "schema", "help_agent", "show_version"}
-        if asks and not any(p.code == "E1007" for p in self.line.problems):
+        misused = any([p.code == "E1007" for p in self.line.problems])
+        if not misused and not QUESTIONS.isdisjoint(said):
             from tooli.surfaces.cli.answers import answer
 
             return answer(self)

@@ -55,12 +55,13 @@ def read_built_in(session: Session, line: Line) -> Line:
     An app that is one single command may take the words for itself: only where it cannot,
     because there are too many, are they ours.
     """
+    word = line.stray
     if line.tool is not None:
         word = next((word for word in session.argv if word[:1] != "-"), "")
         surplus = any(problem.code == "E1005" for problem in line.problems)
         if not surplus or session.app.tree().single is None or word not in BUILT_IN:
             return line
-    session.app = session.app.builtins()
+    session.app = session.app.builtins(word)
     session.house = session.app._house
     session.command = None
     return read_line(session.app.tree(), session.argv, session.judge)

@@ -49,9 +49,10 @@ class Shelf:
         app, desk = self._service.app, self._service.desk
 
         def skill() -> str:
+            from tooli.views.portrait import portray
             from tooli.views.skill import write_skill
 
-            return write_skill(desk.name, app._house.description, app.catalog)
+            return write_skill(portray(app))
 
         said = {
             "name": "skill",

@@ -1,19 +1,15 @@
-"""Built-in commands: what every app can do beside its own work. Ordinary tools of an ordinary app.
-
-They are hidden from a person's help, and an app's own command of the same name wins. They
-stand in an app of their own, which is made when a command line names one of them.
-"""
+"""mcp serve, mcp export, api serve, api export-openapi, search-tools."""
 
 from __future__ import annotations
 
 from typing import Annotated, Literal, Optional
 
+from tooli.builtins.marks import is_document, takes_stdout
 from tooli.contract.info import Argument, Option
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
 _HERE = ("localhost", "127.0.0.1", "[::1]")
@@ -41,39 +37,21 @@ Deferred = Annotated[
 ]
 
 
-def built_in(app: Any, make: Callable[..., Any]) -> Any:
-    """The built-in commands of an app, as an app; `make` is Tooli."""
-    house = app._house
-    whole = make(
-        house.name,
-        description=house.description,
-        version=house.version,
-        default_output=house.default_output,
-        security_policy="off",
-        framework_help=house.framework_help,
-    )
-    mcp = make("mcp", description="Serve the app to MCP clients.")
-    mcp.command("serve")(_serving(app))
-    mcp.command("export")(_mcp_document(app))
-    whole.add_typer(mcp, name="mcp")
-    api = make("api", description="Serve the app over HTTP.")
-    api.command("serve")(_http_serving(app))
-    api.command("export-openapi")(_openapi_document(app))
-    whole.add_typer(api, name="api")
+def add_mcp(group: Any, app: Any) -> None:
+    """`mcp serve`, `mcp export`."""
+    group.command("serve")(_serving(app))
+    group.command("export")(_mcp_document(app))
+
+
+def add_api(group: Any, app: Any) -> None:
+    """`api serve`, `api export-openapi`."""
+    group.command("serve")(_http_serving(app))
+    group.command("export-openapi")(_openapi_document(app))
+
+
+def add_search(whole: Any, app: Any) -> None:
+    """`search-tools`."""
     whole.command("search-tools")(_search(app))
-    return whole
-
-
-def takes_stdout(fn: Any) -> Any:
-    """Mark a command that speaks on stdout itself: no mode of ours gets in its way."""
-    fn.tooli_mode = "text"
-    return fn
-
-
-def is_document(fn: Any) -> Any:
-    """Mark a command whose result is a document: it stands alone unless `--json` is asked for."""
-    fn.tooli_mode = "jsonl"
-    return fn
 
 
 # ------------------------------------------------------------------ MCP

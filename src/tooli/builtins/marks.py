@@ -1,0 +1,26 @@
+"""How a built-in command answers, where it is not like any other command."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def takes_stdout(fn: Any) -> Any:
+    """Mark a command that speaks on stdout itself: no mode of ours gets in its way."""
+    fn.tooli_mode = "text"
+    return fn
+
+
+def is_text(fn: Any) -> Any:
+    """Mark a command whose result is a text to be read or piped: it comes out as it is."""
+    fn.tooli_mode = "plain"
+    return fn
+
+
+def is_document(fn: Any) -> Any:
+    """Mark a command whose result is a document: it stands alone unless `--json` is asked for."""
+    fn.tooli_mode = "jsonl"
+    return fn

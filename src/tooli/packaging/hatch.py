@@ -1,0 +1,51 @@
+"""The build hook for hatchling.
+
+[build-system]
+requires = ["hatchling", "tooli"]
+
+[tool.hatch.build.targets.wheel.hooks.tooli]
+app = "file_tools.app:app"
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from tempfile import mkdtemp
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from hatchling.plugin import hookimpl
+
+from tooli.packaging.skill import built_skill
+
+
+class SkillHook(BuildHookInterface[Any]):
+    """Puts the app's skill into the wheel."""
+
+    PLUGIN_NAME = "tooli"
+    _made: str | None = None
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Write the files beside the sources' tree, and have them included."""
+        if self.target_name != "wheel" or version == "editable":
+            return
+        roots = [os.path.join(self.root, "src"), self.root]
+        self._made = folder = mkdtemp(prefix="tooli-skill-")
+        for place, text in built_skill(self.config.get("app"), roots).items():
+            path = os.path.join(folder, *place.split("/"))
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "w", encoding="utf-8", newline="\n") as file:
+                file.write(text)
+            build_data["force_include"][path] = place
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        """Leave nothing behind."""
+        if self._made is not None:
+            shutil.rmtree(self._made, ignore_errors=True)
+
+
+@hookimpl
+def hatch_register_build_hook() -> type[SkillHook]:
+    """What hatchling asks its plugins."""
+    return SkillHook

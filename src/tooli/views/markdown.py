@@ -1,0 +1,64 @@
+"""The writer of every Markdown document: blocks in, a page out."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+
+def page(*blocks: str | Iterable[str]) -> str:
+    """Blocks, one below the other with a line between; empty ones are left out."""
+    flat: list[str] = []
+    for block in blocks:
+        flat += [block] if isinstance(block, str) else block
+    return "\n\n".join([block.strip("\n") for block in flat if block.strip()]) + "\n"
+
+
+def flat(text: str) -> str:
+    """Text as one line."""
+    return " ".join(text.split())
+
+
+def sentence(text: str) -> str:
+    """One line that ends like a sentence."""
+    line = flat(text)
+    return line if not line or line[-1] in ".!?…:" else f"{line}."
+
+
+def code(text: str) -> str:
+    """Text set as code; whatever it contains, it stays one line."""
+    line = flat(text)
+    ticks = "`"
+    while ticks in line:
+        ticks += "`"
+    pad = " " if line[:1] == "`" or line[-1:] == "`" else ""
+    return f"{ticks}{pad}{line}{pad}{ticks}"
+
+
+def fence(lines: Iterable[str], language: str = "") -> str:
+    """Lines set as code, behind a fence that none of them breaks."""
+    body = "\n".join(lines)
+    ticks = "```"
+    while ticks in body:
+        ticks += "`"
+    return f"{ticks}{language}\n{body}\n{ticks}"
+
+
+def bullets(items: Iterable[str]) -> str:
+    """A list."""
+    return "\n".join([f"- {item}" for item in items])
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table; a bar in a cell is no border."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(
+        [f"| {' | '.join([cell.replace('|', chr(92) + '|') for cell in line])} |" for line in lines]
+    )
+
+
+def link(text: str, target: str) -> str:
+    """A link."""
+    return f"[{text}]({target})"

@@ -1,0 +1,87 @@
+"""A JSON Schema in a few words: `[{path: str, size: int}]`."""
+
+from __future__ import annotations
+
+from tooli.contract.jsonable import is_list, is_object
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from typing import Any
+
+_WORDS = {
+    "string": "str",
+    "integer": "int",
+    "number": "float",
+    "boolean": "bool",
+    "null": "null",
+    "object": "object",
+    "array": "list",
+}
+_FORMATS = {"date-time": "datetime", "date": "date", "time": "time", "duration": "duration"}
+_FEW = 8  # choices that are shown
+_DEEP = 3  # objects inside objects that are written out
+
+
+def brief(schema: Any, depth: int = _DEEP) -> str:
+    """The type that a schema describes, as briefly as it can be said."""
+    if not is_object(schema):
+        return "any"
+    if "$ref" in schema:
+        return str(schema["$ref"]).rpartition("/")[2]
+    if is_list(schema.get("enum")):
+        return _choices(schema["enum"])
+    if "const" in schema:
+        return _choices([schema["const"]])
+    for key in ("anyOf", "oneOf"):
+        if is_list(schema.get(key)):
+            parts = [brief(part, depth) for part in schema[key]]
+            return " | ".join(dict.fromkeys(parts))
+    kind: Any = schema.get("type")
+    if is_list(kind):
+        return " | ".join([_WORDS.get(str(word), str(word)) for word in kind])
+    if kind == "array":
+        return _array(schema, depth)
+    if kind == "object":
+        return _object(schema, depth)
+    if kind == "string" and schema.get("format") in _FORMATS:
+        return _FORMATS[schema["format"]]
+    return _WORDS.get(str(kind), "any")
+
+
+def _choices(values: list[Any]) -> str:
+    from json import dumps
+
+    shown = "|".join([dumps(value, ensure_ascii=False) for value in values[:_FEW]])
+    return f"{shown}|…" if len(values) > _FEW else shown
+
+
+def _array(schema: dict[str, Any], depth: int) -> str:
+    row: Any = schema.get("prefixItems")
+    if is_list(row):
+        return f"[{', '.join([brief(item, depth) for item in row])}]"
+    item = brief(schema.get("items"), depth)
+    return "list" if item == "any" else f"[{item}]"
+
+
+def _object(schema: dict[str, Any], depth: int) -> str:
+    fields: Any = schema.get("properties")
+    if is_object(fields) and fields:
+        if not depth:
+            return "{…}"
+        required: Any = schema.get("required", ())
+        parts = [
+            f"{name}{'' if name in required else '?'}: {brief(inner, depth - 1)}"
+            for name, inner in fields.items()
+        ]
+        return f"{{{', '.join(parts)}}}"
+    values: Any = schema.get("additionalProperties")
+    return f"{{str: {brief(values, depth)}}}" if is_object(values) and values else "object"
+
+
+def fields_of(schema: Any) -> dict[str, Any]:
+    """The fields of an object, or of the objects of a list."""
+    if is_object(schema) and schema.get("type") == "array":
+        schema = schema.get("items")
+    fields: Any = schema.get("properties") if is_object(schema) else None
+    return fields if is_object(fields) else {}

@@ -1,0 +1,169 @@
+"""Wheels that carry their app's skill, built by the real backends."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from tests.integration.outside import environment
+
+from tooli.views.portrait import portray
+from tooli.views.skill import skill_files
+
+APP = """\
+from tooli import Tooli
+
+app = Tooli("shop-tools", description="Sell things.", version="2.0", skill_auto_generate={auto})
+
+
+@app.command()
+def sell(thing: str) -> str:
+    \"\"\"Sell a thing.\"\"\"
+    return thing
+
+
+@app.command()
+def stock() -> int:
+    \"\"\"Count things.\"\"\"
+    return 3
+
+
+def main() -> None:
+    app()
+
+
+if __name__ == "__main__":
+    main()
+"""
+PROJECT = '[project]\nname = "shop-tools"\nversion = "2.0"\n'
+HATCH = f"""\
+[build-system]
+requires = ["hatchling", "tooli"]
+build-backend = "hatchling.build"
+
+{PROJECT}
+[tool.hatch.build.targets.wheel]
+packages = ["src/shop_tools"]
+
+[tool.hatch.build.targets.wheel.hooks.tooli]
+app = "shop_tools.app:app"
+"""
+SETUPTOOLS = f"""\
+[build-system]
+requires = ["setuptools", "tooli"]
+build-backend = "setuptools.build_meta"
+
+{PROJECT}
+[tool.setuptools.packages.find]
+where = ["src"]
+
+[tool.setuptools.cmdclass]
+build_py = "tooli.packaging.setuptools.BuildSkill"
+
+[tool.tooli.build]
+app = "shop_tools.app:app"
+"""
+BACKENDS = {"hatchling": HATCH, "setuptools": SETUPTOOLS}
+BUILD = "import sys; from {backend} import build_wheel; print(build_wheel(sys.argv[1]))"
+
+
+def project(folder: Path, settings: str, app: str) -> None:
+    """A package's source."""
+    package = folder / "src" / "shop_tools"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "app.py").write_text(app)
+    (folder / "pyproject.toml").write_text(settings)
+
+
+def build(folder: Path) -> subprocess.CompletedProcess[str]:
+    """Ask the backend for a wheel, as pip does."""
+    hatch = "hatchling" in (folder / "pyproject.toml").read_text()
+    backend = "hatchling.build" if hatch else "setuptools.build_meta"
+    (folder / "out").mkdir()
+    return subprocess.run(
+        [sys.executable, "-c", BUILD.format(backend=backend), "out"],
+        cwd=folder,
+        env=environment(PYTHONDONTWRITEBYTECODE="1"),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def unpack(folder: Path) -> Path:
+    """The wheel's content, where Python finds it."""
+    (wheel,) = (folder / "out").glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder / "site")
+    return folder / "site"
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_an_installed_app_carries_its_skill(tmp_path: Path, backend: str) -> None:
+    project(tmp_path, BACKENDS[backend], APP.format(auto=True))
+    done = build(tmp_path)
+    assert done.returncode == 0, done.stderr
+    site = unpack(tmp_path)
+    skill = site / "shop_tools" / "_skill"
+    assert "name: shop-tools\n" in (skill / "SKILL.md").read_text()
+    assert {path.name for path in (skill / "references").iterdir()} == {"sell.md", "stock.md"}
+    record = next(site.glob("*.dist-info/RECORD")).read_text()
+    assert "shop_tools/_skill/SKILL.md" in record
+    assert not (tmp_path / "src" / "shop_tools" / "_skill").exists(), "the source stays as it was"
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_only_where_the_app_says_so(tmp_path: Path, backend: str) -> None:
+    project(tmp_path, BACKENDS[backend], APP.format(auto=False))
+    assert build(tmp_path).returncode == 0
+    assert not (unpack(tmp_path) / "shop_tools" / "_skill").exists()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_an_app_that_cannot_be_loaded(tmp_path: Path, backend: str) -> None:
+    project(tmp_path, BACKENDS[backend], "import nowhere_to_be_found\n")
+    done = build(tmp_path)
+    assert done.returncode != 0
+    assert "No module named 'nowhere_to_be_found'" in done.stderr
+    assert "[build-system] requires" in done.stderr
+
+
+def test_a_target_that_names_nothing(tmp_path: Path) -> None:
+    project(tmp_path, HATCH.replace("shop_tools.app:app", "shop_tools"), APP.format(auto=True))
+    assert "say where the app is, as in 'package.module:app'" in build(tmp_path).stderr
+
+
+def test_the_packaged_skill_is_the_one_that_is_found(tmp_path: Path) -> None:
+    project(tmp_path, HATCH, APP.format(auto=True))
+    assert build(tmp_path).returncode == 0
+    site = unpack(tmp_path)
+    with (site / "shop_tools" / "_skill" / "SKILL.md").open("a") as page:
+        page.write("\nMade when it was built.\n")
+    code = (
+        "from shop_tools.app import app\n"
+        "from tooli.install.packaged import packaged_skill\n"
+        "found = packaged_skill(app)\n"
+        "print(list(found), found['SKILL.md'].endswith('was built.\\n'))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=environment(PYTHONPATH=str(site)),
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.strip() == (
+        "['SKILL.md', 'references/sell.md', 'references/stock.md'] True"
+    ), done.stderr
+
+
+def test_an_app_without_one() -> None:
+    from tests.views.test_skill import make
+
+    from tooli.install.packaged import packaged_skill
+
+    assert packaged_skill(make()) is None
+    assert "SKILL.md" in skill_files(portray(make()))
