@@ -82,7 +82,7 @@ def test_nothing_from_elsewhere_at_module_level_below_the_surfaces() -> None:
 @pytest.mark.parametrize("name", MODULES)
 def test_a_file_is_not_too_long(name: str) -> None:
     lines = MODULES[name].read_text(encoding="utf-8").count("\n")
-    assert lines <= LONGEST_FILE + 150 * (name.removeprefix("tooli.") in ONE_ROOM)
+    assert lines <= LONGEST_FILE + 200 * (name.removeprefix("tooli.") in ONE_ROOM)
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -232,3 +232,23 @@ def _writes_no_files() -> bool:
     standard = [getattr(stream, "buffer", None) for stream in (sys.stdout, sys.stderr)]
     ours = list(map(type, standard)).count(_io.BufferedWriter)
     return kinds.count(_io.BufferedWriter) <= ours and not kinds.count(_io.BufferedRandom)
+
+
+# ------------------------------------------------------------------ how it was started
+
+
+def completing() -> bool:
+    """Whether a shell asks for completions: that is Typer's."""
+    return any([key[-9:] == "_COMPLETE" and key[:1] == "_" for key in os.environ])
+
+
+def typed_program() -> tuple[str, ...]:
+    """The words with which the program was started, as somebody would type them again."""
+    program = sys.argv[0] if sys.argv else ""
+    spec = getattr(sys.modules.get("__main__"), "__spec__", None)
+    if spec is not None and spec.name:
+        name = spec.name[: -len(".__main__")] if spec.name.endswith(".__main__") else spec.name
+        return ("python", "-m", name)
+    if program.endswith(".py"):
+        return ("python", program)
+    return (os.path.basename(program),)

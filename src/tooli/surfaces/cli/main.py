@@ -22,9 +22,11 @@ from tooli.surfaces.cli.channel import (
     Gone,
     catch_sigterm,
     complain,
+    completing,
     is_terminal,
     reason_of,
     spare_the_collector,
+    typed_program,
 )
 
 TYPE_CHECKING = False
@@ -56,11 +58,6 @@ def main(app: Any, args: Sequence[str] | None = None, **settings: Any) -> Any:
     if gc_was_on:
         gc.enable()
     return session.answer()
-
-
-def completing() -> bool:
-    """Whether a shell asks for completions: that is Typer's."""
-    return any([key[-9:] == "_COMPLETE" and key[:1] == "_" for key in os.environ])
 
 
 class Session:
@@ -385,15 +382,3 @@ class Session:
             self.channel.release(for_good=self.standalone)
         if self._before is not None:
             catch_sigterm(self._before)
-
-
-def typed_program() -> tuple[str, ...]:
-    """The words with which the program was started, as somebody would type them again."""
-    program = sys.argv[0] if sys.argv else ""
-    spec = getattr(sys.modules.get("__main__"), "__spec__", None)
-    if spec is not None and spec.name:
-        name = spec.name[: -len(".__main__")] if spec.name.endswith(".__main__") else spec.name
-        return ("python", "-m", name)
-    if program.endswith(".py"):
-        return ("python", program)
-    return (os.path.basename(program),)

@@ -18,7 +18,8 @@ from typer.main import get_command
 from tooli.call.failure import exit_request, outcome_of
 from tooli.call.model import Failed, Ok, Problem
 from tooli.contract.fit import Doubt, Given, Misfit, Words, fit_words
-from tooli.surfaces.cli.main import Session, completing
+from tooli.surfaces.cli.channel import completing
+from tooli.surfaces.cli.main import Session
 from tooli.surfaces.cli.typer_params import judge, native
 
 TYPE_CHECKING = False
