@@ -96,14 +96,14 @@ def _add_llms(group: Any, app: Any) -> None:
 
 def _add_man(group: Any, app: Any) -> None:
     def make(command: list[str], out: str | None, force: bool, dry: bool) -> Written:
-        from tooli.install.documents import write_files
+        from tooli.install.documents import date_of_build, write_files
         from tooli.views.man import man_pages, page_of
         from tooli.views.portrait import portray
 
-        portrait = portray(app)
+        portrait, date = portray(app), date_of_build()
         if out is None:
-            return page_of(portrait, command)
-        return write_files(out, man_pages(portrait), force=force, dry=dry)
+            return page_of(portrait, command, date)
+        return write_files(out, man_pages(portrait, date), force=force, dry=dry)
 
     def man(
         command: Annotated[

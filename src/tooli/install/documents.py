@@ -31,11 +31,15 @@ _OTHERS = frozenset(("node_modules", "__pycache__", "dist", "build", "venv", "si
 
 
 def write_files(
-    folder: str, files: Mapping[str, str], *, force: bool, dry: bool
+    folder: str, files: Mapping[str, str], *, force: bool, dry: bool, by_hand: bool = False
 ) -> list[dict[str, str]]:
-    """Put files into a folder; one that is there and seems to be somebody else's is refused."""
+    """Put files into a folder; one that is there and seems to be somebody else's is refused.
+
+    `by_hand`: people go on writing such files, so that any difference may be theirs.
+    """
     steps = [
-        _plan_file(os.path.join(folder, *path.split("/")), text) for path, text in files.items()
+        _plan_file(os.path.join(folder, *path.split("/")), text, by_hand)
+        for path, text in files.items()
     ]
     return _do(steps, force=force, dry=dry)
 
@@ -76,7 +80,7 @@ def _block_of(portrait: Portrait, form: str) -> tuple[str, str]:
     return "CLAUDE.md", claude_block(portrait)
 
 
-def _plan_file(path: str, text: str) -> Step:
+def _plan_file(path: str, text: str, by_hand: bool) -> Step:
     at = target(os.path.abspath(path))
     before, after = read(at), text.encode()
     change = Change(at, before, after)
@@ -84,7 +88,8 @@ def _plan_file(path: str, text: str) -> Step:
         return Step(path, "", "absent", "created", (change,))
     if same(before, after):
         return Step(path, "", "current", "current")
-    if before.partition(b"\n")[0].rstrip() == after.partition(b"\n")[0]:  # as we begin such a file
+    begins_alike = before.partition(b"\n")[0].rstrip() == after.partition(b"\n")[0]
+    if begins_alike and not by_hand:  # as we begin such a file
         return Step(path, "", "stale", "updated", (change,))
     return Step(path, "", "edited", "updated", (change,), (change,))
 
@@ -184,13 +189,13 @@ class _Desk:
             yield from self._look_at_block(path, name)
         elif name in self._pages():
             before = read(path) or b""
-            after = self._pages()[name].encode()
+            after = _as_dated(before, self._pages()[name])
             if _head(before) == _head(after):
                 yield Found(path, before, after)
-                if name == "llms.txt":
-                    yield from self._references(os.path.dirname(path))
         elif name.endswith(".py"):
             yield from self._look_at_code(path)
+        elif os.path.basename(os.path.dirname(os.path.abspath(path))) == "references":
+            yield from self._look_at_page(path)
 
     def _look_at_skill(self, path: str) -> Iterator[Found]:
         from tooli.views.skill import write_skill
@@ -203,21 +208,21 @@ class _Desk:
             yield Found(path, before, _as_kept(before, write_skill(self.portrait)))
             return
         yield Found(path, before, _as_kept(before, self._skill["SKILL.md"]))
-        yield from self._references(home)
+        yield from self._missing(home)
 
-    def _references(self, home: str) -> Iterator[Found]:
-        """The pages of commands beside a document, also of commands that are no more."""
-        pages = {place: text for place, text in self._skill.items() if place != "SKILL.md"}
-        for place, text in pages.items():
+    def _missing(self, home: str) -> Iterator[Found]:
+        """The pages of commands that should stand beside a document, and do not."""
+        for place, text in self._skill.items():
             file = os.path.join(home, *place.split("/"))
-            now = read(file) or b""
-            yield Found(file, now, _as_kept(now, text))
-        folder = os.path.join(home, "references")
-        for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
-            file = os.path.join(folder, name)
-            ours = f"# {self.portrait.name} ".encode()
-            if f"references/{name}" not in pages and _head(read(file) or b"").startswith(ours):
-                yield Found(file, read(file) or b"", None)
+            if not os.path.exists(file):
+                yield Found(file, b"", text.encode())
+
+    def _look_at_page(self, path: str) -> Iterator[Found]:
+        """The page of a command; of one that is no more as well."""
+        before = read(path) or b""
+        if before.startswith(f"# {self.portrait.name} ".encode()):
+            text = self._skill.get(f"references/{os.path.basename(path)}")
+            yield Found(path, before, None if text is None else _as_kept(before, text))
 
     def _look_at_block(self, path: str, name: str) -> Iterator[Found]:
         from tooli.views.claude_md import claude_block
@@ -232,8 +237,10 @@ class _Desk:
         yield Found(path, block.body.strip("\n").encode(), body.strip("\n").encode())
 
     def _look_at_code(self, path: str) -> Iterator[Found]:
+        from shlex import quote
+
         before = read(path) or b""
-        mark = f"\n    {self.portrait.name} export ".encode()
+        mark = f"\n    {quote(self.portrait.name)} export ".encode()
         at = before[:4096].find(mark)
         if at >= 0:
             words = before[at:].decode("utf-8", "replace").strip().partition("\n")[0]
@@ -282,6 +289,28 @@ def _head(data: bytes) -> bytes:
 
 def _unix(data: bytes) -> bytes:
     return data.replace(b"\r\n", b"\n")
+
+
+def date_of_build() -> str:
+    """The date that a page is given: that of the build, where somebody says it."""
+    from tooli.views.man import UNDATED
+
+    said = os.environ.get("SOURCE_DATE_EPOCH", "")
+    if not said.isdecimal():
+        return UNDATED
+    from time import gmtime, strftime
+
+    return strftime("%Y-%m-%d", gmtime(int(said)))
+
+
+def _as_dated(before: bytes, text: str) -> bytes:
+    """What we would write, with the date that a manual page was given before."""
+    from re import search
+
+    from tooli.views.man import UNDATED
+
+    found = search(rb'\n\.TH "[^"\n]*" 1 "(\d{4}-\d\d-\d\d)"', before)
+    return text.encode() if found is None else text.replace(UNDATED, found[1].decode(), 1).encode()
 
 
 def _as_kept(before: bytes, text: str) -> bytes:

@@ -164,7 +164,8 @@ def answers(portrait: Portrait) -> str:
 
 def exits() -> str:
     """The exit codes, in a line."""
-    return f"Exit codes: {'; '.join([f'{n} {text}' for n, text in EXIT_CODES.items() if n < 128])}."
+    shown = [f"{n} {text.replace(';', ',')}" for n, text in EXIT_CODES.items() if n < 128]
+    return f"Exit codes: {'; '.join(shown)}."
 
 
 def care(portrait: Portrait) -> list[str]:

@@ -27,8 +27,16 @@ def title(tool: Tool) -> str:
 
 def stem(tool: Tool) -> str:
     """The command's name as part of a file's name."""
-    letters = [c if c.isalnum() or c in "-_" else "-" for c in "-".join(tool.path or (tool.app,))]
-    return "".join(letters).strip("-") or "command"
+    parts = tool.path or (tool.app,)
+    plain_parts = [
+        "".join([c if c.isalnum() or c in "-_" else "-" for c in part]) for part in parts
+    ]
+    name = ".".join(plain_parts).strip("-.") or "command"
+    if tuple(plain_parts) == tool.path and name.islower():
+        return name
+    from hashlib import sha256  # letters were lost, or are not told apart: another name tells
+
+    return f"{name}-{sha256(repr(parts).encode()).hexdigest()[:6]}"
 
 
 # ------------------------------------------------------------------ calling it
