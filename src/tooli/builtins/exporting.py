@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-from typing import Annotated, Literal, Optional, TypedDict, Union
+from functools import partial
+from typing import Annotated, Literal, Optional, Union
 
 from tooli.builtins.marks import is_text
 from tooli.contract.info import Option
-from tooli.errors import ConflictError, InputError, Suggestion
+from tooli.errors import InputError
 
 TYPE_CHECKING = False
 
@@ -40,8 +39,8 @@ Mode = Annotated[
     Option(help="Whether a tool runs as a program of its own, or in the agent's process."),
 ]
 Out = Annotated[
-    Optional[Path],  # noqa: UP045
-    Option(help="Folder to write the files into; without it they are printed.", file_okay=False),
+    Optional[str],  # noqa: UP045
+    Option("--out", metavar="DIR", help="Write the files there, instead of printing them."),
 ]
 Tests = Annotated[bool, Option("--with-tests", help="Add a file with tests of the export.")]
 Command = Annotated[
@@ -60,18 +59,33 @@ Host = Annotated[
     Optional[Literal["claude-code", "codex", "cursor", "gemini"]],  # noqa: UP045
     Option(help="The coding agent that permissions are for."),
 ]
-Force = Annotated[bool, Option("--force", help="Overwrite files that say something else.")]
-
-
-class File(TypedDict):
-    """A file, and whether it had to be written."""
-
-    path: str
-    status: Literal["written", "unchanged"]
+Force = Annotated[
+    bool, Option("--force", help="Write over files that say something else; kept as .bak.")
+]
+Written = Union[str, list[dict[str, str]]]  # noqa: UP007
 
 
 def add_export(whole: Any, app: Any) -> None:
     """`export`."""
+
+    def make(
+        target: str, out: str | None, home: str | None, force: bool, dry: bool, **said: Any
+    ) -> Written:
+        from tooli.install.documents import write_files
+        from tooli.views.portrait import portray
+
+        said["app"] = home
+        _refuse_misplaced(target, said)
+        place, name = TARGETS[target]
+        write = getattr(__import__(place, fromlist=(name,)), name)
+        if target == "permissions":
+            files = write(portray(app), said["host"])
+        else:
+            del said["host"]
+            files = write(portray(app), target, **said)
+        if out is None:
+            return printed(files)
+        return write_files(out, files, force=force, dry=dry, by_hand=True)
 
     @is_text
     def export(
@@ -84,53 +98,41 @@ def add_export(whole: Any, app: Any) -> None:
         model: Model = None,
         host: Host = None,
         force: Force = False,
-    ) -> Union[str, list[File]]:  # noqa: UP007
+    ) -> Written:
         """Write the app's tools as code for an agent framework, or as Python functions."""
-        from tooli.views.portrait import portray
+        return make(
+            target,
+            out,
+            home,
+            force,
+            dry=False,
+            mode=mode,
+            with_tests=with_tests,
+            command=command,
+            model=model,
+            host=host,
+        )
 
-        said: dict[str, Any] = {
-            "mode": mode,
-            "command": command,
-            "app": home,
-            "model": model,
-            "with_tests": with_tests,
-            "host": host,
-        }
-        _refuse_misplaced(target, said)
-        place, name = TARGETS[target]
-        write = getattr(__import__(place, fromlist=(name,)), name)
-        portrait = portray(app)
-        if target == "permissions":
-            files = write(portrait, host)
-        else:
-            del said["host"]
-            files = write(portrait, target, **said)
-        return printed(files) if out is None else written(files, out, force)
-
+    export.tooli_plan = partial(make, dry=True)
     whole.command("export")(export)
 
 
 def _refuse_misplaced(target: str, said: dict[str, Any]) -> None:
     """Refuse what would be ignored: it was meant for another target, or another mode."""
-    rules = target == "permissions"
-    wrong = {
-        "host": "--host belongs to --target permissions." if not rules and said["host"] else None,
-        "model": "--model belongs to --target adk." if target != "adk" and said["model"] else None,
-        "command": "--command belongs to --mode subprocess."
-        if said["command"] and (rules or said["mode"] == "import")
-        else None,
-        "app": "--app belongs to --mode import."
-        if said["app"] and (rules or said["mode"] == "subprocess")
-        else None,
+    rules, within = target == "permissions", said["mode"] == "import"
+    belongs = {
+        "host": ("--host belongs to --target permissions.", rules),
+        "model": ("--model belongs to --target adk.", target == "adk"),
+        "command": ("--command belongs to --mode subprocess.", not rules and not within),
+        "app": ("--app belongs to --mode import.", not rules and within),
+        "with_tests": ("--with-tests belongs to the other targets.", not rules),
     }
-    if rules and not said["host"]:
-        wrong["host"] = "--target permissions needs --host: the agent that the rules are for."
-    for field, message in wrong.items():
-        if message is not None:
+    for field, (message, here) in belongs.items():
+        if said[field] and not here:
             raise InputError(message, field=field)
-
-
-# ------------------------------------------------------------------ files
+    if rules and not said["host"]:
+        message = "--target permissions needs --host: the agent that the rules are for."
+        raise InputError(message, field="host")
 
 
 def printed(files: dict[str, str]) -> str:
@@ -138,40 +140,3 @@ def printed(files: dict[str, str]) -> str:
     if len(files) == 1:
         return next(iter(files.values()))
     return "\n".join([f"# file: {path}\n{text}" for path, text in files.items()])
-
-
-def written(files: dict[str, str], folder: Path, force: bool) -> list[File]:
-    """Write what is not there yet. Nothing is written where a file says something else."""
-    todo: dict[Path, str] = {}
-    found: list[File] = []
-    for name, text in files.items():
-        path = folder / name
-        same = path.is_file() and path.read_bytes() == text.encode()
-        found.append({"path": path.as_posix(), "status": "unchanged" if same else "written"})
-        if not same:
-            todo[path] = text
-    taken = [path.as_posix() for path in todo if os.path.lexists(path)]
-    if taken and not force:
-        raise ConflictError(
-            f"{taken[0]} exists and says something else"
-            + (f" (and {len(taken) - 1} more)." if len(taken) > 1 else "."),
-            field="out",
-            suggestion=Suggestion(
-                "fix", "Export into another folder and compare (diff -u), or add --force."
-            ),
-            details={"files": taken},
-        )
-    for path, text in todo.items():
-        replace(path, text)
-    return found
-
-
-def replace(path: Path, text: str) -> None:
-    """Write a file so that nobody ever sees a part of it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        draft.write_bytes(text.encode())
-        os.replace(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)
