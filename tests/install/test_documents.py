@@ -88,7 +88,6 @@ class TestWriting:
             (home / "AGENTS.md").write_text(invoke(app, *words).stdout)
             assert rows(app, "generate-agents-md", "--out", ".")
 
-
     def test_an_export_is_made_again_unless_a_person_has_changed_it(
         self, app: Tooli, home: Path
     ) -> None:
