@@ -5,11 +5,11 @@ r"""Records as tables: CSV for programs and spreadsheets, Markdown for a page.
     {"name": "tooli", "tags": ["x"]}    a table of one record   | field | value |⏎ …
     "any text", 3, true                 value⏎ any text⏎        the text itself
 
-**Columns** are the keys of all records, in the order in which they first turn up. A stream whose
-type says that all its records have the same fields is written as it comes, below the keys of the
-first; any other is gathered before, so that no key is missed. Without any record the fields of
-their type are the head. Nothing that a command gives is refused: what is no record stands in a
-column `value`, and what is nested is JSON.
+**Columns** are the keys of all records, in the order in which they first turn up. The head of a
+stream is made from its first record, where their type says that all have the same fields, and
+otherwise from the first thousand; a key that turns up later still has no column, which is a
+warning. Without any record the fields of their type are the head. Nothing that a command gives is
+refused: what is no record stands in a column `value`, and what is nested is JSON.
 
 **CSV** is RFC 4180: CRLF, quotes around what holds a comma, a quote or a line break. Null is an
 empty cell, an empty text is `""`. Values are not altered: a text that begins with `=`, `+`, `-` or
@@ -21,18 +21,21 @@ empty cell, an empty text is `""`. Values are not altered: a text that begins wi
 from __future__ import annotations
 
 import sys
+from itertools import chain, islice
 
 from tooli.call.envelope import encode
 from tooli.contract.jsonable import is_list, is_object
-from tooli.contract.tool import MISSING
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from typing import Any
 
     from tooli.contract.tool import Tool
+
+AHEAD = 1000
+"""How many records of a stream are looked at before its head is written."""
 
 
 class Table:
@@ -49,44 +52,33 @@ class Table:
         if value is None:
             return iter(())
         if is_list(value):
-            return self._gathered(list(value))
+            return self._records(value, iter(()))
         if not self._markdown:
-            return self._gathered([value])
+            return self._records([value], iter(()))
         if is_object(value):
             return self._rows(("field", "value"), value.items())
         return iter((_shown(value),))
 
     def stream(self, items: Iterator[Any]) -> Iterator[str]:
-        """Items as they come, where all have the same fields; or else when all are there."""
-        first = next(items, MISSING)
-        if first is MISSING:  # nothing came, or it does not come item by item
-            return iter(())
-        if is_object(first) and has_steady_fields(self._tool):
-            return self._steadily(first, items)
-        return self._gathered([first, *items])
+        """Items as they come, below a head that is made from the first of them."""
+        ahead = list(islice(items, 1 if has_steady_fields(self._tool) else AHEAD))
+        return self._records(ahead, items) if ahead else iter(())
 
-    def _gathered(self, items: list[Any]) -> Iterator[str]:
-        records = [_record(item) for item in items]
+    def _records(self, ahead: Sequence[Any], rest: Iterator[Any]) -> Iterator[str]:
         columns: dict[str, None] = {}
-        for record in records:
+        for record in map(_record, ahead):
             if not record.keys() <= columns.keys():
                 columns.update(dict.fromkeys(record))
-        head = tuple(columns) if records else fields_of(self._tool, self._concise)
-        rows = ([record.get(name) for name in head] for record in records)
-        return self._rows(head, rows) if head else iter(())
-
-    def _steadily(self, first: dict[str, Any], items: Iterator[Any]) -> Iterator[str]:
-        head = tuple(first)
+        head = tuple(columns) if ahead else fields_of(self._tool, self._concise)
 
         def rows() -> Iterator[list[Any]]:
-            yield list(first.values())
-            for record in map(_record, items):
-                stray = record.keys() - first.keys()
+            for record in map(_record, chain(ahead, rest)):
+                stray = record.keys() - columns.keys()
                 if stray:
                     self._warn(f"the table has no column for {', '.join(sorted(stray))}")
                 yield [record.get(name) for name in head]
 
-        return self._rows(head, rows())
+        return self._rows(head, rows()) if head else iter(())
 
     def _rows(self, head: tuple[str, ...], rows: Iterable[Iterable[Any]]) -> Iterator[str]:
         yield self._row(head)
@@ -177,6 +169,8 @@ def _shown(value: Any) -> str:
 def has_steady_fields(tool: Tool) -> bool:
     """Whether a tool gives records that, by their type, all have the same fields."""
     kind = _type_of_record(tool)
+    if kind in (str, int, float, bool):
+        return True
     if hasattr(kind, "__required_keys__"):
         # Python does not see into annotations that are text.
         hints = map(str, getattr(kind, "__annotations__", {}).values())
