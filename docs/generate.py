@@ -17,7 +17,10 @@ from tooli import errors
 
 ROOT = Path(__file__).resolve().parent.parent
 ERRORS = ROOT / "docs" / "errors.md"
-PLAYED = (ROOT / "README.md", ROOT / "docs" / "typer.md", ROOT / "docs" / "serving.md")
+PLAYED = (
+    ROOT / "README.md",
+    *(ROOT / "docs" / name for name in ("typer.md", "serving.md", "installing.md")),
+)
 
 _PAGE = """\
 # Errors and exit codes
