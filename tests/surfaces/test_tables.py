@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from tooli.testing import Invocation
 
-TEXTS = st.text(max_size=10) | st.text("ab_*`|\\<>&[]~!#;/\n ", max_size=12)
+TEXTS = st.text(max_size=10) | st.text("ab_*`|\\<>&[]()~!#;/\n ", max_size=12)
 ROWS = st.lists(st.lists(TEXTS, min_size=3, max_size=3), min_size=1, max_size=4)
 MARKDOWN = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 
@@ -118,7 +118,8 @@ def test_markdown_shows_every_text_as_it_is(rows: list[list[str]]) -> None:
         ([{"f": "__init__.py"}], "| f |\n| --- |\n| \\_\\_init\\_\\_.py |\n"),
         ([{"f": "snake_case_x *.py ~/x"}], "| f |\n| --- |\n| snake_case_x *.py ~/x |\n"),
         (["x", None, {"a": 1}], "| value | a |\n| --- | --- |\n| x |  |\n|  |  |\n|  | 1 |\n"),
-        ({"a": 1, "b": [2]}, "| field | value |\n| --- | --- |\n| a | 1 |\n| b | \\[2] |\n"),
+        ({"a": 1, "b": [2]}, "| field | value |\n| --- | --- |\n| a | 1 |\n| b | [2] |\n"),
+        (["[a](b)"], "| value |\n| --- |\n| \\[a](b) |\n"),
         ("# A *page*", "# A *page*\n"),
         (7, "7\n"),
         (None, ""),

@@ -150,7 +150,7 @@ def _marks(text: str, i: int, alive: set[str]) -> bool:
         return after.isalpha() or after in ("/", "!", "?")
     if char == "&":
         return after.isalnum() or after == "#"
-    return char == "|" or char in alive or (char == "[" and "]" in text[i:])
+    return char == "|" or char in alive or (char == "[" and "](" in text[i:])
 
 
 def _shown(value: Any) -> str:
