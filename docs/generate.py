@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 ERRORS = ROOT / "docs" / "errors.md"
 PLAYED = (
     ROOT / "README.md",
-    *(ROOT / "docs" / name for name in ("typer.md", "serving.md", "installing.md")),
+    *(ROOT / "docs" / name for name in ("typer.md", "serving.md", "installing.md", "output.md")),
 )
 
 _PAGE = """\

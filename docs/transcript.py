@@ -16,7 +16,7 @@ from pathlib import Path
 from examples.terminal import run_at_terminal, without_colour
 
 _BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-_DURATION = re.compile(r'(duration_ms\\?": ?)\d+')
+_DURATION = re.compile(r'(duration_ms(?:\\?")?: ?)\d+')
 
 
 def play(page: str, folder: Path) -> str:

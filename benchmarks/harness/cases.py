@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from harness.answers import answering
 from harness.checks import (
     failed_usage,
     json_result,
@@ -41,6 +42,7 @@ CASES: dict[str, str] = {
     "jsonl": "`--jsonl` from a generator into a pipe",
     "envelope": "The JSON envelope around an empty list",
     "tokens": "What an agent reads about an app of twenty commands, and what it then knows",
+    "answer": "One answer of forty records, in every form",
     "mcp": "MCP over stdio, twenty typed tools, from the start to the answer to `tools/list`",
     "mcpcalls": "MCP over stdio, `tools/call` of one validated tool, one after the other",
     "http": "HTTP, one validated tool on uvicorn, eight connections",
@@ -187,5 +189,5 @@ def serving() -> Iterator[Contestant]:
 def build_contestants(tokens: TokenCounter) -> list[Contestant]:
     """Everybody who takes part."""
     own = (starting(), asking(), growing(), calling(), streaming(), wrapping(tokens))
-    groups = (*own, reading(tokens), serving())
+    groups = (*own, reading(tokens), answering(tokens), serving())
     return [contestant for group in groups for contestant in group]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from harness.answers import answer_figures
 from harness.model import AgainstRivals, Figure, Term
 from harness.reading import OURS, THEIRS
 
@@ -135,5 +136,6 @@ FIGURES: tuple[Figure, ...] = (
     *streaming(),
     *wrapping(),
     *reading(),
+    *answer_figures(),
     *serving(),
 )

@@ -17,6 +17,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "call": ("over_us", "call_us", "direct_us"),
     "jsonl": ("first_ms", "wall_ms", "rss_mb", "rows_per_s"),
     "envelope": ("tokens", "bytes"),
+    "answer": ("tokens", "bytes"),
     "tokens": ("tokens", "facts", "open", "bytes"),
     "mcpcalls": ("calls_per_s", "wall_us", "cpu_us"),
     "http": ("calls_per_s", "wall_us", "cpu_us", "client_us", "busy"),

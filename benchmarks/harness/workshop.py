@@ -12,6 +12,7 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from harness.answers import answer_apps
 from harness.desk_apps import desks
 from harness.envs import CACHE
 from harness.servers import served_apps
@@ -169,6 +170,7 @@ def written_apps() -> Iterator[tuple[str, str]]:
     yield "mixed_old", mixed(OLD_MANIFEST_TAIL)
     yield from served_apps()
     yield from desks()
+    yield from answer_apps()
 
 
 @contextmanager

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tooli.contract.content import Image as Image
     from tooli.contract.content import Link as Link
     from tooli.contract.content import Message as Message
+    from tooli.contract.details import Detail as Detail
     from tooli.contract.handoffs import Next as Next
     from tooli.detect import CallerCategory as CallerCategory
     from tooli.detect import ExecutionContext as ExecutionContext
@@ -60,6 +61,7 @@ _HOMES = {
     "TooliResult": "tooli.call.result",
     "TooliError": "tooli.call.result",
     "Next": "tooli.contract.handoffs",
+    "Detail": "tooli.contract.details",
     "CallerCategory": "tooli.detect",
     "ExecutionContext": "tooli.detect",
     "detect_execution_context": "tooli.detect",

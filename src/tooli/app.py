@@ -14,6 +14,7 @@ from tooli.sources.local import (
     APP_SETTINGS,
     COMMAND_SETTINGS,
     GROUP_SETTINGS,
+    OUTPUT_MODES,
     House,
     Registration,
     branch_of,
@@ -83,7 +84,7 @@ class Tooli(_NotYet):
     ) -> None:
         _known_keywords("Tooli", settings, APP_SETTINGS)
         one_of("security_policy", security_policy, _POLICIES)
-        one_of("default_output", default_output, ("auto", "json", "jsonl", "text", "plain"))
+        one_of("default_output", default_output, OUTPUT_MODES)
         one_of("mcp_transport", mcp_transport, ("stdio", "http", "sse"))
         if description is not None:
             settings.setdefault("help", description)
@@ -331,7 +332,7 @@ class Tooli(_NotYet):
 
         policy = self._house.policy
         guarded = tool.guard is not GUARD or tool.behavior.destructive or policy == "strict"
-        asked = options.dry_run or options.detailed or tool.guidance.onward
+        asked = options.dry_run or options.detailed or options.concise or tool.guidance.onward
         if not guarded and not asked and (session is None or options.detailed is not None):
             return ONLY_BIND
         from tooli.stages.order import choose

@@ -13,6 +13,7 @@ import subprocess
 SDK_1 = "@modelcontextprotocol/sdk@1.32.2"
 SDK_2 = "@modelcontextprotocol/client@2.4.0"
 INSPECTOR = "@modelcontextprotocol/inspector@2.12.0"
+TOON = "@toon-format/toon@4.4.0"
 CACHE = pathlib.Path(__file__).resolve().parents[2] / ".cache" / "node"
 
 
@@ -56,5 +57,5 @@ def _npm_install(room: pathlib.Path, package: str) -> None:
 
 
 if __name__ == "__main__":
-    for each in (SDK_1, SDK_2, INSPECTOR):
+    for each in (SDK_1, SDK_2, INSPECTOR, TOON):
         print(install(each))

@@ -35,6 +35,7 @@ class Options(Record):
     quiet: bool = False
     verbose: int = 0
     detailed: bool | None = None  # None: not said, so the first call of a session is detailed
+    concise: bool = False  # without what the output schema calls details
     interactive: bool = False  # a person watches: progress bars and questions make sense
 
 

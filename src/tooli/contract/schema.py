@@ -207,7 +207,9 @@ def result_schema(annotation: Any) -> dict[str, Any]:
     shape = shape_of(annotation)
     if _is_plain(shape):
         return shape_schema(shape)
-    return _by_pydantic(annotation, mode="serialization")
+    from tooli.contract.details import without_demands
+
+    return without_demands(_by_pydantic(annotation, mode="serialization"))
 
 
 def _is_plain(shape: Shape) -> bool:

@@ -33,6 +33,9 @@ GROUP_SETTINGS = COMMAND_SETTINGS | frozenset(
     ("invoke_without_command", "subcommand_metavar", "chain", "result_callback")
 )
 
+OUTPUT_MODES = ("auto", "json", "jsonl", "text", "plain", "toon", "csv", "md")
+"""How the command line may answer."""
+
 BUILT_IN = frozenset(
     (
         *("mcp", "api", "search-tools", "generate-skill", "generate-agents-md", "docs", "export"),

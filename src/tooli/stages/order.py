@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from tooli.call.pipeline import ONLY_BIND
 
 TYPE_CHECKING = False
@@ -11,6 +13,10 @@ if TYPE_CHECKING:
 
     from tooli.call.model import Options, Stage
     from tooli.contract.tool import Tool
+
+
+MARKERS = frozenset(("tooli.contract.details", "pydantic"))
+"""Where marks on details come from: where neither is loaded, there are none."""
 
 
 def choose(
@@ -38,6 +44,10 @@ def choose(
         from tooli.stages.detail import add_output_schema
 
         stages.append(add_output_schema)
+    if options.concise and not options.dry_run and not MARKERS.isdisjoint(sys.modules):
+        from tooli.stages.concise import leave_out_details
+
+        stages.append(leave_out_details)
     if tool.guidance.onward or (options.detailed and tool.guidance.handoffs):
         from tooli.stages.onward import lead_onward
 

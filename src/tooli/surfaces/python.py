@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from tooli.call.model import Outcome, Stage
 
-OPTIONS = frozenset(("dry_run", "yes", "no_input", "quiet", "verbose", "detailed"))
+OPTIONS = frozenset(("dry_run", "yes", "no_input", "quiet", "verbose", "detailed", "concise"))
 """What may be said to the framework by keyword, where the tool has no parameter of that name."""
 
 

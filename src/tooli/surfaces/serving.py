@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     from tooli.errors import InputError, ToolError
 
 _ASYNC_CODE = 0x80 | 0x200
-WORDS = {"yes": bool, "dry_run": bool, "detailed": bool, "quiet": bool, "verbose": int}
+WORDS = {
+    **dict.fromkeys(("yes", "dry_run", "detailed", "concise", "quiet"), bool),
+    "verbose": int,
+}
 """The framework's options that a call may name, and what they are."""
 
 

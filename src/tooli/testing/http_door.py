@@ -102,7 +102,12 @@ def alive(api: Asgi) -> AbstractAsyncContextManager[Asgi]:
     return live()
 
 
-_QUERY = {"yes": "yes", "dry_run": "dry_run", "detailed": "response_format"}
+_QUERY = {
+    "yes": "yes",
+    "dry_run": "dry_run",
+    "detailed": "response_format",
+    "concise": "response_format",
+}
 
 
 @door
@@ -149,7 +154,7 @@ async def ask(app: Tooli, case: Case, accept: str) -> Response:
     """Send a case as a request."""
     arguments = jsonable(dict(case.arguments), [])
     query = "&".join(
-        f"{_QUERY[name]}={'detailed' if name == 'detailed' else 'true'}"
+        f"{_QUERY[name]}={name if _QUERY[name] == 'response_format' else 'true'}"
         for name, value in case.options.items()
         if value
     )

@@ -289,9 +289,10 @@ def command_line(app: Tooli, case: Case) -> list[str]:
 def _flags(options: Mapping[str, Any], own: Sequence[str]) -> list[str]:
     flags: list[str] = []
     for name, value in options.items():
-        flag = "--response-format" if name == "detailed" else f"--{name.replace('_', '-')}"
+        forms = name in ("detailed", "concise")
+        flag = "--response-format" if forms else f"--{name.replace('_', '-')}"
         if flag in own:
             flag = f"--tooli-{flag[2:]}"
-        words = [flag, "detailed"] if name == "detailed" else [flag]
+        words = [flag, name] if forms else [flag]
         flags += words * int(value)
     return flags

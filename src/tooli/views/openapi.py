@@ -28,7 +28,8 @@ _OPTIONS: tuple[tuple[str, dict[str, Any], str], ...] = (
     (
         "response_format",
         {"type": "string", "enum": ["concise", "detailed"]},
-        "With `detailed`, `meta.output_schema` describes the result.",
+        "`concise` leaves out what the result's schema marks with `detail`; "
+        "with `detailed`, `meta.output_schema` describes the result.",
     ),
 )
 _HEADERS: tuple[tuple[str, str], ...] = (

@@ -124,7 +124,7 @@ def help_for_agents(session: Session) -> str:
 
 def _text(session: Session, text: str) -> int:
     """Text as it is; inside an envelope where the caller asked for JSON in so many words."""
-    if session.machine and session.explicit:
+    if session.machine and session.explicit and session.mode not in ("csv", "md"):
         session.claim()
         return session.finish(Ok(text), call_without_tool(session))
     return _write(session, text)

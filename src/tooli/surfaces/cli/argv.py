@@ -14,6 +14,7 @@ from __future__ import annotations
 from tooli.call.model import Problem
 from tooli.contract.fit import Words
 from tooli.contract.tool import Foreign, ListOf, Scalar, is_bool, is_structured, plain
+from tooli.sources.local import OUTPUT_MODES as MODES
 
 TYPE_CHECKING = False
 
@@ -23,13 +24,12 @@ if TYPE_CHECKING:
 
     from tooli.contract.tool import Param, Tool
 
-MODES = ("auto", "json", "jsonl", "text", "plain")
 FORMATS = ("json", "mcp", "openai", "anthropic")
 
 # flag: (what it sets, how many words it takes, what it sets it to); "?" takes one of FORMATS
 FLAGS: dict[str, tuple[str, int | str, Any]] = {
     **dict.fromkeys(("--output", "-o"), ("output", 1, None)),
-    **{f"--{mode}": ("output", 0, mode) for mode in MODES[1:]},
+    **{f"--{mode}": ("output", 0, mode) for mode in ("json", "jsonl", "text", "plain")},
     **dict.fromkeys(("--quiet", "-q"), ("quiet", 0, True)),
     **dict.fromkeys(("--verbose", "-v"), ("verbose", 0, "+")),
     "--no-color": ("no_color", 0, True),

@@ -59,7 +59,7 @@ def _placeholder(param: Param) -> str:
 
 
 FRAMEWORK_ROWS = [
-    ("--json | --jsonl | --text | --plain", "How to answer (also -o MODE)."),
+    ("--json | --jsonl | --text | --plain", "How to answer (also -o toon, csv, md)."),
     ("--schema, --help-agent", "The contract, for programs and agents."),
     ("--dry-run, --yes, --no-input", "Plan only; confirm; never ask."),
     ("-q, -v, --no-color, --help, --version", "Less, more, no colour, help, version."),

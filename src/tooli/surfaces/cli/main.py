@@ -12,8 +12,8 @@ import os
 import sys
 from time import perf_counter
 
-from tooli.call.envelope import document, encode
-from tooli.call.model import Caller, Failed, Ok, Options
+from tooli.call.envelope import document
+from tooli.call.model import Caller, Failed, Options
 from tooli.call.pipeline import run
 from tooli.sources.local import BUILT_IN
 from tooli.surfaces.cli.argv import COMPLETION, MODES, QUESTIONS, Line, read_line
@@ -145,8 +145,13 @@ class Session:
 
     @property
     def machine(self) -> bool:
-        """Whether stdout belongs to JSON alone."""
-        return self.mode in ("json", "jsonl")
+        """Whether stdout belongs to the answer alone."""
+        return self.mode not in ("text", "plain")
+
+    @property
+    def whole(self) -> bool:
+        """Whether the answer is one document, with an envelope."""
+        return self.mode in ("json", "toon")
 
     @property
     def line_end(self) -> str:
@@ -174,7 +179,8 @@ class Session:
             no_input=said("no_input", False),
             quiet=said("quiet", False),
             verbose=said("verbose", 0),
-            detailed=None if form is None and self.machine else form == "detailed",
+            detailed=None if form is None and self.whole else form == "detailed",
+            concise=form == "concise",
             interactive=self.mode == "text" and is_terminal(sys.stderr) and not self.agent,
         )
 
@@ -304,7 +310,7 @@ class Session:
 
     def perform(self, call: Call, stages: tuple[Stage, ...]) -> int:
         """Run the call and show what became of it."""
-        if self.mode != "json":
+        if not self.whole:
             from tooli.surfaces.cli.streams import perform
 
             return perform(self, call, stages)
@@ -345,16 +351,15 @@ class Session:
             self.code = outcome.error.exit_code & 0xFF or 70
         else:
             self.value = outcome.value
-        if self.mode == "json" or isinstance(outcome, Failed):
-            self.emit(document(outcome, call, self._milliseconds))
-        elif outcome.value is not None:
-            self.emit(encode(outcome.value, call.warnings))
-        if self.mode == "jsonl" and isinstance(outcome, Ok) and not call.options.quiet:
-            for warning in call.warnings:
-                complain(f"Warning: {warning}")
+        if self.mode != "json":
+            from tooli.surfaces.cli.streams import finish
+
+            return finish(self, outcome, call)
+        self.emit(document(outcome, call, self.milliseconds))
         return self.code
 
-    def _milliseconds(self) -> int:
+    def milliseconds(self) -> int:
+        """How long it has taken so far."""
         return int((perf_counter() - self.started) * 1000)
 
     def emit(self, data: bytes) -> None:

@@ -65,14 +65,14 @@ def _show_error(session: Session, error: ToolError) -> int:
         hush()
         return 0
     if isinstance(cause, KeyboardInterrupt):
-        complain("Interrupted.")
+        tell(error)
         return error.exit_code
     if session.mode == "text" and cause is not None and not _is_ours(cause, error):
         from tooli.surfaces.cli.typer_lane import show_exception
 
         return show_exception(session, cause)
     if session.mode == "plain":
-        _write_plainly(error)
+        tell(error)
     else:
         from tooli.surfaces.cli.render import print_error
 
@@ -88,7 +88,11 @@ def _is_ours(cause: BaseException, error: ToolError) -> bool:
     return not is_translation(error, cause)
 
 
-def _write_plainly(error: ToolError) -> None:
+def tell(error: ToolError) -> None:
+    """Say on stderr, in plain lines, what went wrong and what would be right."""
+    if isinstance(error.__cause__, KeyboardInterrupt):
+        complain("Interrupted.")
+        return
     lines = [f"error: {error.message} [{error.code}]"]
     suggestion = error.suggestion
     if suggestion is not None:

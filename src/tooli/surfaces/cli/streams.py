@@ -1,13 +1,13 @@
-"""Results that come item by item: shown as they are made, in constant memory."""
+"""Results that come item by item, shown as they are made; and answers that are not plain JSON."""
 
 from __future__ import annotations
 
 import sys
 
-from tooli.call.envelope import encoder
+from tooli.call.envelope import document, encoder
 from tooli.call.model import Failed, Ok
 from tooli.call.pipeline import stream
-from tooli.surfaces.cli.channel import is_terminal
+from tooli.surfaces.cli.channel import complain, is_terminal
 
 TYPE_CHECKING = False
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from tooli.call.model import Call, Outcome, Stage
     from tooli.surfaces.cli.main import Session
+    from tooli.surfaces.cli.tables import Table
 
 
 def perform(session: Session, call: Call, stages: Sequence[Stage]) -> int:
@@ -70,6 +71,12 @@ def _show(session: Session, items: Iterator[Any]) -> None:
         encode = encoder(session.warnings)
         for item in items:
             session.emit(encode(item))
+    elif session.mode in _ENDS:
+        end = _ENDS[session.mode]
+        for line in _table(session, session.line.tool).stream(
+            _plain_items(items, session.warnings)
+        ):
+            session.emit(line.encode() + end)
     elif session.standalone:
         from tooli.surfaces.cli.people import Writing
         from tooli.surfaces.cli.plain import plain_lines
@@ -87,6 +94,55 @@ def _plain_items(items: Iterator[Any], warnings: list[str]) -> Iterator[Any]:
 
     for item in items:
         yield jsonable(item, warnings)
+
+
+# ------------------------------------------------------------------ answers
+
+_ENDS = {"csv": b"\r", "md": b""}
+"""The modes for tables, and what ends their lines, before the newline."""
+
+
+def finish(session: Session, outcome: Outcome, call: Call) -> int:
+    """Show an outcome in a machine mode that is not JSON; the exit code."""
+    if session.mode == "toon":
+        from tooli.surfaces.cli.toon import document as toon_document
+
+        session.emit(toon_document(outcome, call, session.milliseconds))
+        return session.code
+    if session.mode == "jsonl" and isinstance(outcome, Failed):
+        session.emit(document(outcome, call, session.milliseconds))
+        return session.code
+    if isinstance(outcome, Ok) and session.mode == "jsonl":
+        if outcome.value is not None:
+            session.emit(encoder(call.warnings)(outcome.value))
+    elif isinstance(outcome, Ok):
+        _show_table(session, outcome.value, call)
+    if not call.options.quiet:
+        for warning in call.warnings:
+            complain(f"Warning: {warning}")
+    if isinstance(outcome, Failed):
+        from tooli.surfaces.cli.people import tell
+
+        tell(outcome.error)
+    return session.code
+
+
+def _show_table(session: Session, value: Any, call: Call) -> None:
+    from tooli.contract.jsonable import jsonable
+
+    if value is None and call.tool.streams and not session.shown:
+        value = []
+    lines = _table(session, call.tool).lines(jsonable(value, call.warnings))
+    end = _ENDS[session.mode]
+    data = (end + b"\n").join([line.encode() for line in lines])
+    if data:
+        session.emit(data + end)
+
+
+def _table(session: Session, tool: Any) -> Table:
+    from tooli.surfaces.cli.tables import Table
+
+    return Table(session.mode, tool, session.warnings, session.options().concise)
 
 
 class _Taken:

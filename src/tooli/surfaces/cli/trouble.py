@@ -24,7 +24,7 @@ def answer_breakage(session: Session, exc: BaseException) -> int:
     error = as_tool_error(exc)
     if not isinstance(exc, KeyboardInterrupt):
         error = InternalError(error.message)  # its details may be what cannot be written
-    if session.channel is not None and session.channel.begun and session.mode == "json":
+    if session.channel is not None and session.channel.begun and session.whole:
         return session.code or error.exit_code
     from tooli.surfaces.cli.answers import call_without_tool
 

@@ -85,7 +85,7 @@ def _through(lane: LaneSession, tool: Tool, values: dict[str, Any]) -> Any:
     arguments = _arguments(tool, values, session.line.dotted)
     call, stages = session.prepare(_as_typed(arguments, session.line))
     lane.call = call
-    if session.mode == "json":
+    if session.whole:
         from tooli.call.pipeline import run
 
         lane.outcome = session.guarded(lambda: run(call, stages))

@@ -46,6 +46,7 @@ def read_options(query: bytes) -> tuple[Options, tuple[Problem, ...]]:
             if value not in _FORMATS:
                 problems.append(_misused(name, value, "concise or detailed"))
             asked["detailed"] = _FORMATS.get(value)
+            asked["concise"] = value == "concise"
         else:
             problems.append(_unknown(name))
     return Options(**asked), tuple(problems)

@@ -1,0 +1,178 @@
+"""Details: fields of a result that a concise answer does without.
+
+An author marks them in the type of the result, and the output schema shows the mark:
+
+    class File(TypedDict):
+        path: str
+        checksum: Annotated[str, Detail]
+
+    class User(BaseModel):
+        name: str
+        raw: dict = Field(json_schema_extra={"detail": True})
+
+What may be left out is not required: the schema says that, too, and so every answer fits it.
+"""
+
+from __future__ import annotations
+
+from tooli.contract.jsonable import is_list, is_object
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+_DATA = frozenset(("default", "const", "enum", "examples"))
+"""Keywords of a schema behind which there is no schema."""
+
+
+class _Mark:
+    """What marks a field; pydantic asks it for its word in the schema."""
+
+    __slots__ = ()
+
+    def __get_pydantic_json_schema__(self, core: Any, handler: Any) -> dict[str, Any]:
+        return {**handler(core), "detail": True}
+
+    def __repr__(self) -> str:
+        return "Detail"
+
+
+Detail = _Mark()
+"""`Annotated[str, Detail]`: a field that `--response-format concise` leaves out."""
+
+
+def is_detail(schema: Any) -> bool:
+    """Whether the schema of a field says that it is one."""
+    if not is_object(schema):
+        return False
+    members = [part for part in schema.get("anyOf", ()) if part != {"type": "null"}]
+    marked = bool(members) and all([is_detail(part) for part in members])
+    return marked or schema.get("detail") is True
+
+
+def has_details(schema: Any) -> bool:
+    """Whether there are details anywhere in the values of a schema."""
+    return any(is_detail(part) for node in _schemas(schema) for part in _properties(node).values())
+
+
+def without_demands(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema, in which no detail is required any more; it is changed in place."""
+    for node in _schemas(schema):
+        if "required" not in node:
+            continue
+        parts = _properties(node)
+        left = [name for name in node["required"] if not is_detail(parts.get(name))]
+        if left:
+            node["required"] = left
+        else:
+            del node["required"]
+    return schema
+
+
+def _schemas(node: Any) -> Iterator[dict[str, Any]]:
+    """Every schema in a schema."""
+    if is_list(node):
+        for item in node:
+            yield from _schemas(item)
+    elif is_object(node):
+        yield node
+        for keyword, value in node.items():
+            if keyword in ("properties", "patternProperties", "$defs"):
+                for part in value.values():
+                    yield from _schemas(part)
+            elif keyword not in _DATA:
+                yield from _schemas(value)
+
+
+def _properties(node: dict[str, Any]) -> dict[str, Any]:
+    found = node.get("properties")
+    return found if is_object(found) else {}
+
+
+# ------------------------------------------------------------------ values
+
+
+def without_details(value: Any, schema: Any, root: dict[str, Any]) -> Any:
+    """A value of JSON's own types without what its schema calls a detail.
+
+    `root` is where the schema's references start. What fits several members of a union loses
+    what all of them call a detail.
+    """
+    if not is_object(value) and not is_list(value):
+        return value
+    readings = list(_readings(schema, root, ()))
+    if len(readings) > 1:
+        readings = [node for node in readings if _may_be(value, node)]
+    if not readings:
+        return value
+    if not is_object(value):
+        return [_item(item, i, readings, root) for i, item in enumerate(value)]
+    kept: dict[str, Any] = {}
+    for name, item in value.items():
+        parts = [_part(node, name) for node in readings]
+        if not all([is_detail(part) for part in parts]):
+            kept[name] = _by_all(item, [part for part in parts if not is_detail(part)], root)
+    return kept
+
+
+def _by_all(value: Any, schemas: list[Any], root: dict[str, Any]) -> Any:
+    """The value, whichever of the schemas it has."""
+    return without_details(value, schemas[0] if len(schemas) == 1 else {"anyOf": schemas}, root)
+
+
+def _item(item: Any, i: int, readings: list[dict[str, Any]], root: dict[str, Any]) -> Any:
+    schemas: list[Any] = []
+    for node in readings:
+        row = node.get("prefixItems", ())
+        schemas.append(row[i] if i < len(row) else node.get("items", {}))
+    return _by_all(item, schemas, root)
+
+
+def _part(node: dict[str, Any], name: str) -> Any:
+    """The schema of one field; of a key that nobody named, too."""
+    found = _properties(node).get(name)
+    return node.get("additionalProperties", {}) if found is None else found
+
+
+def _readings(
+    schema: Any, root: dict[str, Any], above: tuple[str, ...]
+) -> Iterator[dict[str, Any]]:
+    """The schemas that a schema may stand for: itself, or the members of a union."""
+    if not is_object(schema):
+        return
+    reference = schema.get("$ref")
+    if isinstance(reference, str):
+        if reference not in above:
+            name = reference.rpartition("/")[2]
+            yield from _readings(root.get("$defs", {}).get(name), root, (*above, reference))
+        return
+    members = [*schema.get("anyOf", ()), *schema.get("oneOf", ())]
+    if len(schema.get("allOf", ())) == 1:  # how older versions of pydantic add words to a reference
+        members += schema["allOf"]
+    for member in members:
+        yield from _readings(member, root, above)
+    if not members:
+        yield schema
+
+
+def _may_be(value: Any, node: dict[str, Any]) -> bool:
+    """Whether a value can be what a member of a union describes: by its kind, keys and tags."""
+    if not is_object(value):
+        return node.get("type", "array") == "array"
+    if node.get("type", "object") != "object":
+        return False
+    parts = _properties(node)
+    if any([name not in value for name in node.get("required", ())]):
+        return False
+    if parts and "additionalProperties" not in node and not value.keys() <= parts.keys():
+        return False
+    return all([_may_hold(part, value[name]) for name, part in parts.items() if name in value])
+
+
+def _may_hold(part: Any, item: Any) -> bool:
+    """Whether a field that allows few values allows this one."""
+    if not is_object(part):
+        return True
+    return item == part.get("const", item) and ("enum" not in part or item in part["enum"])
