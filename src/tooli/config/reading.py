@@ -172,7 +172,7 @@ def _read_with_library(text: str, more: Beyond) -> Block:
         line = mark.line + 1 if mark is not None else more.line
         why = getattr(failure, "problem", None) or "it is no YAML"
         raise Unreadable(line, f"it is no YAML: {why}") from None
-    if node is None:
+    if node is None or node.value == "":
         return Block({})
     found = _Tree(library).content(node, 0)
     if not isinstance(found, Block):
