@@ -158,12 +158,12 @@ class TestSections:
             "callers:\n  ai_agent:\n    max_tokens: 3\n  claude-code:\n    max_tokens: 4\n"
             "    timeout: 4\n",
         )
-        found = world.settle(callers=("claude-code", "ai_agent"))
+        found = world.settle(callers=lambda: ("claude-code", "ai_agent"))
         values = {name: found.get(name) for name in ("max_items", "max_bytes", "max_tokens")}
         assert values == {"max_items": 5, "max_bytes": 2, "max_tokens": 4}
         assert (found.get("quiet"), found.get("timeout")) == (True, 9.0)
-        assert world.settle(callers=("codex", "ai_agent")).get("max_tokens") == 3
-        assert world.settle(callers=("ci_cd",)).get("max_tokens") == 2
+        assert world.settle(callers=lambda: ("codex", "ai_agent")).get("max_tokens") == 3
+        assert world.settle(callers=lambda: ("ci_cd",)).get("max_tokens") == 2
         assert world.settle("other").get("quiet") is False
 
     def test_a_section_of_another_app_cannot_break_this_one(self, world: World) -> None:
@@ -189,7 +189,7 @@ class TestSecurity:
         world.say("user", "security_policy: strict\napps:\n  shop:\n    security_policy: off\n")
         assert world.settle().get("security_policy") == "strict"
         world.say("user", "security_policy: off\ncallers:\n  human:\n    security_policy: strict\n")
-        assert world.settle(callers=("human",)).get("security_policy") == "strict"
+        assert world.settle(callers=lambda: ("human",)).get("security_policy") == "strict"
 
     def test_an_app_may_declare_itself_open(self, world: World) -> None:
         own = {"security_policy": Word("off", "default", "the app's own")}

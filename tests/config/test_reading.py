@@ -13,13 +13,21 @@ from hypothesis import strategies as st
 
 from tooli.config.keys import KEYS, Misfit, Scalar
 from tooli.config.reading import Beyond, Block, Unreadable, read_file, read_yaml
-from tooli.config.toml import read_toml
+from tooli.config.toml import read_plainly, read_toml, read_with_library
 
 
 def plainly(block: Block) -> dict[str, Any]:
     """Texts and lines, for comparing."""
     return {
         name: plainly(value) if isinstance(value, Block) else (value.text, value.line, value.kind)
+        for name, value in block.entries.items()
+    }
+
+
+def without_lines(block: Block) -> Any:
+    """Names, texts and kinds."""
+    return {
+        name: without_lines(value) if isinstance(value, Block) else (value.text, value.kind)
         for name, value in block.entries.items()
     }
 
@@ -221,6 +229,43 @@ class TestToml:
             "apps": {"my-app": {"verbose": ("2", 9, "number")}},
         }
 
+    VALUES = st.sampled_from(
+        [
+            *("'json'", '"json"', "true", "1", "2.50", "0", "-1", "1_0", "1e3", '"a\\tb"', "[1]"),
+            *("'x' # note", "010", "{a = 1}", "nan", "''", '"""x"""', "2020-01-01", "", "+1"),
+        ]
+    )
+    LINES = st.one_of(
+        st.builds(
+            "{} = {}".format, st.sampled_from(["output", "a-b", "'q'", "a.b", "tooli"]), VALUES
+        ),
+        st.sampled_from(
+            [
+                *("[tool.tooli]", "[tool.tooli.apps.shop]", "[tool.tooli.apps]", "[tool]"),
+                *("[project]", "[ tool.tooli ]", "[tool.'tooli']", "[[tool.tooli]]", "# note"),
+                *("", "tool.tooli.output = 1", "tooli = {output = 1}", "[tool.toolish]"),
+                *("[tool.tooli.output]", "['tool.tooli']", "x = [", "]", "  ['tool.tooli'],"),
+                *('[tool.tooli.callers."a b"]', "[tool.tooli] # ours", "\t[tool.tooli]"),
+                *("tooli = 1", "tooli = {a = 1}"),
+            ]
+        ),
+    )
+
+    @given(st.lists(LINES, max_size=8).map("\n".join))
+    def test_both_readers_say_the_same(self, text: str) -> None:
+        """Where the library reads a file, our own reader says the same or steps aside."""
+        import tomllib
+
+        try:
+            tomllib.loads(text)
+        except tomllib.TOMLDecodeError:
+            return
+        try:
+            found = read_plainly(text)
+        except Beyond:
+            return
+        assert without_lines(found) == without_lines(read_with_library(text))
+
     @pytest.mark.parametrize(
         "text",
         [
@@ -260,8 +305,9 @@ def test_toml_without_a_reader(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("tomllib", "tomli"):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(Unreadable, match="pip install tomli") as failure:
-        read_toml("x = 1\n[tool.tooli]\noutput = 'json'\n")
+        read_toml("x = 1\n[tool.tooli]\noutput = ['json']\n")
     assert failure.value.line == 2
+    assert plainly(read_toml("[tool.tooli]\noutput = 'json'\n")) == {"output": ("json", 2, "text")}
 
 
 class TestFitting:

@@ -8,12 +8,11 @@ from tooli.config.keys import KEYS, OTHERS, SECTIONS, Misfit, Scalar, strictest
 from tooli.config.places import find
 from tooli.config.reading import Block, Unreadable, read_file
 from tooli.contract.record import Record
-from tooli.errors import nearest
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from tooli.config.keys import Key
@@ -81,13 +80,13 @@ def settle(
     flags: Mapping[str, Any] | None = None,
     env: Mapping[str, str] | None = None,
     folder: str | None = None,
-    callers: Iterable[str] = (),
+    callers: Callable[[], Sequence[str]] = tuple,
     defaults: Mapping[str, Word] | None = None,
 ) -> Settings:
     """The settings of a run of an app.
 
-    `flags` is what the command line says, `callers` the caller's name and category, and
-    `defaults` what holds where nobody says anything.
+    `flags` is what the command line says, `callers` gives the caller's name and category where
+    a file asks for them, and `defaults` is what holds where nobody says anything.
     """
     space = os.environ if env is None else env
     settings = Settings()
@@ -101,7 +100,7 @@ def settle(
     settings.files = find(space, folder)
     for place in settings.files:
         try:
-            _from_file(settings, place, app, tuple(callers))
+            _from_file(settings, place, app, callers)
         except Unreadable as failure:
             settings.faults.append(Fault(_at(place.path, failure.line), str(failure)))
     _both_of_a_kind(settings)
@@ -155,7 +154,9 @@ def _take(settings: Settings, key: Key, scalar: Scalar, layer: str, origin: str)
 # ------------------------------------------------------------------ files
 
 
-def _from_file(settings: Settings, place: Place, app: str, callers: tuple[str, ...]) -> None:
+def _from_file(
+    settings: Settings, place: Place, app: str, callers: Callable[[], Sequence[str]]
+) -> None:
     content = read_file(place.path)
     if place.layer == ".env":
         _from_dotenv(settings, place, content)
@@ -170,15 +171,20 @@ def _from_file(settings: Settings, place: Place, app: str, callers: tuple[str, .
 
 
 def _sections(
-    settings: Settings, place: Place, content: Block, app: str, callers: tuple[str, ...]
+    settings: Settings,
+    place: Place,
+    content: Block,
+    app: str,
+    callers: Callable[[], Sequence[str]],
 ) -> list[list[tuple[Key, Scalar]]]:
     """The sections of a file that hold for this run, the most particular first."""
     found: list[list[tuple[Key, Scalar]]] = []
     inner = {name: _inner(settings, place, content, name) for name in SECTIONS}
+    names = list(callers()) if inner["callers"] else []
     for name, block in inner["callers"].items():
         said = _known(settings, place, block)  # all are checked: who calls next is nobody's guess
-        if name in callers:
-            found.insert(0 if callers and name == callers[0] else len(found), said)
+        if name in names:
+            found.insert(0 if name == names[0] else len(found), said)
     if app in inner["apps"]:
         found.append(_known(settings, place, inner["apps"][app]))
     found.append(_known(settings, place, content, SECTIONS))
@@ -213,6 +219,8 @@ def _known(
         elif key is not None:
             _fault(settings, place, value.line, f"{name} is {key.type}, not a section", name)
         elif name not in besides:
+            from tooli.errors import nearest
+
             meant = nearest(name, (*KEYS, *besides))
             hint = f"; did you mean {meant!r}?" if meant else f": there are {', '.join(KEYS)}"
             _fault(settings, place, value.line, f"there is no setting {name[:60]!r}{hint}")
@@ -234,6 +242,8 @@ def _from_dotenv(settings: Settings, place: Place, content: Block) -> None:
         if key is not None and scalar.text:
             _take(settings, key, scalar, place.layer, _at(place.path, scalar.line))
         elif key is None and name not in OTHERS:
+            from tooli.errors import nearest
+
             meant = nearest(name[6:], [known.name for known in KEYS.values()])
             if meant is not None:
                 message = f"{name} is no setting; did you mean {KEYS[meant].variable}?"

@@ -6,7 +6,6 @@ import os
 
 from tooli.adapt import BEHAVIOUR, POSSIBLE, SURE
 from tooli.call.model import Caller
-from tooli.detect import clean, detect_execution_context
 
 TYPE_CHECKING = False
 
@@ -26,6 +25,8 @@ def look_around(session: Session, own: Any, marked: bool, furnished: bool) -> No
     `own` is the house of the app that was started: a built-in command has one of its own.
     """
     if marked:
+        from tooli.detect import detect_execution_context
+
         session.context = detect_execution_context()
         session.manner = BEHAVIOUR[session.context.category]
     tool = session.line.tool
@@ -42,6 +43,8 @@ def caller_of(context: ExecutionContext | None, prog: tuple[str, ...]) -> Caller
     Only `TOOLI_SESSION_ID` is a session of ours: what an agent calls a session of its own
     says nothing about what it has been told before.
     """
+    from tooli.detect import clean
+
     session = clean(os.environ.get("TOOLI_SESSION_ID"))
     if context is None:
         return Caller("cli", session=session, prog=prog)
@@ -68,15 +71,14 @@ def furnish(session: Session, own: Any) -> None:
     flags = dict(line.options)
     if flags.pop("no_color", None):
         flags["color"] = "never"
-    context = session.context or detect_execution_context()
     settings = settle(
         own.name,
         flags=flags,
-        callers=[name for name in (context.caller_id, str(context.category)) if name],
+        callers=lambda: _names(_seen(session)),
         defaults={
             "output": Word(own.default_output, "default", _by_author(own.default_output, "auto")),
             "security_policy": Word(own.declared, "default", _by_author(own.declared, "standard")),
-            **_suited(context),
+            **_suited(session.context),
         },
     )
     own.settled = settings
@@ -89,12 +91,27 @@ def furnish(session: Session, own: Any) -> None:
     session.faults = [one for one in settings.faults if one.origin != "TOOLI_OUTPUT"]
 
 
+def _seen(session: Session) -> ExecutionContext:
+    """Who seems to be calling; looked up now, where nothing gave reason to before."""
+    if session.context is not None:
+        return session.context
+    from tooli.detect import detect_execution_context
+
+    return detect_execution_context()
+
+
+def _names(context: ExecutionContext) -> list[str]:
+    return [name for name in (context.caller_id, str(context.category)) if name]
+
+
 def _by_author(said: str, usual: str) -> str:
     return "default" if said == usual else "the app's own"
 
 
-def _suited(context: ExecutionContext) -> dict[str, Any]:
+def _suited(context: ExecutionContext | None) -> dict[str, Any]:
     """What the table gives the caller beside the app's own defaults."""
+    if context is None:
+        return {}
     from tooli.config.layers import Word
 
     manner, origin = BEHAVIOUR[context.category], f"default for {context.category}"
@@ -134,7 +151,7 @@ def suit(session: Session) -> int | None:
             os.environ.pop("NO_COLOR", None)
             os.environ["FORCE_COLOR"] = "1"
     if said.get("verbose") and not said.get("quiet"):
-        _hint(session.context or detect_execution_context())
+        _hint(_seen(session))
     return None
 
 
