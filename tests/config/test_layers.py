@@ -14,6 +14,7 @@ from tooli.config import places
 from tooli.config.keys import KEYS, POLICIES
 from tooli.config.layers import LAYERS, Settings, Word, settle
 from tooli.surfaces.cli import channel
+from tooli.views.schema import ENVIRONMENT
 
 COMBINATIONS = list(itertools.product((False, True), repeat=len(LAYERS)))
 
@@ -331,4 +332,5 @@ def test_the_glance_never_misses_what_the_search_finds(
 def test_the_glance_knows_every_variable() -> None:
     variables = {key.variable for key in KEYS.values()} - {"TOOLI_OUTPUT"}
     assert variables == channel.SETTINGS
+    assert variables < set(ENVIRONMENT)
     assert channel.SYSTEM_SETTINGS == places.SYSTEM.replace("\\", "/")

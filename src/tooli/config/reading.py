@@ -70,7 +70,7 @@ def _text(path: str) -> str:
     if len(data) > LARGEST:
         raise Unreadable(0, "it is larger than a megabyte")
     try:
-        return data.decode("utf-8-sig").replace("\r\n", "\n")
+        return data.removeprefix(b"\xef\xbb\xbf").decode().replace("\r\n", "\n")
     except UnicodeDecodeError as failure:
         line = data[: failure.start].count(b"\n") + 1
         raise Unreadable(line, "it is not UTF-8") from None

@@ -34,7 +34,7 @@ def read_plainly(text: str) -> Block:
     root = Block({})
     table: Block | None = None
     for number, line in enumerate(text.split("\n"), 1):
-        words = line.strip(" ")
+        words = line.strip(" \t\r")
         if words[:1] == "[":
             table = _table(root, words, number)
         elif table is None and "tooli" in words:
