@@ -43,7 +43,8 @@ the processes above this one and at the files that containers leave. In Python:
 
 `auto` is text for people at a terminal, and JSON or plain text anywhere else. Flags, variables and
 files of settings say otherwise. Of errors, `full` shows the details in text modes that a person
-asks for with `-v`; JSON always holds them. The timeout of an agent is `TOOLI_TIMEOUT`, if that is set.
+asks for with `-v`; JSON always holds them. The timeout of an agent is `TOOLI_TIMEOUT`, if that
+is set.
 
 `confirm`: a question that a tool asks with `ctx.confirm(…)` goes to a person who can answer;
 otherwise its default is the answer. With `@app.command(agent_auto_confirm=True)`, for harmless
