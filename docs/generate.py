@@ -1,6 +1,6 @@
 """Write what is generated in the documents: run `make docs`, or `python -m docs.generate`.
 
-docs/errors.md comes from the tables in `tooli.errors`. The console blocks of README.md,
+docs/errors.md and docs/callers.md come from tables in the source. The console blocks of README.md,
 docs/typer.md and docs/serving.md are played, and their output is put in place. Tests check that
 all of it is current.
 """
@@ -11,12 +11,14 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from docs.surroundings import callers_page
 from docs.transcript import play
 
 from tooli import errors
 
 ROOT = Path(__file__).resolve().parent.parent
 ERRORS = ROOT / "docs" / "errors.md"
+CALLERS = ROOT / "docs" / "callers.md"
 PLAYED = (
     ROOT / "README.md",
     *(ROOT / "docs" / name for name in ("typer.md", "serving.md", "installing.md", "output.md")),
@@ -146,6 +148,7 @@ def played(page: Path) -> str:
 def main() -> int:
     """Write everything."""
     ERRORS.write_text(errors_page(), encoding="utf-8")
+    CALLERS.write_text(callers_page(), encoding="utf-8")
     for page in PLAYED:
         page.write_text(played(page), encoding="utf-8")
     return 0

@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from docs.generate import ERRORS, PLAYED, ROOT, errors_page
+from docs.generate import CALLERS, ERRORS, PLAYED, ROOT, callers_page, errors_page
 from docs.transcript import play, settled
 
 from tooli.errors import CODES, EXIT_CODES
@@ -45,6 +45,10 @@ def test_errors_are_documented() -> None:
     page = ERRORS.read_text(encoding="utf-8")
     assert page == errors_page()
     assert all(f"| {code} |" in page for code in CODES)
+
+
+def test_callers_md_is_current() -> None:
+    assert CALLERS.read_text(encoding="utf-8") == callers_page()
 
 
 def test_the_readme_has_every_exit_code() -> None:

@@ -37,6 +37,8 @@ CASES: dict[str, str] = {
     "typer": "Seven-parameter app whose author wrote `import typer` and `typer.Option`",
     "many": "One command of an app with 2 or 200, `--json`",
     "memory": "Peak memory of the two-command app",
+    "around": "The two-command app for an agent, in a project with a `.tooli.yaml`",
+    "detect": "One look at who is calling, by its environment",
     "call": "`app.call` over the direct call, by number of commands",
     "schemas": "Schemas of all fifty commands of an app, as a process",
     "jsonl": "`--jsonl` from a generator into a pipe",
@@ -145,6 +147,15 @@ def calling() -> Iterator[Contestant]:
             yield Contestant(key, venv, args, mentions("over_us"), harvest=printed, most_rounds=8)
 
 
+def looking() -> Iterator[Contestant]:
+    """What surroundings cost: as part of a start, and by themselves."""
+    around = ("run_around_tooli.py", *TWO)
+    yield Contestant("around/tooli", PROJECT, around, json_result("hello bob hello bob"))
+    for who in ("nobody", "tooli-caller", "claude-code"):
+        args, key = ("run_detect_probe.py", who), f"detect/{who}"
+        yield Contestant(key, PROJECT, args, mentions("look_us"), harvest=printed, most_rounds=8)
+
+
 def streaming() -> Iterator[Contestant]:
     """A thousand rows, a million rows, and five slow ones."""
     slow = ("rows", "5", "--pause", "0.1", "--jsonl")
@@ -188,6 +199,6 @@ def serving() -> Iterator[Contestant]:
 
 def build_contestants(tokens: TokenCounter) -> list[Contestant]:
     """Everybody who takes part."""
-    own = (starting(), asking(), growing(), calling(), streaming(), wrapping(tokens))
+    own = (starting(), asking(), growing(), calling(), looking(), streaming(), wrapping(tokens))
     groups = (*own, reading(tokens), answering(tokens), serving())
     return [contestant for group in groups for contestant in group]

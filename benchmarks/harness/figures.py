@@ -70,6 +70,16 @@ def calling() -> Iterator[Figure]:
         yield Figure("call", label, large, small, bound and 1.2, stat="min")
 
 
+def looking() -> Iterator[Figure]:
+    """What surroundings cost."""
+    mine, theirs = Term("around/tooli"), Term("two/argparse")
+    label = "two-command app, an agent calls, `.tooli.yaml` is there"
+    yield Figure("around", label, mine, theirs, 0.60, against="argparse")
+    for who in ("nobody", "tooli-caller", "claude-code"):
+        cost = Term(f"detect/{who}", "look_us")
+        yield Figure("detect", f"detection: {who}", cost, bound=1000, unit="µs", stat="min")
+
+
 def streaming() -> Iterator[Figure]:
     """Constant memory, and rows that leave as they are made."""
     million, thousand = Term("jsonl/tooli 1M", "rss_mb"), Term("jsonl/tooli 1k", "rss_mb")
@@ -133,6 +143,7 @@ FIGURES: tuple[Figure, ...] = (
     *starting(),
     *growing(),
     *calling(),
+    *looking(),
     *streaming(),
     *wrapping(),
     *reading(),

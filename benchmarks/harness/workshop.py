@@ -30,6 +30,8 @@ def cmd_{n}(name: str, count: int = 1) -> str:
 '''
 PLAIN_TAIL = "\n\ndef main() -> None:\n    app()\n"
 
+SETTINGS = "# what a project says\noutput: json\ntimeout: 30\napps:\n  demo:\n    quiet: true\n"
+
 SHOW = """
 def show(tool: str, result: object, start: float, as_json: bool) -> None:
     if not as_json:
@@ -191,4 +193,6 @@ def open_workshop() -> Path:
     for name, source in sources.items():
         (WORKSHOP / f"{name}.py").write_text(source)
         (WORKSHOP / f"run_{name}.py").write_text(f"from {name} import main\n\nmain()\n")
+    (WORKSHOP / "settings").mkdir()
+    (WORKSHOP / "settings" / ".tooli.yaml").write_text(SETTINGS)
     return WORKSHOP

@@ -100,7 +100,7 @@ class Tooli(_NotYet):
         house.mcp_transport = mcp_transport
         house.skill_auto_generate = skill_auto_generate
         house.permissions = permissions
-        house.policy = security_policy
+        house.policy = house.declared = security_policy
         house.framework_help = framework_help
         house.defer_loading = defer_loading
         self.__dict__["_house"] = house
@@ -348,6 +348,10 @@ def _command_keywords(said: Mapping[str, Any]) -> None:
         from tooli.contract.reading import COMMAND_KEYWORDS
 
         _known_keywords("command", said, COMMAND_SETTINGS | COMMAND_KEYWORDS)
+        if said.get("agent_auto_confirm"):
+            from tooli.call.asking import check_harmless
+
+            check_harmless(said)
 
 
 def _known_keywords(where: str, given: Mapping[str, Any], known: frozenset[str]) -> None:

@@ -249,6 +249,7 @@ CODES: dict[str, tuple[str, int, int]] = {
     "E1007": ("a framework flag was misused", 2, 422),
     "E1008": ("the input is not the JSON it should be", 2, 400),
     "E1010": ("a destructive command needs --yes", 2, 428),
+    "E1011": ("a configuration file or variable is wrong", 2, 422),
     "E1020": ("a server cannot be started like that, or there", 2, 422),
     "E1065": ("the data given is malformed", 65, 422),
     "E1400": ("HTTP: the request contradicts itself", 2, 400),

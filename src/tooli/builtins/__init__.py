@@ -17,6 +17,7 @@ _GROUPS = {
     "mcp": "Serve the app to MCP clients.",
     "api": "Serve the app over HTTP.",
     "docs": "Write the app's documents, and see whether they are current.",
+    "config": "Show the settings, and where each comes from.",
     "skills": "Install the app's skill where agents look for it.",
 }
 _PARTS = {
@@ -26,6 +27,8 @@ _PARTS = {
     "generate-skill": (("documents", "add_generators"),),
     "docs": (("documents", "add_docs"),),
     "export": (("exporting", "add_export"),),
+    "detect-context": (("inspecting", "add_detection"),),
+    "config": (("inspecting", "add_config"),),
     "skills": (("installing", "add_skills"),),
 }
 """The functions that add what a word stands for, to the app or to the group of that name."""

@@ -24,3 +24,9 @@ def is_document(fn: Any) -> Any:
     """Mark a command whose result is a document: it stands alone unless `--json` is asked for."""
     fn.tooli_mode = "jsonl"
     return fn
+
+
+def inspects(fn: Any) -> Any:
+    """Mark a command that shows how a run is set up: it runs even where that is wrong."""
+    fn.tooli_inspects = True
+    return fn

@@ -4,6 +4,41 @@ from __future__ import annotations
 
 import sys
 
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from tooli.call.model import Call
+
+
+def check_harmless(said: Mapping[str, Any]) -> None:
+    """Refuse `agent_auto_confirm` for a command that may do damage."""
+    dangers = ("requires_approval", "human_in_the_loop", "danger_level")
+    wrong = [name for name in dangers if said.get(name) not in (None, False, "low", "none")]
+    if getattr(said.get("annotations"), "destructive", False):
+        wrong.append("Destructive")
+    if wrong:
+        from tooli.errors import DefinitionError
+
+        raise DefinitionError(f"agent_auto_confirm is for harmless commands, not with {wrong[0]}")
+
+
+def agrees(call: Call) -> bool:
+    """Whether a harmless question needs nobody's answer: its author says so, and an agent calls.
+
+    Who seems to call never confirms what may do damage, whatever the author says.
+    """
+    tool, caller = call.tool, call.caller
+    if tool.behavior.destructive or tool.guard.approval or call.policy == "strict":
+        return False
+    from tooli.adapt import BEHAVIOUR
+    from tooli.detect import category_of
+
+    kind = caller.category or (category_of(caller.name) if caller.name else None)
+    return kind is not None and BEHAVIOUR[kind].confirm == "agree"
+
 
 def ask(question: str, *, default: bool = False) -> bool:
     """A person's yes or no; Ctrl-D and an empty line mean the default."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tooli.call.model import Call, Caller, Options
     from tooli.call.peer import Question
     from tooli.call.replies import Reply
+    from tooli.detect import ExecutionContext
 
     T = TypeVar("T")
 
@@ -33,6 +34,13 @@ class Context:
     def caller(self) -> Caller:
         """Who is asking, and through which door."""
         return self._call.caller
+
+    @property
+    def execution_context(self) -> ExecutionContext:
+        """Who seems to be calling, by the environment: what kind, how sure, seen by what."""
+        from tooli.detect import detect_execution_context
+
+        return detect_execution_context(surface=self._call.caller.surface)
 
     @property
     def options(self) -> Options:
@@ -96,6 +104,11 @@ class Context:
         options = self._call.options
         if options.yes or self._call.approved:
             return True
+        if self._call.tool.guard.auto_confirm:
+            from tooli.call.asking import agrees
+
+            if agrees(self._call):
+                return True
         if self._call.peer is not None and self._call.peer.can("elicitation/create"):
             from tooli.call.replies import YES_OR_NO, says_yes
 

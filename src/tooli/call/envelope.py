@@ -52,7 +52,7 @@ def meta_of(call: Call, milliseconds: int) -> dict[str, Any]:
     if call.options is not PLAIN_OPTIONS and call.options.dry_run:
         meta["dry_run"] = True
     if call.caller is not PYTHON:
-        _add_caller(meta, call.caller)
+        _add_caller(meta, call.caller, call.options.detailed)
     if tool.deprecated:
         meta["deprecated"] = tool.deprecated
     if call.meta:
@@ -60,13 +60,16 @@ def meta_of(call: Call, milliseconds: int) -> dict[str, Any]:
     return meta
 
 
-def _add_caller(meta: dict[str, Any], caller: Caller) -> None:
+def _add_caller(meta: dict[str, Any], caller: Caller, detailed: bool | None) -> None:
+    """Who called; of what kind they are only where no name says so, or all is wanted."""
     if caller.name is not None:
         meta["caller_id"] = caller.name
         if caller.version is not None:
             meta["caller_version"] = caller.version
     if caller.session is not None:
         meta["session_id"] = caller.session
+    if caller.category is not None and (detailed or caller.name is None):
+        meta["execution_context"] = caller.category
 
 
 # ------------------------------------------------------------------ JSON

@@ -24,6 +24,7 @@ class Caller(Record):
     session: str | None = None
     scopes: frozenset[str] = frozenset()
     prog: tuple[str, ...] | None = None  # None: the app's name
+    category: str | None = None  # what kind of caller it seems to be, where that was looked into
 
 
 class Options(Record):

@@ -48,7 +48,7 @@ COMMAND_KEYWORDS = frozenset(
         *("error_codes", "timeout", "cost_hint", "human_in_the_loop", "requires_approval"),
         *("danger_level", "auth", "max_tokens", "paginated", "version", "when_to_use"),
         *("task_group", "native", "input_model", "input_schema", "always_visible"),
-        *("resource",),
+        *("resource", "agent_auto_confirm"),
     )
 )
 """What `@app.command(…)` takes beyond what Typer's takes."""
@@ -109,11 +109,11 @@ def read_tool(
 def _read_guard(said: Mapping[str, Any]) -> Guard:
     auth, capabilities = said.get("auth"), said.get("capabilities")
     approval, human = said.get("requires_approval"), said.get("human_in_the_loop")
-    danger = said.get("danger_level")
-    if auth is None and not (capabilities or approval or human or danger):
+    danger, agree = said.get("danger_level"), bool(said.get("agent_auto_confirm"))
+    if auth is None and not (capabilities or approval or human or danger or agree):
         return GUARD
     scopes = None if auth is None else tuple(auth)
-    return Guard(scopes, tuple(capabilities or ()), bool(approval), bool(human), danger)
+    return Guard(scopes, tuple(capabilities or ()), bool(approval), bool(human), danger, agree)
 
 
 def _leads_on(returns: Any, code: Any) -> bool:

@@ -235,6 +235,7 @@ class Guard(Record):
     approval: bool = False
     human_in_the_loop: bool = False
     danger: str | None = None
+    auto_confirm: bool = False  # its questions are harmless: an agent's answer is yes
 
 
 class Guidance(Record):

@@ -39,7 +39,7 @@ OUTPUT_MODES = ("auto", "json", "jsonl", "text", "plain", "toon", "csv", "md")
 BUILT_IN = frozenset(
     (
         *("mcp", "api", "search-tools", "generate-skill", "generate-agents-md", "docs", "export"),
-        *("skills",),
+        *("skills", "detect-context", "config"),
     )
 )
 """Words that are commands of every app, where the app has none of that name itself."""
@@ -52,12 +52,14 @@ class House:
         "branch",
         "callback",
         "commands",
+        "declared",
         "default_output",
         "defer_loading",
         "description",
         "door",
         "edition",
         "framework_help",
+        "governed",
         "groups",
         "made_in",
         "mcp_transport",
@@ -71,6 +73,7 @@ class House:
         "resources",
         "sections",
         "settings",
+        "settled",
         "skill_auto_generate",
         "version",
         "watchers",
@@ -92,6 +95,9 @@ class House:
         self.watchers: list[Callable[[str, str | None], None]] = []  # servers, told of changes
         self.door: Any = None  # the Python door, once somebody went through it
         self.made_in: dict[str, Any] = {}  # the names of the module that made it
+        self.policy = self.declared = "standard"  # in force, and as its author declared it
+        self.governed = False  # whether configuration has had its say on that
+        self.settled: Any = None  # the settings of the run, where something was set
         self.sections: Mapping[str, str] = {}  # what its author adds to its documents, by title
 
     @property

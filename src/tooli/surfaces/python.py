@@ -29,6 +29,10 @@ class PythonDoor:
     def __init__(self, app: Any, options: Mapping[str, Any], caller: str | None = None) -> None:
         self._app = app
         self._house = app._house
+        if not self._house.governed:
+            from tooli.config.policy import tighten
+
+            tighten(self._house)
         self._options = options
         self._caller = PYTHON if caller is None else Caller("python", caller)
 

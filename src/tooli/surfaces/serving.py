@@ -36,6 +36,9 @@ class Desk:
     """An app's tools, by the names that protocols take; current, whatever is registered later."""
 
     def __init__(self, app: Any) -> None:
+        from tooli.config.policy import tighten
+
+        tighten(app._house)
         self.app = app
         self._edition = -1
         self._tools: dict[str, Tool] = {}

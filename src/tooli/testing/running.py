@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from tooli.contract.record import Record
-from tooli.detect import CI, MARKERS
+from tooli.detect.markers import every_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping, Sequence
@@ -167,15 +167,18 @@ def _exit_code(end: SystemExit) -> int:
 
 
 def environment(added: Mapping[str, str | None] | None, mode: str | None) -> dict[str, str]:
-    """This process's environment without a caller in it, 80 columns wide, and what is added."""
-    markers = {marker.partition("=")[0] for _, row in MARKERS for marker in row}
-    callers = {*markers, *CI, "AI_AGENT", "AGENT"}
+    """This process's environment without a caller in it, 80 columns wide, and what is added.
+
+    Files of settings are left alone but for the machine's own, unless `env` says
+    `{"TOOLI_CONFIG": "on"}`.
+    """
+    callers = every_name()
     settings = {
         name: value
         for name, value in os.environ.items()
         if name not in callers and not name.startswith("TOOLI_")
     }
-    settings["COLUMNS"] = "80"
+    settings.update(COLUMNS="80", TOOLI_CONFIG="off")
     if mode is not None:
         settings["TOOLI_OUTPUT"] = mode
     for name, value in (added or {}).items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tooli import errors as tree
+from tooli.config.keys import KEYS
 from tooli.contract.schema import output_schema
 from tooli.errors import CODES, EXIT_CODES, quote
 from tooli.views import roff
@@ -42,6 +43,12 @@ VARIABLES = {
     "TOOLI_STATE_DIR": "The folder for what must last.",
     "TOOLI_FRAMEWORK_HELP": "0 takes the common options out of the help.",
     "NO_COLOR": "If set, nothing is coloured.",
+    "TOOLI_CONFIG": "off leaves the settings of project and user alone.",
+    **{
+        key.variable: f"{key.about[:1].upper()}{key.about[1:]}: {key.type.replace('|', ', ')}."
+        for key in KEYS.values()
+        if key.name != "output"
+    },
 }
 """What the framework reads from the environment."""
 

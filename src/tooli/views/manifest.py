@@ -49,6 +49,7 @@ def manifest(portrait: Portrait) -> dict[str, Any]:
             "version_var": "TOOLI_CALLER_VERSION",
             "session_var": "TOOLI_SESSION_ID",
             "well_known_values": list(CALLERS),
+            "detect_command": [portrait.name, "detect-context", "--json"],
         },
         "environment": list(ENVIRONMENT),
     }

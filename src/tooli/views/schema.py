@@ -15,8 +15,12 @@ if TYPE_CHECKING:
 
 ENVIRONMENT = (
     *("TOOLI_OUTPUT", "TOOLI_CALLER", "TOOLI_CALLER_VERSION", "TOOLI_SESSION_ID"),
-    *("TOOLI_STATE_DIR", "TOOLI_FRAMEWORK_HELP", "NO_COLOR"),
+    *("TOOLI_STATE_DIR", "TOOLI_FRAMEWORK_HELP", "NO_COLOR", "TOOLI_CONFIG", "TOOLI_COLOR"),
+    *("TOOLI_RESPONSE_FORMAT", "TOOLI_QUIET", "TOOLI_VERBOSE", "TOOLI_NO_INPUT"),
+    *("TOOLI_TIMEOUT", "TOOLI_MAX_ITEMS", "TOOLI_MAX_BYTES", "TOOLI_MAX_TOKENS"),
+    *("TOOLI_SECURITY_POLICY",),
 )
+"""Variables that an app reads; a test holds the list to the settings there are."""
 
 
 def describe_tool(tool: Tool, form: str) -> dict[str, Any]:
@@ -34,7 +38,15 @@ def describe_app(
     if form == "mcp":
         return {"tools": described}
     head = {"app": name, "version": version} if version else {"app": name}
-    return {**head, "commands": described, "environment": list(ENVIRONMENT)}
+    from tooli.config.keys import KEYS
+
+    settings = {name: key.type for name, key in KEYS.items()}
+    return {
+        **head,
+        "commands": described,
+        "environment": list(ENVIRONMENT),
+        "configuration": settings,
+    }
 
 
 def text_of(tool: Tool) -> str:
@@ -108,6 +120,7 @@ def _guidance(tool: Tool) -> dict[str, Any]:
             "requires_approval": guard.approval,
             "human_in_the_loop": guard.human_in_the_loop,
             "danger_level": guard.danger,
+            "agent_auto_confirm": guard.auto_confirm,
         }
     anyone: dict[str, Any] = {"auth": []} if guard.scopes == () else {}  # said on purpose
     return {name: value for name, value in said.items() if value} | anyone

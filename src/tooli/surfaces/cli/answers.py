@@ -40,7 +40,7 @@ def answer(session: Session) -> int:
     if session.house.version is None:
         session.line.problems.clear()
         error = InputError(f"{session.house.name} declares no version.", code="E1007")
-        return _fail(session, error)
+        return fail(session, error)
     return _version(session)
 
 
@@ -55,10 +55,11 @@ def _nowhere(session: Session) -> int:
     if session.mode == "text" and not any(p.code == "E1007" for p in session.line.problems):
         return run_line(session)
     error, call = no_command(session)
-    return _fail(session, error, call)
+    return fail(session, error, call)
 
 
-def _fail(session: Session, error: ToolError, call: Call | None = None) -> int:
+def fail(session: Session, error: ToolError, call: Call | None = None) -> int:
+    """Answer with an error; the exit code."""
     from tooli.call.model import Failed
 
     session.claim()
@@ -71,6 +72,8 @@ def _fail(session: Session, error: ToolError, call: Call | None = None) -> int:
 def _help(session: Session) -> int:
     if session.mode == "text" and session.line.options.get("output") != "plain":
         return _typer_help(session)
+    if session.manner is not None and session.manner.help == "compact" and session.mode != "plain":
+        return _text(session, help_for_agents(session))
     return _text(session, plain_help(session))
 
 
@@ -202,7 +205,7 @@ def _document(session: Session, said: Mapping[str, Any]) -> int:
         from tooli.detect import detect_execution_context
         from tooli.views.bootstrap import bootstrap
 
-        text = bootstrap(portrait, detect_execution_context().agent_name)
+        text = bootstrap(portrait, detect_execution_context().caller_id)
         return _text(session, text.rstrip("\n"))
     from tooli.views.manifest import discovery, manifest
 

@@ -236,6 +236,92 @@ def _writes_no_files() -> bool:
 
 # ------------------------------------------------------------------ how it was started
 
+MARKS = frozenset(
+    (
+        *("TOOLI_CALLER", "AI_AGENT", "AGENT", "AGENT_THREAD_ID", "AGENT_SESSION_ID"),
+        *("AGENT_DISPLAY_OUT", "AGENT_CONTEXT_OUT", "AMP_CURRENT_THREAD_ID", "ANTIGRAVITY_AGENT"),
+        *("AUGMENT_AGENT", "AWS_EXECUTION_ENV", "CLAUDECODE", "CLAUDE_CODE_CHILD_SESSION"),
+        *("CLAUDE_CODE_IS_COWORK", "CLAUDE_CODE_SESSION_ATTENDED", "CLAUDE_CODE_SESSION_ID"),
+        *("CLAUDE_PID", "CLINE_ACTIVE", "CODEX_CI", "CODEX_SANDBOX", "CODEX_SESSION_ID"),
+        *("CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_THREAD_ID", "CODEX_TOOL_CALL_ID"),
+        *("CODEX_VERSION", "COPILOT_AGENT", "COPILOT_AGENT_SESSION_ID", "COPILOT_CLI"),
+        *("COPILOT_CLI_BINARY_VERSION", "CRUSH", "CURSOR_AGENT", "CURSOR_EXTENSION_HOST_ROLE"),
+        *("GEMINI_CLI", "GOOSE_TERMINAL", "GROK_AGENT", "GROK_SESSION_ID", "IFLOW_CLI"),
+        *("JUNIE_DATA", "JUNIE_SHIM_PATH", "KILO", "KILOCODE_FEATURE", "KILO_PID", "OPENCODE"),
+        *("OPENCODE_PID", "OPENCLAW_CLI", "OPENCLAW_SHELL", "OZ_RUN_ID", "PI_CODING_AGENT"),
+        *("QWEN_CODE", "ROO_ACTIVE", "ROO_CLI_RUNTIME", "TRAE_AI_SHELL_ID"),
+        *("WINDSURF_CASCADE_TERMINAL", "CI", "GITHUB_ACTIONS", "GITLAB_CI", "CIRCLECI"),
+        *("JENKINS_URL", "TF_BUILD", "BUILDKITE", "TEAMCITY_VERSION", "TRAVIS", "APPVEYOR"),
+        *("BITBUCKET_BUILD_NUMBER", "CODEBUILD_BUILD_ID", "DRONE", "CIRRUS_CI", "SEMAPHORE"),
+        *("BITRISE_IO", "NETLIFY"),
+    )
+)
+"""Variables that agents and CI systems set. Where there is none, `tooli.detect` is not loaded."""
+
+SETTINGS = frozenset(
+    (
+        *("TOOLI_COLOR", "TOOLI_RESPONSE_FORMAT", "TOOLI_QUIET", "TOOLI_VERBOSE"),
+        *("TOOLI_NO_INPUT", "TOOLI_TIMEOUT", "TOOLI_MAX_ITEMS", "TOOLI_MAX_BYTES"),
+        *("TOOLI_MAX_TOKENS", "TOOLI_SECURITY_POLICY"),
+    )
+)
+"""Variables that are settings. Where there is none and no file of them, nor is `tooli.config`."""
+SYSTEM_SETTINGS = "/etc/tooli/config.yaml"
+if os.name == "nt":
+    SYSTEM_SETTINGS = os.environ.get("PROGRAMDATA", "C:/ProgramData") + "/tooli/config.yaml"
+
+
+def glance() -> tuple[bool, bool]:
+    """Whether somebody may have left a mark, and whether there may be settings.
+
+    A no is a no; a yes is a maybe, which `tooli.detect` and `tooli.config` look into.
+    """
+    names = frozenset(os.environ)
+    marked = not MARKS.isdisjoint(names) or ".pi/agent/bin" in os.environ.get("PATH", "")
+    return marked, not SETTINGS.isdisjoint(names) or _has_settings()
+
+
+def _has_settings() -> bool:
+    """Whether a file of settings is there: a few questions to the file system."""
+    env, there = os.environ.get, os.access
+    if there(SYSTEM_SETTINGS, 0):
+        return True
+    chosen = env("TOOLI_CONFIG")
+    if chosen:
+        return chosen.lower() not in ("off", "0", "false", "no")
+    home = env("APPDATA") if os.name == "nt" else env("XDG_CONFIG_HOME")
+    if there(f"{home or env('HOME', '') + '/.config'}/tooli/config.yaml", 0):
+        return True
+    try:
+        folder = os.getcwd()
+    except OSError:
+        return False
+    if _names(f"{folder}/.env", b"TOOLI_"):
+        return True
+    for _ in range(40):
+        if there(f"{folder}/.tooli.yaml", 0):
+            return True
+        if _names(f"{folder}/pyproject.toml", b"tool.tooli", b"[tool]\n", b"\ntool={"):
+            return True
+        if there(f"{folder}/.git", 0):
+            return _names(f"{folder}/.env", b"TOOLI_")
+        folder, below = os.path.dirname(folder), folder
+        if folder == below:
+            break
+    return False
+
+
+def _names(path: str, *signs: bytes) -> bool:
+    """Whether a file is there and holds one of the signs, however it is spaced and quoted."""
+    if not os.access(path, 0):
+        return False
+    try:
+        with open(path, "rb", 0) as file:
+            text = b"\n" + file.read().translate(None, b" \t\r\"'")
+    except OSError:
+        return os.path.isfile(path)
+    return any([sign in text for sign in signs])
+
 
 def completing() -> bool:
     """Whether a shell asks for completions: that is Typer's."""

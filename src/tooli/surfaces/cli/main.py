@@ -23,6 +23,7 @@ from tooli.surfaces.cli.channel import (
     catch_sigterm,
     complain,
     completing,
+    glance,
     is_terminal,
     reason_of,
     spare_the_collector,
@@ -86,7 +87,15 @@ class Session:
         self._unreadable: Exception | None = None
         self.line = self._read()
         self.value: Any = None
-        self._agent: bool | None = None
+        self.context: Any = None  # who seems to be calling, once somebody has looked
+        self.manner: Any = None  # what such a caller gets; None where nobody left a mark
+        self.faults: Sequence[Any] = ()  # what is wrong with the settings
+        marked, furnished = glance()
+        own = app._house
+        if marked or furnished or self.app is not app or own.policy != own.declared:
+            from tooli.surfaces.cli.surroundings import look_around
+
+            look_around(self, own, marked, furnished)
         self.mode = self._choose_mode()
         self.channel: Channel | None = None
         self._before: Any = None  # what SIGTERM did before
@@ -129,19 +138,16 @@ class Session:
             return asked
         if self.line.options.get("print0"):
             return "plain"
-        if is_terminal(sys.stdout) and not self.agent:
-            return "text"
         tool = self.line.tool
-        return "text" if tool is not None and tool.prints and not self.agent else "json"
+        prints = tool is not None and tool.prints
+        if self.manner is not None and self.manner.output == "json":
+            return "text" if prints and self.manner.printed == "as it is" else "json"
+        return "text" if prints or is_terminal(sys.stdout) else "json"
 
     @property
-    def agent(self) -> bool:
-        """Whether an agent seems to be calling."""
-        if self._agent is None:
-            from tooli.detect import detect_execution_context
-
-            self._agent = detect_execution_context().is_agent
-        return self._agent
+    def manned(self) -> bool:
+        """Whether nothing speaks against a person at the keyboard."""
+        return self.manner is None or self.manner.output != "json"
 
     @property
     def machine(self) -> bool:
@@ -160,14 +166,12 @@ class Session:
 
     def caller(self) -> Caller:
         """Who is asking, and how they typed the program."""
-        env = os.environ.get
-        return Caller(
-            "cli",
-            env("TOOLI_CALLER") or None,
-            env("TOOLI_CALLER_VERSION") or None,
-            env("TOOLI_SESSION_ID") or None,
-            prog=(self.prog_name,) if self.prog_name else typed_program(),
-        )
+        prog = (self.prog_name,) if self.prog_name else typed_program()
+        if self.context is not None or "TOOLI_SESSION_ID" in os.environ:
+            from tooli.surfaces.cli.surroundings import caller_of
+
+            return caller_of(self.context, prog)
+        return Caller("cli", prog=prog)
 
     def options(self) -> Options:
         """What the line asks of the framework."""
@@ -181,7 +185,7 @@ class Session:
             verbose=said("verbose", 0),
             detailed=None if form is None and self.whole else form == "detailed",
             concise=form == "concise",
-            interactive=self.mode == "text" and is_terminal(sys.stderr) and not self.agent,
+            interactive=self.mode == "text" and self.manned and is_terminal(sys.stderr),
         )
 
     def judge(self, param: Param, words: Words) -> Any:
@@ -242,6 +246,12 @@ class Session:
         if self._unreadable is not None:
             raise self._unreadable
         said = self.line.options
+        if self.faults or self.manner is not None or "verbose" in said or "color" in said:
+            from tooli.surfaces.cli.surroundings import suit
+
+            refused = suit(self)
+            if refused is not None:
+                return refused
         if said.get("no_color") and self.standalone:
             os.environ["NO_COLOR"] = "1"
         misused = any([p.code == "E1007" for p in self.line.problems])

@@ -77,6 +77,7 @@ def _show_error(session: Session, error: ToolError) -> int:
         from tooli.surfaces.cli.render import print_error
 
         verbose = session.line.options.get("verbose", 0) > 0
+        verbose = verbose or (session.manner is not None and session.manner.errors == "full")
         print_error(error.to_dict(), file=sys.stderr, verbose=verbose)
     return error.exit_code
 

@@ -1,0 +1,169 @@
+"""The settings that there are: name, kind, variable, flag. One table for files and documents."""
+
+from __future__ import annotations
+
+from tooli.contract.record import Record
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from typing import Any
+
+TRUTHS = {
+    **dict.fromkeys(("true", "yes", "on", "1"), True),
+    **dict.fromkeys(("false", "no", "off", "0"), False),
+}
+
+
+class Scalar(Record):
+    """One value as a file or a variable has it: its text, and whether that is text on purpose.
+
+    `off` in YAML is a word to us until a setting asks for a truth: so `security_policy: off`
+    is a policy, and `quiet: off` is false.
+    """
+
+    text: str
+    line: int = 0
+    kind: str = "any"  # "text": quoted, so nothing but text; "number", "truth": TOML's; "any"
+
+
+class Misfit(ValueError):  # noqa: N818
+    """A value is not of the kind that its setting needs; the message says which."""
+
+
+class Key(Record):
+    """One setting."""
+
+    name: str
+    kind: str  # "choice" | "count" | "seconds" | "truth" | "level"
+    about: str
+    choices: tuple[str, ...] = ()  # of a security setting: from the loosest to the strictest
+    flag: str | None = None
+    default: Any = None
+    secures: bool = False
+    also: tuple[tuple[str, str], ...] = ()  # variables of everybody's, and what they say
+
+    @property
+    def variable(self) -> str:
+        """The environment variable."""
+        return f"TOOLI_{self.name.upper()}"
+
+    @property
+    def type(self) -> str:
+        """What it takes, in a few words."""
+        return "|".join(self.choices) if self.choices else _KINDS[self.kind]
+
+    def fit(self, scalar: Scalar) -> Any:
+        """The value; raises Misfit."""
+        text = scalar.text.strip()
+        if self.kind == "choice":
+            if scalar.kind in ("any", "text") and text in self.choices:
+                return text
+        elif scalar.kind != "text":
+            value = _READERS[self.kind](text, scalar.kind)
+            if value is not None:
+                return value
+        raise Misfit(f"{self.name} is {self.type}, not {shown(scalar)}")
+
+
+def shown(scalar: Scalar) -> str:
+    """A wrong value as a message quotes it: short, on one line."""
+    text = "".join([c for c in scalar.text if c.isprintable()])
+    text = text if len(text) <= 40 else f"{text[:40]}…"
+    return repr(text) if scalar.kind == "text" or not text else text
+
+
+_KINDS = {
+    "count": "a whole number from 1",
+    "seconds": "a number of seconds above 0",
+    "truth": "true or false",
+    "level": "a whole number from 0",
+}
+
+
+def _count(text: str, kind: str) -> int | None:
+    value = _level(text, kind) if kind != "truth" else None
+    return value if value else None
+
+
+def _level(text: str, kind: str) -> int | None:
+    if kind == "truth" or (kind == "any" and text.lower() in ("true", "false")):
+        return int(text.lower() == "true")
+    plain = text.isascii() and text.isdigit() and len(text) <= 18
+    return int(text) if plain and (text == "0" or text[0] != "0") else None  # 010 is an octal 8
+
+
+def _seconds(text: str, kind: str) -> float | None:
+    digits = text.replace(".", "", 1)
+    if kind == "truth" or not (digits.isascii() and digits.isdigit()) or len(digits) > 15:
+        return None
+    return float(text) or None
+
+
+def _truth(text: str, kind: str) -> bool | None:
+    return TRUTHS.get(text.lower()) if kind != "number" else None
+
+
+_READERS = {"count": _count, "seconds": _seconds, "truth": _truth, "level": _level}
+
+POLICIES = ("off", "standard", "strict")
+
+KEYS: dict[str, Key] = {
+    key.name: key
+    for key in (
+        Key(
+            "output",
+            "choice",
+            "how to answer",
+            ("auto", "json", "jsonl", "text", "plain"),
+            flag="--output",
+            default="auto",
+        ),
+        Key(
+            "color",
+            "choice",
+            "colour in text for people",
+            ("auto", "always", "never"),
+            flag="--no-color",
+            default="auto",
+            also=(("NO_COLOR", "never"), ("FORCE_COLOR", "always")),
+        ),
+        Key(
+            "response_format",
+            "choice",
+            "detailed: with the schema of the result",
+            ("concise", "detailed"),
+            flag="--response-format",
+        ),
+        Key("quiet", "truth", "no warnings, no progress", flag="--quiet", default=False),
+        Key("verbose", "level", "how much is told on stderr", flag="--verbose", default=0),
+        Key("no_input", "truth", "never ask anybody", flag="--no-input", default=False),
+        Key("timeout", "seconds", "how long a call may take", flag="--timeout"),
+        Key("max_items", "count", "items of a result", flag="--max-items"),
+        Key("max_bytes", "count", "bytes of a result", flag="--max-bytes"),
+        Key("max_tokens", "count", "tokens of a result", flag="--max-tokens"),
+        Key(
+            "security_policy",
+            "choice",
+            "who may run what; can only be tightened",
+            POLICIES,
+            default="standard",
+            secures=True,
+        ),
+    )
+}
+"""Every setting by its name."""
+
+SECTIONS = ("apps", "callers")
+"""`apps: {NAME: …}` holds for one app, `callers: {NAME: …}` for one caller or kind of caller."""
+
+OTHERS = (
+    *("TOOLI_CALLER", "TOOLI_CALLER_VERSION", "TOOLI_SESSION_ID", "TOOLI_CONFIG"),
+    *("TOOLI_STATE_DIR", "TOOLI_FRAMEWORK_HELP", "TOOLI_TOKEN", "TOOLI_SEAL_KEY"),
+)
+"""Variables of ours that are no settings: a file cannot say them."""
+
+
+def strictest(key: Key, values: list[Any]) -> Any:
+    """The strictest of several words on a security setting."""
+    return max(values, key=key.choices.index)

@@ -1,0 +1,198 @@
+"""What agents, CI systems and containers leave in the environment: tables, not ifs.
+
+A marker is a variable that is set (`CODEX_THREAD_ID`), one with a certain value (`GEMINI_CLI=1`,
+`…=0|1`), one that contains a text (`PATH~.pi/agent/bin`), or several at once (`A & B`).
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+MEASURED, SOURCED = 0.95, 0.9
+"""How sure a strong marker is: dumped from the real program, or taken from its maker's source."""
+
+STRONG: tuple[tuple[str, float, tuple[str, ...]], ...] = (
+    # Agents that imitate others stand before them: the first row that matches is the answer.
+    ("amp", SOURCED, ("AGENT=amp", "AMP_CURRENT_THREAD_ID", "AGENT_THREAD_ID")),
+    ("kilo", SOURCED, ("KILO=1", "KILO_PID", "KILOCODE_FEATURE=cli")),
+    ("goose", SOURCED, ("AGENT=goose", "GOOSE_TERMINAL=1", "AGENT_SESSION_ID")),
+    ("crush", SOURCED, ("CRUSH=1", "AGENT=crush", "AI_AGENT=crush")),
+    ("claude-code", MEASURED, ("CLAUDECODE=1", "CLAUDE_CODE_CHILD_SESSION=1")),
+    ("claude-code", MEASURED, ("CLAUDE_CODE_SESSION_ID", "CLAUDE_CODE_SESSION_ATTENDED=0|1")),
+    ("claude-code", MEASURED, ("CLAUDE_PID",)),
+    ("claude-code", SOURCED, ("CLAUDE_CODE_IS_COWORK",)),
+    ("codex", MEASURED, ("CODEX_THREAD_ID", "CODEX_SESSION_ID", "CODEX_CI=1")),
+    ("codex", MEASURED, ("CODEX_VERSION", "CODEX_TOOL_CALL_ID")),
+    ("codex", SOURCED, ("CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED=1")),
+    ("gemini-cli", MEASURED, ("GEMINI_CLI=1",)),
+    ("qwen-code", MEASURED, ("QWEN_CODE=1",)),
+    ("copilot-cli", MEASURED, ("COPILOT_CLI=1", "COPILOT_AGENT_SESSION_ID")),
+    ("copilot-cli", MEASURED, ("COPILOT_CLI_BINARY_VERSION",)),
+    ("copilot-vscode", SOURCED, ("COPILOT_AGENT=1",)),
+    ("opencode", MEASURED, ("OPENCODE=1", "OPENCODE_PID")),
+    ("pi", MEASURED, ("PI_CODING_AGENT=true", "PATH~.pi/agent/bin")),
+    ("cursor", SOURCED, ("CURSOR_AGENT=1", "CURSOR_EXTENSION_HOST_ROLE=agent-exec")),
+    ("auggie", SOURCED, ("AUGMENT_AGENT=1",)),
+    ("cline", SOURCED, ("CLINE_ACTIVE=true",)),
+    ("roo", SOURCED, ("ROO_ACTIVE", "ROO_CLI_RUNTIME")),
+    ("windsurf", SOURCED, ("WINDSURF_CASCADE_TERMINAL",)),
+    ("antigravity", SOURCED, ("ANTIGRAVITY_AGENT",)),
+    ("trae", SOURCED, ("TRAE_AI_SHELL_ID",)),
+    ("junie", SOURCED, ("JUNIE_DATA", "JUNIE_SHIM_PATH")),
+    ("kiro", SOURCED, ("AGENT_DISPLAY_OUT", "AGENT_CONTEXT_OUT")),
+    ("grok", SOURCED, ("GROK_SESSION_ID", "GROK_AGENT=1")),
+    ("openclaw", SOURCED, ("OPENCLAW_SHELL", "OPENCLAW_CLI")),
+    ("iflow", SOURCED, ("IFLOW_CLI",)),
+    ("amazon-q", SOURCED, ("AWS_EXECUTION_ENV~AmazonQ-For-CLI",)),
+    ("warp", SOURCED, ("OZ_RUN_ID",)),
+)
+
+WEAK: tuple[tuple[str, tuple[str, ...]], ...] = (
+    # People's shells have these, too: they are shown, and never decide.
+    ("claude-code", ("ANTHROPIC_API_KEY", "CLAUDE_CODE", "CLAUDE_CODE_ENTRYPOINT")),
+    ("codex", ("CODEX_HOME",)),
+    ("gemini-cli", ("GEMINI_API_KEY",)),
+    ("copilot-cli", ("COPILOT_MODEL", "COPILOT_ALLOW_ALL", "COPILOT_GITHUB_TOKEN", "CODESPACES")),
+    ("copilot-vscode", ("TERM_PROGRAM=vscode", "GIT_PAGER=cat")),
+    ("opencode", ("OPENCODE_CLIENT",)),
+    ("cursor", ("CURSOR_TRACE_ID", "CURSOR_CLI")),
+    ("goose", ("GOOSE_PROVIDER", "GOOSE_MODEL")),
+    ("cline", ("CLINE_API_KEY", "CLINE_CONNECTOR_CLI_LAUNCH")),
+    ("windsurf", ("CODEIUM_EDITOR_APP_ROOT", "WINDSURF_CASCADE_TERMINAL_KIND")),
+    ("kiro", ("TERM_PROGRAM=kiro",)),
+    ("warp", ("TERM_PROGRAM=WarpTerminal",)),
+    ("zed", ("ZED_TERM", "TERM_PROGRAM=zed & PAGER=cat")),
+    ("devin", ("EDITOR~devin",)),
+    ("jules", ("HOME=/home/jules & USER=swebot",)),
+    ("replit", ("REPL_ID", "REPLIT_MODE=assistant")),
+    ("aider", ("AIDER_MODEL", "AIDER_CHAT_HISTORY_FILE", "OR_APP_NAME=Aider")),
+)
+
+VETOES: dict[str, str] = {"opencode": "OPENCODE_TERMINAL"}
+"""Agent: the variable that says a person types here, in the agent's own terminal."""
+
+CI: tuple[tuple[str, str], ...] = (
+    ("github-actions", "GITHUB_ACTIONS"),
+    ("gitlab-ci", "GITLAB_CI"),
+    ("circleci", "CIRCLECI"),
+    ("jenkins", "JENKINS_URL"),
+    ("azure-pipelines", "TF_BUILD"),
+    ("buildkite", "BUILDKITE"),
+    ("teamcity", "TEAMCITY_VERSION"),
+    ("travis-ci", "TRAVIS"),
+    ("bitbucket-pipelines", "BITBUCKET_BUILD_NUMBER"),
+    ("aws-codebuild", "CODEBUILD_BUILD_ID"),
+    ("appveyor", "APPVEYOR"),
+    ("drone", "DRONE"),
+    ("cirrus-ci", "CIRRUS_CI"),
+    ("semaphore", "SEMAPHORE"),
+    ("bitrise", "BITRISE_IO"),
+    ("netlify", "NETLIFY"),
+    ("ci", "CI"),
+)
+"""CI systems by the variable that each sets; the last one says only that there is some."""
+
+CONTAINERS: tuple[tuple[str, str], ...] = (
+    ("kubernetes", "KUBERNETES_SERVICE_HOST"),
+    ("podman", "container=podman"),
+    ("docker", "container=docker"),
+    ("oci", "container=oci"),
+    ("lxc", "container=lxc"),
+    ("systemd-nspawn", "container=systemd-nspawn"),
+)
+
+VERSIONS: dict[str, tuple[str, ...]] = {
+    "codex": ("CODEX_VERSION",),
+    "copilot-cli": ("COPILOT_CLI_BINARY_VERSION",),
+}
+SESSIONS: dict[str, tuple[str, ...]] = {
+    "claude-code": ("CLAUDE_CODE_SESSION_ID",),
+    "codex": ("CODEX_SESSION_ID", "CODEX_THREAD_ID"),
+    "copilot-cli": ("COPILOT_AGENT_SESSION_ID",),
+    "amp": ("AMP_CURRENT_THREAD_ID", "AGENT_THREAD_ID"),
+    "goose": ("AGENT_SESSION_ID",),
+    "grok": ("GROK_SESSION_ID",),
+}
+"""Where an agent says its version and its session, in variables of its own."""
+
+ALIASES: dict[str, str] = {
+    "github_copilot_vscode": "copilot-vscode",
+    "github_copilot_cloud": "copilot-cloud",
+}
+"""What `AI_AGENT` calls an agent that we call otherwise."""
+
+SHOWN: dict[str, str] = {
+    "claude-code": "Claude Code",
+    "codex": "Codex",
+    "gemini-cli": "Gemini CLI",
+    "qwen-code": "Qwen Code",
+    "copilot-cli": "GitHub Copilot CLI",
+    "copilot-vscode": "GitHub Copilot in VS Code",
+    "copilot-cloud": "GitHub Copilot coding agent",
+    "opencode": "OpenCode",
+    "kilo": "Kilo Code",
+    "roo": "Roo Code",
+    "openhands": "OpenHands",
+    "openclaw": "OpenClaw",
+    "iflow": "iFlow",
+    "amazon-q": "Amazon Q",
+    "langchain": "LangChain",
+    "kimi-code": "Kimi Code",
+    "v0": "v0",
+}
+"""Names as their makers write them, where a capital letter does not do."""
+
+NOT_AGENTS: dict[str, str] = {
+    **dict.fromkeys(("human", "person", "terminal", "shell"), "human"),
+    **dict.fromkeys([name for name, _ in CI], "ci_cd"),
+    **dict.fromkeys(("ci_cd", "cron"), "ci_cd"),
+    **dict.fromkeys([name for name, _ in CONTAINERS], "container"),
+    **dict.fromkeys(("container",), "container"),
+    **dict.fromkeys(("unknown_automation", "script"), "unknown_automation"),
+    **dict.fromkeys(("python_api", "python"), "python_api"),
+}
+"""What `TOOLI_CALLER` may say that is no agent; everything else is one."""
+
+FALSE = frozenset(("", "0", "false", "no", "off", "none"))
+
+
+def is_set(env: Mapping[str, str], name: str) -> bool:
+    """Whether a variable is there and does not say no."""
+    return env.get(name, "").lower() not in FALSE
+
+
+def matches(env: Mapping[str, str], marker: str) -> bool:
+    """Whether a marker is in an environment."""
+    if "&" in marker:
+        return all([matches(env, part.strip()) for part in marker.split("&")])
+    name, equals, value = marker.partition("=")
+    if equals:
+        said = env.get(name)
+        return said is not None and said in value.split("|")
+    name, contains, text = marker.partition("~")
+    return text in env.get(name, "") if contains else is_set(env, name)
+
+
+def variables(marker: str) -> Iterator[str]:
+    """The variables that a marker looks at."""
+    for part in marker.split("&"):
+        yield part.partition("=")[0].partition("~")[0].strip()
+
+
+def strong_names() -> frozenset[str]:
+    """Every variable that can change what a caller gets: where none is set, nobody need look."""
+    markers = [marker for _, _, row in STRONG for marker in row]
+    markers += [marker for _, marker in CI]
+    named = {name for marker in markers for name in variables(marker)}
+    return frozenset(named | {"TOOLI_CALLER", "AI_AGENT", "AGENT"}) - {"PATH"}
+
+
+def every_name() -> frozenset[str]:
+    """Those, and the ones that are only shown; without what every process has."""
+    rows = (*[row for _, row in WEAK], [marker for _, marker in CONTAINERS])
+    shown = {name for row in rows for marker in row for name in variables(marker)}
+    shown.update(VETOES.values())
+    return (strong_names() | shown) - {"HOME", "USER", "EDITOR", "PAGER", "TERM_PROGRAM"}

@@ -1,0 +1,189 @@
+"""A run among its surroundings: who seems to be calling, and what is set outside the line."""
+
+from __future__ import annotations
+
+import os
+
+from tooli.adapt import BEHAVIOUR, POSSIBLE, SURE
+from tooli.call.model import Caller
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from tooli.config.layers import Fault
+    from tooli.detect import ExecutionContext
+    from tooli.errors import ToolError
+    from tooli.surfaces.cli.main import Session
+
+
+def look_around(session: Session, own: Any, marked: bool, furnished: bool) -> None:
+    """Look who is calling, what such a caller gets, and what is set; where there may be any.
+
+    `own` is the house of the app that was started: a built-in command has one of its own.
+    """
+    if marked:
+        from tooli.detect import detect_execution_context
+
+        session.context = detect_execution_context()
+        session.manner = BEHAVIOUR[session.context.category]
+    tool = session.line.tool
+    inspects = tool is not None and getattr(tool.fn, "tooli_inspects", False)
+    if furnished or inspects or own.policy != own.declared:
+        furnish(session, own)
+        if inspects:  # it shows what is wrong itself
+            session.faults = ()
+
+
+def caller_of(context: ExecutionContext | None, prog: tuple[str, ...]) -> Caller:
+    """The caller of a call: by its own word, or by detection where that is sure.
+
+    Only `TOOLI_SESSION_ID` is a session of ours: what an agent calls a session of its own
+    says nothing about what it has been told before.
+    """
+    from tooli.detect import clean
+
+    session = clean(os.environ.get("TOOLI_SESSION_ID"))
+    if context is None:
+        return Caller("cli", session=session, prog=prog)
+    sure = context.is_agent and context.confidence >= SURE
+    named = context.identified_via_convention or sure
+    return Caller(
+        "cli",
+        context.caller_id if named else None,
+        context.caller_version if named else None,
+        session,
+        prog=prog,
+        category=str(context.category) if context.is_agent or context.is_ci or named else None,
+    )
+
+
+# ------------------------------------------------------------------ settings
+
+
+def furnish(session: Session, own: Any) -> None:
+    """Give the line what is set elsewhere, where it says nothing itself; tighten the policy."""
+    from tooli.config.layers import Word, settle
+
+    line = session.line
+    flags = dict(line.options)
+    if flags.pop("no_color", None):
+        flags["color"] = "never"
+    settings = settle(
+        own.name,
+        flags=flags,
+        callers=lambda: _names(_seen(session)),
+        defaults={
+            "output": Word(own.default_output, "default", _by_author(own.default_output, "auto")),
+            "security_policy": Word(own.declared, "default", _by_author(own.declared, "standard")),
+            **_suited(session.context),
+        },
+    )
+    own.settled = settings
+    if own.policy != settings.get("security_policy"):
+        own.policy = settings.get("security_policy")
+        own.prepared.clear()
+    for name, word in settings.said().items():
+        if word.layer != "flag" and name != "security_policy" and word.origin != "TOOLI_OUTPUT":
+            line.options.setdefault(name, word.value)
+    session.faults = [one for one in settings.faults if one.origin != "TOOLI_OUTPUT"]
+
+
+def _seen(session: Session) -> ExecutionContext:
+    """Who seems to be calling; looked up now, where nothing gave reason to before."""
+    if session.context is not None:
+        return session.context
+    from tooli.detect import detect_execution_context
+
+    return detect_execution_context()
+
+
+def _names(context: ExecutionContext) -> list[str]:
+    return [name for name in (context.caller_id, str(context.category)) if name]
+
+
+def _by_author(said: str, usual: str) -> str:
+    return "default" if said == usual else "the app's own"
+
+
+def _suited(context: ExecutionContext | None) -> dict[str, Any]:
+    """What the table gives the caller beside the app's own defaults."""
+    if context is None:
+        return {}
+    from tooli.config.layers import Word
+
+    manner, origin = BEHAVIOUR[context.category], f"default for {context.category}"
+    suited = {"timeout": manner.timeout, "color": manner.color}
+    usual = {"timeout": None, "color": "auto"}
+    return {
+        name: Word(value, "default", origin)
+        for name, value in suited.items()
+        if value != usual[name]
+    }
+
+
+# ------------------------------------------------------------------ suiting the caller
+
+
+def suit(session: Session) -> int | None:
+    """Before anything runs: choose colours, give a hint, refuse settings that are wrong.
+
+    The exit code, where they are.
+    """
+    said = session.line.options
+    if session.faults:
+        from tooli.surfaces.cli.argv import QUESTIONS
+
+        if QUESTIONS.isdisjoint(said):
+            from tooli.surfaces.cli.answers import fail
+
+            session.line.problems.clear()
+            return fail(session, faulty(session.faults))
+        for fault in session.faults:
+            _tell(f"Warning: {fault}")
+    color = said.get("color", session.manner.color if session.manner is not None else "auto")
+    if session.standalone and not said.get("no_color"):
+        if color == "never" and ("color" in said or not os.environ.get("FORCE_COLOR")):
+            os.environ["NO_COLOR"] = "1"
+        elif color == "always":
+            os.environ.pop("NO_COLOR", None)
+            os.environ["FORCE_COLOR"] = "1"
+    if said.get("verbose") and not said.get("quiet"):
+        _hint(_seen(session))
+    return None
+
+
+def faulty(faults: Sequence[Fault]) -> ToolError:
+    """All that is wrong with the settings, as one error."""
+    from tooli.errors import InputError, Suggestion
+
+    first = faults[0]
+    more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
+    return InputError(
+        f"{first}{more}",
+        code="E1011",
+        field=first.key,
+        suggestion=Suggestion("fix", f"Correct {first.origin}, or leave the setting out."),
+        details={"errors": [{"where": one.origin, "message": one.message} for one in faults]},
+        is_retryable=False,
+    )
+
+
+def _hint(context: ExecutionContext) -> None:
+    """A word to an agent that can only be guessed at."""
+    for one in context.candidates:
+        if one.category == "ai_agent" and POSSIBLE <= one.confidence < SURE:
+            seen = ", ".join(one.signals)
+            _tell(
+                f"tooli: this may be an agent (confidence {one.confidence:.2f}: {seen}). "
+                "Set TOOLI_CALLER to its name to be recognised for sure."
+            )
+            return
+
+
+def _tell(text: str) -> None:
+    from tooli.surfaces.cli.channel import complain
+
+    complain(text)
