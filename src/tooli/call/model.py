@@ -24,6 +24,7 @@ class Caller(Record):
     session: str | None = None
     scopes: frozenset[str] = frozenset()
     prog: tuple[str, ...] | None = None  # None: the app's name
+    agent: bool = False  # a model may have made the values up: they are looked at more closely
 
 
 class Options(Record):
@@ -36,6 +37,9 @@ class Options(Record):
     verbose: int = 0
     detailed: bool | None = None  # None: not said, so the first call of a session is detailed
     interactive: bool = False  # a person watches: progress bars and questions make sense
+    machine: bool = False  # stdout belongs to the answer
+    stdin_taken: bool = False  # stdin was read for something else than an input of the tool
+    nul: bool = False  # items on stdin end with NUL, not with a newline
 
 
 class Problem(Record):

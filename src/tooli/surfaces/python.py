@@ -30,7 +30,7 @@ class PythonDoor:
         self._app = app
         self._house = app._house
         self._options = options
-        self._caller = PYTHON if caller is None else Caller("python", caller)
+        self._caller = PYTHON if caller is None else Caller("python", caller, agent=True)
 
     def call(self, tool_name: str, /, **arguments: Any) -> TooliResult[Any]:
         """Run a tool; what became of it."""

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from tooli.contract.schema import output_schema
-from tooli.contract.tool import Choice, ListOf, PathShape, Scalar, Structured, TupleOf, plain
+from tooli.contract.tool import (
+    Choice,
+    Handle,
+    ListOf,
+    PathShape,
+    Scalar,
+    Structured,
+    TupleOf,
+    plain,
+)
 from tooli.errors import CODES, quote
 from tooli.views.markdown import flat
 from tooli.views.types import brief, fields_of
@@ -81,6 +90,8 @@ def _samples(shape: Shape, param: Param) -> list[str]:
             return ["{}"]
         case PathShape():
             return ["PATH"]
+        case Handle():
+            return [shape.metavar.partition("|")[0]]
         case _:
             return [param.name.upper()]
 

@@ -81,6 +81,7 @@ class Session:
         self.shown = 0  # items of a stream that are out already
         self.warnings: list[str] = []
         self.explicit = False
+        self.items: list[str] | None = None  # what was on stdin, for `--null`
         self.started = perf_counter()
         Channel.reopen()
         self._unreadable: Exception | None = None
@@ -162,7 +163,13 @@ class Session:
             env("TOOLI_CALLER_VERSION") or None,
             env("TOOLI_SESSION_ID") or None,
             prog=(self.prog_name,) if self.prog_name else typed_program(),
+            agent=self._is_odd() and self.agent,
         )
+
+    def _is_odd(self) -> bool:
+        """Whether the line may hold what no agent should send; an ordinary one is not looked at."""
+        text = "".join(self.argv)
+        return not text.isprintable() or "\\" in text or "@" in text or "--input" in text
 
     def options(self) -> Options:
         """What the line asks of the framework."""
@@ -176,6 +183,9 @@ class Session:
             verbose=said("verbose", 0),
             detailed=None if form is None and self.machine else form == "detailed",
             interactive=self.mode == "text" and is_terminal(sys.stderr) and not self.agent,
+            machine=self.machine,
+            stdin_taken=said("input") == "-" or self.items is not None,
+            nul=said("null", False),
         )
 
     def judge(self, param: Param, words: Words) -> Any:
@@ -264,7 +274,7 @@ class Session:
 
     def _for_typer(self) -> bool:
         line = self.line
-        if any(p.code == "E1007" for p in line.problems) or "input" in line.options:
+        if any(p.code == "E1007" for p in line.problems) or line.fed:
             return False
         if self.command is not None and not (self.machine and line.stray is not None):
             return True
@@ -279,13 +289,10 @@ class Session:
         self, arguments: dict[str, Any], problems: Sequence[Any] = ()
     ) -> tuple[Call, tuple[Stage, ...]]:
         """The call that the line stands for."""
-        payload = self.line.options.get("input")
-        if payload is not None:
-            from tooli.surfaces.cli.payload import read_payload
+        if "input" in self.line.options or "null" in self.line.options:
+            from tooli.surfaces.cli.payload import complete
 
-            given, found = read_payload(payload)
-            arguments = {**given, **arguments}
-            problems = [*problems, *found]
+            arguments, problems = complete(self, arguments, problems)
         return self.app.prepare(
             self.line.tool,
             arguments,
