@@ -161,7 +161,7 @@ def _suggest(call: Call, problems: Sequence[Problem]) -> Suggestion:
     """A corrected command line: what was meant in place of what was given, gaps as <names>."""
     tool = call.tool
     arguments: dict[str, Any] = {
-        k: v for k, v in call.arguments.items() if k in tool.names and type(v) is not Given
+        k: v.value if type(v) is Given else v for k, v in call.arguments.items() if k in tool.names
     }
     sure = True
     for problem in problems:

@@ -91,8 +91,10 @@ def _is_public(host: str) -> bool:
 
     address = ip_address(host.partition("%")[0])
     if isinstance(address, IPv6Address):
+        if address.ipv4_mapped is not None:
+            return _is_public(str(address.ipv4_mapped))
         teredo = address.teredo
-        inner = address.ipv4_mapped or address.sixtofour or (teredo and teredo[1])
+        inner = address.sixtofour or (teredo and teredo[1])
         if inner is None and address.packed[:12] == bytes.fromhex("0064ff9b0000000000000000"):
             inner = ip_address(address.packed[12:])
         if inner is not None and not _is_public(str(inner)):
@@ -160,10 +162,12 @@ def fetch(url: str, limits: InputLimits, field: str | None = None) -> Body:
         response = _ask(connection, parts)
         onward = response.headers.get("location") if 300 <= response.status < 400 else None
         if onward is None:
-            if response.status != 200 or response.headers.get("content-encoding"):
-                connection.close()
-                raise _refused(_plain(url), response)
-            return Body(_plain(url), connection, response, until)
+            body = Body(_plain(url), connection, response, until)
+            if response.status == 200 and not response.headers.get("content-encoding"):
+                return body
+            body.close()
+            raise _refused(_plain(url), response)
+        response.close()
         connection.close()
         from urllib.parse import urljoin
 

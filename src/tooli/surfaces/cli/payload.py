@@ -58,7 +58,10 @@ def _with_items(
         return arguments, [_misused("stdin is a terminal, and --no-input waits for nobody")]
     if session.items is None:
         source = getattr(stdin, "buffer", None)
-        data = source.read() if source is not None else stdin.read().encode()
+        try:
+            data = source.read() if source is not None else stdin.read().encode()
+        except (OSError, ValueError) as failure:
+            return arguments, [_misused(f"stdin cannot be read: {failure}")]
         session.items = [os.fsdecode(item) for item in data.split(b"\0") if item]
     typed = arguments.get(many.name)
     texts = [*(typed.texts if isinstance(typed, Words) else typed or ()), *session.items]
