@@ -1,7 +1,7 @@
 """Write what is generated in the documents: run `make docs`, or `python -m docs.generate`.
 
 docs/errors.md comes from the tables in `tooli.errors`. The console blocks of README.md,
-docs/typer.md and docs/serving.md are played, and their output is put in place. Tests check that
+docs/typer.md, docs/serving.md and docs/inputs.md are played, and their output is put in place. Tests check that
 all of it is current.
 """
 
@@ -17,7 +17,10 @@ from tooli import errors
 
 ROOT = Path(__file__).resolve().parent.parent
 ERRORS = ROOT / "docs" / "errors.md"
-PLAYED = (ROOT / "README.md", ROOT / "docs" / "typer.md", ROOT / "docs" / "serving.md")
+PLAYED = (
+    ROOT / "README.md",
+    *(ROOT / "docs" / name for name in ("typer.md", "serving.md", "inputs.md")),
+)
 
 _PAGE = """\
 # Errors and exit codes

@@ -110,7 +110,16 @@ def test_also_inside_of_json_on_the_line(app: Tooli) -> None:
 
 
 @pytest.mark.parametrize(
-    "fine", ["", "a\nb\tc\r\n", "naïve שלום \u200f\u202e 👩‍🚀", "../x", "%2e%2e%2f", "\u00a0", "$(rm -rf /)"]
+    "fine",
+    [
+        "",
+        "a\nb\tc\r\n",
+        "naïve שלום \u200f\u202e 👩‍🚀",
+        "../x",
+        "%2e%2e%2f",
+        "\u00a0",
+        "$(rm -rf /)",
+    ],
 )
 def test_text_is_text(app: Tooli, fine: str) -> None:
     assert app.options(caller="x").call("say", text=fine).unwrap() == fine
@@ -134,7 +143,9 @@ def test_identifiers(app: Tooli, wrong: str) -> None:
     assert (error.code, error.field) == ("E1030", "id")
 
 
-@pytest.mark.parametrize("right", ["a", "owner/repo", "a..b", "v1.2", "a-b_c.d", "naïve", "100%", "a b"])
+@pytest.mark.parametrize(
+    "right", ["a", "owner/repo", "a..b", "v1.2", "a-b_c.d", "naïve", "100%", "a b"]
+)
 def test_identifiers_that_are_some(app: Tooli, right: str) -> None:
     assert app.call("get", id=right).unwrap() == right
 

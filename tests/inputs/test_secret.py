@@ -75,7 +75,12 @@ def test_it_shows_nothing() -> None:
     secret = SecretInput(CANARY)
     shown = [
         *(repr(secret), str(secret), f"{secret}", f"{secret!r}", f"{secret:>30}", "%s" % secret),
-        *(repr([secret]), repr({"a": secret}), repr(copy.deepcopy(secret)), repr(copy.copy(secret))),
+        *(
+            repr([secret]),
+            repr({"a": secret}),
+            repr(copy.deepcopy(secret)),
+            repr(copy.copy(secret)),
+        ),
         *(repr(vars(type(secret))), repr(dir(secret))),
     ]
     assert not any(CANARY in text for text in shown)

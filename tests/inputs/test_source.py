@@ -130,7 +130,12 @@ CASES = [
     ("rows", "a.csv", CSV, PEOPLE),
     ("rows", "a.csv", "\ufeff" + CSV, PEOPLE),
     ("rows", "a.csv", CSV.replace("\n", "\r\n"), PEOPLE),
-    ("rows", "a.csv", 'name,age\n"a ""b"",\nc",1\n', [{"name": 'a "b",\nc', "age": 1, "note": None}]),
+    (
+        "rows",
+        "a.csv",
+        'name,age\n"a ""b"",\nc",1\n',
+        [{"name": 'a "b",\nc', "age": 1, "note": None}],
+    ),
     ("rows", "a.csv", "", []),
     ("objects", "a.csv", CSV, LOOSE),
     ("objects", "a.json", "[]", []),
@@ -177,7 +182,12 @@ def test_the_same_from_everywhere(
 @pytest.mark.parametrize(
     ("kind", "tool", "text", "result"),
     [
-        ("text/csv; charset=utf-8", "each-row", "name,age\n[x],1\n", [{**PEOPLE[0], "name": "[x]", "age": 1}]),
+        (
+            "text/csv; charset=utf-8",
+            "each-row",
+            "name,age\n[x],1\n",
+            [{**PEOPLE[0], "name": "[x]", "age": 1}],
+        ),
         ("text/tab-separated-values", "objects", "a\tb\n1,2\t3\n", [{"a": "1,2", "b": "3"}]),
         ("application/x-ndjson", "objects", "{}\n{}\n", [{}, {}]),
         ("application/yaml", "object", "a: [1, 2]\n", {"a": [1, 2]}),
@@ -288,7 +298,11 @@ def test_a_mistake_ends_the_reading_of_an_array(app: Tooli, tmp_path: Path) -> N
 def test_like_a_file(app: Tooli, tmp_path: Path) -> None:
     file = tmp_path / "a.txt"
     file.write_text("abc\nd")
-    assert app.call("file", data=file).unwrap() == {"source": str(file), "stdin": False, "first": "a"}
+    assert app.call("file", data=file).unwrap() == {
+        "source": str(file),
+        "stdin": False,
+        "first": "a",
+    }
     done = invoke(app, "file", "-", input="xyz", mode="json")
     assert done.result == {"source": "-", "stdin": True, "first": "x"}
     for words, data in ((("twice", str(file)), None), (("twice",), b"abc\nd")):
@@ -410,7 +424,9 @@ def test_the_limit_holds_for_every_source(tmp_path: Path, web: Site) -> None:
             assert code == 0 or done.error["code"] == "E1034"
 
 
-@pytest.mark.parametrize(("said", "code"), [("10", 0), ("9", 65), ("1kB", 0), ("1KiB", 0), ("x", 2)])
+@pytest.mark.parametrize(
+    ("said", "code"), [("10", 0), ("9", 65), ("1kB", 0), ("1KiB", 0), ("x", 2)]
+)
 def test_the_environment_sets_a_limit(app: Tooli, said: str, code: int) -> None:
     done = invoke(app, "text", "-", input="0123456789", env={"TOOLI_MAX_INPUT": said}, mode="json")
     assert done.exit_code == code

@@ -118,7 +118,12 @@ CASES = [
     Case("login", {"token": CANARY, "port": "x"}, skip=NOT_TYPED),
     Case("login", {"token": CANARY, "prt": 1}, skip=NOT_TYPED),
     Case("login", {"token": CANARY}, {"dry_run": True}, skip=NOT_TYPED),
-    Case("login", {"token": CANARY}, {"verbose": 2, "detailed": True}, skip=NOT_TYPED | {"http": "it has no -v"}),
+    Case(
+        "login",
+        {"token": CANARY},
+        {"verbose": 2, "detailed": True},
+        skip=NOT_TYPED | {"http": "it has no -v"},
+    ),
     Case("login", {"token": CANARY, "fail": True}, skip=NOT_TYPED),
     Case("login", {"token": ""}, skip=NOT_TYPED),
     Case("login", {"token": [CANARY]}, skip=NOT_TYPED),
@@ -136,7 +141,9 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.tool} {case.words or case.arguments}")
+@pytest.mark.parametrize(
+    "case", CASES, ids=lambda case: f"{case.tool} {case.words or case.arguments}"
+)
 @pytest.mark.parametrize("real", [False, True], ids=["light", "typer"])
 def test_the_doors_agree(home: Path, monkeypatch, case: Case, real: bool) -> None:
     monkeypatch.chdir(home)

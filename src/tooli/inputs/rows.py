@@ -158,16 +158,19 @@ class _Window:
         self._decode = json.JSONDecoder().raw_decode
         self._wrong = json.JSONDecodeError
         self._lines = 1
+        self._counted = 0  # how much of the text is in that number
         self._size = _CHUNK
 
     def line(self) -> int:
         """The number of the line that it is at."""
-        return self._lines + self.text.count("\n", 0, self.at)
+        self._lines += self.text.count("\n", self._counted, self.at)
+        self._counted = self.at
+        return self._lines
 
     def _more(self) -> bool:
-        self._lines += self.text.count("\n", 0, self.at)
+        self.line()
         self.text = self.text[self.at :]
-        self.at = 0
+        self.at = self._counted = 0
         data = self._file.read(self._size)
         self.text += data
         return bool(data)
@@ -195,7 +198,7 @@ class _Window:
                     return value
             except self._wrong as wrong:
                 failure, said = wrong, wrong.msg
-                line = self._lines + self.text.count("\n", 0, wrong.pos)
+                line = self.line() + self.text.count("\n", self.at, wrong.pos)
             except RecursionError:
                 raise malformed(self._source, "it is nested too deeply", self.line()) from None
             self._size *= 2  # so that a long value is not tried too often
