@@ -1,7 +1,7 @@
 """Write what is generated in the documents: run `make docs`, or `python -m docs.generate`.
 
-docs/errors.md and docs/callers.md come from tables in the source. The console blocks of README.md,
-docs/typer.md and docs/serving.md are played, and their output is put in place. Tests check that
+docs/errors.md and docs/callers.md come from tables in the source. The console blocks of README.md
+and of some of the pages are played, and their output is put in place. Tests check that
 all of it is current.
 """
 
@@ -19,9 +19,10 @@ from tooli import errors
 ROOT = Path(__file__).resolve().parent.parent
 ERRORS = ROOT / "docs" / "errors.md"
 CALLERS = ROOT / "docs" / "callers.md"
+_PAGES = ("typer.md", "serving.md", "installing.md", "output.md", "inputs.md")
 PLAYED = (
     ROOT / "README.md",
-    *(ROOT / "docs" / name for name in ("typer.md", "serving.md", "installing.md", "output.md")),
+    *(ROOT / "docs" / name for name in _PAGES),
 )
 
 _PAGE = """\

@@ -46,6 +46,14 @@ if TYPE_CHECKING:
     from tooli.errors import TimeoutExceeded as TimeoutExceeded
     from tooli.errors import ToolError as ToolError
     from tooli.errors import ToolRuntimeError as ToolRuntimeError
+    from tooli.inputs.marks import Identifier as Identifier
+    from tooli.inputs.marks import InputLimits as InputLimits
+    from tooli.inputs.marks import Verbatim as Verbatim
+    from tooli.inputs.marks import Within as Within
+    from tooli.inputs.output import Output as Output
+    from tooli.inputs.secret import SecretInput as SecretInput
+    from tooli.inputs.source import Input as Input
+    from tooli.inputs.source import StdinOr as StdinOr
 
 _ERRORS = (
     *("ApprovalRequired", "AuthError", "ConflictError", "DefinitionError", "DependencyError"),
@@ -68,6 +76,10 @@ _HOMES = {
     **dict.fromkeys(("Audio", "Embedded", "Image", "Link", "Message"), "tooli.contract.content"),
     **dict.fromkeys(("Elicit", "Roots", "Sample"), "tooli.call.peer"),
     **dict.fromkeys(_ERRORS, "tooli.errors"),
+    **dict.fromkeys(("StdinOr", "Input"), "tooli.inputs.source"),
+    **dict.fromkeys(("Identifier", "InputLimits", "Verbatim", "Within"), "tooli.inputs.marks"),
+    "SecretInput": "tooli.inputs.secret",
+    "Output": "tooli.inputs.output",
 }
 
 __all__ = ["AgentContext", "typer", *_HOMES]  # pyright: ignore[reportUnsupportedDunderAll]

@@ -333,6 +333,7 @@ class Tooli(_NotYet):
         policy = self._house.policy
         guarded = tool.guard is not GUARD or tool.behavior.destructive or policy == "strict"
         asked = options.dry_run or options.detailed or options.concise or tool.guidance.onward
+        asked = asked or tool.handles
         if not guarded and not asked and (session is None or options.detailed is not None):
             return ONLY_BIND
         from tooli.stages.order import choose

@@ -8,9 +8,9 @@ import tooli.annotations
 CONTRACT = """
 Tooli Annotated Option Argument Context AgentContext TooliResult TooliError ToolError InputError
 AuthError StateError ToolRuntimeError InternalError Suggestion detect_execution_context
-ExecutionContext CallerCategory
+ExecutionContext CallerCategory StdinOr SecretInput
 """.split()
-LATER = {"StdinOr", "SecretInput", "dry_run_support", "record_dry_action"}
+LATER = {"dry_run_support", "record_dry_action"}
 """Names of the contract that come with later issues."""
 
 

@@ -51,6 +51,35 @@ def ask(question: str, *, default: bool = False) -> bool:
             return answer.startswith("y")
 
 
+def has_terminal() -> bool:
+    """Whether somebody can be asked: stdin is a terminal, or the process has one of its own."""
+    if sys.stdin is not None and not sys.stdin.closed and sys.stdin.isatty():
+        return True
+    try:
+        with open("CONIN$" if sys.platform == "win32" else "/dev/tty"):
+            return True
+    except OSError:
+        return False
+
+
+def ask_hidden(question: str) -> str:
+    """What a person types, unseen; nothing where they do not."""
+    from getpass import getpass
+
+    try:
+        return getpass(question)
+    except EOFError:
+        return ""
+
+
+def ask_line(prompt: str) -> str:
+    """One line that a person types on the terminal, without its end; EOFError for Ctrl-D."""
+    line = _line(prompt)
+    if not line:
+        raise EOFError
+    return line.removesuffix("\n")
+
+
 def _line(prompt: str) -> str:
     """One line from the terminal: stdin if it is one, the process's own terminal if not."""
     if sys.stdin is not None and sys.stdin.isatty():

@@ -25,6 +25,7 @@ class Caller(Record):
     scopes: frozenset[str] = frozenset()
     prog: tuple[str, ...] | None = None  # None: the app's name
     category: str | None = None  # what kind of caller it seems to be, where that was looked into
+    agent: bool = False  # a model may have made the values up: they are looked at more closely
 
 
 class Options(Record):
@@ -38,6 +39,9 @@ class Options(Record):
     detailed: bool | None = None  # None: not said, so the first call of a session is detailed
     concise: bool = False  # without what the output schema calls details
     interactive: bool = False  # a person watches: progress bars and questions make sense
+    machine: bool = False  # stdout belongs to the answer
+    stdin_taken: bool = False  # stdin was read for something else than an input of the tool
+    nul: bool = False  # items on stdin end with NUL, not with a newline
 
 
 class Problem(Record):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from tooli.call.model import Call, Failed, Ok
 from tooli.contract.fit import Given, Misfit, fit
+from tooli.contract.tool import Handle
 
 TYPE_CHECKING = False
 
@@ -133,7 +134,11 @@ def fit_arguments(call: Call) -> dict[str, Any]:
         elif param.kind == "injected":
             bound[name] = _inject(param, call)
         elif param.required:
-            wrong = _note(wrong, param, None)
+            found = _piped(param, call) if call.tool.handles else None
+            if found is None:
+                wrong = _note(wrong, param, None)
+            else:
+                bound[name] = found
         else:
             from tooli.contract.values import fit_default
 
@@ -141,6 +146,10 @@ def fit_arguments(call: Call) -> dict[str, Any]:
                 bound[name] = fit_default(param)
             except Misfit as misfit:
                 wrong = _note(wrong, param, misfit)
+    if call.tool.handles or call.caller.agent:
+        from tooli.call.hardening import look_closer
+
+        wrong = look_closer(call, bound, wrong)
     if wrong is not None or call.problems or used != len(given):
         from tooli.call.repair import refusal
 
@@ -160,6 +169,13 @@ def _as_model(call: Call, bound: dict[str, Any]) -> dict[str, Any]:
         return {name: validate(model, fields), **bound}
     except Misfit as misfit:
         raise refusal(call, list(whole_problems(misfit))) from None
+
+
+def _piped(param: Param, call: Call) -> Any:
+    """What a pipe holds, for an argument that takes input and was not given."""
+    if param.kind != "argument" or not isinstance(param.shape, Handle) or call.options.stdin_taken:
+        return None
+    return param.shape.absent(call.caller.surface) or None
 
 
 ONLY_BIND = (bind,)

@@ -7,10 +7,12 @@ from tooli.contract.fit import Given, Misfit, Words, fit
 from tooli.contract.tool import (
     MISSING,
     Choice,
+    Handle,
     ListOf,
     PathShape,
     Scalar,
     Structured,
+    is_handle,
     plain,
 )
 from tooli.errors import InputError, Suggestion, nearest
@@ -159,7 +161,7 @@ def _suggest(call: Call, problems: Sequence[Problem]) -> Suggestion:
     """A corrected command line: what was meant in place of what was given, gaps as <names>."""
     tool = call.tool
     arguments: dict[str, Any] = {
-        k: v for k, v in call.arguments.items() if k in tool.names and type(v) is not Given
+        k: v.value if type(v) is Given else v for k, v in call.arguments.items() if k in tool.names
     }
     sure = True
     for problem in problems:
@@ -183,6 +185,8 @@ def _suggest(call: Call, problems: Sequence[Problem]) -> Suggestion:
     for param in tool.public:
         if param.required and param.name not in arguments:
             arguments[param.name] = _Gap(param.name)
+        elif is_handle(param.shape) and arguments.get(param.name) is not None:
+            arguments[param.name] = _named(param, arguments[param.name])
     gaps = any(isinstance(value, _Gap) for value in arguments.values())
     argv = [*(call.caller.prog or (tool.app,)), *tool.words, *compose(tool, arguments)]
     if gaps:
@@ -195,6 +199,18 @@ def _suggest(call: Call, problems: Sequence[Problem]) -> Suggestion:
         applicability=applicability,
         argv=argv,
     )
+
+
+def _named(param: Param, value: Any) -> Any:
+    """What names an input or a secret on a command line; a gap for what is the thing itself."""
+    if isinstance(value, _Gap):
+        return value
+    try:
+        fitted = fit(param, value)
+    except Misfit:
+        return _Gap(param.name)
+    words = [item.tooli_word for item in (fitted if param.many else [fitted])]
+    return _Gap(param.name) if None in words else words
 
 
 def _takes_one(tool: Tool, name: str) -> bool:
@@ -267,6 +283,8 @@ def describe(shape: Shape) -> str:
         return f"one or more values, each {describe(shape.item)}"
     if isinstance(shape, Structured):
         return "a JSON object (or @file)"
+    if isinstance(shape, Handle):
+        return shape.wants
     name = getattr(getattr(shape, "annotation", None), "__name__", None)
     return f"a {name}" if name else "a value"
 
@@ -343,6 +361,8 @@ def _texts(value: Any) -> list[str]:
         return [text for item in value for text in _texts(item)]
     if type(value) in (str, int, float):
         return [str(value)]
+    if hasattr(value, "tooli_word"):  # a secret says where it is, never what
+        return [value.tooli_word or f"<{value.field or 'value'}>"]
     from tooli.call.envelope import encode
     from tooli.contract.jsonable import jsonable
 

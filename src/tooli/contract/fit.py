@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from tooli.contract.tool import (
     Choice,
+    Handle,
     ListOf,
     PathShape,
     Scalar,
@@ -79,6 +80,13 @@ class Given:
 
 def fit(param: Param, value: Any) -> Any:
     """The value as the function wants it; raises Misfit."""
+    fitted = _fit(param, value)
+    for mark in param.marks:
+        mark.tooli_check(fitted)
+    return fitted
+
+
+def _fit(param: Param, value: Any) -> Any:
     if isinstance(value, Given):
         value = value.value
         return _refine(param, value) if is_refined(param) else _rehome(param, value)
@@ -113,6 +121,8 @@ def fit_words(param: Param, words: Words) -> Any:
         from tooli.contract.models import read_parts
 
         return read_parts(param, texts, words.dotted or {})
+    if isinstance(shape, Handle):
+        return shape.take(texts[-1], param, words.typed)
     if isinstance(shape, ListOf):
         return shape.into(each(_word, [shape.item] * len(texts), texts, param))
     if isinstance(shape, TupleOf) and len(texts) == len(shape.items):
@@ -162,6 +172,8 @@ def _word(shape: Shape, text: str, param: Param) -> Any:
         if "formats" not in param.settings and not _is_usual(shape.annotation, text):
             raise Doubt
         return read_text(shape.annotation, text, param.settings)
+    if isinstance(shape, Handle):
+        return shape.take(text, param, True)
     raise Doubt
 
 

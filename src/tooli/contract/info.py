@@ -134,17 +134,32 @@ def _from_typer(info: Any, kind: str) -> Info:
     return Info(kind, info.default, tuple(info.param_decls or ()), settings, light=False)
 
 
-def split(annotation: Any, name: str, default: Any) -> tuple[Any, Info | None, Any]:
-    """Annotated[…] taken apart: the bare type, our info, and the whole when others refine it."""
+def _is_mark(extra: Any) -> bool:
+    return hasattr(extra, "tooli_check")
+
+
+def split(
+    annotation: Any, name: str, default: Any
+) -> tuple[Any, Info | None, Any, tuple[Any, ...]]:
+    """Annotated[…] taken apart: the bare type, our info, the whole when others refine it, marks."""
     metadata: tuple[Any, ...] = annotation.__metadata__
     infos = [info for extra in metadata if (info := as_info(extra)) is not None]
-    others = [extra for extra in metadata if as_info(extra) is None and not isinstance(extra, str)]
+    marks = tuple(filter(_is_mark, metadata))
+    others = [
+        extra
+        for extra in metadata
+        if not isinstance(extra, str) and as_info(extra) is None and not _is_mark(extra)
+    ]
     if len(infos) > 1:
         raise DefinitionError(f"{name!r} has more than one Option or Argument in Annotated")
     base = annotation.__origin__
+    if others and hasattr(getattr(base, "__origin__", base), "tooli_shape"):
+        raise DefinitionError(
+            f"{name!r}: refine what is inside: StdinOr[Annotated[…, {others[0]}]]"
+        )
     refined = type(annotation)(base, tuple(others)) if others else None
     if not infos:
-        return base, None, refined
+        return base, None, refined, marks
     if as_info(default) is not None:
         raise DefinitionError(f"{name!r} has an Option or Argument in Annotated and as its default")
     info = infos[0]
@@ -154,4 +169,4 @@ def split(annotation: Any, name: str, default: Any) -> tuple[Any, Info | None, A
                 f"{name!r}: write the default after `=`, not in Annotated[…, Argument(…)]"
             )
         info = Info("option", ..., (info.default, *info.decls), dict(info.settings), info.light)
-    return base, info, refined
+    return base, info, refined, marks

@@ -25,6 +25,9 @@ def replacement(thing: Any, warnings: list[str]) -> Any:
     if isinstance(thing, (bytes, bytearray, memoryview)):
         data: bytes = bytes(thing)  # pyright: ignore[reportUnknownArgumentType]
         return _bytes(data)
+    shown = getattr(thing.__class__, "tooli_text", None)  # an input, a secret, an output
+    if shown is not None:
+        return thing.tooli_text
     for change in (
         _from_content,
         _from_model,

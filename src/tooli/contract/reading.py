@@ -27,6 +27,7 @@ from tooli.contract.tool import (
     Text,
     Tool,
     is_bool,
+    is_handle,
     plain,
 )
 
@@ -103,6 +104,7 @@ def read_tool(
         fast=not steps_aside and all([p.fast for p in params]),
         model=model,
         schema=said.get("input_schema"),
+        handles=any([is_handle(p.shape) for p in params]),
     )
 
 
@@ -278,10 +280,11 @@ def _evaluate(annotation: Any, space: dict[str, Any], fn: Any) -> Any:
 def read_param(name: str, annotation: Any, default: Any) -> Param:
     """One parameter: what Typer's rules make of its annotation and default."""
     info = refined = None
+    marks: tuple[Any, ...] = ()
     if hasattr(annotation, "__metadata__"):
         from tooli.contract.info import split
 
-        annotation, info, refined = split(annotation, name, default)
+        annotation, info, refined, marks = split(annotation, name, default)
     if default is ...:
         default = MISSING
     if info is None and type(default).__name__ in ("Info", "OptionInfo", "ArgumentInfo"):
@@ -319,8 +322,9 @@ def read_param(name: str, annotation: Any, default: Any) -> Param:
         light_info=info is not None and info.light,
         settings=settings,
         fast=fast,
-        exact=_exact(shape, settings, refined),
+        exact=_exact(shape, settings, refined or marks or None),
         settled=_settled(shape, settings, default, refined),
+        marks=marks,
     )
 
 

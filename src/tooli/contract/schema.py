@@ -14,6 +14,7 @@ from tooli.contract.tool import (
     MISSING,
     Choice,
     Foreign,
+    Handle,
     ListOf,
     Maybe,
     PathShape,
@@ -64,6 +65,8 @@ def param_schema(param: Param, doc: str | None = None) -> dict[str, Any]:
         schema = {"type": "string"}
     else:
         schema = _loose(param.annotation) or shape_schema(param.shape)
+        if isinstance(param.shape, Maybe) and "$defs" in schema["anyOf"][0]:
+            schema["$defs"] = schema["anyOf"][0].pop("$defs")
     _add_bounds(schema, param)
     text = param.help or doc
     if text:
@@ -75,6 +78,11 @@ def param_schema(param: Param, doc: str | None = None) -> dict[str, Any]:
     elif not param.required and param.default is None and "anyOf" in schema:
         schema["default"] = None
     return schema
+
+
+def annotation_schema(annotation: Any) -> dict[str, Any]:
+    """What may be given for an annotation."""
+    return _loose(annotation) or shape_schema(shape_of(annotation))
 
 
 def shape_schema(shape: Shape) -> dict[str, Any]:
@@ -104,6 +112,8 @@ def shape_schema(shape: Shape) -> dict[str, Any]:
         case Foreign(annotation):
             name = getattr(annotation, "__name__", "")
             return {"type": "string", "format": "path"} if name.startswith("File") else {}
+        case Handle():
+            return shape.schema()
         case _:
             return {}
 

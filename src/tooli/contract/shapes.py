@@ -50,6 +50,8 @@ def shape_of(annotation: Any) -> Shape:
     if type(annotation).__name__ == "UnionType" or _is_typing(origin, "Union"):
         return _union(annotation)
     if origin is not None:
+        if hasattr(origin, "tooli_shape"):
+            return origin.tooli_shape(annotation.__args__[0])
         if not hasattr(annotation, "__args__"):  # a bare `typing.List`
             return shape_of(origin)
         return _generic(annotation, origin, annotation.__args__)
@@ -106,7 +108,9 @@ def _list_of(item: Any, into: type) -> Shape:
     return shape if isinstance(shape, Foreign) else ListOf(shape, into)
 
 
-def _class(cls: type) -> Shape:
+def _class(cls: Any) -> Shape:
+    if hasattr(cls, "tooli_shape"):
+        return cls.tooli_shape()
     enum = sys.modules.get("enum")
     if enum is not None and issubclass(cls, enum.Enum):
         members: Any = cls

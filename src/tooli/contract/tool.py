@@ -108,6 +108,37 @@ class Foreign(Record):
     annotation: Any
 
 
+class Handle(Record):
+    """A way to a value, instead of the value: input to be read, a secret, a file to be written.
+
+    What stands for it, in words and in JSON, is its own to say: see `tooli.inputs`.
+    """
+
+    annotation: Any = None
+
+    def take(self, value: Any, param: Param, typed: bool) -> Any:
+        """The handle that a value names; `typed` is whether it stands on a command line."""
+        raise NotImplementedError
+
+    def absent(self, surface: str) -> Any:
+        """What stands in for a value that must be given and was not; MISSING for nothing."""
+        return MISSING
+
+    def schema(self) -> dict[str, Any]:
+        """What JSON may hold in its place."""
+        raise NotImplementedError
+
+    @property
+    def wants(self) -> str:
+        """What is to be given, in words."""
+        raise NotImplementedError
+
+    @property
+    def metavar(self) -> str:
+        """The same, as help has it."""
+        raise NotImplementedError
+
+
 if TYPE_CHECKING:
     Shape: TypeAlias = (
         Scalar
@@ -120,6 +151,7 @@ if TYPE_CHECKING:
         | Structured
         | Injected
         | Foreign
+        | Handle
     )
 
 
@@ -147,6 +179,7 @@ class Param(Record):
     fast: bool = True
     exact: type | None = None  # values of just this class need no fitting
     settled: bool = False  # the default may be used as it is
+    marks: tuple[Any, ...] = ()  # what Annotated says of its text: Within, Identifier, …
 
     @property
     def help(self) -> str | None:
@@ -189,6 +222,12 @@ def is_bool(shape: Shape) -> bool:
     """Whether it is a bool, or None."""
     shape = plain(shape)
     return isinstance(shape, Scalar) and shape.type is bool
+
+
+def is_handle(shape: Shape) -> bool:
+    """Whether it is a way to a value, or a list of such."""
+    shape = plain(shape)
+    return isinstance(shape.item if isinstance(shape, ListOf) else shape, Handle)
 
 
 def is_structured(shape: Shape) -> bool:
@@ -287,6 +326,7 @@ class Tool(Record):
     fast: bool = True  # the light engine may run it
     model: tuple[str, Any] | None = None  # the parameter that takes all others as one model
     schema: Mapping[str, Any] | None = None  # what the author wants said about the arguments
+    handles: bool = False  # takes input, secrets or output files: something is to open and close
 
     @property
     def name(self) -> str:

@@ -18,7 +18,7 @@ from tooli.contract.fit import (
     not_one_of,
     within,
 )
-from tooli.contract.tool import Choice, Foreign, ListOf, PathShape, Scalar, TupleOf, plain
+from tooli.contract.tool import Choice, Foreign, Handle, ListOf, PathShape, Scalar, TupleOf, plain
 
 TYPE_CHECKING = False
 
@@ -97,6 +97,8 @@ def _value(shape: Shape, value: Any, param: Param) -> Any:
         return each(_value, [shape.item] * len(value), value, param)
     elif isinstance(shape, TupleOf) and kind is tuple and len(value) == len(shape.items):
         return tuple(each(_value, shape.items, value, param))
+    elif isinstance(shape, Handle):
+        return shape.take(value, param, False)
     raise Doubt
 
 
@@ -186,6 +188,8 @@ def _default(shape: Shape, default: Any, param: Param) -> Any:
         return tuple([_default(s, v, param) for s, v in zip(shape.items, default, strict=True)])
     if isinstance(shape, PathShape) and kind is str:
         return fit_path(shape, default, param)
+    if isinstance(shape, Handle):  # the author names a source, as somebody at a terminal does
+        return shape.take(default, param, True)
     if isinstance(shape, Choice):
         is_member = hasattr(kind, "_member_map_")
         return choose(shape, str(default.value if is_member else default), param)

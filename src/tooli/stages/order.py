@@ -52,4 +52,8 @@ def choose(
         from tooli.stages.onward import lead_onward
 
         stages.append(lead_onward(find))
+    if tool.handles:
+        from tooli.stages.handles import open_handles
+
+        stages.append(open_handles)  # innermost: nothing is opened that another stage refuses
     return tuple(stages) if len(stages) > 1 else ONLY_BIND

@@ -34,7 +34,7 @@ class PythonDoor:
 
             tighten(self._house)
         self._options = options
-        self._caller = PYTHON if caller is None else Caller("python", caller)
+        self._caller = PYTHON if caller is None else Caller("python", caller, agent=True)
 
     def call(self, tool_name: str, /, **arguments: Any) -> TooliResult[Any]:
         """Run a tool; what became of it."""

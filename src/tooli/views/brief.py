@@ -6,6 +6,7 @@ from tooli.contract.reading import returns_of
 from tooli.contract.tool import (
     MISSING,
     Choice,
+    Handle,
     ListOf,
     PathShape,
     Scalar,
@@ -146,6 +147,8 @@ def type_word(shape: Shape) -> str:
             return ",".join(type_word(item) for item in items)
         case Structured():
             return "json"
+        case Handle():
+            return shape.metavar.lower()
         case _:
             return str(getattr(getattr(shape, "annotation", None), "__name__", "value")).lower()
 

@@ -46,12 +46,13 @@ FLAGS: dict[str, tuple[str, int | str, Any]] = {
     "--version": ("show_version", 0, True),
     "--input": ("input", 1, None),
     "--print0": ("print0", 0, True),
+    "--null": ("null", 0, True),
 }
 DOCUMENTS = frozenset(("agent_manifest", "agent_bootstrap", "discover"))
 QUESTIONS = DOCUMENTS | {"help", "schema", "help_agent", "show_version"}
 LATER = (
     *("timeout", "idempotency-key", "limit", "cursor", "filter", "fields", "select"),
-    *("max-items", "max-bytes", "max-tokens", "null"),
+    *("max-items", "max-bytes", "max-tokens"),
 )
 """Names that are the framework's already, and refuse to be used until they do something."""
 COMPLETION = ("--install-completion", "--show-completion")
@@ -94,6 +95,11 @@ class Line:
         self.above: set[str] = set()  # flags of the callbacks in front: no longer the framework's
         self.early: list[str] = []  # the framework's flags before the command
         self.guessed = False  # Typer may read it otherwise than we do
+
+    @property
+    def fed(self) -> bool:
+        """Whether arguments come from elsewhere, so that only we know them: `--input`, `--null`."""
+        return "input" in self.options or "null" in self.options
 
     def set(self, flag: str, value: str | None) -> None:
         """Take one of the framework's flags."""
@@ -256,7 +262,7 @@ def _take(line: Line, flag: str, typed: str, explicit: str | None, words: list[s
         line.problems.append(
             Problem("E1007", flag[2:], f"{typed} is reserved and does nothing yet; leave it out")
         )
-        if explicit is None and flag != "--null" and words and words[-1][:1] != "-":
+        if explicit is None and words and words[-1][:1] != "-":
             words.pop()
         return
     arity = FLAGS[flag][1]

@@ -82,6 +82,7 @@ class Session:
         self.shown = 0  # items of a stream that are out already
         self.warnings: list[str] = []
         self.explicit = False
+        self.items: list[str] | None = None  # what was on stdin, for `--null`
         self.started = perf_counter()
         Channel.reopen()
         self._unreadable: Exception | None = None
@@ -186,6 +187,9 @@ class Session:
             detailed=None if form is None and self.whole else form == "detailed",
             concise=form == "concise",
             interactive=self.mode == "text" and self.manned and is_terminal(sys.stderr),
+            machine=self.machine,
+            stdin_taken=said("input") == "-" or self.items is not None,
+            nul=said("null", False),
         )
 
     def judge(self, param: Param, words: Words) -> Any:
@@ -280,7 +284,7 @@ class Session:
 
     def _for_typer(self) -> bool:
         line = self.line
-        if any(p.code == "E1007" for p in line.problems) or "input" in line.options:
+        if any(p.code == "E1007" for p in line.problems) or line.fed:
             return False
         if self.command is not None and not (self.machine and line.stray is not None):
             return True
@@ -295,13 +299,10 @@ class Session:
         self, arguments: dict[str, Any], problems: Sequence[Any] = ()
     ) -> tuple[Call, tuple[Stage, ...]]:
         """The call that the line stands for."""
-        payload = self.line.options.get("input")
-        if payload is not None:
-            from tooli.surfaces.cli.payload import read_payload
+        if "input" in self.line.options or "null" in self.line.options:
+            from tooli.surfaces.cli.payload import complete
 
-            given, found = read_payload(payload)
-            arguments = {**given, **arguments}
-            problems = [*problems, *found]
+            arguments, problems = complete(self, arguments, problems)
         return self.app.prepare(
             self.line.tool,
             arguments,

@@ -1,4 +1,9 @@
-"""`--input`: the whole payload of a call as one JSON object: text, `@file`, or `-` for stdin."""
+"""Arguments from elsewhere than the line.
+
+`--input`: all of them as one JSON object: text, `@file`, or `-` for stdin.
+`--null`: the values of the argument that takes many, on stdin, each ended by NUL, as
+`find -print0` writes them.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +14,64 @@ from tooli.call.model import Problem
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
+
+    from tooli.surfaces.cli.main import Session
+
+
+def complete(
+    session: Session, arguments: dict[str, Any], problems: Sequence[Problem]
+) -> tuple[dict[str, Any], list[Problem]]:
+    """The arguments of a line with those from elsewhere, and what is wrong with them."""
+    options = session.line.options
+    found = list(problems)
+    if "input" in options:
+        given, wrong = read_payload(options["input"])
+        arguments = {**given, **arguments}
+        found += wrong
+    if "null" in options:
+        arguments, wrong = _with_items(session, arguments)
+        found += wrong
+    return arguments, found
+
+
+def _with_items(
+    session: Session, arguments: dict[str, Any]
+) -> tuple[dict[str, Any], list[Problem]]:
+    """The arguments with the items on stdin: behind those that were typed."""
+    import os
+
+    from tooli.contract.fit import Words
+
+    tool = session.line.tool
+    params = tool.public if tool is not None else ()
+    many = next((p for p in params if p.kind == "argument" and p.many), None)
+    stdin: Any = sys.stdin
+    if many is None:
+        if tool is not None and tool.handles:
+            return arguments, []  # the input itself is read so
+        return arguments, [_misused("the command takes no list of values to read")]
+    if session.line.options.get("input") == "-" or stdin is None:
+        return arguments, [_misused("stdin is not there to be read")]
+    if session.line.options.get("no_input") and stdin.isatty():
+        return arguments, [_misused("stdin is a terminal, and --no-input waits for nobody")]
+    if session.items is None:
+        source = getattr(stdin, "buffer", None)
+        try:
+            data = source.read() if source is not None else stdin.read().encode()
+        except (OSError, ValueError) as failure:
+            return arguments, [_misused(f"stdin cannot be read: {failure}")]
+        session.items = [os.fsdecode(item) for item in data.split(b"\0") if item]
+    typed = arguments.get(many.name)
+    texts = [*(typed.texts if isinstance(typed, Words) else typed or ()), *session.items]
+    if texts:
+        arguments = {**arguments, many.name: Words(texts, session.judge)}
+    return arguments, []
+
+
+def _misused(what: str) -> Problem:
+    return Problem("E1007", "null", f"--null: {what}")
 
 
 def read_payload(source: str) -> tuple[dict[str, Any], list[Problem]]:

@@ -7,7 +7,7 @@ import sys
 from tooli.call.envelope import document, encoder
 from tooli.call.model import Failed, Ok
 from tooli.call.pipeline import stream
-from tooli.surfaces.cli.channel import complain, is_terminal
+from tooli.surfaces.cli.channel import complain
 
 TYPE_CHECKING = False
 
@@ -23,23 +23,41 @@ if TYPE_CHECKING:
 def perform(session: Session, call: Call, stages: Sequence[Stage]) -> int:
     """Run a call and show what it gives; ask a person first, where the call needs that."""
     outcome = session.guarded(lambda: show_stream(session, stream(call, stages)))
-    if isinstance(outcome, Failed) and _may_ask(session, outcome):
-        from tooli.call.asking import ask
-
-        if ask(f"{outcome.error.message} Run it?"):
-            return perform(session, call.replace(approved=True), stages)
+    if isinstance(outcome, Failed) and outcome.error.code in ("E1002", "E1010", "E2101"):
+        again = _ask(session, call, outcome)
+        if again is not None:
+            return perform(session, again, stages)
     return session.finish(outcome, call)
 
 
-def _may_ask(session: Session, outcome: Failed) -> bool:
+def _ask(session: Session, call: Call, outcome: Failed) -> Call | None:
+    """The call as a person completes it, where one is there to ask: approved, or with a secret."""
+    from tooli.call.asking import ask, ask_hidden, has_terminal
+
     options = session.options()
-    return (
-        outcome.error.code in ("E1010", "E2101")
-        and options.interactive
-        and not options.no_input
-        and is_terminal(sys.stdin)
-        and session.house.policy != "strict"
-    )
+    if not options.interactive or options.no_input:
+        return None
+    if outcome.error.code != "E1002":
+        willing = session.house.policy != "strict" and has_terminal()
+        agreed = willing and ask(f"{outcome.error.message} Run it?")
+        return call.replace(approved=True) if agreed else None
+    missing = _missing_secrets(call, outcome)
+    if not missing or not has_terminal():
+        return None
+    given = {name: ask_hidden(f"{name} (not shown): ") for name in missing}
+    return call.replace(arguments={**call.arguments, **given}) if all(given.values()) else None
+
+
+def _missing_secrets(call: Call, outcome: Failed) -> list[str]:
+    """The parameters that are missing, where all of them are secrets and nothing else is wrong."""
+    if not call.tool.handles:
+        return []
+    from tooli.inputs.secret import SecretShape
+
+    errors: Any = (outcome.error.details or {}).get("errors", ())
+    names = [error["field"] for error in errors if error["code"] == "E1002"]
+    secret = {p.name for p in call.tool.public if isinstance(p.shape, SecretShape)}
+    return names if len(names) == len(errors) and secret.issuperset(names) else []
 
 
 def show_stream(session: Session, items: Generator[Any, None, Outcome]) -> Outcome:

@@ -57,6 +57,7 @@ def caller_of(context: ExecutionContext | None, prog: tuple[str, ...]) -> Caller
         session,
         prog=prog,
         category=str(context.category) if context.is_agent or context.is_ci or named else None,
+        agent=context.is_agent,
     )
 
 

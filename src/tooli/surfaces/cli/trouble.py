@@ -40,7 +40,7 @@ def does_not_fit(session: Session, call: Call) -> bool:
     from tooli.call.pipeline import fit_arguments
     from tooli.errors import InputError
 
-    if "input" in session.line.options or session.line.problems:
+    if session.line.fed or session.line.problems:
         return False
     try:
         fit_arguments(call)

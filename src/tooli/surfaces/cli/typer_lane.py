@@ -21,6 +21,7 @@ from tooli.contract.fit import Doubt, Given, Misfit, Words, fit_words
 from tooli.surfaces.cli.channel import completing
 from tooli.surfaces.cli.main import Session
 from tooli.surfaces.cli.typer_params import judge, native
+from tooli.surfaces.cli.typer_prompts import asking_on_the_terminal
 
 TYPE_CHECKING = False
 
@@ -183,10 +184,8 @@ class Door:
         """Nobody is asked for a value where nobody can answer: it is missing then, and says so."""
         inner: Any = super()
         lane = _session.get()
-        if lane is not None and (lane.session.machine or lane.session.options().no_input):
-            for param in self.params:  # type: ignore[attr-defined]
-                param.prompt = None
-        found: list[str] = inner.parse_args(ctx, args)
+        with asking_on_the_terminal(self, None if lane is None else lane.session):
+            found: list[str] = inner.parse_args(ctx, args)
         return found
 
     def format_help(self, ctx: Any, formatter: Any) -> None:

@@ -14,6 +14,7 @@ from tooli.contract.tool import (
     MISSING,
     Choice,
     Foreign,
+    Handle,
     Injected,
     ListOf,
     Maybe,
@@ -154,6 +155,12 @@ def _as_text(param: Param, settings: dict[str, Any], default: Any) -> tuple[Any,
         for name in ("min", "max", "formats", "case_sensitive"):
             settings.pop(name, None)
         return list[str] | None, None
+    item = shape.item if isinstance(shape, ListOf) else shape
+    if isinstance(item, Handle):
+        settings.setdefault("metavar", item.metavar)
+        if required:  # a pipe may stand in for it: the pipeline says whether something is missing
+            settings["help"] = f"{settings.get('help') or ''} [required]".strip()
+        return (str | None if item is shape else list[str] | None), None
     if isinstance(shape, TupleOf):
         row: Any = tuple.__class_getitem__(tuple(str for _ in shape.items))
         return (row, ...) if required else (row | None, None)

@@ -119,7 +119,8 @@ def _problems(error: Any) -> Iterator[Problem]:
             yield _named("E1004", [*at, name], "is not among what is taken here")
     else:
         field = ".".join(at) or None
-        said = error.message
+        secret = is_object(error.schema) and error.schema.get("writeOnly")
+        said = "it is not the text that a secret is" if secret else error.message
         said = said if len(said) <= _LONGEST else f"{said[: _LONGEST // 2]}…{said[-80:]}"
         yield Problem("E1003", field, f"{field!r}: {said}" if field else said)
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tooli.contract.tool import Tool
     from tooli.surfaces.http.exchange import Exchange
 
-NOBODY = Caller("http")
+NOBODY = Caller("http", agent=True)
 _LONGEST_NAME = 200
 _TRUTHS = {
     **dict.fromkeys(("true", "1", "yes", "on"), True),
@@ -73,7 +73,7 @@ def caller_of(exchange: Exchange, tool: Tool) -> Caller:
     if name is None and session is None and not scopes:
         return NOBODY
     version = _said(headers.get(b"tooli-caller-version"))
-    return Caller("http", name, version, session, scopes)
+    return Caller("http", name, version, session, scopes, agent=True)
 
 
 def _said(value: bytes | None) -> str | None:

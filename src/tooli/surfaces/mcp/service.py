@@ -186,9 +186,10 @@ def caller_named(client: Any, env: Mapping[str, str] = os.environ) -> Caller:
     session = env.get("TOOLI_SESSION_ID") or None
     if is_object(client) and isinstance(client.get("name"), str):
         version = client.get("version")
-        return Caller("mcp", client["name"], version if isinstance(version, str) else None, session)
+        version = version if isinstance(version, str) else None
+        return Caller("mcp", client["name"], version, session, agent=True)
     name, version = env.get("TOOLI_CALLER"), env.get("TOOLI_CALLER_VERSION")
-    return Caller("mcp", name or None, version or None, session)
+    return Caller("mcp", name or None, version or None, session, agent=True)
 
 
 def unknown(what: str, name: str, known: Mapping[str, Any]) -> str:

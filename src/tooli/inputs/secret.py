@@ -1,0 +1,227 @@
+"""SecretInput: a value that shows itself only where it is asked to.
+
+On a command line it is named, never written: `@FILE`, `env:NAME`, or `-` for stdin. Over the
+other doors the value itself is given, because there is nothing else to give.
+"""
+
+from __future__ import annotations
+
+import os
+
+from tooli.contract.fit import Misfit
+from tooli.contract.tool import MISSING, PLAIN, Handle
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from typing import Any, Generic, NoReturn, TypeVar
+
+    from tooli.contract.tool import Param
+
+    T = TypeVar("T")
+
+    class _Base(Generic[T]):
+        pass
+else:
+    T = object
+
+    class _Base:
+        __slots__ = ()
+        __class_getitem__ = classmethod(type(list[int]))
+
+
+HIDDEN = "***"
+
+
+class SecretInput(_Base[T]):
+    """A secret: `.reveal()` is its value; nothing else shows it, be it text, JSON or pickle."""
+
+    __slots__ = ("_source", "_value", "_wanted", "field")
+
+    def __init__(self, value: T) -> None:
+        self._value: Any = value
+        self._source: str | None = None
+        self._wanted: Any = str
+        self.field: str | None = None
+
+    @staticmethod
+    def tooli_shape(wanted: Any = str) -> SecretShape:
+        """How a parameter of this type is given."""
+        return SecretShape(wanted)
+
+    def reveal(self) -> T:
+        """The secret itself."""
+        if self._value is MISSING:
+            self.load()
+        return self._value
+
+    def load(self) -> None:
+        """Read it from where it is; a secret that does not fit is refused, and not shown."""
+        if self._value is not MISSING:
+            return
+        from tooli.errors import InputError
+
+        source = self._source or ""
+        said: str | None
+        try:
+            self._value, said = convert(self._wanted, _read(source)), None
+        except Misfit as misfit:
+            said = misfit.message
+        except (OSError, ValueError) as failure:
+            said = (
+                f"{source} cannot be read: {getattr(failure, 'strerror', None) or 'it is no text'}"
+            )
+        if said is not None:
+            raise InputError(f"{self.field!r}: {said}", code="E1003", field=self.field)
+
+    @property
+    def is_stdin(self) -> bool:
+        """Whether it is read from stdin."""
+        return self._source == "-"
+
+    @property
+    def tooli_text(self) -> str:
+        """What stands for it in JSON."""
+        return HIDDEN
+
+    @property
+    def tooli_word(self) -> str | None:
+        """What stands for it on a command line: where it is, never what it is."""
+        return self._source
+
+    def __repr__(self) -> str:
+        return f"SecretInput({HIDDEN!r})"
+
+    def __str__(self) -> str:
+        return HIDDEN
+
+    def __format__(self, spec: str) -> str:
+        return HIDDEN
+
+    def __bool__(self) -> bool:
+        return bool(self.reveal())
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, SecretInput):
+            return NotImplemented
+        from hmac import compare_digest
+
+        secret: Any = other  # pyright: ignore[reportUnknownVariableType]
+        mine, theirs = repr(self.reveal()), repr(secret.reveal())
+        return compare_digest(mine.encode("utf-8", "replace"), theirs.encode("utf-8", "replace"))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __copy__(self) -> SecretInput[T]:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> SecretInput[T]:
+        return self
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise TypeError("a SecretInput is not written down: pass on what it reveals, if you must")
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        """A secret as a field of a model: given as it is, written as stars."""
+        from pydantic_core import core_schema
+
+        wanted = getattr(source, "__args__", (str,))[0]
+
+        def check(value: Any) -> Any:
+            try:
+                return value if isinstance(value, cls) else cls(convert(wanted, value))
+            except Misfit as misfit:
+                said = misfit.message
+            raise ValueError(said)
+
+        return core_schema.no_info_plain_validator_function(
+            check, serialization=core_schema.plain_serializer_function_ser_schema(lambda _: HIDDEN)
+        )
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: Any, handler: Any) -> dict[str, Any]:
+        return {"type": "string", "format": "password", "writeOnly": True}
+
+
+class SecretShape(Handle):
+    """A secret, and what it is (`annotation`)."""
+
+    def take(self, value: Any, param: Param, typed: bool) -> Any:
+        """The secret that a word names; where no words are typed, the value itself."""
+        if isinstance(value, SecretInput):
+            return value  # pyright: ignore[reportUnknownVariableType]
+        made: SecretInput[Any] = SecretInput(MISSING)
+        made.field, made._wanted = param.name, self.annotation
+        if typed:
+            _check_source(str(value), param)
+            made._source = str(value)
+        else:
+            made._value = convert(self.annotation, value)
+        return made
+
+    def schema(self) -> dict[str, Any]:
+        """A text that is never shown."""
+        return {"type": "string", "format": "password", "writeOnly": True}
+
+    @property
+    def wants(self) -> str:
+        """What is to be given, in words."""
+        return "a secret: @FILE, env:NAME or - on a command line"
+
+    @property
+    def metavar(self) -> str:
+        """The same, as help has it."""
+        return "@FILE|env:NAME|-"
+
+
+def _check_source(text: str, param: Param) -> None:
+    if text == "-":
+        return
+    if text[:4] == "env:":
+        if not os.environ.get(text[4:]):
+            raise Misfit(f"the environment variable {text[4:]} is not set")
+        return
+    if text[:1] != "@":
+        raise Misfit(
+            "a secret is not written on a command line, where others can read it: "
+            "give @FILE, env:NAME, or - for stdin",
+            code="E1032",
+        )
+    if not os.path.exists(text[1:]):
+        raise Misfit(f"{text[1:]!r} does not exist")
+    if os.path.isdir(text[1:]) or not os.access(text[1:], os.R_OK):
+        raise Misfit(f"{text[1:]!r} is not a file that can be read")
+
+
+def _read(source: str) -> str:
+    """The text of a secret, without the newline that ends a file."""
+    if source[:4] == "env:":
+        return os.environ.get(source[4:], "")
+    if source == "-":
+        from tooli.inputs.source import Input
+
+        data = Input("-").read_bytes()
+    else:
+        with open(source[1:], "rb") as file:
+            data = file.read(1 << 20)
+    text = data.decode("utf-8")
+    return text.removesuffix("\n").removesuffix("\r")
+
+
+def convert(wanted: Any, value: Any) -> Any:
+    """The secret as what is wanted; a Misfit says nothing of the value."""
+    if value in ("", b""):
+        raise Misfit("the secret is empty")
+    if wanted is str and isinstance(value, str):
+        return value
+    if wanted is bytes and isinstance(value, (str, bytes)):
+        return value.encode() if isinstance(value, str) else value
+    from tooli.contract.models import validate
+
+    try:
+        return validate(wanted, value)
+    except Misfit:
+        pass
+    name = "text" if wanted in PLAIN and wanted is str else getattr(wanted, "__name__", "right")
+    raise Misfit(f"the secret is not what is wanted: {name}")

@@ -1,0 +1,279 @@
+"""Read http and https URLs, carefully: bounded in time and in redirects, public addresses only.
+
+    URL ─▶ check ─▶ resolve ─▶ every address public? ─▶ connect to just that address ─▶ Body
+             ▲                                                     │
+             ╰────────────── redirect, five at most ───────────────╯
+
+The connection goes to the address that was looked at, so a name that leads elsewhere a moment
+later gains nothing. Proxies of the environment are not used: they would choose the address.
+"""
+
+from __future__ import annotations
+
+import os
+from time import monotonic
+
+from tooli.contract.fit import Misfit
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from http.client import HTTPConnection, HTTPResponse
+    from typing import Any
+    from urllib.parse import SplitResult
+
+    from tooli.errors import ToolError
+    from tooli.inputs.marks import InputLimits
+
+REDIRECTS = 5
+PATIENCE = 30.0
+"""Seconds that a server may be silent."""
+ALTOGETHER = 300.0
+"""Seconds that all of it may take, where nobody says."""
+_KINDS = {
+    "application/json": "json",
+    "text/json": "json",
+    "application/x-ndjson": "jsonl",
+    "application/ndjson": "jsonl",
+    "application/jsonl": "jsonl",
+    "text/csv": "csv",
+    "application/csv": "csv",
+    "text/tab-separated-values": "tsv",
+    "application/yaml": "yaml",
+    "application/x-yaml": "yaml",
+    "text/yaml": "yaml",
+}
+
+
+def check_url(url: str, limits: InputLimits) -> SplitResult:
+    """The parts of a URL that may be read; what can be told without asking the network."""
+    from urllib.parse import urlsplit
+
+    if any([ord(char) <= 0x20 or ord(char) == 0x7F for char in url]):
+        raise Misfit("there is a space or a control character in the URL", code="E1033")
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        raise Misfit("it is not a URL that can be read", code="E1033") from None
+    if parts.scheme not in ("http", "https"):
+        raise Misfit(f"only http and https URLs are read, not {parts.scheme}", code="E1033")
+    if "@" in parts.netloc:
+        raise Misfit("a URL with a name or password in it is not read", code="E1033")
+    if not host or port == 0:
+        raise Misfit("the URL names no host", code="E1033")
+    if _is_address(host) and not (_is_public(host) or may_be_private(limits)):
+        raise Misfit(_PRIVATE.format(host), code="E1033")
+    return parts
+
+
+_PRIVATE = "{} is an address of a private network; TOOLI_ALLOW_PRIVATE_URLS=1 allows it"
+
+
+def may_be_private(limits: InputLimits) -> bool:
+    """Whether URLs may lead into the own machine and network."""
+    return limits.private or os.environ.get("TOOLI_ALLOW_PRIVATE_URLS") == "1"
+
+
+def _is_address(host: str) -> bool:
+    from ipaddress import ip_address
+
+    try:
+        ip_address(host.partition("%")[0])
+    except ValueError:
+        return False
+    return True
+
+
+def _is_public(host: str) -> bool:
+    """Whether an address is one of the open network, also inside of another one."""
+    from ipaddress import IPv6Address, ip_address
+
+    address = ip_address(host.partition("%")[0])
+    if isinstance(address, IPv6Address):
+        if address.ipv4_mapped is not None:
+            return _is_public(str(address.ipv4_mapped))
+        teredo = address.teredo
+        inner = address.sixtofour or (teredo and teredo[1])
+        if inner is None and address.packed[:12] == bytes.fromhex("0064ff9b0000000000000000"):
+            inner = ip_address(address.packed[12:])
+        if inner is not None and not _is_public(str(inner)):
+            return False
+    odd = address.is_multicast or address.is_reserved or address.is_unspecified
+    return address.is_global and not odd
+
+
+# ------------------------------------------------------------------ fetching
+
+
+class Body:
+    """What a server sends, until the time is up."""
+
+    def __init__(self, url: str, connection: Any, response: HTTPResponse, until: float) -> None:
+        self.url = url
+        said = response.headers.get_content_type() if "content-type" in response.headers else ""
+        self.kind = _KINDS.get(said)
+        self._connection = connection
+        self._response = response
+        self._until = until
+
+    def read(self, count: int) -> bytes:
+        """Some of it, as soon as there is some; nothing at the end."""
+        from http.client import HTTPException
+
+        from tooli.errors import DependencyError
+
+        if monotonic() > self._until:
+            raise _too_slow(self.url)
+        try:
+            data = self._response.read1(count)
+        except TimeoutError:
+            raise _too_slow(self.url) from None
+        except (OSError, HTTPException) as failure:
+            raise DependencyError(f"{self.url} broke off: {_reason(failure)}") from None
+        left: Any = getattr(self._response, "length", None)
+        if not data and left:
+            raise DependencyError(f"{self.url} broke off: {left} bytes are missing")
+        return data
+
+    def close(self) -> None:
+        """End the connection."""
+        self._response.close()
+        self._connection.close()
+
+
+def fetch(url: str, limits: InputLimits, field: str | None = None) -> Body:
+    """The body at a URL; redirects are followed and looked at like the first URL."""
+    from tooli.errors import DependencyError, InputError
+
+    until = monotonic() + (limits.timeout or ALTOGETHER)
+    secure = False
+    for _ in range(REDIRECTS + 1):
+        try:
+            parts = check_url(url, limits)
+        except Misfit as misfit:
+            raise InputError(
+                f"{_plain(url)}: {misfit.message}", code="E1033", field=field
+            ) from None
+        if secure and parts.scheme == "http":
+            raise DependencyError(f"{_plain(url)}: the server leads from https to http")
+        secure = parts.scheme == "https"
+        connection = _connect(parts, limits, min(PATIENCE, limits.timeout or PATIENCE), field)
+        response = _ask(connection, parts)
+        onward = response.headers.get("location") if 300 <= response.status < 400 else None
+        if onward is None:
+            body = Body(_plain(url), connection, response, until)
+            if response.status == 200 and not response.headers.get("content-encoding"):
+                return body
+            body.close()
+            raise _refused(_plain(url), response)
+        response.close()
+        connection.close()
+        from urllib.parse import urljoin
+
+        url = urljoin(url, onward)
+        if monotonic() > until:
+            raise _too_slow(_plain(url))
+    raise DependencyError(f"{_plain(url)}: more than {REDIRECTS} redirects")
+
+
+def _connect(
+    parts: SplitResult, limits: InputLimits, patience: float, field: str | None
+) -> HTTPConnection:
+    """A connection to the address that was looked at."""
+    import socket
+    from http.client import HTTPConnection, HTTPSConnection
+
+    from tooli.errors import DependencyError, InputError
+
+    host = parts.hostname or ""
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as failure:
+        raise DependencyError(f"{host} cannot be found: {_reason(failure)}") from None
+    addresses = [str(entry[4][0]) for entry in found]
+    if not may_be_private(limits):
+        for address in addresses:
+            if not _is_public(address):
+                raise InputError(_PRIVATE.format(host), code="E1033", field=field)
+    made: HTTPConnection | None = None
+    for address in addresses:
+        kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+        made = kind(host, port, timeout=patience)
+        vars(made)["_create_connection"] = _to(address)
+        try:
+            made.connect()
+        except TimeoutError:
+            failed: ToolError = _too_slow(host)
+        except OSError as failure:
+            failed = DependencyError(f"{host} cannot be reached: {_reason(failure)}")
+        else:
+            return made
+        if address == addresses[-1]:
+            raise failed
+    raise DependencyError(f"{host} has no address")
+
+
+def _to(address: str) -> Any:
+    """What `http.client` calls to connect: to this address, whatever the name says now."""
+    import socket
+
+    def connect(to: tuple[str, int], *rest: Any, **more: Any) -> Any:
+        return socket.create_connection((address, to[1]), *rest, **more)
+
+    return connect
+
+
+def _ask(connection: HTTPConnection, parts: SplitResult) -> HTTPResponse:
+    from http.client import HTTPException
+    from urllib.parse import quote
+
+    from tooli.errors import DependencyError
+
+    target = quote(parts.path or "/", safe="%/:=&~+!$,;'@()*[]")
+    if parts.query:
+        target += "?" + quote(parts.query, safe="%/:=&?~+!$,;'@()*[]")
+    try:
+        connection.request("GET", target, headers={"User-Agent": "tooli", "Accept": "*/*"})
+        return connection.getresponse()
+    except TimeoutError:
+        connection.close()
+        raise _too_slow(parts.hostname or "") from None
+    except (OSError, HTTPException) as failure:
+        connection.close()
+        raise DependencyError(f"{parts.hostname} did not answer: {_reason(failure)}") from None
+
+
+def _plain(url: str) -> str:
+    """The URL as it may be shown: what stands behind `?` may be somebody's key."""
+    head, found, _ = url.partition("?")
+    scheme, slashes, rest = head.partition("://")
+    host, slash, path = rest.partition("/")
+    return f"{scheme}{slashes}{host.rpartition('@')[2]}{slash}{path}" + ("?…" if found else "")
+
+
+def _reason(failure: BaseException) -> str:
+    return str(getattr(failure, "strerror", None) or failure or type(failure).__name__)
+
+
+def _too_slow(what: str) -> ToolError:
+    from tooli.errors import TimeoutExceeded
+
+    return TimeoutExceeded(f"{what} took too long to answer.")
+
+
+def _refused(url: str, response: HTTPResponse) -> ToolError:
+    """What a server's refusal means here."""
+    from tooli.errors import AuthError, DependencyError, NotFoundError, TemporaryError
+
+    said = f"{url} answered {response.status} {response.reason}".rstrip()
+    if response.status in (404, 410):
+        return NotFoundError(said)
+    if response.status in (401, 403):
+        return AuthError(said)
+    if response.status in (408, 425, 429) or response.status >= 500:
+        return TemporaryError(said)
+    if response.status == 200:
+        return DependencyError(f"{url} is compressed, and was asked for as it is")
+    return DependencyError(said)

@@ -1,0 +1,100 @@
+"""Inputs are read just before the tool runs; outputs are put in their place when it has."""
+
+from __future__ import annotations
+
+from tooli.call.model import Failed
+from tooli.contract.tool import ListOf, plain
+from tooli.inputs.output import Output
+from tooli.inputs.secret import SecretInput
+from tooli.inputs.source import Input, SourceShape
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator, Mapping
+    from typing import Any
+
+    from tooli.call.model import Call, Outcome
+    from tooli.contract.tool import Tool
+
+_COROUTINE, _ASYNC_STREAM = 0x80, 0x200  # flags of a code object
+
+
+def open_handles(call: Call) -> Generator[Call, Outcome, Outcome]:
+    """Let the function have what its inputs hold; close, keep or remove what it used.
+
+    A stage never waits, so the reading is put in front of the function, into its thread.
+    """
+    handles = list(_handles(call.arguments))
+    outputs = [handle for handle in handles if isinstance(handle, Output)]
+    try:
+        outcome = yield call.replace(tool=call.tool.replace(fn=_opening(call.tool)))
+        if not isinstance(outcome, Failed):
+            for output in outputs:
+                output.commit()
+        return outcome
+    finally:
+        for output in outputs:
+            output.discard()  # nothing is left of what was put in its place
+        for handle in handles:
+            if isinstance(handle, Input):
+                handle.close()
+
+
+def _handles(arguments: Mapping[str, Any]) -> Iterator[Any]:
+    for value in arguments.values():
+        for item in value if type(value) in (list, tuple, set, frozenset) else (value,):
+            if isinstance(item, (Input, Output)):
+                yield item
+
+
+def _opening(tool: Tool) -> Callable[..., Any]:
+    """The function, given what its inputs hold."""
+    fn = tool.fn
+    code = getattr(fn, "__code__", None)
+    flags = code.co_flags if code is not None else 0
+
+    def load(arguments: dict[str, Any]) -> dict[str, Any]:
+        return {**arguments, **dict(_loaded(tool, arguments))}
+
+    if flags & _ASYNC_STREAM:
+
+        async def stream(**arguments: Any) -> Any:
+            from asyncio import to_thread
+            from contextlib import aclosing
+
+            async with aclosing(fn(**await to_thread(load, arguments))) as items:
+                async for item in items:
+                    yield item
+
+        return stream
+    if flags & _COROUTINE:
+
+        async def later(**arguments: Any) -> Any:
+            from asyncio import to_thread
+
+            return await fn(**await to_thread(load, arguments))
+
+        return later
+
+    def now(**arguments: Any) -> Any:
+        return fn(**load(arguments))
+
+    return now
+
+
+def _loaded(tool: Tool, arguments: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """What is in the inputs, by name; secrets are read, and stay what they are."""
+    from tooli.inputs.formats import content
+
+    for param in tool.public:
+        shape = plain(param.shape)
+        value = arguments.get(param.name)
+        if isinstance(shape, ListOf):
+            if isinstance(shape.item, SourceShape) and value is not None:
+                wanted = shape.item.annotation
+                yield param.name, shape.into([content(item, wanted) for item in value])
+        elif isinstance(value, SecretInput):
+            value.load()  # pyright: ignore[reportUnknownMemberType]
+        elif isinstance(shape, SourceShape) and isinstance(value, Input):
+            yield param.name, content(value, shape.annotation)

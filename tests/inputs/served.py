@@ -1,0 +1,66 @@
+"""A small web server on 127.0.0.1 for tests that read URLs."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+class Site:
+    """Pages by path; each is a function of the handler, or (content type, body)."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self.pages: dict[str, tuple[str, bytes] | Callable[[Any], None]] = {}
+        self.asked: list[str] = []
+
+    def __call__(self, path: str) -> str:
+        return f"http://{self.address}{path}"
+
+    def redirect(self, path: str, to: str) -> None:
+        def answer(handler: BaseHTTPRequestHandler) -> None:
+            handler.send_response(302)
+            handler.send_header("Location", to)
+            handler.send_header("Content-Length", "0")
+            handler.end_headers()
+
+        self.pages[path] = answer
+
+
+@contextlib.contextmanager
+def site() -> Iterator[Site]:
+    """A running site; it is gone when the block ends."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            made.asked.append(self.path)
+            page = made.pages.get(self.path)
+            if callable(page):
+                page(self)
+            elif page is None:
+                self.send_error(404)
+            else:
+                self.send_response(200)
+                self.send_header("Content-Type", page[0])
+                self.send_header("Content-Length", str(len(page[1])))
+                self.end_headers()
+                self.wfile.write(page[1])
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    made = Site(f"127.0.0.1:{server.server_port}")
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield made
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()

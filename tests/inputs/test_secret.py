@@ -1,0 +1,223 @@
+"""Secrets: named on a command line, given elsewhere, and shown nowhere."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+from typing import TYPE_CHECKING, Annotated, Any
+
+import pydantic
+import pytest
+
+from tooli import Option, SecretInput, StdinOr, Tooli
+from tooli.annotations import Destructive
+from tooli.testing import invoke
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CANARY = "c4nary-5ecret"
+
+
+def make() -> Tooli:
+    app = Tooli("vault", version="1.0")
+
+    @app.command()
+    def login(token: SecretInput[str], user: str = "me", port: int = 1) -> dict:
+        """Log in."""
+        return {"length": len(token.reveal()), "shown": f"{token}", "itself": token}
+
+    @app.command()
+    def number(pin: Annotated[SecretInput[int], Option("--pin", envvar="VAULT_PIN")]) -> int:
+        """A number."""
+        return pin.reveal() + 1
+
+    @app.command()
+    def raw(key: Annotated[SecretInput[bytes], Option()]) -> int:
+        """Bytes."""
+        return len(key.reveal())
+
+    @app.command()
+    def usual(key: SecretInput[str] = "env:VAULT_KEY") -> int:  # type: ignore[assignment]
+        """With a default."""
+        return len(key.reveal())
+
+    @app.command(annotations=Destructive)
+    def drop(token: SecretInput[str]) -> str:
+        """Drop it all."""
+        return "dropped"
+
+    @app.command()
+    def fail(token: SecretInput[str]) -> str:
+        """Fail."""
+        raise ValueError(f"with {token!r} in {locals()}")
+
+    @app.command()
+    def both(token: SecretInput[str], data: StdinOr[str]) -> str:
+        """A secret and input."""
+        return data
+
+    @app.command()
+    def several(tokens: list[SecretInput[str]], n: int = 1) -> int:
+        """Many."""
+        return len(tokens)
+
+    return app
+
+
+@pytest.fixture(scope="module")
+def app() -> Tooli:
+    return make()
+
+
+def test_it_shows_nothing() -> None:
+    secret = SecretInput(CANARY)
+    shown = [
+        *(repr(secret), str(secret), f"{secret}", f"{secret!r}", f"{secret:>30}", "%s" % secret),
+        *(
+            repr([secret]),
+            repr({"a": secret}),
+            repr(copy.deepcopy(secret)),
+            repr(copy.copy(secret)),
+        ),
+        *(repr(vars(type(secret))), repr(dir(secret))),
+    ]
+    assert not any(CANARY in text for text in shown)
+    assert secret.reveal() == CANARY
+    with pytest.raises(TypeError, match="not written down") as refused:
+        pickle.dumps(secret)
+    assert CANARY not in str(refused.value)
+    with pytest.raises(TypeError):
+        json.dumps(secret)
+
+
+def test_it_can_be_compared() -> None:
+    assert SecretInput("a") == SecretInput("a")
+    assert SecretInput("a") != SecretInput("b")
+    assert SecretInput("a") != "a"
+    assert SecretInput("a")
+    assert not SecretInput("")
+
+
+def test_in_a_model() -> None:
+    class Login(pydantic.BaseModel):
+        user: str
+        token: SecretInput[str]
+        pin: SecretInput[int] = SecretInput(1)
+
+    login = Login(user="a", token=CANARY, pin="2")  # type: ignore[arg-type]
+    assert login.token.reveal() == CANARY
+    assert login.pin.reveal() == 2
+    assert CANARY not in repr(login)
+    assert login.model_dump(mode="json") == {"user": "a", "token": "***", "pin": "***"}
+    assert CANARY not in login.model_dump_json()
+    assert Login.model_json_schema()["properties"]["token"]["writeOnly"] is True
+    with pytest.raises(pydantic.ValidationError) as refused:
+        Login(user="a", token="x", pin=SecretInput("zzz") and "zzz")  # type: ignore[arg-type]
+    assert "not what is wanted" in str(refused.value)
+
+
+@pytest.mark.parametrize("ending", ["", "\n", "\r\n"])
+def test_from_a_file(app: Tooli, tmp_path: Path, ending: str) -> None:
+    file = tmp_path / "token"
+    file.write_bytes((CANARY + ending).encode())
+    done = invoke(app, "login", f"@{file}", mode="json")
+    assert done.result == {"length": len(CANARY), "shown": "***", "itself": "***"}
+
+
+def test_from_stdin(app: Tooli) -> None:
+    done = invoke(app, "login", "-", input=CANARY + "\n", mode="json")
+    assert done.result["length"] == len(CANARY)
+
+
+def test_from_the_environment(app: Tooli) -> None:
+    done = invoke(app, "login", "env:TOKEN", env={"TOKEN": CANARY}, mode="json")
+    assert done.result["length"] == len(CANARY)
+    assert invoke(app, "usual", env={"VAULT_KEY": "abc"}, mode="json").result == 3
+    assert invoke(app, "number", env={"VAULT_PIN": "41"}, mode="json").result == 42
+
+
+def test_given_elsewhere(app: Tooli) -> None:
+    assert app.call("login", token=CANARY).unwrap()["length"] == len(CANARY)
+    assert app.call("login", token=SecretInput(CANARY)).unwrap()["length"] == len(CANARY)
+    assert app.call("number", pin="41").unwrap() == 42
+    assert app.call("raw", key=b"abc").unwrap() == 3
+    assert app.call("login", token="env:HOME").unwrap()["length"] == len("env:HOME")
+    assert app.call("login", token="@/etc/passwd").unwrap()["length"] == len("@/etc/passwd")
+
+
+REFUSED: list[tuple[tuple[str, ...], str, str]] = [
+    (("login", CANARY), "E1032", "is not written on a command line"),
+    (("login", CANARY, "--port", "x"), "E1003", "'port'"),
+    (("login", "env:NOT_SET_AT_ALL"), "E1003", "is not set"),
+    (("login", "@/nowhere/at/all"), "E1003", "does not exist"),
+    (("login", "@/"), "E1003", "not a file"),
+    (("number", "--pin", "env:CANARY"), "E1003", "not what is wanted: int"),
+    (("number", "--pin", "-"), "E1003", "not what is wanted: int"),
+    (("several", "env:CANARY", CANARY), "E1032", "tokens.1"),
+    (("drop", "env:CANARY"), "E1010", "not confirmed"),
+]
+
+
+@pytest.mark.parametrize(("words", "code", "said"), REFUSED, ids=lambda v: str(v)[:40])
+@pytest.mark.parametrize("mode", ["json", "jsonl", "text", "plain"])
+def test_refusals_do_not_show_it(app, words, code, said, mode) -> None:
+    done = invoke(app, *words, "-vv", input=CANARY, env={"CANARY": CANARY}, mode=mode)
+    assert done.exit_code == 2
+    assert CANARY not in done.stdout + done.stderr
+    if mode == "json":
+        assert done.error is not None
+        assert done.error["code"] == code
+        assert said in json.dumps(done.error)
+
+
+def test_a_suggestion_says_where_it_is(app: Tooli, tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text(CANARY)
+    error = invoke(app, "login", f"@{file}", "--prt", "1", mode="json").error
+    assert error is not None
+    assert error["suggestion"]["argv"] == ["vault", "login", f"@{file}", "--port", "1"]
+    error = invoke(app, "drop", f"@{file}", mode="json").error
+    assert error is not None
+    assert error["suggestion"]["argv"] == ["vault", "drop", f"@{file}", "--yes"]
+
+
+@pytest.mark.parametrize("tool", ["login", "drop", "fail"])
+def test_values_are_not_in_a_suggestion(app: Tooli, tool: str) -> None:
+    result = app.call(tool, token=CANARY, prt=1)
+    assert CANARY not in json.dumps(result.to_dict())
+    assert CANARY not in repr(result)
+    result = app.call(tool, token=CANARY)
+    assert CANARY not in json.dumps(result.to_dict())
+    if tool == "drop":
+        assert result.error is not None
+        assert result.error.suggestion is not None
+        assert result.error.suggestion["argv"] == ["vault", "drop", "<token>", "--yes"]
+    several = app.call("several", tokens=[CANARY], n="x")
+    assert CANARY not in json.dumps(several.to_dict())
+
+
+def test_a_dry_run_does_not_show_it(app: Tooli) -> None:
+    for result in (
+        app.call("login", token=CANARY, dry_run=True).to_dict(),
+        invoke(app, "login", "-", "--dry-run", input=CANARY, mode="json").envelope,
+    ):
+        assert result["result"]["arguments"] == {"token": "***", "user": "me", "port": 1}
+
+
+def test_stdin_is_for_one(app: Tooli) -> None:
+    error = invoke(app, "both", "-", "-", input="x", mode="json").error
+    assert error is not None
+    assert error["code"] == "E1035"
+
+
+def test_schema(app: Tooli) -> None:
+    from tooli.contract.schema import input_schema
+
+    tool: Any = app.find("login")
+    assert input_schema(tool)["properties"]["token"] == {
+        "type": "string",
+        "format": "password",
+        "writeOnly": True,
+    }

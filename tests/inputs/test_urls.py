@@ -1,0 +1,267 @@
+"""URLs: http and https only, bounded in size, time and redirects, and no private address."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from typing import TYPE_CHECKING, Annotated, Any
+
+import pytest
+from tests.inputs.served import Site, site
+
+from tooli import InputLimits, StdinOr, Tooli
+from tooli.inputs import urls
+from tooli.inputs.marks import NO_LIMITS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ALLOWED = {"TOOLI_ALLOW_PRIVATE_URLS": "1"}
+app = Tooli("reads")
+
+
+@app.command()
+def text(data: StdinOr[str]) -> str:
+    """Read it."""
+    return data
+
+
+@app.command()
+def trusted(data: Annotated[StdinOr[str], InputLimits(private=True, timeout=0.2)]) -> str:
+    """Read it, from the own network, too."""
+    return data
+
+
+@app.command()
+def offline(data: Annotated[StdinOr[str], InputLimits(urls=False)]) -> str:
+    """Read it, but no URL."""
+    return data
+
+
+@pytest.fixture
+def web() -> Iterator[Site]:
+    with site() as made:
+        made.pages["/ok"] = ("text/plain", b"fine")
+        yield made
+
+
+@pytest.fixture
+def _private(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOOLI_ALLOW_PRIVATE_URLS", "1")
+
+
+def fails(tool: str, url: str) -> Any:
+    error = app.call(tool, data=url).error
+    assert error is not None
+    return error
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("127.0.0.1", "127.1.2.3", "0.0.0.0", "10.0.0.1", "172.16.0.1", "192.168.1.1"),
+        *("169.254.169.254", "100.64.0.1", "224.0.0.1", "240.0.0.1", "255.255.255.255"),
+        *("[::1]", "[::]", "[fe80::1]", "[fc00::1]", "[ff02::1]", "[::ffff:127.0.0.1]"),
+        *("[::ffff:10.0.0.1]", "[64:ff9b::7f00:1]", "[2002:7f00:1::]", "[fe80::1%25eth0]"),
+        *("localhost", "2130706433", "0x7f000001", "127.1", "0177.0.0.1"),
+    ],
+)
+def test_private_addresses_are_not_read(host: str) -> None:
+    """Whatever they are written like: most at once, names when they are looked up."""
+    error = fails("text", f"http://{host}:9/")
+    assert error.code in ("E1033", "E4040"), error
+    assert error.code == "E1033" or "cannot be found" in error.message
+
+
+@pytest.mark.parametrize("host", ["8.8.8.8", "1.1.1.1", "2606:4700::1111", "::ffff:8.8.8.8"])
+def test_public_addresses_are(host: str) -> None:
+    assert urls._is_public(host)
+
+
+def test_the_address_that_was_looked_at_is_the_one_that_is_used(web: Site, monkeypatch) -> None:
+    """A name that leads to a public address first and to 127.0.0.1 then gains nothing."""
+    port = int(web.address.rpartition(":")[2])
+    answers = iter(["93.184.216.34", "127.0.0.1", "127.0.0.1"])
+    tried: list[Any] = []
+
+    def resolve(host: str, port: int, *_: Any, **__: Any) -> Any:
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (next(answers), port))]
+
+    def connect(address: Any, *_: Any, **__: Any) -> Any:
+        tried.append(address)
+        raise ConnectionRefusedError(111, "Connection refused")
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    monkeypatch.setattr(socket, "create_connection", connect)
+    error = fails("text", f"http://rebind.example:{port}/ok")
+    assert error.code == "E4040"
+    assert tried == [("93.184.216.34", port)]
+    assert web.asked == []
+
+
+def test_one_private_address_among_several_is_enough(monkeypatch) -> None:
+    def resolve(host: str, port: int, *_: Any, **__: Any) -> Any:
+        both = ("93.184.216.34", "10.0.0.1")
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (one, port)) for one in both]
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    assert fails("text", "http://both.example/").code == "E1033"
+
+
+def test_the_author_may_allow_them(web: Site) -> None:
+    assert app.call("trusted", data=web("/ok")).unwrap() == "fine"
+
+
+def test_or_no_url_at_all() -> None:
+    assert fails("offline", "http://example.com/").code == "E1033"
+
+
+@pytest.mark.usefixtures("_private")
+class TestAllowed:
+    def test_what_is_there(self, web: Site) -> None:
+        assert app.call("text", data=web("/ok")).unwrap() == "fine"
+
+    @pytest.mark.parametrize(
+        ("status", "code"),
+        [(404, "E3010"), (410, "E3010"), (401, "E2000"), (403, "E2000"), (500, "E4075")]
+        + [(429, "E4075"), (204, "E4040"), (400, "E4040"), (304, "E4040")],
+    )
+    def test_refusals(self, web: Site, status: int, code: str) -> None:
+        def answer(handler: Any) -> None:
+            handler.send_response(status)
+            handler.send_header("Content-Length", "0")
+            handler.end_headers()
+
+        web.pages["/no?key=canary"] = answer
+        error = fails("text", web("/no?key=canary"))
+        assert error.code == code
+        assert str(status) in error.message
+        assert "canary" not in error.message
+
+    def test_redirects_are_followed(self, web: Site) -> None:
+        web.redirect("/1", "/2")
+        web.redirect("/2", web("/3"))
+        web.redirect("/3", "ok")
+        assert app.call("text", data=web("/1")).unwrap() == "fine"
+
+    def test_but_not_for_ever(self, web: Site) -> None:
+        web.redirect("/round", "/round")
+        error = fails("text", web("/round"))
+        assert error.code == "E4040"
+        assert "more than 5 redirects" in error.message
+        assert len(web.asked) == 6
+
+    @pytest.mark.parametrize("to", ["file:///etc/passwd", "ftp://x/", "http://u:p@127.0.0.1/"])
+    def test_nor_anywhere(self, web: Site, to: str) -> None:
+        web.redirect("/away", to)
+        assert fails("text", web("/away")).code == "E1033"
+
+    def test_nobody_there(self) -> None:
+        with socket.socket() as unused:
+            unused.bind(("127.0.0.1", 0))
+            port = unused.getsockname()[1]
+        error = fails("text", f"http://127.0.0.1:{port}/")
+        assert error.code == "E4040"
+        assert "cannot be reached" in error.message
+
+    def test_broken_off(self, web: Site) -> None:
+        def answer(handler: Any) -> None:
+            handler.send_response(200)
+            handler.send_header("Content-Length", "100")
+            handler.end_headers()
+            handler.wfile.write(b"x" * 10)
+
+        web.pages["/part"] = answer
+        error = fails("text", web("/part"))
+        assert error.code == "E4040"
+        assert "90 bytes are missing" in error.message
+
+    def test_compressed(self, web: Site) -> None:
+        def answer(handler: Any) -> None:
+            handler.send_response(200)
+            handler.send_header("Content-Encoding", "gzip")
+            handler.send_header("Content-Length", "0")
+            handler.end_headers()
+
+        web.pages["/gz"] = answer
+        assert "compressed" in fails("text", web("/gz")).message
+
+    def test_a_size_that_nobody_set(self, web: Site, monkeypatch) -> None:
+        from tooli.inputs import opening
+
+        monkeypatch.setattr(opening, "WHOLE", 3)
+        error = fails("text", web("/ok"))
+        assert (error.code, error.details["max_bytes"]) == ("E1034", 3)
+
+    def test_proxies_of_the_environment_are_not_asked(self, web: Site, monkeypatch) -> None:
+        for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
+            monkeypatch.setenv(name, "http://127.0.0.1:9/")
+        assert app.call("text", data=web("/ok")).unwrap() == "fine"
+
+
+def test_redirects_into_the_private_network(web: Site, monkeypatch) -> None:
+    """A public server may not lead to a private one: each step is looked at."""
+    looked: list[str] = []
+    real = urls._is_public
+
+    def public_at_first(host: str) -> bool:
+        looked.append(host)
+        return len(looked) <= 3 or real(host)
+
+    monkeypatch.setattr(urls, "_is_public", public_at_first)
+    web.redirect("/in", web("/ok"))
+    error = fails("text", web("/in"))
+    assert error.code == "E1033"
+    assert web.asked == ["/in"]
+
+
+def test_https_does_not_lead_to_http(monkeypatch) -> None:
+    class Response:
+        status = 302
+        headers = {"location": "http://example.com/"}
+
+        def close(self) -> None:
+            pass
+
+    class Connection:
+        def close(self) -> None:
+            pass
+
+    monkeypatch.setattr(urls, "_connect", lambda *_: Connection())
+    monkeypatch.setattr(urls, "_ask", lambda *_: Response())
+    error = fails("text", "https://example.com/")
+    assert "from https to http" in error.message
+
+
+def test_a_silent_server_is_not_waited_for() -> None:
+    """It takes the connection and says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        error = fails("trusted", f"http://127.0.0.1:{server.getsockname()[1]}/")
+    assert error.code == "E4050"
+    assert error.is_retryable
+
+
+def test_nor_one_that_sends_a_byte_now_and_then(web: Site) -> None:
+    """Each read comes in time, and all of them do not."""
+    gone = threading.Event()
+
+    def answer(handler: Any) -> None:
+        handler.send_response(200)
+        handler.end_headers()
+        try:
+            while not gone.wait(0.02):
+                handler.wfile.write(b"x")
+        except OSError:
+            pass
+
+    web.pages["/drip"] = answer
+    try:
+        error = fails("trusted", web("/drip"))
+    finally:
+        gone.set()
+    assert error.code == "E4050"
+
+
+def test_limits_are_those_that_are_documented() -> None:
+    assert NO_LIMITS == InputLimits(max_bytes=None, timeout=None, private=False, urls=True)
+    assert (urls.REDIRECTS, urls.PATIENCE, urls.ALTOGETHER) == (5, 30.0, 300.0)

@@ -1,0 +1,179 @@
+"""Inputs, secrets and outputs: one and the same envelope through every door, and no canary."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import pydantic
+import pytest
+
+from tooli import Identifier, Option, Output, SecretInput, StdinOr, Tooli, Within
+from tooli.annotations import Destructive
+from tooli.testing import Case, assert_parity
+from tooli.testing.parity import doors
+
+CANARY = "c4nary-5ecret"
+NOT_TYPED = {"cli": "a command line names inputs and secrets, and holds neither"}
+
+
+class Row(pydantic.BaseModel):
+    name: str
+    age: int
+
+
+def make() -> Tooli:
+    app = Tooli("inputs", version="1.0")
+
+    @app.command()
+    def text(data: StdinOr[str], times: int = 1) -> str:
+        """Text."""
+        return data * times
+
+    @app.command()
+    def rows(data: StdinOr[Iterator[Row]]) -> Iterator[dict[str, Any]]:
+        """Rows, as they come."""
+        for row in data:
+            yield row.model_dump()
+
+    @app.command()
+    async def later(data: StdinOr[list[dict]]) -> int:
+        """Objects, in async code."""
+        return len(data)
+
+    @app.command()
+    def file(data: StdinOr[Path]) -> list[Any]:
+        """Like a file."""
+        return [len(data.read_bytes()), data.is_stdin]
+
+    @app.command()
+    def write(out: Annotated[Output, Option()], text: str, fail: bool = False) -> str:
+        """Write it."""
+        out.write_text(text)
+        if fail:
+            raise RuntimeError("too late")
+        return "ok"
+
+    @app.command()
+    def login(token: SecretInput[str], port: int = 1, fail: bool = False) -> dict[str, Any]:
+        """Log in."""
+        if fail:
+            raise RuntimeError(f"{token} {token!r} {locals()}")
+        return {"length": len(token.reveal()), "token": token, "all": [token]}
+
+    @app.command()
+    def pin(number: SecretInput[int]) -> int:
+        """A number."""
+        return 1
+
+    @app.command(annotations=Destructive)
+    def drop(token: SecretInput[str]) -> str:
+        """Drop it."""
+        return "dropped"
+
+    @app.command()
+    def get(id: Annotated[str, Identifier], file: Annotated[str, Within("/usr")] = "/usr") -> str:
+        """Get one."""
+        return id
+
+    return app
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("inputs")
+    (home / "good.csv").write_text("name,age\nada,36\nbob,5\n")
+    (home / "bad.csv").write_text("name,age\nada,36\nbob,x\n")
+    (home / "good.json").write_text('[{"a": 1}, {"a": 2}]')
+    (home / "bad.json").write_text('[{"a": 1},\n')
+    (home / "latin").write_bytes(b"na\xefve")
+    return home
+
+
+ITEMWISE = dict.fromkeys(("stream", "astream", "jsonl"), "a stream has given items by then")
+CASES = [
+    Case("text", {"data": "good.csv"}),
+    Case("text", {"data": "good.csv", "times": 2}),
+    Case("text", {"data": "nope", "times": "x"}),
+    Case("text", {"data": "latin"}),
+    Case("text", {"data": "http://127.0.0.1:1/"}),
+    Case("text", {"data": "ftp://example.com/"}),
+    Case("text", {"data": "good.csv", "tims": 2}),
+    Case("text", {}),
+    Case("text", {"data": "good.csv"}, {"dry_run": True}),
+    Case("text", {"data": {"text": "abc"}}, skip=NOT_TYPED),
+    Case("text", {"data": {"txt": "abc"}}, skip=NOT_TYPED),
+    Case("rows", {"data": "good.csv"}),
+    Case("rows", {"data": "bad.csv"}),
+    Case("rows", {"data": [{"name": "a", "age": "1"}]}, skip=NOT_TYPED),
+    Case("later", {"data": "good.json"}),
+    Case("later", {"data": "bad.json"}),
+    Case("file", {"data": "good.csv"}),
+    Case("write", {"text": "x", "out": "new"}),
+    Case("write", {"text": "x", "out": "nowhere/new"}),
+    Case("write", {"text": "x", "out": "new", "fail": True}),
+    Case("login", {"token": CANARY}, skip=NOT_TYPED),
+    Case("login", {"token": CANARY, "port": "x"}, skip=NOT_TYPED),
+    Case("login", {"token": CANARY, "prt": 1}, skip=NOT_TYPED),
+    Case("login", {"token": CANARY}, {"dry_run": True}, skip=NOT_TYPED),
+    Case(
+        "login",
+        {"token": CANARY},
+        {"verbose": 2, "detailed": True},
+        skip=NOT_TYPED | {"http": "it has no -v"},
+    ),
+    Case("login", {"token": CANARY, "fail": True}, skip=NOT_TYPED),
+    Case("login", {"token": ""}, skip=NOT_TYPED),
+    Case("login", {"token": [CANARY]}, skip=NOT_TYPED),
+    Case("pin", {"number": CANARY}, skip=NOT_TYPED),
+    Case("drop", {"token": CANARY}, skip=NOT_TYPED),
+    Case("drop", {"token": CANARY}, {"yes": True}, skip=NOT_TYPED),
+    Case("login", words=[CANARY]),
+    Case("login", words=["@token", "--port", "x"]),
+    Case("login", words=["@token"]),
+    Case("drop", words=["@token"]),
+    Case("get", {"id": "a"}),
+    Case("get", {"id": "../a"}),
+    Case("get", {"id": "a%2fb", "file": "/etc/passwd"}),
+    Case("get", {"id": "a", "file": "/usr/../etc/passwd"}),
+]
+
+
+@pytest.mark.parametrize(
+    "case", CASES, ids=lambda case: f"{case.tool} {case.words or case.arguments}"
+)
+@pytest.mark.parametrize("real", [False, True], ids=["light", "typer"])
+def test_the_doors_agree(home: Path, monkeypatch, case: Case, real: bool) -> None:
+    monkeypatch.chdir(home)
+    (home / "token").write_text(CANARY + "\n")
+    app = make()
+    if real:
+        assert app.registered_commands
+    agreed = assert_parity(app, case)
+    assert CANARY not in json.dumps(agreed)
+    assert not list(home.glob(".new*"))
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if c.tool in ("login", "pin", "drop")], ids=str)
+def test_no_door_says_what_a_secret_is(home: Path, monkeypatch, capfd, case: Case) -> None:
+    """Neither in its answer nor beside it."""
+    monkeypatch.chdir(home)
+    (home / "token").write_text(CANARY + "\n")
+    app = make()
+    asked = [door for door in doors(app) if door.declines(case) is None]
+    for door in asked:
+        assert CANARY not in json.dumps(door.answer(case).envelope), door.name
+    out, err = capfd.readouterr()
+    assert CANARY not in out + err
+
+
+@pytest.mark.parametrize("tool", ["text", "file"])
+def test_servers_have_no_stdin(tool: str) -> None:
+    app = make()
+    for door in doors(app):
+        if door.surface in ("mcp", "http"):
+            error = door.answer(Case(tool, {"data": "-"})).envelope["error"]
+            assert (error["code"], error["field"]) == ("E1035", "data"), door.name
+            assert "there is no stdin here" in error["message"]
