@@ -88,6 +88,25 @@ class TestWriting:
             (home / "AGENTS.md").write_text(invoke(app, *words).stdout)
             assert rows(app, "generate-agents-md", "--out", ".")
 
+    def test_an_export_is_made_again_unless_a_person_has_changed_it(
+        self, app: Tooli, home: Path
+    ) -> None:
+        words = ["export", "--target", "openai", "--out", "."]
+        rows(app, *words)
+
+        @app.command()
+        def more() -> int:
+            """One more."""
+            return 1
+
+        file = home / "my_tool_openai.py"
+        assert rows(app, *words) == {file.name: "updated"}
+        assert "One more." in file.read_text()
+        file.write_text(file.read_text() + "# mine\n")
+        done = invoke(app, *words, "--json")
+        assert (done.exit_code, done.error["code"]) == (20, "E3020")
+        assert file.read_text().endswith("# mine\n")
+
 
 class TestPrinting:
     def test_a_page_of_a_command(self, app: Tooli) -> None:

@@ -35,7 +35,8 @@ def write_files(
 ) -> list[dict[str, str]]:
     """Put files into a folder; one that is there and seems to be somebody else's is refused.
 
-    `by_hand`: people go on writing such files, so that any difference may be theirs.
+    `by_hand`: people go on writing such files, so that any difference may be theirs, unless
+    the file is signed.
     """
     steps = [
         _plan_file(os.path.join(folder, *path.split("/")), text, by_hand)
@@ -88,10 +89,15 @@ def _plan_file(path: str, text: str, by_hand: bool) -> Step:
         return Step(path, "", "absent", "created", (change,))
     if same(before, after):
         return Step(path, "", "current", "current")
-    begins_alike = before.partition(b"\n")[0].rstrip() == after.partition(b"\n")[0]
-    if begins_alike and not by_hand:  # as we begin such a file
+    if _is_untouched(before) if by_hand else _head(before) == _head(after):
         return Step(path, "", "stale", "updated", (change,))
     return Step(path, "", "edited", "updated", (change,), (change,))
+
+
+def _is_untouched(before: bytes) -> bool:
+    from tooli.views.export import is_untouched
+
+    return is_untouched(before.decode("utf-8", "replace"))
 
 
 def _do(steps: list[Step], *, force: bool, dry: bool) -> list[dict[str, str]]:

@@ -7,7 +7,7 @@ the schema and in the answer. Later ones take any JSON, but not a bare null.
 from __future__ import annotations
 
 from tooli.contract.schema import input_schema, output_schema
-from tooli.contract.tool import GUARD
+from tooli.contract.tool import BEHAVIOR, GUARD
 
 TYPE_CHECKING = False
 
@@ -46,8 +46,11 @@ def describe(
 def _hints(behaviour: Behavior) -> dict[str, bool]:
     """What it does to the world; what the protocol takes for granted is not said again.
 
-    Of a tool that only reads, the protocol asks no more than whether its world is open.
+    Of a tool that only reads, the protocol asks no more than whether its world is open; and
+    where the author said nothing at all, nobody knows that.
     """
+    if behaviour == BEHAVIOR:
+        return {"destructiveHint": False}
     hints = {"readOnlyHint": True} if behaviour.read_only else {}
     if not behaviour.read_only:
         hints["destructiveHint"] = behaviour.destructive
@@ -75,13 +78,11 @@ def arguments_schema(tool: Tool) -> dict[str, Any]:
 _CONFIRMING: dict[str, dict[str, Any]] = {
     "yes": {
         "type": "boolean",
-        "description": "Confirm: this may destroy data. Without it the call is refused.",
-        "default": False,
+        "description": "Must be true.",
     },
     "dry_run": {
         "type": "boolean",
-        "description": "Only tell what would be done.",
-        "default": False,
+        "description": "Only plan.",
     },
 }
 
