@@ -50,6 +50,32 @@ def test_jsonl(line: str, number: signal.Signals) -> None:
     assert done.err == b""
 
 
+@pytest.mark.parametrize("number", SIGNALS, ids=lambda n: n.name)
+@pytest.mark.parametrize("line", STREAMS)
+def test_csv(line: str, number: signal.Signals) -> None:
+    """The rows that came are there, though more were awaited before the first was written."""
+    with started(EVERY, line, "-ocsv") as process:
+        wait_for_ready(process)
+        process.send_signal(number)
+        done = finish(process)
+    assert done.code == SIGNALS[number][0]
+    assert done.out == b"i\r\n0\r\n1\r\n2\r\n"
+    assert done.err.count(b"\n") == 1
+
+
+@pytest.mark.parametrize("number", SIGNALS, ids=lambda n: n.name)
+@pytest.mark.parametrize("line", ["sleep", "stream-then-sleep"])
+def test_toon(line: str, number: signal.Signals) -> None:
+    with started(EVERY, line, "-otoon") as process:
+        wait_for_ready(process)
+        process.send_signal(number)
+        done = finish(process)
+    code, error = SIGNALS[number]
+    assert done.code == code
+    assert done.out.startswith(b"ok: false\n")
+    assert f"\n  code: {error}\n".encode() in done.out
+
+
 @pytest.mark.parametrize("mode", ["--plain", "--text"])
 @pytest.mark.parametrize("line", [*WAITING, "stream-async-then-sleep"])
 def test_people(line: str, mode: str) -> None:

@@ -277,6 +277,8 @@ POLICY = [
     Case("fresh"),
     Case("fresh", {}, {"detailed": True}),
     Case("find-files", {"pattern": "x"}, {"detailed": True}),
+    Case("fresh", {}, {"concise": True}),
+    Case("find-files", {"pattern": "x"}, {"concise": True}),
     Case("collide", {}, {"dry_run": True}),
     Case("users.create", {"user": {"name": "A"}}),
     Case("users.create", {"user": {"name": "A"}, "notify": True}),

@@ -240,3 +240,36 @@ def test_the_other_modes(mode: str) -> None:
         assert done.exit_code == 0
         assert "a" in done.stdout
         assert "checksum" not in done.stdout + done.stderr
+
+
+def test_functions_that_do_not_look_async() -> None:
+    app = Tooli("x")
+
+    async def one() -> File:
+        return FILE
+
+    async def many() -> AsyncIterator[File]:
+        yield FILE
+
+    def get() -> File:
+        return one()  # type: ignore[return-value]
+
+    def flow() -> Iterator[File]:
+        return many()  # type: ignore[return-value]
+
+    app.command()(get)
+    app.command()(flow)
+    assert assert_parity(app, Case("get", {}, {"concise": True}))["result"] == {"path": "a"}
+    assert app.call("flow", concise=True).result == [{"path": "a"}]
+    assert list(app.stream("flow", concise=True)) == [{"path": "a"}]
+    assert asyncio.run(app.acall("flow", concise=True)).result == [{"path": "a"}]
+
+
+def test_an_iterator_that_cannot_be_closed() -> None:
+    app = Tooli("x")
+
+    def flow() -> Iterator[File]:
+        return iter([FILE])
+
+    app.command()(flow)
+    assert app.call("flow", concise=True).result == [{"path": "a"}]

@@ -20,7 +20,7 @@ from tooli.contract.jsonable import is_list, is_object
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from typing import Any
 
 _DATA = frozenset(("default", "const", "enum", "examples"))
@@ -63,10 +63,10 @@ def without_demands(schema: dict[str, Any]) -> dict[str, Any]:
         if "required" not in node:
             continue
         parts = _properties(node)
-        left = [name for name in node["required"] if not is_detail(parts.get(name))]
+        left = [name for name in _required(node) if not is_detail(parts.get(name))]
         if left:
             node["required"] = left
-        else:
+        elif _required(node):
             del node["required"]
     return schema
 
@@ -79,7 +79,7 @@ def _schemas(node: Any) -> Iterator[dict[str, Any]]:
     elif is_object(node):
         yield node
         for keyword, value in node.items():
-            if keyword in ("properties", "patternProperties", "$defs"):
+            if keyword in ("properties", "patternProperties", "$defs") and is_object(value):
                 for part in value.values():
                     yield from _schemas(part)
             elif keyword not in _DATA:
@@ -89,6 +89,11 @@ def _schemas(node: Any) -> Iterator[dict[str, Any]]:
 def _properties(node: dict[str, Any]) -> dict[str, Any]:
     found = node.get("properties")
     return found if is_object(found) else {}
+
+
+def _required(node: dict[str, Any]) -> Sequence[Any]:
+    found = node.get("required")
+    return found if is_list(found) else ()  # an author may have put something else there
 
 
 # ------------------------------------------------------------------ values
@@ -164,7 +169,7 @@ def _may_be(value: Any, node: dict[str, Any]) -> bool:
     if node.get("type", "object") != "object":
         return False
     parts = _properties(node)
-    if any([name not in value for name in node.get("required", ())]):
+    if any([name not in value for name in _required(node)]):
         return False
     if parts and "additionalProperties" not in node and not value.keys() <= parts.keys():
         return False

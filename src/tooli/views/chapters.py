@@ -155,6 +155,8 @@ def answers(portrait: Portrait) -> str:
             '`{"ok":false,"error":{…},"meta":{…}}`. Read `ok` first.',
             "`error` has `code`, `message`, `field`, `is_retryable` and `suggestion`: its `fix` "
             "says what to do, its `argv` is a command line that would work.",
+            "Long lists in fewer tokens: `-o toon`, the same document; `-o csv`, the records "
+            "alone.",
             f"Unsure about a flag? {help_line} or `--schema`; never guess.",
             "Arguments as JSON, without shell quoting: `--input '{…}'`, `--input @file`, "
             "`--input -`.",

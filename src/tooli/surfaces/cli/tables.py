@@ -61,8 +61,16 @@ class Table:
 
     def stream(self, items: Iterator[Any]) -> Iterator[str]:
         """Items as they come, below a head that is made from the first of them."""
-        ahead = list(islice(items, 1 if has_steady_fields(self._tool) else AHEAD))
-        return self._records(ahead, items) if ahead else iter(())
+        ahead: list[Any] = []
+        try:
+            for item in islice(items, 1 if has_steady_fields(self._tool) else AHEAD):
+                ahead.append(item)  # noqa: PERF402  one by one, so that none of them is lost
+        except BaseException:  # an interrupt: what came before it is still shown
+            if ahead:
+                yield from self._records(ahead, iter(()))
+            raise
+        if ahead:
+            yield from self._records(ahead, items)
 
     def _records(self, ahead: Sequence[Any], rest: Iterator[Any]) -> Iterator[str]:
         columns: dict[str, None] = {}
@@ -106,7 +114,11 @@ def _text(value: Any) -> str:
     """A value in a cell: a text as it is, null as nothing, anything else as JSON."""
     if isinstance(value, str):
         return value.encode(errors="backslashreplace").decode()
-    return "" if value is None else encode(value, []).decode()
+    if value is None:
+        return ""
+    if value is True or value is False:
+        return "true" if value else "false"
+    return repr(value) if type(value) in (int, float) else encode(value, []).decode()
 
 
 # ------------------------------------------------------------------ CSV
