@@ -11,11 +11,6 @@ from tooli.contract.record import Record
 AGENT_TIMEOUT = 120.0
 """Seconds that a call takes at most for an agent, where `TOOLI_TIMEOUT` says nothing else."""
 
-SURE = 0.8
-"""From here on a detected caller is named; below, verbose mode says how to be sure."""
-POSSIBLE = 0.5
-"""Below this, an agent is not even possible enough for a word about it."""
-
 
 class Behaviour(Record):
     """What a kind of caller gets where nobody says otherwise."""

@@ -61,6 +61,10 @@ for _word in CATEGORIES:
 
 UNNAMED = "agent"
 """The candidate that says it is an agent, and not which."""
+SURE = 0.8
+"""From here on a detected caller is named; below, verbose mode says how to be sure."""
+POSSIBLE = 0.5
+"""Below this, an agent is not even possible enough for a word about it."""
 LONGEST = 200
 """Characters of a name, version or session that are taken from the environment."""
 
@@ -117,6 +121,23 @@ def detect_execution_context(
     candidates = (*agents, *systems, *boxes, last)
     candidates = (*_weaker(candidates), *_weak(space, {one.name for one in agents}))
     return _conclude(candidates, space, terminals)
+
+
+def introduce(marked: bool) -> tuple[str | None, str | None, str | None, str | None]:
+    """Name, version, session and category of a caller: by its own word, or where that is sure.
+
+    Where nobody left a mark there is a session at most. Only `TOOLI_SESSION_ID` is a session of
+    ours: what an agent calls a session of its own says nothing about what it was told before.
+    """
+    session = clean(os.environ.get("TOOLI_SESSION_ID"))
+    if not marked:
+        return None, None, session, None
+    context = detect_execution_context()
+    sure = context.is_agent and context.confidence >= SURE
+    kind = str(context.category) if context.is_agent or context.is_ci else None
+    if sure or context.identified_via_convention:
+        return context.caller_id, context.caller_version, session, str(context.category)
+    return None, None, session, kind
 
 
 def category_of(name: str) -> CallerCategory:

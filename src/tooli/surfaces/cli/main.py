@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
+    from tooli.adapt import Behaviour
     from tooli.call.model import Call, Outcome, Stage
     from tooli.contract.fit import Words
     from tooli.contract.tool import Param
@@ -88,15 +89,14 @@ class Session:
         self._unreadable: Exception | None = None
         self.line = self._read()
         self.value: Any = None
-        self.context: Any = None  # who seems to be calling, once somebody has looked
-        self.manner: Any = None  # what such a caller gets; None where nobody left a mark
+        self._manner: Behaviour | None = None
         self.faults: Sequence[Any] = ()  # what is wrong with the settings
-        marked, furnished = glance()
+        self.marked, furnished = glance()
         own = app._house
-        if marked or furnished or self.app is not app or own.policy != own.declared:
+        if furnished or self.app is not app or own.policy != own.declared:
             from tooli.surfaces.cli.surroundings import look_around
 
-            look_around(self, own, marked, furnished)
+            look_around(self, own, furnished)
         self.mode = self._choose_mode()
         self.channel: Channel | None = None
         self._before: Any = None  # what SIGTERM did before
@@ -122,11 +122,9 @@ class Session:
         asked = self.line.options.get("output") or os.environ.get("TOOLI_OUTPUT")
         asked = asked or self.house.default_output
         if asked not in MODES:
-            from tooli.call.model import Problem
+            from tooli.surfaces.cli.trouble import refuse_mode
 
-            message = f"TOOLI_OUTPUT={asked} is none of {', '.join(MODES)}"
-            self.line.problems.append(Problem("E1007", "output", message))
-            return "json"
+            return refuse_mode(self.line, asked)
         self.explicit = asked != "auto"
         own = getattr(self.line.tool.fn, "tooli_mode", None) if self.line.tool is not None else None
         if own == "text" and self.explicit:
@@ -141,9 +139,19 @@ class Session:
             return "plain"
         tool = self.line.tool
         prints = tool is not None and tool.prints
-        if self.manner is not None and self.manner.output == "json":
-            return "text" if prints and self.manner.printed == "as it is" else "json"
+        suits = self.manner
+        if suits is not None and suits.output == "json":
+            return "text" if prints and suits.printed == "as it is" else "json"
         return "text" if prints or is_terminal(sys.stdout) else "json"
+
+    @property
+    def manner(self) -> Behaviour | None:
+        """What a caller of that kind gets; None where nobody left a mark."""
+        if self.marked and self._manner is None:
+            from tooli.surfaces.cli.surroundings import manner_here
+
+            self._manner = manner_here()
+        return self._manner
 
     @property
     def manned(self) -> bool:
@@ -168,11 +176,13 @@ class Session:
     def caller(self) -> Caller:
         """Who is asking, and how they typed the program."""
         prog = (self.prog_name,) if self.prog_name else typed_program()
-        if self.context is not None or "TOOLI_SESSION_ID" in os.environ:
-            from tooli.surfaces.cli.surroundings import caller_of
+        if not self.marked and "TOOLI_SESSION_ID" not in os.environ:
+            return Caller("cli", prog=prog)
+        from tooli.detect import introduce
 
-            return caller_of(self.context, prog)
-        return Caller("cli", prog=prog)
+        name, version, session, kind = introduce(self.marked)
+        agent = kind == "ai_agent"
+        return Caller("cli", name, version, session, prog=prog, category=kind, agent=agent)
 
     def options(self) -> Options:
         """What the line asks of the framework."""
@@ -235,22 +245,17 @@ class Session:
         """The exit code, once what was printed is out."""
         if self.channel is not None or not self.standalone:
             return code
-        try:
-            if sys.stdout is not None:
-                sys.stdout.flush()
-        except (OSError, ValueError) as failure:
-            from tooli.surfaces.cli.people import lose
+        from tooli.surfaces.cli.people import flush
 
-            lose(self, failure)
-            return self.code or code
-        return code
+        return flush(self, code)
 
     def run(self) -> int:
         """Answer the line; the exit code."""
         if self._unreadable is not None:
             raise self._unreadable
         said = self.line.options
-        if self.faults or self.manner is not None or "verbose" in said or "color" in said:
+        coloured = self.marked and not self.machine
+        if self.faults or coloured or "verbose" in said or "color" in said:
             from tooli.surfaces.cli.surroundings import suit
 
             refused = suit(self)

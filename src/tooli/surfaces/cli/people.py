@@ -147,6 +147,17 @@ def _as_it_came(failure: UnicodeError) -> tuple[bytes, int]:
         return text.encode("ascii", "backslashreplace"), failure.end
 
 
+def flush(session: Session, code: Any) -> Any:
+    """Write out what Python still holds for stdout; the exit code, another where that fails."""
+    try:
+        if sys.stdout is not None:  # pyright: ignore[reportUnnecessaryComparison]
+            sys.stdout.flush()
+    except (OSError, ValueError) as failure:
+        lose(session, failure)
+        return session.code or code
+    return code
+
+
 def lose(session: Session, failure: BaseException) -> None:
     """Give stdout up: quietly where its reader has gone, with a word where it cannot be written."""
     hush()

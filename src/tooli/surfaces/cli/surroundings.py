@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 
-from tooli.adapt import BEHAVIOUR, POSSIBLE, SURE
-from tooli.call.model import Caller
+from tooli.adapt import BEHAVIOUR
 
 TYPE_CHECKING = False
 
@@ -13,52 +12,31 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+    from tooli.adapt import Behaviour
     from tooli.config.layers import Fault
     from tooli.detect import ExecutionContext
     from tooli.errors import ToolError
     from tooli.surfaces.cli.main import Session
 
 
-def look_around(session: Session, own: Any, marked: bool, furnished: bool) -> None:
-    """Look who is calling, what such a caller gets, and what is set; where there may be any.
+def manner_here() -> Behaviour:
+    """What whoever seems to be calling gets."""
+    from tooli.detect import detect_execution_context
+
+    return BEHAVIOUR[detect_execution_context().category]
+
+
+def look_around(session: Session, own: Any, furnished: bool) -> None:
+    """Take what is set into account; a command that shows it shows what is wrong, too.
 
     `own` is the house of the app that was started: a built-in command has one of its own.
     """
-    if marked:
-        from tooli.detect import detect_execution_context
-
-        session.context = detect_execution_context()
-        session.manner = BEHAVIOUR[session.context.category]
     tool = session.line.tool
     inspects = tool is not None and getattr(tool.fn, "tooli_inspects", False)
     if furnished or inspects or own.policy != own.declared:
         furnish(session, own)
-        if inspects:  # it shows what is wrong itself
+        if inspects:
             session.faults = ()
-
-
-def caller_of(context: ExecutionContext | None, prog: tuple[str, ...]) -> Caller:
-    """The caller of a call: by its own word, or by detection where that is sure.
-
-    Only `TOOLI_SESSION_ID` is a session of ours: what an agent calls a session of its own
-    says nothing about what it has been told before.
-    """
-    from tooli.detect import clean
-
-    session = clean(os.environ.get("TOOLI_SESSION_ID"))
-    if context is None:
-        return Caller("cli", session=session, prog=prog)
-    sure = context.is_agent and context.confidence >= SURE
-    named = context.identified_via_convention or sure
-    return Caller(
-        "cli",
-        context.caller_id if named else None,
-        context.caller_version if named else None,
-        session,
-        prog=prog,
-        category=str(context.category) if context.is_agent or context.is_ci or named else None,
-        agent=context.is_agent,
-    )
 
 
 # ------------------------------------------------------------------ settings
@@ -75,11 +53,11 @@ def furnish(session: Session, own: Any) -> None:
     settings = settle(
         own.name,
         flags=flags,
-        callers=lambda: _names(_seen(session)),
+        callers=_names,
         defaults={
             "output": Word(own.default_output, "default", _by_author(own.default_output, "auto")),
             "security_policy": Word(own.declared, "default", _by_author(own.declared, "standard")),
-            **_suited(session.context),
+            **(_suited() if session.marked else {}),
         },
     )
     own.settled = settings
@@ -92,16 +70,11 @@ def furnish(session: Session, own: Any) -> None:
     session.faults = [one for one in settings.faults if one.origin != "TOOLI_OUTPUT"]
 
 
-def _seen(session: Session) -> ExecutionContext:
-    """Who seems to be calling; looked up now, where nothing gave reason to before."""
-    if session.context is not None:
-        return session.context
+def _names() -> list[str]:
+    """What sections for callers go by: the caller's name, then its kind."""
     from tooli.detect import detect_execution_context
 
-    return detect_execution_context()
-
-
-def _names(context: ExecutionContext) -> list[str]:
+    context = detect_execution_context()
     return [name for name in (context.caller_id, str(context.category)) if name]
 
 
@@ -109,13 +82,13 @@ def _by_author(said: str, usual: str) -> str:
     return "default" if said == usual else "the app's own"
 
 
-def _suited(context: ExecutionContext | None) -> dict[str, Any]:
+def _suited() -> dict[str, Any]:
     """What the table gives the caller beside the app's own defaults."""
-    if context is None:
-        return {}
     from tooli.config.layers import Word
+    from tooli.detect import detect_execution_context
 
-    manner, origin = BEHAVIOUR[context.category], f"default for {context.category}"
+    category = detect_execution_context().category
+    manner, origin = BEHAVIOUR[category], f"default for {category}"
     suited = {"timeout": manner.timeout, "color": manner.color}
     usual = {"timeout": None, "color": "auto"}
     return {
@@ -152,7 +125,9 @@ def suit(session: Session) -> int | None:
             os.environ.pop("NO_COLOR", None)
             os.environ["FORCE_COLOR"] = "1"
     if said.get("verbose") and not said.get("quiet"):
-        _hint(_seen(session))
+        from tooli.detect import detect_execution_context
+
+        _hint(detect_execution_context())
     return None
 
 
@@ -174,6 +149,8 @@ def faulty(faults: Sequence[Fault]) -> ToolError:
 
 def _hint(context: ExecutionContext) -> None:
     """A word to an agent that can only be guessed at."""
+    from tooli.detect import POSSIBLE, SURE
+
     for one in context.candidates:
         if one.category == "ai_agent" and POSSIBLE <= one.confidence < SURE:
             seen = ", ".join(one.signals)

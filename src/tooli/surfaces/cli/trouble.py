@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tooli.call.model import Failed
+from tooli.call.model import Failed, Problem
 from tooli.sources.local import BUILT_IN
-from tooli.surfaces.cli.argv import FLAGS, Line, read_line
+from tooli.surfaces.cli.argv import FLAGS, MODES, Line, read_line
 from tooli.surfaces.cli.channel import Gone
 
 TYPE_CHECKING = False
@@ -33,6 +33,13 @@ def answer_breakage(session: Session, exc: BaseException) -> int:
         return session.finish(Failed(error), call_without_tool(session))
     except Gone:
         return session.code
+
+
+def refuse_mode(line: Line, asked: str) -> str:
+    """Note that `TOOLI_OUTPUT` names no mode; the mode to say so in."""
+    message = f"TOOLI_OUTPUT={asked} is none of {', '.join(MODES)}"
+    line.problems.append(Problem("E1007", "output", message))
+    return "json"
 
 
 def does_not_fit(session: Session, call: Call) -> bool:
