@@ -74,7 +74,7 @@ def app() -> Tooli:
 def test_it_shows_nothing() -> None:
     secret = SecretInput(CANARY)
     shown = [
-        *(repr(secret), str(secret), f"{secret}", f"{secret!r}", f"{secret:>30}", "%s" % secret),
+        *(repr(secret), str(secret), f"{secret}", f"{secret!r}", f"{secret:>30}", str((secret,))),
         *(
             repr([secret]),
             repr({"a": secret}),
@@ -221,3 +221,41 @@ def test_schema(app: Tooli) -> None:
         "format": "password",
         "writeOnly": True,
     }
+
+
+def test_json_on_the_line_is_the_line(app: Tooli, tmp_path: Path) -> None:
+    """`--input` with a secret in it, written where others can read it."""
+    line = json.dumps({"token": CANARY})
+    done = invoke(app, "login", "--input", line, mode="json")
+    assert done.error is not None
+    assert done.error["code"] == "E1032"
+    assert CANARY not in done.stdout
+    named = json.dumps({"token": "env:TOKEN"})
+    assert invoke(app, "login", "--input", named, env={"TOKEN": "abc"}, mode="json").ok
+    file = tmp_path / "all.json"
+    file.write_text(line)
+    assert invoke(app, "login", "--input", f"@{file}", mode="json").result["length"] == len(CANARY)
+    assert invoke(app, "login", "--input", "-", input=line, mode="json").ok
+
+
+def test_typers_own_prompt_gives_way() -> None:
+    app = Tooli("asks")
+
+    @app.command()
+    def login(token: Annotated[SecretInput[str], Option(prompt=True, hide_input=True)]) -> int:
+        return len(token.reveal())
+
+    assert invoke(app, "--token", "env:T", env={"T": "abc"}, mode="json").result == 3
+    assert invoke(app, "--token", "env:T", env={"T": "abc"}, mode="text").stdout == "3\n"
+    assert invoke(app, mode="text").exit_code == 2
+
+
+def test_to_compare_is_not_to_read() -> None:
+    from tooli.inputs.secret import SecretShape
+
+    class Named:
+        name = "x"
+
+    named: Any = SecretShape(str).take("-", Named(), True)  # type: ignore[arg-type]
+    assert named == named
+    assert named != SecretInput("a")
