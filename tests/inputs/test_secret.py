@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 CANARY = "c4nary-5ecret"
 
 
+class Account(pydantic.BaseModel):
+    user: str
+    token: SecretInput[str]
+
+
 def make() -> Tooli:
     app = Tooli("vault", version="1.0")
 
@@ -62,6 +67,11 @@ def make() -> Tooli:
     def several(tokens: list[SecretInput[str]], n: int = 1) -> int:
         """Many."""
         return len(tokens)
+
+    @app.command(annotations=Destructive)
+    def account(account: Account, accounts: list[Account] | None = None, n: int = 1) -> Account:
+        """A secret inside of a model."""
+        return account
 
     return app
 
@@ -259,3 +269,30 @@ def test_to_compare_is_not_to_read() -> None:
     named: Any = SecretShape(str).take("-", Named(), True)  # type: ignore[arg-type]
     assert named == named
     assert named != SecretInput("a")
+
+
+@pytest.mark.parametrize("value", [{CANARY: 1}, [CANARY], 5])
+def test_the_letter_of_the_schema_does_not_quote_it(app: Tooli, value: Any) -> None:
+    """`Prefer: handling=strict` says what is wrong with a body, in jsonschema's words."""
+    from tooli.surfaces.http.strict import Letter
+
+    tool: Any = app.find("login")
+    problems = Letter().problems(tool, {"token": value})
+    assert [problem.field for problem in problems] == ["token"]
+    assert problems[0].message == "'token': it is not the text that a secret is"
+
+
+@pytest.mark.parametrize("more", [{}, {"yes": True}, {"dry_run": True}, {"n": "x"}, {"nn": 1}])
+@pytest.mark.parametrize("part", [{}, {"user": 3}])
+def test_inside_of_a_model(app: Tooli, more: dict[str, Any], part: dict[str, Any]) -> None:
+    """What a model holds is not repeated, neither in results and plans nor in suggestions."""
+    given = {"user": "me", "token": CANARY, **part}
+    result = app.call("account", account=given, accounts=[given], **more)
+    assert CANARY not in json.dumps(result.to_dict()) + repr(result.error)
+    words = [
+        "account",
+        json.dumps(given),
+        *(f"--{k.replace('_', '-')}={v}" for k, v in more.items()),
+    ]
+    done = invoke(app, *[word.removesuffix("=True") for word in words], mode="json")
+    assert CANARY not in done.stdout + done.stderr

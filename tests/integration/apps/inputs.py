@@ -26,6 +26,12 @@ def process(data: StdinOr[Iterator[dict]]) -> dict[str, int]:
 
 
 @app.command()
+def rows(data: StdinOr[Iterator[dict]]) -> Iterator[dict]:
+    """Pass them on."""
+    yield from data
+
+
+@app.command()
 def weigh(data: StdinOr[Iterator[dict]]) -> dict[str, int]:
     """Count rows, and tell how much memory that took."""
     count = sum(1 for _ in data)
