@@ -12,7 +12,7 @@ from typing import Annotated
 from tooli import Argument, Context, Option, Output, SecretInput, StdinOr, Tooli
 from tooli.annotations import Destructive
 
-app = Tooli("inputs", version="1.0")
+app = Tooli("inputs", version="1.0", pretty_exceptions_show_locals=True)
 
 
 @app.command()
