@@ -1,7 +1,7 @@
 """Measure tooli beside its peers, in one interleaved run.
 
 As a command line: argparse, click, Typer and the older tooli. As a server: the MCP SDK, FastMCP
-and FastAPI.
+and FastAPI. As something to read for agents: FastMCP, incur and the older tooli.
 
     python benchmarks/run.py                  all cases, 25 rounds; writes benchmarks/RESULTS.md
     python benchmarks/run.py --quick          five rounds
@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness.cases import CASES, build_contestants
-from harness.envs import OLD, PEERS, PROJECT, SERVERS, SERVING, TOKENS, Environments
+from harness.envs import NODE, OLD, PEERS, PROJECT, SERVERS, SERVING, TOKENS, Environments
 from harness.figures import FIGURES
 from harness.measure import Race, Spawner
 from harness.model import Contestant, Figure, Ledger
@@ -27,7 +27,7 @@ from harness.tokens import TokenCounter
 from harness.workshop import one_at_a_time, open_workshop
 
 RESULTS = Path(__file__).resolve().with_name("RESULTS.md")
-VENVS = (PEERS, PROJECT, OLD, TOKENS, SERVERS, SERVING)
+VENVS = (PEERS, PROJECT, OLD, TOKENS, SERVERS, SERVING, NODE)
 
 
 def read_arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:

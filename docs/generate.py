@@ -1,8 +1,8 @@
 """Write what is generated in the documents: run `make docs`, or `python -m docs.generate`.
 
 docs/errors.md comes from the tables in `tooli.errors`. The console blocks of README.md,
-docs/typer.md, docs/serving.md and docs/inputs.md are played, and their output is put in place.
-Tests check that all of it is current.
+docs/typer.md, docs/serving.md, docs/installing.md and docs/inputs.md are played, and their output
+is put in place. Tests check that all of it is current.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 ERRORS = ROOT / "docs" / "errors.md"
 PLAYED = (
     ROOT / "README.md",
-    *(ROOT / "docs" / name for name in ("typer.md", "serving.md", "inputs.md")),
+    *(ROOT / "docs" / name for name in ("typer.md", "serving.md", "installing.md", "inputs.md")),
 )
 
 _PAGE = """\

@@ -337,6 +337,34 @@ def over_http(stage: Stage) -> None:
         stage.check(answer["error"]["code"] == "E1004", "a misspelled parameter is recognised")
 
 
+def documented(stage: Stage) -> None:
+    """What agents read, and where it is put for them."""
+    stage.heading("Documents, and where agents look for them")
+    stage.remark("A skill, made from the functions (its beginning):")
+    skill = stage.agent("sh", "-c", "file-tools generate-skill | head -32")
+    stage.check("name: file-tools" in skill, "it has a name")
+    stage.remark("Installed where agents look, and checked as CI would do it:")
+    stage.envelope("file-tools", "skills", "add", "--agents-md", "--json")
+    stage.check((stage.folder / "AGENTS.md").exists(), "AGENTS.md is there")
+    stage.envelope("file-tools", "docs", "check", ".agents", "AGENTS.md", "--json")
+    stage.envelope("file-tools", "skills", "remove", "--json")
+    stage.check(not (stage.folder / "AGENTS.md").exists(), "everything is gone again")
+
+
+def exported(stage: Stage) -> None:
+    """The same tools as code for an agent framework, and as rules for an agent."""
+    stage.heading("Exports")
+    stage.remark("Tools for the OpenAI Agents SDK (their beginning):")
+    code = stage.agent("sh", "-c", "file-tools export --target openai | head -40")
+    stage.check("from agents import" in code, "it is code for that SDK")
+    stage.remark("What Claude Code may run without asking:")
+    rules = json.loads(
+        stage.agent("file-tools", "export", "--target", "permissions", "--host", "claude-code")
+    )
+    asked = rules["permissions"]["ask"]
+    stage.check("Bash(file-tools delete *)" in asked, "delete has to be asked for")
+
+
 def starting(stage: Stage) -> None:
     """How long a small command takes, next to the same written with argparse."""
     stage.heading("Start-up")
@@ -379,6 +407,8 @@ CHAPTERS: tuple[Callable[[Stage], None], ...] = (
     from_python,
     over_mcp,
     over_http,
+    documented,
+    exported,
     starting,
 )
 

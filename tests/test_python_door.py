@@ -14,7 +14,7 @@ import typer
 
 from tooli import Context, InputError, NotFoundError, Tooli, TooliResult
 from tooli.annotations import Destructive
-from tooli.errors import Ended, InternalError
+from tooli.errors import DefinitionError, Ended, InternalError
 
 
 class Colour(enum.Enum):
@@ -501,3 +501,24 @@ def test_an_app_below_two_others_is_named_by_the_one_that_is_asked() -> None:
     assert second.users.create(1).meta["version"] == "2"
     assert users.call("create", n=1).meta["tool"] == "users.create"
     assert [tool.id for tool in first.catalog] == ["first.users.create", "first.users.remove"]
+
+
+def test_calls_in_somebodys_name() -> None:
+    app = Tooli("named")
+
+    @app.command()
+    def who(ctx: Context, caller: str = "c") -> list[str | None]:
+        return [ctx.caller.surface, ctx.caller.name, caller]
+
+    named = app.options(caller="langchain")
+    answer = named.call("who")
+    assert answer.result == ["python", "langchain", "c"]
+    assert answer.meta["caller_id"] == "langchain"
+    assert named.call("who", caller="own").result == ["python", "langchain", "own"]
+    assert named.call("nope").meta["caller_id"] == "langchain"
+    planned = app.options(caller="x", dry_run=True).call("who")
+    assert planned.meta["caller_id"] == "x"
+    assert planned.meta["dry_run"] is True
+    assert "caller_id" not in app.call("who").meta
+    with pytest.raises(DefinitionError, match="did you mean 'caller'"):
+        app.options(calller="x")

@@ -20,6 +20,7 @@ from harness.checks import (
 )
 from harness.envs import OLD, PEERS, PROJECT, SERVERS, SERVING
 from harness.model import Check, Contestant, Run
+from harness.reading import OPENING, reading
 from harness.servers import TOOLS
 from harness.tokens import TokenCounter
 
@@ -38,7 +39,8 @@ CASES: dict[str, str] = {
     "call": "`app.call` over the direct call, by number of commands",
     "schemas": "Schemas of all fifty commands of an app, as a process",
     "jsonl": "`--jsonl` from a generator into a pipe",
-    "tokens": "The JSON envelope around an empty list",
+    "envelope": "The JSON envelope around an empty list",
+    "tokens": "What an agent reads about an app of twenty commands, and what it then knows",
     "mcp": "MCP over stdio, twenty typed tools, from the start to the answer to `tools/list`",
     "mcpcalls": "MCP over stdio, `tools/call` of one validated tool, one after the other",
     "http": "HTTP, one validated tool on uvicorn, eight connections",
@@ -70,12 +72,6 @@ MCP_SERVERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "SDK": (SERVERS, ("run_served_sdk.py",)),
     "FastMCP": (SERVERS, ("run_served_fastmcp.py",)),
 }
-OPENING = (
-    '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25",'
-    '"capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}\n',
-    '{"jsonrpc":"2.0","method":"notifications/initialized"}\n'
-    '{"jsonrpc":"2.0","id":2,"method":"tools/list"}\n',
-)
 ORDER = {"count": "integer", "item": "string", "price": "number"}
 
 
@@ -172,7 +168,7 @@ def wrapping(tokens: TokenCounter) -> Iterator[Contestant]:
 
     for name, venv in (("tooli", PROJECT), ("older tooli", OLD)):
         args, nothing = ("run_empty_tooli.py", "find", "x", "--json"), json_result([])
-        yield Contestant(f"tokens/{name}", venv, args, nothing, measure, most_rounds=1)
+        yield Contestant(f"envelope/{name}", venv, args, nothing, measure, most_rounds=1)
 
 
 def serving() -> Iterator[Contestant]:
@@ -191,5 +187,5 @@ def serving() -> Iterator[Contestant]:
 def build_contestants(tokens: TokenCounter) -> list[Contestant]:
     """Everybody who takes part."""
     own = (starting(), asking(), growing(), calling(), streaming(), wrapping(tokens))
-    groups = (*own, serving())
+    groups = (*own, reading(tokens), serving())
     return [contestant for group in groups for contestant in group]

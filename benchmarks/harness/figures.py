@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness.model import Figure, Term
+from harness.model import AgainstRivals, Figure, Term
+from harness.reading import OURS, THEIRS
 
 ASKED = {
     "usage": "usage error as JSON",
@@ -86,7 +87,23 @@ def wrapping() -> Iterator[Figure]:
     """What an agent reads besides the result."""
     for name, bound in (("tooli", 30), ("older tooli", None)):
         label = f"envelope around an empty result, {name}"
-        yield Figure("tokens", label, Term(f"tokens/{name}", "tokens"), bound=bound, unit="tokens")
+        cost = Term(f"envelope/{name}", "tokens")
+        yield Figure("envelope", label, cost, bound=bound, unit="tokens")
+
+
+def reading() -> Iterator[Figure]:
+    """What an agent reads before its first call: all that it needs, and no more."""
+    rivals = tuple(f"tokens/{name}" for name in THEIRS)
+    for name in OURS:
+        key = f"tokens/{name}"
+        what = name.removeprefix("tooli ")
+        label, against = f"tokens of {what}", "the shortest peer that says as much"
+        mine = Term(key, "tokens")
+        yield AgainstRivals("tokens", label, mine, bound=1.0, against=against, rivals=rivals)
+        # Over MCP it is the protocol that says how to call, how errors look, how to get more.
+        bound = None if what == "tools/list" else 0
+        label, left = f"questions that {what} leaves open", Term(key, "open")
+        yield Figure("tokens", label, left, bound=bound, unit="questions")
 
 
 def serving() -> Iterator[Figure]:
@@ -117,5 +134,6 @@ FIGURES: tuple[Figure, ...] = (
     *calling(),
     *streaming(),
     *wrapping(),
+    *reading(),
     *serving(),
 )

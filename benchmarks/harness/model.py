@@ -138,3 +138,33 @@ class Figure:
     def terms(self) -> tuple[Term, ...]:
         """The quantities that it needs."""
         return (self.top,) if self.bottom is None else (self.top, self.bottom)
+
+
+@dataclass(frozen=True)
+class AgainstRivals(Figure):
+    """A text's tokens, as a ratio to the shortest rival that answers as many questions.
+
+    Where none answers as many, the rivals that answer the most are the yardstick.
+    """
+
+    rivals: tuple[str, ...] = ()
+
+    def value(self, ledger: Ledger, how: str | None = None) -> float | None:
+        """What was reached, or None when it or every rival is missing."""
+        mine, known = self._read(self.top.key, ledger)
+        texts = [(tokens, facts) for tokens, facts in self._texts(ledger) if tokens]
+        if not mine or not texts:
+            return None
+        enough = min(known, max(facts for _, facts in texts))
+        return mine / min(tokens for tokens, facts in texts if facts >= enough)
+
+    def terms(self) -> tuple[Term, ...]:
+        """The quantities that it needs."""
+        return (self.top, *(Term(key, "tokens") for key in self.rivals))
+
+    def _texts(self, ledger: Ledger) -> list[tuple[float, float]]:
+        return [self._read(key, ledger) for key in self.rivals]
+
+    def _read(self, key: str, ledger: Ledger) -> tuple[float, float]:
+        tokens, facts = ledger.stat(key, "tokens"), ledger.stat(key, "facts")
+        return tokens or 0.0, facts or 0.0

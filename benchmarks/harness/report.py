@@ -16,11 +16,12 @@ PROCESS_COLUMNS = ("cpu_ms", "wall_ms", "rss_mb")
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "call": ("over_us", "call_us", "direct_us"),
     "jsonl": ("first_ms", "wall_ms", "rss_mb", "rows_per_s"),
-    "tokens": ("tokens", "bytes"),
+    "envelope": ("tokens", "bytes"),
+    "tokens": ("tokens", "facts", "open", "bytes"),
     "mcpcalls": ("calls_per_s", "wall_us", "cpu_us"),
     "http": ("calls_per_s", "wall_us", "cpu_us", "client_us", "busy"),
 }
-MORE_IS_BETTER = ("rows_per_s", "calls_per_s", "busy")
+MORE_IS_BETTER = ("rows_per_s", "calls_per_s", "busy", "facts")
 HEADINGS = {
     "cpu_ms": "CPU ms",
     "wall_ms": "wall ms",
@@ -36,6 +37,8 @@ HEADINGS = {
     "client_us": "client's CPU µs per call",
     "busy": "server busy",
     "tokens": "tokens",
+    "facts": "questions answered",
+    "open": "left open",
     "bytes": "bytes",
 }
 METHOD = """\
@@ -50,7 +53,14 @@ A stdio server is told `initialize`, then `tools/list`, and killed once it has a
 cost until then is counted. Calls are counted by a light client for a second or more, after a
 warm-up, every answer looked at: over stdio one call after the other; over HTTP on eight kept
 connections, the server (uvicorn, h11, one process) on a core of its own. Calls per second are by
-the clock; calls per CPU second are by the server's own CPU and do not know who else was there."""
+the clock; calls per CPU second are by the server's own CPU and do not know who else was there.
+
+What an agent reads is counted as it is printed, of a server as its list of tools is sent. All
+texts are about the same twenty commands, written for each library from the same data, and all are
+asked the same questions (`harness/facts.py`): of each command its name, purpose, parameters, their
+types, choices and defaults, which are required, what comes back, and whether it only reads or
+destroys; and how to call, how errors look, how to get more. A text is held against the shortest
+one of a peer that answers at least as many, or else against those that answer the most."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +139,8 @@ def shown(value: float | None, unit: str = "") -> str:
     """A number with as many digits as it deserves."""
     if value is None:
         return NOT_AVAILABLE
-    whole = value >= 1000 or (value >= 10 and value.is_integer())
+    counted = value >= 10 or unit in ("tokens", "questions")
+    whole = value >= 1000 or (counted and value.is_integer())
     digits = 0 if whole else 1 if value >= 10 else 2
     return f"{value:,.{digits}f} {unit}".rstrip()
 

@@ -12,6 +12,7 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from harness.desk_apps import desks
 from harness.envs import CACHE
 from harness.servers import served_apps
 
@@ -167,6 +168,7 @@ def written_apps() -> Iterator[tuple[str, str]]:
     yield "mixed_tooli", mixed(PLAIN_TAIL)
     yield "mixed_old", mixed(OLD_MANIFEST_TAIL)
     yield from served_apps()
+    yield from desks()
 
 
 @contextmanager

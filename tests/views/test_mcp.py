@@ -36,10 +36,9 @@ def test_what_every_client_wants() -> None:
         return {}
 
     found = described(fn, annotations=ReadOnly, capabilities=["net:read"], auth=["items"])
-    assert found["title"] == found["annotations"]["title"] == "Find items"
+    assert found["title"] == "Find items"
     assert found["description"] == "Find items."
-    assert found["annotations"]["readOnlyHint"] is True
-    assert found["annotations"]["destructiveHint"] is False
+    assert found["annotations"] == {"readOnlyHint": True, "openWorldHint": False}
     assert found["_meta"]["io.tooli/tool"]["capabilities"] == ["net:read"]
     assert found["_meta"]["io.tooli/tool"]["scopes"] == ["items"]
 

@@ -29,11 +29,17 @@ Readers = Annotated[
             "qwen-code",
         ]
     ],
-    Option(help="For whom; may be given more than once. Without it: every agent we know."),
+    Option(
+        help="For whom, once or more: claude-code, codex, copilot, cursor, gemini, kimi-code, "
+        "opencode, pi, qwen-code; agents is whoever reads .agents. Without it: all."
+    ),
 ]
 Hosts = Annotated[
     list[Literal["claude-code", "codex", "cursor", "gemini", "vscode"]],
-    Option(help="Whose settings; may be given more than once. Without it: all of them."),
+    Option(
+        help="Whose settings, once or more: claude-code, codex, cursor, gemini, vscode. "
+        "Without it: all."
+    ),
 ]
 ForUser = Annotated[
     bool,

@@ -95,14 +95,18 @@ def shape_schema(shape: Shape) -> dict[str, Any]:
         case Choice(values, enum):
             return _members(enum, values) if enum is not None else _choices(list(values))
         case ListOf(item, into):
-            schema: dict[str, Any] = {"type": "array", "items": shape_schema(item)}
-            return {**schema, "uniqueItems": True} if into in (set, frozenset) else schema
+            inner = shape_schema(item)
+            schema: dict[str, Any] = {"type": "array", "items": inner}
+            schema |= {"uniqueItems": True} if into in (set, frozenset) else {}
+            return _with_definitions(schema, inner)
         case TupleOf(items):
             row = [shape_schema(item) for item in items]
             size = len(row)
-            return {"type": "array", "prefixItems": row, "minItems": size, "maxItems": size}
+            schema = {"type": "array", "prefixItems": row, "minItems": size, "maxItems": size}
+            return _with_definitions(schema, *row)
         case Maybe(item):
-            return {"anyOf": [shape_schema(item), {"type": "null"}]}
+            inner = shape_schema(item)
+            return _with_definitions({"anyOf": [inner, {"type": "null"}]}, inner)
         case Text(annotation) | Structured(annotation):
             return _by_pydantic(annotation)
         case Foreign(annotation):
@@ -112,6 +116,14 @@ def shape_schema(shape: Shape) -> dict[str, Any]:
             return shape.schema()
         case _:
             return {}
+
+
+def _with_definitions(schema: dict[str, Any], *parts: dict[str, Any]) -> dict[str, Any]:
+    """The schema with the definitions of its parts: references to them start at the root."""
+    kept: dict[str, Any] = {}
+    for part in parts:
+        kept.update(part.pop("$defs", {}))
+    return {**schema, "$defs": kept} if kept else schema
 
 
 def _choices(values: list[Any]) -> dict[str, Any]:
@@ -183,9 +195,7 @@ def _describe_output(tool: Tool) -> dict[str, Any] | None:
     name = getattr(origin, "__name__", "")
     if name in ("Generator", "Iterator", "Iterable", "AsyncGenerator", "AsyncIterator"):
         items = result_schema(annotation.__args__[0])
-        kept = items.pop("$defs", None)  # references to them start at the root
-        array = {"type": "array", "items": items}
-        return {**array, "$defs": kept} if kept else array
+        return _with_definitions({"type": "array", "items": items}, items)
     return result_schema(annotation)
 
 

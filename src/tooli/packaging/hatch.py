@@ -41,6 +41,7 @@ class SkillHook(BuildHookInterface[Any]):
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         """Leave nothing behind."""
+        self.app.display_debug(f"the skill is in {artifact_path}")
         if self._made is not None:
             shutil.rmtree(self._made, ignore_errors=True)
 

@@ -4,17 +4,18 @@ invoke, run            a command line, in this process or in a real one ─▶ I
 Case, assert_parity    one request through every door of the app ─▶ equal envelopes
 assert_…_snapshot      the schema, the help, the answers: as reviewed files
 assert_examples        every example that a command shows is one that works
+check_line             what is wrong with a command line, without running it
 """
 
 from __future__ import annotations
 
+from tooli.testing.examples import assert_examples, check_line
 from tooli.testing.http_door import HttpDoor
 from tooli.testing.mcp_doors import HandshakeDoor, StatelessDoor
 from tooli.testing.parity import Answer, Case, Door, assert_parity, door, doors
 from tooli.testing.running import Invocation, invoke, run
 from tooli.testing.snapshots import (
     assert_envelope_snapshot,
-    assert_examples,
     assert_help_snapshot,
     assert_schema_snapshot,
 )
@@ -32,6 +33,7 @@ __all__ = [
     "assert_help_snapshot",
     "assert_parity",
     "assert_schema_snapshot",
+    "check_line",
     "door",
     "doors",
     "invoke",

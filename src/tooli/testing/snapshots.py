@@ -15,10 +15,9 @@ from tooli.testing.parity import CommandLineDoor, diff, pretty, timeless
 from tooli.testing.running import invoke, name_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from tooli.app import Tooli
-    from tooli.contract.tool import Tool
     from tooli.testing.parity import Case
 
 UPDATE = "TOOLI_UPDATE_SNAPSHOTS"
@@ -85,37 +84,3 @@ def _compare(found: str, path: Path, update: bool) -> None:
         raise AssertionError(f"There is no snapshot {path} yet. {hint}")
     difference = diff(path.read_text(encoding="utf-8"), found, str(path), "now")
     assert not difference, f"{path} has changed. {hint}\n{difference}"
-
-
-# ------------------------------------------------------------------ examples
-
-
-def assert_examples(app: Tooli) -> None:
-    """Every entry of `examples=` is a line that the command would take; none of them is run."""
-    wrong = [
-        f"{tool.key}: {problem}"
-        for tool in app.catalog
-        for example in tool.guidance.examples
-        for problem in _example_problems(app, tool, example)
-    ]
-    assert not wrong, "examples that do not work:\n" + "\n".join(wrong)
-
-
-def _example_problems(app: Tooli, tool: Tool, example: Any) -> Iterator[str]:
-    words = _example_words(example)
-    if words is None:
-        yield f'{example!r} is not {{"args": […], "description": …}}'
-        return
-    path = () if app.tree().single is not None else tool.path
-    done = invoke(app, "--tooli-dry-run", *path, *words, mode="json")
-    error = done.error
-    if error is not None and error["category"] == "input":
-        yield f"{' '.join(words)}: {error['message']} [{error['code']}]"
-
-
-def _example_words(example: Any) -> list[str] | None:
-    try:
-        words = example["args"]
-    except (TypeError, KeyError):
-        return None
-    return None if isinstance(words, str) else [str(word) for word in words]

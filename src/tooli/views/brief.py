@@ -30,7 +30,11 @@ def app_for_agents(house: Any, tools: Iterable[Tool]) -> str:
     about = _first_line(house.description)
     lines = [f"{head}: {about}" if about else head]
     lines += [tool_for_agents(tool) for tool in tools if not tool.hidden]
-    lines.append("any command: --json --schema --help-agent --dry-run --yes")
+    lines.append(
+        f"call: {house.name} COMMAND … --json -> "
+        '{"ok":true,"result":…} | {"ok":false,"error":{code,message,suggestion}}'
+    )
+    lines.append("any command: --schema --help-agent --dry-run --yes")
     return "\n".join(lines)
 
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 FULL, SHORT, LINES, NAMES, GROUPS = range(5)
 """How much is told about each command, from everything to the groups that there are."""
 
+_SHORT_OUTPUT = 200  # characters of an example's answer that stand beside it
+
 CALLER_ROWS = (
     ("TOOLI_CALLER", "who calls: `claude-code`, `cursor`, `langchain`, …"),
     ("TOOLI_CALLER_VERSION", "its version"),
@@ -90,6 +92,9 @@ def _command(
     about = [sentence(tool.doc.summary), f"Use it {_when(use)}" if use else ""]
     yield " ".join(filter(None, [*about, f"({said})" if said else ""]))
     yield fence([story.shortest(portrait.name, tool)], "bash")
+    output = portrait.outputs.get((tool.key, story.best_example(tool) or 0), "")
+    if detail == FULL and 0 < len(output) < _SHORT_OUTPUT:
+        yield fence([output], "json")
     if detail == FULL:
         yield "\n".join(filter(None, [code(call_for_agents(tool)), *parameters(tool)]))
     elif tool.public:
@@ -159,7 +164,8 @@ def answers(portrait: Portrait) -> str:
 
 def exits() -> str:
     """The exit codes, in a line."""
-    return f"Exit codes: {'; '.join([f'{n} {text}' for n, text in EXIT_CODES.items() if n < 128])}."
+    shown = [f"{n} {text.replace(';', ',')}" for n, text in EXIT_CODES.items() if n < 128]
+    return f"Exit codes: {'; '.join(shown)}."
 
 
 def care(portrait: Portrait) -> list[str]:

@@ -32,6 +32,8 @@ def manifest(portrait: Portrait) -> dict[str, Any]:
         **head,
         "invocation": {
             "argv": [portrait.name, "COMMAND", "--json"],
+            "answer": {"ok": True, "result": "as output_schema says", "meta": {}},
+            "failure": {"ok": False, "error": _ERROR, "meta": {}},
             "arguments_as_json": "--input JSON|@file|-",
             "stream": "--jsonl",
             "plan_only": "--dry-run",
@@ -52,6 +54,14 @@ def manifest(portrait: Portrait) -> dict[str, Any]:
     }
 
 
+_ERROR = {
+    "code": "E3010",
+    "category": "state",
+    "message": "what is wrong",
+    "field": "the parameter",
+    "suggestion": {"fix": "what to do", "argv": ["a", "line", "that", "works"]},
+    "is_retryable": False,
+}
 _SERVED = ("E14", "E24")
 """Families of codes that only an HTTP server answers with."""
 

@@ -7,23 +7,24 @@ the schema and in the answer. Later ones take any JSON, but not a bare null.
 from __future__ import annotations
 
 from tooli.contract.schema import input_schema, output_schema
-from tooli.contract.tool import GUARD
+from tooli.contract.tool import BEHAVIOR, GUARD
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from typing import Any
 
-    from tooli.contract.tool import Tool
+    from tooli.contract.tool import Behavior, Tool
 
 TOOLI_KEY = "io.tooli/tool"
 
 
-def describe(name: str, tool: Tool, *, modern: bool = False) -> dict[str, Any]:
-    """A tool as `tools/list` shows it."""
+def describe(
+    name: str, tool: Tool, *, modern: bool = False, version: str | None = None
+) -> dict[str, Any]:
+    """A tool as `tools/list` shows it; `version` is the server's, which need not be repeated."""
     from tooli.views.schema import text_of
 
-    behaviour = tool.behavior
     described: dict[str, Any] = {
         "name": name,
         "title": title_of(tool),
@@ -33,17 +34,29 @@ def describe(name: str, tool: Tool, *, modern: bool = False) -> dict[str, Any]:
     output = result_schema(tool, modern)
     if output is not None:
         described["outputSchema"] = output
-    described["annotations"] = {
-        "title": title_of(tool),
-        "readOnlyHint": behaviour.read_only,
-        "destructiveHint": behaviour.destructive,
-        "idempotentHint": behaviour.idempotent,
-        "openWorldHint": behaviour.open_world,
-    }
+    described["annotations"] = _hints(tool.behavior)
     meta = _meta(tool)
+    if tool.version and tool.version != version:
+        meta = {"version": tool.version, **meta}
     if meta:
         described["_meta"] = {TOOLI_KEY: meta}
     return described
+
+
+def _hints(behaviour: Behavior) -> dict[str, bool]:
+    """What it does to the world; what the protocol takes for granted is not said again.
+
+    Of a tool that only reads, the protocol asks no more than whether its world is open; and
+    where the author said nothing at all, nobody knows that.
+    """
+    if behaviour == BEHAVIOR:
+        return {"destructiveHint": False}
+    hints = {"readOnlyHint": True} if behaviour.read_only else {}
+    if not behaviour.read_only:
+        hints["destructiveHint"] = behaviour.destructive
+        if behaviour.idempotent:
+            hints["idempotentHint"] = True
+    return {**hints, "openWorldHint": behaviour.open_world}
 
 
 def title_of(tool: Tool) -> str:
@@ -65,13 +78,11 @@ def arguments_schema(tool: Tool) -> dict[str, Any]:
 _CONFIRMING: dict[str, dict[str, Any]] = {
     "yes": {
         "type": "boolean",
-        "description": "Confirm: this may destroy data. Without it the call is refused.",
-        "default": False,
+        "description": "Must be true.",
     },
     "dry_run": {
         "type": "boolean",
-        "description": "Only tell what would be done.",
-        "default": False,
+        "description": "Only plan.",
     },
 }
 
@@ -80,7 +91,6 @@ def _meta(tool: Tool) -> dict[str, Any]:
     """What a client may want to know beyond the protocol's own fields."""
     guard, guidance, limits = tool.guard, tool.guidance, tool.limits
     said: dict[str, Any] = {
-        "version": tool.version,
         "when_to_use": guidance.when_to_use,
         "task_group": guidance.task_group,
         "handoffs": [handoff.to_dict() for handoff in guidance.handoffs],

@@ -168,11 +168,12 @@ def _examples(portrait: Portrait, tool: Tool) -> Iterator[str]:
 
 def _fields(tool: Tool) -> Iterator[str]:
     """The fields that have something said about them."""
-    from tooli.views.types import brief, fields_of
+    from tooli.views.types import brief
+    from tooli.views.values import parts_of
 
     told = [
         f"`{name}` ({brief(inner)}): {flat(str(inner['description']))}"
-        for name, inner in fields_of(output_schema(tool)).items()
+        for name, inner in parts_of(output_schema(tool) or {}).items()
         if inner.get("description")
     ]
     yield bullets(told)

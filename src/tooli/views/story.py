@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 from tooli.contract.schema import output_schema
-from tooli.contract.tool import (
-    Choice,
-    Handle,
-    ListOf,
-    PathShape,
-    Scalar,
-    Structured,
-    TupleOf,
-    plain,
-)
+from tooli.contract.tool import ListOf, PathShape, plain
 from tooli.errors import CODES, quote
 from tooli.views.markdown import flat
-from tooli.views.types import brief, fields_of
+from tooli.views.samples import sample_words
+from tooli.views.types import brief
+from tooli.views.values import parts_of
 
 TYPE_CHECKING = False
 
@@ -23,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from typing import Any
 
-    from tooli.contract.tool import Param, Shape, Tool
+    from tooli.contract.tool import Param, Tool
     from tooli.views.portrait import Portrait
 
 
@@ -34,8 +27,16 @@ def title(tool: Tool) -> str:
 
 def stem(tool: Tool) -> str:
     """The command's name as part of a file's name."""
-    letters = [c if c.isalnum() or c in "-_" else "-" for c in "-".join(tool.path or (tool.app,))]
-    return "".join(letters).strip("-") or "command"
+    parts = tool.path or (tool.app,)
+    plain_parts = [
+        "".join([c if c.isalnum() or c in "-_" else "-" for c in part]) for part in parts
+    ]
+    name = ".".join(plain_parts).strip("-.") or "command"
+    if tuple(plain_parts) == tool.path and name.islower():
+        return name
+    from hashlib import sha256  # letters were lost, or are not told apart: another name tells
+
+    return f"{name}-{sha256(repr(parts).encode()).hexdigest()[:6]}"
 
 
 # ------------------------------------------------------------------ calling it
@@ -51,12 +52,18 @@ def typed(program: str, tool: Tool, words: Iterable[Any], *flags: str) -> str:
 
 def shortest(program: str, tool: Tool) -> str:
     """The shortest call that works: the author's shortest example, or one with made-up words."""
-    written = [example.get("args", ()) for example in tool.guidance.examples]
-    words = min(written, key=len) if written else made_up(tool)
+    best = best_example(tool)
+    words = made_up(tool) if best is None else tool.guidance.examples[best].get("args", ())
     if tool.behavior.destructive:  # whoever copies it destroys nothing
         words = [word for word in words if word != "--yes"]
         return typed(program, tool, words, "--dry-run", "--json")
     return typed(program, tool, words, *answer_flags(tool))
+
+
+def best_example(tool: Tool) -> int | None:
+    """The number of the author's shortest example."""
+    lengths = [len(example.get("args", ())) for example in tool.guidance.examples]
+    return lengths.index(min(lengths)) if lengths else None
 
 
 def answer_flags(tool: Tool) -> tuple[str, ...]:
@@ -69,31 +76,9 @@ def made_up(tool: Tool) -> list[str]:
     words: list[str] = []
     for param in tool.public:
         if param.required:
-            sample = _samples(param.shape, param)
+            sample = sample_words(param)
             words += [max(param.flags, key=len), *sample] if param.flags else sample
     return words
-
-
-def _samples(shape: Shape, param: Param) -> list[str]:
-    shape = plain(shape)
-    match shape:
-        case Scalar(kind) if kind in (int, float):
-            low = param.settings.get("min")
-            return ["1" if low is None or low <= 1 else str(low)]
-        case Choice():
-            return shape.words[:1]
-        case ListOf(item):
-            return _samples(item, param)
-        case TupleOf(items):
-            return [word for item in items for word in _samples(item, param)]
-        case Structured():
-            return ["{}"]
-        case PathShape():
-            return ["PATH"]
-        case Handle():
-            return [shape.metavar.partition("|")[0]]
-        case _:
-            return [param.name.upper()]
 
 
 # ------------------------------------------------------------------ what comes back
@@ -232,7 +217,7 @@ def _pipe(program: str, giver: Tool, taker: Tool) -> str | None:
     places = [param for param in taker.public if param.kind == "argument"]
     if len(places) != 1 or not places[0].many:
         return None
-    field = _matching(places[0], fields_of(output_schema(giver)))
+    field = _matching(places[0], parts_of(output_schema(giver) or {}))
     if field is None:
         return None
     select = f".{field}" if giver.streams else f".result[].{field}"

@@ -77,11 +77,3 @@ def _object(schema: dict[str, Any], depth: int) -> str:
         return f"{{{', '.join(parts)}}}"
     values: Any = schema.get("additionalProperties")
     return f"{{str: {brief(values, depth)}}}" if is_object(values) and values else "object"
-
-
-def fields_of(schema: Any) -> dict[str, Any]:
-    """The fields of an object, or of the objects of a list."""
-    if is_object(schema) and schema.get("type") == "array":
-        schema = schema.get("items")
-    fields: Any = schema.get("properties") if is_object(schema) else None
-    return fields if is_object(fields) else {}

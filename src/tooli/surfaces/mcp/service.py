@@ -148,7 +148,10 @@ class Service:
         listed = self._listed.get(modern)
         if listed is None:
             shown = self._deferred().shown if self.deferred else self.desk.tools
-            listed = [describe(name, tool, modern=modern) for name, tool in shown.items()]
+            version = self.app._house.version
+            listed = [
+                describe(name, tool, modern=modern, version=version) for name, tool in shown.items()
+            ]
             self._listed[modern] = listed
         first = page_start(cursor, len(listed))
         answer: dict[str, Any] = {"tools": listed[first : first + PAGE]}

@@ -1,0 +1,326 @@
+"""The sections that man pages are made of, as lines that `roff` has written."""
+
+from __future__ import annotations
+
+from tooli import errors as tree
+from tooli.contract.schema import output_schema
+from tooli.errors import CODES, EXIT_CODES, quote
+from tooli.views import roff
+from tooli.views import values as words
+from tooli.views.roff import bold, italic, prose
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from typing import Any
+
+    from tooli.contract.tool import Param, Tool
+
+_USUAL = ("E1002", "E1003", "E1004")
+_FRAMEWORK: dict[str, str] = {
+    "--json, --jsonl, --text, --plain, -o MODE": "How to answer: one JSON document, a JSON value "
+    "per line, for people, or a record per line. Without any of them it is for people at a "
+    "terminal, and JSON anywhere else.",
+    "--dry-run": "Say what would be done, and do nothing.",
+    "--yes": "Confirm a destructive command.",
+    "--no-input": "Never ask anything.",
+    "--input JSON|@FILE|-": "Take arguments from a JSON object.",
+    "--response-format concise|detailed": "How much an answer says about itself.",
+    "--print0": "End records with NUL, not with a newline.",
+    "--quiet, -q, --verbose, -v, --no-color": "Say less, say more, without colour.",
+    "--schema [FORM]": "The contract for programs; FORM is json, mcp, openai or anthropic.",
+    "--help-agent, --help, --version": "Help for agents, help for people, and the version.",
+    "--discover, --agent-manifest, --agent-bootstrap": "For agents, about the app: its commands in "
+    "short, all that there is to know as JSON, and the document that the agent is used to.",
+}
+VARIABLES = {
+    "TOOLI_OUTPUT": "How to answer: auto, json, jsonl, text or plain.",
+    "TOOLI_CALLER": "Who is calling.",
+    "TOOLI_CALLER_VERSION": "The caller's version.",
+    "TOOLI_SESSION_ID": "The session that calls belong to.",
+    "TOOLI_STATE_DIR": "The folder for what must last.",
+    "TOOLI_FRAMEWORK_HELP": "0 takes the common options out of the help.",
+    "NO_COLOR": "If set, nothing is coloured.",
+}
+"""What the framework reads from the environment."""
+
+
+def section(title: str, lines: Iterable[str]) -> list[str]:
+    """A section, unless there is nothing in it."""
+    body = list(lines)
+    if body[:1] == [".PP"]:  # a heading begins a paragraph already
+        del body[0]
+    return [roff.heading(title), *body] if body else []
+
+
+def sentence(text: str) -> str:
+    """Words that others may follow: with an end."""
+    text = " ".join(text.split())
+    return text if not text or text[-1] in ".!?:;…" else f"{text}."
+
+
+# ------------------------------------------------------------------ what a command takes
+
+
+def parameter(param: Param, schema: dict[str, Any], docs: Mapping[str, str]) -> list[str]:
+    """One parameter: how it is given, what it means, and what it may be."""
+    meaning = prose(sentence(param.help or docs.get(param.name) or ""))
+    notes = " ".join([prose(note) for note in _notes(param, schema)])
+    if param.kind == "argument":
+        tag = f"{placeholder(param, schema)} ({prose(words.kind_of(schema))})"
+    else:
+        value = "" if param.is_flag else f" {placeholder(param, schema)}"
+        tag = ", ".join([bold(flag) for flag in (*flags_of(param), *param.negations)]) + value
+    lines = roff.item(tag, meaning, notes)
+    parts = words.parts_of(schema)
+    if not parts or param.many:
+        return lines
+    given = flags_of(param)[0] if param.kind != "argument" else f"--{param.name.replace('_', '-')}"
+    needed = words.needed_of(schema)
+    inner = [
+        line
+        for name, part in parts.items()
+        for line in _part(f"{given}.{name}", part, name in needed)
+    ]
+    return [*lines, ".RS", *inner, ".RE"]
+
+
+def _part(flag: str, schema: dict[str, Any], needed: bool) -> list[str]:
+    """One part of an object, by the flag that gives it alone."""
+    said = [sentence(str(schema.get("description") or "")), *_about_value(schema)]
+    said += ["Required."] if needed else []
+    return roff.item(
+        f"{bold(flag)} {italic(words.kind_of(schema))}",
+        " ".join([prose(text) for text in said if text]),
+    )
+
+
+def placeholder(param: Param, schema: dict[str, Any]) -> str:
+    """The word that stands for a parameter's value."""
+    metavar = param.settings.get("metavar")
+    if isinstance(metavar, str) and metavar:
+        return italic(metavar)
+    if param.kind == "argument":
+        return italic(param.name.upper())
+    schema = words.without_null(schema)
+    choices = words.choices_of(schema)
+    if choices and len("|".join(choices)) <= 40:
+        return "|".join([italic(choice) for choice in choices])
+    if param.width > 1:
+        row: list[dict[str, Any]] = schema.get("prefixItems") or [{}] * param.width
+        return " ".join([italic(words.kind_of(part)) for part in row])
+    items = schema.get("items") if param.many else schema
+    kind = words.kind_of(items or {})
+    return italic("json" if kind.startswith(("object", "list")) else kind)
+
+
+def flags_of(param: Param) -> list[str]:
+    """The names that an option answers to, the long one first."""
+    return sorted(param.flags, key=len, reverse=True) or [f"--{param.name.replace('_', '-')}"]
+
+
+def _notes(param: Param, schema: dict[str, Any]) -> Iterator[str]:
+    """What a parameter's value may be, where its meaning does not say it."""
+    settings = param.settings
+    if param.kind != "argument" and words.choices_of(words.without_null(schema)):
+        yield f"Say {words.kind_of(schema)}."
+    if settings.get("exists"):
+        yield "Each must exist." if param.many else "It must exist."
+    if param.many and param.kind != "argument":
+        yield "It may be given more than once."
+    if settings.get("count"):
+        yield "Each time counts."
+    told = settings.get("show_default", True)
+    if isinstance(told, str):
+        schema = {**schema, "default": told}
+    elif told is False or param.default is False:
+        schema = {key: value for key, value in schema.items() if key != "default"}
+    yield from _about_value(schema)
+    if param.required and param.kind != "argument":
+        yield "Required."
+    variables = variables_of(param)
+    if variables:
+        yield f"Without it, {' or '.join(variables)} is taken from the environment."
+
+
+def _about_value(schema: dict[str, Any]) -> Iterator[str]:
+    limits, default = words.limits_of(schema), words.default_of(schema)
+    if limits:
+        yield limits
+    if default:
+        yield "It is on by default." if default == "true" else f"Default: `{default}`."
+
+
+def variables_of(param: Param) -> list[str]:
+    """The environment variables that stand in for an option."""
+    said = param.settings.get("envvar") or ()
+    return [said] if isinstance(said, str) else list(said)
+
+
+# ------------------------------------------------------------------ what it does, what it gives
+
+
+def behaviour(tool: Tool) -> list[str]:
+    """What a command does to the world, and who may run it, as a paragraph."""
+    known, guard, limits = tool.behavior, tool.guard, tool.limits
+    said = [
+        f"Deprecated: {tool.deprecated}" if isinstance(tool.deprecated, str) else "",
+        "Deprecated." if tool.deprecated is True else "",
+        "It changes nothing." if known.read_only else "",
+        "It may destroy data, and wants --yes where nobody can be asked."
+        if known.destructive
+        else "",
+        "Running it twice does no more than running it once." if known.idempotent else "",
+        "It reaches beyond this machine." if known.open_world else "",
+        "A human must approve each run." if guard.approval else "",
+        f"It needs the scope {', '.join(guard.scopes)}." if guard.scopes else "",
+        f"It is given {limits.timeout:g} seconds." if limits.timeout else "",
+        f"Cost: {limits.cost}." if limits.cost else "",
+        f"When to use it: {tool.guidance.when_to_use}" if tool.guidance.when_to_use else "",
+    ]
+    line = " ".join([prose(sentence(text)) for text in said if text])
+    return [".PP", line] if line else []
+
+
+def output(tool: Tool) -> list[str]:
+    """What comes back, in words, and the JSON around it."""
+    schema = output_schema(tool)
+    said = prose(tool.doc.returns)
+    lines: list[str] = []
+    if schema is not None:
+        parts = words.parts_of(schema)
+        each = "; each of them has:" if schema.get("type") == "array" else " with:"
+        lines = [prose(f"{words.result_of(schema)}{each if parts else '.'}")]
+        for name, part in parts.items():
+            about = str(part.get("description") or "")
+            kind = words.kind_of(part)
+            lines += roff.item(bold(name), prose(f"{kind[:1].upper()}{kind[1:]}. {about}"))
+        if tool.streams:
+            lines += [".PP", prose("Items are given out as they come; `--jsonl` writes each line.")]
+    elif tool.prints:
+        lines = ["What the command prints."]
+    lead = [said, ".PP"] if said and lines else [said] if said else []
+    return section("OUTPUT", [*lead, *lines, *([".PP"] if lead or lines else []), *_envelope()])
+
+
+def _envelope() -> list[str]:
+    text = (
+        'With `--json` the answer is one document, `{"ok":true,"result":…,"meta":…}`; '
+        'a failure is `{"ok":false,"error":…,"meta":…}`.'
+    )
+    return [prose(text)]
+
+
+def output_forms() -> list[str]:
+    """What holds for the answers of all commands."""
+    return section("OUTPUT", _envelope())
+
+
+def exit_status() -> list[str]:
+    """The table of exit codes."""
+    rows = [line for code, text in EXIT_CODES.items() for line in _row(str(code), text)]
+    return section("EXIT STATUS", [".PD 0", *rows, ".PD"])
+
+
+def _row(code: str, meaning: str) -> list[str]:
+    return [".TP 8", bold(code), prose(sentence(f"{meaning[:1].upper()}{meaning[1:]}"))]
+
+
+def own_errors(tool: Tool) -> dict[str, str]:
+    """The errors that a command's author names, by code or in the docstring."""
+    if tool.guidance.error_codes:
+        return dict(tool.guidance.error_codes)
+    found: dict[str, str] = {}
+    for name, text in tool.doc.raises.items():
+        kind = getattr(tree, name.rpartition(".")[2], None)
+        if isinstance(kind, type) and issubclass(kind, tree.ToolError):
+            found.setdefault(kind.default_code, text or CODES[kind.default_code][0])
+    return found
+
+
+def usual(tool: Tool) -> dict[str, Any]:
+    """The errors of the framework that a command's callers meet."""
+    codes = [*_USUAL]
+    codes += ["E1010"] if tool.behavior.destructive else []
+    codes += ["E2101"] if tool.guard.approval else []
+    return {code: CODES[code] for code in codes}
+
+
+def errors(own: Mapping[str, str], common: Mapping[str, Any]) -> list[str]:
+    """Codes and their meanings, a command's own first."""
+    known = {code: row[0] for code, row in common.items() if not row[0].startswith("HTTP")}
+    told = {**own, **{code: text for code, text in known.items() if code not in own}}
+    lead = prose("A failure has a code, in `error.code` of the JSON document.")
+    rows = [line for code, text in told.items() for line in _row(code, text)]
+    return section("ERRORS", [lead, ".PD 0", *rows, ".PD"])
+
+
+# ------------------------------------------------------------------ what is around it
+
+
+def framework_options(taken: frozenset[str]) -> list[str]:
+    """The options that every command takes; where a command has one of its own, by other names."""
+    rows = [
+        line
+        for names, text in _FRAMEWORK.items()
+        for line in roff.item(
+            " ".join([_named(name, taken) for name in names.split()]), prose(text)
+        )
+    ]
+    return section("COMMON OPTIONS", rows)
+
+
+def framework_in_short(taken: frozenset[str], page: str) -> list[str]:
+    """The options that every command takes, in a line."""
+    flags = "--json, --jsonl, --plain, --dry-run, --yes, --schema, --help"
+    named = " ".join([_named(flag, taken) for flag in flags.split()])
+    return section(
+        "COMMON OPTIONS", [f"{named} and others, as every command takes them: see {page}."]
+    )
+
+
+def _named(word: str, taken: frozenset[str]) -> str:
+    """A flag by the name that is left to the framework, or a word that stands for a value."""
+    flag = word.rstrip(",")
+    if flag[:1] != "-":
+        return italic(word)
+    free = f"--tooli-{flag.lstrip('-')}" if flag in taken and flag[:2] == "--" else flag
+    return bold(free) + word[len(flag) :]
+
+
+def variables(every: bool) -> dict[str, str]:
+    """The framework's variables: all of them, or the one that is used every day."""
+    return VARIABLES if every else {"TOOLI_OUTPUT": VARIABLES["TOOLI_OUTPUT"]}
+
+
+def own_variables(tool: Tool) -> dict[str, str]:
+    """The variables that stand in for a command's parameters."""
+    return {
+        name: f"The value of {param.name.upper() if not param.flags else flags_of(param)[0]}, "
+        "where it is not given."
+        for param in tool.public
+        if not param.hidden
+        for name in variables_of(param)
+    }
+
+
+def environment(own: Mapping[str, str], common: Mapping[str, str]) -> list[str]:
+    """The variables that are read."""
+    told = {**own, **common}
+    rows = [line for name, text in told.items() for line in roff.item(bold(name), prose(text))]
+    return section("ENVIRONMENT", rows)
+
+
+def examples(program: str, tool: Tool) -> list[str]:
+    """Lines that work, each with what it does."""
+    lines: list[str] = []
+    for shown in tool.guidance.examples:
+        typed = [program, *tool.words, *map(str, shown.get("args", ()))]
+        about = prose(str(shown.get("description") or ""))
+        lines += [*([".PP", about] if about else []), *roff.example(_typed(typed))]
+    return lines
+
+
+def _typed(typed: Iterable[str]) -> list[str]:
+    return " ".join(map(quote, typed)).split("\n")

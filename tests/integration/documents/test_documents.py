@@ -1,0 +1,226 @@
+"""Every document of every example app, before the validators that its readers use."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path, PurePosixPath
+
+import pytest
+from tests.integration.documents import reading, setup_validators
+from tests.integration.documents.apps import APPS, random_app
+
+from tooli import Tooli
+from tooli.testing import assert_examples
+from tooli.views.agents_md import write_agents_md
+from tooli.views.claude_md import write_claude_md
+from tooli.views.llms_txt import FULL, llms_files, llms_txt
+from tooli.views.man import man_pages
+from tooli.views.portrait import Portrait, portray
+from tooli.views.skill import skill_files, skill_slug
+
+every_app = pytest.mark.parametrize("name", APPS)
+
+
+@cache
+def app_of(name: str) -> Tooli:
+    return APPS[name]()
+
+
+@cache
+def portrait_of(name: str) -> Portrait:
+    return portray(app_of(name))
+
+
+def documents(portrait: Portrait) -> dict[str, str]:
+    """All Markdown about an app, by the places where it stands."""
+    folder = f"skills/{skill_slug(portrait.name)}"
+    return {
+        "AGENTS.md": write_agents_md(portrait),
+        "CLAUDE.md": write_claude_md(portrait),
+        **{f"docs/{path}": text for path, text in llms_files(portrait).items()},
+        **{f"{folder}/{path}": text for path, text in skill_files(portrait).items()},
+    }
+
+
+# ------------------------------------------------------------------ Markdown
+
+
+@every_app
+def test_every_command_has_a_page_of_its_own(name: str) -> None:
+    portrait = portrait_of(name)
+    assert len(skill_files(portrait)) == 1 + len(portrait.tools)
+
+
+@every_app
+def test_links_lead_somewhere(name: str) -> None:
+    written = documents(portrait_of(name))
+    lost = [
+        f"{path}: {target}"
+        for path, text in written.items()
+        for target in reading.relative_links(text)
+        if str(PurePosixPath(path).parent / target) not in written
+    ]
+    assert not lost
+
+
+@every_app
+def test_command_lines_are_ones_that_the_app_takes(name: str) -> None:
+    app = app_of(name)
+    written = documents(portrait_of(name))
+    wrong = {
+        f"{path}: {problem}"
+        for path, text in written.items()
+        if not path.startswith("docs/references")  # the same as the skill's
+        for problem in reading.problems(app, text)
+    }
+    assert not wrong, "\n".join(sorted(wrong))
+    assert reading.count_lines(app, written[f"docs/{FULL}"]) >= len(portrait_of(name).tools)
+
+
+@every_app
+def test_examples_are_ones_that_the_app_takes(name: str) -> None:
+    assert_examples(app_of(name))
+
+
+@every_app
+def test_documents_are_the_same_every_time(name: str) -> None:
+    again = portray(APPS[name]())
+    assert documents(again) == documents(portrait_of(name))
+    assert man_pages(again) == man_pages(portrait_of(name))
+
+
+# ------------------------------------------------------------------ the skill
+
+
+@every_app
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="skills-ref wants Python 3.11")
+def test_the_skill_is_valid(name: str, tmp_path: Path) -> None:
+    from skills_ref.validator import validate
+
+    portrait = portrait_of(name)
+    folder = tmp_path / skill_slug(portrait.name)
+    for path, text in skill_files(portrait).items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text, encoding="utf-8")
+    assert validate(folder) == []
+
+
+# ------------------------------------------------------------------ llms.txt
+
+
+@every_app
+def test_llms_txt_is_read_back_as_it_was_meant(name: str) -> None:
+    from llms_txt import parse_llms_file
+
+    portrait = portrait_of(name)
+    read = parse_llms_file(llms_txt(portrait))
+    assert read.title == portrait.name
+    assert read.summary
+    assert "\n" not in read.summary
+    assert read.info.strip().count("\n") == 0
+    *groups, optional = read.sections
+    assert optional == "Optional"
+    assert [link.url for link in read.sections[optional]] == [FULL]
+    links = [link for group in groups for link in read.sections[group]]
+    tools = {" ".join(tool.words) or tool.app: tool for tool in portrait.tools}
+    assert sorted(link.title for link in links) == sorted(tools)
+    for link in links:
+        summary = " ".join(tools[link.title].doc.summary.split())
+        assert (link.desc or "").startswith(summary)
+
+
+# ------------------------------------------------------------------ man pages
+
+
+@pytest.fixture(scope="module")
+def _validators() -> None:
+    reason = setup_validators.lacking()
+    if reason:
+        pytest.skip(reason)
+
+
+def complaints(*words: str | Path) -> str:
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    return done.stdout + done.stderr
+
+
+@every_app
+@pytest.mark.usefixtures("_validators")
+def test_man_pages_are_clean(name: str, tmp_path: Path) -> None:
+    pages = man_pages(portrait_of(name))
+    write(pages, tmp_path)
+    assert_clean([tmp_path / page for page in pages])
+
+
+@pytest.mark.usefixtures("_validators")
+def test_man_pages_of_any_words_are_clean(tmp_path: Path) -> None:
+    for seed in range(100):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        write(man_pages(portray(random_app(seed))), folder)
+    assert_clean([*tmp_path.rglob("*.1")])
+
+
+def test_llms_txt_of_any_words_is_read_back() -> None:
+    from llms_txt import parse_llms_file
+
+    for seed in range(100):
+        read = parse_llms_file(llms_txt(portray(random_app(seed))))
+        assert [len(links) for links in read.sections.values()] == [2, 1]
+        assert "\n" not in read.info.strip()
+
+
+def write(pages: dict[str, str], folder: Path) -> None:
+    for page, text in pages.items():
+        (folder / page).write_text(text, encoding="ascii")
+
+
+def assert_clean(files: list[Path]) -> None:
+    assert complaints("mandoc", "-T", "lint", "-W", "warning", *files) == ""
+    assert complaints("groff", "-man", "-ww", "-z", "-Tutf8", *files) == ""
+    found = complaints("lexgrog", *files).splitlines()
+    for file, line in zip(files, found, strict=True):
+        assert line.startswith(f'{file}: "{file.stem} - ')
+
+
+# ------------------------------------------------------------------ the readers themselves
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```bash\nfile-tools find-files\n```",
+        "```sh\n$ file-tools find-files '*.py' --rot src\n```",
+        "```console\nA=1 file-tools find-files '*.py' --max-depth many\n```",
+        "```\nfile-tools find-fils '*.py'\n```",
+        "```bash\nls | file-tools serch x | wc -l\n```",
+        "```bash\nfile-tools find-files '*.py' && file-tools search\n```",
+        "```bash\nfile-tools find-files <pattern>\n```",
+        "```bash\nfile-tools find-files '*.py' \\\n  --max-depth 0\n```",
+        "```bash\nls | xargs -0 file-tools checksum --algorithm md6\n```",
+    ],
+)
+def test_lines_that_do_not_work_are_found(text: str) -> None:
+    assert reading.problems(app_of("file-tools"), text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```bash\nfile-tools find-files '*.py' --root nowhere  # a comment\n```",
+        "```bash\nfile-tools checksum nowhere.txt | jq .\nls | xargs -0 file-tools checksum\n```",
+        "```bash\nfile-tools search 'two\nlines' --json\n```",
+        "```json\nfile-tools nonsense\n```",
+        "````\n```\nfile-tools search x\n````",
+        "```bash\nfile-tools --help-agent\nfile-tools rename --schema\n```",
+    ],
+)
+def test_lines_that_work_are_let_through(text: str) -> None:
+    assert reading.problems(app_of("file-tools"), text) == []
+
+
+def test_links_in_code_are_none() -> None:
+    text = "[a](b.md) `[c](d.md)` [e](https://x.test) [f](#g)\n```\n[h](i.md)\n```\n"
+    assert reading.relative_links(text) == ["b.md"]

@@ -1,0 +1,280 @@
+"""An app with every kind of parameter, result and failure, to be exported."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import time
+from collections.abc import AsyncIterator, Iterator
+from datetime import date, datetime, timedelta
+from datetime import time as clock_time
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any, Literal, Optional, TypedDict, Union
+from uuid import UUID
+
+import pydantic
+
+from tooli import Argument, Context, NotFoundError, Option, Suggestion, Tooli
+from tooli.annotations import Destructive, ReadOnly
+
+app = Tooli("every-thing", version="2.1", description="Every kind of {thing}: 'quoted', \"too\".")
+users = Tooli("users")
+app.add_typer(users, name="users")
+
+
+class Color(enum.Enum):
+    RED = "red"
+    BLUE = "deep-blue"
+
+
+class Level(enum.IntEnum):
+    LOW = 1
+    HIGH = 2
+
+
+@dataclasses.dataclass
+class Point:
+    x: int
+    y: int = 0
+
+
+class Span(TypedDict):
+    start: int
+    stop: int
+
+
+class User(pydantic.BaseModel):
+    name: str = pydantic.Field(description="What the user is called.")
+    age: int = pydantic.Field(default=0, ge=0)
+    home: Point | None = None
+
+
+class Tree(pydantic.BaseModel):
+    label: str
+    below: list[Tree] = []
+
+
+def seen(values: dict[str, Any]) -> dict[str, Any]:
+    """What arrived: the class of each value, and the value."""
+    return {name: [type(value).__name__, value] for name, value in values.items()}
+
+
+# ------------------------------------------------------------------ parameters
+
+
+@app.command(annotations=ReadOnly)
+def scalars(
+    text: str,
+    whole: int,
+    number: float,
+    truth: bool,
+    path: Path,
+    color: Color,
+    level: Level,
+    word: Literal["ham", "eggs"],
+) -> dict[str, Any]:
+    """Take one of each plain kind.
+
+    Args:
+        text: Any text.
+        path: Where it is.
+    """
+    return seen(locals())
+
+
+@app.command(annotations=ReadOnly)
+def moments(
+    moment: datetime,
+    day: date,
+    clock: clock_time,
+    length: timedelta,
+    uid: UUID,
+    money: Decimal,
+    raw: bytes,
+) -> dict[str, Any]:
+    """Take what is written as text."""
+    return seen(locals())
+
+
+@app.command(annotations=ReadOnly)
+def gathered(
+    words: list[str],
+    bag: set[int],
+    row: tuple[int, str],
+    rows: Annotated[tuple[int, ...], Option()],
+    days: Annotated[list[date], Option()],
+    table: Annotated[dict[str, int], Option()],
+    either: Annotated[Union[int, str], Option()],  # noqa: UP007
+) -> dict[str, Any]:
+    """Take several values at once."""
+    bag = sorted(bag)  # type: ignore[assignment]
+    return seen(locals())
+
+
+@app.command(annotations=ReadOnly)
+def structured(
+    point: Annotated[Point, Option()],
+    span: Annotated[Span, Option()],
+    user: Annotated[User, Option()],
+    several: Annotated[list[User], Option()],
+    tree: Annotated[Tree, Option()],
+) -> dict[str, Any]:
+    """Take what has parts."""
+    return seen(locals())
+
+
+@app.command(annotations=ReadOnly)
+def optional(
+    text: Optional[str] = None,  # noqa: UP045
+    whole: Annotated[int, Option(min=1, max=9)] = 3,
+    color: Color = Color.BLUE,
+    words: Annotated[list[str], Option()] = ["a", "b"],  # noqa: B006
+    path: Path = Path("."),
+    user: Annotated[User | None, Option()] = None,
+    day: date = date(2024, 2, 29),
+    limit: int | None = 10,
+) -> dict[str, Any]:
+    """Take nothing, if need be."""
+    return seen(locals())
+
+
+@app.command(annotations=ReadOnly)
+def collide(
+    config: str = "c",
+    callbacks: str = "c",
+    run_manager: str = "r",
+    self: str = "s",
+    tool_context: str = "t",
+    input: str = "i",
+    json: str = "j",
+    yes: bool = False,
+    name: str = "n",
+    arguments: str = "a",
+    timeout: int = 0,
+    words: str = "w",
+    list: str = "l",
+) -> dict[str, Any]:
+    """Take what frameworks keep for themselves."""
+    return dict(locals())
+
+
+# ------------------------------------------------------------------ results
+
+
+@app.command()
+async def later(n: int) -> int:
+    """Run in an event loop."""
+    return n + 1
+
+
+@app.command()
+def count(n: int, fail_after: int = -1) -> Iterator[dict[str, int]]:
+    """Give items one by one."""
+    for i in range(n):
+        if i == fail_after:
+            raise NotFoundError(f"There is no {i}.")
+        yield {"i": i}
+
+
+@app.command()
+async def acount(n: int) -> AsyncIterator[int]:
+    """Give items one by one, in an event loop."""
+    for i in range(n):
+        yield i
+
+
+@app.command()
+def nothing() -> None:
+    """Say nothing at all."""
+
+
+@app.command("say")
+def say(text: str) -> None:
+    """Print, and return nothing."""
+    print(text)
+
+
+@app.command("list")
+def listed(ctx: Context) -> dict[str, Any]:
+    """Tell who is calling, and warn about it."""
+    ctx.warn("somebody asks")
+    return {"surface": ctx.caller.surface, "name": ctx.caller.name}
+
+
+# ------------------------------------------------------------------ failures
+
+
+@app.command(when_to_use="When nothing else has failed yet.")
+def fail(kind: Literal["missing", "final", "crash"]) -> str:
+    """Fail in one of a few ways."""
+    if kind == "missing":
+        raise NotFoundError(
+            'There is no such thing: "it\'s {gone}".',
+            field="kind",
+            suggestion=Suggestion("retry_with_modified_input", "Take another."),
+            is_retryable=True,
+        )
+    if kind == "final":
+        raise NotFoundError("It is gone for good.")
+    raise KeyError("lost")
+
+
+@app.command(timeout=1)
+def wait(seconds: float) -> str:
+    """Take its time."""
+    time.sleep(seconds)
+    return "done"
+
+
+@app.command(timeout=1)
+async def await_it(seconds: float) -> str:
+    """Take its time in an event loop."""
+    import asyncio
+
+    await asyncio.sleep(seconds)
+    return "done"
+
+
+# ------------------------------------------------------------------ policy and names
+
+
+@app.command(annotations=Destructive)
+def delete(path: Annotated[Path, Argument()]) -> str:
+    """Destroy, or say so."""
+    return f"deleted {path}"
+
+
+@app.command(requires_approval=True)
+def launch(target: str) -> str:
+    """Only a human may."""
+    return f"launched {target}"
+
+
+@app.command("grep")
+def search(pattern: str = "x") -> str:
+    """Bear the name of a tool that Copilot has itself."""
+    return pattern
+
+
+HARD = (
+    "Bear a name that Python keeps, with \"quotes\", 'quotes', \\back\\slashes and {braces}.\n\n"
+    "Triple quotes, too: \"\"\" and ''', a percent %s %(x)s, a $dollar, ünïcode 😀 and שלום,\n"
+    "a very long line that goes on and on so that no literal on a single line could ever hold it,\n"
+    'and an end in a backslash, or in "quotes\\"'
+)
+
+
+@app.command("class", help=HARD)
+def keyword(word: Annotated[str, Option(help=HARD)] = HARD) -> str:
+    return word
+
+
+@users.command()
+def create(user: Annotated[User, Option()], notify: bool = False) -> User:
+    """Create a user."""
+    return user
+
+
+if __name__ == "__main__":
+    app()

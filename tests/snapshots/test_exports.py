@@ -1,0 +1,29 @@
+"""The exports of file-tools, every target in both modes, as files that people have read."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from examples.file_tools.app import app
+
+from tooli.views.export import CALLERS, export
+from tooli.views.portrait import portray
+
+HERE = Path(__file__).parent / "exports"
+
+
+@pytest.mark.parametrize("mode", ["subprocess", "import"])
+@pytest.mark.parametrize("target", CALLERS)
+def test_export(target: str, mode: str) -> None:
+    folder = HERE / f"{target}-{mode}"
+    found = export(portray(app), target, mode)
+    if os.environ.get("TOOLI_UPDATE_SNAPSHOTS", "") not in ("", "0"):
+        for name, text in found.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(text, encoding="utf-8")
+    kept = [path for path in folder.rglob("*") if path.suffix in (".py", ".yaml")]
+    assert sorted(path.relative_to(folder).as_posix() for path in kept) == list(found)
+    for name, text in found.items():
+        assert (folder / name).read_text(encoding="utf-8") == text
