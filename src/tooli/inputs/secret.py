@@ -117,7 +117,7 @@ class SecretInput(_Base[T]):
     def __copy__(self) -> SecretInput[T]:
         return self
 
-    def __deepcopy__(self, memo: Any) -> SecretInput[T]:
+    def __deepcopy__(self, _: Any) -> SecretInput[T]:
         return self
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
