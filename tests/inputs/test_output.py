@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+STDOUT = Output("-")
+
+
 def make() -> Tooli:
     app = Tooli("writes")
 
@@ -45,7 +48,7 @@ def make() -> Tooli:
             raise ValueError("too late")
 
     @app.command()
-    def say(out: Output = Output("-")) -> None:
+    def say(out: Output = STDOUT) -> None:
         """Print."""
         out.write_text("text\n")
         out.write_bytes(b"bytes\n")

@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 CANARY = "c4nary-5ecret"
 
 
+class Account(pydantic.BaseModel):
+    user: str
+    token: SecretInput[str]
+
+
 def make() -> Tooli:
     app = Tooli("vault", version="1.0")
 
@@ -63,6 +68,11 @@ def make() -> Tooli:
         """Many."""
         return len(tokens)
 
+    @app.command(annotations=Destructive)
+    def account(account: Account, accounts: list[Account] | None = None, n: int = 1) -> Account:
+        """A secret inside of a model."""
+        return account
+
     return app
 
 
@@ -74,7 +84,7 @@ def app() -> Tooli:
 def test_it_shows_nothing() -> None:
     secret = SecretInput(CANARY)
     shown = [
-        *(repr(secret), str(secret), f"{secret}", f"{secret!r}", f"{secret:>30}", "%s" % secret),
+        *(repr(secret), str(secret), f"{secret}", f"{secret!r}", f"{secret:>30}", str((secret,))),
         *(
             repr([secret]),
             repr({"a": secret}),
@@ -221,3 +231,68 @@ def test_schema(app: Tooli) -> None:
         "format": "password",
         "writeOnly": True,
     }
+
+
+def test_json_on_the_line_is_the_line(app: Tooli, tmp_path: Path) -> None:
+    """`--input` with a secret in it, written where others can read it."""
+    line = json.dumps({"token": CANARY})
+    done = invoke(app, "login", "--input", line, mode="json")
+    assert done.error is not None
+    assert done.error["code"] == "E1032"
+    assert CANARY not in done.stdout
+    named = json.dumps({"token": "env:TOKEN"})
+    assert invoke(app, "login", "--input", named, env={"TOKEN": "abc"}, mode="json").ok
+    file = tmp_path / "all.json"
+    file.write_text(line)
+    assert invoke(app, "login", "--input", f"@{file}", mode="json").result["length"] == len(CANARY)
+    assert invoke(app, "login", "--input", "-", input=line, mode="json").ok
+
+
+def test_typers_own_prompt_gives_way() -> None:
+    app = Tooli("asks")
+
+    @app.command()
+    def login(token: Annotated[SecretInput[str], Option(prompt=True, hide_input=True)]) -> int:
+        return len(token.reveal())
+
+    assert invoke(app, "--token", "env:T", env={"T": "abc"}, mode="json").result == 3
+    assert invoke(app, "--token", "env:T", env={"T": "abc"}, mode="text").stdout == "3\n"
+    assert invoke(app, mode="text").exit_code == 2
+
+
+def test_to_compare_is_not_to_read() -> None:
+    from tooli.inputs.secret import SecretShape
+
+    class Named:
+        name = "x"
+
+    named: Any = SecretShape(str).take("-", Named(), True)  # type: ignore[arg-type]
+    assert named == named
+    assert named != SecretInput("a")
+
+
+@pytest.mark.parametrize("value", [{CANARY: 1}, [CANARY], 5])
+def test_the_letter_of_the_schema_does_not_quote_it(app: Tooli, value: Any) -> None:
+    """`Prefer: handling=strict` says what is wrong with a body, in jsonschema's words."""
+    from tooli.surfaces.http.strict import Letter
+
+    tool: Any = app.find("login")
+    problems = Letter().problems(tool, {"token": value})
+    assert [problem.field for problem in problems] == ["token"]
+    assert problems[0].message == "'token': it is not the text that a secret is"
+
+
+@pytest.mark.parametrize("more", [{}, {"yes": True}, {"dry_run": True}, {"n": "x"}, {"nn": 1}])
+@pytest.mark.parametrize("part", [{}, {"user": 3}])
+def test_inside_of_a_model(app: Tooli, more: dict[str, Any], part: dict[str, Any]) -> None:
+    """What a model holds is not repeated, neither in results and plans nor in suggestions."""
+    given = {"user": "me", "token": CANARY, **part}
+    result = app.call("account", account=given, accounts=[given], **more)
+    assert CANARY not in json.dumps(result.to_dict()) + repr(result.error)
+    words = [
+        "account",
+        json.dumps(given),
+        *(f"--{k.replace('_', '-')}={v}" for k, v in more.items()),
+    ]
+    done = invoke(app, *[word.removesuffix("=True") for word in words], mode="json")
+    assert CANARY not in done.stdout + done.stderr

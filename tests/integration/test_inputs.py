@@ -104,6 +104,25 @@ def weigh(row: bytes, head: bytes, tail: bytes, size: int) -> dict[str, int]:
     return found["result"]
 
 
+@pytest.mark.parametrize(
+    ("parts", "items"),
+    [
+        ([b"a,b\n1,2\n", b"3,4\n"], [{"a": "1", "b": "2"}, {"a": "3", "b": "4"}]),
+        ([b'{"a":1}\n', b'{"a":2}\n'], [{"a": 1}, {"a": 2}]),
+    ],
+    ids=["csv", "jsonl"],
+)
+def test_rows_are_there_as_soon_as_they_come(parts: list[bytes], items: list[Any]) -> None:
+    """The answer to the first row is read before the second one is written."""
+    with started(APP, "rows", "-", "--jsonl", stdin=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for part, item in zip(parts, items, strict=True):
+            process.stdin.write(part)
+            process.stdin.flush()
+            assert json.loads(process.stdout.readline()) == item
+
+
 # ------------------------------------------------------------------ terminals
 
 _OWN_TERMINAL = (

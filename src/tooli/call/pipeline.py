@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from tooli.call.model import Call, Failed, Ok
 from tooli.contract.fit import Given, Misfit, fit
-from tooli.contract.tool import Handle
+from tooli.contract.tool import Handle, plain
 
 TYPE_CHECKING = False
 
@@ -173,9 +173,10 @@ def _as_model(call: Call, bound: dict[str, Any]) -> dict[str, Any]:
 
 def _piped(param: Param, call: Call) -> Any:
     """What a pipe holds, for an argument that takes input and was not given."""
-    if param.kind != "argument" or not isinstance(param.shape, Handle) or call.options.stdin_taken:
+    shape = plain(param.shape)
+    if param.kind != "argument" or not isinstance(shape, Handle) or call.options.stdin_taken:
         return None
-    return param.shape.absent(call.caller.surface) or None
+    return shape.absent(call.caller.surface) or None
 
 
 ONLY_BIND = (bind,)

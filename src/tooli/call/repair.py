@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from tooli.call.model import Problem
 from tooli.contract.fit import Given, Misfit, Words, fit
 from tooli.contract.tool import (
@@ -13,6 +15,7 @@ from tooli.contract.tool import (
     Scalar,
     Structured,
     is_handle,
+    is_structured,
     plain,
 )
 from tooli.errors import InputError, Suggestion, nearest
@@ -187,6 +190,8 @@ def _suggest(call: Call, problems: Sequence[Problem]) -> Suggestion:
             arguments[param.name] = _Gap(param.name)
         elif is_handle(param.shape) and arguments.get(param.name) is not None:
             arguments[param.name] = _named(param, arguments[param.name])
+        elif is_structured(param.shape) and param.name in arguments and _holds_secrets(param):
+            arguments[param.name] = _Gap(param.name)
     gaps = any(isinstance(value, _Gap) for value in arguments.values())
     argv = [*(call.caller.prog or (tool.app,)), *tool.words, *compose(tool, arguments)]
     if gaps:
@@ -211,6 +216,15 @@ def _named(param: Param, value: Any) -> Any:
         return _Gap(param.name)
     words = [item.tooli_word for item in (fitted if param.many else [fitted])]
     return _Gap(param.name) if None in words else words
+
+
+def _holds_secrets(param: Param) -> bool:
+    """Whether a secret is among the parts of a parameter: what was given for it is not repeated."""
+    if "tooli.inputs.secret" not in sys.modules:  # then nobody has one
+        return False
+    from tooli.contract.schema import param_schema
+
+    return "'writeOnly': True" in repr(param_schema(param))
 
 
 def _takes_one(tool: Tool, name: str) -> bool:

@@ -115,6 +115,7 @@ class Handle(Record):
     """
 
     annotation: Any = None
+    secret = False  # what it leads to is shown to nobody
 
     def take(self, value: Any, param: Param, typed: bool) -> Any:
         """The handle that a value names; `typed` is whether it stands on a command line."""

@@ -107,7 +107,9 @@ class SecretInput(_Base[T]):
         from hmac import compare_digest
 
         secret: Any = other  # pyright: ignore[reportUnknownVariableType]
-        mine, theirs = repr(self.reveal()), repr(secret.reveal())
+        if self._value is MISSING or secret._value is MISSING:  # to look is not to read
+            return self is secret
+        mine, theirs = repr(self._value), repr(secret._value)
         return compare_digest(mine.encode("utf-8", "replace"), theirs.encode("utf-8", "replace"))
 
     __hash__ = None  # type: ignore[assignment]
@@ -115,7 +117,7 @@ class SecretInput(_Base[T]):
     def __copy__(self) -> SecretInput[T]:
         return self
 
-    def __deepcopy__(self, memo: Any) -> SecretInput[T]:
+    def __deepcopy__(self, _: Any) -> SecretInput[T]:
         return self
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
@@ -146,6 +148,8 @@ class SecretInput(_Base[T]):
 
 class SecretShape(Handle):
     """A secret, and what it is (`annotation`)."""
+
+    secret = True
 
     def take(self, value: Any, param: Param, typed: bool) -> Any:
         """The secret that a word names; where no words are typed, the value itself."""

@@ -197,22 +197,21 @@ def _connect(
         for address in addresses:
             if not _is_public(address):
                 raise InputError(_PRIVATE.format(host), code="E1033", field=field)
-    made: HTTPConnection | None = None
+    kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+    failed: ToolError = DependencyError(f"{host} has no address")
     for address in addresses:
-        kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
         made = kind(host, port, timeout=patience)
         vars(made)["_create_connection"] = _to(address)
         try:
             made.connect()
         except TimeoutError:
-            failed: ToolError = _too_slow(host)
+            failed = _too_slow(host)
         except OSError as failure:
             failed = DependencyError(f"{host} cannot be reached: {_reason(failure)}")
         else:
             return made
-        if address == addresses[-1]:
-            raise failed
-    raise DependencyError(f"{host} has no address")
+        made.close()
+    raise failed
 
 
 def _to(address: str) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tooli.contract.jsonable import is_list, is_object
 from tooli.contract.schema import param_schema, shape_schema
-from tooli.contract.tool import is_structured
+from tooli.contract.tool import Handle, is_structured, plain
 
 TYPE_CHECKING = False
 
@@ -30,6 +30,9 @@ _DEEPEST = 6
 
 def sample_words(param: Param) -> list[str]:
     """The words of one value, as a command line has them."""
+    shape = plain(param.shape)
+    if isinstance(shape, Handle):  # a line names it, and does not hold it
+        return [shape.metavar.partition("|")[0]]
     own = param.settings.keys() & {"parser", "click_type"}  # what these take, only they know
     value = sample(shape_schema(param.shape) if own else param_schema(param), param.name.upper())
     if is_list(value) and not (is_structured(param.shape) and not param.many):

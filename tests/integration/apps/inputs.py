@@ -12,7 +12,7 @@ from typing import Annotated
 from tooli import Argument, Context, Option, Output, SecretInput, StdinOr, Tooli
 from tooli.annotations import Destructive
 
-app = Tooli("inputs", version="1.0")
+app = Tooli("inputs", version="1.0", pretty_exceptions_show_locals=True)
 
 
 @app.command()
@@ -23,6 +23,12 @@ def process(data: StdinOr[Iterator[dict]]) -> dict[str, int]:
         count += 1
         total += int(row["n"])
     return {"rows": count, "total": total}
+
+
+@app.command()
+def rows(data: StdinOr[Iterator[dict]]) -> Iterator[dict]:
+    """Pass them on."""
+    yield from data
 
 
 @app.command()

@@ -28,12 +28,24 @@ def complete(
     found = list(problems)
     if "input" in options:
         given, wrong = read_payload(options["input"])
-        arguments = {**given, **arguments}
+        arguments = {**_secrets_named(session, options["input"], given), **arguments}
         found += wrong
     if "null" in options:
         arguments, wrong = _with_items(session, arguments)
         found += wrong
     return arguments, found
+
+
+def _secrets_named(session: Session, source: str, given: dict[str, Any]) -> dict[str, Any]:
+    """What is written on the line names secrets, and does not hold them, in JSON either."""
+    from tooli.contract.fit import Words
+    from tooli.contract.tool import Handle
+
+    tool = session.line.tool
+    if tool is None or not tool.handles or source == "-" or source[:1] == "@":
+        return given
+    secret = {p.name for p in tool.public if isinstance(p.shape, Handle) and p.shape.secret}
+    return {k: Words([str(v)]) if k in secret else v for k, v in given.items()}
 
 
 def _with_items(

@@ -52,11 +52,11 @@ def _missing_secrets(call: Call, outcome: Failed) -> list[str]:
     """The parameters that are missing, where all of them are secrets and nothing else is wrong."""
     if not call.tool.handles:
         return []
-    from tooli.inputs.secret import SecretShape
+    from tooli.contract.tool import Handle
 
     errors: Any = (outcome.error.details or {}).get("errors", ())
     names = [error["field"] for error in errors if error["code"] == "E1002"]
-    secret = {p.name for p in call.tool.public if isinstance(p.shape, SecretShape)}
+    secret = {p.name for p in call.tool.public if isinstance(p.shape, Handle) and p.shape.secret}
     return names if len(names) == len(errors) and secret.issuperset(names) else []
 
 

@@ -157,9 +157,15 @@ def _as_text(param: Param, settings: dict[str, Any], default: Any) -> tuple[Any,
         return list[str] | None, None
     item = shape.item if isinstance(shape, ListOf) else shape
     if isinstance(item, Handle):
-        settings.setdefault("metavar", item.metavar)
+        if param.kind == "option":
+            settings.setdefault("metavar", item.metavar)
+        else:  # there the metavar is all that names it
+            settings["help"] = f"{settings.get('help') or ''} ({item.metavar})".strip()
+        if item.secret:  # who asks for it asks on the terminal, unseen
+            for name in ("prompt", "confirmation_prompt", "hide_input"):
+                settings.pop(name, None)
         if required:  # a pipe may stand in for it: the pipeline says whether something is missing
-            settings["help"] = f"{settings.get('help') or ''} [required]".strip()
+            settings["help"] = f"{settings.get('help') or ''} (required)".strip()
         return (str | None if item is shape else list[str] | None), None
     if isinstance(shape, TupleOf):
         row: Any = tuple.__class_getitem__(tuple(str for _ in shape.items))
