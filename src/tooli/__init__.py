@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tooli.contract.content import Link as Link
     from tooli.contract.content import Message as Message
     from tooli.contract.handoffs import Next as Next
+    from tooli.contract.pages import Page as Page
     from tooli.detect import CallerCategory as CallerCategory
     from tooli.detect import ExecutionContext as ExecutionContext
     from tooli.detect import detect_execution_context as detect_execution_context
@@ -60,6 +61,7 @@ _HOMES = {
     "TooliResult": "tooli.call.result",
     "TooliError": "tooli.call.result",
     "Next": "tooli.contract.handoffs",
+    "Page": "tooli.contract.pages",
     "CallerCategory": "tooli.detect",
     "ExecutionContext": "tooli.detect",
     "detect_execution_context": "tooli.detect",

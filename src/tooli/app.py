@@ -331,7 +331,8 @@ class Tooli(_NotYet):
 
         policy = self._house.policy
         guarded = tool.guard is not GUARD or tool.behavior.destructive or policy == "strict"
-        asked = options.dry_run or options.detailed or tool.guidance.onward
+        asked = options.dry_run or options.detailed or tool.guidance.onward or options.shaping
+        asked = asked or tool.limits.paginated or tool.limits.max_tokens
         if not guarded and not asked and (session is None or options.detailed is not None):
             return ONLY_BIND
         from tooli.stages.order import choose

@@ -10,7 +10,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
     from typing import Any, TypeAlias
 
+    from tooli.call.flow import Flow
     from tooli.call.peer import Peer
+    from tooli.call.shaping import Shaping
     from tooli.contract.tool import Tool
     from tooli.errors import ToolError
 
@@ -36,6 +38,7 @@ class Options(Record):
     verbose: int = 0
     detailed: bool | None = None  # None: not said, so the first call of a session is detailed
     interactive: bool = False  # a person watches: progress bars and questions make sense
+    shaping: Shaping | None = None  # how much of the result, and which part of it
 
 
 class Problem(Record):
@@ -63,6 +66,7 @@ class Call(Record):
     problems: tuple[Problem, ...] = ()  # what the door itself found wrong
     meta: dict[str, Any] | None = None
     peer: Peer | None = None  # the client, where it can be talked to meanwhile
+    flow: Flow | None = None  # the way of its records outward, where anything is done to them
 
 
 class Ok(Record):

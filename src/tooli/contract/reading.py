@@ -20,7 +20,6 @@ from tooli.contract.tool import (
     Guard,
     Guidance,
     Injected,
-    Limits,
     ListOf,
     Param,
     Scalar,
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tooli.contract.handoffs import Handoff
-    from tooli.contract.tool import Shape
+    from tooli.contract.tool import Limits, Shape
 
 _BY_WORD = {"str": str, "int": int, "float": float, "bool": bool, "None": None}
 _STREAM, _ASYNC_STREAM = 0x20, 0x200  # flags of a code object
@@ -95,8 +94,8 @@ def read_tool(
         version=said.get("version") or version,
         behavior=said.get("annotations") or BEHAVIOR,
         guard=_read_guard(said),
-        guidance=_read_guidance(said, name=".".join(path), onward=_leads_on(returns, code)),
-        limits=_read_limits(said),
+        guidance=_read_guidance(said, ".".join(path), _may_return("handoffs", "Next", fn, returns)),
+        limits=_read_limits(said, ".".join(path), _may_return("pages", "Page", fn, returns)),
         hidden=bool(said.get("hidden")),
         deprecated=said.get("deprecated") or False,
         help=doc if isinstance(doc, str) else None,
@@ -116,11 +115,16 @@ def _read_guard(said: Mapping[str, Any]) -> Guard:
     return Guard(scopes, tuple(capabilities or ()), bool(approval), bool(human), danger)
 
 
-def _leads_on(returns: Any, code: Any) -> bool:
-    """Whether the function may return a `Next`: its annotation says so, or its code names it."""
-    if "tooli.contract.handoffs" not in sys.modules:  # nobody has imported Next
+def _may_return(home: str, name: str, fn: Any, returns: Any) -> bool:
+    """Whether a function may return our `Next` or `Page`: it is annotated so, or names it."""
+    module = sys.modules.get(f"tooli.contract.{home}")
+    if module is None:  # nobody has imported it
         return False
-    return "Next" in repr(returns) or (code is not None and "Next" in code.co_names)
+    ours = getattr(module, name)
+    if getattr(fn, "__globals__", {}).get(name, ours) is not ours:
+        return False
+    code = getattr(fn, "__code__", None)
+    return name in repr(returns) or (code is not None and name in code.co_names)
 
 
 def _read_guidance(said: Mapping[str, Any], name: str, onward: bool) -> Guidance:
@@ -146,15 +150,12 @@ def _read_guidance(said: Mapping[str, Any], name: str, onward: bool) -> Guidance
     )
 
 
-def _read_limits(said: Mapping[str, Any]) -> Limits:
-    if not said.keys() & {"timeout", "max_tokens", "cost_hint", "paginated"}:
+def _read_limits(said: Mapping[str, Any], name: str, sourced: bool) -> Limits:
+    if not sourced and not said.keys() & {"timeout", "max_tokens", "cost_hint", "paginated"}:
         return LIMITS
-    return Limits(
-        timeout=said.get("timeout"),
-        max_tokens=said.get("max_tokens"),
-        cost=said.get("cost_hint"),
-        paginated=bool(said.get("paginated")),
-    )
+    from tooli.contract.limits import read_limits
+
+    return read_limits(said, name, sourced)
 
 
 def names_of(fn: Callable[..., Any]) -> tuple[str, ...]:
@@ -182,7 +183,11 @@ def returns_of(tool: Tool) -> Any:
         from tooli.contract.handoffs import is_next
 
         if is_next(annotation):
-            return getattr(annotation, "__args__", (MISSING,))[0]
+            annotation = getattr(annotation, "__args__", (MISSING,))[0]
+    if tool.limits.sourced:
+        from tooli.contract.pages import without_page
+
+        return without_page(annotation)
     return annotation
 
 

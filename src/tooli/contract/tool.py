@@ -257,6 +257,8 @@ class Limits(Record):
     max_tokens: int | None = None
     cost: str | None = None
     paginated: bool = False
+    page: int | None = None  # records on a page, where nobody says how many
+    sourced: bool = False  # it may return a `Page`: it pages at the source
 
 
 BEHAVIOR, GUARD, GUIDANCE, LIMITS = Behavior(), Guard(), Guidance(), Limits()

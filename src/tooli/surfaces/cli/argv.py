@@ -46,13 +46,18 @@ FLAGS: dict[str, tuple[str, int | str, Any]] = {
     "--version": ("show_version", 0, True),
     "--input": ("input", 1, None),
     "--print0": ("print0", 0, True),
+    "--limit": ("limit", 1, None),
+    "--cursor": ("cursor", 1, None),
+    "--filter": ("filter", 1, None),
+    **dict.fromkeys(("--fields", "--select"), ("fields", 1, None)),
+    "--max-items": ("max_items", 1, None),
+    "--max-bytes": ("max_bytes", 1, None),
+    "--max-tokens": ("max_tokens", 1, None),
 }
 DOCUMENTS = frozenset(("agent_manifest", "agent_bootstrap", "discover"))
 QUESTIONS = DOCUMENTS | {"help", "schema", "help_agent", "show_version"}
-LATER = (
-    *("timeout", "idempotency-key", "limit", "cursor", "filter", "fields", "select"),
-    *("max-items", "max-bytes", "max-tokens", "null"),
-)
+SHAPING = frozenset(("limit", "cursor", "filter", "fields", "max_items", "max_bytes", "max_tokens"))
+LATER = ("timeout", "idempotency-key", "null")
 """Names that are the framework's already, and refuse to be used until they do something."""
 COMPLETION = ("--install-completion", "--show-completion")
 

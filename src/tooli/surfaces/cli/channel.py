@@ -252,3 +252,17 @@ def typed_program() -> tuple[str, ...]:
     if program.endswith(".py"):
         return ("python", program)
     return (os.path.basename(program),)
+
+
+BUDGETED = (
+    *("TOOLI_MAX_BYTES", "TOOLI_MAX_TOKENS", "TOOLI_MAX_ITEMS", "TOOLI_CALLER", "CLAUDECODE"),
+    *("CLAUDE_CODE_CHILD_SESSION", "CLAUDE_CODE_SESSION_ID", "CODEX_THREAD_ID"),
+    *("CODEX_SESSION_ID", "CODEX_CI", "CODEX_TOOL_CALL_ID", "CODEX_SANDBOX"),
+    "CODEX_SANDBOX_NETWORK_DISABLED",
+)
+"""Where one of these is set, an answer may have a limit that nobody typed."""
+
+
+def budgeted() -> bool:
+    """Whether whoever started it may take only so much, or somebody has said how much."""
+    return any([name in os.environ for name in BUDGETED])

@@ -16,10 +16,11 @@ from tooli.call.envelope import document, encode
 from tooli.call.model import Caller, Failed, Ok, Options
 from tooli.call.pipeline import run
 from tooli.sources.local import BUILT_IN
-from tooli.surfaces.cli.argv import COMPLETION, MODES, QUESTIONS, Line, read_line
+from tooli.surfaces.cli.argv import COMPLETION, MODES, QUESTIONS, SHAPING, Line, read_line
 from tooli.surfaces.cli.channel import (
     Channel,
     Gone,
+    budgeted,
     catch_sigterm,
     complain,
     completing,
@@ -176,7 +177,17 @@ class Session:
             verbose=said("verbose", 0),
             detailed=None if form is None and self.machine else form == "detailed",
             interactive=self.mode == "text" and is_terminal(sys.stderr) and not self.agent,
+            shaping=self._shaping(),
         )
+
+    def _shaping(self) -> Any:
+        """How much of the result is wanted, where the line or the caller says so."""
+        known = budgeted()
+        if not known and SHAPING.isdisjoint(self.line.options):
+            return None
+        from tooli.surfaces.cli.budgets import shaping_of
+
+        return shaping_of(self, known)
 
     def judge(self, param: Param, words: Words) -> Any:
         """Typer's word on a text that the light engine is in doubt about."""
@@ -352,6 +363,10 @@ class Session:
         if self.mode == "jsonl" and isinstance(outcome, Ok) and not call.options.quiet:
             for warning in call.warnings:
                 complain(f"Warning: {warning}")
+            if call.meta:
+                from tooli.surfaces.cli.budgets import tell_rest
+
+                tell_rest(call)
         return self.code
 
     def _milliseconds(self) -> int:
