@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tooli.call.repair import compose
+from tooli.contract.fit import Given
 
 TYPE_CHECKING = False
 
@@ -35,7 +36,10 @@ def again(call: Call, **changes: Any) -> list[str]:
         flags.append(_flags("yes", own)[0])
     if call.options.detailed:
         flags += [_flags("response_format", own)[0], "detailed"]
-    asked = call.arguments if call.flow is None else call.flow.asked
+    asked = {
+        name: value.value if isinstance(value, Given) else value
+        for name, value in (call.arguments if call.flow is None else call.flow.asked).items()
+    }
     return [*program, *tool.words, *compose(tool, asked, *flags)]
 
 

@@ -77,7 +77,7 @@ def read_shaping(said: Mapping[str, Any], typed: tuple[str, ...] | None = None) 
         if name in NUMBERS:
             number = _number(value)
             if number is None:
-                message = f"{_flag(name)} is a whole number, 0 or more, not {value!r:.60}"
+                message = f"{_flag(name)} is a whole number, 0 or more, not {str(value)!r:.60}"
                 problems.append(Problem("E1007", name, message))
             else:
                 read[name] = number
@@ -86,7 +86,9 @@ def read_shaping(said: Mapping[str, Any], typed: tuple[str, ...] | None = None) 
         elif name in ("fields", "select") and value and is_list(value):
             read["fields"] = ",".join(map(str, value))
         else:
-            problems.append(Problem("E1007", name, f"{_flag(name)} is text, not {value!r:.60}"))
+            problems.append(
+                Problem("E1007", name, f"{_flag(name)} is text, not {str(value)!r:.60}")
+            )
     return Shaping(**read, typed=typed, spills=typed is not None, problems=tuple(problems))
 
 

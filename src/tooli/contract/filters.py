@@ -10,18 +10,17 @@ that does not exist, or a comparison that can never hold, is refused before the 
 from __future__ import annotations
 
 from tooli.contract.fields import Many, Unfit, choices, kind_of, kinds, read_path, reader
+from tooli.contract.predicates import all_of, any_of, at, holds, none_of, test_for
 from tooli.contract.record import Record
 from tooli.errors import nearest
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, TypeAlias
+    from typing import Any
 
     from tooli.contract.fields import FieldPath, Fields
-
-    Test: TypeAlias = Callable[[Any], bool]
+    from tooli.contract.predicates import Test
 
 SYMBOLS = ("==", "!=", "<=", ">=", "=", "<", ">", "(", ")", "[", "]", ",")
 COMPARISONS = ("==", "=", "!=", "<", "<=", ">", ">=", "in", "contains", "startswith", "endswith")
@@ -159,13 +158,13 @@ class _Reading:
         while self._take("or"):
             tests.append(self._both())
         self._depth -= 1
-        return tests[0] if len(tests) == 1 else _any_of(tests)
+        return tests[0] if len(tests) == 1 else any_of(tests)
 
     def _both(self) -> Test:
         tests = [self._negation()]
         while self._take("and"):
             tests.append(self._negation())
-        return tests[0] if len(tests) == 1 else _all_of(tests)
+        return tests[0] if len(tests) == 1 else all_of(tests)
 
     def _negation(self) -> Test:
         negated = False
@@ -177,7 +176,7 @@ class _Reading:
                 raise self._wrong("a closing parenthesis")
         else:
             test = self._comparison()
-        return _none_of(test) if negated else test
+        return none_of(test) if negated else test
 
     def _comparison(self) -> Test:
         left = self._operand()
@@ -194,7 +193,7 @@ class _Reading:
             raise Unfit(f"The filter has 'not {word}'; write not in front of the comparison")
         right = self._list() if word == "in" else self._operand()
         test = self._compare(left, word, right)
-        return _none_of(test) if negated else test
+        return none_of(test) if negated else test
 
     def _operand(self) -> Token:
         token = self._token
@@ -232,7 +231,7 @@ class _Reading:
         possible = kinds(self._fields.at(operand.value))
         if possible is not None and "boolean" not in possible:
             raise Unfit(f"{_shown(operand)} is no boolean: compare it with a value")
-        return _on(operand.value, lambda value: value is True)
+        return at(operand.value, lambda value: value is True)
 
     def _compare(self, left: Token, word: str, right: Token) -> Test:
         if left.kind == "value" and right.kind == "value":
@@ -241,15 +240,15 @@ class _Reading:
             return self._two_fields(left.value, word, right.value)
         if left.kind == "field":
             self._check(left, word, right.value)
-            return _on(left.value, _test(word, right.value))
+            return at(left.value, test_for(word, right.value))
         if word == "in":  # 'x' in tags
             self._check(right, "contains", left.value)
-            return _on(right.value, _test("contains", left.value))
+            return at(right.value, test_for("contains", left.value))
         if word not in ("==", "!=", *_FLIPPED):
             raise Unfit(f"{word} has its field on the left")
         word = _FLIPPED.get(word, word)
         self._check(right, word, left.value)
-        return _on(right.value, _test(word, left.value))
+        return at(right.value, test_for(word, left.value))
 
     def _two_fields(self, left: FieldPath, word: str, right: FieldPath) -> Test:
         for path in (left, right):
@@ -261,7 +260,7 @@ class _Reading:
         def test(record: Any) -> bool:
             value, wanted = one(record), other(record)
             wanted = wanted if wanted.__class__ is Many else (wanted,)
-            return any([_holds(_test(word, each), value) for each in wanted])
+            return any([holds(test_for(word, each), value) for each in wanted])
 
         return test
 
@@ -323,86 +322,3 @@ def _told(value: Any) -> str:
 def _one_of(possible: set[str]) -> str:
     words = sorted(possible - {"null"}) or ["null"]
     return " or ".join([f"{'an' if word[0] in 'ao' else 'a'} {word}" for word in words])
-
-
-# ------------------------------------------------------------------ tests
-
-
-def _any_of(tests: list[Test]) -> Test:
-    if len(tests) == 2:
-        one, other = tests
-        return lambda record: one(record) or other(record)
-    return lambda record: any([test(record) for test in tests])
-
-
-def _all_of(tests: list[Test]) -> Test:
-    if len(tests) == 2:
-        one, other = tests
-        return lambda record: one(record) and other(record)
-    return lambda record: all([test(record) for test in tests])
-
-
-def _none_of(test: Test) -> Test:
-    return lambda record: not test(record)
-
-
-def _on(path: FieldPath, test: Test) -> Test:
-    """A test of what stands at a path; where that passes a list, one of its items suffices."""
-    read = reader(path)
-    if len(path) < 2:
-        return lambda record: test(read(record))
-    return lambda record: _holds(test, read(record))
-
-
-def _holds(test: Test, value: Any) -> bool:
-    return any(map(test, value)) if value.__class__ is Many else test(value)
-
-
-def _test(word: str, wanted: Any) -> Test:
-    """What a value is tested for; values of other types do not pass, and never raise."""
-    if word == "==":
-        return _equal(wanted)
-    if word == "!=":
-        return _none_of(_equal(wanted))
-    if word == "in":
-        return _any_of([_equal(each) for each in wanted] or [lambda _: False])
-    if word == "contains":
-        return _contains(wanted)
-    if word in ("startswith", "endswith"):
-        find: Any = str.startswith if word == "startswith" else str.endswith
-        return lambda value: value.__class__ is str and find(value, wanted)
-    return _ordered(word, wanted)
-
-
-def _equal(wanted: Any) -> Test:
-    kind = kind_of(wanted)
-    if kind in ("null", "boolean"):
-        return lambda value: value is wanted
-    if kind == "number":
-        return lambda value: value == wanted and value.__class__ is not bool
-    return lambda value: value == wanted
-
-
-def _contains(wanted: Any) -> Test:
-    same = _equal(wanted)
-    text = isinstance(wanted, str)
-
-    def test(value: Any) -> bool:
-        if value.__class__ is str:
-            return text and wanted in value
-        return value.__class__ is list and any(map(same, value))
-
-    return test
-
-
-def _ordered(word: str, wanted: Any) -> Test:
-    classes: tuple[type, ...] = (str,) if isinstance(wanted, str) else (int, float)
-    if kind_of(wanted) not in ("string", "number"):
-        return lambda _: False
-    if word == "<":
-        return lambda value: value.__class__ in classes and value < wanted
-    if word == "<=":
-        return lambda value: value.__class__ in classes and value <= wanted
-    if word == ">":
-        return lambda value: value.__class__ in classes and value > wanted
-    return lambda value: value.__class__ in classes and value >= wanted

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 from tooli.call import aio
 from tooli.call.envelope import encode
 from tooli.contract.jsonable import jsonable
 from tooli.contract.record import Record
+from tooli.surfaces.http.words import SHAPING
 from tooli.testing.parity import Answer, Door, door
 
 if TYPE_CHECKING:
@@ -102,7 +104,9 @@ def alive(api: Asgi) -> AbstractAsyncContextManager[Asgi]:
     return live()
 
 
-_QUERY = {"yes": "yes", "dry_run": "dry_run", "detailed": "response_format"}
+_QUERY = {"yes": "yes", "dry_run": "dry_run", "detailed": "response_format"} | {
+    name: name for name in SHAPING
+}
 
 
 @door
@@ -148,11 +152,8 @@ class HttpLinesDoor(HttpDoor):
 async def ask(app: Tooli, case: Case, accept: str) -> Response:
     """Send a case as a request."""
     arguments = jsonable(dict(case.arguments), [])
-    query = "&".join(
-        f"{_QUERY[name]}={'detailed' if name == 'detailed' else 'true'}"
-        for name, value in case.options.items()
-        if value
-    )
+    said = case.options.items()
+    query = urlencode([_said(name, value) for name, value in said if value or name in SHAPING])
     async with alive(app.asgi(mcp=False)) as api:
         return await request(
             api,
@@ -162,3 +163,9 @@ async def ask(app: Tooli, case: Case, accept: str) -> Response:
             headers={"accept": accept},
             query=query,
         )
+
+
+def _said(name: str, value: Any) -> tuple[str, str]:
+    if name == "detailed":
+        return _QUERY[name], "detailed"
+    return _QUERY[name], str(value) if name in SHAPING else "true"

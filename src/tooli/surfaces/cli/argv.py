@@ -100,6 +100,14 @@ class Line:
         self.early: list[str] = []  # the framework's flags before the command
         self.guessed = False  # Typer may read it otherwise than we do
 
+    @property
+    def shaped(self) -> bool:
+        """Whether the line, or its command, says how much of the result is wanted."""
+        limits = None if self.tool is None else self.tool.limits
+        return not SHAPING.isdisjoint(self.options) or (
+            limits is not None and bool(limits.paginated or limits.max_tokens)
+        )
+
     def set(self, flag: str, value: str | None) -> None:
         """Take one of the framework's flags."""
         name, _, constant = FLAGS[flag]

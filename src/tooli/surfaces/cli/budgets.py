@@ -30,7 +30,7 @@ def shaping_of(session: Session, known: bool) -> Shaping | None:
     said = {name: session.line.options[name] for name in SHAPING & session.line.options.keys()}
     shaping = read_shaping(said, tuple(session.argv))
     if not known or session.line.tool is None or hasattr(session.line.tool.fn, "tooli_mode"):
-        return shaping if said else None
+        return shaping if session.line.shaped else None
     settings = {name: os.environ[key] for key, name in SETTINGS.items() if os.environ.get(key)}
     assumed = read_shaping(settings)
     sizes: dict[str, Any] = {}
@@ -45,7 +45,7 @@ def shaping_of(session: Session, known: bool) -> Shaping | None:
         sizes = {"max_items": sizes.get("max_items")}
     elif any(sizes.values()):
         sizes["assumed"] = True
-    if not said and not any(sizes.values()) and not assumed.problems:
+    if not session.line.shaped and not any(sizes.values()) and not assumed.problems:
         return None
     return shaping.replace(**sizes, problems=(*shaping.problems, *_named(assumed)))
 
@@ -79,7 +79,8 @@ def tell_rest(call: Call) -> None:
         unit = truncated.get("unit", "records")
         said = f"Cut by {truncated['by']}: {truncated['shown']}{counted} {unit} are shown."
     else:
-        said = f"One page of {page['limit']}{counted} records." if "limit" in page else "One page."
+        records = f"{page['limit']} records" if "limit" in page else "the records"
+        said = f"One page of {records}" + (f", {total} in all." if total is not None else ".")
     steps = meta.get("next", ())
     following = f" For the rest: {' '.join(map(quote, steps[0]['argv']))}" if steps else ""
     complain(said + following)

@@ -16,7 +16,7 @@ from tooli.call.envelope import document, encode
 from tooli.call.model import Caller, Failed, Ok, Options
 from tooli.call.pipeline import run
 from tooli.sources.local import BUILT_IN
-from tooli.surfaces.cli.argv import COMPLETION, MODES, QUESTIONS, SHAPING, Line, read_line
+from tooli.surfaces.cli.argv import COMPLETION, MODES, QUESTIONS, Line, read_line
 from tooli.surfaces.cli.channel import (
     Channel,
     Gone,
@@ -183,7 +183,7 @@ class Session:
     def _shaping(self) -> Any:
         """How much of the result is wanted, where the line or the caller says so."""
         known = budgeted()
-        if not known and SHAPING.isdisjoint(self.line.options):
+        if not known and not self.line.shaped:
             return None
         from tooli.surfaces.cli.budgets import shaping_of
 
