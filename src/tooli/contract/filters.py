@@ -101,11 +101,11 @@ def _word(word: str, at: int) -> Token:
     if word in CONSTANTS:
         return Token("value", CONSTANTS[word], at)
     if word[0] in "-+0123456789" or (word[0] == "." and word[1:2].isdigit()):
-        return Token("value", _number(word, at), at)
+        return Token("value", _number(word), at)
     return Token("field", read_path(word), at)
 
 
-def _number(word: str, at: int) -> int | float:
+def _number(word: str) -> int | float:
     try:
         if "_" in word or len(word) > 400:
             raise ValueError

@@ -86,7 +86,7 @@ class Window(Sieve):
     def _take(self, record: Any) -> object:
         self.count += 1
         self._kept.append(record)
-        if self.flow.lines and len(self._kept) > LAST + 1:
+        if self.flow.lines and self._known is None and len(self._kept) > LAST + 1:
             del self._kept[0]
         return self._push(record) or self.count == self._limit
 
