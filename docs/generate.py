@@ -1,8 +1,8 @@
 """Write what is generated in the documents: run `make docs`, or `python -m docs.generate`.
 
 docs/errors.md comes from the tables in `tooli.errors`. The console blocks of README.md,
-docs/typer.md and docs/serving.md are played, and their output is put in place. Tests check that
-all of it is current.
+docs/typer.md, docs/serving.md and docs/budget.md are played, and their output is put in place.
+Tests check that all of it is current.
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ from tooli import errors
 
 ROOT = Path(__file__).resolve().parent.parent
 ERRORS = ROOT / "docs" / "errors.md"
-PLAYED = (ROOT / "README.md", ROOT / "docs" / "typer.md", ROOT / "docs" / "serving.md")
+PLAYED = (
+    ROOT / "README.md",
+    *(ROOT / "docs" / f"{name}.md" for name in ("typer", "serving", "budget")),
+)
 
 _PAGE = """\
 # Errors and exit codes

@@ -53,7 +53,7 @@ class _Cut:
         records = records_of(self.value)
         if records is not None:
             return self._records(records)
-        if isinstance(self.value, str) and self.flow.cursor_after is not None:
+        if isinstance(self.value, str):
             return self._text(self.value)
         return self._object()
 
@@ -141,23 +141,23 @@ class _Cut:
     def _text(self, text: str) -> Outcome:
         """The beginning of a text, up to the end of a line if there is one near enough."""
         assert self.room is not None
+        whole = None if self.flow.cursor_after is not None else self._needed(Ok(text))
         low, high = 0, min(len(text), self.room)
         while low < high:
             middle = (low + high + 1) // 2
-            self._tell_text(middle, len(text))
+            self._tell_text(middle, len(text), whole)
             if self._fits(Ok(text[:middle])):
                 low = middle
             else:
                 high = middle - 1
-        line = text.rfind("\n", low // 2, low) + 1
-        shown = line or low
+        shown = text.rfind("\n", low // 2, low) + 1 or low
         if shown:
-            self._tell_text(shown, len(text))
+            self._tell_text(shown, len(text), whole)
             return Ok(text[:shown])
         self._tell_text(1, len(text))
         needed = self._needed(Ok(text[:1]))
         self.flow.cursor_after = None  # no text was given, and none of it may be passed over
-        self._tell_text(0, len(text), needed)
+        self._tell_text(0, len(text), whole or needed)
         self._spare_words(Ok(""))
         return Ok("")
 

@@ -221,7 +221,7 @@ class Served:
     def answer(self, outcome: Outcome, printed: str = "") -> Answer:
         """An outcome, with what the command printed."""
         if printed:
-            from tooli.call.printing import with_printed
+            from tooli.surfaces.printed import with_printed
 
             outcome = with_printed(outcome, printed, self.call)
         return Answer(outcome, self.call, self.started)

@@ -349,7 +349,7 @@ class Session:
             return show(self, outcome, call)
         printed = self.channel.printed()
         if printed:
-            from tooli.call.printing import with_printed
+            from tooli.surfaces.printed import with_printed
 
             outcome = with_printed(outcome, printed, call)
         if isinstance(outcome, Failed):
