@@ -37,9 +37,9 @@ def open_flow(call: Call) -> Generator[Call, Outcome, Outcome]:
 
 def _compile(call: Call, flow: Flow, shaping: Shaping) -> list[Problem]:
     from tooli.contract.fields import Fields, Unfit
-    from tooli.contract.schema import output_schema
+    from tooli.contract.sketch import record_schema
 
-    fields = Fields(output_schema(call.tool))
+    fields = Fields(record_schema(call.tool))
     problems: list[Problem] = []
     try:
         if shaping.filter is not None:
