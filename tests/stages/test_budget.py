@@ -271,3 +271,25 @@ def test_a_setting_that_is_no_number_is_named() -> None:
     assert done.exit_code == 2
     assert done.error is not None
     assert "TOOLI_MAX_BYTES='ten'" in done.error["message"]
+
+
+def test_what_can_be_read_but_once_is_read_once() -> None:
+    """Measuring an answer does not use it up."""
+    app = Tooli("app")
+
+    @app.command()
+    def whole() -> Any:
+        return {"squares": (n * n for n in range(5)), "not": float("nan")}
+
+    @app.command()
+    def stream() -> Any:
+        for i in range(3):
+            yield {"n": i, "upto": iter(range(i))}
+
+    expected = [{"n": i, "upto": list(range(i))} for i in range(3)]
+    for env in ({"CODEX_CI": "1"}, {}):
+        done = invoke(app, "whole", "--json", env=env)
+        assert done.result == {"squares": [0, 1, 4, 9, 16], "not": None}
+        assert len(done.envelope["meta"]["warnings"]) == 1
+        assert invoke(app, "stream", "--json", env=env).result == expected
+        assert invoke(app, "stream", "--jsonl", env=env).lines == expected

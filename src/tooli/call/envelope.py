@@ -117,6 +117,24 @@ def encoder(warnings: list[str]) -> Callable[[Any], bytes]:
     return encode_one
 
 
+def weigh(value: Any, warnings: list[str]) -> tuple[int, Any]:
+    """Bytes of a value's JSON, and the value: where a part of it can be read but once, a copy."""
+    from tooli.contract.jsonable import jsonable, replacement
+
+    def replace(thing: Any) -> Any:
+        if hasattr(thing.__class__, "__next__"):
+            raise TypeError
+        return replacement(thing, warnings)
+
+    write = _writer(replace)
+    try:
+        text = write(value)
+    except Exception:
+        value = jsonable(value, warnings)
+        text = write(value)
+    return len(text.encode(errors="backslashreplace")), value
+
+
 def _by_hand(value: Any, depth: int = 0) -> str | None:
     """A small value of the plainest kind: it does not need the encoder, which is a library."""
     kind = value.__class__

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tooli.call.envelope import encoder, measure
+from tooli.call.envelope import measure, weigh
 from tooli.call.flow import Sieve, records_of
 from tooli.call.model import Ok
 
@@ -21,7 +21,7 @@ def keep_within(call: Call) -> Generator[Call, Outcome, Outcome]:
     flow = call.flow
     if flow is None or not flow.shaping.bounded:
         return (yield call)
-    sieve = _Lines(flow)
+    sieve = _Lines(flow, call.warnings)
     flow.sieves.append(sieve)
     outcome = yield call
     if not isinstance(outcome, Ok):
@@ -42,24 +42,30 @@ def keep_within(call: Call) -> Generator[Call, Outcome, Outcome]:
 
 def _document(call: Call, flow: Flow, outcome: Ok) -> Outcome:
     most, room = flow.shaping.max_items, flow.shaping.room
-    records = records_of(outcome.value) if most else None
+    value: Any = outcome.value
+    records = records_of(value) if most else None
     few = records is None or len(records) <= (most or 0)
-    if few and (room is None or measure(outcome, call) <= room[0]):
+    if few and room is None:
+        return outcome
+    size, value = weigh(value, call.warnings)
+    outcome = Ok(value)
+    if few and (room is None or measure(Ok(None), call) + len(',"result":') + size <= room[0]):
         return outcome
     from tooli.call.cutting import cut
     from tooli.state.spills import spill
 
-    return cut(call, flow, outcome.value, spill)
+    return cut(call, flow, value, spill)
 
 
 class _Lines(Sieve):
     """Counts records that go out line by line, and stops them where there is no more room."""
 
-    def __init__(self, flow: Flow) -> None:
+    def __init__(self, flow: Flow, warnings: list[str]) -> None:
         self.shown = 0
+        self.used = 0
         self.by: str | None = None  # what stopped them
         self._flow = flow
-        self.used = 0
+        self._warnings = warnings
 
     def open(self, push: Push) -> Push:
         if not self._flow.lines:
@@ -72,13 +78,13 @@ class _Lines(Sieve):
             ]
         )
         room, by_size = shaping.room or (1 << 60, "max-bytes")
-        write = encoder([])
 
         def count(record: Any) -> object:
             if self.shown >= most:
                 self.by = by_count
                 return True
-            self.used += len(write(record)) + 1
+            size, record = weigh(record, self._warnings)
+            self.used += size + 1
             if self.used > room:
                 self.by = by_size
                 return True

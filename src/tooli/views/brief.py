@@ -29,7 +29,9 @@ def app_for_agents(house: Any, tools: Iterable[Tool]) -> str:
     about = _first_line(house.description)
     lines = [f"{head}: {about}" if about else head]
     lines += [tool_for_agents(tool) for tool in tools if not tool.hidden]
-    lines.append("any command: --json --schema --help-agent --dry-run --yes --limit --filter --select")
+    lines.append(
+        "any command: --json --schema --help-agent --dry-run --yes --limit --filter --select"
+    )
     return "\n".join(lines)
 
 
