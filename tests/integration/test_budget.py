@@ -110,6 +110,17 @@ def test_the_whole_is_kept_for_its_user(env: dict[str, str]) -> None:
         assert file.read().count(b'"n":') == 2000
 
 
+@pytest.mark.parametrize("marker", ["CODEX_THREAD_ID", "CLAUDECODE"])
+def test_a_callers_own_budget_leads_on_as_well(env: dict[str, str], marker: str) -> None:
+    count = 1500 if marker == "CODEX_THREAD_ID" else 4000
+    answers = follow({**env, marker: "1"}, "rows", str(count), "--json")
+    assert len(answers) > 1
+    assert [row["n"] for answer in answers for row in answer["result"]] == list(range(count))
+    most = 10240 if marker == "CODEX_THREAD_ID" else 75000
+    assert all(answer["size"] <= most for answer in answers)
+    assert not any("warnings" in answer["meta"] for answer in answers)
+
+
 def test_people_get_tables_with_a_word_about_the_rest(env: dict[str, str]) -> None:
     done = run(LARGE, "rows", "9", "--limit", "2", "--text", env=env)
     assert done.out.count(b"xxx") and done.out.count(b"\n") == 4

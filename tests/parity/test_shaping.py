@@ -131,3 +131,20 @@ def test_a_cursor_of_one_door_goes_on_through_another() -> None:
     for door in asked:
         answer = door.answer(Case("rows", {}, {"limit": 5, "cursor": cursor}))
         assert answer.envelope["result"] == [row(i) for i in range(5, 10)], door.name
+
+
+def test_models_are_told_that_there_is_more() -> None:
+    """`_meta` is the client's; what the model reads is content."""
+    from tooli.testing.mcp_doors import HandshakeDoor
+
+    door = HandshakeDoor(make_app())
+    params = {"name": "pages", "arguments": {"count": 12}}
+    result = door._send("tools/call", params)["result"]
+    told = result["content"][-1]["text"]
+    cursor = result["_meta"]["io.tooli/meta"]["page"]["next_cursor"]
+    assert told == (
+        f"This is not all: there are 12. Call again with the same arguments and cursor={cursor!r}."
+    )
+    params["arguments"]["cursor"] = cursor
+    result = door._send("tools/call", params)["result"]
+    assert [record["n"] for record in result["structuredContent"]["result"]] == [5, 6, 7, 8, 9]

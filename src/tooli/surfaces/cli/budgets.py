@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 
+from tooli.call.model import Ok
 from tooli.call.shaping import NUMBERS, Shaping, read_shaping
 from tooli.errors import quote
 from tooli.surfaces.cli.argv import SHAPING
-from tooli.surfaces.cli.channel import complain
+from tooli.surfaces.cli.channel import budgeted, complain
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
     from typing import Any
 
-    from tooli.call.model import Call
+    from tooli.call.model import Call, Outcome
     from tooli.surfaces.cli.main import Session
 
 KNOWN: dict[str, dict[str, int]] = {
@@ -25,11 +27,12 @@ KNOWN: dict[str, dict[str, int]] = {
 SETTINGS = {f"TOOLI_{name.upper()}": name for name in NUMBERS[1:]}
 
 
-def shaping_of(session: Session, known: bool) -> Shaping | None:
+def shaping_of(session: Session) -> Shaping | None:
     """What holds for a line: its own words, else settings, else what its caller can take."""
     said = {name: session.line.options[name] for name in SHAPING & session.line.options.keys()}
     shaping = read_shaping(said, tuple(session.argv))
-    if not known or session.line.tool is None or hasattr(session.line.tool.fn, "tooli_mode"):
+    tool = session.line.tool
+    if not budgeted() or tool is None or hasattr(tool.fn, "tooli_mode"):
         return shaping if session.line.shaped else None
     settings = {name: os.environ[key] for key, name in SETTINGS.items() if os.environ.get(key)}
     assumed = read_shaping(settings)
@@ -48,6 +51,35 @@ def shaping_of(session: Session, known: bool) -> Shaping | None:
     if not session.line.shaped and not any(sizes.values()) and not assumed.problems:
         return None
     return shaping.replace(**sizes, problems=(*shaping.problems, *_named(assumed)))
+
+
+def refit(session: Session, outcome: Outcome, call: Call, data: bytes) -> bytes:
+    """A document that is larger than its caller takes, cut; any other one as it is.
+
+    The answer passes the stages that it would have passed had the limit been typed: most answers
+    are small, and then nobody has to know what the caller takes.
+    """
+    shaping = shaping_of(session)
+    if shaping is None or not isinstance(outcome, Ok):
+        return data
+    from json import loads
+
+    from tooli.call.envelope import document
+    from tooli.call.pipeline import bind, run
+    from tooli.stages.budget import keep_within
+    from tooli.stages.pagination import paginate
+    from tooli.stages.shaping import open_flow
+
+    value = loads(data).get("result")  # what could be read but once has been read
+
+    def answered(call: Call) -> Generator[Call, Outcome, Outcome]:
+        yield from ()
+        return Ok(value)
+
+    paged = () if call.tool.prints else (paginate,)  # what is printed cannot be taken up again
+    wanted = call.replace(options=call.options.replace(shaping=shaping), meta={**(call.meta or {})})
+    cut = run(wanted, (open_flow, bind, keep_within, *paged, answered))
+    return document(cut, wanted, session.milliseconds) if isinstance(cut, Ok) else data
 
 
 def _named(assumed: Shaping) -> list[Any]:

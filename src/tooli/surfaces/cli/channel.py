@@ -13,6 +13,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from tooli.call.model import Call, Outcome
+    from tooli.surfaces.cli.main import Session
+
 
 class Channel:
     """stdout, kept for the answer.
@@ -254,15 +257,27 @@ def typed_program() -> tuple[str, ...]:
     return (os.path.basename(program),)
 
 
-BUDGETED = (
-    *("TOOLI_MAX_BYTES", "TOOLI_MAX_TOKENS", "TOOLI_MAX_ITEMS", "TOOLI_CALLER", "CLAUDECODE"),
-    *("CLAUDE_CODE_CHILD_SESSION", "CLAUDE_CODE_SESSION_ID", "CODEX_THREAD_ID"),
-    *("CODEX_SESSION_ID", "CODEX_CI", "CODEX_TOOL_CALL_ID", "CODEX_SANDBOX"),
+_SETTINGS = ("TOOLI_MAX_BYTES", "TOOLI_MAX_TOKENS", "TOOLI_MAX_ITEMS")
+_CALLERS = (
+    *("TOOLI_CALLER", "CLAUDECODE", "CLAUDE_CODE_CHILD_SESSION", "CLAUDE_CODE_SESSION_ID"),
+    *("CODEX_THREAD_ID", "CODEX_SESSION_ID", "CODEX_CI", "CODEX_TOOL_CALL_ID", "CODEX_SANDBOX"),
     "CODEX_SANDBOX_NETWORK_DISABLED",
 )
-"""Where one of these is set, an answer may have a limit that nobody typed."""
+SMALL = 10_000
+"""Bytes of an answer that every caller takes: only of a larger one it matters who calls."""
 
 
-def budgeted() -> bool:
-    """Whether whoever started it may take only so much, or somebody has said how much."""
-    return any([name in os.environ for name in BUDGETED])
+def budgeted() -> str:
+    """Whether an answer may have a limit that nobody typed: by a "setting", by the "caller"."""
+    if any([name in os.environ for name in _SETTINGS]):
+        return "setting"
+    return "caller" if any([name in os.environ for name in _CALLERS]) else ""
+
+
+def fitting(session: Session, outcome: Outcome, call: Call, data: bytes) -> bytes:
+    """A document as its caller takes it; whoever asked for a size has got it already."""
+    if len(data) <= SMALL or call.options.shaping is not None or not budgeted():
+        return data
+    from tooli.surfaces.cli.budgets import refit
+
+    return refit(session, outcome, call, data)

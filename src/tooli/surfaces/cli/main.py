@@ -24,6 +24,7 @@ from tooli.surfaces.cli.channel import (
     catch_sigterm,
     complain,
     completing,
+    fitting,
     is_terminal,
     reason_of,
     spare_the_collector,
@@ -113,11 +114,9 @@ class Session:
         asked = self.line.options.get("output") or os.environ.get("TOOLI_OUTPUT")
         asked = asked or self.house.default_output
         if asked not in MODES:
-            from tooli.call.model import Problem
+            from tooli.surfaces.cli.trouble import no_mode
 
-            message = f"TOOLI_OUTPUT={asked} is none of {', '.join(MODES)}"
-            self.line.problems.append(Problem("E1007", "output", message))
-            return "json"
+            return no_mode(self, asked)
         self.explicit = asked != "auto"
         own = getattr(self.line.tool.fn, "tooli_mode", None) if self.line.tool is not None else None
         if own == "text" and self.explicit:
@@ -183,11 +182,11 @@ class Session:
     def _shaping(self) -> Any:
         """How much of the result is wanted, where the line or the caller says so."""
         known = budgeted()
-        if not known and not self.line.shaped:
-            return None
+        if not self.line.shaped and (not known or (known == "caller" and self.mode == "json")):
+            return None  # a document that is too large is cut when it is there
         from tooli.surfaces.cli.budgets import shaping_of
 
-        return shaping_of(self, known)
+        return shaping_of(self)
 
     def judge(self, param: Param, words: Words) -> Any:
         """Typer's word on a text that the light engine is in doubt about."""
@@ -357,7 +356,7 @@ class Session:
         else:
             self.value = outcome.value
         if self.mode == "json" or isinstance(outcome, Failed):
-            self.emit(document(outcome, call, self._milliseconds))
+            self.emit(fitting(self, outcome, call, document(outcome, call, self.milliseconds)))
         elif outcome.value is not None:
             self.emit(encode(outcome.value, call.warnings))
         if self.mode == "jsonl" and isinstance(outcome, Ok) and not call.options.quiet:
@@ -369,7 +368,8 @@ class Session:
                 tell_rest(call)
         return self.code
 
-    def _milliseconds(self) -> int:
+    def milliseconds(self) -> int:
+        """How long it has taken so far."""
         return int((perf_counter() - self.started) * 1000)
 
     def emit(self, data: bytes) -> None:

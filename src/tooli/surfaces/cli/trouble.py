@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tooli.call.model import Failed
+from tooli.call.model import Failed, Problem
 from tooli.sources.local import BUILT_IN
-from tooli.surfaces.cli.argv import FLAGS, Line, read_line
+from tooli.surfaces.cli.argv import FLAGS, MODES, Line, read_line
 from tooli.surfaces.cli.channel import Gone
 
 TYPE_CHECKING = False
@@ -89,3 +89,10 @@ def modes_of(argv: Sequence[str]) -> Line:
             line.set(name, (value if equals else following) if width else None)
     line.problems.clear()
     return line
+
+
+def no_mode(session: Session, asked: str) -> str:
+    """The mode of an answer that says that its mode is none."""
+    message = f"TOOLI_OUTPUT={asked} is none of {', '.join(MODES)}"
+    session.line.problems.append(Problem("E1007", "output", message))
+    return "json"
