@@ -49,7 +49,7 @@ def _names(call: Call) -> frozenset[str]:
 def _stable(value: Any) -> Any:
     """A value as JSON; of what can be read but once, or may not be shown, only its class."""
     kind = value.__class__
-    if hasattr(kind, "__next__") or hasattr(kind, "read") or hasattr(kind, "reveal"):
+    if any([hasattr(kind, name) for name in ("__next__", "read", "reveal", "is_stdin")]):
         return kind.__name__
     return jsonable(value, [])
 
@@ -61,7 +61,6 @@ class Window(Sieve):
         self.flow = flow
         self.count = 0  # records that went on
         self.warnings: list[str] = []
-        self.is_text = False
         start: Start | None = flow.start
         self._start = start or Start(binding, 0)
         self._key = key
@@ -154,7 +153,6 @@ class Window(Sieve):
 
     def text_from(self, text: str) -> str:
         """What is left of a text."""
-        self.is_text = True
         self._text = text
         self._ended = True
         self.flow.total = len(text)
