@@ -99,4 +99,4 @@ def test_a_filter_of_plain_records_loads_no_pydantic(tmp_path: Path) -> None:
     assert '"result":[{"n":2}]' in done.stdout
     assert done.stderr == "False False\n"
     wrong = subprocess.run([*words, "--filter", "m > 1"], capture_output=True, text=True)
-    assert "E1030" in wrong.stdout
+    assert "E1040" in wrong.stdout

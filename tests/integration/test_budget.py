@@ -84,12 +84,12 @@ def test_a_cursor_that_was_changed(env: dict[str, str]) -> None:
     wrong = cursor[:-1] + ("A" if cursor[-1] != "A" else "B")
     done = run(LARGE, "rows", "9", "--limit", "2", "--cursor", wrong, env=env)
     assert done.code == 2
-    assert envelope(done.out)["error"]["code"] == "E1032"
+    assert envelope(done.out)["error"]["code"] == "E1042"
     done = run(LARGE, "rows", "8", "--limit", "2", "--cursor", cursor, env=env)
-    assert envelope(done.out)["error"]["code"] == "E1032"
+    assert envelope(done.out)["error"]["code"] == "E1042"
     other = {**env, "TOOLI_STATE_DIR": env["TOOLI_STATE_DIR"] + "2"}
     done = run(LARGE, "rows", "9", "--limit", "2", "--cursor", cursor, env=other)
-    assert envelope(done.out)["error"]["code"] == "E1032"
+    assert envelope(done.out)["error"]["code"] == "E1042"
 
 
 def test_nothing_can_be_kept(env: dict[str, str], tmp_path: Path) -> None:

@@ -150,7 +150,7 @@ def test_a_cursor_belongs_to_its_call(tool: str) -> None:
         app.call(tool, limit=5, cursor=cursor, filter=". > 2"),
     ):
         assert result.error is not None
-        assert result.error.code == "E1032"
+        assert result.error.code == "E1042"
         assert result.error.field == "cursor"
     assert app.call(tool, limit=2, cursor=cursor, fields="x").ok, "how it is shown may change"
 
@@ -170,7 +170,7 @@ def test_a_changed_cursor_is_refused_before_anything_runs() -> None:
         changed = cursor[:at] + ("B" if cursor[at] != "B" else "C") + cursor[at + 1 :]
         result = app.call("numbers", limit=3, cursor=changed)
         assert result.error is not None
-        assert result.error.code == "E1032"
+        assert result.error.code == "E1042"
         assert result.to_dict()["error"]["category"] == "input"
     assert not ran
 

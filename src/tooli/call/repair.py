@@ -197,7 +197,7 @@ def _suggest(call: Call, problems: Sequence[Problem]) -> Suggestion:
     )
 
 
-_SHAPING = ("E1030", "E1031", "E1032")
+_SHAPING = ("E1040", "E1041", "E1042")
 """What is wrong with what was asked of the result: the suggested line asks for all of it."""
 
 

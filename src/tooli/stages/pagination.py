@@ -68,7 +68,7 @@ class _Pager(Sieve):
 
             raise InputError(
                 "The cursor belongs to another call: to another command, or to other arguments.",
-                code="E1032",
+                code="E1042",
                 field="cursor" if "cursor" not in self._call.tool.names else "tooli_cursor",
                 suggestion=Suggestion(
                     "retry_with_modified_input",

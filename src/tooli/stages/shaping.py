@@ -31,7 +31,7 @@ def open_flow(call: Call) -> Generator[Call, Outcome, Outcome]:
             flow.start = unseal(shaping.cursor, lasting_key(call.caller.surface))
         except BrokenCursor:
             message = "The cursor is none of ours, or was changed: start again without it"
-            problems.append(Problem("E1032", _field(call, "cursor"), message))
+            problems.append(Problem("E1042", _field(call, "cursor"), message))
     return (yield call.replace(flow=flow, problems=tuple(problems)))
 
 
@@ -48,14 +48,14 @@ def _compile(call: Call, flow: Flow, shaping: Shaping) -> list[Problem]:
             _must_be_listed(fields)
             flow.keep = compile_filter(shaping.filter, fields)
     except Unfit as unfit:
-        problems.append(Problem("E1030", _field(call, "filter"), unfit.message))
+        problems.append(Problem("E1040", _field(call, "filter"), unfit.message))
     try:
         if shaping.fields is not None:
             from tooli.contract.selection import compile_selection
 
             flow.project = compile_selection(shaping.fields, fields)
     except Unfit as unfit:
-        problems.append(Problem("E1031", _field(call, "fields"), unfit.message))
+        problems.append(Problem("E1041", _field(call, "fields"), unfit.message))
     return problems
 
 
