@@ -19,6 +19,7 @@ from harness.checks import (
     prints,
     row_count,
 )
+from harness.debian import find_jq
 from harness.envs import OLD, PEERS, PROJECT, SERVERS, SERVING
 from harness.model import Check, Contestant, Run
 from harness.reading import OPENING, reading
@@ -42,6 +43,7 @@ CASES: dict[str, str] = {
     "call": "`app.call` over the direct call, by number of commands",
     "schemas": "Schemas of all fifty commands of an app, as a process",
     "jsonl": "`--jsonl` from a generator into a pipe",
+    "filter": "`--filter` and `--select` over 100,000 records, beside jq",
     "envelope": "The JSON envelope around an empty list",
     "tokens": "What an agent reads about an app of twenty commands, and what it then knows",
     "answer": "One answer of forty records, in every form",
@@ -172,6 +174,19 @@ def streaming() -> Iterator[Contestant]:
         yield Contestant(key, venv, (app, *slow), row_count(5), most_rounds=3, streamed=True)
 
 
+def filtering() -> Iterator[Contestant]:
+    """A quarter of 100,000 records, two fields of each: by tooli itself, and by jq behind it."""
+    jq, count, kept = find_jq() or "jq", "100000", row_count(25_000)
+    asked = ("--filter", "even and id >= 50000", "--select", "id, name as title")
+    for key, venv, args in (
+        ("tooli", PROJECT, ("run_rows_tooli.py", "rows", count, *asked, "--jsonl")),
+        ("tooli into jq", PROJECT, ("run_rows_jq.py", jq, count, "run_rows_tooli.py")),
+        ("argparse into jq", PEERS, ("run_rows_jq.py", jq, count, "run_rows_argparse.py")),
+        ("jq alone, of a file", PEERS, ("run_rows_jq.py", jq, count)),
+    ):
+        yield Contestant(f"filter/{key}", venv, args, kept, most_rounds=6, streamed=True)
+
+
 def wrapping(tokens: TokenCounter) -> Iterator[Contestant]:
     """The envelope around nothing."""
 
@@ -199,6 +214,6 @@ def serving() -> Iterator[Contestant]:
 
 def build_contestants(tokens: TokenCounter) -> list[Contestant]:
     """Everybody who takes part."""
-    own = (starting(), asking(), growing(), calling(), looking(), streaming(), wrapping(tokens))
-    groups = (*own, reading(tokens), answering(tokens), serving())
+    own = (starting(), asking(), growing(), calling(), looking(), streaming(), filtering())
+    groups = (*own, wrapping(tokens), reading(tokens), answering(tokens), serving())
     return [contestant for group in groups for contestant in group]

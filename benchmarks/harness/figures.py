@@ -94,6 +94,13 @@ def streaming() -> Iterator[Figure]:
     yield Figure("jsonl", "rows per second, against argparse and a loop", mine, theirs)
 
 
+def filtering() -> Iterator[Figure]:
+    """Filtering at the source against filtering what it wrote."""
+    mine, label = Term("filter/tooli"), "filter and select of 100,000 records"
+    for name in ("tooli into jq", "argparse into jq", "jq alone, of a file"):
+        yield Figure("filter", f"{label}, against {name}", mine, Term(f"filter/{name}"))
+
+
 def wrapping() -> Iterator[Figure]:
     """What an agent reads besides the result."""
     for name, bound in (("tooli", 30), ("older tooli", None)):
@@ -145,6 +152,7 @@ FIGURES: tuple[Figure, ...] = (
     *calling(),
     *looking(),
     *streaming(),
+    *filtering(),
     *wrapping(),
     *reading(),
     *answer_figures(),

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tooli.contract.content import Message as Message
     from tooli.contract.details import Detail as Detail
     from tooli.contract.handoffs import Next as Next
+    from tooli.contract.pages import Page as Page
     from tooli.detect import CallerCategory as CallerCategory
     from tooli.detect import ExecutionContext as ExecutionContext
     from tooli.detect import detect_execution_context as detect_execution_context
@@ -70,6 +71,7 @@ _HOMES = {
     "TooliError": "tooli.call.result",
     "Next": "tooli.contract.handoffs",
     "Detail": "tooli.contract.details",
+    "Page": "tooli.contract.pages",
     "CallerCategory": "tooli.detect",
     "ExecutionContext": "tooli.detect",
     "detect_execution_context": "tooli.detect",

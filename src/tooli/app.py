@@ -328,12 +328,10 @@ class Tooli(_NotYet):
     ) -> tuple[Stage, ...]:
         """The stages that have something to do for a tool, outermost first."""
         from tooli.call.pipeline import ONLY_BIND
-        from tooli.contract.tool import GUARD
 
         policy = self._house.policy
-        guarded = tool.guard is not GUARD or tool.behavior.destructive or policy == "strict"
-        asked = options.dry_run or options.detailed or options.concise or tool.guidance.onward
-        asked = asked or tool.handles
+        guarded = tool.staged or policy == "strict"
+        asked = options.dry_run or options.detailed or options.concise or options.shaping
         if not guarded and not asked and (session is None or options.detailed is not None):
             return ONLY_BIND
         from tooli.stages.order import choose

@@ -147,6 +147,15 @@ def test_an_ordinary_call_takes_ten_modules_at_most(app: Path) -> None:
     assert len(ours - packages) <= 10, sorted(ours - packages)
 
 
+@pytest.mark.parametrize("marker", ["CLAUDECODE", "CODEX_THREAD_ID"])
+def test_a_small_answer_costs_an_agent_no_more(app: Path, marker: str) -> None:
+    """What its caller takes matters only of a large one."""
+    _, _, ordinary = run(app, "greet", "Ada", "--json")
+    _, out, modules = run(app, "greet", "Ada", "--json", **{marker: "1"})
+    assert json.loads(out)["result"] == "Ada"
+    assert modules == ordinary
+
+
 def test_the_package_alone() -> None:
     new = modules_of("import tooli") - modules_of("import __future__")
     assert new == {"tooli"}

@@ -135,3 +135,27 @@ def test_names_are_safe_and_distinct() -> None:
     assert len(set(names)) == 6
     assert all(len(n) <= 64 and n.isascii() and n.replace("_", "a").isalnum() for n in names)
     assert all(n == n.lower() for n in names)
+
+
+def test_a_paginated_tool_takes_pages_among_its_arguments() -> None:
+    from tooli.views.mcp import arguments_schema
+
+    app = Tooli("app")
+
+    @app.command(paginated=True)
+    def many(limit: str = "") -> list[int]:
+        return []
+
+    @app.command(max_tokens=100)
+    def bounded() -> list[int]:
+        return []
+
+    @app.command()
+    def few() -> list[int]:
+        return []
+
+    tools = {tool.name: arguments_schema(tool)["properties"] for tool in app.catalog}
+    assert list(tools["many"]) == ["limit", "cursor"]
+    assert tools["many"]["limit"]["type"] == "string", "its own wins"
+    assert list(tools["bounded"]) == ["limit", "cursor"]
+    assert not tools["few"]

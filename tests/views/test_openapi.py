@@ -246,3 +246,22 @@ def test_surplus_words_are_unclear() -> None:
     def one(a: Annotated[str, Argument()]) -> None: ...
 
     assert arguments_of(tool_of(one), ["x", "y"]) is None
+
+
+def test_a_paginated_command_takes_pages() -> None:
+    app = Tooli("app", version="1")
+
+    @app.command(paginated=True)
+    def many() -> list[int]:
+        return []
+
+    @app.command()
+    def few() -> list[int]:
+        return []
+
+    paths = describe("app", "1", None, app.catalog)["paths"]
+    named = {
+        path: [one["name"] for one in said["post"]["parameters"] if "name" in one]
+        for path, said in paths.items()
+    }
+    assert named == {"/tools/many": ["limit", "cursor"], "/tools/few": []}

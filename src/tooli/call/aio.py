@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     )
     from typing import Any
 
+    from tooli.call.flow import Flow
     from tooli.call.model import Call, Outcome, Stage
 
 _ASYNC_CODE = 0x80 | 0x200
@@ -31,11 +32,11 @@ async def run(call: Call, stages: Sequence[Stage]) -> Outcome:
     """The outcome of a call, from inside an event loop."""
     with Walk(call, stages) as walk:
         if walk.outcome is None:
-            value = await invoke(walk.call)
+            value, flow = await invoke(walk.call), walk.call.flow
             if is_async_stream(value):
-                value = [item async for item in _counted(value)]
+                value = [item async for item in _counted(value, flow)]
             elif is_stream(value):
-                value = await asyncio.to_thread(gather, value)
+                value = await asyncio.to_thread(gather, value if flow is None else flow.sift(value))
             walk.outcome = Ok(value)
     return walk.end()
 
@@ -44,9 +45,11 @@ async def stream(call: Call, stages: Sequence[Stage], ended: list[Outcome]) -> A
     """Yield what the tool yields; the outcome is put into `ended`."""
     with Walk(call, stages) as walk:
         if walk.outcome is None:
-            value = await invoke(walk.call)
+            value, flow = await invoke(walk.call), walk.call.flow
+            if flow is not None:
+                flow.lines = True
             if is_async_stream(value) or is_stream(value):
-                async with aclosing(_counted(value)) as items:
+                async with aclosing(_counted(value, flow)) as items:
                     async for item in items:
                         yield item
                 value = None
@@ -82,10 +85,11 @@ def is_async_stream(value: Any) -> bool:
     return hasattr(value.__class__, "__anext__")
 
 
-async def _counted(items: Any) -> AsyncGenerator[Any]:
+async def _counted(items: Any, flow: Flow | None) -> AsyncGenerator[Any]:
     """A stream's items; a failure on the way says how many there were; the stream is closed."""
     count = 0
     steps = items if is_async_stream(items) else _in_threads(items)
+    steps = steps if flow is None else flow.asift(steps)
     try:
         async for item in steps:
             yield item

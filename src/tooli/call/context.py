@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tooli.call.model import Call, Caller, Options
     from tooli.call.peer import Question
     from tooli.call.replies import Reply
+    from tooli.contract.pages import PageRequest
     from tooli.detect import ExecutionContext
 
     T = TypeVar("T")
@@ -46,6 +47,14 @@ class Context:
     def options(self) -> Options:
         """What the caller asked of the framework: dry_run, yes, verbose, …"""
         return self._call.options
+
+    @property
+    def page(self) -> PageRequest:
+        """The page that is wanted, for a tool that pages at the source and returns a `Page`."""
+        from tooli.contract.pages import PageRequest
+
+        flow = self._call.flow
+        return PageRequest() if flow is None else PageRequest(*flow.wanted())
 
     @property
     def tool(self) -> str:

@@ -24,6 +24,15 @@ def document(outcome: Outcome, call: Call, milliseconds: Callable[[], int]) -> b
     return write(error, value, lambda: meta_of(call, milliseconds()), call.warnings)
 
 
+LONGEST = 9_999_999
+"""Milliseconds that a call is taken to have lasted, where its answer is measured before it ends."""
+
+
+def measure(outcome: Outcome, call: Call) -> int:
+    """Bytes of the document that an outcome becomes, with the end of its line."""
+    return len(document(outcome, call, lambda: LONGEST)) + 1
+
+
 def write(
     error: Mapping[str, Any] | None,
     result: Any,
@@ -109,6 +118,24 @@ def encoder(warnings: list[str]) -> Callable[[Any], bytes]:
         return text.encode(errors="backslashreplace")
 
     return encode_one
+
+
+def weigh(value: Any, warnings: list[str]) -> tuple[int, Any]:
+    """Bytes of a value's JSON, and the value: where a part of it can be read but once, a copy."""
+    from tooli.contract.jsonable import jsonable, replacement
+
+    def replace(thing: Any) -> Any:
+        if hasattr(thing.__class__, "__next__"):
+            raise TypeError
+        return replacement(thing, warnings)
+
+    write = _writer(replace)
+    try:
+        text = write(value)
+    except Exception:
+        value = jsonable(value, warnings)
+        text = write(value)
+    return len(text.encode(errors="backslashreplace")), value
 
 
 def _by_hand(value: Any, depth: int = 0) -> str | None:

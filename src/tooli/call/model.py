@@ -10,7 +10,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
     from typing import Any, TypeAlias
 
+    from tooli.call.flow import Flow
     from tooli.call.peer import Peer
+    from tooli.call.shaping import Shaping
     from tooli.contract.tool import Tool
     from tooli.errors import ToolError
 
@@ -42,6 +44,7 @@ class Options(Record):
     machine: bool = False  # stdout belongs to the answer
     stdin_taken: bool = False  # stdin was read for something else than an input of the tool
     nul: bool = False  # items on stdin end with NUL, not with a newline
+    shaping: Shaping | None = None  # how much of the result, and which part of it
 
 
 class Problem(Record):
@@ -69,6 +72,7 @@ class Call(Record):
     problems: tuple[Problem, ...] = ()  # what the door itself found wrong
     meta: dict[str, Any] | None = None
     peer: Peer | None = None  # the client, where it can be talked to meanwhile
+    flow: Flow | None = None  # the way of its records outward, where anything is done to them
 
 
 class Ok(Record):

@@ -104,6 +104,7 @@ def bind(call: Call) -> Generator[Call, Outcome, Outcome]:
             (),
             call.meta,
             call.peer,
+            call.flow,
         )
     )
 
@@ -204,8 +205,10 @@ def run(call: Call, stages: Sequence[Stage]) -> Outcome:
         return _run_plainly(call)
     with Walk(call, stages) as walk:
         if walk.outcome is None:
-            value = invoke(walk.call)
-            walk.outcome = Ok(gather(value) if is_stream(value) else value)
+            value, flow = invoke(walk.call), walk.call.flow
+            if is_stream(value):
+                value = gather(value if flow is None else flow.sift(value))
+            walk.outcome = Ok(value)
     return walk.end()
 
 
@@ -225,9 +228,11 @@ def stream(call: Call, stages: Sequence[Stage]) -> Generator[Any, None, Outcome]
     """
     with Walk(call, stages) as walk:
         if walk.outcome is None:
-            value = invoke(walk.call)
+            value, flow = invoke(walk.call), walk.call.flow
+            if flow is not None:
+                flow.lines = True
             if is_stream(value):
-                yield from counted(value)
+                yield from counted(value if flow is None else flow.sift(value))
                 value = None
             walk.outcome = Ok(value)
     return walk.end()

@@ -20,7 +20,6 @@ from tooli.contract.tool import (
     Guard,
     Guidance,
     Injected,
-    Limits,
     ListOf,
     Param,
     Scalar,
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tooli.contract.handoffs import Handoff
-    from tooli.contract.tool import Shape
+    from tooli.contract.tool import Limits, Shape
 
 _BY_WORD = {"str": str, "int": int, "float": float, "bool": bool, "None": None}
 _STREAM, _ASYNC_STREAM = 0x20, 0x200  # flags of a code object
@@ -82,6 +81,12 @@ def read_tool(
         or (code is not None and "get_current_context" in code.co_names)
     )
     doc = said.get("help")
+    behavior = said.get("annotations") or BEHAVIOR
+    guard = _read_guard(said)
+    onward = _may_return("handoffs", "Next", fn, returns)
+    limits = _read_limits(said, ".".join(path), _may_return("pages", "Page", fn, returns))
+    handles = any([is_handle(p.shape) for p in params])
+    sized = limits.paginated or limits.sourced or limits.max_tokens
     return Tool(
         app=app,
         path=path,
@@ -94,17 +99,18 @@ def read_tool(
         streams=bool(flags & (_STREAM | _ASYNC_STREAM)),
         prints=returns in (MISSING, None, "None") and not flags & (_STREAM | _ASYNC_STREAM),
         version=said.get("version") or version,
-        behavior=said.get("annotations") or BEHAVIOR,
-        guard=_read_guard(said),
-        guidance=_read_guidance(said, name=".".join(path), onward=_leads_on(returns, code)),
-        limits=_read_limits(said),
+        behavior=behavior,
+        guard=guard,
+        guidance=_read_guidance(said, ".".join(path), onward),
+        limits=limits,
         hidden=bool(said.get("hidden")),
         deprecated=said.get("deprecated") or False,
         help=doc if isinstance(doc, str) else None,
         fast=not steps_aside and all([p.fast for p in params]),
         model=model,
         schema=said.get("input_schema"),
-        handles=any([is_handle(p.shape) for p in params]),
+        handles=handles,
+        staged=bool(guard is not GUARD or behavior.destructive or onward or handles or sized),
     )
 
 
@@ -118,11 +124,16 @@ def _read_guard(said: Mapping[str, Any]) -> Guard:
     return Guard(scopes, tuple(capabilities or ()), bool(approval), bool(human), danger, agree)
 
 
-def _leads_on(returns: Any, code: Any) -> bool:
-    """Whether the function may return a `Next`: its annotation says so, or its code names it."""
-    if "tooli.contract.handoffs" not in sys.modules:  # nobody has imported Next
+def _may_return(home: str, name: str, fn: Any, returns: Any) -> bool:
+    """Whether a function may return our `Next` or `Page`: it is annotated so, or names it."""
+    module = sys.modules.get(f"tooli.contract.{home}")
+    if module is None:  # nobody has imported it
         return False
-    return "Next" in repr(returns) or (code is not None and "Next" in code.co_names)
+    ours = getattr(module, name)
+    if getattr(fn, "__globals__", {}).get(name, ours) is not ours:
+        return False
+    code = getattr(fn, "__code__", None)
+    return name in repr(returns) or (code is not None and name in code.co_names)
 
 
 def _read_guidance(said: Mapping[str, Any], name: str, onward: bool) -> Guidance:
@@ -148,15 +159,12 @@ def _read_guidance(said: Mapping[str, Any], name: str, onward: bool) -> Guidance
     )
 
 
-def _read_limits(said: Mapping[str, Any]) -> Limits:
-    if not said.keys() & {"timeout", "max_tokens", "cost_hint", "paginated"}:
+def _read_limits(said: Mapping[str, Any], name: str, sourced: bool) -> Limits:
+    if not sourced and not said.keys() & {"timeout", "max_tokens", "cost_hint", "paginated"}:
         return LIMITS
-    return Limits(
-        timeout=said.get("timeout"),
-        max_tokens=said.get("max_tokens"),
-        cost=said.get("cost_hint"),
-        paginated=bool(said.get("paginated")),
-    )
+    from tooli.contract.limits import read_limits
+
+    return read_limits(said, name, sourced)
 
 
 def names_of(fn: Callable[..., Any]) -> tuple[str, ...]:
@@ -184,7 +192,11 @@ def returns_of(tool: Tool) -> Any:
         from tooli.contract.handoffs import is_next
 
         if is_next(annotation):
-            return getattr(annotation, "__args__", (MISSING,))[0]
+            annotation = getattr(annotation, "__args__", (MISSING,))[0]
+    if tool.limits.sourced:
+        from tooli.contract.pages import without_page
+
+        return without_page(annotation)
     return annotation
 
 
@@ -196,20 +208,10 @@ def _read_params(fn: Callable[..., Any]) -> Iterator[Param]:
     for name, annotation, default in _signature(fn):
         annotation = _evaluate(annotation, space, fn)
         if hasattr(annotation, "__args__") and "ForwardRef(" in repr(annotation):
-            annotation = _resolved(fn, name, annotation)
+            from tooli.contract.shapes import resolved
+
+            annotation = resolved(_innermost(fn), name, annotation)
         yield read_param(name, annotation, default)
-
-
-def _resolved(fn: Any, name: str, annotation: Any) -> Any:
-    """An annotation with names in quotes inside, such as `Optional["Color"]`, put in place."""
-    import typing
-
-    from tooli.errors import DefinitionError
-
-    try:
-        return typing.get_type_hints(_innermost(fn), include_extras=True).get(name, annotation)
-    except Exception as failure:
-        raise DefinitionError(f"{name}: {annotation!r} cannot be read ({failure})") from failure
 
 
 def _signature(fn: Any) -> Iterator[tuple[str, Any, Any]]:

@@ -136,3 +136,15 @@ def _class(cls: Any) -> Shape:
         if base.__module__ == "typer.models" and base.__name__.startswith("File"):
             return Foreign(cls)
     return Text(cls)
+
+
+def resolved(fn: Any, name: str, annotation: Any) -> Any:
+    """An annotation with names in quotes inside, such as `Optional["Color"]`, put in place."""
+    import typing
+
+    from tooli.errors import DefinitionError
+
+    try:
+        return typing.get_type_hints(fn, include_extras=True).get(name, annotation)
+    except Exception as failure:
+        raise DefinitionError(f"{name}: {annotation!r} cannot be read ({failure})") from failure

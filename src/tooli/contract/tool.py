@@ -298,6 +298,8 @@ class Limits(Record):
     max_tokens: int | None = None
     cost: str | None = None
     paginated: bool = False
+    page: int | None = None  # records on a page, where nobody says how many
+    sourced: bool = False  # it may return a `Page`: it pages at the source
 
 
 BEHAVIOR, GUARD, GUIDANCE, LIMITS = Behavior(), Guard(), Guidance(), Limits()
@@ -328,6 +330,7 @@ class Tool(Record):
     model: tuple[str, Any] | None = None  # the parameter that takes all others as one model
     schema: Mapping[str, Any] | None = None  # what the author wants said about the arguments
     handles: bool = False  # takes input, secrets or output files: something is to open and close
+    staged: bool = False  # more than binding stands around its calls, whatever is asked for
 
     @property
     def name(self) -> str:

@@ -37,7 +37,7 @@ def lead_onward(find: Find) -> Stage:
             for handoff in call.tool.guidance.handoffs:
                 steps += _step(call, find, handoff.command, None, handoff.when)
         if steps and call.meta is not None:
-            call.meta["next"] = steps
+            call.meta["next"] = [*call.meta.get("next", ()), *steps]
         return outcome
 
     return onward

@@ -44,10 +44,9 @@ def choose(
         from tooli.stages.detail import add_output_schema
 
         stages.append(add_output_schema)
-    if options.concise and not options.dry_run and not MARKERS.isdisjoint(sys.modules):
-        from tooli.stages.concise import leave_out_details
-
-        stages.append(leave_out_details)
+    concise = concise_stages(options)
+    shaped = shaping_stages(tool, options, concise)
+    stages[:] = [*shaped[:1], *stages, *shaped[1:]] if shaped else [*stages, *concise]
     if tool.guidance.onward or (options.detailed and tool.guidance.handoffs):
         from tooli.stages.onward import lead_onward
 
@@ -57,3 +56,50 @@ def choose(
 
         stages.append(open_handles)  # innermost: nothing is opened that another stage refuses
     return tuple(stages) if len(stages) > 1 else ONLY_BIND
+
+
+def concise_stages(options: Options) -> list[Stage]:
+    """What leaves out details; who selects fields has said which ones are wanted."""
+    selected = options.shaping is not None and options.shaping.fields is not None
+    if not options.concise or options.dry_run or selected or MARKERS.isdisjoint(sys.modules):
+        return []
+    from tooli.stages.concise import leave_out_details
+
+    return [leave_out_details]
+
+
+def shaping_stages(tool: Tool, options: Options, concise: list[Stage]) -> list[Stage]:
+    """What is done to a result: the first reads what is wanted, before the arguments are bound.
+
+    Details are left out of what was filtered, and before anything is measured.
+    """
+    shaping, limits = options.shaping, tool.limits
+    if shaping is None and not (limits.page or limits.sourced or limits.max_tokens):
+        return []
+    from tooli.stages.shaping import open_flow
+
+    stages: list[Stage] = [open_flow]
+    bounded = limits.max_tokens is not None or (shaping is not None and shaping.bounded)
+    if bounded:
+        from tooli.stages.budget import keep_within
+
+        stages.append(keep_within)
+    stages += concise
+    if shaping is not None and shaping.fields is not None:
+        from tooli.stages.selection import select_fields
+
+        stages.append(select_fields)
+    paged = limits.page or limits.sourced or (shaping is not None and shaping.paged)
+    if bounded or paged:
+        from tooli.stages.pagination import paginate
+
+        stages.append(paginate)
+    if shaping is not None and shaping.filter is not None:
+        from tooli.stages.filtering import filter_records
+
+        stages.append(filter_records)
+    if limits.sourced:
+        from tooli.stages.pagination import take_page
+
+        stages.append(take_page)
+    return stages

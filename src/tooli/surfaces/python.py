@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
     from tooli.call.model import Outcome, Stage
 
-OPTIONS = frozenset(("dry_run", "yes", "no_input", "quiet", "verbose", "detailed", "concise"))
+PLAIN = ("dry_run", "yes", "no_input", "quiet", "verbose", "detailed", "concise")
+SHAPING = ("limit", "cursor", "filter", "fields", "select", "max_items", "max_bytes", "max_tokens")
+OPTIONS = frozenset((*PLAIN, *SHAPING))
 """What may be said to the framework by keyword, where the tool has no parameter of that name."""
 
 
@@ -85,12 +87,21 @@ class PythonDoor:
             for key in OPTIONS.intersection(arguments) - tool.names:
                 asked[key] = arguments.pop(key)
             if asked:
-                options = Options(**asked)
+                options = _read(asked)
                 call = Call(tool, arguments, self._caller, [], options, house.policy, meta={})
                 return call, self._app.stages_for(tool, options)
         meta: dict[str, Any] | None = None if stages is ONLY_BIND else {}
         caller = self._caller
         return Call(tool, arguments, caller, [], PLAIN_OPTIONS, house.policy, meta=meta), stages
+
+
+def _read(asked: dict[str, Any]) -> Options:
+    shaped = {name: asked.pop(name) for name in SHAPING if name in asked}
+    if not shaped:
+        return Options(**asked)
+    from tooli.call.shaping import read_shaping
+
+    return Options(**asked, shaping=read_shaping(shaped))
 
 
 def _result(outcome: Outcome, call: Call, started: float) -> TooliResult[Any]:

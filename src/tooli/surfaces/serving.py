@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from tooli.call.model import Call, Caller, Outcome, Problem, Stage
     from tooli.call.peer import Peer
+    from tooli.call.shaping import Shaping
     from tooli.contract.tool import Tool
     from tooli.errors import InputError, ToolError
 
@@ -30,6 +31,12 @@ WORDS = {
     "verbose": int,
 }
 """The framework's options that a call may name, and what they are."""
+SHAPING = {
+    **dict.fromkeys(("limit", "max_items", "max_bytes", "max_tokens"), (int,)),
+    **dict.fromkeys(("cursor", "filter"), (str,)),
+    **dict.fromkeys(("fields", "select"), (str, list)),
+}
+"""Those that say how much of the result is wanted, and which part."""
 
 
 class Desk:
@@ -149,7 +156,22 @@ def take_options(
         if is_object(said) and type(said.get(word)) is kind:
             asked[word] = said[word]
     asked.setdefault("detailed", False)
-    return arguments, Options(**asked)
+    shaped = _take_shaping(tool, arguments, said)
+    return arguments, Options(**asked, shaping=shaped) if shaped else Options(**asked)
+
+
+def _take_shaping(tool: Tool, arguments: dict[str, Any], said: Any) -> Shaping | None:
+    shaped: dict[str, Any] = {}
+    for word, kinds in SHAPING.items():
+        if word in arguments and word not in tool.names and type(arguments[word]) in kinds:
+            shaped[word] = arguments.pop(word)
+        if is_object(said) and word in said:
+            shaped[word] = said[word]
+    if not shaped:
+        return None
+    from tooli.call.shaping import read_shaping
+
+    return read_shaping(shaped)
 
 
 def is_async(tool: Tool) -> bool:
@@ -205,7 +227,7 @@ class Served:
     def answer(self, outcome: Outcome, printed: str = "") -> Answer:
         """An outcome, with what the command printed."""
         if printed:
-            from tooli.call.printing import with_printed
+            from tooli.surfaces.printed import with_printed
 
             outcome = with_printed(outcome, printed, self.call)
         return Answer(outcome, self.call, self.started)

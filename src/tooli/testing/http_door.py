@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 from tooli.call import aio
 from tooli.call.envelope import encode
 from tooli.contract.jsonable import jsonable
 from tooli.contract.record import Record
+from tooli.surfaces.http.words import SHAPING
 from tooli.testing.parity import Answer, Door, door
 
 if TYPE_CHECKING:
@@ -107,6 +109,7 @@ _QUERY = {
     "dry_run": "dry_run",
     "detailed": "response_format",
     "concise": "response_format",
+    **{name: name for name in SHAPING},
 }
 
 
@@ -153,11 +156,8 @@ class HttpLinesDoor(HttpDoor):
 async def ask(app: Tooli, case: Case, accept: str) -> Response:
     """Send a case as a request."""
     arguments = jsonable(dict(case.arguments), [])
-    query = "&".join(
-        f"{_QUERY[name]}={name if _QUERY[name] == 'response_format' else 'true'}"
-        for name, value in case.options.items()
-        if value
-    )
+    said = case.options.items()
+    query = urlencode([_said(name, value) for name, value in said if value or name in SHAPING])
     async with alive(app.asgi(mcp=False)) as api:
         return await request(
             api,
@@ -167,3 +167,9 @@ async def ask(app: Tooli, case: Case, accept: str) -> Response:
             headers={"accept": accept},
             query=query,
         )
+
+
+def _said(name: str, value: Any) -> tuple[str, str]:
+    if _QUERY[name] == "response_format":
+        return _QUERY[name], name
+    return _QUERY[name], str(value) if name in SHAPING else "true"

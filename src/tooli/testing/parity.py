@@ -20,8 +20,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tooli.call import aio
 from tooli.call.repair import compose
+from tooli.contract.fit import Words
 from tooli.contract.record import Record
 from tooli.errors import ToolError
+from tooli.surfaces.cli.argv import SHAPING, read_line
 from tooli.testing.running import invoke, invoke_with, name_of
 
 if TYPE_CHECKING:
@@ -114,7 +116,8 @@ def assert_parity(app: Tooli, case: Case) -> dict[str, Any]:
 
 
 def _difference(first: Door, agreed: Answer, other: Door, answer: Answer) -> str:
-    expected, found = timeless(agreed.envelope), timeless(answer.envelope)
+    expected = meant(first.app, timeless(agreed.envelope))
+    found = meant(first.app, timeless(answer.envelope))
     if other.streams and not first.streams:
         expected = _as_items(expected)
     text = diff(pretty(expected), pretty(found), first.name, other.name)
@@ -293,6 +296,33 @@ def _flags(options: Mapping[str, Any], own: Sequence[str]) -> list[str]:
         flag = "--response-format" if forms else f"--{name.replace('_', '-')}"
         if flag in own:
             flag = f"--tooli-{flag[2:]}"
+        if name in SHAPING:
+            flags.append(f"{flag}={value}")
+            continue
         words = [flag, name] if forms else [flag]
         flags += words * int(value)
     return flags
+
+
+def meant(app: Tooli, envelope: Mapping[str, Any]) -> dict[str, Any]:
+    """An envelope whose steps in `meta.next` say what they mean, not how they are typed:
+
+    one door composes a line from arguments, another repeats the words that were typed.
+    """
+    meta = dict(envelope.get("meta", {}))
+    if "next" in meta:
+        steps = [{**step, "argv": _meaning(app, step["argv"])} for step in meta["next"]]
+        meta["next"] = steps
+    if "truncated" in meta:  # a command line alone keeps the whole in a file, each time another
+        meta["truncated"] = {k: v for k, v in meta["truncated"].items() if k != "full"}
+    return {**envelope, "meta": meta} if meta else dict(envelope)
+
+
+def _meaning(app: Tooli, argv: Sequence[str]) -> dict[str, Any]:
+    line = read_line(app.tree(), argv[1:], lambda param, words: words)
+    arguments = {
+        name: list(value.texts) if isinstance(value, Words) else value
+        for name, value in sorted(line.arguments.items())
+    }
+    options = {name: str(said) for name, said in sorted(line.options.items()) if name != "output"}
+    return {"path": list(line.path), "arguments": arguments, "options": options}

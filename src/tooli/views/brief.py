@@ -34,7 +34,7 @@ def app_for_agents(house: Any, tools: Iterable[Tool]) -> str:
         f"call: {house.name} COMMAND … --json -> "
         '{"ok":true,"result":…} | {"ok":false,"error":{code,message,suggestion}}'
     )
-    lines.append("any command: --schema --help-agent --dry-run --yes")
+    lines.append("any command: --schema --help-agent --dry-run --yes --limit --filter --select")
     return "\n".join(lines)
 
 

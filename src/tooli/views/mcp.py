@@ -66,13 +66,24 @@ def title_of(tool: Tool) -> str:
 
 
 def arguments_schema(tool: Tool) -> dict[str, Any]:
-    """The arguments of a call; a destructive tool is confirmed, or only planned, among them."""
+    """The arguments of a call, with what is said to the framework among them where it matters:
+
+    a destructive tool is confirmed, or only planned; a paginated one gives page after page.
+    """
     schema = input_schema(tool)
-    if not tool.behavior.destructive or tool.guard.approval:
+    more = _CONFIRMING if tool.behavior.destructive and not tool.guard.approval else {}
+    more = {**more, **(_PAGING if tool.limits.paginated or tool.limits.max_tokens else {})}
+    if not more:
         return schema
     own = schema["properties"]
-    more = {name: said for name, said in _CONFIRMING.items() if name not in own}
+    more = {name: said for name, said in more.items() if name not in own}
     return {**schema, "properties": {**own, **more}}
+
+
+_PAGING: dict[str, dict[str, Any]] = {
+    "limit": {"type": "integer", "minimum": 0, "description": "Records on a page; 0 is all."},
+    "cursor": {"type": "string", "description": "Where to go on: next_cursor of the page before."},
+}
 
 
 _CONFIRMING: dict[str, dict[str, Any]] = {

@@ -32,6 +32,11 @@ _OPTIONS: tuple[tuple[str, dict[str, Any], str], ...] = (
         "with `detailed`, `meta.output_schema` describes the result.",
     ),
 )
+_PAGING: tuple[tuple[str, dict[str, Any], str], ...] = (
+    ("limit", {"type": "integer", "minimum": 0}, "Records on a page; 0 is all of them."),
+    ("cursor", {"type": "string"}, "Where to go on: `meta.page.next_cursor` of the page before."),
+)
+"""Said of paginated commands alone; every command takes them, and more of the kind."""
 _HEADERS: tuple[tuple[str, str], ...] = (
     (
         "Prefer",
@@ -104,6 +109,8 @@ def _operation(identity: str, tool: Tool, schemas: dict[str, Any], secured: bool
         {"$ref": f"#/components/parameters/{name}"}
         for name in (*[name for name, *_ in _OPTIONS], *[name for name, _ in _HEADERS])
     ]
+    if tool.limits.paginated:
+        said["parameters"] += [_query(*one) for one in _PAGING]
     said["requestBody"] = _request(identity, tool, schemas)
     responses: dict[str, Any] = {"200": _success(identity, tool, schemas)}
     for status in _statuses(tool, secured):
@@ -248,6 +255,9 @@ def _shared_schemas() -> dict[str, Any]:
             "caller_id": text,
             "session_id": text,
             "output_schema": {},
+            "page": {"type": "object"},
+            "truncated": {"type": "object"},
+            "next": {"type": "array", "items": {"type": "object"}},
         },
         "required": ["tool", "duration_ms"],
     }
@@ -271,14 +281,15 @@ def _shared_schemas() -> dict[str, Any]:
 
 
 def _parameters() -> dict[str, Any]:
-    shared: dict[str, Any] = {
-        name: {"name": name, "in": "query", "description": about, "schema": schema}
-        for name, schema, about in _OPTIONS
-    }
+    shared: dict[str, Any] = {one[0]: _query(*one) for one in _OPTIONS}
     for name, about in _HEADERS:
         said = {"name": name, "in": "header", "description": about}
         shared[name] = {**said, "schema": {"type": "string"}}
     return shared
+
+
+def _query(name: str, schema: dict[str, Any], about: str) -> dict[str, Any]:
+    return {"name": name, "in": "query", "description": about, "schema": schema}
 
 
 _APPLIED: dict[str, Any] = {

@@ -66,6 +66,11 @@ def fail(session: Session, error: ToolError, call: Call | None = None) -> int:
     return session.finish(Failed(error), call or call_without_tool(session))
 
 
+def answer_nowhere(session: Session) -> int:
+    """Answer a line that leads to no command; the exit code."""
+    return fail(session, *no_command(session))
+
+
 # ------------------------------------------------------------------ help
 
 

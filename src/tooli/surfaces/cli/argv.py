@@ -47,13 +47,18 @@ FLAGS: dict[str, tuple[str, int | str, Any]] = {
     "--input": ("input", 1, None),
     "--print0": ("print0", 0, True),
     "--null": ("null", 0, True),
+    "--limit": ("limit", 1, None),
+    "--cursor": ("cursor", 1, None),
+    "--filter": ("filter", 1, None),
+    **dict.fromkeys(("--fields", "--select"), ("fields", 1, None)),
+    "--max-items": ("max_items", 1, None),
+    "--max-bytes": ("max_bytes", 1, None),
+    "--max-tokens": ("max_tokens", 1, None),
 }
 DOCUMENTS = frozenset(("agent_manifest", "agent_bootstrap", "discover"))
 QUESTIONS = DOCUMENTS | {"help", "schema", "help_agent", "show_version"}
-LATER = (
-    *("timeout", "idempotency-key", "limit", "cursor", "filter", "fields", "select"),
-    *("max-items", "max-bytes", "max-tokens"),
-)
+SHAPING = frozenset(("limit", "cursor", "filter", "fields", "max_items", "max_bytes", "max_tokens"))
+LATER = ("timeout", "idempotency-key")
 """Names that are the framework's already, and refuse to be used until they do something."""
 COMPLETION = ("--install-completion", "--show-completion")
 
@@ -100,6 +105,14 @@ class Line:
     def fed(self) -> bool:
         """Whether arguments come from elsewhere, so that only we know them: `--input`, `--null`."""
         return "input" in self.options or "null" in self.options
+
+    @property
+    def shaped(self) -> bool:
+        """Whether the line, or its command, says how much of the result is wanted."""
+        limits = None if self.tool is None else self.tool.limits
+        return not SHAPING.isdisjoint(self.options) or (
+            limits is not None and bool(limits.paginated or limits.max_tokens)
+        )
 
     def set(self, flag: str, value: str | None) -> None:
         """Take one of the framework's flags."""

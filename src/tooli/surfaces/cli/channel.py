@@ -13,6 +13,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from tooli.call.model import Call, Outcome
+    from tooli.surfaces.cli.main import Session
+
 
 class Channel:
     """stdout, kept for the answer.
@@ -171,6 +174,14 @@ def complain(text: str) -> None:
         sys.stderr.flush()
     except (OSError, ValueError, AttributeError):
         pass
+
+
+def unwritten(failure: OSError | ValueError) -> int:
+    """Say that an answer could not be written; the exit code, but for a reader who has left."""
+    if isinstance(failure, BrokenPipeError):
+        return 0
+    complain(f"The result could not be written to stdout: {reason_of(failure)}")
+    return 70
 
 
 def reason_of(failure: BaseException) -> object:
@@ -338,3 +349,39 @@ def typed_program() -> tuple[str, ...]:
     if program.endswith(".py"):
         return ("python", program)
     return (os.path.basename(program),)
+
+
+_SETTINGS = ("TOOLI_MAX_BYTES", "TOOLI_MAX_TOKENS", "TOOLI_MAX_ITEMS")
+_CALLERS = (
+    *("TOOLI_CALLER", "CLAUDECODE", "CLAUDE_CODE_CHILD_SESSION", "CLAUDE_CODE_SESSION_ID"),
+    *("CODEX_THREAD_ID", "CODEX_SESSION_ID", "CODEX_CI", "CODEX_TOOL_CALL_ID", "CODEX_SANDBOX"),
+    "CODEX_SANDBOX_NETWORK_DISABLED",
+)
+SMALL = 10_000
+"""Bytes of an answer that every caller takes: only of a larger one it matters who calls."""
+
+
+def budgeted() -> str:
+    """Whether an answer may have a limit that nobody typed: by a "setting", by the "caller"."""
+    if any([name in os.environ for name in _SETTINGS]):
+        return "setting"
+    return "caller" if any([name in os.environ for name in _CALLERS]) else ""
+
+
+def fitting(session: Session, outcome: Outcome, call: Call, data: bytes) -> bytes:
+    """A document as its caller takes it; whoever asked for a size has got it already."""
+    if len(data) <= SMALL or call.options.shaping is not None or not budgeted():
+        return data
+    from tooli.surfaces.cli.budgets import refit
+
+    return refit(session, outcome, call, data)
+
+
+def shaping_for(session: Session) -> Any:
+    """How much of the result is wanted, where the line or the caller says so."""
+    known = budgeted()
+    if not session.line.shaped and (not known or (known == "caller" and session.mode == "json")):
+        return None  # a document that is too large is cut when it is there
+    from tooli.surfaces.cli.budgets import shaping_of
+
+    return shaping_of(session)

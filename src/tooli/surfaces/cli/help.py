@@ -62,6 +62,7 @@ FRAMEWORK_ROWS = [
     ("--json | --jsonl | --text | --plain", "How to answer (also -o toon, csv, md)."),
     ("--schema, --help-agent", "The contract, for programs and agents."),
     ("--dry-run, --yes, --no-input", "Plan only; confirm; never ask."),
+    ("--limit, --filter, --select", "How many records, which, what of them."),
     ("-q, -v, --no-color, --help, --version", "Less, more, no colour, help, version."),
 ]
 

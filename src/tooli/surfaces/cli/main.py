@@ -21,13 +21,14 @@ from tooli.surfaces.cli.channel import (
     Channel,
     Gone,
     catch_sigterm,
-    complain,
     completing,
+    fitting,
     glance,
     is_terminal,
-    reason_of,
+    shaping_for,
     spare_the_collector,
     typed_program,
+    unwritten,
 )
 
 TYPE_CHECKING = False
@@ -200,6 +201,7 @@ class Session:
             machine=self.machine,
             stdin_taken=said("input") == "-" or self.items is not None,
             nul=said("null", False),
+            shaping=shaping_for(self),
         )
 
     def judge(self, param: Param, words: Words) -> Any:
@@ -275,7 +277,9 @@ class Session:
 
             return run_line(self)
         if self.line.tool is None:
-            return self._without_tool()
+            from tooli.surfaces.cli.answers import answer_nowhere
+
+            return answer_nowhere(self)
         self.claim(capture=self.line.tool.prints)
         call, stages = self.prepare(self.line.arguments, self.line.problems)
         if self.mode == "text":
@@ -317,13 +321,6 @@ class Session:
             warnings=self.warnings,
         )
 
-    def _without_tool(self) -> int:
-        from tooli.surfaces.cli.answers import no_command
-
-        error, call = no_command(self)
-        self.claim()
-        return self.finish(Failed(error), call)
-
     def perform(self, call: Call, stages: tuple[Stage, ...]) -> int:
         """Run the call and show what became of it."""
         if not self.whole:
@@ -360,7 +357,7 @@ class Session:
             return show(self, outcome, call)
         printed = self.channel.printed()
         if printed:
-            from tooli.call.printing import with_printed
+            from tooli.surfaces.printed import with_printed
 
             outcome = with_printed(outcome, printed, call)
         if isinstance(outcome, Failed):
@@ -371,7 +368,7 @@ class Session:
             from tooli.surfaces.cli.streams import finish
 
             return finish(self, outcome, call)
-        self.emit(document(outcome, call, self.milliseconds))
+        self.emit(fitting(self, outcome, call, document(outcome, call, self.milliseconds)))
         return self.code
 
     def milliseconds(self) -> int:
@@ -385,9 +382,7 @@ class Session:
         try:
             self.channel.write(data + b"\n")
         except (OSError, ValueError) as failure:
-            if not isinstance(failure, BrokenPipeError):
-                self.code = 70
-                complain(f"The result could not be written to stdout: {reason_of(failure)}")
+            self.code = unwritten(failure) or self.code
             raise Gone from None
 
     def end(self, code: int) -> Any:

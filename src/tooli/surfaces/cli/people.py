@@ -26,6 +26,10 @@ def show(session: Session, outcome: Outcome, call: Call) -> int:
             with Writing(session):
                 _show_value(session, outcome.value, call)
         _show_warnings(call)
+        if call.meta and not call.options.quiet:
+            from tooli.surfaces.cli.budgets import tell_rest
+
+            tell_rest(call)
         return 0
     _show_warnings(call)
     return _show_error(session, outcome.error)

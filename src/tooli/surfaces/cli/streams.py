@@ -138,6 +138,10 @@ def finish(session: Session, outcome: Outcome, call: Call) -> int:
     if not call.options.quiet:
         for warning in call.warnings:
             complain(f"Warning: {warning}")
+        if call.meta and isinstance(outcome, Ok):
+            from tooli.surfaces.cli.budgets import tell_rest
+
+            tell_rest(call)
     if isinstance(outcome, Failed):
         from tooli.surfaces.cli.people import tell
 

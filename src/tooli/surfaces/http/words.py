@@ -20,7 +20,8 @@ _TRUTHS = {
     **dict.fromkeys(("false", "0", "no", "off"), False),
 }
 _FORMATS = {"concise": False, "detailed": True}
-OPTIONS = ("dry_run", "yes", "response_format")
+SHAPING = ("limit", "cursor", "filter", "fields", "select", "max_items", "max_bytes", "max_tokens")
+OPTIONS = ("dry_run", "yes", "response_format", *SHAPING)
 """What may be said to the framework, behind the question mark."""
 
 
@@ -31,6 +32,7 @@ def read_options(query: bytes) -> tuple[Options, tuple[Problem, ...]]:
     from urllib.parse import parse_qsl
 
     asked: dict[str, Any] = {}
+    shaped: dict[str, str] = {}
     problems: list[Problem] = []
     try:
         pairs = parse_qsl(query.decode("latin-1"), keep_blank_values=True, max_num_fields=50)
@@ -47,8 +49,14 @@ def read_options(query: bytes) -> tuple[Options, tuple[Problem, ...]]:
                 problems.append(_misused(name, value, "concise or detailed"))
             asked["detailed"] = _FORMATS.get(value)
             asked["concise"] = value == "concise"
+        elif name in SHAPING:
+            shaped[name] = value
         else:
             problems.append(_unknown(name))
+    if shaped:
+        from tooli.call.shaping import read_shaping
+
+        asked["shaping"] = read_shaping(shaped)
     return Options(**asked), tuple(problems)
 
 

@@ -10,6 +10,7 @@ from tooli.views.mcp import wraps
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from tooli.contract.tool import Tool
@@ -78,3 +79,20 @@ def blocks(value: Any, warnings: list[str]) -> list[dict[str, Any]]:
             text = whole(item) if isinstance(item, str) else encode(item, warnings).decode()
             made.append({"type": "text", "text": text})
     return made
+
+
+def rest(meta: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """That the result goes on, in words: models are not shown `_meta`."""
+    page, truncated = meta.get("page", {}), meta.get("truncated")
+    cursor = page.get("next_cursor")
+    if cursor is None and truncated is None:
+        return []
+    total = (truncated or page).get("total")
+    said = "This is not all" if total is None else f"This is not all: there are {total}"
+    if truncated is not None:
+        said += f" {truncated.get('unit', 'records')}, {truncated['shown']} are shown"
+        if "needs" in truncated:
+            said += f"; the next one needs {truncated['by'].replace('-', '_')}={truncated['needs']}"
+    if cursor is not None:
+        said += f". Call again with the same arguments and cursor={cursor!r}"
+    return [{"type": "text", "text": f"{said}."}]

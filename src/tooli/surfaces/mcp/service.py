@@ -14,7 +14,7 @@ from tooli.call.model import Caller, Failed
 from tooli.call.peer import Pause, Peer
 from tooli.contract.jsonable import is_object
 from tooli.errors import InternalError
-from tooli.surfaces.mcp.results import blocks, readable, structured
+from tooli.surfaces.mcp.results import blocks, readable, rest, structured
 from tooli.surfaces.mcp.words import (
     CAPABILITIES_KEY,
     ENVELOPE_KEY,
@@ -375,4 +375,6 @@ class Request:
             said = made.get("structuredContent", {})
             if not self._modern and not is_object(said):
                 return self._mistyped(answer)
+        if call.meta and ("page" in call.meta or "truncated" in call.meta):
+            made["content"] = [*made["content"], *rest(call.meta)]
         return {**made, "_meta": {META_KEY: meta_of(call, answer.milliseconds)}}

@@ -1,0 +1,172 @@
+"""Flow: the way of a call's records outward, through what filters, pages, selects and counts.
+
+    tool ──▶ sieve ──▶ sieve ──▶ … ──▶ out
+                 ╰── enough: the tool is asked for no more
+
+A sieve takes a record, pushes none, one or several of them on, and says when it has enough.
+It is pushed, never pulled, and so the same one serves lists, generators and async generators.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping
+    from typing import Any, TypeAlias
+
+    from tooli.call.model import Call
+    from tooli.call.shaping import Shaping
+    from tooli.contract.pages import Page
+
+    Push: TypeAlias = Callable[[Any], object]
+    """Gives a record on; what is true says that no more are wanted."""
+
+
+class Sieve:
+    """One thing that happens to records on their way out."""
+
+    opened = False
+
+    def open(self, push: Push) -> Push:
+        """What takes the records, and pushes on what is to go on."""
+        raise NotImplementedError
+
+    def finish(self) -> object:
+        """The records have come to their end: push on what was held back."""
+
+    def sift(self, records: Iterable[Any]) -> list[Any]:
+        """What becomes of records that are all there."""
+        out: list[Any] = []
+        self.opened = True
+        push = self.open(out.append)
+        for record in records:
+            if push(record):
+                return out
+        self.finish()
+        return out
+
+
+class Flow:
+    """What is wanted of a call's records, and what is known of them; made anew for each call."""
+
+    __slots__ = (
+        "asked",
+        "cursor_after",
+        "given",
+        "keep",
+        "lines",
+        "project",
+        "shaping",
+        "sieves",
+        "start",
+        "steps",
+        "total",
+    )
+
+    def __init__(self, shaping: Shaping, asked: Mapping[str, Any]) -> None:
+        self.shaping = shaping
+        self.asked = asked  # the arguments as the door gave them
+        self.sieves: list[Sieve] = []  # outermost first
+        self.lines = False  # records go out one by one, not as one document
+        self.keep: Callable[[Any], bool] | None = None
+        self.project: Callable[[Any], Any] | None = None
+        self.start: Any = None  # what the cursor says
+        self.given: Page[Any] | None = None  # what the tool paged itself
+        self.total: int | None = None  # how many records there are, where that is known
+        self.cursor_after: Callable[[int], str | None] | None = None
+        """Where the answer goes on after so many records; None says that nothing follows."""
+        self.steps: list[dict[str, Any]] = []  # what `meta.next` says about the rest
+
+    def wanted(self) -> tuple[int | None, str | None]:
+        """What is asked of a tool that pages itself: how many records, and from where."""
+        return self.shaping.limit or None, None if self.start is None else self.start.token
+
+    # -------------------------------------------------------------- streams
+
+    def _open(self, out: list[Any]) -> Push:
+        push: Push = out.append
+        for sieve in self.sieves:
+            sieve.opened = True
+            push = sieve.open(push)
+        return push
+
+    def _finish(self) -> None:
+        for sieve in reversed(self.sieves):
+            if sieve.finish():
+                return
+
+    def sift(self, items: Iterator[Any]) -> Iterator[Any]:
+        """What is left of a stream; it is closed as soon as nothing more is wanted."""
+        ready: list[Any] = []
+        push = self._open(ready)
+        try:
+            for item in items:
+                enough = push(item)
+                if ready:
+                    yield from ready
+                    ready.clear()
+                if enough:
+                    return
+            self._finish()
+            yield from ready
+        finally:
+            close = getattr(items, "close", None)
+            if close is not None:
+                close()
+
+    async def asift(self, items: AsyncIterator[Any]) -> AsyncGenerator[Any]:
+        """The same of an async stream."""
+        ready: list[Any] = []
+        push = self._open(ready)
+        try:
+            async for item in items:
+                enough = push(item)
+                for out in ready:
+                    yield out
+                ready.clear()
+                if enough:
+                    return
+            self._finish()
+            for out in ready:
+                yield out
+        finally:
+            close = getattr(items, "aclose", None)
+            if close is not None:
+                await close()
+
+    # -------------------------------------------------------------- what is said about it
+
+    def tell(self, call: Call, **said: Any) -> None:
+        """Put something into `meta`; None takes it out."""
+        meta = call.meta
+        if meta is None:
+            return
+        for name, value in said.items():
+            meta.pop(name, None)
+            if value:
+                meta[name] = value
+        for name in ("page", "truncated", "next"):  # in this order, whoever spoke last
+            if name in meta:
+                meta[name] = meta.pop(name)
+
+    def lead_on(self, call: Call, steps: list[dict[str, Any]]) -> None:
+        """Say how to get the rest, before whatever else makes sense next."""
+        if call.meta is not None:
+            others = [step for step in call.meta.get("next", ()) if step not in self.steps]
+            self.steps = steps
+            self.tell(call, next=[*steps, *others])
+
+
+def records_of(value: Any) -> list[Any] | None:
+    """The records of a result that is a list of them; None where it is none."""
+    kind = value.__class__
+    if kind is list:
+        return value
+    if kind is tuple:
+        return list(value)
+    if kind in (set, frozenset):
+        from tooli.contract.jsonable import ordered
+
+        return ordered(value)
+    return None

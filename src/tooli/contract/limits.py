@@ -1,0 +1,32 @@
+"""What an author says about how long, how much and how dear: read and checked."""
+
+from __future__ import annotations
+
+from tooli.contract.tool import Limits
+from tooli.errors import DefinitionError
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+PAGE = 100
+"""How many records a page has where a tool is `paginated=True` and nobody says how many."""
+
+
+def read_limits(said: Mapping[str, Any], name: str, sourced: bool) -> Limits:
+    """The limits of a tool; `sourced` is whether it may return a `Page`."""
+    size, tokens = said.get("paginated"), said.get("max_tokens")
+    if size is not None and (not isinstance(size, int) or size < 0):
+        raise DefinitionError(f"{name}: paginated= is True, or how many records a page has")
+    if tokens is not None and (type(tokens) is not int or tokens < 1):
+        raise DefinitionError(f"{name}: max_tokens= is a whole number of tokens")
+    return Limits(
+        timeout=said.get("timeout"),
+        max_tokens=tokens,
+        cost=said.get("cost_hint"),
+        paginated=bool(size) or sourced,
+        page=PAGE if size is True else size or None,
+        sourced=sourced,
+    )

@@ -1,0 +1,82 @@
+"""The key that cursors are sealed with: the same in every process of a user."""
+
+from __future__ import annotations
+
+import os
+
+from tooli.state.home import state_home
+
+LENGTH = 32
+_kept: dict[tuple[str, str], bytes] = {}
+
+
+def digest(data: bytes, size: int, key: bytes = b"") -> bytes:
+    """A short digest, or with a key a seal; BLAKE2 without the price of `hashlib`."""
+    try:
+        from _blake2 import blake2b  # pyright: ignore
+    except ImportError:  # an interpreter without the C half
+        from hashlib import blake2b
+    return blake2b(data, digest_size=size, key=key).digest()
+
+
+def lasting_key(surface: str) -> bytes:
+    """`TOOLI_SEAL_KEY`, else a file that only its user reads.
+
+    Where no file can be kept, as in a sandbox, a server makes a key of its own. A command line
+    has to take up in the next process what this one gave out: there the seal then tells a
+    mistake, but not a forgery, of whoever could as well change the command.
+    """
+    said = os.environ.get("TOOLI_SEAL_KEY")
+    if said:
+        return digest(said.encode("utf-8", "surrogateescape"), LENGTH)
+    place = (state_home(), surface)
+    if place not in _kept:
+        _kept[place] = _from_file(place[0]) or _makeshift(surface)
+    return _kept[place]
+
+
+def _makeshift(surface: str) -> bytes:
+    if surface != "cli":
+        return os.urandom(LENGTH)
+    user = os.getuid() if hasattr(os, "getuid") else os.environ.get("USERNAME", "")
+    return digest(f"tooli cursors of {user}".encode(), LENGTH)
+
+
+def _from_file(home: str) -> bytes | None:
+    path = os.path.join(home, "cursors.key")
+    return _read(path) or _make(home, path)
+
+
+def _read(path: str) -> bytes | None:
+    try:
+        with open(path, "rb") as file:
+            data = file.read(LENGTH + 1)
+    except OSError:
+        return None
+    return data if len(data) == LENGTH else None
+
+
+def _make(home: str, path: str) -> bytes | None:
+    """A new key, put in place whole; of several processes that try, the first one's holds."""
+    draft = f"{path}.{os.getpid()}.{os.urandom(4).hex()}"
+    try:
+        os.makedirs(home, mode=0o700, exist_ok=True)
+        file = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        try:
+            os.write(file, os.urandom(LENGTH))
+        finally:
+            os.close(file)
+        try:
+            if os.path.exists(path) and _read(path) is None:  # somebody's half of one
+                os.replace(draft, path)
+            else:
+                os.link(draft, path)
+        except FileExistsError:
+            pass
+        except OSError:  # no links here
+            os.replace(draft, path)
+        if os.path.exists(draft):
+            os.unlink(draft)
+    except OSError:
+        return None
+    return _read(path)

@@ -1,0 +1,150 @@
+"""Pages, filters, selections and budgets mean the same through every door."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.parity.shaped import make_app, row
+
+from tooli.testing import Case, assert_parity
+from tooli.testing.parity import doors
+
+LISTS = ("rows", "stream", "astream")
+CASES = [
+    *(
+        Case(tool, {}, options)
+        for tool in LISTS
+        for options in (
+            {"limit": 5},
+            {"limit": 0},
+            {"limit": 12},
+            {"limit": 99},
+            {"filter": "n >= 3 and kind == 'odd'"},
+            {"filter": "owner.name == 'ada' or tags contains 't0'", "limit": 2},
+            {"filter": "n > 100"},
+            {"fields": "n,name"},
+            {"fields": "owner.name, n as number, tags[0] as first", "limit": 3},
+            {"filter": "not (n < 10)", "fields": "n", "limit": 1},
+            {"max_items": 4},
+            {"max_items": 12},
+            {"max_items": 4, "limit": 6},
+            {"limit": "x"},
+            {"limit": -1},
+            {"filter": "m > 1", "fields": "nme", "limit": 1.5},
+            {"filter": "n > 'a'"},
+            {"filter": "kind == 'evn'"},
+            {"filter": "n >"},
+            {"fields": "n,,name"},
+            {"cursor": "nonsense"},
+            {"cursor": ""},
+            {"dry_run": True, "limit": 3},
+            {"detailed": True, "limit": 3},
+        )
+    ),
+    Case("rows", {"count": 0}, {"limit": 3}),
+    Case("pages"),
+    Case("pages", {}, {"limit": 0}),
+    Case("pages", {}, {"limit": 3}),
+    Case("source"),
+    Case("source", {}, {"limit": 3}),
+    Case("source", {"count": 3}),
+    Case("source", {}, {"filter": "n == 2"}),
+    Case("careless", {}, {"limit": 2}),
+    Case("careless"),
+    Case("text", {}, {"limit": 2}),
+    Case("one", {}, {"fields": "whole"}),
+    Case("one", {}, {"limit": 2}),
+    Case("one", {}, {"filter": "whole > 3"}),
+    Case("owned", {"limit": 4}),
+    Case("owned", {"limit": 4}, {"limit": 2}, skip={"python": "the tool's own parameter wins"}),
+    Case("onward", {}, {"limit": 3}),
+]
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(c, id=f"{c.tool} {dict(c.options)!r:.70}") for c in CASES]
+)
+def test_the_doors_agree(case: Case) -> None:
+    assert_parity(make_app(), case)
+
+
+def follow(door: Any, tool: str, options: dict[str, Any], arguments: Any) -> list[Any]:
+    """Page after page, by the cursor, to the end."""
+    found: list[Any] = []
+    while True:
+        envelope = door.answer(Case(tool, arguments, options)).envelope
+        assert envelope["ok"], envelope
+        found.append(envelope)
+        cursor = envelope["meta"].get("page", {}).get("next_cursor")
+        if cursor is None:
+            return found
+        options = {**options, "cursor": cursor}
+        assert len(found) < 100
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    tool=st.sampled_from([*LISTS, "pages", "source", "careless"]),
+    count=st.integers(0, 17),
+    limit=st.integers(1, 19),
+    filtered=st.sampled_from([None, "n > 2", "kind == 'odd'"]),
+)
+def test_the_pages_are_the_whole_through_every_door(
+    tool: str, count: int, limit: int, filtered: str | None
+) -> None:
+    app = make_app()
+    keep = {None: lambda i: True, "n > 2": lambda i: i > 2, "kind == 'odd'": lambda i: i % 2}
+    expected = [row(i) for i in range(count) if keep[filtered](i)]
+    options: dict[str, Any] = {"limit": limit}
+    if filtered is not None:
+        options["filter"] = filtered
+    for door in doors(app):
+        if door.streams:
+            continue
+        pages = follow(door, tool, options, {"count": count})
+        records = [record for page in pages for record in page.get("result", [])]
+        assert records == expected, door.name
+        for page in pages:
+            assert len(page.get("result", [])) <= limit
+            assert page["meta"]["page"].get("limit") == limit
+        if filtered is None and tool in ("rows", "pages", "source"):
+            assert all(page["meta"]["page"]["total"] == count for page in pages)
+
+
+@pytest.mark.parametrize("tool", ["stream", "astream"])
+def test_a_stream_makes_no_more_than_the_page_has(tool: str) -> None:
+    app = make_app()
+    made = app.__dict__["made"]
+    for door in doors(app):
+        answer = door.answer(Case(tool, {"count": 10**6}, {"limit": 10}))
+        assert answer.envelope["result"] == [row(i) for i in range(10)], door.name
+        assert made == list(range(10)), door.name
+
+
+def test_a_cursor_of_one_door_goes_on_through_another() -> None:
+    app = make_app()
+    asked = [door for door in doors(app) if not door.streams]
+    cursor = asked[0].answer(Case("rows", {}, {"limit": 5})).envelope["meta"]["page"]["next_cursor"]
+    for door in asked:
+        answer = door.answer(Case("rows", {}, {"limit": 5, "cursor": cursor}))
+        assert answer.envelope["result"] == [row(i) for i in range(5, 10)], door.name
+
+
+def test_models_are_told_that_there_is_more() -> None:
+    """`_meta` is the client's; what the model reads is content."""
+    from tooli.testing.mcp_doors import HandshakeDoor
+
+    door = HandshakeDoor(make_app())
+    params = {"name": "pages", "arguments": {"count": 12}}
+    result = door._send("tools/call", params)["result"]
+    told = result["content"][-1]["text"]
+    cursor = result["_meta"]["io.tooli/meta"]["page"]["next_cursor"]
+    assert told == (
+        f"This is not all: there are 12. Call again with the same arguments and cursor={cursor!r}."
+    )
+    params["arguments"]["cursor"] = cursor
+    result = door._send("tools/call", params)["result"]
+    assert [record["n"] for record in result["structuredContent"]["result"]] == [5, 6, 7, 8, 9]

@@ -1,0 +1,295 @@
+"""Budgets: whatever the result and the limit, the answer is whole JSON, fits, and leads on."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tooli import Tooli
+from tooli.contract.tokens import estimate
+from tooli.testing import invoke
+
+SMALLEST = 700
+"""A document that says that it is cut, by what, and what to type for the rest, fits in this."""
+
+LEAVES = st.one_of(
+    st.integers(-(10**20), 10**20),
+    st.booleans(),
+    st.none(),
+    st.text(max_size=60),
+    st.floats(allow_nan=False, allow_infinity=False),
+)
+VALUES = st.recursive(
+    LEAVES,
+    lambda inner: (
+        st.lists(inner, max_size=5) | st.dictionaries(st.text(max_size=10), inner, max_size=5)
+    ),
+    max_leaves=25,
+)
+RESULTS = st.one_of(st.lists(VALUES, max_size=30), VALUES, st.text(max_size=3000))
+
+
+def make(result: Any) -> Tooli:
+    app = Tooli("app", version="1")
+
+    @app.command()
+    def tool(word: str = "w") -> Any:
+        return result
+
+    @app.command()
+    def stream() -> Any:
+        yield from result
+
+    return app
+
+
+def follow(app: Tooli, *words: str) -> list[dict[str, Any]]:
+    """The answers from the first to the last, each by the first step that the one before says."""
+    answers: list[dict[str, Any]] = []
+    line = ["app", *words]
+    while True:
+        done = invoke(app, *line[1:])
+        answers.append({"size": len(done.stdout.encode()), "line": line, **done.envelope})
+        steps = done.envelope["meta"].get("next")
+        if not steps:
+            return answers
+        line = steps[0]["argv"]
+        assert len(answers) < 500
+
+
+def limit_of(answer: dict[str, Any]) -> int:
+    line = answer["line"]
+    if "--max-tokens" in line:
+        return 3 * int(line[line.index("--max-tokens") + 1])
+    return int(line[line.index("--max-bytes") + 1])
+
+
+def joined(answers: list[dict[str, Any]], result: Any) -> Any:
+    """What the answers say together."""
+    parts = [answer["result"] for answer in answers if "result" in answer]
+    if isinstance(result, list):
+        return [record for part in parts for record in part]
+    if isinstance(result, str):
+        return "".join(parts)
+    return parts[-1] if parts else None
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(RESULTS, st.integers(SMALLEST, 3000), st.sampled_from(["bytes", "tokens"]))
+def test_any_result_within_any_limit(result: Any, limit: int, unit: str) -> None:
+    app = make(result)
+    most = limit if unit == "bytes" else limit // 3
+    answers = follow(app, "tool", f"--max-{unit}", str(most), "--json")
+    for answer in answers:
+        assert answer["ok"]
+        assert answer["size"] <= limit_of(answer), answer["line"]
+    assert joined(answers, result) == json.loads(json.dumps(result))
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    st.lists(VALUES, max_size=20),
+    st.integers(SMALLEST, 2000),
+    st.integers(1, 8),
+    st.integers(1, 8),
+)
+def test_limits_of_every_kind_at_once(result: Any, size: int, limit: int, items: int) -> None:
+    app = make(result)
+    words = ["--limit", str(limit), "--max-items", str(items), "--max-bytes", str(size)]
+    answers = follow(app, "tool", *words, "--json")
+    assert all(answer["size"] <= limit_of(answer) for answer in answers)
+    assert all(len(answer["result"]) <= min(limit, items) for answer in answers)
+    assert joined(answers, result) == json.loads(json.dumps(result))
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(VALUES.filter(lambda v: v is not None), max_size=30), st.integers(60, 2000))
+def test_lines_within_any_limit(result: list[Any], limit: int) -> None:
+    """Each line is a record, all of them are within the limit, and stderr says how to go on."""
+    app = make(result)
+    for tool in ("tool", "stream"):
+        found: list[Any] = []
+        line = ["app", tool, "--max-bytes", str(limit), "--jsonl"]
+        for _ in range(200):
+            done = invoke(app, *line[1:])
+            assert done.ok
+            assert len(done.stdout.encode()) <= limit_of({"line": line})
+            found += done.lines
+            if "For the rest: " not in done.stderr:
+                break
+            import shlex
+
+            line = shlex.split(done.stderr.partition("For the rest: ")[2])
+        assert found == json.loads(json.dumps(result))
+
+
+# ------------------------------------------------------------------ what is said about it
+
+ROWS = [{"n": i, "text": "x" * 20} for i in range(100)]
+
+
+def test_what_is_cut_says_how_much_there_is() -> None:
+    done = invoke(make(ROWS), "tool", "--max-bytes", "1500", "--json")
+    meta = done.envelope["meta"]
+    shown = len(done.result)
+    assert 10 < shown < 50
+    assert done.result == ROWS[:shown]
+    truncated = meta["truncated"]
+    assert (truncated["shown"], truncated["total"]) == (shown, 100)
+    assert truncated["by"] == "max-bytes"
+    with open(truncated["full"]) as file:
+        text = file.read()
+    assert json.loads(text) == ROWS
+    assert text.count("\n") == 102, "a record a line"
+    assert meta["next"][0]["argv"][:5] == ["app", "tool", "--max-bytes", "1500", "--json"]
+    assert list(meta)[-3:] == ["page", "truncated", "next"]
+
+
+def test_tokens_are_estimated_as_everywhere() -> None:
+    done = invoke(make(ROWS), "tool", "--max-tokens", "400", "--json")
+    assert estimate(done.stdout) <= 400
+    assert done.envelope["meta"]["truncated"]["by"] == "max-tokens"
+
+
+def test_a_record_that_is_too_large_alone_is_not_shown_in_part() -> None:
+    rows = [{"n": 1}, {"n": 2, "text": "y" * 5000}, {"n": 3}]
+    app = make(rows)
+    first = invoke(app, "tool", "--max-bytes", "800", "--json")
+    assert first.result == rows[:1]
+    second = invoke(app, *first.envelope["meta"]["next"][0]["argv"][1:])
+    assert second.result == []
+    truncated = second.envelope["meta"]["truncated"]
+    assert truncated["shown"] == 0
+    assert truncated["preview"]["n"] == 2
+    assert truncated["preview"]["text"].endswith("…")
+    assert len(second.stdout) <= 800
+    whole, skipped = [step["argv"] for step in second.envelope["meta"]["next"]]
+    assert invoke(app, *whole[1:]).result == rows[1:]
+    assert invoke(app, *skipped[1:]).result == rows[2:]
+
+
+def test_an_object_keeps_its_form() -> None:
+    value = {"numbers": list(range(900)), "text": "z" * 900, "deep": [{"a": "b" * 300}], "n": 7}
+    done = invoke(make(value), "tool", "--max-bytes", "900", "--json")
+    shown = done.result
+    assert len(done.stdout) <= 900
+    assert shown["numbers"] == list(range(len(shown["numbers"])))
+    assert shown["text"].startswith("z")
+    assert shown["n"] == 7
+    assert done.envelope["meta"]["truncated"]["unit"] == "bytes"
+    whole = done.envelope["meta"]["next"][0]["argv"]
+    assert invoke(make(value), *whole[1:]).result == value
+
+
+@pytest.mark.parametrize("result", [ROWS, {"a": "x" * 500}, "x" * 500])
+@pytest.mark.parametrize("most", [1, 50, 200])
+def test_less_than_the_smallest_answer_is_the_smallest_answer(result: Any, most: int) -> None:
+    done = invoke(make(result), "tool", "--max-bytes", str(most), "--json")
+    assert done.ok
+    assert len(done.stdout) < SMALLEST
+    assert not done.result
+    assert done.envelope["meta"]["truncated"]["shown"] == 0
+
+
+def test_what_fits_says_nothing() -> None:
+    plain = invoke(make(ROWS), "tool", "--json").envelope
+    fits = invoke(make(ROWS), "tool", "--max-bytes", "90000", "--max-items", "100", "--json")
+    assert fits.envelope["meta"].keys() == plain["meta"].keys()
+    assert fits.envelope["result"] == plain["result"]
+
+
+def test_only_a_command_line_keeps_the_whole() -> None:
+    assert "full" not in make(ROWS).call("tool", max_bytes=1500).meta["truncated"]
+
+
+def test_the_authors_limit_is_every_doors() -> None:
+    app = Tooli("app")
+
+    @app.command(max_tokens=200)
+    def tool() -> list[Any]:
+        return ROWS
+
+    assert app.call("tool").meta["truncated"]["by"] == "max-tokens"
+    assert estimate(app.call("tool").model_dump_json()) <= 200
+    assert len(app.call("tool", max_tokens=0).result) == 100
+    assert len(app.call("tool", max_bytes=90000).result) == 100
+
+
+# ------------------------------------------------------------------ callers
+
+
+@pytest.mark.parametrize(
+    ("env", "most", "by"),
+    [
+        ({"CODEX_SANDBOX": "seatbelt"}, 10240, "max-bytes"),
+        ({"CODEX_THREAD_ID": "x"}, 10240, "max-bytes"),
+        ({"TOOLI_CALLER": "codex"}, 10240, "max-bytes"),
+        ({"CLAUDECODE": "1"}, 75000, "max-tokens"),
+        ({"TOOLI_CALLER": "claude-code"}, 75000, "max-tokens"),
+        ({"TOOLI_MAX_BYTES": "5000"}, 5000, "max-bytes"),
+        ({"TOOLI_MAX_TOKENS": "1000"}, 3000, "max-tokens"),
+        ({"TOOLI_MAX_BYTES": "5000", "CLAUDECODE": "1"}, 5000, "max-bytes"),
+        ({"TOOLI_MAX_ITEMS": "9", "CODEX_CI": "1"}, 10240, "max-items"),
+    ],
+)
+def test_callers_get_what_they_can_take(env: dict[str, str], most: int, by: str) -> None:
+    rows = [{"n": i, "text": "x" * 100} for i in range(2000)]
+    done = invoke(make(rows), "tool", "--json", env=env)
+    assert len(done.stdout) <= most
+    assert done.envelope["meta"]["truncated"]["by"] == by
+
+
+@pytest.mark.parametrize(
+    ("words", "env"),
+    [
+        (["--max-bytes", "0"], {"CODEX_CI": "1"}),
+        (["--max-bytes", "900000"], {"CODEX_CI": "1"}),
+        (["--max-tokens", "900000"], {"CODEX_CI": "1"}),
+        ([], {"CODEX_CI": "1", "TOOLI_MAX_BYTES": "0"}),
+        ([], {"TOOLI_CALLER": "somebody-else"}),
+        ([], {"CURSOR_AGENT": "1"}),
+    ],
+)
+def test_what_is_said_wins(words: list[str], env: dict[str, str]) -> None:
+    rows = [{"n": i, "text": "x" * 100} for i in range(500)]
+    done = invoke(make(rows), "tool", "--json", *words, env=env)
+    assert len(done.result) == 500
+
+
+def test_codex_takes_256_lines() -> None:
+    done = invoke(make(list(range(1000))), "tool", "--jsonl", env={"CODEX_CI": "1"})
+    assert done.lines == list(range(256))
+    assert "Cut by max-lines: 256" in done.stderr
+
+
+def test_a_setting_that_is_no_number_is_named() -> None:
+    done = invoke(make([1]), "tool", "--json", env={"TOOLI_MAX_BYTES": "ten"})
+    assert done.exit_code == 2
+    assert done.error is not None
+    assert "TOOLI_MAX_BYTES='ten'" in done.error["message"]
+
+
+def test_what_can_be_read_but_once_is_read_once() -> None:
+    """Measuring an answer does not use it up."""
+    app = Tooli("app")
+
+    @app.command()
+    def whole() -> Any:
+        return {"squares": (n * n for n in range(5)), "not": float("nan")}
+
+    @app.command()
+    def stream() -> Any:
+        for i in range(3):
+            yield {"n": i, "upto": iter(range(i))}
+
+    expected = [{"n": i, "upto": list(range(i))} for i in range(3)]
+    for env in ({"CODEX_CI": "1"}, {}):
+        done = invoke(app, "whole", "--json", env=env)
+        assert done.result == {"squares": [0, 1, 4, 9, 16], "not": None}
+        assert len(done.envelope["meta"]["warnings"]) == 1
+        assert invoke(app, "stream", "--json", env=env).result == expected
+        assert invoke(app, "stream", "--jsonl", env=env).lines == expected

@@ -1,0 +1,273 @@
+"""Pages: what a cursor finds again when records have come or gone, and what it refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tooli import Context, DefinitionError, Page, Tooli
+from tooli.state import paging
+
+
+def make(records: list[Any]) -> Tooli:
+    """An app that gives the records, whatever they are by then; as a list and as a stream."""
+    app = Tooli("app", version="1")
+
+    @app.command()
+    def listed(other: str = "") -> list[Any]:
+        return list(records)
+
+    @app.command()
+    def streamed(other: str = "") -> Iterator[Any]:
+        yield from records
+
+    @app.command()
+    def text() -> str:
+        return "".join(records)
+
+    return app
+
+
+def page(app: Tooli, tool: str, **options: Any) -> tuple[list[Any], str | None, list[str]]:
+    result = app.call(tool, **options)
+    assert result.ok, result.error
+    meta = result.meta
+    return result.result, meta["page"].get("next_cursor"), meta.get("warnings", [])
+
+
+both = pytest.mark.parametrize("tool", ["listed", "streamed"])
+
+
+@both
+@settings(max_examples=60, deadline=None)
+@given(
+    before=st.integers(1, 30),
+    after=st.integers(0, 10),
+    added=st.lists(st.integers(1000, 2000), unique=True, max_size=8),
+    gone=st.sets(st.integers(0, 29), max_size=8),
+)
+def test_what_comes_or_goes_before_the_cursor_repeats_and_hides_nothing(
+    tool: str, before: int, after: int, added: list[int], gone: set[int]
+) -> None:
+    """At least one of the last three records is still there: the place is found again."""
+    records: list[Any] = list(range(before + after))
+    app = make(records)
+    first, cursor, _ = page(app, tool, limit=before)
+    assert first == list(range(before))
+    if cursor is None:
+        return
+    last = before - 1
+    records[:] = [*added, *[n for n in records if n not in gone or n == last or n >= before]]
+    rest, _, warnings = page(app, tool, limit=100, cursor=cursor)
+    assert rest == list(range(before, before + after))
+    assert not warnings
+
+
+@both
+def test_a_last_record_that_is_gone_is_no_loss(tool: str) -> None:
+    records = list(range(10))
+    app = make(records)
+    _, cursor, _ = page(app, tool, limit=5)
+    records.remove(4)
+    rest, _, warnings = page(app, tool, limit=100, cursor=cursor)
+    assert rest == [5, 6, 7, 8, 9]
+    assert "may come again" in warnings[0]
+
+
+@both
+def test_where_nothing_is_found_again_it_goes_on_by_position(tool: str) -> None:
+    records = list(range(10))
+    app = make(records)
+    _, cursor, _ = page(app, tool, limit=5)
+    records[:] = range(100, 110)
+    rest, _, warnings = page(app, tool, limit=3, cursor=cursor)
+    assert rest == [105, 106, 107]
+    assert "by position" in warnings[0]
+
+
+@both
+def test_a_result_that_has_become_short_ends(tool: str) -> None:
+    records = list(range(10))
+    app = make(records)
+    _, cursor, _ = page(app, tool, limit=5)
+    records[:] = [7]
+    rest, following, _ = page(app, tool, limit=3, cursor=cursor)
+    assert rest == []
+    assert following is None
+
+
+def test_a_stream_is_searched_near_the_place_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paging, "REACH", 5)
+    records: list[Any] = list(range(40))
+    app = make(records)
+    _, cursor, _ = page(app, "streamed", limit=20)
+    records[:] = [*range(100, 104), *range(40)]
+    assert page(app, "streamed", limit=2, cursor=cursor)[0] == [20, 21]
+    records[:] = [*range(100, 110), *range(40)]
+    rest, _, warnings = page(app, "streamed", limit=2, cursor=cursor)
+    assert rest == [10, 11]
+    assert "by position" in warnings[0]
+    assert page(app, "listed", limit=2)[0] == [100, 101]
+
+
+@both
+def test_equal_records_are_counted(tool: str) -> None:
+    app = make([0] * 7 + [1] * 3)
+    found: list[int] = []
+    cursor = None
+    for _ in range(4):
+        some, cursor, warnings = page(app, tool, limit=3, cursor=cursor)
+        found += some
+        assert not warnings
+    assert found == [0] * 7 + [1] * 3
+    assert cursor is None
+
+
+def test_a_stream_ends_where_it_may_end() -> None:
+    """What has exactly a page's records is not asked whether there are more: it might wait."""
+    app = make([1, 2, 3])
+    some, cursor, _ = page(app, "streamed", limit=3)
+    assert some == [1, 2, 3]
+    assert page(app, "streamed", limit=3, cursor=cursor)[:2] == ([], None)
+    assert page(app, "listed", limit=3)[:2] == ([1, 2, 3], None)
+
+
+# ------------------------------------------------------------------ what a cursor is good for
+
+
+@both
+def test_a_cursor_belongs_to_its_call(tool: str) -> None:
+    app = make(list(range(10)))
+    _, cursor, _ = page(app, tool, limit=5)
+    other = "streamed" if tool == "listed" else "listed"
+    for result in (
+        app.call(other, limit=5, cursor=cursor),
+        app.call(tool, limit=5, cursor=cursor, other="x"),
+        app.call(tool, limit=5, cursor=cursor, filter=". > 2"),
+    ):
+        assert result.error is not None
+        assert result.error.code == "E1042"
+        assert result.error.field == "cursor"
+    assert app.call(tool, limit=2, cursor=cursor, fields="x").ok, "how it is shown may change"
+
+
+def test_a_changed_cursor_is_refused_before_anything_runs() -> None:
+    ran: list[int] = []
+    app = Tooli("app")
+
+    @app.command()
+    def numbers() -> list[int]:
+        ran.append(1)
+        return list(range(10))
+
+    cursor = app.call("numbers", limit=3).meta["page"]["next_cursor"]
+    ran.clear()
+    for at in range(len(cursor)):
+        changed = cursor[:at] + ("B" if cursor[at] != "B" else "C") + cursor[at + 1 :]
+        result = app.call("numbers", limit=3, cursor=changed)
+        assert result.error is not None
+        assert result.error.code == "E1042"
+        assert result.to_dict()["error"]["category"] == "input"
+    assert not ran
+
+
+def test_it_can_be_used_again() -> None:
+    app = make(list(range(10)))
+    _, cursor, _ = page(app, "listed", limit=4)
+    assert page(app, "listed", limit=4, cursor=cursor) == page(
+        app, "listed", limit=4, cursor=cursor
+    )
+
+
+# ------------------------------------------------------------------ authors
+
+
+def test_an_author_says_how_long_a_page_is() -> None:
+    app = Tooli("app")
+
+    @app.command(paginated=True)
+    def many() -> list[int]:
+        return list(range(250))
+
+    @app.command(paginated=7)
+    def few() -> Iterator[int]:
+        yield from range(250)
+
+    assert len(app.call("many").result) == 100
+    assert app.call("few").result == list(range(7))
+    assert list(app.stream("few")) == list(range(7))
+    assert len(app.call("few", limit=0).result) == 250
+    assert "page" not in app.call("few", limit=0).meta
+
+
+@pytest.mark.parametrize("said", [{"paginated": -1}, {"paginated": "x"}, {"max_tokens": 0}])
+def test_limits_that_are_none_are_the_developers_mistake(said: Any) -> None:
+    app = Tooli("app")
+
+    @app.command(**said)
+    def tool() -> list[int]:
+        return []
+
+    with pytest.raises(DefinitionError):
+        app.call("tool")
+
+
+def test_a_page_from_the_source() -> None:
+    asked: list[Any] = []
+    app = Tooli("app")
+
+    @app.command()
+    def source(ctx: Context) -> Page[int]:
+        asked.append((ctx.page.limit, ctx.page.cursor))
+        first = int(ctx.page.cursor or 0)
+        return Page(range(first, first + 3), next_cursor=str(first + 3), total=99)
+
+    result = app.call("source", limit=2)
+    assert result.result == [0, 1]
+    assert result.meta["page"]["total"] == 99
+    again = app.call("source", limit=2, cursor=result.meta["page"]["next_cursor"])
+    assert again.result == [2]
+    third = app.call("source", limit=5, cursor=again.meta["page"]["next_cursor"])
+    assert third.result == [3, 4, 5]
+    assert asked == [(2, None), (2, None), (5, "3")]
+    assert app.find("source").limits.paginated  # type: ignore[union-attr]
+    schema = app.call("source", detailed=True).meta["output_schema"]
+    assert schema == {"type": "array", "items": {"type": "integer"}}
+
+
+def test_another_page_is_not_ours() -> None:
+    """A class of the author's own that is called Page, too."""
+    import dataclasses
+
+    globals_of: dict[str, Any] = {}
+
+    @dataclasses.dataclass
+    class Other:
+        n: int
+
+    globals_of["Page"] = Other
+    exec("def one() -> Page:\n    return Page(3)", globals_of)
+    app = Tooli("app")
+    app.command()(globals_of["one"])
+    assert app.call("one").to_dict()["result"] == {"n": 3}
+    assert not app.find("one").limits.paginated  # type: ignore[union-attr]
+
+
+def test_text_goes_on_where_it_was_cut() -> None:
+    records = [f"line {i}\n" for i in range(60)]
+    app = make(records)
+    found, cursor, steps = "", None, 0
+    while True:
+        result = app.call("text", max_bytes=450, cursor=cursor)
+        found += result.unwrap()
+        assert found.endswith("\n"), "cut at the end of a line"
+        steps += 1
+        cursor = result.meta.get("page", {}).get("next_cursor")
+        if cursor is None:
+            break
+    assert found == "".join(records)
+    assert steps > 2
