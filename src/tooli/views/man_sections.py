@@ -29,6 +29,7 @@ _FRAMEWORK: dict[str, str] = {
     "--input JSON|@FILE|-": "Take arguments from a JSON object.",
     "--response-format concise|detailed": "How much an answer says about itself.",
     "--print0": "End records with NUL, not with a newline.",
+    "--null": "Read the values of the last argument from stdin, each ended by NUL.",
     "--quiet, -q, --verbose, -v, --no-color": "Say less, say more, without colour.",
     "--schema [FORM]": "The contract for programs; FORM is json, mcp, openai or anthropic.",
     "--help-agent, --help, --version": "Help for agents, help for people, and the version.",
