@@ -216,9 +216,9 @@ class TestFaults:
                 "there is no setting 'outptu'; did you mean 'output'?",
             ),
             ("zzz: 1\n", 1, "there is no setting 'zzz': there are output, "),
-            ("output: loud\n", 1, "output is auto|json|jsonl|text|plain, not loud"),
-            ("output:\n", 1, "output is auto|json|jsonl|text|plain, not ''"),
-            ("max_items: '3'\n", 1, "max_items is a whole number from 1, not '3'"),
+            ("output: loud\n", 1, "output is auto|json|jsonl|text|plain|toon|csv|md, not loud"),
+            ("output:\n", 1, "output is auto|json|jsonl|text|plain|toon|csv|md, not ''"),
+            ("max_items: '3'\n", 1, "max_items is a whole number, 0 for no limit, not '3'"),
             ("quiet: 3\n", 1, "quiet is true or false, not 3"),
             ("quiet:\n  x: 1\n", 2, "quiet is true or false, not a section"),
             ("apps: 3\n", 1, "apps is a section of names, each with settings"),
@@ -334,3 +334,10 @@ def test_the_glance_knows_every_variable() -> None:
     assert variables == channel.SETTINGS
     assert variables < set(ENVIRONMENT)
     assert channel.SYSTEM_SETTINGS == places.SYSTEM.replace("\\", "/")
+
+
+def test_a_file_may_name_every_mode() -> None:
+    from tooli.config.keys import KEYS
+    from tooli.sources.local import OUTPUT_MODES
+
+    assert KEYS["output"].choices == OUTPUT_MODES

@@ -323,6 +323,7 @@ class TestFitting:
             ("timeout", "2.5", 2.5),
             ("timeout", "30", 30.0),
             ("max_items", "7", 7),
+            ("max_items", "0", 0),
         ],
     )
     def test_fits(self, key: str, text: str, value: object) -> None:
@@ -338,7 +339,6 @@ class TestFitting:
             ("quiet", Scalar("true", 1, "text")),
             ("quiet", Scalar("1", 1, "number")),
             ("verbose", Scalar("-1")),
-            ("max_items", Scalar("0")),
             ("max_items", Scalar("7", 1, "text")),
             ("max_items", Scalar("010")),
             ("max_items", Scalar("1_000")),

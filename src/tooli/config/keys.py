@@ -74,7 +74,7 @@ def shown(scalar: Scalar) -> str:
 
 
 _KINDS = {
-    "count": "a whole number from 1",
+    "count": "a whole number, 0 for no limit",
     "seconds": "a number of seconds above 0",
     "truth": "true or false",
     "level": "a whole number from 0",
@@ -82,8 +82,7 @@ _KINDS = {
 
 
 def _count(text: str, kind: str) -> int | None:
-    value = _level(text, kind) if kind != "truth" else None
-    return value if value else None
+    return None if text.lower() in ("true", "false") else _level(text, kind)
 
 
 def _level(text: str, kind: str) -> int | None:
@@ -115,7 +114,7 @@ KEYS: dict[str, Key] = {
             "output",
             "choice",
             "how to answer",
-            ("auto", "json", "jsonl", "text", "plain"),
+            ("auto", "json", "jsonl", "text", "plain", "toon", "csv", "md"),
             flag="--output",
             default="auto",
         ),

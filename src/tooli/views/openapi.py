@@ -216,6 +216,18 @@ def _plain(name: str) -> str:
 # ------------------------------------------------------------------ what all operations share
 
 
+_FAILURE: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "ok": {"const": False},
+        "error": {"$ref": "#/components/schemas/Error"},
+        "meta": {"$ref": "#/components/schemas/Meta"},
+    },
+    "required": ["ok", "error", "meta"],
+    "additionalProperties": False,
+}
+
+
 def _shared_schemas() -> dict[str, Any]:
     text: dict[str, Any] = {"type": "string"}
     texts: dict[str, Any] = {"type": "array", "items": text}
@@ -267,17 +279,7 @@ def _shared_schemas() -> dict[str, Any]:
         "properties": {"would_call": text, "arguments": {"type": "object"}, "effects": texts},
         "required": ["would_call", "arguments", "effects"],
     }
-    failure: dict[str, Any] = {
-        "type": "object",
-        "properties": {
-            "ok": {"const": False},
-            "error": {"$ref": "#/components/schemas/Error"},
-            "meta": {"$ref": "#/components/schemas/Meta"},
-        },
-        "required": ["ok", "error", "meta"],
-        "additionalProperties": False,
-    }
-    return {"Error": error, "Failure": failure, "Meta": meta, "Plan": plan}
+    return {"Error": error, "Failure": _FAILURE, "Meta": meta, "Plan": plan}
 
 
 def _parameters() -> dict[str, Any]:

@@ -80,6 +80,7 @@ class Line:
         "path",
         "problems",
         "rest",
+        "settled",
         "stray",
         "tool",
     )
@@ -100,6 +101,7 @@ class Line:
         self.above: set[str] = set()  # flags of the callbacks in front: no longer the framework's
         self.early: list[str] = []  # the framework's flags before the command
         self.guessed = False  # Typer may read it otherwise than we do
+        self.settled: set[str] = set()  # options that nobody typed: they are set elsewhere
 
     @property
     def fed(self) -> bool:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-
 from tooli.call.model import Ok
 from tooli.call.shaping import NUMBERS, Shaping, read_shaping
 from tooli.errors import quote
 from tooli.surfaces.cli.argv import SHAPING
-from tooli.surfaces.cli.channel import budgeted, complain
+from tooli.surfaces.cli.channel import complain
 
 TYPE_CHECKING = False
 
@@ -24,20 +22,18 @@ KNOWN: dict[str, dict[str, int]] = {
     "codex": {"max_bytes": 10 * 1024, "max_lines": 256},
     "claude-code": {"max_tokens": 25_000},
 }
-SETTINGS = {f"TOOLI_{name.upper()}": name for name in NUMBERS[1:]}
 
 
 def shaping_of(session: Session) -> Shaping | None:
     """What holds for a line: its own words, else settings, else what its caller can take."""
-    said = {name: session.line.options[name] for name in SHAPING & session.line.options.keys()}
+    line, tool = session.line, session.line.tool
+    said = {name: line.options[name] for name in SHAPING & line.options.keys() - line.settled}
     shaping = read_shaping(said, tuple(session.argv))
-    tool = session.line.tool
-    if not budgeted() or tool is None or hasattr(tool.fn, "tooli_mode"):
-        return shaping if session.line.shaped else None
-    settings = {name: os.environ[key] for key, name in SETTINGS.items() if os.environ.get(key)}
-    assumed = read_shaping(settings)
+    if tool is None or hasattr(tool.fn, "tooli_mode"):
+        return shaping if line.shaped else None
+    assumed = read_shaping({name: line.options[name] for name in SHAPING & line.settled})
     sizes: dict[str, Any] = {}
-    if assumed.max_bytes is None and assumed.max_tokens is None:
+    if session.marked and assumed.max_bytes is None and assumed.max_tokens is None:
         sizes = dict(KNOWN.get(_caller(), {}))
     for name in NUMBERS[1:]:
         if getattr(assumed, name) is not None:
@@ -48,9 +44,9 @@ def shaping_of(session: Session) -> Shaping | None:
         sizes = {"max_items": sizes.get("max_items")}
     elif any(sizes.values()):
         sizes["assumed"] = True
-    if not session.line.shaped and not any(sizes.values()) and not assumed.problems:
+    if not line.shaped and not any(sizes.values()):
         return None
-    return shaping.replace(**sizes, problems=(*shaping.problems, *_named(assumed)))
+    return shaping.replace(**sizes)
 
 
 def refit(session: Session, outcome: Outcome, call: Call, data: bytes) -> bytes:
@@ -82,21 +78,10 @@ def refit(session: Session, outcome: Outcome, call: Call, data: bytes) -> bytes:
     return document(cut, wanted, session.milliseconds) if isinstance(cut, Ok) else data
 
 
-def _named(assumed: Shaping) -> list[Any]:
-    """What is wrong with settings, by the names that they are set by."""
-    keys = {name: key for key, name in SETTINGS.items()}
-    found: list[Any] = []
-    for problem in assumed.problems:
-        key = keys[str(problem.field)]
-        message = f"{key}={os.environ[key][:60]!r} is no whole number, 0 or more"
-        found.append(problem.replace(message=message))
-    return found
-
-
 def _caller() -> str:
     from tooli.detect import detect_execution_context
 
-    return detect_execution_context().agent_name or ""
+    return detect_execution_context().caller_id or ""
 
 
 def tell_rest(call: Call) -> None:

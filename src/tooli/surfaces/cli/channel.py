@@ -11,6 +11,7 @@ from tooli.call.model import PRINTED_LIMIT
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from tooli.call.model import Call, Outcome
@@ -351,26 +352,13 @@ def typed_program() -> tuple[str, ...]:
     return (os.path.basename(program),)
 
 
-_SETTINGS = ("TOOLI_MAX_BYTES", "TOOLI_MAX_TOKENS", "TOOLI_MAX_ITEMS")
-_CALLERS = (
-    *("TOOLI_CALLER", "CLAUDECODE", "CLAUDE_CODE_CHILD_SESSION", "CLAUDE_CODE_SESSION_ID"),
-    *("CODEX_THREAD_ID", "CODEX_SESSION_ID", "CODEX_CI", "CODEX_TOOL_CALL_ID", "CODEX_SANDBOX"),
-    "CODEX_SANDBOX_NETWORK_DISABLED",
-)
 SMALL = 10_000
 """Bytes of an answer that every caller takes: only of a larger one it matters who calls."""
 
 
-def budgeted() -> str:
-    """Whether an answer may have a limit that nobody typed: by a "setting", by the "caller"."""
-    if any([name in os.environ for name in _SETTINGS]):
-        return "setting"
-    return "caller" if any([name in os.environ for name in _CALLERS]) else ""
-
-
 def fitting(session: Session, outcome: Outcome, call: Call, data: bytes) -> bytes:
     """A document as its caller takes it; whoever asked for a size has got it already."""
-    if len(data) <= SMALL or call.options.shaping is not None or not budgeted():
+    if len(data) <= SMALL or call.options.shaping is not None or not session.marked:
         return data
     from tooli.surfaces.cli.budgets import refit
 
@@ -379,9 +367,14 @@ def fitting(session: Session, outcome: Outcome, call: Call, data: bytes) -> byte
 
 def shaping_for(session: Session) -> Any:
     """How much of the result is wanted, where the line or the caller says so."""
-    known = budgeted()
-    if not session.line.shaped and (not known or (known == "caller" and session.mode == "json")):
+    if not session.line.shaped and (not session.marked or session.mode == "json"):
         return None  # a document that is too large is cut when it is there
     from tooli.surfaces.cli.budgets import shaping_of
 
     return shaping_of(session)
+
+
+def is_odd(argv: Sequence[str]) -> bool:
+    """Whether a line may hold what no agent should send; an ordinary one is not looked at."""
+    text = "".join(argv)
+    return not text.isprintable() or "\\" in text or "@" in text or "--input" in text

@@ -24,6 +24,7 @@ from tooli.surfaces.cli.channel import (
     completing,
     fitting,
     glance,
+    is_odd,
     is_terminal,
     shaping_for,
     spare_the_collector,
@@ -182,7 +183,7 @@ class Session:
         from tooli.detect import introduce
 
         name, version, session, kind = introduce(self.marked)
-        agent = kind == "ai_agent"
+        agent = kind == "ai_agent" and is_odd(self.argv)
         return Caller("cli", name, version, session, prog=prog, category=kind, agent=agent)
 
     def options(self) -> Options:
@@ -257,14 +258,12 @@ class Session:
             raise self._unreadable
         said = self.line.options
         coloured = self.marked and not self.machine
-        if self.faults or coloured or "verbose" in said or "color" in said:
+        if self.faults or coloured or not {"verbose", "color", "no_color"}.isdisjoint(said):
             from tooli.surfaces.cli.surroundings import suit
 
             refused = suit(self)
             if refused is not None:
                 return refused
-        if said.get("no_color") and self.standalone:
-            os.environ["NO_COLOR"] = "1"
         misused = any([p.code == "E1007" for p in self.line.problems])
         if not misused and not QUESTIONS.isdisjoint(said):
             from tooli.surfaces.cli.answers import answer

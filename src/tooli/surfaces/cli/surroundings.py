@@ -65,8 +65,10 @@ def furnish(session: Session, own: Any) -> None:
         own.policy = settings.get("security_policy")
         own.prepared.clear()
     for name, word in settings.said().items():
-        if word.layer != "flag" and name != "security_policy" and word.origin != "TOOLI_OUTPUT":
-            line.options.setdefault(name, word.value)
+        elsewhere = word.layer != "flag" and word.origin != "TOOLI_OUTPUT"
+        if elsewhere and name != "security_policy" and name not in line.options:
+            line.options[name] = word.value
+            line.settled.add(name)
     session.faults = [one for one in settings.faults if one.origin != "TOOLI_OUTPUT"]
 
 
@@ -118,7 +120,9 @@ def suit(session: Session) -> int | None:
         for fault in session.faults:
             _tell(f"Warning: {fault}")
     color = said.get("color", session.manner.color if session.manner is not None else "auto")
-    if session.standalone and not said.get("no_color"):
+    if session.standalone and said.get("no_color"):
+        os.environ["NO_COLOR"] = "1"
+    elif session.standalone:
         if color == "never" and ("color" in said or not os.environ.get("FORCE_COLOR")):
             os.environ["NO_COLOR"] = "1"
         elif color == "always":
