@@ -35,7 +35,7 @@ INPUT = {
     "add 1 2.5": (2, "E1003"),
     "add 1 2 --times": (2, "E1006"),
     "add 1 2 --times=x": (2, "E1003"),
-    "add 1 2 --limit 3": (2, "E1007"),
+    "add 1 2 --limit three": (2, "E1007"),
     "add --input {": (2, "E1008"),
     "add --input @/nowhere/at/all": (2, "E1008"),
     "add --input [1]": (2, "E1008"),
