@@ -28,6 +28,11 @@ _FRAMEWORK: dict[str, str] = {
     "--no-input": "Never ask anything.",
     "--input JSON|@FILE|-": "Take arguments from a JSON object.",
     "--response-format concise|detailed": "How much an answer says about itself.",
+    "--limit N, --cursor CURSOR": "A page of the records, and the next one.",
+    "--filter EXPRESSION": "Only records for which it holds, such as 'size > 1000'.",
+    "--fields LIST, --select LIST": "Only these fields of a record, such as 'path, size as bytes'.",
+    "--max-items N, --max-bytes N, --max-tokens N": "How large the answer may be; what is cut says "
+    "how much there is, and how to get the rest.",
     "--print0": "End records with NUL, not with a newline.",
     "--null": "Read the values of the last argument from stdin, each ended by NUL.",
     "--quiet, -q, --verbose, -v, --no-color": "Say less, say more, without colour.",
