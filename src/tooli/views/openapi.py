@@ -121,7 +121,8 @@ def _operation(identity: str, tool: Tool, schemas: dict[str, Any], secured: bool
 
 
 def _request(identity: str, tool: Tool, schemas: dict[str, Any]) -> dict[str, Any]:
-    content: dict[str, Any] = {"schema": _homed(input_schema(tool), identity, schemas)}
+    wanted = _looked_at(tool, input_schema(tool))
+    content: dict[str, Any] = {"schema": _homed(wanted, identity, schemas)}
     examples = request_examples(tool)
     if examples:
         content["examples"] = examples
@@ -214,6 +215,40 @@ def _plain(name: str) -> str:
 
 
 # ------------------------------------------------------------------ what all operations share
+
+
+_CLEAN = "^[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f]*$"
+"""Texts that this door takes: control characters in what comes over a network are refused."""
+
+
+def _looked_at(tool: Tool, schema: dict[str, Any]) -> dict[str, Any]:
+    """A tool's arguments as this door takes them, which looks at their texts more closely."""
+    from tooli.inputs.marks import Verbatim
+
+    verbatim = {param.name for param in tool.public if Verbatim in param.marks}
+    properties: dict[str, Any] = schema.get("properties", {})
+    looked = {name: part if name in verbatim else _clean(part) for name, part in properties.items()}
+    rest = {key: _clean(part) if key == "$defs" else part for key, part in schema.items()}
+    return {**rest, "properties": looked} if properties else rest
+
+
+def _clean(schema: Any) -> Any:
+    """The schema with every text in it free of control characters, names of fields included."""
+    if is_list(schema):
+        return [_clean(part) for part in schema]
+    if not is_object(schema):
+        return schema
+    plain = {
+        key: part if key in ("enum", "const", "default", "examples") else _clean(part)
+        for key, part in schema.items()
+    }
+    kind = schema.get("type")
+    text = kind == "string" and schema.get("format") != "binary"
+    if text and not schema.keys() & {"pattern", "enum", "const"}:
+        plain["pattern"] = _CLEAN
+    if kind == "object" and is_object(schema.get("additionalProperties")):
+        plain.setdefault("propertyNames", {"pattern": _CLEAN})
+    return plain
 
 
 _FAILURE: dict[str, Any] = {
