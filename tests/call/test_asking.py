@@ -6,9 +6,12 @@ import io
 import os
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
+from tooli import Context, DefinitionError, Tooli
+from tooli.annotations import Destructive
 from tooli.call import asking
 from tooli.call.asking import ask
 
@@ -97,3 +100,59 @@ def test_a_real_terminal_while_stdin_is_a_pipe() -> None:
     finally:
         os.close(terminal)
         os.close(person)
+
+
+class TestHarmless:
+    @pytest.mark.parametrize(
+        "said",
+        [
+            {"annotations": Destructive},
+            {"requires_approval": True},
+            {"human_in_the_loop": True},
+            {"danger_level": "high"},
+        ],
+    )
+    def test_never_where_damage_may_be_done(self, said: dict[str, Any]) -> None:
+        with pytest.raises(DefinitionError, match="agent_auto_confirm is for harmless commands"):
+            Tooli("t").command(agent_auto_confirm=True, **said)(lambda: None)
+
+    def test_for_an_agent_alone(self) -> None:
+        app = Tooli("t")
+
+        @app.command(agent_auto_confirm=True)
+        def scan(ctx: Context) -> bool:
+            return ctx.confirm("Scan all?")
+
+        assert app.options(caller="claude-code").call("scan").unwrap() is True
+        assert app.options(caller="human").call("scan").unwrap() is False
+        assert app.call("scan").unwrap() is False
+
+    def test_never_under_a_strict_policy(self) -> None:
+        app = Tooli("t", security_policy="strict")
+
+        @app.command(agent_auto_confirm=True, auth=[])
+        def scan(ctx: Context) -> bool:
+            return ctx.confirm("Scan all?")
+
+        assert app.options(caller="claude-code").call("scan").unwrap() is False
+
+
+def test_somebody_can_be_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", Terminal(""))
+    assert asking.has_terminal()
+
+
+def test_nobody_can_be_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_terminal(*args: Any) -> Any:
+        raise OSError("no terminal")
+
+    monkeypatch.setattr(sys, "stdin", None)
+    monkeypatch.setattr(asking, "open", no_terminal, raising=False)
+    assert not asking.has_terminal()
+
+
+def test_a_line_and_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", Terminal("Ada\n"))
+    assert asking.ask_line("Name: ") == "Ada"
+    with pytest.raises(EOFError):
+        asking.ask_line("Name: ")
