@@ -38,7 +38,7 @@ CASES: dict[str, str] = {
     "typer": "Seven-parameter app whose author wrote `import typer` and `typer.Option`",
     "many": "One command of an app with 2 or 200, `--json`",
     "memory": "Peak memory of the two-command app",
-    "around": "The two-command app for an agent, in a project with a `.tooli.yaml`",
+    "around": "The two-command app for an agent, without and with a `.tooli.yaml`",
     "detect": "One look at who is calling, by its environment",
     "call": "`app.call` over the direct call, by number of commands",
     "schemas": "Schemas of all fifty commands of an app, as a process",
@@ -151,8 +151,9 @@ def calling() -> Iterator[Contestant]:
 
 def looking() -> Iterator[Contestant]:
     """What surroundings cost: as part of a start, and by themselves."""
-    around = ("run_around_tooli.py", *TWO)
-    yield Contestant("around/tooli", PROJECT, around, json_result("hello bob hello bob"))
+    for name, folder in (("agent", "."), ("agent and settings", "settings")):
+        around, answer = ("run_around_tooli.py", folder, *TWO), json_result("hello bob hello bob")
+        yield Contestant(f"around/{name}", PROJECT, around, answer)
     for who in ("nobody", "tooli-caller", "claude-code"):
         args, key = ("run_detect_probe.py", who), f"detect/{who}"
         yield Contestant(key, PROJECT, args, mentions("look_us"), harvest=printed, most_rounds=8)

@@ -72,9 +72,12 @@ def calling() -> Iterator[Figure]:
 
 def looking() -> Iterator[Figure]:
     """What surroundings cost."""
-    mine, theirs = Term("around/tooli"), Term("two/argparse")
-    label = "two-command app, an agent calls, `.tooli.yaml` is there"
-    yield Figure("around", label, mine, theirs, 0.60, against="argparse")
+    for name, label, bound in (
+        ("agent", "two-command app, an agent calls", 0.60),
+        ("agent and settings", "the same where a `.tooli.yaml` is read", None),
+    ):
+        mine, theirs = Term(f"around/{name}"), Term("two/argparse")
+        yield Figure("around", label, mine, theirs, bound, against="argparse")
     for who in ("nobody", "tooli-caller", "claude-code"):
         cost = Term(f"detect/{who}", "look_us")
         yield Figure("detect", f"detection: {who}", cost, bound=1000, unit="µs", stat="min")
