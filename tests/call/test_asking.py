@@ -147,7 +147,7 @@ def test_nobody_can_be_asked(monkeypatch: pytest.MonkeyPatch) -> None:
         raise OSError("no terminal")
 
     monkeypatch.setattr(sys, "stdin", None)
-    monkeypatch.setattr(asking, "open", no_terminal, raising=False)
+    monkeypatch.setattr(os, "open", no_terminal)
     assert not asking.has_terminal()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 TYPE_CHECKING = False
@@ -56,10 +57,10 @@ def has_terminal() -> bool:
     if sys.stdin is not None and not sys.stdin.closed and sys.stdin.isatty():
         return True
     try:
-        with open("CONIN$" if sys.platform == "win32" else "/dev/tty"):
-            return True
+        os.close(os.open("CONIN$" if sys.platform == "win32" else "/dev/tty", os.O_RDONLY))
     except OSError:
         return False
+    return True
 
 
 def ask_hidden(question: str) -> str:

@@ -323,13 +323,19 @@ def _has_settings() -> bool:
     return False
 
 
+_WHOLE = 1 << 22  # bytes: no such file is longer
+
+
 def _names(path: str, *signs: bytes) -> bool:
     """Whether a file is there and holds one of the signs, however it is spaced and quoted."""
     if not os.access(path, 0):
         return False
     try:
-        with open(path, "rb", 0) as file:
-            text = b"\n" + file.read().translate(None, b" \t\r\"'")
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            text = b"\n" + os.read(descriptor, _WHOLE).translate(None, b" \t\r\"'")
+        finally:
+            os.close(descriptor)
     except OSError:
         return os.path.isfile(path)
     return any([sign in text for sign in signs])
