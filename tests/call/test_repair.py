@@ -21,6 +21,7 @@ from tooli.contract.fit import Words
 from tooli.contract.reading import read_tool, shape_of
 from tooli.contract.tool import Foreign
 from tooli.errors import quote
+from tooli.testing import invoke
 
 
 class Colour(enum.Enum):
@@ -296,3 +297,20 @@ def test_a_refusal_of_what_the_door_found_alone() -> None:
     call = Call(tool_of(paint), {"what": "x"}, PYTHON, [], problems=(Problem("E1007", None, "no"),))
     error = refusal(call, [])
     assert (error.message, error.field) == ("no", None)
+
+
+def test_a_line_that_leaves_out_what_was_asked_is_not_called_sure() -> None:
+    app = Tooli("app")
+
+    @app.command()
+    def find(text: str) -> list[str]:
+        return [text]
+
+    @app.command()
+    def other() -> None:
+        pass
+
+    for words in (["-o", "tooon"], ["--limit", "-3"]):
+        done = invoke(app, "find", "x", *words)
+        assert done.error["code"] == "E1007"
+        assert done.error["suggestion"]["applicability"] == "maybe_incorrect"

@@ -47,6 +47,18 @@ class Sieve:
         return out
 
 
+class Changing(Sieve):
+    """Gives every record on, changed."""
+
+    def __init__(self, change: Callable[[Any], Any]) -> None:
+        self._change = change
+
+    def open(self, push: Push) -> Push:
+        """What takes the records."""
+        change = self._change
+        return lambda record: push(change(record))
+
+
 class Flow:
     """What is wanted of a call's records, and what is known of them; made anew for each call."""
 

@@ -178,7 +178,7 @@ def _suggest(call: Call, problems: Sequence[Problem]) -> Suggestion:
             sure = sure and problem.meant is not None
         elif problem.code == "E1005":
             continue
-        elif not head or problem.code in _SHAPING:
+        elif not head or problem.code in _ASIDE:
             sure = False
         elif problem.meant is not None and not below and _takes_one(tool, head):
             arguments[head] = problem.meant
@@ -206,8 +206,8 @@ def _suggest(call: Call, problems: Sequence[Problem]) -> Suggestion:
     )
 
 
-_SHAPING = ("E1040", "E1041", "E1042")
-"""What is wrong with what was asked of the result: the suggested line asks for all of it."""
+_ASIDE = ("E1007", "E1040", "E1041", "E1042")
+"""What is wrong with what was asked of the framework: the suggested line does not ask for it."""
 
 
 def _named(param: Param, value: Any) -> Any:
@@ -265,7 +265,7 @@ def _advice(tool: Tool, problems: Sequence[Problem]) -> str:
             )
         elif problem.code == "E1005":
             parts.append("Leave the surplus words out.")
-        elif problem.code == "E1007" or problem.code in _SHAPING:
+        elif problem.code in _ASIDE:
             parts.append(problem.message if problem.message[-1] == "?" else f"{problem.message}.")
         elif param is not None:
             parts.append(f"Give {param.name!r} {wants(param)}.")

@@ -16,7 +16,7 @@ from tooli.install.places import (
 )
 from tooli.install.plan import rows, settle
 from tooli.install.skills import plan_removal, plan_skill, skill_of
-from tooli.install.writing import alone, carry_out
+from tooli.install.writing import alone, carry_out, perform
 
 TYPE_CHECKING = False
 
@@ -58,7 +58,7 @@ def add_skill(
         wanted = {"AGENTS.md": agents_md, "CLAUDE.md": claude_md}
         return steps + _blocks(app, [file for file, asked in wanted.items() if asked])
 
-    return _do(plan, force=force, dry=dry)
+    return perform(lambda: _once(plan()), force=force, dry=dry)
 
 
 def remove_skill(
@@ -75,7 +75,7 @@ def remove_skill(
         ]
         return steps if agent or user else steps + _blocks(app, DOCUMENTS, removal=True)
 
-    return _do(plan, force=force, dry=dry)
+    return perform(lambda: _once(plan()), force=force, dry=dry)
 
 
 def list_skills(app: Any) -> Rows:
@@ -142,15 +142,6 @@ def list_servers(app: Any) -> Rows:
 
 
 # ------------------------------------------------------------------ parts
-
-
-def _do(plan: Callable[[], list[Step]], *, force: bool, dry: bool) -> Rows:
-    if dry:
-        return rows(settle(_once(plan()), force=force), diffs=True)
-    with alone():
-        steps = settle(_once(plan()), force=force)
-        carry_out(steps)
-    return rows(steps, diffs=False)
 
 
 def _register(

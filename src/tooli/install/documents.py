@@ -11,9 +11,9 @@ import os
 from tooli.contract.record import Record
 from tooli.errors import NotFoundError, StateError, Suggestion
 from tooli.install.blocks import find_block, marked, plan_block
-from tooli.install.plan import Change, Step, read, rows, same, settle, target, unified
+from tooli.install.plan import Change, Step, read, same, target, unified
 from tooli.install.skills import plan_skill
-from tooli.install.writing import alone, carry_out
+from tooli.install.writing import perform
 
 TYPE_CHECKING = False
 
@@ -38,11 +38,14 @@ def write_files(
     `by_hand`: people go on writing such files, so that any difference may be theirs, unless
     the file is signed.
     """
-    steps = [
-        _plan_file(os.path.join(folder, *path.split("/")), text, by_hand)
-        for path, text in files.items()
-    ]
-    return _do(steps, force=force, dry=dry)
+
+    def plan() -> list[Step]:
+        return [
+            _plan_file(os.path.join(folder, *path.split("/")), text, by_hand)
+            for path, text in files.items()
+        ]
+
+    return perform(plan, force=force, dry=dry)
 
 
 def write_document(
@@ -52,13 +55,15 @@ def write_document(
     from tooli.views.skill import skill_files, skill_slug
 
     name = portrait.name
-    if form == "skill":
-        home = os.path.join(folder, skill_slug(name))
-        step = plan_skill(os.path.abspath(home), "agents", name, skill_files(portrait))
-    else:
+
+    def plan() -> list[Step]:
+        if form == "skill":
+            home = os.path.abspath(os.path.join(folder, skill_slug(name)))
+            return [plan_skill(home, "agents", name, skill_files(portrait))]
         file, body = _block_of(portrait, form)
-        step = plan_block(os.path.abspath(os.path.join(folder, file)), "agents", name, body)
-    return _do([step], force=force, dry=dry)
+        return [plan_block(os.path.abspath(os.path.join(folder, file)), "agents", name, body)]
+
+    return perform(plan, force=force, dry=dry)
 
 
 def print_document(portrait: Portrait, form: str) -> str:
@@ -98,15 +103,6 @@ def _is_untouched(before: bytes) -> bool:
     from tooli.views.export import is_untouched
 
     return is_untouched(before.decode("utf-8", "replace"))
-
-
-def _do(steps: list[Step], *, force: bool, dry: bool) -> list[dict[str, str]]:
-    if dry:
-        return rows(settle(steps, force=force), diffs=True)
-    with alone():
-        settled = settle(steps, force=force)
-        carry_out(settled)
-    return rows(settled, diffs=False)
 
 
 # ------------------------------------------------------------------ checking

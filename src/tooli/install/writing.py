@@ -13,13 +13,13 @@ from contextlib import contextmanager
 
 from tooli.errors import AuthError, ConflictError, ToolRuntimeError
 from tooli.install.places import shown
-from tooli.install.plan import Change, read
+from tooli.install.plan import Change, read, rows, settle
 from tooli.state.home import state_home
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable
+    from collections.abc import Callable, Generator, Iterable
 
     from tooli.errors import ToolError
     from tooli.install.plan import Step
@@ -55,6 +55,16 @@ def carry_out(steps: Iterable[Step]) -> None:
     for step in steps:
         for folder in step.prune:
             _remove_if_empty(folder)
+
+
+def perform(plan: Callable[[], list[Step]], *, force: bool, dry: bool) -> list[dict[str, str]]:
+    """Make a plan and carry it out, with nobody else between; in a dry run only tell it."""
+    if dry:
+        return rows(settle(plan(), force=force), diffs=True)
+    with alone():
+        steps = settle(plan(), force=force)
+        carry_out(steps)
+    return rows(steps, diffs=False)
 
 
 def write(path: str, data: bytes) -> None:

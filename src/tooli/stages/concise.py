@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tooli.call.flow import Sieve
+from tooli.call.flow import Changing
 from tooli.call.model import Ok
 from tooli.call.pipeline import is_stream
 from tooli.contract.details import has_details, without_details
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator, Iterator
     from typing import Any
 
-    from tooli.call.flow import Push
     from tooli.call.model import Call, Outcome
 
 _COROUTINE, _ASYNC_GENERATOR = 0x80, 0x200
@@ -41,25 +40,13 @@ def leave_out_details(call: Call) -> Generator[Call, Outcome, Outcome]:
 
     tool = call.tool
     if call.flow is not None:
-        call.flow.sieves.append(Leaving(each))
+        call.flow.sieves.append(Changing(each))
         outcome = yield call
     else:
         outcome = yield call.replace(tool=tool.replace(fn=_itemwise(tool.fn, each)))
     if not isinstance(outcome, Ok) or outcome.value is None or streamed:
         return outcome
     return Ok(shorten(outcome.value, schema))
-
-
-class Leaving(Sieve):
-    """Changes each record on its way out, where records are sifted anyway."""
-
-    def __init__(self, change: Callable[[Any], Any]) -> None:
-        self._change = change
-
-    def open(self, push: Push) -> Push:
-        """What takes the records."""
-        change = self._change
-        return lambda record: push(change(record))
 
 
 def _itemwise(fn: Callable[..., Any], change: Callable[[Any], Any]) -> Callable[..., Any]:

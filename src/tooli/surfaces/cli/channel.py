@@ -1,4 +1,8 @@
-"""The process of a command line: stdout, kept for the answer; SIGTERM; stderr; the collector."""
+"""The process of a command line and what it stands in, as every start has to know it.
+
+stdout, kept for the answer; SIGTERM; stderr; the collector; a glance at who calls and at what is
+set. One file, because every start would pay for a second.
+"""
 
 from __future__ import annotations
 
