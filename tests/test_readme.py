@@ -12,7 +12,7 @@ from docs.generate import CALLERS, ERRORS, PLAYED, ROOT, callers_page, errors_pa
 from docs.transcript import play, settled
 
 from tooli.errors import CODES, EXIT_CODES
-from tooli.surfaces.cli.argv import FLAGS, LATER, MODES
+from tooli.surfaces.cli.argv import FLAGS, MODES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,8 +60,6 @@ def test_the_readme_has_every_flag_and_mode() -> None:
     table = README.partition("## Flags on every command")[2].partition("\n## ")[0]
     for flag in FLAGS:
         assert re.search(rf"(?<![\w-]){flag}(?![\w-])", table), flag
-    reserved = README.partition("## What is not there yet")[2]
-    assert all(f"`--{name}`" in reserved for name in LATER)
     modes = README.partition("## Output modes")[2].partition("\n## ")[0]
     assert all(f"| `{mode}` |" in modes for mode in MODES)
 

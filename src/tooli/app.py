@@ -329,14 +329,13 @@ class Tooli(_NotYet):
         """The stages that have something to do for a tool, outermost first."""
         from tooli.call.pipeline import ONLY_BIND
 
-        policy = self._house.policy
-        guarded = tool.staged or policy == "strict"
-        asked = options.dry_run or options.detailed or options.concise or options.shaping
-        if not guarded and not asked and (session is None or options.detailed is not None):
+        house = self._house
+        plain = not (tool.staged or house.guarded or options.asks)
+        if plain and (session is None or options.detailed is not None):
             return ONLY_BIND
         from tooli.stages.order import choose
 
-        return choose(tool, options, policy, session, self.find)
+        return choose(tool, options, house, session, self.find)
 
 
 # ------------------------------------------------------------------ keywords

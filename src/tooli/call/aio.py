@@ -59,6 +59,8 @@ async def stream(call: Call, stages: Sequence[Stage], ended: list[Outcome]) -> A
 
 async def invoke(call: Call) -> Any:
     """Run the function: a coroutine on the loop, anything else in a thread."""
+    if call.runner is not None:
+        return await call.runner.arun(call)
     fn = call.tool.fn
     code = getattr(fn, "__code__", None)
     if code is not None and code.co_flags & _ASYNC_CODE:

@@ -28,6 +28,7 @@ class Caller(Record):
     prog: tuple[str, ...] | None = None  # None: the app's name
     category: str | None = None  # what kind of caller it seems to be, where that was looked into
     agent: bool = False  # a model may have made the values up: they are looked at more closely
+    principal: str | None = None  # who it is, where a token that was verified says so
 
 
 class Options(Record):
@@ -45,6 +46,23 @@ class Options(Record):
     stdin_taken: bool = False  # stdin was read for something else than an input of the tool
     nul: bool = False  # items on stdin end with NUL, not with a newline
     shaping: Shaping | None = None  # how much of the result, and which part of it
+    timeout: float | None = None  # seconds; the shorter one holds, this or the tool's own
+    assumed: bool = False  # nobody asked for that timeout: callers of that kind have it
+    idempotency_key: str | None = None  # the same key runs the same call once
+    apply: str | None = None  # the token of a plan: run exactly that
+
+    @property
+    def asks(self) -> bool:
+        """Whether there is a stage for anything that is asked."""
+        return bool(
+            self.dry_run
+            or self.detailed
+            or self.concise
+            or self.shaping is not None
+            or self.timeout is not None
+            or self.idempotency_key is not None
+            or self.apply is not None
+        )
 
 
 class Problem(Record):
@@ -73,6 +91,22 @@ class Call(Record):
     meta: dict[str, Any] | None = None
     peer: Peer | None = None  # the client, where it can be talked to meanwhile
     flow: Flow | None = None  # the way of its records outward, where anything is done to them
+    runner: Runner | None = None  # what runs the function, where it is not simply called
+
+
+class Runner:
+    """A way to run a function: in a process of its own, under watch, until a deadline.
+
+    `yield` of a stage never waits, and neither may choosing a runner: all work is in these two.
+    """
+
+    def run(self, call: Call) -> Any:
+        """What the function gives: its value, or an iterator of its items."""
+        raise NotImplementedError
+
+    async def arun(self, call: Call) -> Any:
+        """The same on an event loop: its value, or an async iterator of its items."""
+        raise NotImplementedError
 
 
 class Ok(Record):

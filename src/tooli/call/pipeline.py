@@ -105,6 +105,7 @@ def bind(call: Call) -> Generator[Call, Outcome, Outcome]:
             call.meta,
             call.peer,
             call.flow,
+            call.runner,
         )
     )
 
@@ -240,6 +241,8 @@ def stream(call: Call, stages: Sequence[Stage]) -> Generator[Any, None, Outcome]
 
 def invoke(call: Call) -> Any:
     """Run the function; async ones to their end, or as a stream of their items."""
+    if call.runner is not None:
+        return call.runner.run(call)
     return _called(call.tool.fn(**call.arguments))
 
 

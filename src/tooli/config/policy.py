@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import os
 
+from tooli.config.keys import KEYS
 from tooli.config.places import find
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from typing import Any
+
+    from tooli.config.layers import Settings
+
+
+def rules_of(settings: Settings) -> dict[str, Any]:
+    """The security settings that somebody made, beside the policy."""
+    return {
+        name: word.value
+        for name, word in settings.said().items()
+        if KEYS[name].secures and name != "security_policy"
+    }
 
 
 def tighten(house: Any) -> None:
@@ -20,7 +32,7 @@ def tighten(house: Any) -> None:
     if house.governed:
         return
     house.governed = True
-    if not os.environ.get("TOOLI_SECURITY_POLICY") and not find(os.environ):
+    if not any([name[:6] == "TOOLI_" for name in os.environ]) and not find(os.environ):
         return
     from tooli.config.layers import Word, settle
 
@@ -28,4 +40,5 @@ def tighten(house: Any) -> None:
     settings = settle(house.name, defaults={"security_policy": own})
     unclear = any([one.key in (None, "security_policy") for one in settings.faults])
     house.policy = "strict" if unclear else settings.get("security_policy")
+    house.rules = rules_of(settings)
     house.prepared.clear()

@@ -22,8 +22,11 @@ def read_limits(said: Mapping[str, Any], name: str, sourced: bool) -> Limits:
         raise DefinitionError(f"{name}: paginated= is True, or how many records a page has")
     if tokens is not None and (type(tokens) is not int or tokens < 1):
         raise DefinitionError(f"{name}: max_tokens= is a whole number of tokens")
+    seconds = said.get("timeout")
+    if seconds is not None and (type(seconds) not in (int, float) or not seconds > 0):
+        raise DefinitionError(f"{name}: timeout= is a number of seconds above 0")
     return Limits(
-        timeout=said.get("timeout"),
+        timeout=seconds,
         max_tokens=tokens,
         cost=said.get("cost_hint"),
         paginated=bool(size) or sourced,

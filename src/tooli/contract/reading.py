@@ -11,6 +11,7 @@ import sys
 from tooli.contract.tool import (
     BEHAVIOR,
     GUARD,
+    GUARDING,
     GUIDANCE,
     LIMITS,
     MISSING,
@@ -48,7 +49,7 @@ COMMAND_KEYWORDS = frozenset(
         *("error_codes", "timeout", "cost_hint", "human_in_the_loop", "requires_approval"),
         *("danger_level", "auth", "max_tokens", "paginated", "version", "when_to_use"),
         *("task_group", "native", "input_model", "input_schema", "always_visible"),
-        *("resource", "agent_auto_confirm"),
+        *("resource", "agent_auto_confirm", "isolation"),
     )
 )
 """What `@app.command(…)` takes beyond what Typer's takes."""
@@ -82,11 +83,11 @@ def read_tool(
     )
     doc = said.get("help")
     behavior = said.get("annotations") or BEHAVIOR
-    guard = _read_guard(said)
+    guard = _read_guard(said, ".".join(path))
     onward = _may_return("handoffs", "Next", fn, returns)
     limits = _read_limits(said, ".".join(path), _may_return("pages", "Page", fn, returns))
     handles = any([is_handle(p.shape) for p in params])
-    sized = limits.paginated or limits.sourced or limits.max_tokens
+    sized = limits.paginated or limits.sourced or limits.max_tokens or limits.timeout
     return Tool(
         app=app,
         path=path,
@@ -114,14 +115,12 @@ def read_tool(
     )
 
 
-def _read_guard(said: Mapping[str, Any]) -> Guard:
-    auth, capabilities = said.get("auth"), said.get("capabilities")
-    approval, human = said.get("requires_approval"), said.get("human_in_the_loop")
-    danger, agree = said.get("danger_level"), bool(said.get("agent_auto_confirm"))
-    if auth is None and not (capabilities or approval or human or danger or agree):
+def _read_guard(said: Mapping[str, Any], name: str) -> Guard:
+    if not any([said.get(word) is not None for word in GUARDING]):
         return GUARD
-    scopes = None if auth is None else tuple(auth)
-    return Guard(scopes, tuple(capabilities or ()), bool(approval), bool(human), danger, agree)
+    from tooli.contract.guards import read_guard
+
+    return read_guard(said, name)
 
 
 def _may_return(home: str, name: str, fn: Any, returns: Any) -> bool:

@@ -276,6 +276,14 @@ class Guard(Record):
     human_in_the_loop: bool = False
     danger: str | None = None
     auto_confirm: bool = False  # its questions are harmless: an agent's answer is yes
+    isolation: str | None = None  # "required": held by the kernel, or not run at all
+
+
+GUARDING = (
+    *("auth", "capabilities", "requires_approval", "human_in_the_loop", "danger_level"),
+    *("agent_auto_confirm", "isolation"),
+)
+"""What an author says about guarding a command: where none of it is said, nothing is read."""
 
 
 class Guidance(Record):

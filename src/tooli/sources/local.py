@@ -71,6 +71,7 @@ class House:
         "prompts",
         "real",
         "resources",
+        "rules",
         "sections",
         "settings",
         "settled",
@@ -97,6 +98,8 @@ class House:
         self.made_in: dict[str, Any] = {}  # the names of the module that made it
         self.policy = self.declared = "standard"  # in force, and as its author declared it
         self.governed = False  # whether configuration has had its say on that
+        self.rules: dict[str, Any] = {}  # security settings that somebody made, beside the policy
+        self.permissions: Any = None  # the ceiling of its commands' capabilities
         self.settled: Any = None  # the settings of the run, where something was set
         self.sections: Mapping[str, str] = {}  # what its author adds to its documents, by title
 
@@ -107,6 +110,11 @@ class House:
         while house.parent is not None:
             house = house.parent
         return house
+
+    @property
+    def guarded(self) -> bool:
+        """Whether more than its own declaration stands around every command."""
+        return self.policy == "strict" or bool(self.rules) or self.permissions is not None
 
     @property
     def has_one_command(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tooli.call.model import Ok
+from tooli.call.planning import plan_of
 
 TYPE_CHECKING = False
 
@@ -16,15 +17,4 @@ def only_plan(call: Call) -> Generator[Call, Outcome, Outcome]:
     """Answer with the validated call instead of running it, or with the function's own plan."""
     if not call.options.dry_run:
         return (yield call)
-    tool = call.tool
-    given = {param.name: call.arguments[param.name] for param in tool.public}
-    plan = getattr(tool.fn, "tooli_plan", None)
-    if plan is not None:
-        return Ok(plan(**given))
-    return Ok(
-        {
-            "would_call": tool.id,
-            "arguments": given,
-            "effects": list(tool.behavior.words()),
-        }
-    )
+    return Ok(plan_of(call))

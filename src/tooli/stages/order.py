@@ -10,6 +10,7 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from tooli.call.model import Options, Stage
     from tooli.contract.tool import Tool
@@ -22,16 +23,22 @@ MARKERS = frozenset(("tooli.contract.details", "pydantic"))
 def choose(
     tool: Tool,
     options: Options,
-    policy: str,
+    house: Any,
     session: str | None,
     find: Callable[[str], Tool | None],
 ) -> tuple[Stage, ...]:
-    """The stages that have something to do for a call; nothing that guards is left to its word."""
+    """The stages that have something to do for a call; nothing that guards is left to its word.
+
+    `house` is the app's: its policy, its rules, the ceiling of its commands.
+    """
+    policy = house.policy
+    # [slot: audit, outside of bind]
     stages: list[Stage] = [*ONLY_BIND]
     if policy == "strict" or (policy != "off" and tool.guard.scopes is not None):
         from tooli.stages.authorization import authorize
 
         stages.append(authorize)
+    # [slot: paths that are allowed]
     if tool.behavior.destructive or tool.guard.approval:
         from tooli.stages.approval import require_approval
 
@@ -40,6 +47,7 @@ def choose(
         from tooli.stages.dry_run import only_plan
 
         stages.append(only_plan)
+    # [slot: idempotency]
     if options.detailed or (session is not None and options.detailed is None):
         from tooli.stages.detail import add_output_schema
 
@@ -51,6 +59,7 @@ def choose(
         from tooli.stages.onward import lead_onward
 
         stages.append(lead_onward(find))
+    # [slot: hold: capabilities, isolation, deadline]
     if tool.handles:
         from tooli.stages.handles import open_handles
 

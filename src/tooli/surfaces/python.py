@@ -8,6 +8,7 @@ from tooli.call.envelope import meta_of
 from tooli.call.model import PLAIN_OPTIONS, PYTHON, Call, Caller, Failed, Ok, Options
 from tooli.call.pipeline import ONLY_BIND, run, stream
 from tooli.call.result import TooliResult, error_value
+from tooli.call.wishes import WISHES
 
 TYPE_CHECKING = False
 
@@ -15,11 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator, Iterator, Mapping
     from typing import Any
 
-    from tooli.call.model import Outcome, Stage
+    from tooli.call.model import Outcome, Problem, Stage
 
 PLAIN = ("dry_run", "yes", "no_input", "quiet", "verbose", "detailed", "concise")
 SHAPING = ("limit", "cursor", "filter", "fields", "select", "max_items", "max_bytes", "max_tokens")
-OPTIONS = frozenset((*PLAIN, *SHAPING))
+OPTIONS = frozenset((*PLAIN, *SHAPING, *WISHES))
 """What may be said to the framework by keyword, where the tool has no parameter of that name."""
 
 
@@ -87,21 +88,29 @@ class PythonDoor:
             for key in OPTIONS.intersection(arguments) - tool.names:
                 asked[key] = arguments.pop(key)
             if asked:
-                options = _read(asked)
+                options, wrong = _read(asked)
                 call = Call(tool, arguments, self._caller, [], options, house.policy, meta={})
+                call = call.replace(problems=wrong) if wrong else call
                 return call, self._app.stages_for(tool, options)
         meta: dict[str, Any] | None = None if stages is ONLY_BIND else {}
         caller = self._caller
         return Call(tool, arguments, caller, [], PLAIN_OPTIONS, house.policy, meta=meta), stages
 
 
-def _read(asked: dict[str, Any]) -> Options:
+def _read(asked: dict[str, Any]) -> tuple[Options, tuple[Problem, ...]]:
+    """The options of a call, and what is wrong with them."""
     shaped = {name: asked.pop(name) for name in SHAPING if name in asked}
-    if not shaped:
-        return Options(**asked)
-    from tooli.call.shaping import read_shaping
+    problems: tuple[Problem, ...] = ()
+    wished = {name: asked.pop(name) for name in WISHES if name in asked}
+    if wished:
+        from tooli.call.wishes import read_wishes
 
-    return Options(**asked, shaping=read_shaping(shaped))
+        wished, problems = read_wishes(wished)
+    if shaped:
+        from tooli.call.shaping import read_shaping
+
+        asked["shaping"] = read_shaping(shaped)
+    return Options(**asked, **wished), problems
 
 
 def _result(outcome: Outcome, call: Call, started: float) -> TooliResult[Any]:

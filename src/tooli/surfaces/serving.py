@@ -11,6 +11,7 @@ from time import perf_counter
 from tooli.call.envelope import document
 from tooli.call.model import PLAIN_OPTIONS, Failed, Options
 from tooli.call.pipeline import run
+from tooli.call.wishes import WISHES
 from tooli.contract.jsonable import is_object
 
 TYPE_CHECKING = False
@@ -143,10 +144,11 @@ def without_tool(app: Any, caller: Caller) -> Call:
 
 def take_options(
     tool: Tool, given: Mapping[str, Any], said: Any = None
-) -> tuple[dict[str, Any], Options]:
-    """Arguments, and the framework's options: said apart, or among the arguments.
+) -> tuple[dict[str, Any], Options, tuple[Problem, ...]]:
+    """Arguments, the framework's options, and what is wrong with these.
 
-    Among them they count where the tool has no parameter of that name, as `app.call` has it.
+    Options are said apart, or among the arguments; there they count where the tool has no
+    parameter of that name, as `app.call` has it.
     """
     arguments = dict(given)
     asked: dict[str, Any] = {}
@@ -157,7 +159,18 @@ def take_options(
             asked[word] = said[word]
     asked.setdefault("detailed", False)
     shaped = _take_shaping(tool, arguments, said)
-    return arguments, Options(**asked, shaping=shaped) if shaped else Options(**asked)
+    if shaped is not None:
+        asked["shaping"] = shaped
+    wished = {name: said[name] for name in WISHES if is_object(said) and name in said}
+    for name in WISHES:
+        if name in arguments and name not in tool.names:
+            wished.setdefault(name, arguments.pop(name))
+    if not wished:
+        return arguments, Options(**asked), ()
+    from tooli.call.wishes import read_wishes
+
+    wished, problems = read_wishes(wished)
+    return arguments, Options(**asked, **wished), problems
 
 
 def _take_shaping(tool: Tool, arguments: dict[str, Any], said: Any) -> Shaping | None:

@@ -33,6 +33,9 @@ _FRAMEWORK: dict[str, str] = {
     "--fields LIST, --select LIST": "Only these fields of a record, such as 'path, size as bytes'.",
     "--max-items N, --max-bytes N, --max-tokens N": "How large the answer may be; what is cut says "
     "how much there is, and how to get the rest.",
+    "--timeout SECONDS": "How long the command may take; then it is stopped.",
+    "--idempotency-key KEY": "Run a call with this key once; a repetition gets the first answer.",
+    "--apply TOKEN": "Run exactly the plan that a dry run gave the token for.",
     "--print0": "End records with NUL, not with a newline.",
     "--null": "Read the values of the last argument from stdin, each ended by NUL.",
     "--quiet, -q, --verbose, -v, --no-color": "Say less, say more, without colour.",
@@ -49,6 +52,7 @@ VARIABLES = {
     "TOOLI_STATE_DIR": "The folder for what must last.",
     "TOOLI_FRAMEWORK_HELP": "0 takes the common options out of the help.",
     "NO_COLOR": "If set, nothing is coloured.",
+    "TOOLI_TOKEN_FILE": "The file with the caller's token.",
     "TOOLI_CONFIG": "off leaves the settings of project and user alone.",
     **{
         key.variable: f"{key.about[:1].upper()}{key.about[1:]}: {key.type.replace('|', ', ')}."

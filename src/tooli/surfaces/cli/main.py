@@ -170,11 +170,6 @@ class Session:
         """Whether the answer is one document, with an envelope."""
         return self.mode in ("json", "toon")
 
-    @property
-    def line_end(self) -> str:
-        """What ends a record: a newline, or NUL after `--print0`."""
-        return "\0" if self.line.options.get("print0") else "\n"
-
     def caller(self) -> Caller:
         """Who is asking, and how they typed the program."""
         prog = (self.prog_name,) if self.prog_name else typed_program()
@@ -203,6 +198,10 @@ class Session:
             stdin_taken=said("input") == "-" or self.items is not None,
             nul=said("null", False),
             shaping=shaping_for(self),
+            timeout=said("timeout"),
+            assumed="timeout" in self.line.settled,
+            idempotency_key=said("idempotency_key"),
+            apply=said("apply"),
         )
 
     def judge(self, param: Param, words: Words) -> Any:

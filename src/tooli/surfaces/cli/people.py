@@ -44,9 +44,9 @@ def _show_value(session: Session, value: Any, call: Call) -> None:
 
     value = jsonable(value, call.warnings)
     if session.mode == "plain" or session.line.options.get("print0"):
-        from tooli.surfaces.cli.plain import write_plain
+        from tooli.surfaces.cli.plain import line_end, write_plain
 
-        write_plain(value, sys.stdout.write, end=session.line_end)
+        write_plain(value, sys.stdout.write, end=line_end(session))
     elif isinstance(value, str) and value.replace("\n", "").isprintable():
         sys.stdout.write(value if value.endswith("\n") else value + "\n")
     else:

@@ -97,11 +97,11 @@ def _show(session: Session, items: Iterator[Any]) -> None:
             session.emit(line.encode() + end)
     elif session.standalone:
         from tooli.surfaces.cli.people import Writing
-        from tooli.surfaces.cli.plain import plain_lines
+        from tooli.surfaces.cli.plain import line_end, plain_lines
 
-        for line in plain_lines(_plain_items(items, session.warnings), end=session.line_end):
+        for line in plain_lines(_plain_items(items, session.warnings), end=line_end(session)):
             with Writing(session):
-                sys.stdout.write(line + session.line_end)
+                sys.stdout.write(line + line_end(session))
                 sys.stdout.flush()
     else:
         session.value = list(items)

@@ -44,7 +44,9 @@ def look_around(session: Session, own: Any, furnished: bool) -> None:
 
 def furnish(session: Session, own: Any) -> None:
     """Give the line what is set elsewhere, where it says nothing itself; tighten the policy."""
+    from tooli.config.keys import KEYS
     from tooli.config.layers import Word, settle
+    from tooli.config.policy import rules_of
 
     line = session.line
     flags = dict(line.options)
@@ -64,9 +66,10 @@ def furnish(session: Session, own: Any) -> None:
     if own.policy != settings.get("security_policy"):
         own.policy = settings.get("security_policy")
         own.prepared.clear()
+    own.rules = rules_of(settings)
     for name, word in settings.said().items():
         elsewhere = word.layer != "flag" and word.origin != "TOOLI_OUTPUT"
-        if elsewhere and name != "security_policy" and name not in line.options:
+        if elsewhere and not KEYS[name].secures and name not in line.options:
             line.options[name] = word.value
             line.settled.add(name)
     session.faults = [one for one in settings.faults if one.origin != "TOOLI_OUTPUT"]

@@ -181,7 +181,9 @@ class Api:
         self._running += 1
         try:
             arguments = await read_arguments(exchange, self.settings)
-            options, problems = read_options(exchange.query)
+            options, problems = read_options(
+                exchange.query, exchange.headers.get(b"idempotency-key")
+            )
             if b"prefer" in exchange.headers:
                 problems += await self._heed_preference(exchange, tool, arguments)
             caller = caller_of(exchange, tool)

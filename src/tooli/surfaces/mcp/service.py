@@ -239,7 +239,7 @@ class Request:
         self._caller = caller
         self._modern = modern
         said: Any = params.get("_meta") or {}
-        self._arguments, self._options = take_options(
+        self._arguments, self._options, self._problems = take_options(
             tool, params.get("arguments") or {}, said.get(OPTIONS_KEY)
         )
         self._peer = peer
@@ -272,6 +272,7 @@ class Request:
             self._arguments,
             self._caller,
             options=self._options,
+            problems=self._problems,
             approved=approved,
             peer=self._peer,
         )
