@@ -1,7 +1,7 @@
 """The process of a command line and what it stands in, as every start has to know it.
 
-stdout, kept for the answer; SIGTERM; stderr; the collector; a glance at who calls and at what is
-set. One file, because every start would pay for a second.
+stdout, kept for the answer; SIGTERM; stderr; the collector; the end; a glance at who calls and at
+what is set. One file, because every start would pay for a second.
 """
 
 from __future__ import annotations
@@ -232,12 +232,21 @@ def spare_the_collector() -> None:
         gc.freeze()
 
 
-def _has_no_files() -> bool:
-    """Whether nothing but stdin, stdout and stderr is open; False where nobody can tell."""
+def _has_no_files(ours: int = 0) -> bool:
+    """Whether nothing but stdin, stdout and stderr is open here; False where nobody can tell.
+
+    What Python opens is not inherited by children; so what can be was open when we came.
+    """
+    count = 0
     try:
-        return len(os.listdir("/proc/self/fd")) <= 4  # and the folder, which is being read
+        for name in os.listdir("/proc/self/fd"):
+            try:
+                count += name not in "012" and not os.get_inheritable(int(name))
+            except OSError:
+                pass  # the folder itself, which was being read
     except OSError:
         return False
+    return count <= ours
 
 
 def _writes_no_files() -> bool:
@@ -248,6 +257,52 @@ def _writes_no_files() -> bool:
     standard = [getattr(stream, "buffer", None) for stream in (sys.stdout, sys.stderr)]
     ours = list(map(type, standard)).count(_io.BufferedWriter)
     return kinds.count(_io.BufferedWriter) <= ours and not kinds.count(_io.BufferedRandom)
+
+
+def leave(code: Any) -> Any:
+    """End the process at once, where taking the interpreter apart would do nothing for anybody.
+
+    That takes longer than most commands. It is left out only where nothing waits for it: no
+    `atexit`, no thread, no file, no debugger or profiler, no foreign C code with buffers of its
+    own, and nobody between here and the top of the script who would handle the exit.
+    Otherwise the code is given back.
+    """
+    from _thread import _count as threads  # pyright: ignore
+    from atexit import _ncallbacks as waiting  # pyright: ignore
+
+    if waiting() or threads() or _is_watched() or not (_is_on_top() and _has_no_files(1)):
+        return code
+    for module in list(sys.modules.values()):
+        place = getattr(module, "__file__", None) or ""
+        if place[-3:] in (".so", "pyd") and ("lib-dynload" not in place or "_ctypes" in place):
+            return code
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except (OSError, ValueError, AttributeError):
+        return code
+    os._exit(code or 0)
+
+
+def _is_watched() -> bool:
+    """Whether somebody looks into the interpreter: a debugger, a profiler, a prompt to follow."""
+    flags = sys.flags
+    if flags.inspect or flags.dev_mode or sys.gettrace() or sys.getprofile():
+        return True
+    tools: Any = getattr(sys, "monitoring", None)
+    return tools is not None and any([tools.get_tool(number) for number in range(6)])
+
+
+def _is_on_top() -> bool:
+    """Whether nobody above the app has a `try` or a `with` that would see it end."""
+    frame: Any = sys._getframe(2)
+    while frame is not None:
+        handles = getattr(frame.f_code, "co_exceptiontable", b"?")  # older Pythons do not tell
+        name = frame.f_globals.get("__name__", "") if handles else ""
+        if handles and name != "runpy" and name[:6] != "tooli.":
+            return False
+        frame = frame.f_back
+    return True
 
 
 # ------------------------------------------------------------------ how it was started

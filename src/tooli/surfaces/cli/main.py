@@ -26,6 +26,7 @@ from tooli.surfaces.cli.channel import (
     glance,
     is_odd,
     is_terminal,
+    leave,
     shaping_for,
     spare_the_collector,
     typed_program,
@@ -388,7 +389,7 @@ class Session:
         self.release()
         if not self.standalone:
             return self.value if code == 0 else code
-        sys.exit(code)
+        sys.exit(leave(code))
 
     def release(self) -> None:
         """Give back what was taken: stdout, and SIGTERM."""

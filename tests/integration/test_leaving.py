@@ -1,0 +1,102 @@
+"""A process that has answered ends at once, unless somebody waits for what Python does then."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.integration.outside import environment, run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+APP = """
+import os, sys
+from tooli import Tooli
+
+app = Tooli("leaver")
+
+@app.command()
+def add(a: int, b: int) -> int:
+    return a + b
+
+@app.command()
+def other() -> None: ...
+
+_exit = os._exit
+def told(code):
+    os.write(2, b"at once\\n")
+    _exit(code)
+os._exit = told
+"""
+
+PLAIN = {
+    "module": "app()",
+    "function": "def main():\n    app()\nmain()",
+    "exit": "sys.exit(app())",
+}
+WAITING = {
+    # what stands in the script, and what must be seen on stderr in the end
+    "atexit": ("import atexit\natexit.register(os.write, 2, b'seen')\napp()", "seen"),
+    "finally": ("try:\n    app()\nfinally:\n    os.write(2, b'seen')", "seen"),
+    "except": ("try:\n    app()\nexcept SystemExit as e:\n    os.write(2, b'seen')", "seen"),
+    "with": (
+        "from contextlib import ExitStack\nwith ExitStack() as stack:\n"
+        "    stack.callback(os.write, 2, b'seen')\n    app()",
+        "seen",
+    ),
+    "caller": (
+        "def main():\n    app()\ndef outer():\n    try:\n        main()\n"
+        "    finally:\n        os.write(2, b'seen')\nouter()",
+        "seen",
+    ),
+    "thread": (
+        "import threading\ngo = threading.Event()\n"
+        "def late():\n    go.wait(0.2)\n    os.write(2, b'seen')\n"
+        "threading.Thread(target=late).start()\napp()",
+        "seen",
+    ),
+    "ctypes": ("import ctypes\nkept = ctypes.CDLL(None)\nkept.printf(b'')\napp()", ""),
+}
+
+
+@pytest.mark.skipif(
+    sys.version_info < (3, 11) or sys.platform != "linux", reason="cannot be told here"
+)
+@pytest.mark.parametrize("case", PLAIN)
+@pytest.mark.parametrize("line", ["add 1 2 --json", "add 1 x --json", "add 1 2 --plain"])
+def test_nobody_waits(tmp_path: Path, case: str, line: str) -> None:
+    script = tmp_path / "leaver.py"
+    script.write_text(APP + PLAIN[case])
+    done = run(script, *line.split(), env=environment())
+    assert done.code == (2 if "x" in line.split() else 0)
+    assert done.err == b"at once\n"
+    assert done.out
+
+
+@pytest.mark.parametrize("case", WAITING)
+def test_somebody_waits(tmp_path: Path, case: str) -> None:
+    body, seen = WAITING[case]
+    script = tmp_path / "leaver.py"
+    script.write_text(APP + body)
+    done = run(script, "add", "1", "2", "--json", env=environment())
+    assert b"at once" not in done.err
+    assert seen.encode() in done.err
+    assert b'"result":3' in done.out
+
+
+def test_what_was_written_is_there(tmp_path: Path) -> None:
+    script, kept = tmp_path / "leaver.py", tmp_path / "kept"
+    script.write_text(APP + f"kept = open({str(kept)!r}, 'w')\nkept.write('all of it')\napp()")
+    assert run(script, "add", "1", "2", "--json", env=environment()).code == 0
+    assert kept.read_text() == "all of it"
+
+
+def test_a_profiler_gets_its_figures(tmp_path: Path) -> None:
+    script, stats = tmp_path / "leaver.py", tmp_path / "stats"
+    script.write_text(APP + "app()")
+    words = ("-o", str(stats), str(script), "add", "1", "2", "--json")
+    done = run("-m", "cProfile", *words, env=environment())
+    assert b'"result":3' in done.out
+    assert stats.stat().st_size > 0
