@@ -95,10 +95,17 @@ class Call(Record):
 
 
 class Runner:
-    """A way to run a function: in a process of its own, under watch, until a deadline.
+    """A way to run a function: under watch, behind walls, in a process of its own.
 
-    `yield` of a stage never waits, and neither may choosing a runner: all work is in these two.
+    Runners stand inside one another: each runs `call.replace(runner=self.inner)`, and the
+    innermost one the function. A stage puts one around what is there already, and waits for
+    nothing: all work is in these two methods.
     """
+
+    alone = False  # it has to be run in a process of its own
+
+    def __init__(self, inner: Runner | None = None) -> None:
+        self.inner = inner
 
     def run(self, call: Call) -> Any:
         """What the function gives: its value, or an iterator of its items."""

@@ -59,7 +59,9 @@ def choose(
         from tooli.stages.onward import lead_onward
 
         stages.append(lead_onward(find))
-    # [slot: hold: capabilities, isolation, deadline]
+    # [slot: capabilities]
+    # [slot: isolation]
+    # [slot: deadline]
     if tool.handles:
         from tooli.stages.handles import open_handles
 
