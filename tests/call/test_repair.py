@@ -115,12 +115,12 @@ class TestSuggesting:
         found = suggestion(paint, problems=(Problem("E1006", "output", "x"),), what="door")
         assert found.fix == "Give the option its value."
 
-    def test_one_part_of_many_is_not_the_whole(self) -> None:
+    def test_one_part_of_many_is_put_right_among_the_others(self) -> None:
         def tool(colours: list[Colour], pair: tuple[Colour, int] = (Colour.RED, 1)): ...
 
         words = Words(["blu", "red"])
         found = suggestion(tool, colours=words, pair=Words(["rde", "2"]))
-        assert found.argv == ["app", "tool", "<colours>", "--pair", "<pair>"]
+        assert found.argv == ["app", "tool", "blue", "red", "--pair", "red", "2"]
 
     def test_an_option_of_another_name(self) -> None:
         def tool(number: Annotated[int, Option("--count")] = 1): ...
@@ -314,3 +314,25 @@ def test_a_line_that_leaves_out_what_was_asked_is_not_called_sure() -> None:
         done = invoke(app, "find", "x", *words)
         assert done.error["code"] == "E1007"
         assert done.error["suggestion"]["applicability"] == "maybe_incorrect"
+
+
+def test_what_was_meant_takes_the_place_of_an_item() -> None:
+    app = Tooli("app")
+
+    @app.command()
+    def mix(colours: list[Colour]) -> list[str]:
+        return [colour.value for colour in colours]
+
+    @app.command()
+    def other() -> None:
+        pass
+
+    found = invoke(app, "mix", "red", "bleu", "rad").error["suggestion"]
+    assert (found["argv"][-3:], found["applicability"]) == (
+        ["red", "blue", "red"],
+        "machine_applicable",
+    )
+    called = app.call("mix", colours=["red", "bleu"]).to_dict()["error"]["suggestion"]
+    assert called["argv"][-2:] == ["red", "blue"]
+    unknown = invoke(app, "mix", "bleu", "nothing-like-it").error["suggestion"]
+    assert unknown["applicability"] == "has_placeholders"

@@ -182,6 +182,8 @@ def _suggest(call: Call, problems: Sequence[Problem]) -> Suggestion:
             sure = False
         elif problem.meant is not None and not below and _takes_one(tool, head):
             arguments[head] = problem.meant
+        elif (mended := _mended(arguments.get(head), below, problem.meant)) is not None:
+            arguments[head] = mended
         elif head in tool.names:
             param = tool.param(head)
             arguments[head] = True if param is not None and param.is_flag else _Gap(head)
@@ -235,6 +237,14 @@ def _takes_one(tool: Tool, name: str) -> bool:
     """Whether what was meant for the parameter of that name is all of its value."""
     param = tool.param(name)
     return param is not None and not param.many and param.width == 1
+
+
+def _mended(value: Any, at: str, meant: Any) -> list[Any] | None:
+    """A list with what was meant in the place of an item; None where that is not what is wrong."""
+    items: Any = value.texts if isinstance(value, Words) else value
+    if meant is None or type(items) not in (list, tuple) or not at.isdigit():
+        return None
+    return [*items[: int(at)], meant, *items[int(at) + 1 :]]
 
 
 def _fits(tool: Tool, name: str, value: Any) -> bool:
