@@ -1,0 +1,276 @@
+"""Walls: the process of one command, held by the kernel to what the command declares.
+
+    a clean process ──▶ Landlock: files ──▶ seccomp: everything else ──▶ the function
+    (environment, descriptors, privileges)
+
+The walls of a process never come down again, so they rise only in a process of a call's own.
+"""
+
+from __future__ import annotations
+
+import os
+
+from tooli.call.model import Runner
+from tooli.contract.capabilities import Allowance
+from tooli.contract.record import Record
+from tooli.enforce import landlock, needs, seccomp
+from tooli.enforce.kernel import (
+    NoWalls,
+    drop_privileges,
+    machine,
+    renounce,
+    wipe_environment,
+)
+from tooli.errors import AuthError, Suggestion
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Any
+
+    from tooli.call.model import Call
+
+KEPT = frozenset(
+    (
+        *("PATH", "HOME", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TERM", "COLUMNS", "LINES"),
+        *("NO_COLOR", "FORCE_COLOR", "SSL_CERT_FILE", "SSL_CERT_DIR"),
+    )
+)
+"""Variables that every command has, and all that begin with one of these:"""
+KEPT_KINDS = ("LC_", "PYTHON", "TOOLI_")
+OURS = ("TOOLI_TOKEN", "TOOLI_TOKEN_FILE", "TOOLI_SEAL_KEY")
+"""What the framework proves itself with: never a command's."""
+_FILE_RIGHTS = 1 << 0 | 1 << 1 | 1 << 3 | 1 << 4  # CHOWN, DAC_OVERRIDE, FOWNER, FSETID
+_PORT_RIGHTS = 1 << 10  # NET_BIND_SERVICE
+
+_standing: Allowance | None = None
+
+
+class Means(Record):
+    """What this machine can hold a process with."""
+
+    landlock: int = 0  # its version; 0: none
+    seccomp: bool = False
+    missing: tuple[str, ...] = ()
+
+    @property
+    def level(self) -> str:
+        """The means as `meta.enforcement` names them."""
+        parts = [f"landlock:{self.landlock}"] * bool(self.landlock) + ["seccomp"] * self.seccomp
+        return "+".join(parts) or "none"
+
+
+def look_for_means() -> Means:
+    """What there is here; nothing is changed by looking."""
+    missing: list[str] = []
+    try:
+        machine()
+    except NoWalls as reason:
+        return Means(missing=(str(reason),))
+    abi, filters = 0, True
+    try:
+        abi = landlock.version()
+    except NoWalls as reason:
+        missing.append(str(reason))
+    if not seccomp.is_there():
+        filters = False
+        missing.append("this kernel has no seccomp filters, or they are hidden here")
+    if not hasattr(os, "fork"):
+        missing.append("processes cannot be forked here")
+    if _standing is not None and not _standing.spawns:
+        missing.append("the command is called by one that is isolated and may start no process")
+    return Means(abi, filters, tuple(missing))
+
+
+def refusal(name: str, missing: Iterable[str]) -> AuthError:
+    """The error for a command that must be isolated and cannot be."""
+    return AuthError(
+        f"{name} must run isolated, and that cannot be had here: {'; '.join(missing)}.",
+        code="E2006",
+        suggestion=Suggestion(
+            "ask_human",
+            "Run it on Linux 5.13 or newer with Landlock and seccomp, or let a human decide "
+            "to run it without isolation.",
+        ),
+        details={"missing": list(missing)},
+    )
+
+
+class Walls(Runner):
+    """Runs a function behind walls. `kept` are descriptors that the process still needs."""
+
+    alone = True
+
+    def __init__(
+        self,
+        inner: Runner | None,
+        allowance: Allowance,
+        *,
+        required: bool,
+        room: str | None = None,
+        files: Iterable[tuple[str, int]] = (),
+    ) -> None:
+        super().__init__(inner)
+        self.allowance = allowance
+        self.required = required
+        self.room = room  # a folder of the call's own, for what is temporary
+        self.files = tuple(files)  # single files beside what is declared, and the rights on them
+        self.kept: set[int] = set()
+        self._made_in = os.getpid()
+
+    def run(self, call: Call) -> Any:
+        """What the function gives, made behind walls."""
+        from tooli.call.pipeline import invoke
+
+        level = self._rise(call)
+        value = invoke(call.replace(runner=self.inner))
+        return self._told(call, level, value)
+
+    async def arun(self, call: Call) -> Any:
+        """The same on an event loop: one of the process's own."""
+        from tooli.call.aio import invoke
+
+        level = self._rise(call)
+        value = await invoke(call.replace(runner=self.inner))
+        return self._told(call, level, value)
+
+    def _told(self, call: Call, level: str, value: Any) -> Any:
+        if call.meta is not None:  # again: who runs inside may have told less
+            call.meta["enforcement"] = level
+        return value
+
+    def _rise(self, call: Call) -> str:
+        if os.getpid() == self._made_in:
+            raise RuntimeError("walls rise in a process of the call's own, and this is the app's")
+        for value in call.arguments.values():
+            load = getattr(value, "load", None)
+            if load is not None and hasattr(value, "reveal"):  # a secret: it may be a variable
+                load()
+        means = look_for_means()
+        if means.missing and self.required:
+            raise refusal(call.tool.name, means.missing)
+        try:
+            raise_walls(self.allowance, means, self.kept, self.room, self.files)
+        except (NoWalls, OSError) as broken:  # half a wall is none: nothing runs behind it
+            raise refusal(call.tool.name, (str(broken),)) from None
+        self._told(call, means.level, None)
+        return means.level
+
+
+# ------------------------------------------------------------------ raising them
+
+
+def raise_walls(
+    allowance: Allowance,
+    means: Means,
+    kept: Iterable[int] = (),
+    room: str | None = None,
+    files: Iterable[tuple[str, int]] = (),
+) -> None:
+    """Hold this process, which has one thread, to an allowance for the rest of its life."""
+    global _standing
+    _be_alone()
+    needs.remember_modules()
+    rules = _rules(allowance, room, files) if means.landlock else []
+    _clean_environment(allowance, room)
+    _take_away_descriptors(kept)
+    if means.landlock:
+        ruleset = landlock.Ruleset(means.landlock, allowance.net)
+        for path, rights in rules:
+            ruleset.add(path, rights)
+        renounce()
+        ruleset.enforce()
+    else:
+        renounce()
+    drop_privileges(_FILE_RIGHTS | _PORT_RIGHTS * allowance.net)
+    if means.seccomp:
+        anywhere = allowance.writes is None
+        seccomp.enforce(
+            seccomp.rules_for(
+                net=allowance.net,
+                spawns=allowance.spawns,
+                metadata=anywhere,
+                sockets=allowance.net and anywhere,
+                truncates=anywhere or means.landlock >= landlock.TRUNCATES,
+                pid=os.getpid(),
+            )
+        )
+    _standing = allowance
+
+
+def _be_alone() -> None:
+    """Landlock holds the thread that asks for it: another one would stand outside."""
+    try:
+        threads = len(os.listdir("/proc/self/task"))
+    except OSError as hidden:
+        raise NoWalls(f"/proc/self/task cannot be read: {hidden.strerror}") from None
+    if threads != 1:
+        raise NoWalls(f"the process has {threads} threads already")
+
+
+def _rules(
+    allowance: Allowance, room: str | None, files: Iterable[tuple[str, int]]
+) -> list[tuple[str, int]]:
+    """The rights that are given: on what is declared, on what Python needs, on the call's own."""
+    rights: dict[str, int] = {}
+
+    def give(places: Iterable[str], more: int) -> None:
+        for place in places:
+            rights[place] = rights.get(place, 0) | more
+
+    def declared(places: tuple[str, ...] | None) -> Iterator[str]:
+        for place in ("/",) if places is None else places:
+            yield from landlock.around(place, allowance.denied)
+
+    give(declared(allowance.reads), landlock.READ)
+    give(declared(allowance.writes), landlock.WRITE)
+    give(declared(allowance.deletes), landlock.DELETE)
+    give(needs.readable(allowance.net), landlock.READ)
+    give(needs.DEVICES, landlock.READ | landlock.WRITE)
+    if allowance.spawns:
+        give(needs.programs(), landlock.READ | landlock.EXECUTE)
+    if room is not None:
+        give((room,), landlock.READ | landlock.WRITE | landlock.DELETE)
+    for path, more in files:
+        give((path,), more)
+    return list(rights.items())
+
+
+def _clean_environment(allowance: Allowance, room: str | None) -> None:
+    """Leave the variables that every command has; all of them where it may read them."""
+    left = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in OURS
+        and (allowance.env_reads or name in KEPT or name.startswith(KEPT_KINDS))
+    }
+    if room is not None:
+        left["TMPDIR"] = room
+    os.environ.clear()
+    os.environ.update(left)  # as copies: the old ones can be wiped
+    wipe_environment()
+    import tempfile
+
+    tempfile.tempdir = None
+
+
+def _take_away_descriptors(kept: Iterable[int]) -> None:
+    """Put nothing in the place of what the parent had open.
+
+    The numbers stay taken: objects of the parent's that close them in the end close nothing else.
+    """
+    stay = {0, 1, 2, *kept}
+    try:
+        found = [int(name) for name in os.listdir("/proc/self/fd")]
+    except OSError as hidden:
+        raise NoWalls(f"/proc/self/fd cannot be read: {hidden.strerror}") from None
+    nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    for number in found:
+        if number not in stay and number != nothing:
+            try:
+                os.fstat(number)  # the one that listed them is gone
+                os.dup2(nothing, number, inheritable=False)
+            except OSError:
+                pass
+    os.close(nothing)
