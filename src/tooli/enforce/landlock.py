@@ -77,15 +77,17 @@ class Ruleset:
         except OSError as refused:
             raise NoWalls(f"Landlock takes no rules: {refused.strerror}") from None
 
-    def add(self, path: str, rights: int) -> bool:
+    def add(self, path: str, rights: int, *, follows: bool = False) -> bool:
         """Give rights on a file, or on a folder and all below it; False where there is none.
 
-        The path is real: a link in its last place has been put there meanwhile, and gets nothing.
+        A declared path is real: a link in its last place was put there meanwhile, and gets
+        nothing. Only those of the system are followed.
         """
         from ctypes import create_string_buffer
 
         try:
-            place = os.open(path, os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW)
+            flags = os.O_PATH | os.O_CLOEXEC
+            place = os.open(path, flags if follows else flags | os.O_NOFOLLOW)
         except OSError:
             return False
         try:

@@ -38,10 +38,9 @@ _CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 
 
 def readable(net: bool) -> Iterator[str]:
-    """Every place that must be readable for Python to go on importing, as real paths."""
+    """Every place that must be readable for Python to go on importing; links lead there, too."""
     said = [os.environ.get(name, "") for name in _CERTIFICATES]
-    for place in (*LIBRARIES, *FACTS, *(RESOLVING if net else ()), *filter(None, said)):
-        yield os.path.realpath(place)
+    yield from (*LIBRARIES, *FACTS, *(RESOLVING if net else ()), *filter(None, said))
     yield from modules()
 
 
@@ -49,8 +48,7 @@ def programs() -> Iterator[str]:
     """Every folder that holds programs."""
     ours = [os.path.join(prefix, "bin") for prefix in (sys.prefix, sys.base_prefix)]
     path = [folder for folder in os.environ.get("PATH", "").split(os.pathsep) if folder]
-    for place in dict.fromkeys((*PROGRAMS, *LIBRARIES, *ours, *path)):
-        yield os.path.realpath(place)
+    yield from dict.fromkeys((*PROGRAMS, *LIBRARIES, *ours, *path))
 
 
 def modules() -> Iterator[str]:
@@ -71,7 +69,7 @@ def modules() -> Iterator[str]:
         if "." not in name:  # a package that was found another way, as editable installs are
             for folder in list(getattr(module, "__path__", None) or ()):
                 if isinstance(folder, str) and os.path.isfile(os.path.join(folder, "__init__.py")):
-                    yield os.path.realpath(folder)
+                    yield folder
 
 
 def _code_in(folder: str) -> Iterator[str]:
@@ -86,7 +84,7 @@ def _code_in(folder: str) -> Iterator[str]:
         return
     for entry in found:
         if entry.name.endswith(_CODE) or entry.name == "__pycache__" or _is_package(entry):
-            yield os.path.realpath(entry.path)
+            yield entry.path
 
 
 def _is_package(entry: os.DirEntry[str]) -> bool:

@@ -9,6 +9,7 @@ The walls of a process never come down again, so they rise only in a process of 
 from __future__ import annotations
 
 import os
+import sys
 
 from tooli.call.model import Runner
 from tooli.contract.capabilities import Allowance
@@ -179,6 +180,10 @@ def raise_walls(
         ruleset = landlock.Ruleset(means.landlock, allowance.net)
         for path, rights in rules:
             ruleset.add(path, rights)
+        for path in needs.readable(allowance.net):
+            ruleset.add(path, landlock.READ, follows=True)
+        for path in needs.programs() if allowance.spawns else ():
+            ruleset.add(path, landlock.READ | landlock.EXECUTE, follows=True)
         renounce()
         ruleset.enforce()
     else:
@@ -212,7 +217,7 @@ def _be_alone() -> None:
 def _rules(
     allowance: Allowance, room: str | None, files: Iterable[tuple[str, int]]
 ) -> list[tuple[str, int]]:
-    """The rights that are given: on what is declared, on what Python needs, on the call's own."""
+    """The rights that are given: on what is declared, and on what is the call's own."""
     rights: dict[str, int] = {}
 
     def give(places: Iterable[str], more: int) -> None:
@@ -226,10 +231,7 @@ def _rules(
     give(declared(allowance.reads), landlock.READ)
     give(declared(allowance.writes), landlock.WRITE)
     give(declared(allowance.deletes), landlock.DELETE)
-    give(needs.readable(allowance.net), landlock.READ)
     give(needs.DEVICES, landlock.READ | landlock.WRITE)
-    if allowance.spawns:
-        give(needs.programs(), landlock.READ | landlock.EXECUTE)
     if room is not None:
         give((room,), landlock.READ | landlock.WRITE | landlock.DELETE)
     for path, more in files:
@@ -250,9 +252,9 @@ def _clean_environment(allowance: Allowance, room: str | None) -> None:
     os.environ.clear()
     os.environ.update(left)  # as copies: the old ones can be wiped
     wipe_environment()
-    import tempfile
-
-    tempfile.tempdir = None
+    tempfile = sys.modules.get("tempfile")
+    if tempfile is not None:
+        tempfile.tempdir = None  # it is chosen anew
 
 
 def _take_away_descriptors(kept: Iterable[int]) -> None:
