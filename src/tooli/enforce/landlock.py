@@ -7,6 +7,7 @@ What a version of the kernel's interface (ABI) does not know is left to `enforce
 
 from __future__ import annotations
 
+import errno
 import os
 import struct
 
@@ -47,15 +48,17 @@ def version() -> int:
     try:
         found = syscall(_CREATE, 0, 0, 1)
     except OSError as missing:
-        raise NoWalls(_REASONS.get(missing.strerror or "", f"Landlock: {missing.strerror}")) from None
+        raise NoWalls(
+            _REASONS.get(missing.strerror or "", f"Landlock: {missing.strerror}")
+        ) from None
     if found < 1:
         raise NoWalls("Landlock answers with no version")
     return found
 
 
 _REASONS = {
-    os.strerror(38): "this kernel has no Landlock (Linux 5.13 brought it), or it is hidden here",
-    os.strerror(95): "Landlock is switched off: the kernel was started without it in lsm=",
+    errno.ENOSYS: "this kernel has no Landlock (Linux 5.13 brought it), or it is hidden here",
+    errno.EOPNOTSUPP: "Landlock is switched off: the kernel was started without it in lsm=",
 }
 
 

@@ -9,6 +9,7 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
 LIBRARIES = ("/lib", "/lib32", "/lib64", "/libx32", "/usr/lib", "/usr/lib64", "/usr/local/lib")
 FACTS = (
@@ -67,8 +68,9 @@ def modules() -> Iterator[str]:
             yield from _code_in(entry)
     for name, module in list(sys.modules.items()):
         if "." not in name:  # a package that was found another way, as editable installs are
-            for folder in list(getattr(module, "__path__", None) or ()):
-                if isinstance(folder, str) and os.path.isfile(os.path.join(folder, "__init__.py")):
+            folders: Any = getattr(module, "__path__", None) or ()
+            for folder in map(str, folders):
+                if os.path.isfile(os.path.join(folder, "__init__.py")):
                     yield folder
 
 

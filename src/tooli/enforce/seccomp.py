@@ -138,7 +138,15 @@ def rules_for(
     if net and sockets:
         calls.pop("socketpair")
     families = (_INET, _INET6, _NETLINK) if net else ()
-    calls["socket"] = (errno.EACCES, (Test(0, (*families, *([_UNIX] if sockets else [])),),))
+    calls["socket"] = (
+        errno.EACCES,
+        (
+            Test(
+                0,
+                (*families, *([_UNIX] if sockets else [])),
+            ),
+        ),
+    )
     return Rules(refused, {at[name]: rule for name, rule in calls.items()})
 
 

@@ -12,7 +12,6 @@ import os
 import sys
 
 from tooli.call.model import Runner
-from tooli.contract.capabilities import Allowance
 from tooli.contract.record import Record
 from tooli.enforce import landlock, needs, seccomp
 from tooli.enforce.kernel import (
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tooli.call.model import Call
+    from tooli.contract.capabilities import Allowance
 
 KEPT = frozenset(
     (
@@ -54,6 +54,7 @@ class Means(Record):
     landlock: int = 0  # its version; 0: none
     seccomp: bool = False
     missing: tuple[str, ...] = ()
+    nested: bool = False  # this process is held already, and may make no other
 
     @property
     def level(self) -> str:
@@ -79,9 +80,10 @@ def look_for_means() -> Means:
         missing.append("this kernel has no seccomp filters, or they are hidden here")
     if not hasattr(os, "fork"):
         missing.append("processes cannot be forked here")
-    if _standing is not None and not _standing.spawns:
-        missing.append("the command is called by one that is isolated and may start no process")
-    return Means(abi, filters, tuple(missing))
+    nested = _standing is not None and not _standing.spawns
+    if nested:
+        missing.append("it is called by an isolated command that does not declare proc:spawn")
+    return Means(abi, filters, tuple(missing), nested)
 
 
 def refusal(name: str, missing: Iterable[str]) -> AuthError:
@@ -110,13 +112,11 @@ class Walls(Runner):
         *,
         required: bool,
         room: str | None = None,
-        files: Iterable[tuple[str, int]] = (),
     ) -> None:
         super().__init__(inner)
         self.allowance = allowance
         self.required = required
         self.room = room  # a folder of the call's own, for what is temporary
-        self.files = tuple(files)  # single files beside what is declared, and the rights on them
         self.kept: set[int] = set()
         self._made_in = os.getpid()
 
@@ -144,19 +144,38 @@ class Walls(Runner):
     def _rise(self, call: Call) -> str:
         if os.getpid() == self._made_in:
             raise RuntimeError("walls rise in a process of the call's own, and this is the app's")
-        for value in call.arguments.values():
-            load = getattr(value, "load", None)
-            if load is not None and hasattr(value, "reveal"):  # a secret: it may be a variable
-                load()
         means = look_for_means()
         if means.missing and self.required:
             raise refusal(call.tool.name, means.missing)
+        files = list(_handed_in(call)) if call.tool.handles else []
         try:
-            raise_walls(self.allowance, means, self.kept, self.room, self.files)
-        except (NoWalls, OSError) as broken:  # half a wall is none: nothing runs behind it
-            raise refusal(call.tool.name, (str(broken),)) from None
+            raise_walls(self.allowance, means, self.kept, self.room, files)
+        except (NoWalls, OSError) as broken:
+            if self.required:
+                raise refusal(call.tool.name, (str(broken),)) from None
+            call.warnings.append(f"not isolated as wanted: {broken}")
+            means = Means()
         self._told(call, means.level, None)
         return means.level
+
+
+def _handed_in(call: Call) -> Iterator[tuple[str, int]]:
+    """The single files that the caller named as inputs and outputs, and the rights on them.
+
+    Secrets are read at once: one may be a variable, and those will be gone.
+    """
+    from tooli.inputs.output import Output
+    from tooli.inputs.secret import SecretInput
+    from tooli.inputs.source import Input
+
+    for value in call.arguments.values():
+        for item in value if type(value) in (list, tuple, set, frozenset) else (value,):
+            if isinstance(item, SecretInput):
+                item.load()  # pyright: ignore[reportUnknownMemberType]
+            elif isinstance(item, Input) and item.tooli_place and not item.is_url:
+                yield os.path.realpath(item.tooli_place), landlock.READ_FILE
+            elif isinstance(item, Output) and not item.is_stdout:
+                yield item.prepare(), landlock.WRITE_FILE | landlock.READ_FILE | landlock.TRUNCATE
 
 
 # ------------------------------------------------------------------ raising them
@@ -180,9 +199,9 @@ def raise_walls(
         ruleset = landlock.Ruleset(means.landlock, allowance.net)
         for path, rights in rules:
             ruleset.add(path, rights)
-        for path in needs.readable(allowance.net):
+        for path in _open_to_all(needs.readable(allowance.net), allowance):
             ruleset.add(path, landlock.READ, follows=True)
-        for path in needs.programs() if allowance.spawns else ():
+        for path in _open_to_all(needs.programs() if allowance.spawns else (), allowance):
             ruleset.add(path, landlock.READ | landlock.EXECUTE, follows=True)
         renounce()
         ruleset.enforce()
@@ -239,20 +258,28 @@ def _rules(
     return list(rights.items())
 
 
+def _open_to_all(places: Iterable[str], allowance: Allowance) -> Iterator[str]:
+    """What Python needs, but for what is denied whatever anybody needs."""
+    for place in places:
+        if allowance.denied:
+            yield from landlock.around(os.path.realpath(place), allowance.denied)
+        else:
+            yield place
+
+
 def _clean_environment(allowance: Allowance, room: str | None) -> None:
     """Leave the variables that every command has; all of them where it may read them."""
     left = {
         name: value
         for name, value in os.environ.items()
-        if name not in OURS
-        and (allowance.env_reads or name in KEPT or name.startswith(KEPT_KINDS))
+        if name not in OURS and (allowance.env_reads or name in KEPT or name.startswith(KEPT_KINDS))
     }
     if room is not None:
         left["TMPDIR"] = room
     os.environ.clear()
     os.environ.update(left)  # as copies: the old ones can be wiped
     wipe_environment()
-    tempfile = sys.modules.get("tempfile")
+    tempfile: Any = sys.modules.get("tempfile")
     if tempfile is not None:
         tempfile.tempdir = None  # it is chosen anew
 

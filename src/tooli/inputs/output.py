@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from tooli.contract.tool import Param
 
 
+UNTOUCHED = b"\0nothing was written here\0"
+
+
 class Output:
     """A file to write, or `-` for stdout: `out.write_text(…)`, `with out.open("w") as file`.
 
@@ -116,6 +119,17 @@ class Output:
             if os.path.exists(target):  # it keeps who may read it
                 os.chmod(made, os.stat(target).st_mode & 0o7777)
         return self._temporary
+
+    def prepare(self) -> str:
+        """Make the file now, for a process that will not be able to: its path.
+
+        It holds a mark until somebody opens it, so that one which nobody wanted is no output.
+        """
+        place = self._place()
+        if place == self._temporary:
+            with open(place, "wb") as file:
+                file.write(UNTOUCHED)
+        return place
 
     def commit(self) -> None:
         """Put what was written in its place."""

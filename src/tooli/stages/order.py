@@ -60,7 +60,11 @@ def choose(
 
         stages.append(lead_onward(find))
     # [slot: capabilities]
-    # [slot: isolation]
+    isolation = tool.guard.isolation or house.rules.get("isolation")
+    if isolation in ("wanted", "required"):
+        from tooli.stages.isolation import isolate
+
+        stages.append(isolate(house, isolation == "required"))
     # [slot: deadline]
     if tool.handles:
         from tooli.stages.handles import open_handles

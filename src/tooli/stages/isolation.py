@@ -1,0 +1,93 @@
+"""Commands that the kernel holds: in a process of their own, behind walls."""
+
+from __future__ import annotations
+
+import os
+
+from tooli.contract.capabilities import Allowance, allowance_of
+from tooli.enforce.walls import Walls, look_for_means, refusal
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+    from typing import Any
+
+    from tooli.call.model import Call, Outcome, Stage
+    from tooli.contract.tool import Tool
+
+
+def isolate(house: Any, required: bool) -> Stage:
+    """The stage for an app's commands: where isolation is required, it is that or nothing."""
+
+    def isolated(call: Call) -> Generator[Call, Outcome, Outcome]:
+        """Put walls around the function: what it declares is let in, and nothing else."""
+        means = look_for_means()
+        if means.missing and required:
+            raise refusal(call.tool.name, means.missing)
+        if means.missing:
+            call.warnings.append(f"not isolated as wanted: {'; '.join(means.missing)}")
+        if means.level == "none" or means.nested:
+            return (yield call)
+        allowance = allowance_for(call.tool, house)
+        ground = Ground(allowance)
+        try:
+            walls = Walls(call.runner, allowance, required=required, room=ground.room)
+            return (yield call.replace(runner=walls))
+        finally:
+            ground.clear()
+
+    return isolated
+
+
+def allowance_for(tool: Tool, house: Any) -> Allowance:
+    """What a command may touch; one that declares nothing may do nothing but compute."""
+    return allowance_of(tool.guard.capabilities, house.rules.get("work_dir"))
+
+
+class Ground:
+    """What an isolated call needs to find: a folder for what is temporary, and places to write.
+
+    The kernel gives rights on what exists. A declared place that does not is made first, a file
+    where its name has an ending, else a folder; and it goes again if it stays empty.
+    """
+
+    def __init__(self, allowance: Allowance) -> None:
+        import tempfile
+
+        self._made: list[str] = []
+        try:
+            self.room = os.path.realpath(tempfile.mkdtemp(prefix="tooli-"))
+        except OSError as full:
+            from tooli.errors import TemporaryError
+
+            raise TemporaryError(f"There is no room for temporary files: {full}.") from None
+        for place in allowance.writes or ():
+            self._make(place)
+
+    def _make(self, place: str) -> None:
+        if os.path.lexists(place):
+            return
+        try:
+            if os.path.splitext(place)[1]:
+                os.close(os.open(place, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+            else:
+                os.makedirs(place)
+            self._made.append(place)
+        except OSError:  # then nobody can write there, and the command will say so
+            pass
+
+    def clear(self) -> None:
+        """Leave nothing behind that the command has not written."""
+        import shutil
+
+        shutil.rmtree(self.room, ignore_errors=True)
+        for place in self._made:
+            try:
+                if not os.path.isdir(place):
+                    if os.path.getsize(place) == 0:
+                        os.unlink(place)
+                else:
+                    os.rmdir(place)
+            except OSError:  # it is full, or gone
+                pass
