@@ -48,9 +48,8 @@ def version() -> int:
     try:
         found = syscall(_CREATE, 0, 0, 1)
     except OSError as missing:
-        raise NoWalls(
-            _REASONS.get(missing.strerror or "", f"Landlock: {missing.strerror}")
-        ) from None
+        reason = _REASONS.get(missing.errno or 0, f"Landlock: {missing.strerror}")
+        raise NoWalls(reason) from None
     if found < 1:
         raise NoWalls("Landlock answers with no version")
     return found
