@@ -12,14 +12,11 @@ import threading
 from pathlib import Path
 
 import pytest
+from tests.enforce.behind import behind
 
 from tooli.contract.capabilities import Allowance
 from tooli.enforce import landlock, seccomp
 from tooli.enforce.walls import Means, look_for_means
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from behind import behind
 
 pytestmark = pytest.mark.skipif(
     bool(look_for_means().missing), reason="; ".join(look_for_means().missing)

@@ -41,4 +41,6 @@ def tighten(house: Any) -> None:
     unclear = any([one.key in (None, "security_policy") for one in settings.faults])
     house.policy = "strict" if unclear else settings.get("security_policy")
     house.rules = rules_of(settings)
+    if any([one.key in (None, "isolation") for one in settings.faults]):
+        house.rules["isolation"] = "required"
     house.prepared.clear()
