@@ -41,4 +41,6 @@ def tighten(house: Any) -> None:
     unclear = any([one.key in (None, "security_policy") for one in settings.faults])
     house.policy = "strict" if unclear else settings.get("security_policy")
     house.rules = rules_of(settings)
+    if settings.get("timeout") is not None:
+        house.rules["timeout"] = settings.get("timeout")  # what a line's own options say elsewhere
     house.prepared.clear()
