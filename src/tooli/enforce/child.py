@@ -17,9 +17,11 @@ from time import monotonic
 
 from tooli.call.model import Runner
 from tooli.enforce.deadlines import died, timed_out
+from tooli.enforce.forking import Deferred, fork, forking, start_anew, under_way
 from tooli.enforce.frames import Receiver, dumps, unpack, unpack_error
 from tooli.enforce.guardian import stand_guard
 from tooli.enforce.offspring import Offspring, write_out
+from tooli.enforce.processes import signals
 
 TYPE_CHECKING = False
 
@@ -81,8 +83,6 @@ class Errand:
 
     def _begin(self) -> None:
         """Fork the guardian, which forks the process of the function."""
-        from _signal import SIG_BLOCK, SIG_SETMASK, pthread_sigmask
-
         call, self._flag = self.call, None
         if call.peer is not None:
             from mmap import mmap
@@ -96,22 +96,22 @@ class Errand:
         self._flush()
         until = None if self.seconds is None else monotonic() + self.seconds
         parent = os.getpid()
-        with _forking:
+        with forking():
             data, told = os.pipe()
             heard, answers = os.pipe()
             report, reports = os.pipe()
             listens, control = os.pipe()
             self._ends = [data, answers, report, control]
-            mask = pthread_sigmask(SIG_BLOCK, (1, 2, 3, 15))
+            mask = signals.pthread_sigmask(signals.SIG_BLOCK, (1, 2, 3, 15))
             try:
-                self.guardian = _fork()
+                self.guardian = fork()
                 if self.guardian == 0:
-                    _start_anew(self._ends)
+                    start_anew(self._ends)
                     work = Offspring(call, self.inner, told, heard, self._flag).live
                     stand_guard(work, parent, listens, reports, until, mask)
-                _open.update(self._ends)
+                under_way.update(self._ends)
             finally:
-                pthread_sigmask(SIG_SETMASK, mask)
+                signals.pthread_sigmask(signals.SIG_SETMASK, mask)
                 for theirs in (told, heard, reports, listens):
                     os.close(theirs)
         self._receiver = Receiver(data)
@@ -308,7 +308,7 @@ class Errand:
                     self.report = self._read_report()
             except OSError:
                 pass
-        _open.difference_update(self._ends)
+        under_way.difference_update(self._ends)
         for descriptor in self._ends:
             os.close(descriptor)
         self._ends = []
@@ -336,31 +336,6 @@ _HEARD: dict[str, Callable[[Errand, Any], None]] = {
     "let go": Errand.let_go,
 }
 """What a function says on its way, and what is done about it."""
-_open: set[int] = set()
-"""Our ends of the pipes of all that is under way: no other process may hold them."""
-
-
-class Deferred:
-    """While a function runs at a terminal, Ctrl-C is its own to answer."""
-
-    def __init__(self, errand: Errand) -> None:
-        self._errand = errand
-        self._before: Any = None
-
-    def __enter__(self) -> None:
-        from _signal import SIGINT, default_int_handler, getsignal, signal
-
-        if self._errand.call.caller.surface == "cli" and getsignal(SIGINT) is default_int_handler:
-            try:
-                self._before = signal(SIGINT, self._errand.interrupt)
-            except ValueError:  # not the main thread: signals do not come here
-                pass
-
-    def __exit__(self, *_: object) -> None:
-        if self._before is not None:
-            from _signal import SIGINT, signal
-
-            signal(SIGINT, self._before)
 
 
 class Items:
@@ -397,32 +372,3 @@ class Items:
             errand.give_up() if self._busy else errand.close()
 
     __del__ = close
-
-
-def _fork() -> int:
-    """Fork; that there are other threads is known, and what it means stands in the documents."""
-    if sys.version_info < (3, 12):
-        return os.fork()
-    import warnings
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        return os.fork()
-
-
-def _lock() -> Any:
-    from _thread import allocate_lock
-
-    return allocate_lock()
-
-
-_forking = _lock()
-
-
-def _start_anew(ends: list[int]) -> None:
-    """In a process that was forked: nothing is under way here yet."""
-    global _forking
-    for mine in (*_open, *ends):
-        os.close(mine)
-    _open.clear()
-    _forking = _lock()

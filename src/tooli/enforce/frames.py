@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 
+from tooli.enforce.processes import INT, TERM, signals
+
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -35,17 +37,15 @@ class Sender:
 
     def send(self, kind: str, what: Any = None) -> None:
         """Write one frame; a signal waits until it is out."""
-        from _signal import SIG_BLOCK, SIG_SETMASK, SIGINT, SIGTERM, pthread_sigmask
-
         data: bytes = dumps((kind, what), 5)
         view = memoryview(len(data).to_bytes(_HEAD, "big") + data)
-        before = pthread_sigmask(SIG_BLOCK, (SIGINT, SIGTERM))
+        before = signals.pthread_sigmask(signals.SIG_BLOCK, (INT, TERM))
         try:
             with self._lock:
                 while view:
                     view = view[os.write(self.descriptor, view) :]
         finally:
-            pthread_sigmask(SIG_SETMASK, before)
+            signals.pthread_sigmask(signals.SIG_SETMASK, before)
 
 
 class Receiver:

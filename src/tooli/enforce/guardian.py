@@ -22,6 +22,7 @@ from tooli.enforce.processes import (
     end_group,
     reap,
     signal_to,
+    signals,
 )
 
 TYPE_CHECKING = False
@@ -115,7 +116,7 @@ class Guardian:
             end_group(self.child)
         elif self.status is None:
             signal_to(self.child, 9)
-        return end_descendants(os.getpid())
+        return end_descendants(os.getpid(), buries=True)
 
 
 def _tells_of_end(pid: int) -> int | None:
@@ -131,10 +132,8 @@ def stand_guard(
     work: Any, parent: int, control: int, report: int, until: float | None, mask: Any
 ) -> NoReturn:
     """Start the work in a process below this one, and watch over it; never returns."""
-    from _signal import SIG_IGN, SIG_SETMASK, pthread_sigmask, set_wakeup_fd, signal
-
     try:
-        set_wakeup_fd(-1)
+        signals.set_wakeup_fd(-1)
         adopt_orphans()
         me = os.getpid()
         child = os.fork()
@@ -143,11 +142,11 @@ def stand_guard(
             os.close(report)
             work(me, mask)  # ends the process
         guardian = Guardian(child, parent, control, until)
-        signal(INT, guardian.note)
+        signals.signal(INT, guardian.note)
         for number in (1, 3, TERM, 13, 14):
-            signal(number, SIG_IGN)
+            signals.signal(number, signals.SIG_IGN)
         close_all_but((control, report))
-        pthread_sigmask(SIG_SETMASK, mask)
+        signals.pthread_sigmask(signals.SIG_SETMASK, mask)
         from marshal import dumps
 
         os.write(report, dumps(guardian.watch()))

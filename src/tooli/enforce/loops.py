@@ -73,7 +73,8 @@ async def _items(items: Any, call: Call, seconds: float, until: float) -> AsyncG
 
     One task asks for all of them: what a function holds between two items may be bound to it.
     """
-    wanted, given = asyncio.Event(), asyncio.Queue[tuple[bool, Any]]()
+    wanted = asyncio.Event()
+    given: asyncio.Queue[Any] = asyncio.Queue()
     task = asyncio.ensure_future(_draw(items, wanted, given))
     try:
         while True:
@@ -89,13 +90,13 @@ async def _items(items: Any, call: Call, seconds: float, until: float) -> AsyncG
                     task.result()
                     return
                 raise timed_out(seconds, "task" if await _stop(task, call) else "no task")
-            yield step.result()[1]
+            yield step.result()
     finally:
         if not task.done():
             await _stop(task, call)
 
 
-async def _draw(items: Any, wanted: asyncio.Event, given: asyncio.Queue[tuple[bool, Any]]) -> None:
+async def _draw(items: Any, wanted: asyncio.Event, given: asyncio.Queue[Any]) -> None:
     try:
         while True:
             await wanted.wait()
@@ -104,7 +105,7 @@ async def _draw(items: Any, wanted: asyncio.Event, given: asyncio.Queue[tuple[bo
                 item = await items.__anext__()
             except StopAsyncIteration:
                 return
-            given.put_nowait((True, item))
+            given.put_nowait(item)
     finally:
         close = getattr(items, "aclose", None)
         if close is not None:

@@ -15,7 +15,7 @@ import sys
 
 from tooli.call.peer import Peer
 from tooli.enforce.frames import Sender, loads, pack, pack_error
-from tooli.enforce.processes import INT, TERM, die_with_parent
+from tooli.enforce.processes import INT, TERM, die_with_parent, signals
 
 TYPE_CHECKING = False
 
@@ -66,24 +66,20 @@ class Offspring:
             os._exit(0)
 
     def _settle_in(self, guardian: int, mask: Any) -> None:
-        from _signal import SIG_SETMASK, pthread_sigmask, set_wakeup_fd, signal
-
         die_with_parent()
         if os.getppid() != guardian:
             os._exit(0)
         if self.apart:
             os.setsid()
-        set_wakeup_fd(-1)  # signals are ours alone now, not our parent's event loop's
-        signal(TERM, _stop)
+        signals.set_wakeup_fd(-1)  # signals are ours alone now, not our parent's event loop's
+        signals.signal(TERM, _stop)
         if self.call.caller.surface in SERVERS:
-            from _signal import default_int_handler
-
-            signal(INT, default_int_handler)
+            signals.signal(INT, signals.default_int_handler)
             leave_connections()
         _forget_endings()
         for name in ("stdout", "stderr"):
             self._lead(name)
-        pthread_sigmask(SIG_SETMASK, mask)
+        signals.pthread_sigmask(signals.SIG_SETMASK, mask)
 
     @property
     def apart(self) -> bool:
@@ -244,7 +240,7 @@ def leave_connections() -> None:
     """Let go of a server's sockets: a client must not wait for a command that is not its own."""
     import socket
 
-    found: dict[int, Any] = {}
+    found: dict[int, tuple[bool, Any]] = {}
     try:
         numbers = [int(name) for name in os.listdir("/proc/self/fd")]
     except OSError:
@@ -253,16 +249,16 @@ def leave_connections() -> None:
         try:
             one = socket.socket(fileno=os.dup(number))
             listens = one.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
-            found[number] = (bool(listens), one.getsockname())
+            address: Any = one.getsockname()
+            named = one.family in (socket.AF_INET, socket.AF_INET6)
+            found[number] = (bool(listens), address[1] if named else address)
             one.close()
         except (OSError, ValueError):
             continue
-    ports = {address for listens, address in found.values() if listens}
-    ports |= {address[1] for address in ports if isinstance(address, tuple)}
+    doors = {door for listens, door in found.values() if listens}
     nowhere = os.open(os.devnull, os.O_RDWR)
-    for number, (_, address) in found.items():
-        port = address[1] if isinstance(address, tuple) else address
-        if port in ports:
+    for number, (_, door) in found.items():
+        if door in doors:
             os.dup2(nowhere, number)
     os.close(nowhere)
 

@@ -11,6 +11,17 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+
+def _load_signals() -> Any:
+    try:
+        import _signal as found  # pyright: ignore[reportMissingImports]
+    except ImportError:
+        import signal as found
+    return found  # pyright: ignore[reportUnknownVariableType]
+
+
+signals = _load_signals()
+"""`signal`, as far as it is C: the rest of it imports enum."""
 _ON_PARENTS_DEATH, _SUBREAPER = 1, 36  # what prctl calls them
 KILL, TERM, INT = 9, 15, 2
 PATIENCE = 2.0
@@ -85,11 +96,12 @@ def _parent_of(pid: str) -> tuple[int, str] | None:
     return int(fields[1]), head.partition(b"(")[2].decode("utf-8", "replace")
 
 
-def end_descendants(root: int) -> list[str]:
+def end_descendants(root: int, *, buries: bool = False) -> list[str]:
     """Kill whatever descends from a process until nothing does; the names of what was killed.
 
     Whoever forks while it is looked for is found by the next look: an orphan becomes the
-    child of `root`, which has adopted them all.
+    child of `root`, where that has adopted them all. Only who `buries` them takes how they
+    ended: somebody else may wait for that.
     """
     ended: dict[int, str] = {}
     until = monotonic() + PATIENCE
@@ -97,7 +109,8 @@ def end_descendants(root: int) -> list[str]:
         for pid in living:
             signal_to(pid, KILL)
         ended.update(living)
-        reap()
+        if buries:
+            reap()
     return list(ended.values())
 
 
