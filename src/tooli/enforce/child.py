@@ -135,16 +135,16 @@ class Errand:
 
     def result(self) -> Any:
         """The value; or the items, where the function gives them one by one."""
-        with Deferred(self):
-            self._begin()
-            try:
+        self._begin()
+        try:
+            with Deferred(self):
                 kind, what = self._take(("value", "stream", "error"))
                 if kind == "stream":
                     return Items(self)
                 self._wait_for_end()
-            except BaseException:
-                self.end()
-                raise
+        except BaseException:
+            self.end()
+            raise
         self.end()
         return self._settled(kind, what)
 
@@ -163,16 +163,16 @@ class Errand:
 
     def following(self) -> tuple[bool, Any]:
         """Whether there is another item, and what it is."""
-        with Deferred(self):
-            self._say(b"n")
-            try:
+        try:
+            with Deferred(self):
+                self._say(b"n")
                 kind, what = self._take(("item", "error", "done"))
                 if kind == "item":
                     return True, unpack(what)
                 self._wait_for_end()
-            except BaseException:
-                self.end()
-                raise
+        except BaseException:
+            self.end()
+            raise
         self.end()
         return False, self._settled(kind, what)
 

@@ -196,6 +196,7 @@ class Offspring:
 
             for output in outputs_in(self.call.arguments):
                 output.close()
+        signals.signal(TERM, signals.SIG_DFL)  # there is nothing left to clean up
         threading: Any = sys.modules.get("threading")
         if threading is not None:
             threading._shutdown()
