@@ -43,4 +43,6 @@ def tighten(house: Any) -> None:
     house.rules = rules_of(settings)
     if any([one.key in (None, "isolation") for one in settings.faults]):
         house.rules["isolation"] = "required"
+    if settings.get("timeout") is not None:
+        house.rules["timeout"] = settings.get("timeout")  # what a line's own options say elsewhere
     house.prepared.clear()

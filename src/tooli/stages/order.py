@@ -65,7 +65,10 @@ def choose(
         from tooli.stages.isolation import isolate
 
         stages.append(isolate(house, isolation == "required"))
-    # [slot: deadline]
+    if options.timeout or tool.limits.timeout or tool.guard.isolation or house.rules:
+        from tooli.stages.deadline import hold_to_time
+
+        stages.append(hold_to_time(house.rules))
     if tool.handles:
         from tooli.stages.handles import open_handles
 

@@ -1,0 +1,176 @@
+"""Frames: what a child process and its parent tell each other, whole or not at all.
+
+    length ▸ pickle of (kind, what)
+
+Values and errors are packed first, so that one which cannot cross arrives as something that can.
+"""
+
+from __future__ import annotations
+
+import os
+
+from tooli.enforce.processes import INT, TERM, signals
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+try:
+    from _pickle import dumps, loads  # pyright: ignore  the C half: `pickle` itself imports `re`
+except ImportError:
+    from pickle import dumps, loads
+
+_HEAD = 8
+_BY_NAME = b"\x93"  # in a pickle: something that is looked up by its name when it is read
+
+
+class Sender:
+    """The end of a pipe that frames are written to; from several threads, one at a time."""
+
+    def __init__(self, descriptor: int) -> None:
+        from _thread import allocate_lock
+
+        self.descriptor = descriptor
+        self._lock = allocate_lock()
+
+    def send(self, kind: str, what: Any = None) -> None:
+        """Write one frame; a signal waits until it is out."""
+        data: bytes = dumps((kind, what), 5)
+        view = memoryview(len(data).to_bytes(_HEAD, "big") + data)
+        before = signals.pthread_sigmask(signals.SIG_BLOCK, (INT, TERM))
+        try:
+            with self._lock:
+                while view:
+                    view = view[os.write(self.descriptor, view) :]
+        finally:
+            signals.pthread_sigmask(signals.SIG_SETMASK, before)
+
+
+class Receiver:
+    """The other end; it never waits."""
+
+    def __init__(self, descriptor: int) -> None:
+        os.set_blocking(descriptor, False)
+        self.descriptor = descriptor
+        self._data = bytearray()
+
+    def frames(self) -> Iterator[tuple[str, Any]]:
+        """The frames that are there by now."""
+        while True:
+            try:
+                piece = os.read(self.descriptor, 1 << 16)
+            except BlockingIOError:
+                return
+            if not piece:
+                return
+            self._data += piece
+            yield from self._whole()
+
+    def _whole(self) -> Iterator[tuple[str, Any]]:
+        data = self._data
+        while len(data) >= _HEAD:
+            end = _HEAD + int.from_bytes(data[:_HEAD], "big")
+            if len(data) < end:
+                return
+            frame = bytes(data[_HEAD:end])
+            del data[:end]
+            yield loads(frame)
+
+
+# ------------------------------------------------------------------ values
+
+
+def pack(value: Any, warn: Callable[[str], None]) -> bytes:
+    """A value as it can cross to the parent; what cannot be pickled goes as JSON has it."""
+    try:
+        data: bytes = dumps(value, 5)
+        if _BY_NAME in data:
+            loads(data)  # what is looked up by name may not be found, or not be made
+    except Exception:
+        from tooli.contract.jsonable import jsonable
+
+        warnings: list[str] = []
+        data = dumps(jsonable(value, warnings), 5)
+        for said in warnings:
+            warn(said)
+        warn(f"a {type(value).__name__} cannot leave the process of the command: given as JSON")
+    return data
+
+
+def unpack(data: bytes) -> Any:
+    """The value that was packed."""
+    return loads(data)
+
+
+# ------------------------------------------------------------------ errors
+
+
+class Elsewhere(Exception):  # noqa: N818
+    """Where an exception came from, in the words of the process that it was raised in."""
+
+    def __str__(self) -> str:
+        return f"\n{self.args[0]}"
+
+
+def pack_error(exc: BaseException) -> tuple[str, Any, str | None]:
+    """An exception as it can cross: itself, else the fields of what it stands for."""
+    from tooli.call.failure import as_tool_error
+    from tooli.errors import ToolError
+
+    if isinstance(exc.__cause__, KeyboardInterrupt) and type(exc).__name__ == "Abort":
+        exc = exc.__cause__  # Click's word for it
+    trace = None
+    if isinstance(exc, Exception) and not isinstance(exc, ToolError):
+        from traceback import format_exception
+
+        trace = "".join(format_exception(type(exc), exc, exc.__traceback__))
+    try:
+        data = dumps(exc, 5)
+        if _same(loads(data), exc):
+            return "itself", data, trace
+    except Exception:
+        pass
+    error = exc if isinstance(exc, ToolError) else as_tool_error(exc)
+    return type(exc).__name__, _fields(error), trace
+
+
+def _same(again: BaseException, exc: BaseException) -> bool:
+    return type(again) is type(exc) and str(again) == str(exc)
+
+
+def _fields(error: Any) -> dict[str, Any]:
+    from tooli.contract.jsonable import jsonable
+
+    fields = error.to_dict()
+    fields["details"] = jsonable(error.details, []) if error.details else None
+    fields["exit_code"] = error.exit_code
+    return fields
+
+
+def unpack_error(packed: tuple[str, Any, str | None]) -> BaseException:
+    """The exception that was packed, to be raised here."""
+    name, data, trace = packed
+    if name == "itself":
+        exc: BaseException = loads(data)
+        if trace is not None:
+            exc.__cause__ = Elsewhere(trace)
+        return exc
+    from tooli.errors import Suggestion, class_of
+
+    said = data.get("suggestion")
+    error = class_of(data["code"], data["category"])(
+        data["message"],
+        code=data["code"],
+        field=data.get("field"),
+        suggestion=Suggestion.from_dict(said) if said else None,
+        is_retryable=data["is_retryable"],
+        details=data["details"],
+        exit_code=data["exit_code"],
+    )
+    if trace is not None:
+        error.__cause__ = type(name, (Exception,), {})(data["message"])
+        error.__cause__.__cause__ = Elsewhere(trace)
+        error.translated = True
+    return error
