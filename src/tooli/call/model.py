@@ -103,6 +103,7 @@ class Runner:
     """
 
     alone = False  # it has to be run in a process of its own
+    keeps: tuple[int, ...] = ()  # descriptors that this process talks through
 
     def __init__(self, inner: Runner | None = None) -> None:
         self.inner = inner

@@ -71,6 +71,7 @@ class Errand:
     def __init__(self, runner: Child, call: Call) -> None:
         self.call = call
         self.inner = runner.inner
+        self.wary = self.inner is not None and self.inner.alone  # it runs what is not trusted
         self.seconds = runner.seconds
         self.report: dict[str, Any] | None = None
         self._given: list[tuple[str, Any]] = []  # frames that nobody has looked at yet
@@ -114,7 +115,7 @@ class Errand:
                 signals.pthread_sigmask(signals.SIG_SETMASK, mask)
                 for theirs in (told, heard, reports, listens):
                     os.close(theirs)
-        self._receiver = Receiver(data)
+        self._receiver = Receiver(data, self.wary)
         self._answers, self._reports, self._control = answers, report, control
         self._watch = select.poll()
         self._watch.register(data, select.POLLIN)
@@ -156,10 +157,10 @@ class Errand:
         for _, failure in self._left("error"):
             kind, what = "error", failure
         if kind == "error":
-            raise unpack_error(what)
+            raise unpack_error(what, self.wary)
         if kind == "":
             raise died(report["status"])
-        return unpack(what) if what is not None else None
+        return unpack(what, self.wary) if what is not None else None
 
     def following(self) -> tuple[bool, Any]:
         """Whether there is another item, and what it is."""
@@ -168,7 +169,7 @@ class Errand:
                 self._say(b"n")
                 kind, what = self._take(("item", "error", "done"))
                 if kind == "item":
-                    return True, unpack(what)
+                    return True, unpack(what, self.wary)
                 self._wait_for_end()
         except BaseException:
             self.end()
@@ -242,11 +243,12 @@ class Errand:
     def note(self, packed: bytes) -> None:
         """Something about the call, for `meta`."""
         if self.call.meta is not None:
-            self.call.meta.update(unpack(packed))
+            self.call.meta.update(unpack(packed, self.wary))
 
     def write(self, said: tuple[str, str]) -> None:
         """A text for an object in the place of stdout or stderr."""
-        getattr(sys, said[0]).write(said[1])
+        if said[0] in ("stdout", "stderr"):
+            getattr(sys, said[0]).write(said[1])
 
     def learn(self, said: tuple[str, Any]) -> None:
         """A secret that was read."""
@@ -261,7 +263,7 @@ class Errand:
     def log(self, said: tuple[str, bytes]) -> None:
         """What is going on."""
         assert self.call.peer is not None
-        self.call.peer.log(said[0], unpack(said[1]))
+        self.call.peer.log(said[0], unpack(said[1], self.wary))
 
     def let_go(self, _: None) -> None:
         """The client may leave and come back."""
@@ -272,7 +274,7 @@ class Errand:
         """A question for the client; a Pause ends the call, and with it the process."""
         assert self.call.peer is not None
         try:
-            said: Any = self.call.peer.ask(unpack(packed))
+            said: Any = self.call.peer.ask(unpack(packed, self.wary))
         except Exception as exc:
             said = exc
         data = dumps(said, 5)

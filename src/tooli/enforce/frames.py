@@ -49,11 +49,12 @@ class Sender:
 
 
 class Receiver:
-    """The other end; it never waits."""
+    """The other end; it never waits. What comes from behind walls is read warily."""
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, descriptor: int, wary: bool = False) -> None:
         os.set_blocking(descriptor, False)
         self.descriptor = descriptor
+        self._loads = _reader(wary)
         self._data = bytearray()
 
     def frames(self) -> Iterator[tuple[str, Any]]:
@@ -76,7 +77,7 @@ class Receiver:
                 return
             frame = bytes(data[_HEAD:end])
             del data[:end]
-            yield loads(frame)
+            yield self._loads(frame)
 
 
 # ------------------------------------------------------------------ values
@@ -87,7 +88,7 @@ def pack(value: Any, warn: Callable[[str], None]) -> bytes:
     try:
         data: bytes = dumps(value, 5)
         if _BY_NAME in data:
-            loads(data)  # what is looked up by name may not be found, or not be made
+            _checks[-1](data)  # what is looked up by name may not be found, or not be made
     except Exception:
         from tooli.contract.jsonable import jsonable
 
@@ -95,13 +96,31 @@ def pack(value: Any, warn: Callable[[str], None]) -> bytes:
         data = dumps(jsonable(value, warnings), 5)
         for said in warnings:
             warn(said)
-        warn(f"a {type(value).__name__} cannot leave the process of the command: given as JSON")
+        if _checks[-1] is loads:
+            warn(f"a {type(value).__name__} cannot leave the process of the command: given as JSON")
     return data
 
 
-def unpack(data: bytes) -> Any:
+def unpack(data: bytes, wary: bool = False) -> Any:
     """The value that was packed."""
-    return loads(data)
+    return _reader(wary)(data)
+
+
+_checks: list[Callable[[bytes], Any]] = [loads]
+"""How the other side reads what is packed here, last."""
+
+
+def _reader(wary: bool) -> Callable[[bytes], Any]:
+    if not wary:
+        return loads
+    from tooli.enforce.distrust import loads as read_warily
+
+    return read_warily
+
+
+def expect_distrust() -> None:
+    """From now on: whoever reads what this process packs lets in nothing but values."""
+    _checks.append(_reader(True))
 
 
 # ------------------------------------------------------------------ errors
@@ -127,11 +146,26 @@ def pack_error(exc: BaseException) -> tuple[str, Any, str | None]:
 
         trace = "".join(format_exception(type(exc), exc, exc.__traceback__))
     try:
+        if _checks[-1] is not loads:
+            return _pack_plainly(exc, trace)
         data = dumps(exc, 5)
         if _same(loads(data), exc):
             return "itself", data, trace
     except Exception:
         pass
+    error = exc if isinstance(exc, ToolError) else as_tool_error(exc)
+    return type(exc).__name__, _fields(error), trace
+
+
+def _pack_plainly(exc: BaseException, trace: str | None) -> tuple[str, Any, str | None]:
+    """The same for somebody who takes nothing but values: an exit, or the fields of an error."""
+    from tooli.call.failure import as_tool_error, exit_request
+    from tooli.errors import ToolError
+
+    code = exit_request(exc)
+    if code is not None:
+        said = getattr(exc, "code", code)
+        return "exit", said if isinstance(said, str) else code, None
     error = exc if isinstance(exc, ToolError) else as_tool_error(exc)
     return type(exc).__name__, _fields(error), trace
 
@@ -149,10 +183,12 @@ def _fields(error: Any) -> dict[str, Any]:
     return fields
 
 
-def unpack_error(packed: tuple[str, Any, str | None]) -> BaseException:
+def unpack_error(packed: tuple[str, Any, str | None], wary: bool = False) -> BaseException:
     """The exception that was packed, to be raised here."""
     name, data, trace = packed
-    if name == "itself":
+    if name == "exit":
+        return SystemExit(data)
+    if name == "itself" and not wary:
         exc: BaseException = loads(data)
         if trace is not None:
             exc.__cause__ = Elsewhere(trace)

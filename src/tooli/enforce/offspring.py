@@ -14,7 +14,7 @@ import os
 import sys
 
 from tooli.call.peer import Peer
-from tooli.enforce.frames import Sender, loads, pack, pack_error
+from tooli.enforce.frames import Sender, expect_distrust, loads, pack, pack_error
 from tooli.enforce.processes import INT, TERM, die_with_parent, signals
 
 TYPE_CHECKING = False
@@ -103,6 +103,9 @@ class Offspring:
     def _work(self) -> None:
         from tooli.call.pipeline import invoke, is_stream
 
+        if self.inner is not None and self.inner.alone:
+            expect_distrust()
+            self.inner.keeps = (self.sender.descriptor, self.answers)
         call = self.call = self._heard()
         try:
             self._tell_secrets()

@@ -101,7 +101,7 @@ def refusal(name: str, missing: Iterable[str]) -> AuthError:
 
 
 class Walls(Runner):
-    """Runs a function behind walls. `kept` are descriptors that the process still needs."""
+    """Runs a function behind walls."""
 
     alone = True
 
@@ -117,7 +117,6 @@ class Walls(Runner):
         self.allowance = allowance
         self.required = required
         self.room = room  # a folder of the call's own, for what is temporary
-        self.kept: set[int] = set()
         self._made_in = os.getpid()
 
     def run(self, call: Call) -> Any:
@@ -149,7 +148,7 @@ class Walls(Runner):
             raise refusal(call.tool.name, means.missing)
         files = list(_handed_in(call)) if call.tool.handles else []
         try:
-            raise_walls(self.allowance, means, self.kept, self.room, files)
+            raise_walls(self.allowance, means, self.keeps, self.room, files)
         except (NoWalls, OSError) as broken:
             if self.required:
                 raise refusal(call.tool.name, (str(broken),)) from None

@@ -53,15 +53,8 @@ class Ground:
     """
 
     def __init__(self, allowance: Allowance) -> None:
-        import tempfile
-
         self._made: list[str] = []
-        try:
-            self.room = os.path.realpath(tempfile.mkdtemp(prefix="tooli-"))
-        except OSError as full:
-            from tooli.errors import TemporaryError
-
-            raise TemporaryError(f"There is no room for temporary files: {full}.") from None
+        self.room = _make_room()
         for place in allowance.writes or ():
             self._make(place)
 
@@ -79,9 +72,12 @@ class Ground:
 
     def clear(self) -> None:
         """Leave nothing behind that the command has not written."""
-        import shutil
+        try:
+            os.rmdir(self.room)
+        except OSError:
+            from shutil import rmtree
 
-        shutil.rmtree(self.room, ignore_errors=True)
+            rmtree(self.room, ignore_errors=True)
         for place in self._made:
             try:
                 if not os.path.isdir(place):
@@ -91,3 +87,22 @@ class Ground:
                     os.rmdir(place)
             except OSError:  # it is full, or gone
                 pass
+
+
+def _make_room() -> str:
+    """A new folder that nobody else can look into; `tempfile` would take longer to load."""
+    said = os.environ.get("TMPDIR")
+    wrong = ""
+    for home in (*([said] if said else []), "/tmp", "/var/tmp"):
+        room = os.path.join(os.path.realpath(home), f"tooli-{os.urandom(8).hex()}")
+        try:
+            os.mkdir(room, 0o700)
+            return room
+        except OSError as failure:
+            wrong = failure.strerror or str(failure)
+    from tooli.errors import Suggestion, TemporaryError
+
+    raise TemporaryError(
+        f"There is no room for temporary files: {wrong}.",
+        suggestion=Suggestion("ask_human", "Let TMPDIR name a folder that can be written to."),
+    )
