@@ -97,6 +97,7 @@ def _is_package(entry: os.DirEntry[str]) -> bool:
 
 def remember_modules() -> None:
     """Let the finders of modules list their folders now, while they can."""
-    from importlib.machinery import PathFinder
-
-    PathFinder.find_spec("tooli_looks_for_nothing")
+    for finder in sys.meta_path:
+        find: Any = getattr(finder, "find_spec", None)
+        if find is not None and getattr(finder, "__name__", "") == "PathFinder":
+            find("tooli_looks_for_nothing")
