@@ -226,14 +226,14 @@ def test_a_signal_ends_both(
 
 
 def test_ctrl_c_at_a_terminal(place: Place) -> None:
-    done = run_on_terminal(
-        APP, "ready-and-sleep", "--timeout", "50", env=place.env, interrupt=True
-    )
+    done = run_on_terminal(APP, "ready-and-sleep", "--timeout", "50", env=place.env, interrupt=True)
     assert done.code == 130
     assert not LINUX or place.left() == []
 
 
-@pytest.mark.skipif(not LINUX, reason="a guardian outlives its caller, and is asked to end the rest")
+@pytest.mark.skipif(
+    not LINUX, reason="a guardian outlives its caller, and is asked to end the rest"
+)
 def test_a_caller_that_is_killed_takes_all_with_it(place: Place) -> None:
     line = ("ready-and-sleep", "--json", "--timeout", "50")
     with started(APP, *line, env=place.env) as process:
