@@ -198,6 +198,13 @@ def quick(word: str = "done", ctx: Context = None) -> str:  # type: ignore[assig
 
 
 @app.command()
+def ask(ctx: Context) -> str:
+    ctx.report(1, 2)
+    ctx.log("asking", level="warning")
+    return "agreed" if ctx.confirm("Go on?") else "declined"
+
+
+@app.command()
 def write(to: Output, hangs: bool = True) -> str:
     to.write_text("half")
     if hangs:

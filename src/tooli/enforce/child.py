@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tooli.call.model import Call
+    from tooli.errors import ToolError
 
 LOOK = 0.1
 """Seconds between two looks whether the client has given a call up."""
@@ -98,10 +99,7 @@ class Errand:
         until = None if self.seconds is None else monotonic() + self.seconds
         parent = os.getpid()
         with forking():
-            data, told = os.pipe()
-            heard, answers = os.pipe()
-            report, reports = os.pipe()
-            listens, control = os.pipe()
+            data, told, heard, answers, report, reports, listens, control = _pipes()
             self._ends = [data, answers, report, control]
             mask = signals.pthread_sigmask(signals.SIG_BLOCK, (1, 2, 3, 15))
             try:
@@ -111,6 +109,10 @@ class Errand:
                     work = Offspring(call, self.inner, told, heard, self._flag).live
                     stand_guard(work, parent, listens, reports, until, mask)
                 under_way.update(self._ends)
+            except OSError as failure:
+                for mine in self._ends:
+                    os.close(mine)
+                raise _no_process(failure) from None
             finally:
                 signals.pthread_sigmask(signals.SIG_SETMASK, mask)
                 for theirs in (told, heard, reports, listens):
@@ -338,6 +340,28 @@ _HEARD: dict[str, Callable[[Errand, Any], None]] = {
     "let go": Errand.let_go,
 }
 """What a function says on its way, and what is done about it."""
+
+
+def _pipes() -> list[int]:
+    """Four pipes, each with the end to read from first."""
+    ends: list[int] = []
+    try:
+        for _ in range(4):
+            ends.extend(os.pipe())
+    except OSError as failure:
+        for one in ends:
+            os.close(one)
+        raise _no_process(failure) from None
+    return ends
+
+
+def _no_process(failure: OSError) -> ToolError:
+    from tooli.errors import Suggestion, TemporaryError
+
+    return TemporaryError(
+        f"The command was not run: it could not be given a process ({failure.strerror}).",
+        suggestion=Suggestion("retry_later", "Try again when less is running here."),
+    )
 
 
 class Items:
