@@ -223,6 +223,9 @@ def _forget_endings() -> None:
     import atexit
 
     atexit._clear()
+    pool: Any = sys.modules.get("concurrent.futures.thread")
+    if pool is not None:  # its threads have stayed there, too; one of them may be this one
+        pool._threads_queues.clear()
 
 
 def write_out() -> None:

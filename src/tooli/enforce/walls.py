@@ -45,7 +45,7 @@ OURS = ("TOOLI_TOKEN", "TOOLI_TOKEN_FILE", "TOOLI_SEAL_KEY")
 _FILE_RIGHTS = 1 << 0 | 1 << 1 | 1 << 3 | 1 << 4  # CHOWN, DAC_OVERRIDE, FOWNER, FSETID
 _PORT_RIGHTS = 1 << 10  # NET_BIND_SERVICE
 
-_standing: Allowance | None = None
+_standing = False  # whether this process is behind walls
 
 
 class Means(Record):
@@ -54,7 +54,7 @@ class Means(Record):
     landlock: int = 0  # its version; 0: none
     seccomp: bool = False
     missing: tuple[str, ...] = ()
-    nested: bool = False  # this process is held already, and may make no other
+    nested: bool = False  # this process is held already
 
     @property
     def level(self) -> str:
@@ -80,10 +80,9 @@ def look_for_means() -> Means:
         missing.append("this kernel has no seccomp filters, or they are hidden here")
     if not hasattr(os, "fork"):
         missing.append("processes cannot be forked here")
-    nested = _standing is not None and not _standing.spawns
-    if nested:
-        missing.append("it is called by an isolated command that does not declare proc:spawn")
-    return Means(abi, filters, tuple(missing), nested)
+    if _standing:
+        missing.append("it is called by a command that is isolated itself")
+    return Means(abi, filters, tuple(missing), _standing)
 
 
 def refusal(name: str, missing: Iterable[str]) -> AuthError:
@@ -219,7 +218,7 @@ def raise_walls(
                 pid=os.getpid(),
             )
         )
-    _standing = allowance
+    _standing = True
 
 
 def _be_alone() -> None:

@@ -29,6 +29,10 @@ def isolate(house: Any, required: bool) -> Stage:
             call.warnings.append(f"not isolated as wanted: {'; '.join(means.missing)}")
         if means.level == "none" or means.nested:
             return (yield call)
+        if not house.governed:  # calls from behind the walls cannot look it up
+            from tooli.config.policy import tighten
+
+            tighten(house)
         allowance = allowance_for(call.tool, house)
         ground = Ground(allowance)
         try:
