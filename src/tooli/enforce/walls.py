@@ -13,7 +13,7 @@ import sys
 
 from tooli.call.model import Runner
 from tooli.contract.record import Record
-from tooli.enforce import landlock, needs, seccomp
+from tooli.enforce import landlock, provisions, seccomp
 from tooli.enforce.kernel import (
     NoWalls,
     drop_privileges,
@@ -189,7 +189,7 @@ def raise_walls(
     """Hold this process, which has one thread, to an allowance for the rest of its life."""
     global _standing
     _be_alone()
-    needs.remember_modules()
+    provisions.remember_modules()
     rules = _rules(allowance, room, files) if means.landlock else []
     _clean_environment(allowance, room)
     _take_away_descriptors(kept)
@@ -197,9 +197,9 @@ def raise_walls(
         ruleset = landlock.Ruleset(means.landlock, allowance.net)
         for path, rights in rules:
             ruleset.add(path, rights)
-        for path in _open_to_all(needs.readable(allowance.net), allowance):
+        for path in _open_to_all(provisions.readable(allowance.net), allowance):
             ruleset.add(path, landlock.READ, follows=True)
-        for path in _open_to_all(needs.programs() if allowance.spawns else (), allowance):
+        for path in _open_to_all(provisions.programs() if allowance.spawns else (), allowance):
             ruleset.add(path, landlock.READ | landlock.EXECUTE, follows=True)
         renounce()
         ruleset.enforce()
@@ -248,7 +248,7 @@ def _rules(
     give(declared(allowance.reads), landlock.READ)
     give(declared(allowance.writes), landlock.WRITE)
     give(declared(allowance.deletes), landlock.DELETE)
-    give(needs.DEVICES, landlock.READ | landlock.WRITE)
+    give(provisions.DEVICES, landlock.READ | landlock.WRITE)
     if room is not None:
         give((room,), landlock.READ | landlock.WRITE | landlock.DELETE)
     for path, more in files:
