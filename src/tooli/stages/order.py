@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 MARKERS = frozenset(("tooli.contract.details", "pydantic"))
 """Where marks on details come from: where neither is loaded, there are none."""
 
+WATCHED = frozenset(("allow_paths", "deny_paths", "record"))
+"""Settings for which a function runs under watch, whatever it declares."""
+
 
 def choose(
     tool: Tool,
@@ -59,7 +62,10 @@ def choose(
         from tooli.stages.onward import lead_onward
 
         stages.append(lead_onward(find))
-    # [slot: capabilities]
+    if tool.guard.capabilities or tool.guard.ceilings or not WATCHED.isdisjoint(house.rules):
+        from tooli.stages.capabilities import hold_to_capabilities
+
+        stages.append(hold_to_capabilities(house))
     # [slot: isolation]
     # [slot: deadline]
     if tool.handles:
