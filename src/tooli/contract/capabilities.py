@@ -106,7 +106,7 @@ def read_capabilities(said: object, where: str) -> tuple[str, ...]:
     """The capabilities that a command declares; raises DefinitionError for what is none."""
     if isinstance(said, str) or not _is_row(said):
         raise DefinitionError(f"{where} is a list of capabilities, such as ['fs:read:./data']")
-    words: tuple[str, ...] = tuple(said)  # pyright: ignore[reportArgumentType]
+    words: tuple[str, ...] = tuple(said)  # pyright: ignore[reportArgumentType, reportUnknownVariableType]
     for word in words:
         problem = problem_with(word)
         if problem is not None:

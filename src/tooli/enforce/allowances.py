@@ -1,8 +1,8 @@
 """What a call may touch: what its command declares, under its app's ceiling and the owner's lists.
 
-    capabilities=, permissions=  ─▶ declared ─┐
-                                              ├─▶ allowance_for: all of it, met
-    allow_paths, deny_paths      ─▶ bounds   ─┘
+capabilities=, permissions=  ─▶ declared ─┐
+                                          ├─▶ allowance_for: all of it, met
+allow_paths, deny_paths      ─▶ bounds   ─┘
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ def allowance_for(tool: Tool, house: Any) -> Allowance | None:
 
 def declared_for(tool: Tool, house: Any) -> Allowance | None:
     """What the command declares, or else the ceiling that it is held to."""
-    guard, folder = tool.guard, house.rules.get("work_dir")
+    guard = tool.guard
+    folder = os.path.expanduser(house.rules.get("work_dir") or "") or None
     if guard.capabilities:
         return allowance_of(guard.capabilities, folder)
     found: Allowance | None = None
@@ -58,16 +59,16 @@ def bounds_of(house: Any) -> Allowance | None:
     if not allowed and not denied:
         return None
     places: tuple[str, ...] | None = None
+    folder = house.rules.get("work_dir") or ""
     for one in allowed or ():
-        places = _meet(places, tuple(map(settled, one)))
-    return ANYTHING.replace(
-        reads=places, writes=places, deletes=places, denied=tuple(map(settled, denied or ()))
-    )
+        places = _meet(places, tuple([settled(path, folder) for path in one]))
+    refused = tuple([settled(path, folder) for path in denied or ()])
+    return ANYTHING.replace(reads=places, writes=places, deletes=places, denied=refused)
 
 
-def settled(path: str) -> str:
-    """A path of a setting: absolute, with links followed."""
-    return os.path.realpath(os.path.expanduser(path))
+def settled(path: str, folder: str = "") -> str:
+    """A path of a setting: absolute, with links followed; relative ones are of that folder."""
+    return os.path.realpath(os.path.join(os.path.expanduser(folder), os.path.expanduser(path)))
 
 
 def meet(one: Allowance, other: Allowance) -> Allowance:

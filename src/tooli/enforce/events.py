@@ -48,7 +48,7 @@ def _open(args: tuple[Any, ...]) -> Acts:
 
 
 def _sqlite(args: tuple[Any, ...]) -> Acts:
-    name = os.fsdecode(args[0]) if isinstance(args[0], (str, bytes, os.PathLike)) else ""
+    name = _text(args[0])
     if not name or name == ":memory:":
         return _NONE
     if name[:5] == "file:":
@@ -75,9 +75,15 @@ def _bind(args: tuple[Any, ...]) -> Acts:
 
 
 def _address(address: Any) -> str:
-    if isinstance(address, tuple) and len(address) > 1:  # pyright: ignore[reportUnknownArgumentType]
-        return f"{address[0]}:{address[1]}"
-    return os.fsdecode(address) if isinstance(address, bytes) else str(address)
+    if isinstance(address, tuple):
+        parts: Any = address  # pyright: ignore[reportUnknownVariableType]
+        return ":".join(map(str, parts[:2]))
+    return _text(address) or str(address)
+
+
+def _text(word: Any) -> str:
+    """A text or a path as a text; nothing for anything else."""
+    return os.fsdecode(word) if isinstance(word, (str, bytes, os.PathLike)) else ""  # pyright: ignore[reportUnknownArgumentType]
 
 
 def _host(args: tuple[Any, ...]) -> Acts:
@@ -87,8 +93,8 @@ def _host(args: tuple[Any, ...]) -> Acts:
 def _program(args: tuple[Any, ...]) -> Acts:
     """The program that is started: whatever the event calls it."""
     for arg in args:
-        if isinstance(arg, (str, bytes, os.PathLike)):
-            return (("spawn", os.fsdecode(arg)),)
+        if _text(arg):
+            return (("spawn", _text(arg)),)
         if isinstance(arg, (list, tuple)) and arg:
             return (("spawn", str(arg[0])),)  # pyright: ignore[reportUnknownArgumentType]
     return (("spawn", "a copy of the process"),)
@@ -100,7 +106,7 @@ def _native(args: tuple[Any, ...]) -> Acts:
 
 
 def _variable(args: tuple[Any, ...]) -> Acts:
-    return (("env", os.fsdecode(args[0])),)
+    return (("env", _text(args[0])),)
 
 
 def _acting(act: str, folder: int = 99) -> Callable[[tuple[Any, ...]], Acts]:

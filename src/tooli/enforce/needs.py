@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import sys
-from functools import cache
 
 from tooli.enforce.events import At
 
@@ -40,7 +39,6 @@ _IMPORTING = ("<frozen importlib", "<frozen zipimport")
 _HERE = os.path.dirname(os.path.abspath(__file__))
 HOUSE = os.path.dirname(_HERE) + os.sep
 """Where the framework's own code is."""
-_INPUTS = os.path.join(HOUSE, "inputs") + os.sep
 
 _folders: dict[str, str] = {}
 _MOST_FOLDERS = 4096
@@ -133,10 +131,14 @@ def _prefixes(paths: list[str]) -> tuple[str, ...]:
     return tuple(os.path.normcase(path).rstrip(os.sep) + os.sep for path in paths)
 
 
-@cache
+_places: list[Places] = []
+
+
 def places() -> Places:
     """Where code is, in this process."""
-    return Places()
+    if not _places:
+        _places.append(Places())
+    return _places[0]
 
 
 def is_needed(act: str, where: str) -> bool:
@@ -154,8 +156,7 @@ def is_needed(act: str, where: str) -> bool:
                 return os.path.isdir(where)
     elif act in ("write", "make", "place", "delete") and "__pycache__" in whole:
         return _is_importing(_caller())
-    frame = _caller()
-    return frame is not None and frame.f_code.co_name.startswith("_rmtree") and _is_of(frame, "shutil")
+    return _is_clearing(_caller())
 
 
 def is_library_call() -> bool:
@@ -199,6 +200,13 @@ def _is_importing(frame: FrameType | None) -> bool:
         return False
     file = frame.f_code.co_filename
     return file.startswith(_IMPORTING) or _is_of(frame, "importlib") or _is_of(frame, "pkgutil")
+
+
+def _is_clearing(frame: FrameType | None) -> bool:
+    """Whether a tree is being removed: its top was looked at, and so is each file that goes."""
+    if frame is None or not frame.f_code.co_name.startswith("_rmtree"):
+        return False
+    return _is_of(frame, "shutil")
 
 
 def _is_of(frame: FrameType, module: str) -> bool:

@@ -17,7 +17,6 @@ from _thread import allocate_lock, get_ident
 from contextvars import ContextVar
 from errno import EACCES
 
-from tooli.contract.capabilities import Allowance
 from tooli.contract.record import Record
 from tooli.enforce.events import EVENTS, TURNS
 from tooli.enforce.needs import (
@@ -38,6 +37,8 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any
 
+    from tooli.contract.capabilities import Allowance
+
 CAPABILITIES = {
     "read": "fs:read",
     "write": "fs:write",
@@ -51,6 +52,7 @@ CAPABILITIES = {
 }
 """The capability that an act takes; `net:write` does for the network as well."""
 _STARTS = frozenset(("_thread.start_new_thread", "_thread.start_joinable_thread"))
+_MARK = "_tooli_watches"  # on a thread that a watched function started
 _NOT_FOLLOWED = frozenset(("delete", "make", "place"))  # acts on a link itself
 MOST = 100
 """Violations that a watch keeps; a command that goes on and on fills no memory."""
@@ -175,7 +177,7 @@ def _excused(act: str, where: str) -> bool:
 _current: ContextVar[tuple[Watch, ...] | None] = ContextVar("tooli_watches", default=None)
 _marks: dict[int, tuple[Watch, ...]] = {}  # threads that run a watched function, by their ident
 _live: dict[Watch, int] = {}  # watches that are on, and how many times
-_followed: Any = None  # threads that watched functions started
+_following = False  # whether a watched function has started a thread: it is marked itself
 _lock = allocate_lock()
 _installed = False
 
@@ -234,16 +236,29 @@ class unwatched:  # noqa: N801  reads like a word
 
 def _install() -> None:
     """Let Python call the hook from now on, once for the process."""
-    global _followed, _installed
-    from weakref import WeakKeyDictionary
-
+    global _installed
     with _lock:
         if _installed:
             return
         _installed = True
-    _followed = WeakKeyDictionary()
+    if sys.version_info < (3, 12):
+        _hear_of_threads()
     places()  # before a command could add to it
     sys.addaudithook(_hook)
+
+
+def _hear_of_threads() -> None:
+    """Older Pythons raise no event where a thread is started: it is asked for here."""
+    import threading
+
+    module: Any = threading
+    start = module._start_new_thread
+
+    def started(function: Any, args: Any, *more: Any) -> Any:
+        _follow((function, args))
+        return start(function, args, *more)
+
+    module._start_new_thread = started
 
 
 def _hook(event: str, args: tuple[Any, ...]) -> None:
@@ -254,7 +269,7 @@ def _hook(event: str, args: tuple[Any, ...]) -> None:
         return
     watches = _current.get()
     if watches is None:
-        if not (_marks or _live or _followed.data):
+        if not (_marks or _live or _following):
             return
         watches = _owners()
     if watches:
@@ -288,7 +303,7 @@ def _owners() -> tuple[Watch, ...]:
     threading = sys.modules.get("threading")
     thread = threading._active.get(ident) if threading is not None else None
     if thread is not None:
-        followed = _followed.get(thread)
+        followed = thread.__dict__.get(_MARK)
         if followed is not None:
             return followed
         held = tuple([watch for watch in tuple(_live) if watch.whole])
@@ -298,10 +313,11 @@ def _owners() -> tuple[Watch, ...]:
 
 def _follow(args: tuple[Any, ...]) -> None:
     """A thread is started: it belongs to the watches of whoever starts it."""
+    global _following
     watches = _current.get()
     if watches is None:
         watches = _marks.get(get_ident())
-        if watches is None and _followed.data:
+        if watches is None and _following:
             watches = _owners()
     if not watches:
         return
@@ -311,4 +327,5 @@ def _follow(args: tuple[Any, ...]) -> None:
     lent = str(getattr(thread, "name", "")).startswith("asyncio_")
     if lent and any([watch.shared for watch in watches]):
         return  # the loop's own, for everybody
-    _followed[thread] = watches
+    thread.__dict__[_MARK] = watches
+    _following = True

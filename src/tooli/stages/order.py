@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 MARKERS = frozenset(("tooli.contract.details", "pydantic"))
 """Where marks on details come from: where neither is loaded, there are none."""
 
+PLACED = frozenset(("allow_paths", "deny_paths", "work_dir"))
+"""Settings about the paths that callers name."""
 WATCHED = frozenset(("allow_paths", "deny_paths", "record"))
 """Settings for which a function runs under watch, whatever it declares."""
 
@@ -41,7 +43,11 @@ def choose(
         from tooli.stages.authorization import authorize
 
         stages.append(authorize)
-    # [slot: paths that are allowed]
+    if not PLACED.isdisjoint(house.rules):
+        from tooli.stages.paths import enter_folder, keep_to_paths
+
+        stages.insert(stages.index(ONLY_BIND[0]), enter_folder(house))
+        stages.append(keep_to_paths(house))
     if tool.behavior.destructive or tool.guard.approval:
         from tooli.stages.approval import require_approval
 
