@@ -37,20 +37,35 @@ class Watched(Runner):
 
     def run(self, call: Call) -> Any:
         """What the function gives, or an iterator of its items."""
-        value = self._held(call, lambda: invoke(call.replace(runner=self.inner)))
-        return _Items(self, call, value) if is_stream(value) else value
+        self.watch.begin()
+        try:
+            value = self.hold(call, lambda: invoke(call.replace(runner=self.inner)))
+        except BaseException:
+            self.watch.finish()
+            raise
+        return self._rest(call, value)
 
     async def arun(self, call: Call) -> Any:
         """The same on an event loop."""
         from tooli.call.aio import is_async_stream
 
         self.watch.shared = True
-        value = await self._ainvoke(call)
-        if hasattr(value.__class__, "__await__"):
-            value = await _Steps(self, call, value)
-        if is_async_stream(value):
-            return _AsyncItems(self, call, value)
-        return _Items(self, call, value) if is_stream(value) else value
+        self.watch.begin()
+        try:
+            value = await self._ainvoke(call)
+            if hasattr(value.__class__, "__await__"):
+                value = await _Steps(self, call, value)
+        except BaseException:
+            self.watch.finish()
+            raise
+        return _AsyncItems(self, call, value) if is_async_stream(value) else self._rest(call, value)
+
+    def _rest(self, call: Call, value: Any) -> Any:
+        """The value, or its items that are still to come."""
+        if is_stream(value):
+            return _Items(self, call, value)
+        self.watch.finish()
+        return value
 
     async def _ainvoke(self, call: Call) -> Any:
         """What the function gives at once: coroutines have not begun yet."""
@@ -65,11 +80,11 @@ class Watched(Runner):
         from tooli.call.aio import without_stop
 
         # The thread is the loop's: the watch begins inside it.
-        return await to_thread(self._held, call, lambda: without_stop(fn, call.arguments))
+        return await to_thread(self.hold, call, lambda: without_stop(fn, call.arguments))
 
     # -------------------------------------------------------------- under watch
 
-    def _held(self, call: Call, work: Callable[[], Any]) -> Any:
+    def hold(self, call: Call, work: Callable[[], Any]) -> Any:
         """Do some work under watch; what it did beyond its word is told, or is an error."""
         try:
             with Watching(self.watch):
@@ -155,19 +170,22 @@ class _Items:
     """A stream, each step of it under watch."""
 
     def __init__(self, watched: Watched, call: Call, items: Iterator[Any]) -> None:
-        self._held, self._call, self._items = watched._held, call, items
+        self._watched, self._call, self._items = watched, call, items
 
     def __iter__(self) -> _Items:
         return self
 
     def __next__(self) -> Any:
-        return self._held(self._call, self._items.__next__)
+        return self._watched.hold(self._call, self._items.__next__)
 
     def close(self) -> None:
         """Close the stream: what it does in the end is watched as well."""
         close = getattr(self._items, "close", None)
-        if close is not None:
-            self._held(self._call, close)
+        try:
+            if close is not None:
+                self._watched.hold(self._call, close)
+        finally:
+            self._watched.watch.finish()
 
 
 class _Steps:
@@ -177,7 +195,7 @@ class _Steps:
         self._watched, self._call, self._work = watched, call, work
 
     def __await__(self) -> Generator[Any, Any, Any]:
-        held, call = self._watched._held, self._call
+        held, call = self._watched.hold, self._call
         steps: Any = self._work.__await__()
         step: Callable[[], Any] = lambda: next(steps)  # noqa: E731
         while True:
@@ -219,5 +237,8 @@ class _AsyncItems:
     async def aclose(self) -> None:
         """Close the stream."""
         close = getattr(self._items, "aclose", None)
-        if close is not None:
-            await _Steps(self._watched, self._call, close())
+        try:
+            if close is not None:
+                await _Steps(self._watched, self._call, close())
+        finally:
+            self._watched.watch.finish()

@@ -85,6 +85,7 @@ class Watch:
     ) -> None:
         self.blocks = blocks
         self.whole = whole
+        self.ended = False
         self.shared = False  # it runs on an event loop that others use, too
         self.violations: list[Violation] = []
         self.denial: Violation | None = None  # the first that was refused: it sticks
@@ -93,6 +94,17 @@ class Watch:
         self._made: set[str] = set()
         self._seen: set[tuple[str, str]] = set()
         self._most = most
+
+    def begin(self) -> None:
+        """The call starts: threads that nobody knows are its own from now on."""
+        if not _installed:
+            _install()
+        _live[self] = None
+
+    def finish(self) -> None:
+        """The call has ended; what it left running stays under watch."""
+        self.ended = True
+        _live.pop(self, None)
 
     def look(self, act: str, where: str) -> None:
         """Hold one act against the limits; raises PermissionError where it is refused."""
@@ -176,14 +188,14 @@ def _excused(act: str, where: str) -> bool:
 
 _current: ContextVar[tuple[Watch, ...] | None] = ContextVar("tooli_watches", default=None)
 _marks: dict[int, tuple[Watch, ...]] = {}  # threads that run a watched function, by their ident
-_live: dict[Watch, int] = {}  # watches that are on, and how many times
+_live: dict[Watch, None] = {}  # watches of calls that have not ended
 _following = False  # whether a watched function has started a thread: it is marked itself
 _lock = allocate_lock()
 _installed = False
 
 
 class Watching:
-    """One stretch of a function's run under watch: a context manager, entered once."""
+    """One stretch of a call under watch, in one thread: a context manager, entered once."""
 
     __slots__ = ("_before", "_ident", "_token", "_watch")
 
@@ -191,16 +203,12 @@ class Watching:
         self._watch = watch
 
     def __enter__(self) -> None:
-        if not _installed:
-            _install()
         watch, above = self._watch, _current.get() or ()
         watches = above if watch in above else (*above, watch)
         self._ident = get_ident()
         self._before = _marks.get(self._ident)
         self._token: Token[tuple[Watch, ...] | None] = _current.set(watches)
         _marks[self._ident] = watches
-        with _lock:
-            _live[watch] = _live.get(watch, 0) + 1
 
     def __exit__(
         self,
@@ -208,10 +216,6 @@ class Watching:
         exc: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        with _lock:
-            _live[self._watch] -= 1
-            if not _live[self._watch]:
-                del _live[self._watch]
         if self._before is None:
             _marks.pop(self._ident, None)
         else:
@@ -304,11 +308,17 @@ def _owners() -> tuple[Watch, ...]:
     thread = threading._active.get(ident) if threading is not None else None
     if thread is not None:
         followed = thread.__dict__.get(_MARK)
-        if followed is not None:
+        if followed is not None and not (followed[-1].ended and _is_pooled(thread)):
             return followed
         held = tuple([watch for watch in tuple(_live) if watch.whole])
         return held if held and not is_ours() else ()
     return tuple(_live)
+
+
+def _is_pooled(thread: Any) -> bool:
+    """Whether a thread does work for anybody: it is nobody's when the call that made it is over."""
+    target = getattr(thread, "_target", None)
+    return getattr(target, "__module__", None) == "concurrent.futures.thread"
 
 
 def _follow(args: tuple[Any, ...]) -> None:
