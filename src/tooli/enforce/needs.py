@@ -156,7 +156,7 @@ def is_needed(act: str, where: str) -> bool:
                 return os.path.isdir(where)
     elif act in ("write", "make", "place", "delete") and "__pycache__" in whole:
         return _is_importing(_caller())
-    return _is_clearing(_caller())
+    return act == "read" and _is_clearing(_caller())
 
 
 def is_library_call() -> bool:
@@ -204,9 +204,7 @@ def _is_importing(frame: FrameType | None) -> bool:
 
 def _is_clearing(frame: FrameType | None) -> bool:
     """Whether a tree is being removed: its top was looked at, and so is each file that goes."""
-    if frame is None or not frame.f_code.co_name.startswith("_rmtree"):
-        return False
-    return _is_of(frame, "shutil")
+    return frame is not None and "rmtree" in frame.f_code.co_name and _is_of(frame, "shutil")
 
 
 def _is_of(frame: FrameType, module: str) -> bool:

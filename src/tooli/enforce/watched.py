@@ -34,6 +34,7 @@ class Watched(Runner):
         super().__init__(inner)
         self.watch = watch
         self._told = 0
+        self._refused = False
 
     def run(self, call: Call) -> Any:
         """What the function gives, or an iterator of its items."""
@@ -113,7 +114,8 @@ class Watched(Runner):
                     f"declare {declaration(violation)!r}"
                 )
         self._told = len(watch.violations)
-        if watch.denial is not None:
+        if watch.denial is not None and not self._refused:
+            self._refused = True  # once: a stream is closed behind its failure
             raise refusal(call, watch.denial) from failure
 
 
