@@ -33,6 +33,19 @@ def hold_to_capabilities(house: Any) -> Stage:
         if declared is not None or bounds is not None:
             watch = Watch(declared, bounds, blocks=call.policy == "strict", whole=whole)
             runner = Watched(watch, runner)
+        record = house.rules.get("record_capabilities")
+        if record is not None:
+            return (yield from _recording(call.replace(runner=runner), record, whole))
         return (yield call if runner is call.runner else call.replace(runner=runner))
 
     return hold
+
+
+def _recording(call: Call, path: str, whole: bool) -> Generator[Call, Outcome, Outcome]:
+    """Note what the function touches, around whatever holds it: nothing is allowed by that."""
+    from tooli.enforce.recording import Recorded, write_down
+
+    recorded = Recorded(call.runner, whole)
+    outcome = yield call.replace(runner=recorded)
+    write_down(call, recorded, path)
+    return outcome

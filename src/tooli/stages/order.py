@@ -21,7 +21,7 @@ MARKERS = frozenset(("tooli.contract.details", "pydantic"))
 
 PLACED = frozenset(("allow_paths", "deny_paths", "work_dir"))
 """Settings about the paths that callers name."""
-WATCHED = frozenset(("allow_paths", "deny_paths", "record"))
+WATCHED = frozenset(("allow_paths", "deny_paths", "record_capabilities"))
 """Settings for which a function runs under watch, whatever it declares."""
 
 
