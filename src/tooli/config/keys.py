@@ -174,6 +174,7 @@ KEYS: dict[str, Key] = {
         _owners("allow_paths", "files only below these", "paths", "each"),
         _owners("deny_paths", "no files below these", "paths", "union"),
         _owners("work_dir", "the folder that commands run in"),
+        _owners("record_capabilities", "where to note what commands really touch: a file"),
         _owners("token_key", "the key that callers' tokens are verified with: a file"),
         _owners("token_issuer", "who must have made a token"),
         _owners("token_audience", "whom a token must be for"),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 
-from tooli.contract.capabilities import Allowance, allowance_of
+from tooli.contract.capabilities import Allowance
+from tooli.enforce.allowances import allowance_for, declared_for
 from tooli.enforce.walls import Walls, look_for_means, refusal
 
 TYPE_CHECKING = False
@@ -33,7 +34,7 @@ def isolate(house: Any, required: bool) -> Stage:
             from tooli.config.policy import tighten
 
             tighten(house)
-        allowance = allowance_for(call.tool, house)
+        allowance = held_to(call.tool, house)
         ground = Ground(allowance)
         try:
             walls = Walls(call.runner, allowance, required=required, room=ground.room)
@@ -44,9 +45,10 @@ def isolate(house: Any, required: bool) -> Stage:
     return isolated
 
 
-def allowance_for(tool: Tool, house: Any) -> Allowance:
+def held_to(tool: Tool, house: Any) -> Allowance:
     """What a command may touch; one that declares nothing may do nothing but compute."""
-    return allowance_of(tool.guard.capabilities, house.rules.get("work_dir"))
+    allowance = allowance_for(tool, house) if declared_for(tool, house) is not None else None
+    return allowance or Allowance()
 
 
 class Ground:

@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 MARKERS = frozenset(("tooli.contract.details", "pydantic"))
 """Where marks on details come from: where neither is loaded, there are none."""
 
+PLACED = frozenset(("allow_paths", "deny_paths", "work_dir"))
+"""Settings about the paths that callers name."""
+WATCHED = frozenset(("allow_paths", "deny_paths", "record_capabilities"))
+"""Settings for which a function runs under watch, whatever it declares."""
+
 
 def choose(
     tool: Tool,
@@ -38,7 +43,11 @@ def choose(
         from tooli.stages.authorization import authorize
 
         stages.append(authorize)
-    # [slot: paths that are allowed]
+    if not PLACED.isdisjoint(house.rules):
+        from tooli.stages.paths import enter_folder, keep_to_paths
+
+        stages.insert(stages.index(ONLY_BIND[0]), enter_folder(house))
+        stages.append(keep_to_paths(house))
     if tool.behavior.destructive or tool.guard.approval:
         from tooli.stages.approval import require_approval
 
@@ -59,7 +68,10 @@ def choose(
         from tooli.stages.onward import lead_onward
 
         stages.append(lead_onward(find))
-    # [slot: capabilities]
+    if tool.guard.capabilities or tool.guard.ceilings or not WATCHED.isdisjoint(house.rules):
+        from tooli.stages.capabilities import hold_to_capabilities
+
+        stages.append(hold_to_capabilities(house))
     isolation = tool.guard.isolation or house.rules.get("isolation")
     if isolation in ("wanted", "required"):
         from tooli.stages.isolation import isolate

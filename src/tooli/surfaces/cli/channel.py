@@ -340,7 +340,7 @@ SETTINGS = frozenset(
         *("TOOLI_MAX_TOKENS", "TOOLI_SECURITY_POLICY", "TOOLI_HUMAN_IN_THE_LOOP"),
         *("TOOLI_ISOLATION", "TOOLI_ALLOW_PATHS", "TOOLI_DENY_PATHS", "TOOLI_WORK_DIR"),
         *("TOOLI_TOKEN_KEY", "TOOLI_TOKEN_ISSUER", "TOOLI_TOKEN_AUDIENCE", "TOOLI_TOKENS"),
-        *("TOOLI_RATE_LIMIT", "TOOLI_AUDIT_LOG", "TOOLI_STORE"),
+        *("TOOLI_RATE_LIMIT", "TOOLI_AUDIT_LOG", "TOOLI_STORE", "TOOLI_RECORD_CAPABILITIES"),
     )
 )
 """Variables that are settings. Where there is none and no file of them, nor is `tooli.config`."""
