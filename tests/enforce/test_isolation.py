@@ -262,6 +262,30 @@ def test_an_isolated_command_cannot_have_another_one_isolated_within() -> None:
     assert app.call("plain").result == MEANS.level
 
 
+def test_a_watch_stands_within_the_walls(tmp_path: Path) -> None:
+    app = Tooli("held", security_policy="strict")
+
+    @app.command(isolation="required", capabilities=["none"], auth=[])
+    def swallow(path: Path) -> str:
+        try:
+            return path.read_text()
+        except OSError:
+            return "swallowed"
+
+    @app.command(isolation="required", capabilities=["none"], auth=[])
+    def draft() -> str:
+        import tempfile
+
+        with tempfile.NamedTemporaryFile("w") as file:
+            file.write("x")
+        return "done"
+
+    found = app.call("swallow", path="/etc/passwd")
+    assert found.error is not None and found.error.code == "E2003"
+    assert found.meta["enforcement"] == MEANS.level
+    assert app.call("draft").result == "done"
+
+
 # ------------------------------------------------------------------ the way out
 
 

@@ -141,9 +141,15 @@ def places() -> Places:
     return _places[0]
 
 
+rooms: list[str] = []
+"""Folders that a call has to itself, for what is temporary; each ends with a slash."""
+
+
 def is_needed(act: str, where: str) -> bool:
     """Whether it is Python that does this, not the command."""
     whole = where + os.sep
+    if rooms and whole.startswith(tuple(rooms)):
+        return True
     if act == "read":
         if whole.startswith(places().libraries):
             return True

@@ -146,6 +146,9 @@ class Walls(Runner):
         if means.missing and self.required:
             raise refusal(call.tool.name, means.missing)
         files = list(_handed_in(call)) if call.tool.handles else []
+        watch: Any = sys.modules.get("tooli.enforce.needs")
+        if watch is not None and self.room is not None:  # whoever watches lets it be, too
+            watch.rooms.append(self.room + "/")
         try:
             raise_walls(self.allowance, means, self.keeps, self.room, files)
         except (NoWalls, OSError) as broken:
