@@ -68,6 +68,17 @@ def choose(
         from tooli.stages.onward import lead_onward
 
         stages.append(lead_onward(find))
+    stages += holding_stages(tool, options, house)
+    if tool.handles:
+        from tooli.stages.handles import open_handles
+
+        stages.append(open_handles)  # innermost: nothing is opened that another stage refuses
+    return tuple(stages) if len(stages) > 1 else ONLY_BIND
+
+
+def holding_stages(tool: Tool, options: Options, house: Any) -> list[Stage]:
+    """What holds the function while it runs, innermost first: each stands around those before."""
+    stages: list[Stage] = []
     if tool.guard.capabilities or tool.guard.ceilings or not WATCHED.isdisjoint(house.rules):
         from tooli.stages.capabilities import hold_to_capabilities
 
@@ -81,11 +92,7 @@ def choose(
         from tooli.stages.deadline import hold_to_time
 
         stages.append(hold_to_time(house.rules))
-    if tool.handles:
-        from tooli.stages.handles import open_handles
-
-        stages.append(open_handles)  # innermost: nothing is opened that another stage refuses
-    return tuple(stages) if len(stages) > 1 else ONLY_BIND
+    return stages
 
 
 def concise_stages(options: Options) -> list[Stage]:
