@@ -117,9 +117,9 @@ class Ruleset:
 
 def around(path: str, denied: tuple[str, ...]) -> Iterator[str]:
     """A place without what is denied in it: rules can only give, so what is left is told apart."""
-    if any([_is_below(path, closed) for closed in denied]):
+    if any([is_below(path, closed) for closed in denied]):
         return
-    if not any([_is_below(closed, path) for closed in denied]):
+    if not any([is_below(closed, path) for closed in denied]):
         yield path
         return
     try:
@@ -132,5 +132,6 @@ def around(path: str, denied: tuple[str, ...]) -> Iterator[str]:
             yield from around(inner, denied)
 
 
-def _is_below(path: str, folder: str) -> bool:
+def is_below(path: str, folder: str) -> bool:
+    """Whether a path is a folder's, or that folder itself."""
     return path == folder or path.startswith(folder.rstrip("/") + "/")

@@ -268,8 +268,8 @@ def _open_to_all(places: Iterable[str], allowance: Allowance) -> Iterator[str]:
             yield place
 
 
-def _clean_environment(allowance: Allowance, room: str | None) -> None:
-    """Leave the variables that every command has; all of them where it may read them."""
+def kept_variables(allowance: Allowance, room: str | None) -> dict[str, str]:
+    """The variables that every command has; all of them where it may read them."""
     left = {
         name: value
         for name, value in os.environ.items()
@@ -277,6 +277,12 @@ def _clean_environment(allowance: Allowance, room: str | None) -> None:
     }
     if room is not None:
         left["TMPDIR"] = room
+    return left
+
+
+def _clean_environment(allowance: Allowance, room: str | None) -> None:
+    """Leave only those."""
+    left = kept_variables(allowance, room)
     os.environ.clear()
     os.environ.update(left)  # as copies: the old ones can be wiped
     wipe_environment()

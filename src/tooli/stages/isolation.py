@@ -6,6 +6,8 @@ import os
 
 from tooli.contract.capabilities import Allowance
 from tooli.enforce.allowances import allowance_for, declared_for
+from tooli.enforce.bubble import Bubble, entry_of, find_bubblewrap
+from tooli.enforce.kernel import NoWalls, machine
 from tooli.enforce.walls import Walls, look_for_means, refusal
 
 TYPE_CHECKING = False
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
     from tooli.call.model import Call, Outcome, Stage
     from tooli.contract.tool import Tool
+    from tooli.enforce.bubble import Entry
 
 
 def isolate(house: Any, required: bool) -> Stage:
@@ -24,12 +27,15 @@ def isolate(house: Any, required: bool) -> Stage:
     def isolated(call: Call) -> Generator[Call, Outcome, Outcome]:
         """Put walls around the function: what it declares is let in, and nothing else."""
         means = look_for_means()
-        if means.missing and required:
-            raise refusal(call.tool.name, means.missing)
-        if means.missing:
-            call.warnings.append(f"not isolated as wanted: {'; '.join(means.missing)}")
-        if means.level == "none" or means.nested:
-            return (yield call)
+        missing, bubble = list(means.missing), None
+        if missing and not means.nested:
+            bubble = _find_bubble(call.tool, house, missing)
+        if missing and bubble is None:
+            if required:
+                raise refusal(call.tool.name, missing)
+            call.warnings.append(f"not isolated as wanted: {'; '.join(missing)}")
+            if means.level == "none" or means.nested:
+                return (yield call)
         if not house.governed:  # calls from behind the walls cannot look it up
             from tooli.config.policy import tighten
 
@@ -37,12 +43,29 @@ def isolate(house: Any, required: bool) -> Stage:
         allowance = held_to(call.tool, house)
         ground = Ground(allowance)
         try:
-            walls = Walls(call.runner, allowance, required=required, room=ground.room)
-            return (yield call.replace(runner=walls))
+            if bubble is not None:
+                runner = Bubble(*bubble, allowance, ground.room, filters=means.seccomp)
+            else:
+                runner = Walls(call.runner, allowance, required=required, room=ground.room)
+            return (yield call.replace(runner=runner))
         finally:
             ground.clear()
 
     return isolated
+
+
+def _find_bubble(tool: Tool, house: Any, missing: list[str]) -> tuple[str, Entry] | None:
+    """bubblewrap in Landlock's place, and how it finds the app; or one more reason why not."""
+    try:
+        machine()
+        program = find_bubblewrap()
+        if program is not None:
+            return program, entry_of(house, tool)
+        missing.append("there is no bubblewrap (bwrap) that works")
+    except NoWalls as reason:
+        if str(reason) not in missing:
+            missing.append(str(reason))
+    return None
 
 
 def held_to(tool: Tool, house: Any) -> Allowance:
