@@ -50,6 +50,12 @@ if __name__ == "__main__":
 '''
 
 
+@pytest.fixture(autouse=True)
+def no_bubblewrap(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Nothing is found in place of what is missing."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+
 @pytest.fixture
 def script(tmp_path: Path) -> Path:
     """The app in a file, in a folder of its own."""
@@ -61,6 +67,7 @@ def script(tmp_path: Path) -> Path:
 def run(script: Path, *words: str, hidden: str, **more: str) -> tuple[int, dict[str, Any]]:
     """Run the app where the kernel lacks some calls."""
     program = [sys.executable, str(HERE / "hiding.py"), hidden, str(script), *words, "--json"]
+    more.setdefault("PATH", str(script.parent))  # no bubblewrap there
     env = environment(TOOLI_STATE_DIR=str(script.parent / "state"), **more)
     done = subprocess.run(program, capture_output=True, env=env, timeout=60, cwd=script.parent)
     return done.returncode, json.loads(done.stdout)

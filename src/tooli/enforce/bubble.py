@@ -50,7 +50,7 @@ def find_bubblewrap() -> str | None:
 
 def _try(path: str) -> str | None:
     from shutil import which
-    from subprocess import DEVNULL, run
+    from subprocess import DEVNULL, SubprocessError, run
 
     program = which("bwrap", path=path)
     if program is None:
@@ -58,9 +58,7 @@ def _try(path: str) -> str | None:
     words = [program, "--ro-bind", "/", "/", "--unshare-all", "--", "/bin/true"]
     try:
         done = run(words, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL, timeout=10, check=False)
-    except (OSError, ValueError) as _:
-        return None
-    except Exception:  # it hangs
+    except (OSError, ValueError, SubprocessError):
         return None
     return program if done.returncode == 0 else None
 
@@ -88,7 +86,7 @@ class Bubble(Runner):
     alone = True
 
     def __init__(
-        self, program: str, entry: Entry, allowance: Allowance, room: str, *, filters: bool
+        self, program: str, entry: Entry, allowance: Allowance, room: str, filters: bool
     ) -> None:
         super().__init__(None)
         self.program = program
@@ -102,17 +100,20 @@ class Bubble(Runner):
         """Never comes back: what the function gives is sent by who takes this process's place."""
         if os.getpid() == self._made_in:
             raise RuntimeError("a bubble takes the place of a call's own process, not of the app's")
-        from tooli.enforce.walls import kept_variables
+        from tooli.enforce.walls import kept_variables, refusal
 
-        letter = self._letter(call)
-        for number in (*self.keeps, letter):
-            os.set_inheritable(number, True)
-        words = [self.program, *self._binds(), "--clearenv"]
-        for name, value in kept_variables(self.allowance, self.room).items():
-            words += ["--setenv", name, value]
+        try:
+            letter = self._letter(call)
+            for number in [int(name) for name in os.listdir("/proc/self/fd")]:
+                _pass_on(number, number in (0, 1, 2, letter, *self.keeps))
+            left = kept_variables(self.allowance, self.room)  # bwrap itself is seen inside
+            os.execve(self.program, self._words(letter), left)
+        except (NoWalls, OSError, ValueError) as broken:
+            raise refusal(call.tool.name, (str(broken),)) from None
+
+    def _words(self, letter: int) -> list[str]:
         start = "from tooli.enforce.inside import main; main()"
-        words += ["--", sys.executable, "-c", start, str(letter)]
-        os.execv(self.program, words)
+        return [self.program, *self._binds(), "--", sys.executable, "-c", start, str(letter)]
 
     async def arun(self, call: Call) -> Any:
         """The same: a process of its own has no loop yet."""
@@ -179,6 +180,14 @@ class Bubble(Runner):
     def _folder(self, shown: Iterable[str]) -> str:
         here = os.getcwd()
         return here if any([is_below(here, place) for place in shown]) else self.room
+
+
+def _pass_on(number: int, whether: bool) -> None:
+    """Let a descriptor be inherited, or not: what bwrap has open can be reached from inside."""
+    try:
+        os.set_inheritable(number, whether)
+    except OSError:  # the one that listed them
+        pass
 
 
 def _interpreter(entry: Entry) -> Iterable[str]:

@@ -6,19 +6,17 @@ import os
 
 from tooli.contract.capabilities import Allowance
 from tooli.enforce.allowances import allowance_for, declared_for
-from tooli.enforce.bubble import Bubble, entry_of, find_bubblewrap
 from tooli.enforce.kernel import NoWalls, machine
 from tooli.enforce.walls import Walls, look_for_means, refusal
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator
     from typing import Any
 
-    from tooli.call.model import Call, Outcome, Stage
+    from tooli.call.model import Call, Outcome, Runner, Stage
     from tooli.contract.tool import Tool
-    from tooli.enforce.bubble import Entry
 
 
 def isolate(house: Any, required: bool) -> Stage:
@@ -44,7 +42,7 @@ def isolate(house: Any, required: bool) -> Stage:
         ground = Ground(allowance)
         try:
             if bubble is not None:
-                runner = Bubble(*bubble, allowance, ground.room, filters=means.seccomp)
+                runner = bubble(allowance, ground.room, means.seccomp)
             else:
                 runner = Walls(call.runner, allowance, required=required, room=ground.room)
             return (yield call.replace(runner=runner))
@@ -54,13 +52,18 @@ def isolate(house: Any, required: bool) -> Stage:
     return isolated
 
 
-def _find_bubble(tool: Tool, house: Any, missing: list[str]) -> tuple[str, Entry] | None:
+def _find_bubble(
+    tool: Tool, house: Any, missing: list[str]
+) -> Callable[[Allowance, str, bool], Runner] | None:
     """bubblewrap in Landlock's place, and how it finds the app; or one more reason why not."""
+    from tooli.enforce.bubble import Bubble, entry_of, find_bubblewrap
+
     try:
         machine()
         program = find_bubblewrap()
         if program is not None:
-            return program, entry_of(house, tool)
+            entry = entry_of(house, tool)
+            return lambda allowance, room, filters: Bubble(program, entry, allowance, room, filters)
         missing.append("there is no bubblewrap (bwrap) that works")
     except NoWalls as reason:
         if str(reason) not in missing:
