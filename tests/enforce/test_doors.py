@@ -351,7 +351,7 @@ def test_a_stream_is_never_ahead_of_its_reader(tmp_path: Path) -> None:
     assert [next(stream) for _ in range(5)] == [0, 1, 2, 3, 4]
     stream.close()
     assert file.read_text() == "4", "closed where its reader left it"
-    assert app.call("rows", file=file, timeout=50, max_items=3).result == [0, 1, 2]
+    assert app.call("rows", file=file, timeout=50, limit=3).result == [0, 1, 2]
 
 
 def test_values_come_back(capsys: pytest.CaptureFixture[str]) -> None:
