@@ -21,7 +21,7 @@ from tooli.enforce.forking import Deferred, fork, forking, start_anew, under_way
 from tooli.enforce.frames import Receiver, dumps, unpack, unpack_error
 from tooli.enforce.guardian import stand_guard
 from tooli.enforce.offspring import Offspring, write_out
-from tooli.enforce.processes import signals
+from tooli.enforce.processes import load_prctl, signals
 
 TYPE_CHECKING = False
 
@@ -95,6 +95,7 @@ class Errand:
             for output in outputs_in(call.arguments):
                 output.reserve()
         self._flush()
+        load_prctl()
         until = None if self.seconds is None else monotonic() + self.seconds
         parent = os.getpid()
         with forking():
@@ -277,7 +278,7 @@ class Errand:
             said: Any = self.call.peer.ask(unpack(packed))
         except Exception as exc:
             said = exc
-        data = dumps(said, 5)
+        data = dumps(said)
         self._say(len(data).to_bytes(8, "big") + data)
 
     # -------------------------------------------------------------- ending

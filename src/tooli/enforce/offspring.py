@@ -126,10 +126,9 @@ class Offspring:
         told = Told(call.warnings, self.send)
         peer = None if call.peer is None else FarPeer(call.peer, self.flag, self.send, self._answer)
         meta = None if call.meta is None else ToldMeta(call.meta, self.send)
-        from tooli.call.context import Context
-
+        contexts: Any = sys.modules.get("tooli.call.context")
         for value in call.arguments.values():
-            if isinstance(value, Context):
+            if contexts is not None and isinstance(value, contexts.Context):
                 value._call = value._call.replace(warnings=told, peer=peer, meta=meta)
         return call.replace(warnings=told, peer=peer, meta=meta)
 
