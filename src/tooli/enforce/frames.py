@@ -10,6 +10,7 @@ from __future__ import annotations
 import marshal
 import os
 
+from tooli.contract.jsonable import is_object
 from tooli.enforce.processes import INT, TERM, signals
 
 TYPE_CHECKING = False
@@ -39,14 +40,12 @@ def loads(data: bytes) -> Any:
 
 def _is_plain(value: Any, room: list[int]) -> bool:
     """Whether a value is made of JSON's own types alone, and not of too many."""
-    kind: Any = type(value)
-    if kind in _PLAIN:
+    if type(value) in _PLAIN:
         return True
-    room[0] -= 1
-    if kind not in (list, tuple, dict) or len(value) > room[0]:
+    if type(value) not in (list, tuple, dict) or len(value) >= room[0]:
         return False
-    room[0] -= len(value)
-    if kind is dict:
+    room[0] -= len(value) + 1
+    if is_object(value):
         return all([type(k) in _PLAIN and _is_plain(v, room) for k, v in value.items()])
     return all([_is_plain(one, room) for one in value])
 

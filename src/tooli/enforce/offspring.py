@@ -52,6 +52,7 @@ class Offspring:
         self.flag = flag  # a byte that both processes see: whether the client has left
         self.inner = inner
         self.answers = answers
+        self.interrupt: Any = None  # what answers Ctrl-C here, where the caller has put it off
         self.sender = Sender(data)
         self.send = self.sender.send
 
@@ -73,6 +74,8 @@ class Offspring:
             os.setsid()
         signals.set_wakeup_fd(-1)  # signals are ours alone now, not our parent's event loop's
         signals.signal(TERM, _stop)
+        if self.interrupt is not None:
+            signals.signal(INT, self.interrupt)
         if self.call.caller.surface in SERVERS:
             signals.signal(INT, signals.default_int_handler)
             leave_connections()
