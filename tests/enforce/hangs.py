@@ -227,8 +227,8 @@ def ready_and_sleep() -> str:
 
 @app.command()
 def partial() -> str:
-    print("ready", file=sys.stderr, flush=True)
     try:
+        print("ready", file=sys.stderr, flush=True)
         time.sleep(LONG)
     except KeyboardInterrupt:
         return "as far as it came"
