@@ -18,7 +18,7 @@ from time import monotonic
 from tooli.call.model import Runner
 from tooli.enforce.deadlines import died, timed_out
 from tooli.enforce.forking import Deferred, fork, forking, start_anew, under_way
-from tooli.enforce.frames import Receiver, dumps, unpack, unpack_error
+from tooli.enforce.frames import Receiver, dumps, preload, unpack, unpack_error
 from tooli.enforce.guardian import stand_guard
 from tooli.enforce.offspring import Offspring, write_out
 from tooli.enforce.processes import load_prctl, signals
@@ -95,6 +95,8 @@ class Errand:
                 output.reserve()
         self._flush()
         load_prctl()
+        if self.inner is not None and self.inner.alone:
+            preload()
         until = None if self.seconds is None else monotonic() + self.seconds
         parent = os.getpid()
         with forking():

@@ -111,6 +111,13 @@ class Receiver:
             yield loads(frame)
 
 
+def preload() -> None:
+    """Import whatever may be needed later: behind walls there may be nothing to import from."""
+    for name in ("atexit", "traceback", "tooli.call.failure"):
+        __import__(name)
+    _pickle()
+
+
 # ------------------------------------------------------------------ values
 
 

@@ -200,11 +200,11 @@ class Offspring:
                 output.close()
         signals.signal(TERM, signals.SIG_DFL)  # there is nothing left to clean up
         threading: Any = sys.modules.get("threading")
-        if threading is not None:
-            threading._shutdown()
         import atexit
 
         try:
+            if threading is not None:
+                threading._shutdown()
             atexit._run_exitfuncs()
         except Exception:  # it has said so itself
             pass
@@ -218,10 +218,13 @@ class Offspring:
 
 
 def _forget_endings() -> None:
-    """What the app registered with `atexit` is for the process that it was registered in."""
+    """What is to be done in the end is for the process that it was registered in; so are pools."""
     import atexit
 
     atexit._clear()
+    for module, name in (("thread", "_threads_queues"), ("process", "_threads_wakeups")):
+        pools: Any = sys.modules.get(f"concurrent.futures.{module}")
+        getattr(pools, name, {}).clear()
 
 
 def write_out() -> None:
