@@ -61,8 +61,8 @@ def timed_out(
         f"The command did not end within {seconds:g} s and was stopped{after}.",
         suggestion=Suggestion(
             "retry_with_modified_input",
-            "Ask for less at a time, or allow more time with --timeout SECONDS "
-            "(no more than the command itself allows).",
+            "Ask for less at a time, or allow more time (timeout, in seconds), "
+            "as far as the command itself allows that.",
         ),
         details=details,
     )
