@@ -11,7 +11,7 @@ import sys
 from typing import Annotated
 
 from tooli.app import Tooli
-from tooli.builtins.marks import takes_stdout
+from tooli.builtins.marks import lasts, takes_stdout
 from tooli.builtins.serving import Deferred, Host, Names, Port, Token, Transport, serve_mcp
 from tooli.contract.info import Argument, Option
 from tooli.errors import InputError, NotFoundError
@@ -30,6 +30,7 @@ launcher = Tooli("tooli", description="Serve and look into apps made with tooli 
 
 
 @launcher.command()
+@lasts
 @takes_stdout
 def serve(
     app: Which,

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Iterator
 
-from tooli import Context, Tooli
+from tooli import Context, SecretInput, StdinOr, Tooli
 from tooli.inputs.output import Output
 from tooli.surfaces.cli import channel
 
@@ -223,6 +223,63 @@ def ready_and_sleep() -> str:
     print("ready", file=sys.stderr, flush=True)
     time.sleep(LONG)
     return "awake"
+
+
+@app.command()
+def partial() -> str:
+    try:
+        print("ready", file=sys.stderr, flush=True)
+        time.sleep(LONG)
+    except KeyboardInterrupt:
+        return "as far as it came"
+    return "awake"
+
+
+@app.command()
+def ignore() -> str:
+    """Every interrupt, in words."""
+    while True:
+        try:
+            print("ready", file=sys.stderr, flush=True)
+            time.sleep(LONG)
+        except KeyboardInterrupt:
+            continue
+
+
+@app.command()
+def nested() -> str | None:
+    error = app.call("sleep", timeout=0.2).error
+    return error and error.code
+
+
+@app.command()
+def read(text: StdinOr[str], secret: SecretInput[str]) -> str:
+    return text.strip() + secret.reveal()[::-1]
+
+
+@app.command()
+def vanish(code: int = 4) -> str:
+    os._exit(code)
+
+
+@app.command()
+def swarm() -> str:
+    """Processes that run away while they are looked for."""
+    for _ in range(20):
+        if os.fork() == 0:
+            os.setsid()
+            if os.fork() == 0:
+                while os.fork() == 0:
+                    time.sleep(0.01)
+                linger()
+            os._exit(0)
+    time.sleep(LONG)
+    return "awake"
+
+
+@app.command()
+def rows(count: int = 10**9) -> Iterator[int]:
+    yield from range(count)
 
 
 @app.command()

@@ -182,6 +182,40 @@ def test_a_process_that_dies(place: Place) -> None:
     assert killed["details"] == {"signal": "SIGKILL"}
 
 
+def test_a_process_that_ends_itself(place: Place) -> None:
+    done = place.run("vanish", "--json", "--timeout", "20")
+    assert (done.code, error_of(done)["code"]) == (70, "E4051")
+    assert error_of(done)["details"] == {"exit_code": 4}
+
+
+def test_a_limit_within_a_limit(place: Place) -> None:
+    assert json.loads(place.run("nested", "--json", "--timeout", "50").out)["result"] == "E4050"
+
+
+def test_inputs_are_read_in_the_process_of_the_command(place: Place) -> None:
+    line = ("read", "-", "env:WORD", "--json", "--timeout", "50")
+    done = run(APP, *line, stdin=b"abc\n", env={**place.env, "WORD": "xyz"})
+    assert json.loads(done.out)["result"] == "abczyx"
+
+
+@pytest.mark.skipif(not LINUX, reason="/proc")
+def test_a_swarm(place: Place) -> None:
+    done = place.run("swarm", "--json", "--timeout", "0.5")
+    assert error_of(done)["code"] == "E4050"
+    assert place.left() == []
+
+
+def test_a_reader_that_leaves_ends_the_command(place: Place) -> None:
+    with started(APP, "rows", "--jsonl", "--timeout", "50", env=place.env) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"0\n"
+        process.stdout.close()
+        process.stdout = None
+        done = finish(process)
+    assert (done.code, done.err) == (0, b"")
+    assert not LINUX or place.left() == []
+
+
 def test_what_was_printed_before(place: Place) -> None:
     done = place.run("say-and-sleep", "--json", "--timeout", "0.5")
     assert error_of(done)["details"]["printed"] == "said before"
@@ -222,6 +256,27 @@ def test_a_signal_ends_both(
         os.killpg(process.pid, number) if whole else process.send_signal(number)
         done = finish(process)
     assert (done.code, error_of(done)["code"]) == (code, error)
+    assert not LINUX or place.left() == []
+
+
+@pytest.mark.parametrize("whole", [False, True], ids=["process", "group"])
+def test_an_interrupt_is_the_functions_to_answer(place: Place, whole: bool) -> None:
+    line = ("partial", "--json", "--timeout", "50")
+    with started(APP, *line, env=place.env, start_new_session=True) as process:
+        wait_for_ready(process)
+        os.killpg(process.pid, 2) if whole else process.send_signal(2)
+        done = finish(process)
+    assert (done.code, json.loads(done.out)["result"]) == (0, "as far as it came")
+
+
+def test_the_second_interrupt_ends_what_ignores_the_first(place: Place) -> None:
+    with started(APP, "ignore", "--json", "--timeout", "50", env=place.env) as process:
+        wait_for_ready(process)
+        process.send_signal(signal.SIGINT)
+        wait_for_ready(process)
+        process.send_signal(signal.SIGINT)
+        done = finish(process)
+    assert (done.code, error_of(done)["code"]) == (130, "E4130")
     assert not LINUX or place.left() == []
 
 

@@ -22,7 +22,11 @@ from tests.integration.mcp.talk import FORMS, LEGACY, MODERN, Talk, failure_of, 
 from tests.integration.outside import PATIENCE
 
 from tooli import Context, ToolError, Tooli
+from tooli.call import aio
+from tooli.call.model import PYTHON, Call, Failed, Ok, Options, Runner
+from tooli.call.pipeline import bind, invoke, run
 from tooli.errors import InputError, Suggestion, TimeoutExceeded
+from tooli.stages.deadline import hold_to_time
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked here")
 
@@ -283,6 +287,18 @@ def fail(how: str) -> str:
     raise made[how]
 
 
+@app.command()
+def where() -> int:
+    """Which process this is."""
+    return os.getpid()
+
+
+@app.command()
+async def awhere() -> int:
+    """The same."""
+    return os.getpid()
+
+
 def test_call() -> None:
     answer = app.call("hang", timeout=0.3)
     assert answer.error is not None
@@ -298,12 +314,12 @@ def test_acall() -> None:
         return await asyncio.gather(
             app.acall("hang", timeout=0.3),
             app.acall("ahang", timeout=0.3),
-            app.acall("give", what="none"),
+            app.acall("give", what="point", timeout=50),
         )
 
     one, two, three = asyncio.run(both())
     assert (one.error.details["stopped"], two.error.details["stopped"]) == ("process", "task")
-    assert three.ok
+    assert three.result == Point(3)
 
 
 def test_a_cancelled_acall_ends_its_process(tmp_path: Path) -> None:
@@ -351,7 +367,7 @@ def test_a_stream_is_never_ahead_of_its_reader(tmp_path: Path) -> None:
     assert [next(stream) for _ in range(5)] == [0, 1, 2, 3, 4]
     stream.close()
     assert file.read_text() == "4", "closed where its reader left it"
-    assert app.call("rows", file=file, timeout=50, max_items=3).result == [0, 1, 2]
+    assert app.call("rows", file=file, timeout=50, limit=3).result == [0, 1, 2]
 
 
 def test_values_come_back(capsys: pytest.CaptureFixture[str]) -> None:
@@ -421,6 +437,60 @@ def test_nothing_is_left_open() -> None:
         app.call("give", what="none", timeout=50)
         app.call("hang", timeout=0.1)
     assert not LINUX or len(os.listdir("/proc/self/fd")) == before
+
+
+# ------------------------------------------------------------------ other runners
+
+
+class Around(Runner):
+    """A runner that says where it ran."""
+
+    alone = True
+
+    def run(self, call: Call) -> Any:
+        assert call.meta is not None
+        call.meta["enforcement"] = "tried"
+        call.warnings.append(f"around {os.getpid()}")
+        return invoke(call.replace(runner=self.inner))
+
+    async def arun(self, call: Call) -> Any:
+        raise AssertionError("it has to be alone, so no loop of the caller's can run it")
+
+
+def around(call: Call) -> Iterator[Call]:
+    """The stage that puts it there."""
+    return (yield call.replace(runner=Around(call.runner)))  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("seconds", [None, 50.0])
+@pytest.mark.parametrize("name", ["where", "awhere"])
+def test_a_runner_that_has_to_be_alone_is(name: str, seconds: float | None) -> None:
+    tool = app.find(name)
+    assert tool is not None
+    stages = (bind, around, hold_to_time({}))
+
+    def made() -> Call:
+        return Call(tool, {}, PYTHON, [], Options(timeout=seconds), meta={})
+
+    async def awaited(call: Call) -> Any:
+        return await aio.run(call, stages)
+
+    for drive in (lambda call: run(call, stages), lambda call: asyncio.run(awaited(call))):
+        call = made()
+        outcome = drive(call)
+        assert isinstance(outcome, Ok), outcome
+        assert outcome.value != os.getpid()
+        assert call.warnings == [f"around {outcome.value}"]
+        assert call.meta == {"enforcement": "tried"}
+
+
+def test_without_fork_it_is_not_run_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tooli.enforce.deadlines.can_fork", lambda: False)
+    tool = app.find("where")
+    assert tool is not None
+    outcome = run(Call(tool, {}, PYTHON, [], meta={}), (bind, around, hold_to_time({})))
+    assert isinstance(outcome, Failed)
+    assert outcome.error.code == "E2006"
 
 
 # ------------------------------------------------------------------ without fork

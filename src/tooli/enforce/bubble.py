@@ -141,7 +141,7 @@ class Bubble(Runner):
             "filters": self.filters,
         }
         try:
-            data = dumps(said, 5)
+            data = dumps(said)
         except Exception as failure:
             raise NoWalls(f"the arguments cannot be sent into a bubble: {failure}") from None
         letter = os.memfd_create("tooli")

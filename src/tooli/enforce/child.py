@@ -18,10 +18,10 @@ from time import monotonic
 from tooli.call.model import Runner
 from tooli.enforce.deadlines import died, timed_out
 from tooli.enforce.forking import Deferred, fork, forking, start_anew, under_way
-from tooli.enforce.frames import Receiver, dumps, unpack, unpack_error
+from tooli.enforce.frames import Receiver, dumps, preload, unpack, unpack_error
 from tooli.enforce.guardian import stand_guard
 from tooli.enforce.offspring import Offspring, write_out
-from tooli.enforce.processes import signals
+from tooli.enforce.processes import load_prctl, signals
 
 TYPE_CHECKING = False
 
@@ -79,11 +79,10 @@ class Errand:
         self._ends: list[int] = []  # descriptors of ours, closed in the end
         self._interrupts = 0
         self._begun = False
-        self._abandoned = False
 
     # -------------------------------------------------------------- beginning
 
-    def _begin(self) -> None:
+    def _begin(self, interrupt: Any) -> None:
         """Fork the guardian, which forks the process of the function."""
         call, self._flag = self.call, None
         if call.peer is not None:
@@ -96,6 +95,9 @@ class Errand:
             for output in outputs_in(call.arguments):
                 output.reserve()
         self._flush()
+        load_prctl()
+        if self.inner is not None and self.inner.alone:
+            preload()
         until = None if self.seconds is None else monotonic() + self.seconds
         parent = os.getpid()
         with forking():
@@ -106,9 +108,12 @@ class Errand:
                 self.guardian = fork()
                 if self.guardian == 0:
                     start_anew(self._ends)
-                    work = Offspring(call, self.inner, told, heard, self._flag).live
-                    stand_guard(work, parent, listens, reports, until, mask)
+                    offspring = Offspring(call, self.inner, told, heard, self._flag)
+                    offspring.interrupt = interrupt
+                    stand_guard(offspring.live, parent, listens, reports, until, mask)
                 under_way.update(self._ends)
+                self._answers, self._reports, self._control = answers, report, control
+                self._begun = True
             except OSError as failure:
                 for mine in self._ends:
                     os.close(mine)
@@ -118,11 +123,9 @@ class Errand:
                 for theirs in (told, heard, reports, listens):
                     os.close(theirs)
         self._receiver = Receiver(data, self.wary)
-        self._answers, self._reports, self._control = answers, report, control
         self._watch = select.poll()
         self._watch.register(data, select.POLLIN)
         self._watch.register(report, select.POLLIN)
-        self._begun = True
 
     def _flush(self) -> None:
         """Nothing that was written before may be written by both processes."""
@@ -138,9 +141,9 @@ class Errand:
 
     def result(self) -> Any:
         """The value; or the items, where the function gives them one by one."""
-        self._begin()
         try:
-            with Deferred(self):
+            with Deferred(self) as before:
+                self._begin(before)
                 kind, what = self._take(("value", "stream", "error"))
                 if kind == "stream":
                     return Items(self)
@@ -230,9 +233,12 @@ class Errand:
             return loads(data)
         return {"status": None, "overran": False, "stopped": []}  # the guardian itself was killed
 
-    def _say(self, word: bytes) -> None:
+    def _say(self, word: bytes, to: int | None = None) -> None:
+        """Tell the function something, or the guardian."""
+        view = memoryview(word)
         try:
-            os.write(self._answers, word)
+            while view:
+                view = view[os.write(self._answers if to is None else to, view) :]
         except OSError:  # it has gone: the report says how
             pass
 
@@ -279,7 +285,7 @@ class Errand:
             said: Any = self.call.peer.ask(unpack(packed, self.wary))
         except Exception as exc:
             said = exc
-        data = dumps(said, 5)
+        data = dumps(said)
         self._say(len(data).to_bytes(8, "big") + data)
 
     # -------------------------------------------------------------- ending
@@ -287,18 +293,14 @@ class Errand:
     def interrupt(self, *_: object) -> None:
         """Ctrl-C: it is the function's to end; the second time it is ended."""
         self._interrupts += 1
-        if self._interrupts > 1:
+        if self._interrupts > 1 or not self._begun:
             raise KeyboardInterrupt
-        os.write(self._control, b"i")
+        self._say(b"i", self._control)
 
     def give_up(self) -> None:
         """Nobody waits any more: the guardian ends everything, and whoever listens hears of it."""
-        self._abandoned = True
-        if self._begun and self._ends:
-            try:
-                os.write(self._control, b"s")
-            except OSError:
-                pass
+        if self._begun:
+            self._say(b"s", self._control)
 
     def end(self) -> None:
         """Leave nothing behind: no process, no descriptor, no file that is half written."""
@@ -306,12 +308,9 @@ class Errand:
             return
         self._begun = False
         if self.report is None:
-            try:
-                os.write(self._control, b"s")
-                if select.select((self._reports,), (), (), GIVE_UP)[0]:
-                    self.report = self._read_report()
-            except OSError:
-                pass
+            self._say(b"s", self._control)
+            if select.select((self._reports,), (), (), GIVE_UP)[0]:
+                self.report = self._read_report()
         under_way.difference_update(self._ends)
         for descriptor in self._ends:
             os.close(descriptor)

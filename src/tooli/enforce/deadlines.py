@@ -33,9 +33,9 @@ def seconds_for(call: Call, rules: Mapping[str, Any]) -> float | None:
     What is only set somewhere is meant for calls, not for the servers that take them.
     """
     tool, options = call.tool, call.options
-    serves = getattr(tool.fn, "tooli_mode", None) == "text"
-    said = None if options.assumed and serves else options.timeout
-    limits = (tool.limits.timeout, said, None if serves else rules.get("timeout"))
+    lasts = hasattr(tool.fn, "tooli_lasts")
+    said = None if options.assumed and lasts else options.timeout
+    limits = (tool.limits.timeout, said, None if lasts else rules.get("timeout"))
     return min([seconds for seconds in limits if seconds is not None], default=None)
 
 
@@ -61,8 +61,8 @@ def timed_out(
         f"The command did not end within {seconds:g} s and was stopped{after}.",
         suggestion=Suggestion(
             "retry_with_modified_input",
-            "Ask for less at a time, or allow more time with --timeout SECONDS "
-            "(no more than the command itself allows).",
+            "Ask for less at a time, or allow more time (timeout, in seconds), "
+            "as far as the command itself allows that.",
         ),
         details=details,
     )

@@ -42,5 +42,10 @@ class _Wary(Unpickler):
 
 
 def loads(data: bytes) -> Any:
-    """The value of a pickle that names nothing but values; raises UnpicklingError."""
-    return _Wary(BytesIO(data)).load()
+    """The value of a frame that names nothing but values; raises UnpicklingError.
+
+    It must be pickled: whatever is marshalled can crash whoever reads it.
+    """
+    if data[:1] != b"p":
+        raise UnpicklingError("what comes out of there is pickled")
+    return _Wary(BytesIO(data[1:])).load()

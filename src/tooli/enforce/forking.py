@@ -52,13 +52,15 @@ class Deferred:
         self._errand = errand
         self._before: Any = None
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> Any:
+        """What answered it before: the function has that."""
         usual = signals.getsignal(INT) is signals.default_int_handler
         if usual and self._errand.call.caller.surface == "cli":
             try:
                 self._before = signals.signal(INT, self._errand.interrupt)
             except ValueError:  # not the main thread: signals do not come here
                 pass
+        return self._before
 
     def __exit__(self, *_: object) -> None:
         if self._before is not None:

@@ -1,14 +1,16 @@
 """Frames: what a child process and its parent tell each other, whole or not at all.
 
-    length ▸ pickle of (kind, what)
+    length ▸ (kind, what), marshalled or pickled
 
 Values and errors are packed first, so that one which cannot cross arrives as something that can.
 """
 
 from __future__ import annotations
 
+import marshal
 import os
 
+from tooli.contract.jsonable import is_object
 from tooli.enforce.processes import INT, TERM, signals
 
 TYPE_CHECKING = False
@@ -17,13 +19,43 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-try:
-    from _pickle import dumps, loads  # pyright: ignore  the C half: `pickle` itself imports `re`
-except ImportError:
-    from pickle import dumps, loads
-
 _HEAD = 8
 _BY_NAME = b"\x93"  # in a pickle: something that is looked up by its name when it is read
+_PLAIN = frozenset((str, int, float, bool, type(None), bytes))
+_SMALL = 200
+"""Parts of a value that is looked at closely: a larger one is pickled as fast."""
+
+
+def dumps(value: Any) -> bytes:
+    """Any value in bytes; what is plain and small without the price of importing `pickle`."""
+    if _checks[-1] is loads and _is_plain(value, [_SMALL]):
+        return b"m" + marshal.dumps(value)
+    return b"p" + _pickle().dumps(value, 5)
+
+
+def loads(data: bytes) -> Any:
+    """The value again."""
+    return marshal.loads(data[1:]) if data[:1] == b"m" else _pickle().loads(data[1:])
+
+
+def _is_plain(value: Any, room: list[int]) -> bool:
+    """Whether a value is made of JSON's own types alone, and not of too many."""
+    if type(value) in _PLAIN:
+        return True
+    if type(value) not in (list, tuple, dict) or len(value) >= room[0]:
+        return False
+    room[0] -= len(value) + 1
+    if is_object(value):
+        return all([type(k) in _PLAIN and _is_plain(v, room) for k, v in value.items()])
+    return all([_is_plain(one, room) for one in value])
+
+
+def _pickle() -> Any:
+    try:
+        import _pickle as found  # pyright: ignore  the C half: `pickle` itself imports `re`
+    except ImportError:
+        import pickle as found
+    return found  # pyright: ignore[reportUnknownVariableType]
 
 
 class Sender:
@@ -37,7 +69,7 @@ class Sender:
 
     def send(self, kind: str, what: Any = None) -> None:
         """Write one frame; a signal waits until it is out."""
-        data: bytes = dumps((kind, what), 5)
+        data: bytes = dumps((kind, what))
         view = memoryview(len(data).to_bytes(_HEAD, "big") + data)
         before = signals.pthread_sigmask(signals.SIG_BLOCK, (INT, TERM))
         try:
@@ -80,20 +112,27 @@ class Receiver:
             yield self._loads(frame)
 
 
+def preload() -> None:
+    """Import whatever may be needed later: behind walls there may be nothing to import from."""
+    for name in ("atexit", "traceback", "tooli.call.failure"):
+        __import__(name)
+    _pickle()
+
+
 # ------------------------------------------------------------------ values
 
 
 def pack(value: Any, warn: Callable[[str], None]) -> bytes:
     """A value as it can cross to the parent; what cannot be pickled goes as JSON has it."""
     try:
-        data: bytes = dumps(value, 5)
-        if _BY_NAME in data:
+        data: bytes = dumps(value)
+        if data[:1] == b"p" and _BY_NAME in data:
             _checks[-1](data)  # what is looked up by name may not be found, or not be made
     except Exception:
         from tooli.contract.jsonable import jsonable
 
         warnings: list[str] = []
-        data = dumps(jsonable(value, warnings), 5)
+        data = dumps(jsonable(value, warnings))
         for said in warnings:
             warn(said)
         if _checks[-1] is loads:
@@ -148,7 +187,7 @@ def pack_error(exc: BaseException) -> tuple[str, Any, str | None]:
     try:
         if _checks[-1] is not loads:
             return _pack_plainly(exc, trace)
-        data = dumps(exc, 5)
+        data = dumps(exc)
         if _same(loads(data), exc):
             return "itself", data, trace
     except Exception:

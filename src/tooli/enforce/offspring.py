@@ -52,6 +52,7 @@ class Offspring:
         self.flag = flag  # a byte that both processes see: whether the client has left
         self.inner = inner
         self.answers = answers
+        self.interrupt: Any = None  # what answers Ctrl-C here, where the caller has put it off
         self.sender = Sender(data)
         self.send = self.sender.send
 
@@ -73,6 +74,8 @@ class Offspring:
             os.setsid()
         signals.set_wakeup_fd(-1)  # signals are ours alone now, not our parent's event loop's
         signals.signal(TERM, _stop)
+        if self.interrupt is not None:
+            signals.signal(INT, self.interrupt)
         if self.call.caller.surface in SERVERS:
             signals.signal(INT, signals.default_int_handler)
             leave_connections()
@@ -129,10 +132,9 @@ class Offspring:
         told = Told(call.warnings, self.send)
         peer = None if call.peer is None else FarPeer(call.peer, self.flag, self.send, self._answer)
         meta = None if call.meta is None else ToldMeta(call.meta, self.send)
-        from tooli.call.context import Context
-
+        contexts: Any = sys.modules.get("tooli.call.context")
         for value in call.arguments.values():
-            if isinstance(value, Context):
+            if contexts is not None and isinstance(value, contexts.Context):
                 value._call = value._call.replace(warnings=told, peer=peer, meta=meta)
         return call.replace(warnings=told, peer=peer, meta=meta)
 
@@ -201,11 +203,11 @@ class Offspring:
                 output.close()
         signals.signal(TERM, signals.SIG_DFL)  # there is nothing left to clean up
         threading: Any = sys.modules.get("threading")
-        if threading is not None:
-            threading._shutdown()
         import atexit
 
         try:
+            if threading is not None:
+                threading._shutdown()
             atexit._run_exitfuncs()
         except Exception:  # it has said so itself
             pass
@@ -219,13 +221,13 @@ class Offspring:
 
 
 def _forget_endings() -> None:
-    """What the app registered with `atexit` is for the process that it was registered in."""
+    """What is to be done in the end is for the process that it was registered in; so are pools."""
     import atexit
 
     atexit._clear()
-    pool: Any = sys.modules.get("concurrent.futures.thread")
-    if pool is not None:  # its threads have stayed there, too; one of them may be this one
-        pool._threads_queues.clear()
+    for module, name in (("thread", "_threads_queues"), ("process", "_threads_wakeups")):
+        pools: Any = sys.modules.get(f"concurrent.futures.{module}")
+        getattr(pools, name, {}).clear()
 
 
 def write_out() -> None:

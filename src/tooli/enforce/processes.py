@@ -39,15 +39,24 @@ def die_with_parent() -> bool:
 
 
 def _prctl(option: int, value: int) -> bool:
-    """One call to the kernel; the C half of `ctypes` does, and costs a tenth of the whole."""
-    native: Any
-    try:
-        import _ctypes as native  # pyright: ignore[reportMissingImports]
+    native, place = load_prctl()
+    return native is not None and native.call_cdeclfunction(place, (option, value, 0, 0, 0)) == 0
 
-        place = native.dlsym(native.dlopen(None, 0), "prctl")
-        return native.call_cdeclfunction(place, (option, value, 0, 0, 0)) == 0
-    except (ImportError, AttributeError, OSError):
-        return False
+
+_loaded: list[Any] = []
+
+
+def load_prctl() -> list[Any]:
+    """The kernel's function, found once; the C half of `ctypes` does, a tenth of the whole."""
+    if not _loaded:
+        try:
+            import _ctypes as native  # pyright: ignore[reportMissingImports]
+
+            found: Any = native
+            _loaded.extend((found, found.dlsym(found.dlopen(None, 0), "prctl")))
+        except (ImportError, AttributeError, OSError):
+            _loaded.extend((None, None))
+    return _loaded
 
 
 def signal_to(pid: int, number: int) -> bool:

@@ -495,11 +495,11 @@ class Alarm:
         self.leaving = False  # the answer is out; only the interpreter's own end is left
         self._is_set = False
         tool, said = session.line.tool, session.line.options.get("timeout")
-        serves = tool is not None and getattr(tool.fn, "tooli_mode", None) == "text"
+        lasts = tool is not None and hasattr(tool.fn, "tooli_lasts")
         own = None if tool is None else tool.limits.timeout
         stated = [seconds for seconds in (own, said) if seconds is not None]
-        self.assumed = not stated and not serves and session.caller().category == "ai_agent"
-        self.seconds = 0.0 if serves else min(stated) if stated else AGENT_SECONDS * self.assumed
+        self.assumed = not stated and not lasts and session.caller().category == "ai_agent"
+        self.seconds = 0.0 if lasts else min(stated) if stated else AGENT_SECONDS * self.assumed
 
     def set(self, seconds: float) -> None:
         """Ring after so many seconds, and then again and again; with 0.0 not at all."""
