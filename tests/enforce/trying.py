@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 PATIENCE = 60
 """Seconds after which an attempt counts as hung, and is killed."""
-NOT_HERE = "not here"  # the attempt needs what this machine or Python does not have
 
 
 def free(attempt: Attempt, ground: Ground) -> dict[str, Any]:
@@ -122,9 +121,22 @@ def _result(pid: int, report: int) -> dict[str, Any]:
     return json.loads(said) if said else {"evidence": None, "failure": "the process died"}
 
 
+def _warm_up() -> None:
+    """Import in the parent what every child would import; nothing is held by that."""
+    import tooli.app
+    import tooli.call.failure
+    import tooli.config.policy
+    import tooli.contract.reading
+    import tooli.stages.capabilities
+    import tooli.stages.order
+    import tooli.surfaces.python  # noqa: F401
+
+
 def try_all(level: str, names: list[str] | None = None) -> dict[str, dict[str, Any]]:
     """Every attempt at a level, by name."""
     hold = LEVELS[level]
+    if level != "free":
+        _warm_up()
     chosen = [one for one in evasions.ATTEMPTS if not names or one.name in names]
     return {attempt.name: try_one(attempt, hold) for attempt in chosen}
 

@@ -53,6 +53,7 @@ CAPABILITIES = {
 """The capability that an act takes; `net:write` does for the network as well."""
 _STARTS = frozenset(("_thread.start_new_thread", "_thread.start_joinable_thread"))
 _MARK = "_tooli_watches"  # on a thread that a watched function started
+_FILES = frozenset(("read", "write", "make", "place", "delete"))
 _NOT_FOLLOWED = frozenset(("delete", "make", "place"))  # acts on a link itself
 MOST = 100
 """Violations that a watch keeps; a command that goes on and on fills no memory."""
@@ -91,6 +92,8 @@ class Watch:
         self.denial: Violation | None = None  # the first that was refused: it sticks
         self._declared = _Limits(declared) if declared is not None else None
         self._bounds = _Limits(bounds) if bounds is not None else None
+        both = [limits for limits in (self._declared, self._bounds) if limits is not None]
+        self.everywhere = frozenset([act for act in _FILES if all([b.open_to(act) for b in both])])
         self._made: set[str] = set()
         self._seen: set[tuple[str, str]] = set()
         self._most = most
@@ -151,6 +154,10 @@ class _Limits:
             "place": writes,
             "delete": _prefixes(allowance.deletes),
         }
+
+    def open_to(self, act: str) -> bool:
+        """Whether an act on files is allowed wherever they are: then nobody asks where."""
+        return self._places[act] is None and not self._denied
 
     def allows(self, act: str, where: str, made: set[str]) -> bool:
         """Whether an act is within it; what a call made itself it may take away again."""
@@ -289,8 +296,10 @@ def _judge(
     if event in TURNS:
         forget_folders()
     for act, target in read(args):
-        if act in ("net", "spawn", "native", "env"):
+        if act not in _FILES:
             where: str | None = target
+        elif all([act in watch.everywhere for watch in watches]):
+            continue
         else:
             where = resolve(target, act not in _NOT_FOLLOWED)
         if where is not None:
