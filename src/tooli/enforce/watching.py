@@ -51,7 +51,7 @@ CAPABILITIES = {
     "env": "env:write",
 }
 """The capability that an act takes; `net:write` does for the network as well."""
-_STARTS = frozenset(("_thread.start_new_thread", "_thread.start_joinable_thread"))
+_PROBE = "tooli.watching"  # an event of our own: whether the hook hears any
 _MARK = "_tooli_watches"  # on a thread that a watched function started
 _FILES = frozenset(("read", "write", "make", "place", "delete"))
 _NOT_FOLLOWED = frozenset(("delete", "make", "place"))  # acts on a link itself
@@ -98,11 +98,20 @@ class Watch:
         self._seen: set[tuple[str, str]] = set()
         self._most = most
 
-    def begin(self) -> None:
-        """The call starts: threads that nobody knows are its own from now on."""
+    def begin(self) -> bool:
+        """The call starts: threads that nobody knows are its own from now on.
+
+        False where nothing can be watched: another hook has a right to forbid ours.
+        """
         if not _installed:
             _install()
         _live[self] = None
+        return _heard
+
+    @property
+    def must_hold(self) -> bool:
+        """Whether anything may be refused, so that nothing may run unwatched."""
+        return self.blocks or self._bounds is not None
 
     def finish(self) -> None:
         """The call has ended; what it left running stays under watch."""
@@ -170,10 +179,18 @@ class _Limits:
         prefixes = self._places[act]
         if prefixes is None or whole.startswith(prefixes):
             return True
-        if act == "delete" and made:
-            own = any([whole.startswith(one + os.sep) for one in made])
-            return own and self.allows("write", where, made)
+        if act == "delete" and made and _is_below(where, made):
+            return self.allows("write", where, made)
         return False
+
+
+def _is_below(path: str, made: set[str]) -> bool:
+    """Whether a path, or a folder that it is in, is one of those."""
+    while path not in made:
+        path, below = os.path.dirname(path), path
+        if path == below:
+            return False
+    return True
 
 
 def _prefixes(paths: tuple[str, ...] | None) -> tuple[str, ...] | None:
@@ -199,6 +216,7 @@ _live: dict[Watch, None] = {}  # watches of calls that have not ended
 _following = False  # whether a watched function has started a thread: it is marked itself
 _lock = allocate_lock()
 _installed = False
+_heard = False  # whether the hook is really called
 
 
 class Watching:
@@ -256,6 +274,7 @@ def _install() -> None:
         _hear_of_threads()
     places()  # before a command could add to it
     sys.addaudithook(_hook)
+    sys.audit(_PROBE)
 
 
 def _hear_of_threads() -> None:
@@ -275,8 +294,9 @@ def _hear_of_threads() -> None:
 def _hook(event: str, args: tuple[Any, ...]) -> None:
     read = EVENTS.get(event)
     if read is None:
-        if event in _STARTS:
-            _follow(args)
+        other = _OTHERS.get(event)
+        if other is not None:
+            other(args)
         return
     watches = _current.get()
     if watches is None:
@@ -348,3 +368,15 @@ def _follow(args: tuple[Any, ...]) -> None:
         return  # the loop's own, for everybody
     thread.__dict__[_MARK] = watches
     _following = True
+
+
+def _hear(args: tuple[Any, ...]) -> None:
+    global _heard
+    _heard = True
+
+
+_OTHERS: dict[str, Callable[[tuple[Any, ...]], None]] = {
+    "_thread.start_new_thread": _follow,
+    "_thread.start_joinable_thread": _follow,
+    _PROBE: _hear,
+}
