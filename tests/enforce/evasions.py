@@ -1705,6 +1705,17 @@ def browser(ground: Ground) -> Any:
 
 
 @attempt("spawn")
+def other_interpreter(ground: Ground) -> Any:
+    """an interpreter of its own in the process, which no hook of ours is told of"""
+    code = f"open({ground.own('spawned')!r}, 'w').close()"
+    try:
+        import _interpreters as interpreters  # type: ignore[import-not-found]
+    except ImportError:
+        import _xxsubinterpreters as interpreters  # type: ignore[import-not-found]
+    interpreters.run_string(interpreters.create(), code)
+
+
+@attempt("spawn")
 def ctypes_system(ground: Ground) -> Any:
     """`ctypes.CDLL(None).system`"""
     import ctypes

@@ -636,9 +636,31 @@ def test_the_frameworks_own_work_is_free(secret: Path) -> None:
     assert holding(go).call("go").result == "secret"
 
 
-def test_the_hook_is_one(secret: Path) -> None:
-    before = watching._installed
-    holding(lambda: None).call("go")
-    holding(lambda: None).call("go")
-    assert watching._installed
-    assert before in (True, False)
+FORBIDDEN = """
+import sys
+def forbid(event, args):
+    if event == "sys.addaudithook":
+        raise RuntimeError
+sys.addaudithook(forbid)
+from tooli import Tooli
+app = Tooli("x", security_policy="{}")
+@app.command(capabilities=["none"], auth=[])
+def go() -> int:
+    open("ran", "w").close()
+    return 1
+app()
+"""
+
+
+@pytest.mark.parametrize("policy", ["standard", "strict"])
+def test_where_no_hook_can_be_had(tmp_path: Path, policy: str) -> None:
+    """Strict fails closed; standard says that nobody watches."""
+    (tmp_path / "app.py").write_text(FORBIDDEN.format(policy))
+    done = subprocess.run(
+        [sys.executable, "app.py", "--json"], cwd=tmp_path, capture_output=True, check=False
+    )
+    answer = json.loads(done.stdout)
+    assert answer["ok"] is (policy == "standard")
+    assert (tmp_path / "ran").exists() is (policy == "standard")
+    said = answer["error"]["message"] if policy == "strict" else answer["meta"]["warnings"][0]
+    assert "cannot be watched here" in said

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 PATIENCE = 60
 """Seconds after which an attempt counts as hung, and is killed."""
-NOT_HERE = "not here"  # the attempt needs what this machine or Python does not have
 
 
 def free(attempt: Attempt, ground: Ground) -> dict[str, Any]:
@@ -36,7 +35,7 @@ def free(attempt: Attempt, ground: Ground) -> dict[str, Any]:
     return {"evidence": attempt.run(ground)}
 
 
-def by_policy(policy: str) -> Hold:
+def by_policy(policy: str, **more: Any) -> Hold:
     """A command that declares the inner folder, called as the command line calls it."""
 
     def hold(attempt: Attempt, ground: Ground) -> dict[str, Any]:
@@ -47,7 +46,7 @@ def by_policy(policy: str) -> Hold:
         app = Tooli("evading", security_policy=policy)
         words = [f"fs:{act}:{ground.inside}" for act in ("read", "write", "delete")]
 
-        @app.command("try", capabilities=words, auth=[])
+        @app.command("try", capabilities=words, auth=[], **more)
         def attempting() -> Any:
             return attempt.run(ground)
 
@@ -70,6 +69,7 @@ LEVELS: dict[str, Hold] = {
     "free": free,
     "standard": by_policy("standard"),
     "strict": by_policy("strict"),
+    "isolated": by_policy("off", isolation="required"),
 }
 """How a level holds an attempt: what it saw, and the evidence."""
 
@@ -122,9 +122,22 @@ def _result(pid: int, report: int) -> dict[str, Any]:
     return json.loads(said) if said else {"evidence": None, "failure": "the process died"}
 
 
+def _warm_up() -> None:
+    """Import in the parent what every child would import; nothing is held by that."""
+    import tooli.app
+    import tooli.call.failure
+    import tooli.config.policy
+    import tooli.contract.reading
+    import tooli.stages.capabilities
+    import tooli.stages.order
+    import tooli.surfaces.python  # noqa: F401
+
+
 def try_all(level: str, names: list[str] | None = None) -> dict[str, dict[str, Any]]:
     """Every attempt at a level, by name."""
     hold = LEVELS[level]
+    if level != "free":
+        _warm_up()
     chosen = [one for one in evasions.ATTEMPTS if not names or one.name in names]
     return {attempt.name: try_one(attempt, hold) for attempt in chosen}
 

@@ -174,7 +174,6 @@ KEYS: dict[str, Key] = {
         _owners("allow_paths", "files only below these", "paths", "each"),
         _owners("deny_paths", "no files below these", "paths", "union"),
         _owners("work_dir", "the folder that commands run in"),
-        _owners("record_capabilities", "where to note what commands really touch: a file"),
         _owners("token_key", "the key that callers' tokens are verified with: a file"),
         _owners("token_issuer", "who must have made a token"),
         _owners("token_audience", "whom a token must be for"),
@@ -192,7 +191,7 @@ SECTIONS = ("apps", "callers")
 OTHERS = (
     *("TOOLI_CALLER", "TOOLI_CALLER_VERSION", "TOOLI_SESSION_ID", "TOOLI_CONFIG"),
     *("TOOLI_STATE_DIR", "TOOLI_FRAMEWORK_HELP", "TOOLI_TOKEN", "TOOLI_SEAL_KEY"),
-    "TOOLI_TOKEN_FILE",
+    *("TOOLI_TOKEN_FILE", "TOOLI_RECORD_CAPABILITIES"),
 )
 """Variables of ours that are no settings: a file cannot say them."""
 

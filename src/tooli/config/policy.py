@@ -16,12 +16,14 @@ if TYPE_CHECKING:
 
 
 def rules_of(settings: Settings) -> dict[str, Any]:
-    """The security settings that somebody made, beside the policy."""
-    return {
+    """The security settings that somebody made, beside the policy; and where to record."""
+    rules = {
         name: word.value
         for name, word in settings.said().items()
         if KEYS[name].secures and name != "security_policy"
     }
+    record = os.environ.get("TOOLI_RECORD_CAPABILITIES")
+    return {**rules, "record_capabilities": record} if record else rules
 
 
 def tighten(house: Any) -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _NONE: Acts = ()
+_INTERPRETERS = ("_interpreters", "_xxsubinterpreters")
 
 
 class At:
@@ -100,6 +101,14 @@ def _program(args: tuple[Any, ...]) -> Acts:
     return (("spawn", "a copy of the process"),)
 
 
+def _import(args: tuple[Any, ...]) -> Acts:
+    """A module of interpreters beside this one: no hook of ours is told of what they do.
+
+    To refuse one while it is made would end some Pythons.
+    """
+    return (("spawn", "another interpreter"),) if args[0] in _INTERPRETERS else _NONE
+
+
 def _native(args: tuple[Any, ...]) -> Acts:
     named = [arg for arg in args if isinstance(arg, str) and arg]
     return (("native", named[-1] if named else "the process itself"),)
@@ -153,6 +162,7 @@ EVENTS: dict[str, Callable[[tuple[Any, ...]], Acts]] = {
     "os.startfile/2": _program,
     "pty.spawn": _program,
     "_winapi.CreateProcess": _program,
+    "import": _import,
     "socket.connect": _connect,
     "socket.bind": _bind,
     "socket.sendto": _connect,

@@ -14,6 +14,7 @@ from tooli.enforce.events import At
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from types import FrameType
     from typing import Any
 
@@ -105,30 +106,48 @@ def _descriptor(fd: int) -> str | None:
 
 
 class Places:
-    """Where code is: looked up once, before a command could add to it."""
+    """Where code is: noted before a command could add to it, looked into when it is asked for."""
 
     def __init__(self) -> None:
-        found: set[str] = {os.path.dirname(os.__file__), os.path.dirname(HOUSE)}
-        sources: set[str] = set()
-        for entry in sys.path:
-            real = os.path.realpath(entry or os.getcwd())
-            parts = real.split(os.sep)
-            installed = "site-packages" in parts or "dist-packages" in parts
-            (found if installed else sources).add(real)
-        for name, module in list(sys.modules.items()):
+        here = os.getcwd() if "" in sys.path else ""
+        self._entries = tuple([entry or here for entry in sys.path])
+        homes: set[str] = set()
+        for name, module in tuple(sys.modules.items()):
             home = getattr(module, "__file__", None)
-            if isinstance(home, str) and "." not in name:
-                packaged = os.path.basename(home).startswith("__init__.")
-                folder = os.path.dirname(home)
-                sources.add(os.path.realpath(os.path.dirname(folder) if packaged else folder))
-        share = os.path.join(sys.base_prefix, "share", "locale")
-        exact = (*_PUBLIC, share, sys.executable or "")
-        self.libraries = _prefixes([*found, *map(os.path.realpath, filter(None, exact))])
-        self.sources = _prefixes([one for one in sources if one != os.sep])
+            if "." not in name and isinstance(home, str):
+                folder, file = os.path.split(home)
+                homes.add(os.path.dirname(folder) if file[:9] == "__init__." else folder)
+        self._homes = homes
+        self._libraries: tuple[str, ...] | None = None
+        self._sources: tuple[str, ...] = ()
+
+    @property
+    def libraries(self) -> tuple[str, ...]:
+        """Where anything may be read: installed packages, the standard library, public files."""
+        if self._libraries is None:
+            share = os.path.join(sys.base_prefix, "share", "locale")
+            found = {os.path.dirname(os.__file__), os.path.dirname(HOUSE), share, *_PUBLIC}
+            found |= {one for one in (*self._entries, *self._homes) if _is_installed(one)}
+            sources = {*self._entries, *self._homes} - found
+            self._sources = _prefixes({os.path.realpath(one) for one in sources} - {os.sep})
+            self._libraries = _prefixes(
+                map(os.path.realpath, (*found, sys.executable or os.devnull))
+            )
+        return self._libraries
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Where modules of the app are: code may be read there, and nothing else."""
+        return self._sources if self.libraries else ()
 
 
-def _prefixes(paths: list[str]) -> tuple[str, ...]:
-    return tuple(os.path.normcase(path).rstrip(os.sep) + os.sep for path in paths)
+def _is_installed(folder: str) -> bool:
+    parts = folder.split(os.sep)
+    return "site-packages" in parts or "dist-packages" in parts
+
+
+def _prefixes(paths: Iterable[str]) -> tuple[str, ...]:
+    return tuple([os.path.normcase(path).rstrip(os.sep) + os.sep for path in paths])
 
 
 _places: list[Places] = []

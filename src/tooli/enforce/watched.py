@@ -38,7 +38,7 @@ class Watched(Runner):
 
     def run(self, call: Call) -> Any:
         """What the function gives, or an iterator of its items."""
-        self.watch.begin()
+        self._begin(call)
         try:
             value = self.hold(call, lambda: invoke(call.replace(runner=self.inner)))
         except BaseException:
@@ -51,7 +51,7 @@ class Watched(Runner):
         from tooli.call.aio import is_async_stream
 
         self.watch.shared = True
-        self.watch.begin()
+        self._begin(call)
         try:
             value = await self._ainvoke(call)
             if hasattr(value.__class__, "__await__"):
@@ -60,6 +60,16 @@ class Watched(Runner):
             self.watch.finish()
             raise
         return _AsyncItems(self, call, value) if is_async_stream(value) else self._rest(call, value)
+
+    def _begin(self, call: Call) -> None:
+        """Set the watch; where none can be had, nothing runs that must be held."""
+        if self.watch.begin():
+            return
+        said = "cannot be watched here: another audit hook of the process forbids it"
+        if self.watch.must_hold:
+            self.watch.finish()
+            raise AuthError(f"What {call.tool.name} touches {said}.")
+        call.warnings.append(f"what it touches {said}")
 
     def _rest(self, call: Call, value: Any) -> Any:
         """The value, or its items that are still to come."""

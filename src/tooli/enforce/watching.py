@@ -51,8 +51,9 @@ CAPABILITIES = {
     "env": "env:write",
 }
 """The capability that an act takes; `net:write` does for the network as well."""
-_STARTS = frozenset(("_thread.start_new_thread", "_thread.start_joinable_thread"))
+_PROBE = "tooli.watching"  # an event of our own: whether the hook hears any
 _MARK = "_tooli_watches"  # on a thread that a watched function started
+_FILES = frozenset(("read", "write", "make", "place", "delete"))
 _NOT_FOLLOWED = frozenset(("delete", "make", "place"))  # acts on a link itself
 MOST = 100
 """Violations that a watch keeps; a command that goes on and on fills no memory."""
@@ -91,15 +92,26 @@ class Watch:
         self.denial: Violation | None = None  # the first that was refused: it sticks
         self._declared = _Limits(declared) if declared is not None else None
         self._bounds = _Limits(bounds) if bounds is not None else None
+        both = [limits for limits in (self._declared, self._bounds) if limits is not None]
+        self.everywhere = frozenset([act for act in _FILES if all([b.open_to(act) for b in both])])
         self._made: set[str] = set()
         self._seen: set[tuple[str, str]] = set()
         self._most = most
 
-    def begin(self) -> None:
-        """The call starts: threads that nobody knows are its own from now on."""
+    def begin(self) -> bool:
+        """The call starts: threads that nobody knows are its own from now on.
+
+        False where nothing can be watched: another hook has a right to forbid ours.
+        """
         if not _installed:
             _install()
         _live[self] = None
+        return _heard
+
+    @property
+    def must_hold(self) -> bool:
+        """Whether anything may be refused, so that nothing may run unwatched."""
+        return self.blocks or self._bounds is not None
 
     def finish(self) -> None:
         """The call has ended; what it left running stays under watch."""
@@ -152,6 +164,10 @@ class _Limits:
             "delete": _prefixes(allowance.deletes),
         }
 
+    def open_to(self, act: str) -> bool:
+        """Whether an act on files is allowed wherever they are: then nobody asks where."""
+        return self._places[act] is None and not self._denied
+
     def allows(self, act: str, where: str, made: set[str]) -> bool:
         """Whether an act is within it; what a call made itself it may take away again."""
         flag = self._flags.get(act)
@@ -163,10 +179,18 @@ class _Limits:
         prefixes = self._places[act]
         if prefixes is None or whole.startswith(prefixes):
             return True
-        if act == "delete" and made:
-            own = any([whole.startswith(one + os.sep) for one in made])
-            return own and self.allows("write", where, made)
+        if act == "delete" and made and _is_below(where, made):
+            return self.allows("write", where, made)
         return False
+
+
+def _is_below(path: str, made: set[str]) -> bool:
+    """Whether a path, or a folder that it is in, is one of those."""
+    while path not in made:
+        path, below = os.path.dirname(path), path
+        if path == below:
+            return False
+    return True
 
 
 def _prefixes(paths: tuple[str, ...] | None) -> tuple[str, ...] | None:
@@ -192,6 +216,7 @@ _live: dict[Watch, None] = {}  # watches of calls that have not ended
 _following = False  # whether a watched function has started a thread: it is marked itself
 _lock = allocate_lock()
 _installed = False
+_heard = False  # whether the hook is really called
 
 
 class Watching:
@@ -249,6 +274,7 @@ def _install() -> None:
         _hear_of_threads()
     places()  # before a command could add to it
     sys.addaudithook(_hook)
+    sys.audit(_PROBE)
 
 
 def _hear_of_threads() -> None:
@@ -268,8 +294,9 @@ def _hear_of_threads() -> None:
 def _hook(event: str, args: tuple[Any, ...]) -> None:
     read = EVENTS.get(event)
     if read is None:
-        if event in _STARTS:
-            _follow(args)
+        other = _OTHERS.get(event)
+        if other is not None:
+            other(args)
         return
     watches = _current.get()
     if watches is None:
@@ -289,8 +316,10 @@ def _judge(
     if event in TURNS:
         forget_folders()
     for act, target in read(args):
-        if act in ("net", "spawn", "native", "env"):
+        if act not in _FILES:
             where: str | None = target
+        elif all([act in watch.everywhere for watch in watches]):
+            continue
         else:
             where = resolve(target, act not in _NOT_FOLLOWED)
         if where is not None:
@@ -339,3 +368,15 @@ def _follow(args: tuple[Any, ...]) -> None:
         return  # the loop's own, for everybody
     thread.__dict__[_MARK] = watches
     _following = True
+
+
+def _hear(args: tuple[Any, ...]) -> None:
+    global _heard
+    _heard = True
+
+
+_OTHERS: dict[str, Callable[[tuple[Any, ...]], None]] = {
+    "_thread.start_new_thread": _follow,
+    "_thread.start_joinable_thread": _follow,
+    _PROBE: _hear,
+}
