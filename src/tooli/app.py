@@ -18,6 +18,7 @@ from tooli.sources.local import (
     House,
     Registration,
     branch_of,
+    ceiling,
     home_name,
     one_of,
 )
@@ -25,7 +26,7 @@ from tooli.sources.local import (
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+    from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
     from typing import Any, TypeVar
 
     import typer as real_typer
@@ -75,7 +76,7 @@ class Tooli(_NotYet):
         default_output: str = "auto",
         mcp_transport: str = "stdio",
         skill_auto_generate: bool = False,
-        permissions: Mapping[str, Any] | None = None,
+        permissions: Mapping[str, str] | Sequence[str] | None = None,
         security_policy: str = "standard",
         framework_help: bool = True,
         defer_loading: bool = False,
@@ -99,7 +100,7 @@ class Tooli(_NotYet):
         house.default_output = default_output
         house.mcp_transport = mcp_transport
         house.skill_auto_generate = skill_auto_generate
-        house.permissions = permissions
+        house.permissions = None if permissions is None else ceiling(permissions)
         house.policy = house.declared = security_policy
         house.framework_help = framework_help
         house.defer_loading = defer_loading

@@ -66,13 +66,13 @@ async def invoke(call: Call) -> Any:
     if code is not None and code.co_flags & _ASYNC_CODE:
         value = fn(**call.arguments)
     else:
-        value = await asyncio.to_thread(_without_stop, fn, call.arguments)
+        value = await asyncio.to_thread(without_stop, fn, call.arguments)
     if hasattr(value.__class__, "__await__"):
         return await value
     return value
 
 
-def _without_stop(fn: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
+def without_stop(fn: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
     """Call a function; a StopIteration, which no future can carry, leaves as an error of ours."""
     try:
         return fn(**arguments)

@@ -47,7 +47,7 @@ class Options(Record):
     nul: bool = False  # items on stdin end with NUL, not with a newline
     shaping: Shaping | None = None  # how much of the result, and which part of it
     timeout: float | None = None  # seconds; the shorter one holds, this or the tool's own
-    assumed: bool = False  # nobody asked for that timeout: callers of that kind have it
+    assumed: bool = False  # nobody typed that timeout: it is set somewhere
     idempotency_key: str | None = None  # the same key runs the same call once
     apply: str | None = None  # the token of a plan: run exactly that
 
@@ -103,6 +103,7 @@ class Runner:
     """
 
     alone = False  # it has to be run in a process of its own
+    keeps: tuple[int, ...] = ()  # descriptors that this process talks through
 
     def __init__(self, inner: Runner | None = None) -> None:
         self.inner = inner

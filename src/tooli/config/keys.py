@@ -191,7 +191,7 @@ SECTIONS = ("apps", "callers")
 OTHERS = (
     *("TOOLI_CALLER", "TOOLI_CALLER_VERSION", "TOOLI_SESSION_ID", "TOOLI_CONFIG"),
     *("TOOLI_STATE_DIR", "TOOLI_FRAMEWORK_HELP", "TOOLI_TOKEN", "TOOLI_SEAL_KEY"),
-    "TOOLI_TOKEN_FILE",
+    *("TOOLI_TOKEN_FILE", "TOOLI_RECORD_CAPABILITIES"),
 )
 """Variables of ours that are no settings: a file cannot say them."""
 

@@ -16,12 +16,14 @@ if TYPE_CHECKING:
 
 
 def rules_of(settings: Settings) -> dict[str, Any]:
-    """The security settings that somebody made, beside the policy."""
-    return {
+    """The security settings that somebody made, beside the policy; and where to record."""
+    rules = {
         name: word.value
         for name, word in settings.said().items()
         if KEYS[name].secures and name != "security_policy"
     }
+    record = os.environ.get("TOOLI_RECORD_CAPABILITIES")
+    return {**rules, "record_capabilities": record} if record else rules
 
 
 def tighten(house: Any) -> None:
@@ -41,4 +43,8 @@ def tighten(house: Any) -> None:
     unclear = any([one.key in (None, "security_policy") for one in settings.faults])
     house.policy = "strict" if unclear else settings.get("security_policy")
     house.rules = rules_of(settings)
+    if any([one.key in (None, "isolation") for one in settings.faults]):
+        house.rules["isolation"] = "required"
+    if settings.get("timeout") is not None:
+        house.rules["timeout"] = settings.get("timeout")  # what a line's own options say elsewhere
     house.prepared.clear()

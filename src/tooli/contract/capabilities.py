@@ -7,11 +7,14 @@ proc:spawn  env:read  env:write  state:mutate  none
 from __future__ import annotations
 
 from tooli.contract.record import Record
+from tooli.errors import DefinitionError
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from tooli.contract.tool import Tool
 
 TAXONOMY: dict[str, str] = {
     "fs:read": "reads files",
@@ -94,3 +97,109 @@ def allowance_of(words: Iterable[str], folder: str | None = None) -> Allowance:
         env_reads="env:read" in plain,
         env_writes="env:write" in plain,
     )
+
+
+# ------------------------------------------------------------------ as authors say it
+
+
+def read_capabilities(said: object, where: str) -> tuple[str, ...]:
+    """The capabilities that a command declares; raises DefinitionError for what is none."""
+    if isinstance(said, str) or not _is_row(said):
+        raise DefinitionError(f"{where} is a list of capabilities, such as ['fs:read:./data']")
+    words: tuple[str, ...] = tuple(said)  # pyright: ignore[reportArgumentType, reportUnknownVariableType]
+    for word in words:
+        problem = problem_with(word)
+        if problem is not None:
+            raise DefinitionError(f"{where}: {problem}")
+    if not words:
+        raise DefinitionError(f"{where} is empty: say ['none'] for what touches nothing")
+    if "none" in words and len(words) > 1:
+        raise DefinitionError(f"{where}: 'none' stands alone")
+    return words
+
+
+def _is_row(said: object) -> bool:
+    return isinstance(said, (list, tuple, set, frozenset))
+
+
+_AREAS = {
+    "fs": ("filesystem", "files"),
+    "net": ("network",),
+    "proc": ("process", "processes"),
+    "env": ("environment",),
+    "state": (),
+}
+_DEGREES: dict[str, tuple[str, ...]] = {
+    "none": (),
+    "read": ("read",),
+    "write": ("write", "delete", "mutate"),
+    "read-write": ("read", "write", "delete", "mutate"),
+    "all": ("read", "write", "delete", "spawn", "mutate"),
+}
+"""How much of an area: `write` is to change what is there, so it is to delete, too."""
+
+
+def read_ceiling(said: object) -> tuple[str, ...]:
+    """The capabilities that an app's commands may declare: `permissions=`, read.
+
+    A list of capabilities, or areas and how much of each: `{"filesystem": "read-write"}`.
+    What is not named is not allowed.
+    """
+    if not isinstance(said, dict):
+        return read_capabilities(said, "permissions=")
+    given: dict[object, object] = said  # pyright: ignore[reportUnknownVariableType]
+    known = {name: area for area, more in _AREAS.items() for name in (area, *more)}
+    words: list[str] = []
+    for name, degree in given.items():
+        area = known.get(name) if isinstance(name, str) else None
+        if area is None:
+            raise DefinitionError(f"permissions=: {_unknown(name, known)}")
+        if not isinstance(degree, str) or degree not in _DEGREES:
+            raise DefinitionError(f"permissions=: {name!r} is {_unknown(degree, _DEGREES)}")
+        words += [f"{area}:{act}" for act in _DEGREES[degree] if f"{area}:{act}" in TAXONOMY]
+    return tuple(words) or ("none",)
+
+
+def _unknown(name: object, known: Iterable[str]) -> str:
+    from tooli.errors import nearest
+
+    meant = nearest(name, known) if isinstance(name, str) else None
+    return f"{name!r}, which is none of {', '.join(known)}" + (
+        f"; did you mean {meant!r}?" if meant else ""
+    )
+
+
+def beyond(words: Iterable[str], ceiling: Iterable[str]) -> list[str]:
+    """The capabilities that a ceiling does not allow."""
+    tops = [split(word) for word in ceiling]
+    return [word for word in words if word != "none" and not _is_below(word, tops)]
+
+
+def _is_below(word: str, tops: list[tuple[str, str | None]]) -> bool:
+    import os
+
+    head, path = split(word)
+    for top, folder in tops:
+        if top != head:
+            continue
+        if folder is None:
+            return True
+        if path is not None:
+            root = os.path.abspath(os.path.expanduser(folder))
+            whole = os.path.abspath(os.path.expanduser(path))
+            if whole == root or whole.startswith(root.rstrip(os.sep) + os.sep):
+                return True
+    return False
+
+
+def hold_to(tool: Tool, ceilings: tuple[tuple[str, ...], ...]) -> Tool:
+    """A tool under the ceilings of its app and of those above; DefinitionError where it declares
+    more than they allow."""
+    for ceiling in ceilings:
+        over = beyond(tool.guard.capabilities, ceiling)
+        if over:
+            raise DefinitionError(
+                f"{tool.key or tool.name}: capabilities={over!r} is more than the app's "
+                f"permissions= allow: {', '.join(ceiling)}"
+            )
+    return tool.replace(guard=tool.guard.replace(ceilings=ceilings), staged=True)

@@ -26,10 +26,18 @@ def read_guard(said: Mapping[str, Any], name: str) -> Guard:
         raise DefinitionError(f"{name}: isolation= is 'required', or not said")
     return Guard(
         scopes=None if auth is None else tuple(auth),
-        capabilities=tuple(said.get("capabilities") or ()),
+        capabilities=_capabilities(said.get("capabilities"), name),
         approval=bool(said.get("requires_approval")),
         human_in_the_loop=bool(said.get("human_in_the_loop")),
         danger=danger,
         auto_confirm=bool(said.get("agent_auto_confirm")),
         isolation=isolation,
     )
+
+
+def _capabilities(said: object, name: str) -> tuple[str, ...]:
+    if said is None:
+        return ()
+    from tooli.contract.capabilities import read_capabilities
+
+    return read_capabilities(said, f"{name}: capabilities=")

@@ -277,6 +277,7 @@ class Guard(Record):
     danger: str | None = None
     auto_confirm: bool = False  # its questions are harmless: an agent's answer is yes
     isolation: str | None = None  # "required": held by the kernel, or not run at all
+    ceilings: tuple[tuple[str, ...], ...] = ()  # what its apps let their commands touch at most
 
 
 GUARDING = (

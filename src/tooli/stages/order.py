@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 MARKERS = frozenset(("tooli.contract.details", "pydantic"))
 """Where marks on details come from: where neither is loaded, there are none."""
 
+PLACED = frozenset(("allow_paths", "deny_paths", "work_dir"))
+"""Settings about the paths that callers name."""
+WATCHED = frozenset(("allow_paths", "deny_paths", "record_capabilities"))
+"""Settings for which a function runs under watch, whatever it declares."""
+
 
 def choose(
     tool: Tool,
@@ -38,7 +43,11 @@ def choose(
         from tooli.stages.authorization import authorize
 
         stages.append(authorize)
-    # [slot: paths that are allowed]
+    if not PLACED.isdisjoint(house.rules):
+        from tooli.stages.paths import enter_folder, keep_to_paths
+
+        stages.insert(stages.index(ONLY_BIND[0]), enter_folder(house))
+        stages.append(keep_to_paths(house))
     if tool.behavior.destructive or tool.guard.approval:
         from tooli.stages.approval import require_approval
 
@@ -59,14 +68,31 @@ def choose(
         from tooli.stages.onward import lead_onward
 
         stages.append(lead_onward(find))
-    # [slot: capabilities]
-    # [slot: isolation]
-    # [slot: deadline]
+    stages += holding_stages(tool, options, house)
     if tool.handles:
         from tooli.stages.handles import open_handles
 
         stages.append(open_handles)  # innermost: nothing is opened that another stage refuses
     return tuple(stages) if len(stages) > 1 else ONLY_BIND
+
+
+def holding_stages(tool: Tool, options: Options, house: Any) -> list[Stage]:
+    """What holds the function while it runs, innermost first: each stands around those before."""
+    stages: list[Stage] = []
+    if tool.guard.capabilities or tool.guard.ceilings or not WATCHED.isdisjoint(house.rules):
+        from tooli.stages.capabilities import hold_to_capabilities
+
+        stages.append(hold_to_capabilities(house))
+    isolation = tool.guard.isolation or house.rules.get("isolation")
+    if isolation in ("wanted", "required"):
+        from tooli.stages.isolation import isolate
+
+        stages.append(isolate(house, isolation == "required"))
+    if options.timeout or tool.limits.timeout or tool.guard.isolation or house.rules:
+        from tooli.stages.deadline import hold_to_time
+
+        stages.append(hold_to_time(house.rules))
+    return stages
 
 
 def concise_stages(options: Options) -> list[Stage]:

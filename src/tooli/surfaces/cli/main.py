@@ -20,12 +20,14 @@ from tooli.surfaces.cli.argv import COMPLETION, MODES, QUESTIONS, Line, read_lin
 from tooli.surfaces.cli.channel import (
     Channel,
     Gone,
+    answer_in_time,
     catch_sigterm,
     completing,
     fitting,
     glance,
     is_odd,
     is_terminal,
+    is_timed,
     leave,
     shaping_for,
     spare_the_collector,
@@ -62,7 +64,7 @@ def main(app: Any, args: Sequence[str] | None = None, **settings: Any) -> Any:
         spare_the_collector()
     if gc_was_on:
         gc.enable()
-    return session.answer()
+    return answer_in_time(session) if standalone and is_timed(session) else session.answer()
 
 
 class Session:
@@ -311,14 +313,8 @@ class Session:
             from tooli.surfaces.cli.payload import complete
 
             arguments, problems = complete(self, arguments, problems)
-        return self.app.prepare(
-            self.line.tool,
-            arguments,
-            self.caller(),
-            self.options(),
-            problems=tuple(problems),
-            warnings=self.warnings,
-        )
+        asked = self.line.tool, arguments, self.caller(), self.options(), self.warnings
+        return self.app.prepare(*asked, problems=tuple(problems))
 
     def perform(self, call: Call, stages: tuple[Stage, ...]) -> int:
         """Run the call and show what became of it."""
