@@ -110,7 +110,7 @@ class Errand:
                     start_anew(self._ends)
                     offspring = Offspring(call, self.inner, told, heard, self._flag)
                     offspring.interrupt = interrupt
-                    stand_guard(offspring.live, parent, listens, reports, until, mask)
+                    stand_guard(offspring, parent, listens, reports, until, mask)
                 under_way.update(self._ends)
                 self._answers, self._reports, self._control = answers, report, control
                 self._begun = True
