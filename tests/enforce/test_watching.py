@@ -582,6 +582,17 @@ class TestStreams:
         assert len(result.meta["warnings"]) == 1
 
 
+def test_an_interrupt_leaves_no_watch(secret: Path) -> None:
+    def go() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        holding(go).call("go")
+    assert not watching._live
+    assert not watching._marks
+    assert secret.read_text() == "secret"
+
+
 class TestNesting:
     def app(self, secret: Path) -> Tooli:
         app = Tooli("nest", security_policy="strict")

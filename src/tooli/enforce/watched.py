@@ -97,9 +97,13 @@ class Watched(Runner):
 
     def hold(self, call: Call, work: Callable[[], Any]) -> Any:
         """Do some work under watch; what it did beyond its word is told, or is an error."""
+        watching = Watching(self.watch)
         try:
-            with Watching(self.watch):
+            try:
+                watching.begin()
                 value = work()
+            finally:
+                watching.end()
         except (StopIteration, StopAsyncIteration):  # the end of a step, not a failure
             self.conclude(call)
             raise
