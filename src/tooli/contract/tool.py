@@ -278,6 +278,16 @@ class Guard(Record):
     auto_confirm: bool = False  # its questions are harmless: an agent's answer is yes
     isolation: str | None = None  # "required": held by the kernel, or not run at all
 
+    @property
+    def human(self) -> bool:
+        """Whether no flag runs it: a human has to agree."""
+        return self.approval or self.human_in_the_loop
+
+    @property
+    def careful(self) -> bool:
+        """Whether more than a `--yes` may stand before it."""
+        return self.human or self.danger in ("critical", "forbidden")
+
 
 GUARDING = (
     *("auth", "capabilities", "requires_approval", "human_in_the_loop", "danger_level"),

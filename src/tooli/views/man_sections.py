@@ -190,7 +190,8 @@ def behaviour(tool: Tool) -> list[str]:
         else "",
         "Running it twice does no more than running it once." if known.idempotent else "",
         "It reaches beyond this machine." if known.open_world else "",
-        "A human must approve each run." if guard.approval else "",
+        "A human must approve each run." if guard.human else "",
+        "It is forbidden: nobody runs it." if guard.danger == "forbidden" else "",
         f"It needs the scope {', '.join(guard.scopes)}." if guard.scopes else "",
         f"It is given {limits.timeout:g} seconds." if limits.timeout else "",
         f"Cost: {limits.cost}." if limits.cost else "",
@@ -260,7 +261,7 @@ def usual(tool: Tool) -> dict[str, Any]:
     """The errors of the framework that a command's callers meet."""
     codes = [*_USUAL]
     codes += ["E1010"] if tool.behavior.destructive else []
-    codes += ["E2101"] if tool.guard.approval else []
+    codes += ["E2101"] if tool.guard.human else []
     return {code: CODES[code] for code in codes}
 
 
