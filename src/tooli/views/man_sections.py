@@ -186,6 +186,8 @@ def behaviour(tool: Tool) -> list[str]:
         "Deprecated." if tool.deprecated is True else "",
         "It changes nothing." if known.read_only else "",
         "It may destroy data, and wants --yes where nobody can be asked."
+        if known.destructive and not guard.human
+        else "It may destroy data."
         if known.destructive
         else "",
         "Running it twice does no more than running it once." if known.idempotent else "",
