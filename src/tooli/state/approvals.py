@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import time
+from errno import ELOOP, ENOENT, ENXIO
 
 from tooli.call.canonical import digest
 from tooli.contract.record import Record
@@ -211,18 +212,18 @@ class Approvals:
                     yield found
 
     def _read(self, name: str) -> Request | None:
+        """A request, if a file is one; what was not sealed by us is none."""
         from hmac import compare_digest
 
         try:
-            file = os.open(os.path.join(self._folder, name), os.O_RDONLY | _NO_LINK)
-        except FileNotFoundError:
-            return None
+            file = os.open(os.path.join(self._folder, name), os.O_RDONLY | _ONLY_FILES)
         except OSError as failure:
-            if failure.errno in _NOT_OURS:
+            if failure.errno in _NO_FILE:
                 return None
             raise cannot(_reason(failure)) from None
         try:
-            data = os.read(file, _LARGEST)
+            whole = os.fstat(file).st_mode & 0o170000 == 0o100000
+            data = os.read(file, _LARGEST) if whole else b""
         except OSError as failure:
             raise cannot(_reason(failure)) from None
         finally:
@@ -254,7 +255,7 @@ class Approvals:
         draft = f"{os.urandom(8).hex()}.draft"
         try:
             path = os.path.join(self._folder, draft)
-            file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+            file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | _BINARY, 0o600)
             try:
                 while data:
                     data = data[os.write(file, data) :]
@@ -314,8 +315,9 @@ class Approvals:
         return digest(body, 32, self._key).hex().encode()
 
 
-_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
-_NOT_OURS = (21, 40)  # a folder, a link: nothing that we made
+_BINARY = getattr(os, "O_BINARY", 0)
+_ONLY_FILES = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | _BINARY
+_NO_FILE = (ENOENT, ELOOP, ENXIO)  # it has gone; a link, a socket: nothing that we made
 
 
 def _check_alone(folder: str) -> None:
