@@ -47,6 +47,9 @@ A human looks at it and answers, in a terminal of their own; then **the same cal
 | `mytool approvals grant ID` | shows the call and its plan, and asks for a code that it shows; the call may run |
 | `mytool approvals deny ID` | the call is told so (E2103), once |
 
+`tooli approvals list|grant|deny` does the same for all apps of a user; an app that is one single
+command, whose words are all its own, is answered there.
+
 - A grant runs the call **once**, within {minutes} minutes; a request waits {minutes} minutes. A
   repeated call that is refused again has the same request. At most {most} requests wait.
 - It is bound to the command, all its arguments (secrets too, without keeping them), the caller, a
@@ -67,11 +70,12 @@ A human looks at it and answers, in a terminal of their own; then **the same cal
 
 ## What this is worth
 
-| | |
-| --- | --- |
-| **off** | Declarations are documentation. Destructive commands run without `--yes`. What a human must approve still needs the human. |
-| **standard** | No command destroys or spends by accident or by a model's own decision alone: somebody said `--yes`, or a human agreed. Not a boundary against hostile code. |
-| **strict** | The same, and nobody is asked in passing: `--yes` or a grant, and every command says who may run it. It stops mistakes and confused deputies, not hostile code of the command itself. |
+| | calls | what commands touch (`capabilities=`) |
+| --- | --- | --- |
+| **off** | Destructive commands run without `--yes`. What a human must approve still needs the human. | Declarations are documentation; nothing is checked. |
+| **standard** | Nothing destroys by accident: somebody said `--yes` (an agent can say it as well), or a human agreed. | Undeclared use of files, processes and the network through Python's standard library is noticed and reported. Not a security boundary. |
+| **strict** | The same, nobody is asked in passing, and every command says who may run it. | Such use is blocked, and the call fails even where the command swallows the error. It stops mistakes and confused deputies, not hostile code. |
+| **strict, isolated** | The same. | In a process of its own on Linux, the kernel denies what was not declared, to native code, too. Where that cannot be had, a command that demands it does not run. |
 
 What it does not do, so that nobody relies on it:
 

@@ -184,6 +184,28 @@ def test_a_person_types_the_name_of_what_is_dangerous(place: Place) -> None:
     assert not (place.folder / "state").exists(), "who is asked at once leaves no request"
 
 
+def test_an_app_that_is_one_command_is_answered_by_the_launcher(place: Place) -> None:
+    """Its words are all its own: `approvals grant` would be files to it."""
+    one = place.folder / "one.py"
+    one.write_text(
+        "from tooli import Tooli\napp = Tooli('one')\n"
+        "@app.command(requires_approval=True)\ndef one(names: list[str]) -> str:\n"
+        "    return ' '.join(names)\napp()\n"
+    )
+    done = run(one, "a", "b", "--json", env=place.env)
+    approval = envelope(done.out)["error"]["details"]["approval"]
+    assert approval["command"] == f"tooli approvals grant {approval['id']}"
+    launcher = place.folder / "launcher.py"
+    launcher.write_text("from tooli.launcher import main\nmain()\n")
+    listed = envelope(run(launcher, "approvals", "list", env=place.env).out)["result"]
+    assert [row["tool"] for row in listed] == ["one.one"]
+    id = approval["id"]
+    words = ("approvals", "grant", id)
+    assert run(launcher, *words, env=place.env).code == 101
+    assert converse(launcher, *words, says=[typing_the_code(id)], env=place.env).code == 0
+    assert envelope(run(one, "a", "b", "--json", env=place.env).out)["result"] == "a b"
+
+
 class TestGranting:
     """Only a person at a terminal grants; no flag and no variable does."""
 

@@ -53,6 +53,30 @@ def test_every_rule_has_its_calls() -> None:
     assert {case.tool for cases in CASES.values() for case in cases} == COMMANDS.keys()
 
 
+CONTRACT = {
+    # rule: what happens under off, standard, strict; "?" where a human may be asked instead
+    "forbidden": ("E2000", "E2000", "E2000"),
+    "unsaid": ("runs", "runs", "E2002"),
+    "scope": ("runs", "warns", "E2001"),
+    "approval": ("E2101?", "E2101?", "E2101"),
+    "critical": ("runs", "runs", "E2101"),
+    "human": ("E2101?", "E2101?", "E2101"),
+    "destructive": ("runs", "E1010?", "E1010"),
+    "confirmed": ("runs", "runs", "runs"),
+}
+
+
+def test_the_table_is_the_contracts() -> None:
+    def short(verdict: Verdict) -> str:
+        if verdict.code is None:
+            return "warns" if verdict.warns else "runs"
+        return verdict.code + "?" * verdict.asks
+
+    assert {
+        name: tuple(short(rule.at(policy)) for policy in POLICIES) for name, rule in RULES.items()
+    } == CONTRACT
+
+
 # ------------------------------------------------------------------ where nobody can be asked
 
 
@@ -179,6 +203,38 @@ def test_a_terminal_is_not_enough(
     done = converse(APP, tool, *flags, env={**outside.env, **env})
     assert not outside.ran
     assert (b"E1010" if tool in ("delete", "grave") else b"E2101") in done.out
+
+
+# ------------------------------------------------------------------ where a human granted it
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_grant_runs_the_call_once_through_each_door(policy: str) -> None:
+    from tooli.state.approvals import Approvals
+
+    ran: list[str] = []
+    case, store = Case("approval"), Approvals()
+    for door in doors(make(policy, ran.append)):
+        ran.clear()
+        waiting = _waiting(door, case)
+        assert waiting == _waiting(door, case)
+        (request,) = [one for one in store.waiting("policed") if one.id == waiting]
+        assert store.settle(request, "granted")
+        assert door.answer(case).envelope["ok"] is True, door.name
+        assert ran == ["approval"], door.name
+        again = _waiting(door, case)
+        assert again != waiting
+        (request,) = [one for one in store.waiting("policed") if one.id == again]
+        assert store.settle(request, "denied")
+        assert door.answer(case).envelope["error"]["code"] == "E2103", door.name
+        assert ran == ["approval"], door.name
+
+
+def _waiting(door: Any, case: Case) -> str:
+    """The id of the request that a refused call leads to."""
+    error = door.answer(case).envelope["error"]
+    assert error["code"] == "E2101", door.name
+    return error["details"]["approval"]["id"]
 
 
 # ------------------------------------------------------------------ the setting

@@ -233,6 +233,12 @@ class TestRequest:
         assert request.arguments["paths"] == ["\\x1b]0;owned\\x07", "a\\u202eb\\n"]
         assert request.caller.isprintable()
 
+    def test_nobody_calls_themselves_verified(self, desk: Desk) -> None:
+        desk.call("clear", Caller("http", "ann (http, verified)"))
+        desk.call("clear", Caller("http", "x", principal="ann"))
+        shown = [request.caller for request in Approvals().waiting("desk")]
+        assert shown == ["'ann (http, verified)' (http)", "ann (http, verified)"]
+
     def test_the_same_refused_call_has_one_request(self, desk: Desk) -> None:
         first = desk.call("wipe", paths=["a"]).error.details
         assert desk.call("wipe", paths=["a"]).error.details == first

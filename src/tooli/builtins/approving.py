@@ -20,24 +20,25 @@ _CODE = 4
 _MOST_LINES = 400
 
 
-def add_approvals(group: Any, app: Any) -> None:
-    """`approvals list`, `approvals grant`, `approvals deny`."""
-    group.command("list")(_list(app))
-    group.command("grant")(_grant(app))
-    group.command("deny")(_deny(app))
+def add_approvals(group: Any, app: Any = None) -> None:
+    """`approvals list`, `approvals grant`, `approvals deny`; of all apps, where none is named."""
+    name = None if app is None else app._house.name
+    group.command("list")(_list(name))
+    group.command("grant")(_grant(name))
+    group.command("deny")(_deny(name))
 
 
-def _list(app: Any) -> Any:
+def _list(app: str | None) -> Any:
     def list_() -> list[dict[str, object]]:
         """List the calls that wait for a human: who wants to run what, and what it would do."""
         from tooli.state.approvals import Approvals
 
-        return [_row(request) for request in Approvals().waiting(app._house.name)]
+        return [_row(request) for request in Approvals().waiting(app)]
 
     return list_
 
 
-def _grant(app: Any) -> Any:
+def _grant(app: str | None) -> Any:
     def grant(
         request: Annotated[str, Argument(help="The id of the request.")], ctx: Context
     ) -> dict[str, object]:
@@ -63,7 +64,7 @@ def _grant(app: Any) -> Any:
     return grant
 
 
-def _deny(app: Any) -> Any:
+def _deny(app: str | None) -> Any:
     def deny(
         request: Annotated[str, Argument(help="The id of the request.")],
     ) -> dict[str, object]:
@@ -94,11 +95,10 @@ def _row(request: Request) -> dict[str, object]:
     return {name: value for name, value in row.items() if value is not None}
 
 
-def _find(store: Approvals, app: Any, id: str) -> Request:
+def _find(store: Approvals, app: str | None, id: str) -> Request:
     from tooli.errors import NotFoundError, Suggestion
 
-    waiting = store.waiting(app._house.name)
-    for request in waiting:
+    for request in store.waiting(app):
         if request.id == id.strip().lower():
             return request
     raise NotFoundError(

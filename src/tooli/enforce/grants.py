@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tooli.contract.jsonable import is_object
 from tooli.errors import ApprovalRequired, Suggestion, quote
 
 TYPE_CHECKING = False
@@ -13,8 +14,6 @@ if TYPE_CHECKING:
     from tooli.call.model import Call, Caller
     from tooli.errors import ToolError
     from tooli.state.approvals import Approvals, Request
-
-_DEEPEST = 20
 
 
 def use_grant(call: Call, why: str) -> Call:
@@ -57,12 +56,19 @@ def _match(store: Approvals, call: Call, plan: str | None) -> str:
     caller = call.caller
     known = caller.principal is not None
     who = [caller.surface, known, caller.principal if known else caller.name or ""]
-    secrets = [store.hide(secret) for secret in _secrets(list(call.arguments.values()))]
+    secrets = [store.hide(secret) for secret in _secrets(list(_given(call).values()), set())]
     return store.bind(call.tool.id, fingerprint(call), secrets, who, plan)
 
 
-def _secrets(value: Any, depth: int = 0) -> Iterator[Any]:
-    """The secrets among some values; one that is named by its place is known by that."""
+def _given(call: Call) -> dict[str, Any]:
+    """What the caller gave, without what the framework puts in."""
+    tool = call.tool
+    names = tool.names if tool.model is None else tool.names | {tool.model[0]}
+    return {name: value for name, value in call.arguments.items() if name in names}
+
+
+def _secrets(value: Any, met: set[int]) -> Iterator[Any]:
+    """The secrets in a value, however deep; one that is named by its place is known by that."""
     kind = value.__class__
     if hasattr(kind, "reveal"):
         if getattr(value, "tooli_word", None) is None:
@@ -71,24 +77,23 @@ def _secrets(value: Any, depth: int = 0) -> Iterator[Any]:
     if hasattr(kind, "get_secret_value"):
         yield value.get_secret_value()
         return
-    if depth > _DEEPEST or isinstance(value, (str, bytes, int, float, type(None))):
+    if isinstance(value, (str, bytes, int, float, type(None))) or id(value) in met:
         return
+    met.add(id(value))
     inside: Any = ()
-    if isinstance(value, dict):
-        inside = value.values()  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+    if is_object(value):
+        inside = value.values()
     elif isinstance(value, (list, tuple)):
         inside = value  # pyright: ignore[reportUnknownVariableType]
     elif not hasattr(kind, "__next__"):
         inside = getattr(value, "__dict__", {}).values()
     for item in inside:
-        yield from _secrets(item, depth + 1)
+        yield from _secrets(item, met)
 
 
 def _check_known(call: Call) -> None:
     """Refuse a call whose input nobody can know before it runs: nobody can approve that."""
-    for name, value in call.arguments.items():
-        if name not in call.tool.names:
-            continue
+    for name, value in _given(call).items():
         items: list[Any] = list(value) if type(value) in (list, tuple) else [value]
         if any([_is_fleeting(item) for item in items]):
             raise ApprovalRequired(
@@ -110,17 +115,21 @@ def _is_fleeting(value: Any) -> bool:
 
 
 def _shown(caller: Caller) -> str:
+    """A caller as people are shown them: nobody gives themselves a name that looks verified."""
     if caller.principal is not None:
         return f"{caller.principal} ({caller.surface}, verified)"
-    return f"{caller.name or 'somebody'} ({caller.surface})"
+    name = caller.name or "somebody"
+    plain = name.isascii() and name.replace("-", "").replace("_", "").isalnum()
+    return f"{name if plain else repr(name)} ({caller.surface})"
 
 
 # ------------------------------------------------------------------ refusals
 
 
 def _waiting(call: Call, why: str, request: Request) -> ToolError:
-    words = [*(call.caller.prog or (call.tool.app,)), "approvals", "grant", request.id]
-    command = " ".join([quote(word) for word in words])
+    command = " ".join(
+        [quote(word) for word in (*_program(call), "approvals", "grant", request.id)]
+    )
     return ApprovalRequired(
         f"{why} Request {request.id} waits for a human.",
         suggestion=Suggestion(
@@ -132,6 +141,11 @@ def _waiting(call: Call, why: str, request: Request) -> ToolError:
             "approval": {"id": request.id, "expires": when(request.expires), "command": command}
         },
     )
+
+
+def _program(call: Call) -> tuple[str, ...]:
+    """What a human types first; an app that is one single command may take all words for itself."""
+    return (call.caller.prog or (call.tool.app,)) if call.tool.words else ("tooli",)
 
 
 def _denied(call: Call, request: Request) -> ToolError:

@@ -175,9 +175,9 @@ class Approvals:
 
     # -------------------------------------------------------------- for a human
 
-    def waiting(self, app: str) -> list[Request]:
-        """What waits for a human's word, the oldest first."""
-        return sorted([one for one in self._all("pending") if one.app == app], key=_age)
+    def waiting(self, app: str | None = None) -> list[Request]:
+        """What waits for a human's word, the oldest first: an app's, or all of them."""
+        return sorted([one for one in self._all("pending") if app in (None, one.app)], key=_age)
 
     def settle(self, request: Request, state: str) -> bool:
         """Write a human's word down; False where somebody else was faster."""
