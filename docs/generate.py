@@ -1,9 +1,9 @@
 """Write what is generated in the documents: run `make docs`, or `python -m docs.generate`.
 
-docs/errors.md and docs/callers.md come from tables in the source, docs/evasions.md from attempts
-that are made while it is written (on Linux; it takes a minute). The console blocks of README.md
-and of some of the pages are played, and their output is put in place. Tests check that
-all of it is current.
+docs/errors.md, docs/callers.md and docs/safety.md come from tables in the source, docs/evasions.md
+from attempts that are made while it is written (on Linux; it takes a minute). The console blocks
+of README.md and of some of the pages are played, and their output is put in place. Tests check
+that all of it is current.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 
 from docs.evading import PAGE as EVASIONS
 from docs.evading import evasions_page
+from docs.safety import safety_page
 from docs.surroundings import callers_page
 from docs.transcript import play
 
@@ -22,6 +23,7 @@ from tooli import errors
 ROOT = Path(__file__).resolve().parent.parent
 ERRORS = ROOT / "docs" / "errors.md"
 CALLERS = ROOT / "docs" / "callers.md"
+SAFETY = ROOT / "docs" / "safety.md"
 _PAGES = (
     "typer.md",
     "serving.md",
@@ -163,6 +165,7 @@ def main() -> int:
     CALLERS.write_text(callers_page(), encoding="utf-8")
     if sys.platform == "linux":
         EVASIONS.write_text(evasions_page(), encoding="utf-8")
+    SAFETY.write_text(safety_page(), encoding="utf-8")
     for page in PLAYED:
         page.write_text(played(page), encoding="utf-8")
     return 0

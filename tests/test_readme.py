@@ -8,7 +8,16 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from docs.generate import CALLERS, ERRORS, PLAYED, ROOT, callers_page, errors_page
+from docs.generate import (
+    CALLERS,
+    ERRORS,
+    PLAYED,
+    ROOT,
+    SAFETY,
+    callers_page,
+    errors_page,
+    safety_page,
+)
 from docs.transcript import play, settled
 
 from tooli.errors import CODES, EXIT_CODES
@@ -49,6 +58,10 @@ def test_errors_are_documented() -> None:
 
 def test_callers_md_is_current() -> None:
     assert CALLERS.read_text(encoding="utf-8") == callers_page()
+
+
+def test_safety_md_is_current() -> None:
+    assert SAFETY.read_text(encoding="utf-8") == safety_page()
 
 
 def test_the_readme_has_every_exit_code() -> None:

@@ -132,6 +132,7 @@ class ToolError(Exception):
         self.is_retryable = self.retryable if is_retryable is None else is_retryable
         self.details = dict(details) if details else None
         self.translated = False  # stands for an exception of another kind, which is its cause
+        self.shown: str | None = None  # what a human who may overcome it is shown first
         known = CODES.get(code) if code is not None else None
         if exit_code is not None:
             self.exit_code = exit_code

@@ -11,6 +11,7 @@ import sys
 from typing import Annotated
 
 from tooli.app import Tooli
+from tooli.builtins.approving import add_approvals
 from tooli.builtins.marks import lasts, takes_stdout
 from tooli.builtins.serving import Deferred, Host, Names, Port, Token, Transport, serve_mcp
 from tooli.contract.info import Argument, Option
@@ -27,6 +28,9 @@ Which = Annotated[
 ]
 
 launcher = Tooli("tooli", description="Serve and look into apps made with tooli or Typer.")
+approvals = Tooli("approvals", description="Answer calls of any app that wait for a human.")
+add_approvals(approvals)
+launcher.add_typer(approvals, name="approvals")
 
 
 @launcher.command()

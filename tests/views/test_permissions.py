@@ -72,9 +72,10 @@ class TestDecisions:
             ({"annotations": ReadOnly, "requires_approval": True}, "ask"),
             ({"annotations": ReadOnly, "human_in_the_loop": True}, "ask"),
             ({"annotations": ReadOnly, "danger_level": "high"}, "ask"),
-            ({"annotations": ReadOnly, "danger_level": "who knows"}, "ask"),
+            ({"annotations": ReadOnly, "danger_level": "medium"}, "ask"),
             ({"annotations": Destructive}, "ask"),
-            ({"annotations": ReadOnly, "danger_level": "Critical"}, "deny"),
+            ({"annotations": ReadOnly, "danger_level": "critical"}, "deny"),
+            ({"annotations": ReadOnly, "danger_level": "forbidden"}, "deny"),
             ({"danger_level": "critical", "requires_approval": True}, "deny"),
         ],
     )

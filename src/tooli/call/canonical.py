@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tooli.call.envelope import encode
 from tooli.contract.jsonable import jsonable
+from tooli.contract.tool import MISSING
 
 TYPE_CHECKING = False
 
@@ -37,7 +38,9 @@ def stable(value: Any) -> Any:
     if hasattr(kind, "reveal"):
         return [kind.__name__, _trace_of(value)]
     if hasattr(kind, "is_stdin"):
-        return [kind.__name__, str(getattr(value, "tooli_place", None) or "")]
+        content = getattr(value, "content", MISSING)
+        said = [] if content is MISSING else [jsonable(content, [])]
+        return [kind.__name__, str(getattr(value, "tooli_place", None) or ""), *said]
     if any([hasattr(kind, name) for name in ("__next__", "read")]):
         return kind.__name__
     return jsonable(value, [])

@@ -279,6 +279,16 @@ class Guard(Record):
     isolation: str | None = None  # "required": held by the kernel, or not run at all
     ceilings: tuple[tuple[str, ...], ...] = ()  # what its apps let their commands touch at most
 
+    @property
+    def human(self) -> bool:
+        """Whether no flag runs it: a human has to agree."""
+        return self.approval or self.human_in_the_loop
+
+    @property
+    def careful(self) -> bool:
+        """Whether more than a `--yes` may stand before it."""
+        return self.human or self.danger in ("critical", "forbidden")
+
 
 GUARDING = (
     *("auth", "capabilities", "requires_approval", "human_in_the_loop", "danger_level"),

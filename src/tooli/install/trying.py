@@ -48,7 +48,7 @@ def _examples(portrait: Portrait) -> Iterator[tuple[Tool, int, list[str]]]:
     """The examples that change nothing and ask nobody."""
     for tool in portrait.tools:
         guard = tool.guard
-        if tool.behavior.read_only and not guard.approval and not guard.human_in_the_loop:
+        if tool.behavior.read_only and not guard.careful:
             for number, example in enumerate(tool.guidance.examples):
                 yield tool, number, [str(word) for word in example.get("args", ())]
 

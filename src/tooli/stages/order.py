@@ -48,10 +48,11 @@ def choose(
 
         stages.insert(stages.index(ONLY_BIND[0]), enter_folder(house))
         stages.append(keep_to_paths(house))
-    if tool.behavior.destructive or tool.guard.approval:
-        from tooli.stages.approval import require_approval
+    if tool.behavior.destructive or tool.guard.careful:
+        from tooli.stages.approval import require_approval, require_human
 
-        stages.append(require_approval)
+        human = house.rules.get("human_in_the_loop")
+        stages.append(require_human if human else require_approval)
     if options.dry_run:
         from tooli.stages.dry_run import only_plan
 

@@ -309,6 +309,7 @@ def meant(app: Tooli, envelope: Mapping[str, Any]) -> dict[str, Any]:
 
     one door composes a line from arguments, another repeats the words that were typed.
     """
+    envelope = _unasked(envelope)
     meta = dict(envelope.get("meta", {}))
     if "next" in meta:
         steps = [{**step, "argv": _meaning(app, step["argv"])} for step in meta["next"]]
@@ -316,6 +317,17 @@ def meant(app: Tooli, envelope: Mapping[str, Any]) -> dict[str, Any]:
     if "truncated" in meta:  # a command line alone keeps the whole in a file, each time another
         meta["truncated"] = {k: v for k, v in meta["truncated"].items() if k != "full"}
     return {**envelope, "meta": meta} if meta else dict(envelope)
+
+
+def _unasked(envelope: Mapping[str, Any]) -> Mapping[str, Any]:
+    """An envelope without the name of a request for approval: each caller has one of its own."""
+    error: dict[str, Any] = envelope.get("error") or {}
+    details: dict[str, Any] = error.get("details") or {}
+    approval: Any = details.get("approval")
+    if approval is None:
+        return envelope
+    text = json.dumps(envelope).replace(approval["id"], "ID")
+    return json.loads(text.replace(approval["expires"], "THEN"))
 
 
 def _meaning(app: Tooli, argv: Sequence[str]) -> dict[str, Any]:

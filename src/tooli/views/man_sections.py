@@ -186,11 +186,14 @@ def behaviour(tool: Tool) -> list[str]:
         "Deprecated." if tool.deprecated is True else "",
         "It changes nothing." if known.read_only else "",
         "It may destroy data, and wants --yes where nobody can be asked."
+        if known.destructive and not guard.human
+        else "It may destroy data."
         if known.destructive
         else "",
         "Running it twice does no more than running it once." if known.idempotent else "",
         "It reaches beyond this machine." if known.open_world else "",
-        "A human must approve each run." if guard.approval else "",
+        "A human must approve each run." if guard.human else "",
+        "It is forbidden: nobody runs it." if guard.danger == "forbidden" else "",
         f"It needs the scope {', '.join(guard.scopes)}." if guard.scopes else "",
         f"It is given {limits.timeout:g} seconds." if limits.timeout else "",
         f"Cost: {limits.cost}." if limits.cost else "",
@@ -260,7 +263,7 @@ def usual(tool: Tool) -> dict[str, Any]:
     """The errors of the framework that a command's callers meet."""
     codes = [*_USUAL]
     codes += ["E1010"] if tool.behavior.destructive else []
-    codes += ["E2101"] if tool.guard.approval else []
+    codes += ["E2101"] if tool.guard.human else []
     return {code: CODES[code] for code in codes}
 
 

@@ -71,7 +71,7 @@ def arguments_schema(tool: Tool) -> dict[str, Any]:
     a destructive tool is confirmed, or only planned; a paginated one gives page after page.
     """
     schema = input_schema(tool)
-    more = _CONFIRMING if tool.behavior.destructive and not tool.guard.approval else {}
+    more = _CONFIRMING if tool.behavior.destructive and not tool.guard.human else {}
     more = {**more, **(_PAGING if tool.limits.paginated or tool.limits.max_tokens else {})}
     if not more:
         return schema

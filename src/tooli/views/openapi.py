@@ -161,7 +161,7 @@ def _statuses(tool: Tool, secured: bool) -> list[int]:
     statuses = {*_ALWAYS, *([401] if secured else [])}
     asks = any([param.kind == "injected" for param in tool.params])
     told = any([CODES[code][2] == 428 for code in tool.guidance.error_codes if code in CODES])
-    if tool.behavior.destructive or tool.guard.approval or asks or told:
+    if tool.behavior.destructive or tool.guard.careful or asks or told:
         statuses.add(428)
     return sorted(statuses)
 
@@ -172,7 +172,7 @@ def _extensions(tool: Tool) -> dict[str, Any]:
     said: dict[str, Any] = {
         "command": " ".join([tool.app, *tool.words]),
         "annotations": list(tool.behavior.words()),
-        "requires-approval": guard.approval,
+        "requires-approval": guard.human,
         "scopes": list(guard.scopes or ()),
         "capabilities": list(guard.capabilities),
         "danger-level": guard.danger,

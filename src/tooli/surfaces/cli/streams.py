@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tooli.call.model import Call, Outcome, Stage
+    from tooli.errors import ToolError
     from tooli.surfaces.cli.main import Session
     from tooli.surfaces.cli.tables import Table
 
@@ -27,25 +28,45 @@ def perform(session: Session, call: Call, stages: Sequence[Stage]) -> int:
         again = _ask(session, call, outcome)
         if again is not None:
             return perform(session, again, stages)
+        if outcome.error.shown is not None and outcome.error.code == "E2101":
+            from tooli.call.asking import declined
+
+            outcome = Failed(declined(outcome.error))
     return session.finish(outcome, call)
 
 
 def _ask(session: Session, call: Call, outcome: Failed) -> Call | None:
     """The call as a person completes it, where one is there to ask: approved, or with a secret."""
-    from tooli.call.asking import ask, ask_hidden, has_terminal
+    from tooli.call.asking import ask_hidden, has_terminal
 
+    if outcome.error.code != "E1002":
+        agreed = outcome.error.shown is not None and _agrees(call, outcome.error)
+        return call.replace(approved=True) if agreed else None
     options = session.options()
     if not options.interactive or options.no_input:
         return None
-    if outcome.error.code != "E1002":
-        willing = session.house.policy != "strict" and has_terminal()
-        agreed = willing and ask(f"{outcome.error.message} Run it?")
-        return call.replace(approved=True) if agreed else None
     missing = _missing_secrets(call, outcome)
     if not missing or not has_terminal():
         return None
     given = {name: ask_hidden(f"{name} (not shown): ") for name in missing}
     return call.replace(arguments={**call.arguments, **given}) if all(given.values()) else None
+
+
+def _agrees(call: Call, error: ToolError) -> bool:
+    """Whether a person lets the call run, with what it would do in front of them.
+
+    A dangerous one is run by its name: nobody types that without looking.
+    """
+    from tooli.call.asking import ask, ask_line
+
+    complain(f"{error.message}\n{error.shown}")
+    name = call.tool.name
+    if call.tool.guard.danger not in ("high", "critical"):
+        return ask("Run it?")
+    try:
+        return ask_line(f"Type {name} to run it: ").strip() == name
+    except EOFError:
+        return False
 
 
 def _missing_secrets(call: Call, outcome: Failed) -> list[str]:

@@ -254,7 +254,7 @@ class Request:
     def _may_ask(self) -> bool:
         tool = self._tool
         injected = any([param.kind == "injected" for param in tool.params])
-        return injected or tool.guard.approval or tool.behavior.destructive
+        return injected or tool.guard.human or tool.behavior.destructive
 
     def grant(self, scopes: Iterable[str] | None) -> None:
         """Let the caller hold the scopes of its token; None is every scope that is asked for."""
@@ -306,17 +306,16 @@ class Request:
     def _approval(self, answer: Answer) -> Any:
         """The question to a human that a refused call leads to, where one can be asked."""
         error = answer.error
-        if error is None or self._peer is None or error.code not in ("E1010", "E2101"):
-            return None
-        if not self._peer.can("elicitation/create"):
+        if error is None or self._peer is None or error.shown is None:
             return None
         from tooli.surfaces.mcp.asking import approval_question
 
-        return approval_question(error, answer.call)
+        return approval_question(error)
 
     def _agreed(self, answer: Answer, answers: Mapping[str, Any]) -> Answer | None:
         """None where the human agreed; otherwise the failure that the call ends with."""
-        from tooli.surfaces.mcp.asking import declined, is_approved
+        from tooli.call.asking import declined
+        from tooli.surfaces.mcp.asking import is_approved
 
         if is_approved(answers):
             return None

@@ -108,7 +108,7 @@ def description_of(tool: Tool) -> str:
     said = [text_of(tool) or tool.key or tool.app]
     if tool.guidance.when_to_use:
         said.append(f"When to use it: {tool.guidance.when_to_use}")
-    if tool.guard.approval:
+    if tool.guard.human:
         said.append("A human has to approve every call.")
     if tool.deprecated:
         more = f": {tool.deprecated}" if isinstance(tool.deprecated, str) else ""
