@@ -16,6 +16,7 @@ from tooli.contract.tool import Handle
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import IO, Any
 
     from tooli.contract.tool import Param
@@ -101,6 +102,10 @@ class Output:
         with self.open("wb") as file:
             return file.write(data)
 
+    def tooli_unwritten(self, note: Callable[..., object]) -> Output:
+        """The same output for a rehearsal: to write it is told, and leads nowhere."""
+        return _Unwritten(self, note)
+
     # -------------------------------------------------------------- in the end
 
     def _place(self) -> str:
@@ -140,6 +145,32 @@ class Output:
             except OSError:
                 pass
             self._temporary = None
+
+
+class _Unwritten(Output):
+    """An output that is not written, and says that it would be."""
+
+    __slots__ = ("_note",)
+
+    def __init__(self, output: Output, note: Callable[..., object]) -> None:
+        super().__init__(output.target)
+        self.field = output.field
+        self._note: Callable[..., object] | None = note
+
+    def open(
+        self,
+        mode: str = "w",
+        buffering: int = -1,
+        encoding: str | None = None,
+        errors: str | None = None,
+        newline: str | None = None,
+    ) -> IO[Any]:
+        note, self._note = self._note, None
+        if note is not None:
+            note("write", self.target, None, None)
+        file = Output(os.devnull).open(mode, buffering, encoding, errors, newline)
+        self._opened.append(file)
+        return file
 
 
 class OutputShape(Handle):

@@ -48,14 +48,20 @@ def choose(
 
         stages.append(only_plan)
     # [slot: idempotency]
-    if options.detailed or (session is not None and options.detailed is None):
+    if options.apply is not None and not options.dry_run:
+        from tooli.stages.application import apply_plan
+
+        stages.append(apply_plan)
+    result = not options.dry_run  # nothing is done to a plan
+    if result and (options.detailed or (session is not None and options.detailed is None)):
         from tooli.stages.detail import add_output_schema
 
         stages.append(add_output_schema)
     concise = concise_stages(options)
     shaped = shaping_stages(tool, options, concise)
-    stages[:] = [*shaped[:1], *stages, *shaped[1:]] if shaped else [*stages, *concise]
-    if tool.guidance.onward or (options.detailed and tool.guidance.handoffs):
+    inner = shaped[1:] if result else []
+    stages[:] = [*shaped[:1], *stages, *inner] if shaped else [*stages, *concise]
+    if result and (tool.guidance.onward or (options.detailed and tool.guidance.handoffs)):
         from tooli.stages.onward import lead_onward
 
         stages.append(lead_onward(find))

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tooli.call import aio
 from tooli.call.repair import compose
 from tooli.contract.fit import Words
+from tooli.contract.jsonable import is_list, is_object
 from tooli.contract.record import Record
 from tooli.errors import ToolError
 from tooli.surfaces.cli.argv import SHAPING, read_line
@@ -128,11 +129,22 @@ def _difference(first: Door, agreed: Answer, other: Door, answer: Answer) -> str
 
 
 def timeless(envelope: Mapping[str, Any]) -> dict[str, Any]:
-    """An envelope without the one value that no two calls share."""
-    if "meta" not in envelope:
-        return dict(envelope)
-    meta = {k: v for k, v in envelope["meta"].items() if k != "duration_ms"}
-    return {**envelope, "meta": meta}
+    """An envelope without what no two calls share: the time they took, the token of a plan."""
+    found = dict(envelope)
+    if "result" in found:
+        found["result"] = _without_token(found["result"])
+    if "meta" in found:
+        found["meta"] = {k: v for k, v in found["meta"].items() if k != "duration_ms"}
+    return found
+
+
+def _without_token(result: Any) -> Any:
+    """A plan without the token that it has for itself alone; alone or as the item of a stream."""
+    if is_list(result):
+        return [_without_token(item) for item in result]
+    if is_object(result) and {"tool", "basis", "token"} <= result.keys():
+        return {name: value for name, value in result.items() if name != "token"}
+    return result
 
 
 def _as_items(envelope: Mapping[str, Any]) -> dict[str, Any]:

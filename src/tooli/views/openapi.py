@@ -308,11 +308,29 @@ def _shared_schemas() -> dict[str, Any]:
         },
         "required": ["tool", "duration_ms"],
     }
+    action: dict[str, Any] = {
+        "type": "object",
+        "properties": {
+            "action": text,
+            "target": text,
+            "details": {"type": "object"},
+            "state": text,
+        },
+        "required": ["action", "target"],
+    }
     plan: dict[str, Any] = {
         "type": "object",
         "description": "The result of a dry run.",
-        "properties": {"would_call": text, "arguments": {"type": "object"}, "effects": texts},
-        "required": ["would_call", "arguments", "effects"],
+        "properties": {
+            "tool": text,
+            "arguments": {"type": "object"},
+            "effects": texts,
+            "basis": {"enum": ["declared", "rehearsed"]},
+            "actions": {"type": "array", "items": action},
+            "state": text,
+            "token": text,
+        },
+        "required": ["tool", "arguments", "effects", "basis"],
     }
     return {"Error": error, "Failure": _FAILURE, "Meta": meta, "Plan": plan}
 
