@@ -32,8 +32,12 @@ def choose(
     `house` is the app's: its policy, its rules, the ceiling of its commands.
     """
     policy = house.policy
-    # [slot: audit, outside of bind]
     stages: list[Stage] = [*ONLY_BIND]
+    audited = on_record(tool, house)
+    if audited:
+        from tooli.stages.audit import note_denials
+
+        stages.append(note_denials)
     if policy == "strict" or (policy != "off" and tool.guard.scopes is not None):
         from tooli.stages.authorization import authorize
 
@@ -52,6 +56,10 @@ def choose(
         from tooli.stages.application import apply_plan
 
         stages.append(apply_plan)
+    if audited:
+        from tooli.stages.audit import note_run
+
+        stages.append(note_run)
     result = not options.dry_run  # nothing is done to a plan
     if result and (options.detailed or (session is not None and options.detailed is None)):
         from tooli.stages.detail import add_output_schema
@@ -73,6 +81,17 @@ def choose(
 
         stages.append(open_handles)  # innermost: nothing is opened that another stage refuses
     return tuple(stages) if len(stages) > 1 else ONLY_BIND
+
+
+def on_record(tool: Tool, house: Any) -> bool:
+    """Whether the calls of a tool are written down, and where, if that is set."""
+    if "audit_log" in house.rules:
+        from tooli.state.audit import keep_at
+
+        keep_at(tool.app, house.rules["audit_log"])
+    guard = tool.guard
+    careful = tool.behavior.destructive or guard.approval or guard.human_in_the_loop
+    return house.policy == "strict" or (house.policy != "off" and careful)
 
 
 def concise_stages(options: Options) -> list[Stage]:
