@@ -41,6 +41,7 @@ PATIENCE = 5.0
 SUM = b',"sum":"'
 _NUMBER = b'{"seq":'
 _SIZE = 16  # bytes of a sum
+_KIND, _FILE = 0o170000, 0o100000  # of a mode: what it is of, and a plain file
 _VALUE, _WORDS = 200, 500  # characters of an argument, and of what else is told
 _HIDDEN = ("password", "passwd", "passphrase", "secret", "token", "api_key", "apikey", "credential")
 _places: dict[str, str] = {}
@@ -159,9 +160,7 @@ def _short(value: Any) -> Any:
 
 def append(path: str, facts: Mapping[str, Any]) -> None:
     """Add a line; an OSError where that cannot be done."""
-    folder = os.path.dirname(path)
-    if not os.path.isdir(folder):
-        os.makedirs(folder, mode=0o700, exist_ok=True)
+    _prepare(path)
     key = key_file("audit") or b""
     with Head(path) as head:
         log = open_log(path)
@@ -180,6 +179,17 @@ def append(path: str, facts: Mapping[str, Any]) -> None:
             if log >= 0:
                 os.close(log)
         head.write(seq, line[-2 * _SIZE - 3 : -3].decode(), key)
+
+
+def _prepare(path: str) -> None:
+    """Make the folder; refuse what is there and no file, before anything is put beside it."""
+    try:
+        if os.lstat(path).st_mode & _KIND == _FILE:
+            return
+    except FileNotFoundError:
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        return
+    raise OSError(22, "it is not a file")
 
 
 def _dated(facts: Mapping[str, Any], after: str | None) -> dict[str, Any]:
@@ -219,7 +229,7 @@ def _last_line(log: int, size: int, key: bytes) -> tuple[tuple[int, str] | None,
     length = min(size, 2 * LONGEST)
     tail = _read_at(log, length, size - length)
     lines = tail.split(b"\n")
-    for line in reversed(lines[:-1]):
+    for line in reversed(lines):  # of the last one only its newline may be missing
         found = unsealed(line, key)
         if found is not None:
             return found, bool(lines[-1])
@@ -267,7 +277,7 @@ def open_log(path: str) -> int:
     """The log, for adding to it and nothing else; it must be a plain file."""
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT
     log = os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0), 0o600)
-    if os.fstat(log).st_mode & 0o170000 != 0o100000:
+    if os.fstat(log).st_mode & _KIND != _FILE:
         os.close(log)
         raise OSError(22, "it is not a file")
     return log

@@ -99,7 +99,7 @@ class _Chain:
                 return
             left -= len(line)
             self._place = (name, number)
-            known = unsealed(line.rstrip(b"\n"), self._key) if line.endswith(b"\n") else None
+            known = unsealed(line.rstrip(b"\n"), self._key)
             if known is None:
                 self._odd.append((name, number, line))
             else:
