@@ -380,3 +380,21 @@ def test_what_changed_by_the_plan_itself_is_no_move(tmp_path: Path) -> None:
     assert app.call("shift", folder=room, apply=token).ok
     assert (room / "c").read_text() == "b"
     assert (room / "b").read_text() == "a"
+
+
+# ------------------------------------------------------------------ the schema
+
+
+@pytest.mark.parametrize("tool", ALL)
+def test_plans_are_as_the_document_says(tool: str, files: list[str]) -> None:
+    import json
+
+    from docs.generate import ROOT
+    from jsonschema import Draft202012Validator
+
+    page = (ROOT / "docs" / "plans.md").read_text(encoding="utf-8")
+    schema = json.loads(page.partition("```json\n")[2].partition("```")[0])
+    Draft202012Validator.check_schema(schema)
+    plan = make_app().call(tool, files=files, dry_run=True).to_dict()["result"]
+    Draft202012Validator(schema).validate(json.loads(json.dumps(plan)))
+    assert set(plan) <= set(schema["properties"])

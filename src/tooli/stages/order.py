@@ -32,12 +32,8 @@ def choose(
     `house` is the app's: its policy, its rules, the ceiling of its commands.
     """
     policy = house.policy
-    stages: list[Stage] = [*ONLY_BIND]
     audited = on_record(tool, house)
-    if audited:
-        from tooli.stages.audit import note_denials
-
-        stages.append(note_denials)
+    stages: list[Stage] = [*ONLY_BIND, *denial_stages(audited)]
     if policy == "strict" or (policy != "off" and tool.guard.scopes is not None):
         from tooli.stages.authorization import authorize
 
@@ -52,14 +48,7 @@ def choose(
 
         stages.append(only_plan)
     # [slot: idempotency]
-    if options.apply is not None and not options.dry_run:
-        from tooli.stages.application import apply_plan
-
-        stages.append(apply_plan)
-    if audited:
-        from tooli.stages.audit import note_run
-
-        stages.append(note_run)
+    stages += running_stages(options, audited)
     result = not options.dry_run  # nothing is done to a plan
     if result and (options.detailed or (session is not None and options.detailed is None)):
         from tooli.stages.detail import add_output_schema
@@ -92,6 +81,29 @@ def on_record(tool: Tool, house: Any) -> bool:
     guard = tool.guard
     careful = tool.behavior.destructive or guard.approval or guard.human_in_the_loop
     return house.policy == "strict" or (house.policy != "off" and careful)
+
+
+def denial_stages(audited: bool) -> list[Stage]:
+    """What notes that a call was refused."""
+    if not audited:
+        return []
+    from tooli.stages.audit import note_denials
+
+    return [note_denials]
+
+
+def running_stages(options: Options, audited: bool) -> list[Stage]:
+    """What stands around a call that nothing has refused: it is held to its plan, and noted."""
+    stages: list[Stage] = []
+    if options.apply is not None and not options.dry_run:
+        from tooli.stages.application import apply_plan
+
+        stages.append(apply_plan)
+    if audited:
+        from tooli.stages.audit import note_run
+
+        stages.append(note_run)
+    return stages
 
 
 def concise_stages(options: Options) -> list[Stage]:

@@ -308,31 +308,27 @@ def _shared_schemas() -> dict[str, Any]:
         },
         "required": ["tool", "duration_ms"],
     }
-    action: dict[str, Any] = {
-        "type": "object",
-        "properties": {
-            "action": text,
-            "target": text,
-            "details": {"type": "object"},
-            "state": text,
-        },
-        "required": ["action", "target"],
+    return {"Error": error, "Failure": _FAILURE, "Meta": meta, "Plan": _plan()}
+
+
+def _plan() -> dict[str, Any]:
+    """What a dry run answers with; docs/plans.md has it in full."""
+    text: dict[str, Any] = {"type": "string"}
+    known = {"action": text, "target": text, "details": {"type": "object"}, "state": text}
+    action = {"type": "object", "properties": known, "required": ["action", "target"]}
+    fields: dict[str, Any] = {
+        "tool": text,
+        "arguments": {"type": "object"},
+        "effects": {"type": "array", "items": text},
+        "basis": {"enum": ["declared", "rehearsed"]},
     }
-    plan: dict[str, Any] = {
+    more = {"actions": {"type": "array", "items": action}, "state": text, "token": text}
+    return {
         "type": "object",
         "description": "The result of a dry run.",
-        "properties": {
-            "tool": text,
-            "arguments": {"type": "object"},
-            "effects": texts,
-            "basis": {"enum": ["declared", "rehearsed"]},
-            "actions": {"type": "array", "items": action},
-            "state": text,
-            "token": text,
-        },
-        "required": ["tool", "arguments", "effects", "basis"],
+        "properties": {**fields, **more},
+        "required": [*fields],
     }
-    return {"Error": error, "Failure": _FAILURE, "Meta": meta, "Plan": plan}
 
 
 def _parameters() -> dict[str, Any]:
