@@ -41,7 +41,14 @@ def dry_run_support(fn: F) -> F:
     Each thing that it does to the world stands behind `record_dry_action`. The function stays
     what it was. Without this mark `--dry-run` does not run it at all.
     """
-    fn.tooli_rehearses = True  # pyright: ignore[reportFunctionMemberAccess]
+    try:
+        fn.tooli_rehearses = True  # pyright: ignore[reportFunctionMemberAccess]
+    except AttributeError:
+        from tooli.errors import DefinitionError
+
+        raise DefinitionError(
+            f"dry_run_support({fn!r}): mark the function itself, where it is defined"
+        ) from None
     return fn
 
 

@@ -140,11 +140,15 @@ def timeless(envelope: Mapping[str, Any]) -> dict[str, Any]:
 
 def _without_token(result: Any) -> Any:
     """A plan without the token that it has for itself alone; alone or as the item of a stream."""
-    if is_list(result):
-        return [_without_token(item) for item in result]
-    if is_object(result) and {"tool", "basis", "token"} <= result.keys():
-        return {name: value for name, value in result.items() if name != "token"}
-    return result
+    if is_list(result) and len(result) == 1:
+        return [_bare(result[0])]
+    return _bare(result)
+
+
+def _bare(plan: Any) -> Any:
+    if is_object(plan) and {"tool", "basis", "token"} <= plan.keys():
+        return {name: value for name, value in plan.items() if name != "token"}
+    return plan
 
 
 def _as_items(envelope: Mapping[str, Any]) -> dict[str, Any]:

@@ -72,6 +72,8 @@ def arguments_schema(tool: Tool) -> dict[str, Any]:
     """
     schema = input_schema(tool)
     more = _CONFIRMING if tool.behavior.destructive and not tool.guard.approval else {}
+    if more and getattr(tool.fn, "tooli_rehearses", False):
+        more = {**more, **_APPLYING}
     more = {**more, **(_PAGING if tool.limits.paginated or tool.limits.max_tokens else {})}
     if not more:
         return schema
@@ -95,6 +97,11 @@ _CONFIRMING: dict[str, dict[str, Any]] = {
         "type": "boolean",
         "description": "Only plan.",
     },
+}
+
+
+_APPLYING: dict[str, dict[str, Any]] = {
+    "apply": {"type": "string", "description": "Token of a plan: run just that."},
 }
 
 

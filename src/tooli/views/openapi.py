@@ -25,6 +25,7 @@ _ALWAYS = (400, 403, 404, 408, 409, 413, 415, 421, 422, 500, 502, 503, 504)
 _OPTIONS: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("dry_run", {"type": "boolean"}, "Check the call and say what would happen; nothing does."),
     ("yes", {"type": "boolean"}, "Confirm a command that may destroy data."),
+    ("apply", {"type": "string"}, "Run exactly the plan that a dry run gave this token for."),
     (
         "response_format",
         {"type": "string", "enum": ["concise", "detailed"]},
