@@ -57,10 +57,10 @@ def note(event: str, call: Call, *, must: bool = False, **facts: Any) -> bool:
         return True
     try:
         append(place_of(call.tool.app), {"event": event, **about(call), **facts})
-    except OSError as failure:
+    except Exception as failure:  # whatever it is: no outcome is lost for a line about it
         if must and call.policy == "strict":
             raise unwritable(failure) from None
-        said = f"the audit log cannot be written: {failure.strerror or failure}"
+        said = f"the audit log cannot be written: {_reason(failure)}"
         if said not in call.warnings:
             call.warnings.append(said)
         return False
@@ -76,12 +76,16 @@ def note_for(app: str, event: str, **facts: Any) -> bool:
     return True
 
 
-def unwritable(failure: OSError) -> ToolError:
+def _reason(failure: Exception) -> str:
+    return str(getattr(failure, "strerror", None) or failure)
+
+
+def unwritable(failure: Exception) -> ToolError:
     """The refusal of a call that may only run on record."""
     from tooli.errors import Suggestion, TemporaryError
 
     return TemporaryError(
-        f"The audit log cannot be written ({failure.strerror or failure}), "
+        f"The audit log cannot be written ({_reason(failure)}), "
         "and the policy is strict: nothing was run.",
         code="E4061",
         suggestion=Suggestion(
@@ -137,6 +141,8 @@ def _process() -> dict[str, int]:
 
 def _shown(name: str, value: Any) -> Any:
     kind = value.__class__
+    if kind in (int, float, bool, type(None)):
+        return value
     if hasattr(kind, "reveal") or any([word in name.lower() for word in _HIDDEN]):
         return "(hidden)"
     if hasattr(kind, "__next__") or hasattr(kind, "read"):
