@@ -330,3 +330,74 @@ class TestState:
         before = digest_of_state(str(file))
         file.touch()
         assert digest_of_state(str(file)) == before
+
+
+@pytest.mark.parametrize("tool", ["plain", "later", "stream", "undeclared", "reads"])
+def test_a_plan_on_the_spot(tool: str, tmp_path: Path) -> None:
+    """What a human is shown before a call is the plan that a dry run gives."""
+    from tooli.call.acting import plan_now
+    from tooli.call.model import Caller, Options
+    from tooli.call.pipeline import fit_arguments
+
+    app = Tooli("a")
+
+    @app.command()
+    @dry_run_support
+    def plain(name: str) -> None:
+        assert record_dry_action("x", name)
+
+    @app.command()
+    @dry_run_support
+    async def later(name: str) -> None:
+        assert record_dry_action("x", name)
+
+    @app.command()
+    @dry_run_support
+    def stream(name: str) -> Iterator[int]:
+        assert record_dry_action("x", name)
+        yield 1
+
+    @app.command()
+    def undeclared(name: str) -> None:
+        raise AssertionError
+
+    @app.command()
+    @dry_run_support
+    def reads(name: str, text: StdinOr[str]) -> None:
+        raise AssertionError
+
+    (tmp_path / "text").touch()
+    given = {"name": "n", **({"text": tmp_path / "text"} if tool == "reads" else {})}
+    call, _ = app.prepare(app.find(tool), given, Caller("cli"), Options(), [])
+    call = call.replace(arguments=fit_arguments(call))
+    plan = plan_now(call)
+    if tool in ("undeclared", "reads"):
+        assert plan["basis"] == "declared"
+        return
+    planned = app.call(tool, name="n", dry_run=True).result
+    del planned["token"]
+    assert plan == planned
+    assert plan["actions"] == [{"action": "x", "target": "n"}]
+
+
+def test_what_cannot_be_marked() -> None:
+    from tooli import DefinitionError
+
+    with pytest.raises(DefinitionError, match="where it is defined"):
+        dry_run_support([].append)
+
+
+def test_a_command_that_prints_is_rehearsed_too() -> None:
+    from tooli.testing import invoke
+
+    app = Tooli("a")
+
+    @app.command()
+    @dry_run_support
+    def say(name: str):
+        print("hello")
+        record_dry_action("greet", name)
+
+    app.command("other")(lambda: None)
+    done = invoke(app, "say", "bob", "--dry-run", mode="json")
+    assert done.envelope["result"]["actions"] == [{"action": "greet", "target": "bob"}]

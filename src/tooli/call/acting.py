@@ -6,7 +6,8 @@ the function runs, in a thread, on a loop or in a process of its own.
 
 from __future__ import annotations
 
-from tooli.call.rehearsal import MOST_ITEMS, Held, Rehearsal
+from tooli.call.planning import plan_of
+from tooli.call.rehearsal import MOST_ITEMS, Held, Rehearsal, rehearses
 
 TYPE_CHECKING = False
 
@@ -33,6 +34,22 @@ def rehearsed(call: Call) -> Callable[..., Any]:
         return await _rehearse(call, fn, arguments)
 
     return later
+
+
+def plan_now(call: Call) -> Any:
+    """The plan of a bound call, made on the spot: for a door that shows it to a human first.
+
+    Where a function cannot be rehearsed, or its inputs are not read yet, what it declares.
+    """
+    tool = call.tool
+    if tool.handles or hasattr(tool.fn, "tooli_plan") or not rehearses(tool.fn):
+        return plan_of(call)
+    told = _rehearse(call, tool.fn, dict(call.arguments))
+    if _has(told, "__await__"):
+        from tooli.call.aio import finish
+
+        told = finish(told)
+    return plan_of(call, told["actions"])
 
 
 def held(call: Call, judge: Callable[[dict[str, Any]], None]) -> Callable[..., Any]:

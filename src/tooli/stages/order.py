@@ -48,7 +48,6 @@ def choose(
 
         stages.append(only_plan)
     # [slot: idempotency]
-    stages += running_stages(options, audited)
     result = not options.dry_run  # nothing is done to a plan
     if result and (options.detailed or (session is not None and options.detailed is None)):
         from tooli.stages.detail import add_output_schema
@@ -62,6 +61,7 @@ def choose(
         from tooli.stages.onward import lead_onward
 
         stages.append(lead_onward(find))
+    stages += running_stages(options, audited)  # inside of what answers a call without a run
     # [slot: capabilities]
     # [slot: isolation]
     # [slot: deadline]
