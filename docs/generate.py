@@ -25,13 +25,8 @@ ERRORS = ROOT / "docs" / "errors.md"
 CALLERS = ROOT / "docs" / "callers.md"
 SAFETY = ROOT / "docs" / "safety.md"
 _PAGES = (
-    "typer.md",
-    "serving.md",
-    "installing.md",
-    "output.md",
-    "inputs.md",
-    "budget.md",
-    "deadlines.md",
+    *("typer.md", "serving.md", "installing.md", "output.md", "inputs.md", "budget.md"),
+    *("deadlines.md", "plans.md"),
 )
 PLAYED = (
     ROOT / "README.md",

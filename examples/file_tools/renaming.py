@@ -5,7 +5,14 @@ from typing import TypedDict
 
 from pydantic import BaseModel, Field
 
-from tooli import Annotated, ConflictError, NotFoundError, Option
+from tooli import (
+    Annotated,
+    ConflictError,
+    NotFoundError,
+    Option,
+    dry_run_support,
+    record_dry_action,
+)
 
 
 class Replace(BaseModel):
@@ -37,6 +44,7 @@ class Renamed(TypedDict):
     new: str
 
 
+@dry_run_support
 def rename(
     rule: Annotated[Rule, Option()],
     root: Annotated[Path, Option(exists=True, file_okay=False)] = Path("."),
@@ -67,5 +75,6 @@ def rename(
             details={"taken": taken},
         )
     for old, new in plan.items():
-        old.rename(new)
+        if not record_dry_action("rename", old, details={"to": new.name}, state=old):
+            old.rename(new)
     return [{"old": old.as_posix(), "new": new.as_posix()} for old, new in plan.items()]

@@ -20,6 +20,7 @@ _GROUPS = {
     "config": "Show the settings, and where each comes from.",
     "skills": "Install the app's skill where agents look for it.",
     "approvals": "Answer calls that wait for a human.",
+    "audit": "Show what was dared and refused, and whether the record is whole.",
 }
 _PARTS = {
     "mcp": (("serving", "add_mcp"), ("installing", "add_servers")),
@@ -32,6 +33,7 @@ _PARTS = {
     "config": (("inspecting", "add_config"),),
     "skills": (("installing", "add_skills"),),
     "approvals": (("approving", "add_approvals"),),
+    "audit": (("auditing", "add_audit"),),
 }
 """The functions that add what a word stands for, to the app or to the group of that name."""
 

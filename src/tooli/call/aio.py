@@ -110,12 +110,17 @@ async def _in_threads(items: Iterator[Any]) -> AsyncGenerator[Any]:
     """A sync stream, each step in a thread, so that the loop goes on meanwhile."""
     end = object()
     try:
-        while (item := await asyncio.to_thread(next, items, end)) is not end:
+        while (item := await asyncio.to_thread(_step, items, end)) is not end:
             yield item
     finally:
         close = getattr(items, "close", None)
         if close is not None:
             close()
+
+
+def _step(items: Iterator[Any], end: object) -> Any:
+    """The next item. Not `next` itself: this frame says that the thread works for a call."""
+    return next(items, end)
 
 
 # ------------------------------------------------------------------ from sync code

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from tooli.call.model import Call, Caller, Options
     from tooli.call.peer import Question
+    from tooli.call.rehearsal import Ledger
     from tooli.call.replies import Reply
     from tooli.contract.pages import PageRequest
     from tooli.detect import ExecutionContext
@@ -26,10 +27,11 @@ if TYPE_CHECKING:
 class Context:
     """The call that is running: who asked, with which options, and ways to talk to them."""
 
-    __slots__ = ("_call",)
+    __slots__ = ("_call", "_ledger")
 
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: Call, ledger: Ledger | None = None) -> None:
         self._call = call
+        self._ledger = ledger  # of a rehearsal; a context variable does not reach every thread
 
     @property
     def caller(self) -> Caller:
@@ -47,6 +49,29 @@ class Context:
     def options(self) -> Options:
         """What the caller asked of the framework: dry_run, yes, verbose, …"""
         return self._call.options
+
+    @property
+    def dry_run(self) -> bool:
+        """Whether nothing may be done: the function is run for its plan."""
+        return self._call.options.dry_run
+
+    def plan(
+        self,
+        action: str,
+        target: object,
+        *,
+        details: Mapping[str, Any] | None = None,
+        state: Any = None,
+    ) -> bool:
+        """Note what is about to be done, as `record_dry_action` does; here it works in any thread.
+
+        True in a dry run: then it must not be done.
+        """
+        if self._ledger is not None:
+            return self._ledger.enter(action, target, details, state)
+        from tooli.call.rehearsal import record_dry_action
+
+        return record_dry_action(action, target, details=details, state=state)
 
     @property
     def page(self) -> PageRequest:

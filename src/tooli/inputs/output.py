@@ -16,7 +16,7 @@ from tooli.contract.tool import Handle
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from typing import IO, Any
 
     from tooli.contract.tool import Param
@@ -105,6 +105,10 @@ class Output:
         """Write all of it."""
         with self.open("wb") as file:
             return file.write(data)
+
+    def tooli_unwritten(self, note: Callable[..., object]) -> Output:
+        """The same output for a rehearsal: to write it is told, and leads nowhere."""
+        return _Unwritten(self, note)
 
     # -------------------------------------------------------------- in the end
 
@@ -195,6 +199,32 @@ def outputs_in(arguments: Mapping[str, Any]) -> Iterator[Output]:
         for item in value if type(value) in (list, tuple, set, frozenset) else (value,):
             if isinstance(item, Output):
                 yield item
+
+
+class _Unwritten(Output):
+    """An output that is not written, and says that it would be."""
+
+    __slots__ = ("_note",)
+
+    def __init__(self, output: Output, note: Callable[..., object]) -> None:
+        super().__init__(output.target)
+        self.field = output.field
+        self._note: Callable[..., object] | None = note
+
+    def open(
+        self,
+        mode: str = "w",
+        buffering: int = -1,
+        encoding: str | None = None,
+        errors: str | None = None,
+        newline: str | None = None,
+    ) -> IO[Any]:
+        note, self._note = self._note, None
+        if note is not None:
+            note("write", self.target, None, None)
+        file = Output(os.devnull).open(mode, buffering, encoding, errors, newline)
+        self._opened.append(file)
+        return file
 
 
 class OutputShape(Handle):

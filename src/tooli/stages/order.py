@@ -37,8 +37,8 @@ def choose(
     `house` is the app's: its policy, its rules, the ceiling of its commands.
     """
     policy = house.policy
-    # [slot: audit, outside of bind]
-    stages: list[Stage] = [*ONLY_BIND]
+    audited = on_record(tool, house)
+    stages: list[Stage] = [*ONLY_BIND, *denial_stages(audited)]
     if policy == "strict" or (policy != "off" and tool.guard.scopes is not None):
         from tooli.stages.authorization import authorize
 
@@ -58,17 +58,20 @@ def choose(
 
         stages.append(only_plan)
     # [slot: idempotency]
-    if options.detailed or (session is not None and options.detailed is None):
+    result = not options.dry_run  # nothing is done to a plan
+    if result and (options.detailed or (session is not None and options.detailed is None)):
         from tooli.stages.detail import add_output_schema
 
         stages.append(add_output_schema)
     concise = concise_stages(options)
     shaped = shaping_stages(tool, options, concise)
-    stages[:] = [*shaped[:1], *stages, *shaped[1:]] if shaped else [*stages, *concise]
-    if tool.guidance.onward or (options.detailed and tool.guidance.handoffs):
+    inner = shaped[1:] if result else []
+    stages[:] = [*shaped[:1], *stages, *inner] if shaped else [*stages, *concise]
+    if result and (tool.guidance.onward or (options.detailed and tool.guidance.handoffs)):
         from tooli.stages.onward import lead_onward
 
         stages.append(lead_onward(find))
+    stages += running_stages(options, audited)  # inside of what answers a call without a run
     stages += holding_stages(tool, options, house)
     if tool.handles:
         from tooli.stages.handles import open_handles
@@ -93,6 +96,39 @@ def holding_stages(tool: Tool, options: Options, house: Any) -> list[Stage]:
         from tooli.stages.deadline import hold_to_time
 
         stages.append(hold_to_time(house.rules))
+    return stages
+
+
+def on_record(tool: Tool, house: Any) -> bool:
+    """Whether the calls of a tool are written down, and where, if that is set."""
+    if "audit_log" in house.rules:
+        from tooli.state.audit import keep_at
+
+        keep_at(tool.app, house.rules["audit_log"])
+    careful = tool.behavior.destructive or tool.guard.careful
+    return house.policy == "strict" or (house.policy != "off" and careful)
+
+
+def denial_stages(audited: bool) -> list[Stage]:
+    """What notes that a call was refused."""
+    if not audited:
+        return []
+    from tooli.stages.audit import note_denials
+
+    return [note_denials]
+
+
+def running_stages(options: Options, audited: bool) -> list[Stage]:
+    """What stands around a call that nothing has refused: it is held to its plan, and noted."""
+    stages: list[Stage] = []
+    if options.apply is not None and not options.dry_run:
+        from tooli.stages.application import apply_plan
+
+        stages.append(apply_plan)
+    if audited:
+        from tooli.stages.audit import note_run
+
+        stages.append(note_run)
     return stages
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sys import modules
 from time import perf_counter
 
 from tooli.call.envelope import meta_of
@@ -83,10 +84,14 @@ class PythonDoor:
                 return _unknown_tool(self._app, name, self._caller)
             ready = house.prepared[name] = (tool, self._app.stages_for(tool, PLAIN_OPTIONS))
         tool, stages = ready
-        if self._options or not arguments.keys() <= tool.names:
+        rehearsal = modules.get("tooli.call.rehearsal")
+        dry = rehearsal is not None and rehearsal.is_rehearsing() and not tool.behavior.read_only
+        if dry or self._options or not arguments.keys() <= tool.names:
             asked = dict(self._options)
             for key in OPTIONS.intersection(arguments) - tool.names:
                 asked[key] = arguments.pop(key)
+            if dry:  # what a rehearsed function calls is rehearsed, too
+                asked["dry_run"] = True
             if asked:
                 options, wrong = _read(asked)
                 call = Call(tool, arguments, self._caller, [], options, house.policy, meta={})

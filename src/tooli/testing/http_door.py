@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 
 from tooli.call import aio
 from tooli.call.envelope import encode
+from tooli.call.wishes import WISHES
 from tooli.contract.jsonable import jsonable
 from tooli.contract.record import Record
 from tooli.surfaces.http.words import SHAPING
@@ -109,8 +110,10 @@ _QUERY = {
     "dry_run": "dry_run",
     "detailed": "response_format",
     "concise": "response_format",
-    **{name: name for name in SHAPING},
+    **{name: name for name in (*SHAPING, *WISHES)},
 }
+_WORDY = frozenset((*SHAPING, *WISHES))
+"""Options that have a value of their own."""
 
 
 @door
@@ -157,7 +160,7 @@ async def ask(app: Tooli, case: Case, accept: str) -> Response:
     """Send a case as a request."""
     arguments = jsonable(dict(case.arguments), [])
     said = case.options.items()
-    query = urlencode([_said(name, value) for name, value in said if value or name in SHAPING])
+    query = urlencode([_said(name, value) for name, value in said if value or name in _WORDY])
     async with alive(app.asgi(mcp=False)) as api:
         return await request(
             api,
@@ -172,4 +175,4 @@ async def ask(app: Tooli, case: Case, accept: str) -> Response:
 def _said(name: str, value: Any) -> tuple[str, str]:
     if _QUERY[name] == "response_format":
         return _QUERY[name], name
-    return _QUERY[name], str(value) if name in SHAPING else "true"
+    return _QUERY[name], str(value) if name in _WORDY else "true"

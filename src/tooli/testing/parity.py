@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tooli.call import aio
 from tooli.call.repair import compose
 from tooli.contract.fit import Words
+from tooli.contract.jsonable import is_list, is_object
 from tooli.contract.record import Record
 from tooli.errors import ToolError
-from tooli.surfaces.cli.argv import SHAPING, read_line
+from tooli.surfaces.cli.argv import SHAPING, WISHES, read_line
 from tooli.testing.running import invoke, invoke_with, name_of
 
 if TYPE_CHECKING:
@@ -128,11 +129,26 @@ def _difference(first: Door, agreed: Answer, other: Door, answer: Answer) -> str
 
 
 def timeless(envelope: Mapping[str, Any]) -> dict[str, Any]:
-    """An envelope without the one value that no two calls share."""
-    if "meta" not in envelope:
-        return dict(envelope)
-    meta = {k: v for k, v in envelope["meta"].items() if k != "duration_ms"}
-    return {**envelope, "meta": meta}
+    """An envelope without what no two calls share: the time they took, the token of a plan."""
+    found = dict(envelope)
+    if "result" in found:
+        found["result"] = _without_token(found["result"])
+    if "meta" in found:
+        found["meta"] = {k: v for k, v in found["meta"].items() if k != "duration_ms"}
+    return found
+
+
+def _without_token(result: Any) -> Any:
+    """A plan without the token that it has for itself alone; alone or as the item of a stream."""
+    if is_list(result) and len(result) == 1:
+        return [_bare(result[0])]
+    return _bare(result)
+
+
+def _bare(plan: Any) -> Any:
+    if is_object(plan) and {"tool", "basis", "token"} <= plan.keys():
+        return {name: value for name, value in plan.items() if name != "token"}
+    return plan
 
 
 def _as_items(envelope: Mapping[str, Any]) -> dict[str, Any]:
@@ -296,7 +312,7 @@ def _flags(options: Mapping[str, Any], own: Sequence[str]) -> list[str]:
         flag = "--response-format" if forms else f"--{name.replace('_', '-')}"
         if flag in own:
             flag = f"--tooli-{flag[2:]}"
-        if name in SHAPING:
+        if name in SHAPING or name in WISHES:
             flags.append(f"{flag}={value}")
             continue
         words = [flag, name] if forms else [flag]

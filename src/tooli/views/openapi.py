@@ -25,6 +25,7 @@ _ALWAYS = (400, 403, 404, 408, 409, 413, 415, 421, 422, 500, 502, 503, 504)
 _OPTIONS: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("dry_run", {"type": "boolean"}, "Check the call and say what would happen; nothing does."),
     ("yes", {"type": "boolean"}, "Confirm a command that may destroy data."),
+    ("apply", {"type": "string"}, "Run exactly the plan that a dry run gave this token for."),
     (
         "response_format",
         {"type": "string", "enum": ["concise", "detailed"]},
@@ -308,13 +309,27 @@ def _shared_schemas() -> dict[str, Any]:
         },
         "required": ["tool", "duration_ms"],
     }
-    plan: dict[str, Any] = {
+    return {"Error": error, "Failure": _FAILURE, "Meta": meta, "Plan": _plan()}
+
+
+def _plan() -> dict[str, Any]:
+    """What a dry run answers with; docs/plans.md has it in full."""
+    text: dict[str, Any] = {"type": "string"}
+    known = {"action": text, "target": text, "details": {"type": "object"}, "state": text}
+    action = {"type": "object", "properties": known, "required": ["action", "target"]}
+    fields: dict[str, Any] = {
+        "tool": text,
+        "arguments": {"type": "object"},
+        "effects": {"type": "array", "items": text},
+        "basis": {"enum": ["declared", "rehearsed"]},
+    }
+    more = {"actions": {"type": "array", "items": action}, "state": text, "token": text}
+    return {
         "type": "object",
         "description": "The result of a dry run.",
-        "properties": {"would_call": text, "arguments": {"type": "object"}, "effects": texts},
-        "required": ["would_call", "arguments", "effects"],
+        "properties": {**fields, **more},
+        "required": [*fields],
     }
-    return {"Error": error, "Failure": _FAILURE, "Meta": meta, "Plan": plan}
 
 
 def _parameters() -> dict[str, Any]:

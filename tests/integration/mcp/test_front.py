@@ -605,7 +605,7 @@ def test_a_destructive_call_must_be_confirmed(line: Talk, name: str) -> None:
     assert line.value(name, {"path": "/x", "yes": True}) == "wiped /x"
     planned = line.call(name, {"path": "/x", "dry_run": True})
     assert meta_of(planned)["dry_run"] is True
-    assert "would_call" in planned["content"][0]["text"]
+    assert '"basis":"declared"' in planned["content"][0]["text"]
     assert planned["isError"] is False
 
 

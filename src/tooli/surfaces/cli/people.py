@@ -47,6 +47,10 @@ def _show_value(session: Session, value: Any, call: Call) -> None:
         from tooli.surfaces.cli.plain import line_end, write_plain
 
         write_plain(value, sys.stdout.write, end=line_end(session))
+    elif call.options.dry_run and _is_plan(value):
+        from tooli.surfaces.cli.plans import show_plan
+
+        show_plan(value, call)
     elif isinstance(value, str) and value.replace("\n", "").isprintable():
         sys.stdout.write(value if value.endswith("\n") else value + "\n")
     else:
@@ -54,6 +58,12 @@ def _show_value(session: Session, value: Any, call: Call) -> None:
 
         print_result(value, file=sys.stdout)
     sys.stdout.flush()
+
+
+def _is_plan(value: Any) -> bool:
+    from tooli.call.planning import is_plan
+
+    return is_plan(value)
 
 
 def _show_warnings(call: Call) -> None:

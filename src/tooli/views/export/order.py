@@ -98,6 +98,9 @@ def entries(order: Order) -> list[Entry]:
         own, schema = input_schema(tool), arguments_schema(tool)
         added = schema.get("properties", {}).keys() - own.get("properties", {}).keys()
         flags = tuple([flag for flag in CONFIRMING if flag in added])
+        if "apply" in added:  # a generated program has no way to say the token of a plan
+            fields = {k: v for k, v in schema["properties"].items() if k != "apply"}
+            schema = {**schema, "properties": fields}
         about = description_of(tool)
         found.append(Entry(tool, name, variable, about, schema, flags, tool.limits.timeout))
     return found
