@@ -47,9 +47,20 @@ class Desk:
         from tooli.config.policy import tighten
 
         tighten(app._house)
+        if "rate_limit" in app._house.rules:
+            check_rate(app._house.rules["rate_limit"])
         self.app = app
         self._edition = -1
         self._tools: dict[str, Tool] = {}
+
+    def verifier(self) -> Any:
+        """What verifies callers' tokens, where anything is set for it."""
+        rules = self.app._house.rules
+        if not rules:
+            return None
+        from tooli.config.identity import verifier_for
+
+        return verifier_for(rules)
 
     @property
     def name(self) -> str:
@@ -100,7 +111,37 @@ class Desk:
             approved=approved,
             peer=peer,
         )
+        stages = self._watched(tool, stages, caller, approved)
         return Served(call, stages, started)
+
+    def _watched(
+        self, tool: Tool, stages: tuple[Stage, ...], caller: Caller, approved: bool
+    ) -> tuple[Stage, ...]:
+        """The stages, with what doors with many callers need outside of them."""
+        named = caller.session is not None or caller.principal is not None
+        if named or caller.address is None:
+            from tooli.stages.loops import break_loops
+
+            if break_loops not in stages:
+                stages = (break_loops, *stages)
+        said = self.app._house.rules.get("rate_limit")
+        rates = [rate for rate in (tool.limits.rate, said) if rate is not None]
+        if rates and not approved:  # a call that is sent again, approved, was counted already
+            from tooli.stages.rates import limit_rate
+
+            stages = (limit_rate(rates), *stages)
+        return stages
+
+
+def check_rate(said: Any) -> None:
+    """Refuse to serve with a rate that nobody can hold callers to."""
+    from tooli.contract.limits import RATE, is_rate
+    from tooli.errors import InputError, Suggestion
+
+    if not is_rate(said):
+        fix = Suggestion("fix", "Correct the setting, or leave it out.")
+        text = f"rate_limit says {RATE}; this is none."
+        raise InputError(text, code="E1011", field="rate_limit", suggestion=fix, is_retryable=False)
 
 
 def is_installed(package: str) -> bool:

@@ -10,15 +10,15 @@ import gc
 import os
 import sys
 
-from tooli.call.model import PRINTED_LIMIT
+from tooli.call.model import PRINTED_LIMIT, Failed
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Generator, Sequence
     from typing import Any
 
-    from tooli.call.model import Call, Outcome
+    from tooli.call.model import Call, Outcome, Stage
     from tooli.surfaces.cli.main import Session
 
 
@@ -440,6 +440,35 @@ def shaping_for(session: Session) -> Any:
     from tooli.surfaces.cli.budgets import shaping_of
 
     return shaping_of(session)
+
+
+def watched(call: Call, stages: tuple[Stage, ...]) -> tuple[Call, tuple[Stage, ...]]:
+    """A call, and an eye on its failure: an agent may be about to repeat it for ever."""
+    if call.caller.session is not None or call.caller.category != "ai_agent":
+        return call, stages  # what has a session of ours is watched already
+
+    def watch(call: Call) -> Generator[Call, Outcome, Outcome]:
+        if _has_failed():
+            from tooli.stages.loops import break_loops
+
+            return (yield from break_loops(call))
+        outcome = yield call
+        if isinstance(outcome, Failed):
+            from tooli.stages.loops import note_failure
+
+            outcome = note_failure(call, outcome)
+        return outcome
+
+    return call, (watch, *stages)
+
+
+def _has_failed() -> bool:
+    """Whether a session may have failed before: one question to the file system."""
+    said = os.environ.get
+    home = said("TOOLI_STATE_DIR")
+    if not home:
+        home = (said("XDG_STATE_HOME") or said("HOME", "") + "/.local/state") + "/tooli"
+    return os.name == "nt" or os.access(f"{home}/loops", 0)
 
 
 def is_odd(argv: Sequence[str]) -> bool:

@@ -31,6 +31,7 @@ from tooli.surfaces.cli.channel import (
     spare_the_collector,
     typed_program,
     unwritten,
+    watched,
 )
 
 TYPE_CHECKING = False
@@ -311,14 +312,16 @@ class Session:
             from tooli.surfaces.cli.payload import complete
 
             arguments, problems = complete(self, arguments, problems)
-        return self.app.prepare(
+        problems = tuple(problems)
+        ready = self.app.prepare(
             self.line.tool,
             arguments,
             self.caller(),
             self.options(),
-            problems=tuple(problems),
-            warnings=self.warnings,
+            self.warnings,
+            problems=problems,
         )
+        return watched(*ready) if self.marked else ready
 
     def perform(self, call: Call, stages: tuple[Stage, ...]) -> int:
         """Run the call and show what became of it."""

@@ -59,7 +59,7 @@ class Api:
     def __init__(self, app: Any, settings: Settings) -> None:
         self.desk = Desk(app)
         self.settings = settings
-        self.guard = Guard(settings)
+        self.guard = Guard(settings, self.desk.verifier())
         self.mounts = [Mount(path, inner) for path, inner in settings.mounts.items()]
         self._pages = Pages(self.desk, self.guard.secured, settings)
         self._paths: dict[str, Tool] = {}

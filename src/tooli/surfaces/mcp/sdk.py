@@ -97,7 +97,9 @@ class AppServer(Server[Any]):
         line = Line(ctx, self.service.desk.name)
         request = make(line)
         came: Any = ctx.request
-        request.grant(came.scope.get("tooli.scopes", ()) if came is not None else ())
+        if came is not None:  # over a network, through a guard that has looked at the token
+            known = came.scope.get
+            request.grant(known("tooli.scopes", ()), known("tooli.principal"))
         work = request.arun() if request.is_async else self.crew.do(request.run)
         job = asyncio.ensure_future(line.carry(work))
         job.add_done_callback(_look_at)
@@ -238,4 +240,6 @@ def caller_of(ctx: Ctx) -> Caller:
     said = {"name": info.name, "version": info.version} if info is not None else None
     if ctx.request is None:  # stdin and stdout: the environment is the client's own
         return caller_named(said)
-    return caller_named(said, {"TOOLI_SESSION_ID": ctx.session._connection.session_id or ""})
+    client = getattr(ctx.request, "client", None)
+    caller = caller_named(said, {"TOOLI_SESSION_ID": ctx.session._connection.session_id or ""})
+    return caller.replace(address=str(client[0]) if client and client[0] else "network")

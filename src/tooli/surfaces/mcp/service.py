@@ -256,10 +256,10 @@ class Request:
         injected = any([param.kind == "injected" for param in tool.params])
         return injected or tool.guard.approval or tool.behavior.destructive
 
-    def grant(self, scopes: Iterable[str] | None) -> None:
+    def grant(self, scopes: Iterable[str] | None, principal: str | None = None) -> None:
         """Let the caller hold the scopes of its token; None is every scope that is asked for."""
         held = self._tool.guard.scopes or () if scopes is None else scopes
-        self._caller = self._caller.replace(scopes=frozenset(held))
+        self._caller = self._caller.replace(scopes=frozenset(held), principal=principal)
 
     @property
     def is_async(self) -> bool:
