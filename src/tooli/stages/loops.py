@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
     from typing import Any
 
-    from tooli.call.model import Call, Outcome
+    from tooli.call.model import Call, Outcome, Stage
     from tooli.errors import ToolError
     from tooli.state.loops import Failure, Files, Memory
 
@@ -29,14 +29,30 @@ _STOPPED = ("E4130", "E4143", "E4031")
 _LONGEST_WAIT = 300
 _LONGEST_TEXT = 500
 
-_memory: Memory | None = None
-
 
 def break_loops(call: Call) -> Generator[Call, Outcome, Outcome]:
-    """Count identical failures of a session in a row, and end a row that leads nowhere."""
-    who, kept = _keeper(call)
+    """On a command line: count the identical failures of a session, each in its own process."""
+    who = _session(call)
     if who is None:
         return (yield call)
+    from tooli.state.loops import Files
+
+    return (yield from _look_after(call, who, Files()))
+
+
+def break_loops_in(memory: Memory) -> Stage:
+    """The same on a server, for as many sessions as it has: those of known callers, or its one."""
+
+    def stage(call: Call) -> Generator[Call, Outcome, Outcome]:
+        caller = call.caller
+        who = f"{caller.surface} {caller.principal or ''} {caller.session or ''}"
+        return (yield from _look_after(call, who, memory))
+
+    return stage
+
+
+def _look_after(call: Call, who: str, kept: Memory | Files) -> Generator[Call, Outcome, Outcome]:
+    """Count identical failures in a row, and end a row that leads nowhere."""
     before, mark = kept.recall(who, call.tool.id), None
     if before is not None:
         mark = mark_of(call)
@@ -54,8 +70,10 @@ def break_loops(call: Call) -> Generator[Call, Outcome, Outcome]:
 
 def note_failure(call: Call, outcome: Failed) -> Outcome:
     """What `break_loops` does at the end, for a call that it did not stand around."""
-    who, kept = _keeper(call)
-    return outcome if who is None else _noted(call, outcome, None, mark_of(call), who, kept)
+    from tooli.state.loops import Files
+
+    who = _session(call)
+    return outcome if who is None else _noted(call, outcome, None, mark_of(call), who, Files())
 
 
 def _noted(
@@ -89,25 +107,12 @@ def _noted(
 # ------------------------------------------------------------------ whose failures
 
 
-def _keeper(call: Call) -> tuple[str | None, Memory | Files]:
-    """Under which name failures are remembered, and where; None where no session is known."""
-    from tooli.state.loops import Files, Memory
-
-    caller = call.caller
-    if caller.surface == "cli":
-        return caller.session or _agents_session(), Files()
-    global _memory
-    if _memory is None:
-        _memory = Memory()
-    if caller.surface == "mcp" and caller.address is None:  # one client, as long as we run
-        return f"stdio {caller.session or ''}", _memory
-    if caller.session is None and caller.principal is None:
-        return None, _memory
-    return f"{caller.surface} {caller.principal or ''} {caller.session or ''}", _memory
-
-
-def _agents_session() -> str | None:
-    """What an agent calls its session, in a variable of its own."""
+def _session(call: Call) -> str | None:
+    """The session of a command line: ours, or what an agent calls its own in a variable."""
+    if call.caller.surface != "cli":
+        return None  # a server has a memory of its own
+    if call.caller.session is not None:
+        return call.caller.session
     from tooli.detect import detect_execution_context
 
     return detect_execution_context().session_id
@@ -191,7 +196,11 @@ def _reads_stdin(call: Call) -> bool:
 def _may_work_later(error: ToolError) -> bool:
     """Whether the same call may well succeed after a while, or after a human's word."""
     patient = error.is_retryable and error.category not in ("input", "auth")
-    return patient or error.category == "human" or error.exit_code in (75, 101)
+    return patient or error.exit_code in (75, 101) or _is_for_humans(error)
+
+
+def _is_for_humans(error: ToolError) -> bool:
+    return error.category == "human" or error.code == "E1010"  # a door may ask them there and then
 
 
 def _firmer(error: ToolError, count: int) -> ToolError:
@@ -201,10 +210,13 @@ def _firmer(error: ToolError, count: int) -> ToolError:
     error = _copied(error)
 
     before = f" {error.suggestion.fix}" if error.suggestion is not None else ""
+    argv = error.suggestion.argv if error.suggestion is not None else None
     details: dict[str, object] = {**(error.details or {}), "repeated": count}
-    if error.category == "human":
+    if _is_for_humans(error):
         error.suggestion = Suggestion(
-            "ask_human", f"Asked {count} times: do not repeat it before a human has answered."
+            "ask_human",
+            f"Asked {count} times: do not repeat it before a human has answered.{before}",
+            argv=argv,
         )
     elif _may_work_later(error):
         wait = details.setdefault("retry_after", min(2 ** (count - FIRM + 1), _LONGEST_WAIT))
@@ -212,7 +224,6 @@ def _firmer(error: ToolError, count: int) -> ToolError:
             "retry_later", f"Failed {count} times in a row: wait {wait} s before the next attempt."
         )
     else:
-        argv = error.suggestion.argv if error.suggestion is not None else None
         error.suggestion = Suggestion(
             "retry_with_modified_input" if error.category == "input" else "use_different_tool",
             f"The same call has failed {count} times in the same way; repeating it does not "

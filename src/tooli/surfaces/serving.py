@@ -50,6 +50,7 @@ class Desk:
         if "rate_limit" in app._house.rules:
             check_rate(app._house.rules["rate_limit"])
         self.app = app
+        self._loops: Stage | None = None  # what looks after failures that repeat
         self._edition = -1
         self._tools: dict[str, Tool] = {}
 
@@ -61,6 +62,13 @@ class Desk:
         from tooli.config.identity import verifier_for
 
         return verifier_for(rules)
+
+    def _watch_loops(self) -> Stage:
+        from tooli.stages.loops import break_loops_in
+        from tooli.state.loops import Memory
+
+        self._loops = break_loops_in(Memory())
+        return self._loops
 
     @property
     def name(self) -> str:
@@ -119,11 +127,8 @@ class Desk:
     ) -> tuple[Stage, ...]:
         """The stages, with what doors with many callers need outside of them."""
         named = caller.session is not None or caller.principal is not None
-        if named or caller.address is None:
-            from tooli.stages.loops import break_loops
-
-            if break_loops not in stages:
-                stages = (break_loops, *stages)
+        if named or caller.address is None:  # or it is the one client of a process
+            stages = (self._loops or self._watch_loops(), *stages)
         said = self.app._house.rules.get("rate_limit")
         rates = [rate for rate in (tool.limits.rate, said) if rate is not None]
         if rates and not approved:  # a call that is sent again, approved, was counted already
@@ -168,6 +173,21 @@ def no_such_tool(app: Any, name: str) -> InputError:
         path.append(words[0])
         branch = branch.groups[words.pop(0)]
     return no_such_command(branch, words[0], path) if words else no_command_given(branch)
+
+
+MOST_CALLS = 256
+"""How many calls a door takes at a time, where nothing else is said; more are sent away."""
+
+
+def too_busy() -> ToolError:
+    """The error for a call that comes while there are as many as a door takes."""
+    from tooli.errors import Suggestion, TemporaryError
+
+    return TemporaryError(
+        "The server has as many calls as it takes at a time.",
+        suggestion=Suggestion("retry_later", "Wait a second, then call again."),
+        details={"retry_after": 1},
+    )
 
 
 def without_tool(app: Any, caller: Caller) -> Call:

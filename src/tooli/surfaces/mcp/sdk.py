@@ -27,6 +27,7 @@ from tooli.surfaces.mcp.offers import not_found
 from tooli.surfaces.mcp.service import caller_named
 from tooli.surfaces.mcp.shelf import Shelf, completion
 from tooli.surfaces.mcp.words import INTERNAL_ERROR, MODERN, RpcError
+from tooli.surfaces.serving import MOST_CALLS, too_busy
 
 TYPE_CHECKING = False
 
@@ -43,9 +44,6 @@ if TYPE_CHECKING:
     Params: TypeAlias = dict[str, Any]
     Answerer: TypeAlias = Callable[["AppServer", Ctx, Params, bool], Awaitable[Any]]
 
-CALLS = 256
-"""How many calls of ordinary functions run at the same time: some wait for a human."""
-
 SHUTDOWN = -32000
 """The code of an answer to a call that the end of the server cut short."""
 
@@ -58,7 +56,7 @@ class AppServer(Server[Any]):
         self.shelf = Shelf(service)
         self.news = News(service.app)
         self.listeners = ListenHandler(self.news.bus)
-        self.crew = Crew(CALLS)
+        self.crew = Crew(MOST_CALLS)
         self._busy: dict[asyncio.Future[Any], Line] = {}
         self._closing = False
         info = service.info()
@@ -100,6 +98,8 @@ class AppServer(Server[Any]):
         if came is not None:  # over a network, through a guard that has looked at the token
             known = came.scope.get
             request.grant(known("tooli.scopes", ()), known("tooli.principal"))
+        if len(self._busy) >= MOST_CALLS:  # some may wait for a human
+            return request.refuse(too_busy())
         work = request.arun() if request.is_async else self.crew.do(request.run)
         job = asyncio.ensure_future(line.carry(work))
         job.add_done_callback(_look_at)

@@ -266,6 +266,11 @@ class Request:
         """Whether the function wants an event loop."""
         return is_async(self._tool)
 
+    def refuse(self, error: ToolError) -> dict[str, Any]:
+        """The result of a call that is not begun."""
+        call = self._open(False).call
+        return self.result(Answer(Failed(error), call, perf_counter()))
+
     def _open(self, approved: bool) -> Served:
         return self._service.desk.open(
             self._tool,
