@@ -19,7 +19,10 @@ from tooli import errors
 ROOT = Path(__file__).resolve().parent.parent
 ERRORS = ROOT / "docs" / "errors.md"
 CALLERS = ROOT / "docs" / "callers.md"
-_PAGES = ("typer.md", "serving.md", "installing.md", "output.md", "inputs.md", "budget.md")
+_PAGES = (
+    *("typer.md", "serving.md", "installing.md", "output.md", "inputs.md", "budget.md"),
+    "auth.md",
+)
 PLAYED = (
     ROOT / "README.md",
     *(ROOT / "docs" / name for name in _PAGES),
