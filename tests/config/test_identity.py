@@ -17,7 +17,10 @@ import pytest
 from joserfc import jwt
 from joserfc.jwk import ECKey, KeySet, OctKey, OKPKey, RSAKey
 
+from tooli import Tooli
 from tooli.config.identity import LONGEST, Verifier, verifier_for
+from tooli.config.layers import Settings, Word
+from tooli.config.policy import rules_of
 from tooli.errors import AuthError, InputError
 
 RSA = RSAKey.generate_key(2048)
@@ -346,7 +349,14 @@ def test_a_key_for_one_algorithm(write) -> None:
 
 @pytest.mark.parametrize(
     "content",
-    ["word", "0" * 64, f"{'g' * 64} ada", f"{'0' * 63} ada", f"{'0' * 64} a\n{'0' * 64} b", b"\xff"],
+    [
+        "word",
+        "0" * 64,
+        f"{'g' * 64} ada",
+        f"{'0' * 63} ada",
+        f"{'0' * 64} a\n{'0' * 64} b",
+        b"\xff",
+    ],
 )
 def test_lists_of_tokens_that_are_none(write, content: Any) -> None:
     assert "cannot be used" in unusable({"tokens": write("tokens", content)})
@@ -372,3 +382,28 @@ def test_without_the_extra(write, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_nothing_is_set() -> None:
     assert verifier_for({"token_issuer": "x", "rate_limit": "1/second"}) is None
+
+
+# ------------------------------------------------------------------ settings
+
+
+@pytest.mark.parametrize("name", ["TOOLI_TOKEN_KEY", "TOOLI_TOKENS", "TOOLI_RATE_LIMIT"])
+@pytest.mark.parametrize("value", ["/x\x07", "relative", "/absent"])
+def test_a_setting_that_cannot_be_held_to_opens_no_door(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(InputError) as caught:
+        Tooli("served").asgi(mcp=False)
+    assert caught.value.code == "E1011"
+
+
+def test_the_lower_layer_decides_who_is_believed() -> None:
+    settings = Settings()
+    for name, layer in (("tokens", "environment"), ("token_key", "project")):
+        settings.add(name, Word(f"/{layer}", layer, layer))
+    assert rules_of(settings) == {"token_key": "/project"}
+    settings.add("tokens", Word("/system", "system", "system"))
+    assert rules_of(settings) == {"tokens": "/system"}
+    settings.add("token_key", Word("/system", "system", "system"))
+    assert rules_of(settings) == {"tokens": "/system", "token_key": "/system"}

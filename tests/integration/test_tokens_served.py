@@ -168,7 +168,9 @@ def test_a_server_that_could_not_verify_is_not_started(
     (tmp_path / "broken").write_text("broken")
     env = {**os.environ, name: str(tmp_path / "broken")}
     command = [sys.executable, APP, *words, "--port", "0"]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, env=env, check=False)
+    ended = subprocess.run(
+        command, capture_output=True, text=True, timeout=60, env=env, check=False
+    )
     assert ended.returncode == 2
     assert "Traceback" not in ended.stderr
     assert name[6:].lower() in ended.stdout + ended.stderr
