@@ -312,14 +312,9 @@ class Session:
             from tooli.surfaces.cli.payload import complete
 
             arguments, problems = complete(self, arguments, problems)
-        problems = tuple(problems)
+        asked = self.options()
         ready = self.app.prepare(
-            self.line.tool,
-            arguments,
-            self.caller(),
-            self.options(),
-            self.warnings,
-            problems=problems,
+            self.line.tool, arguments, self.caller(), asked, self.warnings, problems=tuple(problems)
         )
         return watched(*ready) if self.marked else ready
 
