@@ -8,7 +8,6 @@ where nothing can be kept, nothing is remembered.
 from __future__ import annotations
 
 import os
-from threading import Lock
 from time import time
 
 from tooli.contract.jsonable import is_list, is_object
@@ -39,6 +38,8 @@ class Memory:
     """The failures of many sessions, in this process."""
 
     def __init__(self) -> None:
+        from threading import Lock  # a command line needs none
+
         self._lock = Lock()
         self._failures: dict[tuple[str, str], Failure] = {}
 

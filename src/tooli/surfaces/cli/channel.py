@@ -446,9 +446,16 @@ def watched(call: Call, stages: tuple[Stage, ...]) -> tuple[Call, tuple[Stage, .
     """A call, and an eye on its failure: an agent may be about to repeat it for ever."""
     if call.caller.session is not None or call.caller.category != "ai_agent":
         return call, stages  # what has a session of ours is watched already
+    from tooli.detect.markers import SESSIONS
+
+    sessions = [
+        os.environ[one] for names in SESSIONS.values() for one in names if one in os.environ
+    ]
+    if not sessions:
+        return call, stages
 
     def watch(call: Call) -> Generator[Call, Outcome, Outcome]:
-        if _has_failed():
+        if _have_failed(sessions):
             from tooli.stages.loops import break_loops
 
             return (yield from break_loops(call))
@@ -462,13 +469,15 @@ def watched(call: Call, stages: tuple[Stage, ...]) -> tuple[Call, tuple[Stage, .
     return call, (watch, *stages)
 
 
-def _has_failed() -> bool:
-    """Whether a session may have failed before: one question to the file system."""
+def _have_failed(sessions: Sequence[str]) -> bool:
+    """Whether a session may have failed before: a no is a no, for one question to the disk."""
     said = os.environ.get
     home = said("TOOLI_STATE_DIR")
     if not home:
         home = (said("XDG_STATE_HOME") or said("HOME", "") + "/.local/state") + "/tooli"
-    return os.name == "nt" or os.access(f"{home}/loops", 0)
+    plain = [f"/as-{one}" if one.replace("-", "a").isalnum() else "" for one in sessions]
+    plain = [one if one == one.lower() and len(one) < 64 else "" for one in plain]
+    return os.name == "nt" or any([os.access(f"{home}/loops{one}", 0) for one in plain])
 
 
 def is_odd(argv: Sequence[str]) -> bool:
