@@ -26,7 +26,7 @@ CALLERS = ROOT / "docs" / "callers.md"
 SAFETY = ROOT / "docs" / "safety.md"
 _PAGES = (
     *("typer.md", "serving.md", "installing.md", "output.md", "inputs.md", "budget.md"),
-    *("deadlines.md", "plans.md"),
+    *("deadlines.md", "plans.md", "auth.md"),
 )
 PLAYED = (
     ROOT / "README.md",

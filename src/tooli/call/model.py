@@ -29,6 +29,7 @@ class Caller(Record):
     category: str | None = None  # what kind of caller it seems to be, where that was looked into
     agent: bool = False  # a model may have made the values up: they are looked at more closely
     principal: str | None = None  # who it is, where a token that was verified says so
+    address: str | None = None  # where a request came from; None: no network, it is this machine's
 
 
 class Options(Record):

@@ -7,6 +7,10 @@ import os
 from tooli.config.keys import KEYS
 from tooli.config.places import find
 
+_GUARDING = ("token_key", "token_issuer", "token_audience", "tokens", "rate_limit")
+_DECIDING = ("token_key", "tokens")
+"""Settings that say together who is believed: what the lower layer says of any, it says of all."""
+
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -17,11 +21,21 @@ if TYPE_CHECKING:
 
 def rules_of(settings: Settings) -> dict[str, Any]:
     """The security settings that somebody made, beside the policy; and where to record."""
+    from tooli.config.layers import LAYERS
+
+    said = settings.said()
     rules = {
         name: word.value
-        for name, word in settings.said().items()
+        for name, word in said.items()
         if KEYS[name].secures and name != "security_policy"
     }
+    layers = {name: LAYERS.index(said[name].layer) for name in _DECIDING if name in said}
+    for name, layer in layers.items():
+        if layer < max(layers.values()):
+            del rules[name]  # or a caller would add a way in that the machine's owner did not mean
+    for fault in settings.faults:
+        if fault.key in _GUARDING:
+            rules[fault.key] = ""  # nothing that works: it was meant to guard, and is not missed
     record = os.environ.get("TOOLI_RECORD_CAPABILITIES")
     return {**rules, "record_capabilities": record} if record else rules
 

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from tooli.contract.tool import Limits, Shape
 
 _BY_WORD = {"str": str, "int": int, "float": float, "bool": bool, "None": None}
+_LIMITING = {"timeout", "max_tokens", "cost_hint", "paginated", "rate_limit"}
 _STREAM, _ASYNC_STREAM = 0x20, 0x200  # flags of a code object
 
 COMMAND_KEYWORDS = frozenset(
@@ -49,7 +50,7 @@ COMMAND_KEYWORDS = frozenset(
         *("error_codes", "timeout", "cost_hint", "human_in_the_loop", "requires_approval"),
         *("danger_level", "auth", "max_tokens", "paginated", "version", "when_to_use"),
         *("task_group", "native", "input_model", "input_schema", "always_visible"),
-        *("resource", "agent_auto_confirm", "isolation"),
+        *("resource", "agent_auto_confirm", "isolation", "rate_limit"),
     )
 )
 """What `@app.command(…)` takes beyond what Typer's takes."""
@@ -159,7 +160,7 @@ def _read_guidance(said: Mapping[str, Any], name: str, onward: bool) -> Guidance
 
 
 def _read_limits(said: Mapping[str, Any], name: str, sourced: bool) -> Limits:
-    if not sourced and not said.keys() & {"timeout", "max_tokens", "cost_hint", "paginated"}:
+    if not sourced and not said.keys() & _LIMITING:
         return LIMITS
     from tooli.contract.limits import read_limits
 

@@ -319,6 +319,7 @@ class Limits(Record):
     paginated: bool = False
     page: int | None = None  # records on a page, where nobody says how many
     sourced: bool = False  # it may return a `Page`: it pages at the source
+    rate: str | None = None  # how often one caller may run it where many come in: "10/minute"
 
 
 BEHAVIOR, GUARD, GUIDANCE, LIMITS = Behavior(), Guard(), Guidance(), Limits()

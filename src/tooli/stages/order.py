@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from tooli.call.pipeline import ONLY_BIND
@@ -77,6 +78,14 @@ def choose(
         from tooli.stages.handles import open_handles
 
         stages.append(open_handles)  # innermost: nothing is opened that another stage refuses
+    if "TOOLI_TOKEN_FILE" in os.environ:
+        from tooli.stages.identity import identify
+
+        stages.insert(0, identify(house.rules))  # outside of whatever asks who is calling
+    if session is not None:
+        from tooli.stages.loops import break_loops
+
+        stages.insert(0, break_loops)  # outside of all that can fail
     return tuple(stages) if len(stages) > 1 else ONLY_BIND
 
 

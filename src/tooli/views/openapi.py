@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from tooli.contract.tool import Tool
 
-_ALWAYS = (400, 403, 404, 408, 409, 413, 415, 421, 422, 500, 502, 503, 504)
+_ALWAYS = (400, 403, 404, 408, 409, 413, 415, 421, 422, 429, 500, 502, 503, 504)
 """The statuses of failures that any command may have: the door's own, and what a tool raises."""
 
 _OPTIONS: tuple[tuple[str, dict[str, Any], str], ...] = (
@@ -374,9 +374,9 @@ def _responses(secured: bool) -> dict[str, Any]:
             },
         }
         response["headers"] = dict(_APPLIED)
-        if status == 401:
+        if status in (401, 403):
             response["headers"]["WWW-Authenticate"] = {"schema": {"type": "string"}}
-        if status == 503:
+        if status in (429, 503):
             response["headers"]["Retry-After"] = {"schema": {"type": "string"}}
         made[f"Failure{status}"] = response
     return made
@@ -388,6 +388,7 @@ def _failure(code: str) -> dict[str, Any]:
         "code": code,
         "category": category,
         "message": CODES[code][0],
-        "is_retryable": category == "input" or code in ("E4050", "E4075", "E4130", "E4143"),
+        "is_retryable": category == "input"
+        or code in ("E4029", "E4050", "E4075", "E4130", "E4143"),
     }
     return {"ok": False, "error": error, "meta": {"tool": "app.command", "duration_ms": 1}}

@@ -10,15 +10,15 @@ import gc
 import os
 import sys
 
-from tooli.call.model import PRINTED_LIMIT
+from tooli.call.model import PRINTED_LIMIT, Failed
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Generator, Sequence
     from typing import Any
 
-    from tooli.call.model import Call, Outcome
+    from tooli.call.model import Call, Outcome, Stage
     from tooli.surfaces.cli.main import Session
 
 
@@ -444,6 +444,44 @@ def shaping_for(session: Session) -> Any:
     from tooli.surfaces.cli.budgets import shaping_of
 
     return shaping_of(session)
+
+
+def watched(call: Call, stages: tuple[Stage, ...]) -> tuple[Call, tuple[Stage, ...]]:
+    """A call, and an eye on its failure: an agent may be about to repeat it for ever."""
+    if call.caller.session is not None or call.caller.category != "ai_agent":
+        return call, stages  # what has a session of ours is watched already
+    from tooli.detect.markers import SESSIONS
+
+    sessions = [
+        os.environ[one] for names in SESSIONS.values() for one in names if one in os.environ
+    ]
+    if not sessions:
+        return call, stages
+
+    def watch(call: Call) -> Generator[Call, Outcome, Outcome]:
+        if _have_failed(sessions):
+            from tooli.stages.loops import break_loops
+
+            return (yield from break_loops(call))
+        outcome = yield call
+        if isinstance(outcome, Failed):
+            from tooli.stages.loops import note_failure
+
+            outcome = note_failure(call, outcome)
+        return outcome
+
+    return call, (watch, *stages)
+
+
+def _have_failed(sessions: Sequence[str]) -> bool:
+    """Whether a session may have failed before: a no is a no, for one question to the disk."""
+    said = os.environ.get
+    home = said("TOOLI_STATE_DIR")
+    if not home:
+        home = (said("XDG_STATE_HOME") or said("HOME", "") + "/.local/state") + "/tooli"
+    plain = [f"/as-{one}" if one.replace("-", "a").isalnum() else "" for one in sessions]
+    plain = [one if one == one.lower() and len(one) < 64 else "" for one in plain]
+    return os.name == "nt" or any([os.access(f"{home}/loops{one}", 0) for one in plain])
 
 
 def is_odd(argv: Sequence[str]) -> bool:

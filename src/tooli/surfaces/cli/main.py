@@ -33,6 +33,7 @@ from tooli.surfaces.cli.channel import (
     spare_the_collector,
     typed_program,
     unwritten,
+    watched,
 )
 
 TYPE_CHECKING = False
@@ -314,7 +315,8 @@ class Session:
 
             arguments, problems = complete(self, arguments, problems)
         asked = self.line.tool, arguments, self.caller(), self.options(), self.warnings
-        return self.app.prepare(*asked, problems=tuple(problems))
+        ready = self.app.prepare(*asked, problems=tuple(problems))
+        return watched(*ready) if self.marked else ready
 
     def perform(self, call: Call, stages: tuple[Stage, ...]) -> int:
         """Run the call and show what became of it."""

@@ -93,10 +93,17 @@ def caller_of(exchange: Exchange, tool: Tool) -> Caller:
     scopes = exchange.scopes
     if scopes is None:  # every scope: as far as this tool asks for any
         scopes = frozenset(tool.guard.scopes or ())
-    if name is None and session is None and not scopes:
-        return NOBODY
-    version = _said(headers.get(b"tooli-caller-version"))
-    return Caller("http", name, version, session, scopes, agent=True)
+    version = _said(headers.get(b"tooli-caller-version")) if name is not None else None
+    return Caller(
+        "http",
+        name,
+        version,
+        session,
+        scopes,
+        agent=True,
+        principal=exchange.principal,
+        address=exchange.address,
+    )
 
 
 def _said(value: bytes | None) -> str | None:

@@ -256,15 +256,20 @@ class Request:
         injected = any([param.kind == "injected" for param in tool.params])
         return injected or tool.guard.human or tool.behavior.destructive
 
-    def grant(self, scopes: Iterable[str] | None) -> None:
+    def grant(self, scopes: Iterable[str] | None, principal: str | None = None) -> None:
         """Let the caller hold the scopes of its token; None is every scope that is asked for."""
         held = self._tool.guard.scopes or () if scopes is None else scopes
-        self._caller = self._caller.replace(scopes=frozenset(held))
+        self._caller = self._caller.replace(scopes=frozenset(held), principal=principal)
 
     @property
     def is_async(self) -> bool:
         """Whether the function wants an event loop."""
         return is_async(self._tool)
+
+    def refuse(self, error: ToolError) -> dict[str, Any]:
+        """The result of a call that is not begun."""
+        call = self._open(False).call
+        return self.result(Answer(Failed(error), call, perf_counter()))
 
     def _open(self, approved: bool) -> Served:
         return self._service.desk.open(
