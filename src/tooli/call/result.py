@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tooli.call.model import Terms
 from tooli.contract.record import Record
 
 TYPE_CHECKING = False
@@ -10,16 +11,18 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any, Generic, TypeVar
 
+    from tooli.call.model import Call
     from tooli.errors import ToolError
 
     T = TypeVar("T")
 
-    class _Of(Generic[T]): ...
+    class _Of(Generic[T]):
+        _terms: Call | Terms
 
 else:
 
     class _Of:
-        __slots__ = ()
+        __slots__ = ("_terms",)
 
         def __class_getitem__(cls, item):
             return cls
@@ -82,6 +85,10 @@ class TooliResult(Record, _Of[T]):
             raise self.error.to_exception()
         return self.result  # pyright: ignore[reportReturnType]
 
+    def on_terms(self, terms: Call | Terms) -> None:
+        """Say on what terms it may be written: whose secrets it must not tell."""
+        object.__setattr__(self, "_terms", Terms(terms.policy, terms.secrets, terms.caller))
+
     def to_dict(self) -> dict[str, Any]:
         """The envelope, in JSON's own types."""
         from json import loads
@@ -94,8 +101,17 @@ class TooliResult(Record, _Of[T]):
 
         error = self.error.to_dict() if self.error is not None else None
         warnings: list[str] = []
-        text = write(error, self.result, lambda: _with_warnings(self.meta, warnings), warnings)
+        text = write(
+            error,
+            self.result,
+            lambda: _with_warnings(self.meta, warnings),
+            warnings,
+            getattr(self, "_terms", _USUAL),
+        )
         return text.decode()
+
+
+_USUAL = Terms()
 
 
 def _with_warnings(meta: Mapping[str, Any], warnings: list[str]) -> dict[str, Any]:
@@ -111,8 +127,11 @@ def _with_warnings(meta: Mapping[str, Any], warnings: list[str]) -> dict[str, An
     )
 
 
-def error_value(error: ToolError) -> TooliError:
-    """An exception of the tree as a value."""
+def error_value(error: ToolError, terms: Call | Terms = _USUAL) -> TooliError:
+    """An exception of the tree as a value, as it may be told; its source is the exception itself."""
+    from tooli.call.cleaning import clean_error
+
+    source, error = error, clean_error(error, terms)
     return TooliError(
         code=error.code,
         category=error.category,
@@ -121,5 +140,5 @@ def error_value(error: ToolError) -> TooliError:
         is_retryable=error.is_retryable,
         field=error.field,
         details=error.details,
-        source=error,
+        source=source,
     )

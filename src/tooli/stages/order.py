@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from tooli.call.pipeline import ONLY_BIND
+from tooli.contract.tool import may_hide
 
 TYPE_CHECKING = False
 
@@ -66,6 +67,10 @@ def choose(
         from tooli.stages.handles import open_handles
 
         stages.append(open_handles)  # innermost: nothing is opened that another stage refuses
+    if policy != "off" and may_hide(tool.params):
+        from tooli.stages.redaction import note_secrets
+
+        stages.insert(0, note_secrets)
     return tuple(stages) if len(stages) > 1 else ONLY_BIND
 
 

@@ -89,12 +89,16 @@ class PythonDoor:
                 asked[key] = arguments.pop(key)
             if asked:
                 options, wrong = _read(asked)
-                call = Call(tool, arguments, self._caller, [], options, house.policy, meta={})
-                call = call.replace(problems=wrong) if wrong else call
+                call = Call(
+                    *(tool, arguments, self._caller, [], options, house.policy),
+                    problems=wrong,
+                    meta={},
+                    secrets=[],
+                )
                 return call, self._app.stages_for(tool, options)
-        meta: dict[str, Any] | None = None if stages is ONLY_BIND else {}
-        caller = self._caller
-        return Call(tool, arguments, caller, [], PLAIN_OPTIONS, house.policy, meta=meta), stages
+        meta, secrets = (None, None) if stages is ONLY_BIND else ({}, [])
+        asked = (tool, arguments, self._caller, [], PLAIN_OPTIONS, house.policy)
+        return Call(*asked, meta=meta, secrets=secrets), stages
 
 
 def _read(asked: dict[str, Any]) -> tuple[Options, tuple[Problem, ...]]:
@@ -116,9 +120,13 @@ def _read(asked: dict[str, Any]) -> tuple[Options, tuple[Problem, ...]]:
 def _result(outcome: Outcome, call: Call, started: float) -> TooliResult[Any]:
     meta = meta_of(call, int((perf_counter() - started) * 1000))
     if type(outcome) is Ok:
-        return TooliResult(True, outcome.value, None, meta)
-    assert isinstance(outcome, Failed)
-    return TooliResult(False, None, error_value(outcome.error), meta)
+        result = TooliResult(True, outcome.value, None, meta)
+    else:
+        assert isinstance(outcome, Failed)
+        result = TooliResult(False, None, error_value(outcome.error, call), meta)
+    if call.secrets or call.policy != "standard":
+        result.on_terms(call)
+    return result
 
 
 def _items(outcome: Outcome) -> Iterator[Any]:
