@@ -99,17 +99,21 @@ class Cleaner:
         return value
 
     def _object(self, value: dict[Any, Any], paths: bool) -> dict[str, Any]:
-        encoded = _ENCODED if "mimeType" in value else ()
         out: dict[str, Any] = {}
         for key, item in value.items():
             name = self.text(key, paths)
             while name in out:  # two keys that differed in what nobody sees: both stay
                 name += "_"
-            if key in encoded and isinstance(item, str):
-                out[name] = item  # bytes, as they are
-            else:
-                out[name] = self.value(item, paths)
+            exact = key in _ENCODED and self._is_encoded(value, item)
+            out[name] = item if exact else self.value(item, paths)
         return out
+
+    def _is_encoded(self, content: dict[Any, Any], item: object) -> bool:
+        """Whether a text is a picture, a sound or a document in base64: its bytes stay."""
+        known = content.get("type") in ("image", "audio") or "blob" in content
+        if not known or not isinstance(item, str) or len(item) % 4 or item in self.traces:
+            return False
+        return item.isascii() and item.rstrip("=").replace("+", "").replace("/", "").isalnum()
 
     def error(self, fields: dict[str, Any]) -> dict[str, Any]:
         """An error as it may go out; a command that had to be changed is no longer one to run."""
@@ -216,9 +220,9 @@ def clean_json(text: str, terms: Call | Terms, cleaner: Cleaner | None, what: st
     It is read back from the JSON: what the value itself is made of may be had but once.
     """
     watched = wary(terms) and speaks(text)
-    if terms.policy != "strict" and not terms.secrets:
-        if is_harmless(text) and not watched:
-            return None
+    closely = watched or terms.policy == "strict" or terms.secrets
+    if not closely and is_harmless(text):
+        return None
     cleaner = cleaner or Cleaner(terms)
     from json import loads
 
@@ -233,7 +237,7 @@ def clean_json(text: str, terms: Call | Terms, cleaner: Cleaner | None, what: st
 
 
 def is_harmless(text: str) -> bool:
-    """Whether a JSON that looked odd is not, after all; found out without `re` where it is short."""
+    """Whether a JSON that looked odd is not, after all; a short one is read without `re`."""
     if has_controls(text):
         return False
     if len(text) > _SMALL:
@@ -282,14 +286,34 @@ def cleaned(value: Any, terms: Call | Terms, warnings: list[str], what: str = "r
 
 def presentable(value: Any, call: Call, *, exact: bool = False) -> Any:
     """A result in JSON's own types, for a text; `exact` leaves all in it but secrets."""
-    value = jsonable(value, call.warnings)
-    if not exact:
-        return cleaned(value, call, call.warnings)
-    if call.policy == "off" or not call.secrets:
-        return value
-    cleaner = Cleaner(call)
-    cleaner.strict, cleaner.home = False, None
-    return _hidden(value, cleaner)
+    return Tidy(call, exact=exact)(value)
+
+
+class Tidy:
+    """Makes results presentable, one after another; what it takes out it counts together."""
+
+    def __init__(self, call: Call, *, exact: bool = False) -> None:
+        self._call = call
+        self._exact = exact
+        self._cleaner: Cleaner | None = None
+        self._write = json_writer()
+
+    def __call__(self, value: Any) -> Any:
+        """A value in JSON's own types, as it may go out."""
+        call = self._call
+        value = jsonable(value, call.warnings)
+        if call.policy == "off" or value is None:
+            return value
+        if self._exact:
+            return _hidden(value, Cleaner(call)) if call.secrets else value
+        text = self._write(value)
+        found = is_suspect(text, call) and clean_json(text, call, self._cleaner, "result")
+        if not found:
+            return value
+        clean, cleaner = found
+        cleaner.tell(call.warnings, "result")
+        self._cleaner = cleaner
+        return clean
 
 
 def _hidden(value: Any, cleaner: Cleaner) -> Any:
@@ -303,13 +327,13 @@ def _hidden(value: Any, cleaner: Cleaner) -> Any:
     return value
 
 
-def clean_line(text: str, terms: Call | Terms) -> str:
+def clean_line(text: str, terms: Call | Terms, *, paths: bool = True) -> str:
     """One text as it may go out, and no word about it: a warning, a log line, a question."""
     if terms.policy == "off":
         return text
     if terms.policy != "strict" and not terms.secrets and text.isascii() and text.isprintable():
         return text
-    return Cleaner(terms).text(text)
+    return Cleaner(terms).text(text, paths)
 
 
 def before_secret(text: str, shown: int, terms: Call | Terms) -> int:
@@ -325,12 +349,12 @@ def before_secret(text: str, shown: int, terms: Call | Terms) -> int:
     return shown
 
 
-def clean_error(error: ToolError, terms: Call | Terms) -> ToolError:
+def clean_error(error: ToolError, terms: Call | Terms, warnings: list[str]) -> ToolError:
     """The error as it may go out: itself where nothing is wrong with it, else one like it."""
     if terms.policy == "off":
         return error
-    fields = jsonable(error.to_dict(), [])
-    clean: Mapping[str, Any] = cleaned(fields, terms, [], "error")
+    fields = jsonable(error.to_dict(), warnings)
+    clean: Mapping[str, Any] = cleaned(fields, terms, warnings, "error")
     if clean is fields or clean == fields:
         return error
     from copy import copy

@@ -72,6 +72,7 @@ class Context:
         ("debug", "info", "warning", "error", …).
         """
         call = self._call
+        message = _clean(message, call)
         if call.peer is not None:
             word = level if isinstance(level, str) else "info" if level <= 1 else "debug"
             call.peer.log(word, message)
@@ -99,7 +100,7 @@ class Context:
                 from tooli.errors import Interrupted
 
                 raise Interrupted("The client cancelled the call.")
-            peer.progress(done, total, message)
+            peer.progress(done, total, message and _clean(message, self._call))
 
     @property
     def cancelled(self) -> bool:
@@ -179,6 +180,15 @@ class Context:
         """Let the client go while the call runs on; it comes back for the answer if it can."""
         if self._call.peer is not None:
             self._call.peer.let_go()
+
+
+def _clean(message: Any, call: Call) -> Any:
+    """A word on the way, as it may go out."""
+    if not isinstance(message, str):
+        return message
+    from tooli.call.cleaning import clean_line
+
+    return clean_line(message, call)
 
 
 _NEEDED = {"debug": 2, "info": 1, "notice": 1}

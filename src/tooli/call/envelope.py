@@ -208,7 +208,10 @@ SIGNS = (
 def weigh(
     value: Any, warnings: list[str], terms: Call | Terms | None = None
 ) -> tuple[int, Any, bool]:
-    """Bytes of a value's JSON; the value: where a part can be read but once, a copy; is it clean?"""
+    """Bytes of a value's JSON, the value, and whether all of it may go out.
+
+    Where a part of the value can be read but once, it is a copy.
+    """
     from tooli.contract.jsonable import jsonable, replacement
 
     def replace(thing: Any) -> Any:

@@ -127,11 +127,13 @@ def _with_warnings(meta: Mapping[str, Any], warnings: list[str]) -> dict[str, An
     )
 
 
-def error_value(error: ToolError, terms: Call | Terms = _USUAL) -> TooliError:
-    """An exception of the tree as a value, as it may be told; its source is the exception itself."""
+def error_value(
+    error: ToolError, terms: Call | Terms = _USUAL, warnings: list[str] | None = None
+) -> TooliError:
+    """An exception of the tree as a value, as it may be told; the exception is its source."""
     from tooli.call.cleaning import clean_error
 
-    source, error = error, clean_error(error, terms)
+    source, error = error, clean_error(error, terms, [] if warnings is None else warnings)
     return TooliError(
         code=error.code,
         category=error.category,

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-_EARLIER = "(?:all |any |the |your |these |my |of |prior |previous |preceding |earlier |above |system )"
+_EARLIER = (
+    "(?:all |any |the |your |these |my |of |prior |previous |preceding |earlier |above |system )"
+)
 _ORDERS = "(?:instructions?|prompts?|rules|directives|guidelines|messages|context)"
 PHRASE = re.compile(
     "|".join(

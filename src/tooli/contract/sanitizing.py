@@ -52,13 +52,20 @@ _ANY = re.compile(f"[{CONTROLS}{INVISIBLE}]")
 _FLAG = re.compile(
     "(\U0001f3f4(?:"
     + "|".join(
-        ["".join([chr(0xE0000 + ord(letter)) for letter in name]) for name in ("gbeng", "gbsct", "gbwls")]
+        [
+            "".join([chr(0xE0000 + ord(letter)) for letter in name])
+            for name in ("gbeng", "gbsct", "gbwls")
+        ]
     )
     + ")\U000e007f)"
 )
 _PLAIN = bytes([*range(0x20, 0x7F), 9, 10, 13])
 _QUIET = bytes(
-    [code for code in range(256) if code in _PLAIN or (code >= 0x80 and code not in b"\xc2\xd8\xe1\xe2\xef\xf3")]
+    [
+        code
+        for code in range(256)
+        if code in _PLAIN or (code >= 0x80 and code not in b"\xc2\xd8\xe1\xe2\xef\xf3")
+    ]
 )
 """Bytes of UTF-8 with which nothing begins that is ever taken out."""
 

@@ -242,8 +242,9 @@ def is_structured(shape: Shape) -> bool:
 
 
 def handles_of(params: tuple[Param, ...]) -> tuple[bool, bool]:
-    """Whether there are ways to values among the parameters, and whether there may be secrets."""
-    return any([is_handle(param.shape) for param in params]), may_hide(params)
+    """Whether there are ways to values among the parameters; whether there are, or secrets."""
+    handles = any([is_handle(param.shape) for param in params])
+    return handles, handles or may_hide(params)
 
 
 def may_hide(params: tuple[Param, ...]) -> bool:

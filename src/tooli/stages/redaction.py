@@ -21,7 +21,9 @@ def note_secrets(call: Call) -> Generator[Call, Outcome, Outcome]:
     kept = call.secrets
     if kept is None:
         return (yield call)
-    kept += [param.default for param in call.tool.params if isinstance(param.default, SecretInput)]
+    for param in call.tool.params:
+        if isinstance(param.default, SecretInput):
+            kept.append(param.default)  # pyright: ignore[reportUnknownMemberType]
     before = noted.get()
     noted.set(kept)
     try:

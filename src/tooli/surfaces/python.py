@@ -89,16 +89,11 @@ class PythonDoor:
                 asked[key] = arguments.pop(key)
             if asked:
                 options, wrong = _read(asked)
-                call = Call(
-                    *(tool, arguments, self._caller, [], options, house.policy),
-                    problems=wrong,
-                    meta={},
-                    secrets=[],
-                )
+                call = Call(tool, arguments, self._caller, [], options, house.policy, meta={})
+                call = call.replace(problems=wrong, secrets=[])
                 return call, self._app.stages_for(tool, options)
-        meta, secrets = (None, None) if stages is ONLY_BIND else ({}, [])
-        asked = (tool, arguments, self._caller, [], PLAIN_OPTIONS, house.policy)
-        return Call(*asked, meta=meta, secrets=secrets), stages
+        call = Call(tool, arguments, self._caller, [], PLAIN_OPTIONS, house.policy)
+        return call if stages is ONLY_BIND else call.replace(meta={}, secrets=[]), stages
 
 
 def _read(asked: dict[str, Any]) -> tuple[Options, tuple[Problem, ...]]:
@@ -118,12 +113,15 @@ def _read(asked: dict[str, Any]) -> tuple[Options, tuple[Problem, ...]]:
 
 
 def _result(outcome: Outcome, call: Call, started: float) -> TooliResult[Any]:
-    meta = meta_of(call, int((perf_counter() - started) * 1000))
+    value: Any = None
+    error = None
     if type(outcome) is Ok:
-        result = TooliResult(True, outcome.value, None, meta)
+        value = outcome.value
     else:
         assert isinstance(outcome, Failed)
-        result = TooliResult(False, None, error_value(outcome.error, call), meta)
+        error = error_value(outcome.error, call, call.warnings)
+    meta = meta_of(call, int((perf_counter() - started) * 1000))
+    result: TooliResult[Any] = TooliResult(error is None, value, error, meta)
     if call.secrets or call.policy != "standard":
         result.on_terms(call)
     return result

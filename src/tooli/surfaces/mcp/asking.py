@@ -66,12 +66,13 @@ def lacking(error: ToolError) -> RpcError | None:
 
 def approval_question(error: ToolError, call: Call) -> Mapping[str, Question]:
     """What the human is asked before the call runs after all: the tool, and with which values."""
+    from tooli.call.cleaning import clean_line
     from tooli.call.envelope import encode
 
-    shown = encode(dict(call.arguments), []).decode()
+    shown = encode(dict(call.arguments), [], call, "").decode()
     if len(shown) > 1000:
         shown = f"{shown[:1000]}…"
-    message = f"{error.message} Run {call.tool.id} with {shown}?"
+    message = f"{clean_line(error.message, call)} Run {call.tool.id} with {shown}?"
     return {APPROVAL: form(message, YES_OR_NO)}
 
 
