@@ -189,7 +189,7 @@ def wary(terms: Call | Terms) -> bool:
 
 
 def speaks(text: str) -> bool:
-    """Whether a word is in a text that every known phrase has one of."""
+    """Whether a text may hold a phrase that speaks to its reader."""
     text = text[:FLAGGED].lower()
     return any([sign in text for sign in SIGNS])
 
@@ -200,9 +200,9 @@ SIGNS = (
     *("ignore ", "disregard ", "forget ", "override ", "you are now", "from now on", "instruction"),
     *("system prompt", "do not tell", "do not inform", "do not mention", "do not reveal"),
     *("without telling", "without asking", "without informing", "<|", "inst]", "<<sys", "](http"),
-    *("system>", "assistant>", "tool_call>", "tool_result>", "function_call"),
-    *("system:", "assistant:"),
+    *("system>", "assistant>", "tool_result>", "_call", "system:", "assistant:"),
 )
+"""What is in every text with a phrase in it: one of these, as `contract/phrases.py` has them."""
 
 
 def weigh(
