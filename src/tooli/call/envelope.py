@@ -67,7 +67,15 @@ def meta_of(call: Call, milliseconds: int) -> dict[str, Any]:
         meta["deprecated"] = tool.deprecated
     if call.meta:
         meta.update(call.meta)
-    return meta
+    return meta if not call.secrets else _without_secrets(meta, call)
+
+
+def _without_secrets(meta: dict[str, Any], call: Call) -> dict[str, Any]:
+    """What is said about a call, where some of its arguments are nobody else's."""
+    from tooli.call.cleaning import cleaned
+    from tooli.contract.jsonable import jsonable
+
+    return cleaned(jsonable(meta, []), call, [], "")
 
 
 def _fit_to_say(call: Call) -> list[str]:

@@ -118,7 +118,9 @@ def _with_warnings(meta: Mapping[str, Any], warnings: list[str]) -> dict[str, An
     """The same `meta`, with more warnings in their place: behind what every call says."""
     if not warnings:
         return dict(meta)
-    merged: dict[str, Any] = {"warnings": [*meta.get("warnings", ()), *warnings]}
+    known = meta.get("warnings", ())
+    more = [line for line in warnings if line not in known]
+    merged: dict[str, Any] = {"warnings": [*known, *more]}
     said = [name for name in ("tool", "version", "duration_ms") if name in meta]
     return (
         {name: meta[name] for name in said}

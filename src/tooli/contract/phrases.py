@@ -23,7 +23,7 @@ _TAGS = "(?:system|assistant|tool_call|tool_result|function_calls?|instructions?
 
 
 def _kind(pattern: str, *signs: str) -> tuple[Pattern[str], tuple[str, ...]]:
-    return re.compile(pattern, re.MULTILINE), signs
+    return re.compile(pattern.replace(" ", "\\s{1,3}"), re.MULTILINE), signs
 
 
 KINDS = (
@@ -54,7 +54,9 @@ KINDS = (
     ),
     _kind("<\\|[a-z_]{2,20}\\|>", "<|"),
     _kind("\\[/?inst\\]|<<sys>>", "inst]", "<<sys"),
-    _kind("^(?:system|assistant): ?(?:you|ignore|do not|always|never)\\b", "system:", "assistant:"),
+    _kind(
+        "^(?:system|assistant):\\s?(?:you|ignore|do not|always|never)\\b", "system:", "assistant:"
+    ),
     _kind("!\\[[^\\]\\n]{0,200}\\]\\(https?://[^\\s)?]{1,300}\\?[^\\s)]{1,500}\\)", "](http"),
 )
 """Each kind's pattern, in small letters, and what is in every text that it is in: one of these."""

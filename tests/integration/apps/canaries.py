@@ -22,7 +22,7 @@ from tooli import (
 
 DIRTY = (
     "\x1b[31mred\x1b[0m \x1b]8;;http://evil.example\x07link\x1b]8;;\x1b\\ \x1b]52;c;aGk=\x07"
-    "\x9b1m\x9d0;t\x9c c\x08\x00\x7f\x85 \u202eevil\u202c z\u200bw \u00ad \ufeff \U000e0041\U000e0101"
+    "\x9b1m\x9d0;t\x9c c\x08\x00\x7f\x85 \u202eevil\u202c z\u200bw \u00ad\ufeff\U000e0041\U000e0101"
 )
 KINDLY = "👨‍👩‍👧 می‌خواهم क्‍ष ❤️"
 HOME = os.path.expanduser("~")
