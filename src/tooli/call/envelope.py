@@ -180,14 +180,24 @@ def is_suspect(text: str, terms: Call | Terms) -> bool:
 
 def _has_marks(data: bytes) -> bool:
     """Whether there are tags or variation selectors: Unicode has them for printable."""
-    return b"\xf3\xa0" in data or b"\xef\xb8" in data
+    return b"\xf3" in data or (b"\xef" in data and b"\xef\xb8" in data)
 
 
 def has_controls(text: str) -> bool:
     """Whether control characters are written out in a JSON, beside tabs and line breaks."""
-    if "\\\\" in text:
-        text = text.replace("\\\\", "")  # a backslash of its own
+    at = text.find("\\")
+    for _ in range(_FEW):
+        if at < 0:
+            return False
+        if text[at + 1] in "ubf":
+            return True
+        at = text.find("\\", at + 2)  # a backslash of its own is two
+    text = text[at:].replace("\\\\", "") if at >= 0 else ""
     return "\\u00" in text or "\\b" in text or "\\f" in text
+
+
+_FEW = 1000
+"""Escapes that are looked at one by one; where there are more, what is left is searched."""
 
 
 def wary(terms: Call | Terms) -> bool:
