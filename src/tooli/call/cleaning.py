@@ -48,6 +48,7 @@ class Cleaner:
         self.sequences = self.controls = self.invisible = self.secrets = self.paths = 0
         self.credentials: dict[str, int] = {}
         self.phrases: list[tuple[str, str]] = []
+        self.notes: list[str] = []
 
     # -------------------------------------------------------------- texts and values
 
@@ -155,13 +156,14 @@ class Cleaner:
         together = self.sequences + self.controls + self.invisible
         _say(warnings, _listed(removed), together, f"removed from the {what}")
         _say(warnings, _counted(self.secrets, "secret"), self.secrets, f"hidden in the {what}")
+        warnings += [line for line in self.notes if line not in warnings]
         looks = sum(self.credentials.values())
         names = ", ".join(sorted(self.credentials))
         text = f"{_counted(looks, 'text')} that {_is(looks, 'looks', 'look')} like credentials"
         _say(warnings, f"{text} ({names})", looks, f"redacted from the {what}")
         _say(warnings, _counted(self.paths, "path"), self.paths, f"shortened to ~ in the {what}")
         if self.phrases:
-            places = ", ".join([f"{at or '/'} ({_quoted(phrase)})" for at, phrase in self.phrases])
+            places = ", ".join([f"{_place(at)} ({_quoted(phrase)})" for at, phrase in self.phrases])
             _replace(
                 warnings,
                 f"the {what} may try to instruct its reader, at ",
@@ -177,10 +179,27 @@ def _say(warnings: list[str], subject: str, count: int, done: str) -> None:
 def _replace(warnings: list[str], sign: str, line: str) -> None:
     """One line of a kind: it stands for the whole answer, however often that was measured."""
     for i, said in enumerate(warnings):
-        if said.endswith(sign) or said.startswith(sign):
+        if said.startswith(sign) or (said.endswith(sign) and _is_ours(said)):
             warnings[i] = line
             return
     warnings.append(line)
+
+
+def _is_ours(said: str) -> bool:
+    """Whether a line is one of those that are said here; a tool may say something like them."""
+    count, _, rest = said.partition(" ")
+    return count.isdigit() and rest.startswith(_OURS)
+
+
+_OURS = (
+    *("control sequence", "control character", "invisible character", "secret", "path"),
+    *("text that looks like credentials", "texts that look like credentials"),
+)
+
+
+def _place(pointer: str) -> str:
+    """Where it is; all of a value is "", which nobody would see."""
+    return '""' if not pointer else pointer if len(pointer) <= 120 else f"{pointer[:120]}…"
 
 
 def _quoted(phrase: str) -> str:
@@ -228,9 +247,10 @@ def clean_json(text: str, terms: Call | Terms, cleaner: Cleaner | None, what: st
 
     value = loads(text)
     try:
-        clean = cleaner.error(value) if what == "error" else cleaner.value(value)
+        # what is said about an answer leads on to others: paths in it stay whole
+        clean = cleaner.error(value) if what == "error" else cleaner.value(value, bool(what))
     except RecursionError:
-        clean = cleaner.value(jsonable(value, []))
+        clean = cleaner.value(jsonable(value, cleaner.notes), bool(what))
     if watched:
         cleaner.look_for_phrases(clean)
     return clean, cleaner

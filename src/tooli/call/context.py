@@ -112,6 +112,7 @@ class Context:
     def confirm(self, question: str, *, default: bool = False) -> bool:
         """Ask a person yes or no. `--yes` answers yes; where nobody can answer, the default."""
         options = self._call.options
+        question = _clean(question, self._call)
         if options.yes or self._call.approved:
             return True
         if self._call.tool.guard.auto_confirm:
@@ -136,13 +137,15 @@ class Context:
         """
         from tooli.call.replies import form, reply
 
-        return reply(self.ask({"answer": form(message, schema)})["answer"])
+        asked = form(_clean(message, self._call), schema)
+        return reply(self.ask({"answer": asked})["answer"])
 
     async def aelicit(self, message: str, schema: Any) -> Reply:
         """The same in async code."""
         from tooli.call.replies import form, reply
 
-        return reply((await self.aask({"answer": form(message, schema)}))["answer"])
+        asked = form(_clean(message, self._call), schema)
+        return reply((await self.aask({"answer": asked}))["answer"])
 
     def sample(self, prompt: Any, *, max_tokens: int = 1000, system: str | None = None) -> str:
         """Let the client's model answer a prompt: text, or a list of messages."""

@@ -89,6 +89,13 @@ class TooliResult(Record, _Of[T]):
         """Say on what terms it may be written: whose secrets it must not tell."""
         object.__setattr__(self, "_terms", Terms(terms.policy, terms.secrets, terms.caller))
 
+    def replace(self, **changes: Any) -> TooliResult[T]:
+        """The same result with some fields changed, on the same terms."""
+        made = super().replace(**changes)
+        if hasattr(self, "_terms"):
+            made.on_terms(self._terms)
+        return made
+
     def to_dict(self) -> dict[str, Any]:
         """The envelope, in JSON's own types."""
         from json import loads

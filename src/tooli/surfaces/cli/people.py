@@ -35,7 +35,20 @@ def show(session: Session, outcome: Outcome, call: Call) -> int:
 
     error = clean_error(outcome.error, call, call.warnings)
     show_warnings(call)
-    return _show_error(session, error, error is outcome.error)
+    return _show_error(session, error, error is outcome.error and _may_be_traced(error, call))
+
+
+def _may_be_traced(error: ToolError, call: Call) -> bool:
+    """Whether all that a traceback shows, of every exception behind it, may be seen."""
+    cause = error.__cause__
+    if cause is None or call.policy == "off":
+        return True
+    from traceback import format_exception
+
+    from tooli.call.cleaning import clean_line
+
+    told = "".join(format_exception(type(cause), cause, cause.__traceback__))
+    return clean_line(told, call, paths=False) == told
 
 
 def _show_value(session: Session, value: Any, call: Call) -> None:

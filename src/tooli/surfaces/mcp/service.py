@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from time import perf_counter
 
-from tooli.call.cleaning import clean_error, cleaned
+from tooli.call.cleaning import clean_error, clean_line, cleaned
 from tooli.call.envelope import meta_of
 from tooli.call.model import Caller, Failed
 from tooli.call.peer import Pause, Peer
@@ -179,7 +179,8 @@ class Service:
         call = without_tool(self.app, caller)
         answer = Answer(Failed(no_such_tool(self.app, name)), call, perf_counter())
         data = {ENVELOPE_KEY: loads(answer.document())}
-        return RpcError(INVALID_PARAMS, unknown("tool", name, self.tools), data)
+        said = clean_line(unknown("tool", name, self.tools), call)
+        return RpcError(INVALID_PARAMS, said, data)
 
 
 def caller_named(client: Any, env: Mapping[str, str] = os.environ) -> Caller:
