@@ -40,6 +40,7 @@ CASES: dict[str, str] = {
     "memory": "Peak memory of the two-command app",
     "around": "The two-command app for an agent, without and with a `.tooli.yaml`",
     "detect": "One look at who is calling, by its environment",
+    "sanitize": "The sanitiser, on a text of four megabytes",
     "call": "`app.call` over the direct call, by number of commands",
     "schemas": "Schemas of all fifty commands of an app, as a process",
     "jsonl": "`--jsonl` from a generator into a pipe",
@@ -159,6 +160,13 @@ def looking() -> Iterator[Contestant]:
         yield Contestant(key, PROJECT, args, mentions("look_us"), harvest=printed, most_rounds=8)
 
 
+def sanitizing() -> Iterator[Contestant]:
+    """What it costs to look for what must not get out, and to take it out."""
+    for kind in ("clean", "clean, many scripts", "dirty"):
+        args, key = ("run_sanitize_probe.py", kind), f"sanitize/{kind}"
+        yield Contestant(key, PROJECT, args, mentions("mb_per_s"), harvest=printed, most_rounds=8)
+
+
 def streaming() -> Iterator[Contestant]:
     """A thousand rows, a million rows, and five slow ones."""
     slow = ("rows", "5", "--pause", "0.1", "--jsonl")
@@ -216,5 +224,5 @@ def serving() -> Iterator[Contestant]:
 def build_contestants(tokens: TokenCounter) -> list[Contestant]:
     """Everybody who takes part."""
     own = (starting(), asking(), growing(), calling(), looking(), streaming(), filtering())
-    groups = (*own, wrapping(tokens), reading(tokens), answering(tokens), serving())
+    groups = (*own, sanitizing(), wrapping(tokens), reading(tokens), answering(tokens), serving())
     return [contestant for group in groups for contestant in group]

@@ -83,6 +83,15 @@ def looking() -> Iterator[Figure]:
         yield Figure("detect", f"detection: {who}", cost, bound=1000, unit="µs", stat="min")
 
 
+def sanitizing() -> Iterator[Figure]:
+    """How much goes through the sanitiser."""
+    for kind, bound in (("clean", 50), ("clean, many scripts", 50), ("dirty", None)):
+        speed = Term(f"sanitize/{kind}", "mb_per_s")
+        yield Figure(
+            "sanitize", f"sanitiser: {kind} text", speed, None, bound, at_least=True, unit="MB/s"
+        )
+
+
 def streaming() -> Iterator[Figure]:
     """Constant memory, and rows that leave as they are made."""
     million, thousand = Term("jsonl/tooli 1M", "rss_mb"), Term("jsonl/tooli 1k", "rss_mb")
@@ -154,6 +163,7 @@ FIGURES: tuple[Figure, ...] = (
     *growing(),
     *calling(),
     *looking(),
+    *sanitizing(),
     *streaming(),
     *filtering(),
     *wrapping(),

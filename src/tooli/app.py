@@ -320,7 +320,7 @@ class Tooli(_NotYet):
 
         stages = self.stages_for(tool, options, caller.session)
         if stages is not ONLY_BIND:
-            more["meta"] = {}
+            more |= {"meta": {}, "secrets": []}
         call = Call(tool, arguments, caller, warnings, options, self._house.policy, **more)
         return call, stages
 

@@ -93,6 +93,15 @@ class Call(Record):
     peer: Peer | None = None  # the client, where it can be talked to meanwhile
     flow: Flow | None = None  # the way of its records outward, where anything is done to them
     runner: Runner | None = None  # what runs the function, where it is not simply called
+    secrets: list[Any] | None = None  # what enters as one, where a tool takes any: none leaves
+
+
+class Terms(Record):
+    """On what terms an answer goes out, where the call that it answers is not at hand."""
+
+    policy: str = "standard"
+    secrets: list[Any] | None = None
+    caller: Caller = Caller("python")
 
 
 class Runner:

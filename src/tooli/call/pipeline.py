@@ -106,6 +106,7 @@ def bind(call: Call) -> Generator[Call, Outcome, Outcome]:
             call.peer,
             call.flow,
             call.runner,
+            call.secrets,
         )
     )
 

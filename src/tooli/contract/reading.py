@@ -26,8 +26,8 @@ from tooli.contract.tool import (
     Scalar,
     Text,
     Tool,
+    handles_of,
     is_bool,
-    is_handle,
     plain,
 )
 
@@ -87,7 +87,7 @@ def read_tool(
     guard = _read_guard(said, ".".join(path))
     onward = _may_return("handoffs", "Next", fn, returns)
     limits = _read_limits(said, ".".join(path), _may_return("pages", "Page", fn, returns))
-    handles = any([is_handle(p.shape) for p in params])
+    handles, kept = handles_of(params)
     sized = limits.paginated or limits.sourced or limits.max_tokens or limits.timeout
     return Tool(
         app=app,
@@ -112,7 +112,7 @@ def read_tool(
         model=model,
         schema=said.get("input_schema"),
         handles=handles,
-        staged=bool(guard is not GUARD or behavior.destructive or onward or handles or sized),
+        staged=bool(guard is not GUARD or behavior.destructive or onward or kept or sized),
     )
 
 

@@ -8,6 +8,8 @@ signature twice.
 
 from __future__ import annotations
 
+import sys
+
 from tooli.contract.record import Record
 
 TYPE_CHECKING = False
@@ -237,6 +239,24 @@ def is_structured(shape: Shape) -> bool:
     if isinstance(shape, ListOf):
         return is_structured(shape.item)
     return isinstance(shape, Structured)
+
+
+def handles_of(params: tuple[Param, ...]) -> tuple[bool, bool]:
+    """Whether there are ways to values among the parameters; whether there are, or secrets."""
+    handles = any([is_handle(param.shape) for param in params])
+    return handles, handles or may_hide(params)
+
+
+def may_hide(params: tuple[Param, ...]) -> bool:
+    """Whether a secret may be among the arguments: one by itself, or a part of something else."""
+    if "tooli.inputs.secret" not in sys.modules:  # then nobody has one
+        return False
+    return any([is_structured(p.shape) or _is_secret(plain(p.shape)) for p in params])
+
+
+def _is_secret(shape: Shape) -> bool:
+    shape = shape.item if isinstance(shape, ListOf) else shape
+    return isinstance(shape, Handle) and shape.secret
 
 
 # ------------------------------------------------------------------ the tool

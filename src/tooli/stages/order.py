@@ -6,6 +6,7 @@ import os
 import sys
 
 from tooli.call.pipeline import ONLY_BIND
+from tooli.contract.tool import may_hide
 
 TYPE_CHECKING = False
 
@@ -78,6 +79,10 @@ def choose(
         from tooli.stages.handles import open_handles
 
         stages.append(open_handles)  # innermost: nothing is opened that another stage refuses
+    if policy != "off" and may_hide(tool.params):
+        from tooli.stages.redaction import note_secrets
+
+        stages.insert(0, note_secrets)
     if "TOOLI_TOKEN_FILE" in os.environ:
         from tooli.stages.identity import identify
 

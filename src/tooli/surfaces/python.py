@@ -95,11 +95,10 @@ class PythonDoor:
             if asked:
                 options, wrong = _read(asked)
                 call = Call(tool, arguments, self._caller, [], options, house.policy, meta={})
-                call = call.replace(problems=wrong) if wrong else call
+                call = call.replace(problems=wrong, secrets=[])
                 return call, self._app.stages_for(tool, options)
-        meta: dict[str, Any] | None = None if stages is ONLY_BIND else {}
-        caller = self._caller
-        return Call(tool, arguments, caller, [], PLAIN_OPTIONS, house.policy, meta=meta), stages
+        call = Call(tool, arguments, self._caller, [], PLAIN_OPTIONS, house.policy)
+        return call if stages is ONLY_BIND else call.replace(meta={}, secrets=[]), stages
 
 
 def _read(asked: dict[str, Any]) -> tuple[Options, tuple[Problem, ...]]:
@@ -119,11 +118,18 @@ def _read(asked: dict[str, Any]) -> tuple[Options, tuple[Problem, ...]]:
 
 
 def _result(outcome: Outcome, call: Call, started: float) -> TooliResult[Any]:
-    meta = meta_of(call, int((perf_counter() - started) * 1000))
+    value: Any = None
+    error = None
     if type(outcome) is Ok:
-        return TooliResult(True, outcome.value, None, meta)
-    assert isinstance(outcome, Failed)
-    return TooliResult(False, None, error_value(outcome.error), meta)
+        value = outcome.value
+    else:
+        assert isinstance(outcome, Failed)
+        error = error_value(outcome.error, call, call.warnings)
+    meta = meta_of(call, int((perf_counter() - started) * 1000))
+    result: TooliResult[Any] = TooliResult(error is None, value, error, meta)
+    if call.secrets or call.policy != "standard":
+        result.on_terms(call)
+    return result
 
 
 def _items(outcome: Outcome) -> Iterator[Any]:

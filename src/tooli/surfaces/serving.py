@@ -200,7 +200,7 @@ def without_tool(app: Any, caller: Caller) -> Call:
     def nothing() -> None: ...
 
     nobody = Tool(house.name, (), house.name, (), nothing, (), frozenset(), version=house.version)
-    return Call(nobody, {}, caller, [])
+    return Call(nobody, {}, caller, [], policy=house.policy)
 
 
 def take_options(

@@ -7,7 +7,6 @@ import sys
 from tooli.call.envelope import document, encoder
 from tooli.call.model import Failed, Ok
 from tooli.call.pipeline import stream
-from tooli.surfaces.cli.channel import complain
 
 TYPE_CHECKING = False
 
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 def perform(session: Session, call: Call, stages: Sequence[Stage]) -> int:
     """Run a call and show what it gives; ask a person first, where the call needs that."""
-    outcome = session.guarded(lambda: show_stream(session, stream(call, stages)))
+    outcome = session.guarded(lambda: show_stream(session, stream(call, stages), call))
     if isinstance(outcome, Failed) and outcome.error.code in ("E1002", "E1010", "E2101"):
         again = _ask(session, call, outcome)
         if again is not None:
@@ -81,11 +80,11 @@ def _missing_secrets(call: Call, outcome: Failed) -> list[str]:
     return names if len(names) == len(errors) and secret.issuperset(names) else []
 
 
-def show_stream(session: Session, items: Generator[Any, None, Outcome]) -> Outcome:
+def show_stream(session: Session, items: Generator[Any, None, Outcome], call: Call) -> Outcome:
     """Show each item as it comes; what remains to be shown is in the outcome."""
     taken = _Taken(items)
     try:
-        _show(session, taken)
+        _show(session, taken, call)
     finally:
         items.close()
     session.shown = taken.count
@@ -98,41 +97,41 @@ def show_stream(session: Session, items: Generator[Any, None, Outcome]) -> Outco
 
         value = ordered(value)
     if type(value) in (list, tuple):
-        encode = encoder(session.warnings)
+        encode = encoder(session.warnings, call)
         for item in value:
             session.emit(encode(item))
         return Ok(None)
     return outcome
 
 
-def _show(session: Session, items: Iterator[Any]) -> None:
+def _show(session: Session, items: Iterator[Any], call: Call) -> None:
     if session.mode == "jsonl":
-        encode = encoder(session.warnings)
+        encode = encoder(session.warnings, call)
         for item in items:
             session.emit(encode(item))
     elif session.mode in _ENDS:
         end = _ENDS[session.mode]
-        for line in _table(session, session.line.tool).stream(
-            _plain_items(items, session.warnings)
-        ):
+        for line in _table(session, session.line.tool).stream(_plain_items(items, call)):
             session.emit(line.encode() + end)
     elif session.standalone:
         from tooli.surfaces.cli.people import Writing
         from tooli.surfaces.cli.plain import line_end, plain_lines
 
-        for line in plain_lines(_plain_items(items, session.warnings), end=line_end(session)):
+        end = line_end(session)
+        for line in plain_lines(_plain_items(items, call, exact=end == "\0"), end=end):
             with Writing(session):
-                sys.stdout.write(line + line_end(session))
+                sys.stdout.write(line + end)
                 sys.stdout.flush()
     else:
         session.value = list(items)
 
 
-def _plain_items(items: Iterator[Any], warnings: list[str]) -> Iterator[Any]:
-    from tooli.contract.jsonable import jsonable
+def _plain_items(items: Iterator[Any], call: Call, *, exact: bool = False) -> Iterator[Any]:
+    from tooli.call.cleaning import Tidy
 
+    tidy = Tidy(call, exact=exact)
     for item in items:
-        yield jsonable(item, warnings)
+        yield tidy(item)
 
 
 # ------------------------------------------------------------------ answers
@@ -143,6 +142,8 @@ _ENDS = {"csv": b"\r", "md": b""}
 
 def finish(session: Session, outcome: Outcome, call: Call) -> int:
     """Show an outcome in a machine mode that is not JSON; the exit code."""
+    from tooli.surfaces.cli.people import show_warnings, tell
+
     if session.mode == "toon":
         from tooli.surfaces.cli.toon import document as toon_document
 
@@ -153,29 +154,30 @@ def finish(session: Session, outcome: Outcome, call: Call) -> int:
         return session.code
     if isinstance(outcome, Ok) and session.mode == "jsonl":
         if outcome.value is not None:
-            session.emit(encoder(call.warnings)(outcome.value))
+            session.emit(encoder(call.warnings, call)(outcome.value))
     elif isinstance(outcome, Ok):
         _show_table(session, outcome.value, call)
-    if not call.options.quiet:
-        for warning in call.warnings:
-            complain(f"Warning: {warning}")
-        if call.meta and isinstance(outcome, Ok):
-            from tooli.surfaces.cli.budgets import tell_rest
-
-            tell_rest(call)
+    error = None
     if isinstance(outcome, Failed):
-        from tooli.surfaces.cli.people import tell
+        from tooli.call.cleaning import clean_error
 
-        tell(outcome.error)
+        error = clean_error(outcome.error, call, call.warnings)
+    show_warnings(call)
+    if call.meta and isinstance(outcome, Ok) and not call.options.quiet:
+        from tooli.surfaces.cli.budgets import tell_rest
+
+        tell_rest(call)
+    if error is not None:
+        tell(error)
     return session.code
 
 
 def _show_table(session: Session, value: Any, call: Call) -> None:
-    from tooli.contract.jsonable import jsonable
+    from tooli.call.cleaning import presentable
 
     if value is None and call.tool.streams and not session.shown:
         value = []
-    lines = _table(session, call.tool).lines(jsonable(value, call.warnings))
+    lines = _table(session, call.tool).lines(presentable(value, call))
     end = _ENDS[session.mode]
     data = (end + b"\n").join([line.encode() for line in lines])
     if data:

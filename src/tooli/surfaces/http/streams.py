@@ -112,7 +112,7 @@ class ThreadFeed(Feed):
 
     def _make(self) -> None:
         items = stream(self.served.call, self.served.stages)
-        write = encoder(self.served.call.warnings)
+        write = encoder(self.served.call.warnings, self.served.call)
         try:
             while self._room.acquire() and not self._stopped:
                 self._post(write(next(items)))
@@ -150,7 +150,7 @@ class TaskFeed(Feed):
     async def _make(self) -> None:
         from tooli.call import aio
 
-        write = encoder(self.served.call.warnings)
+        write = encoder(self.served.call.warnings, self.served.call)
         ended: list[Outcome] = []
         try:
             items = aio.stream(self.served.call, self.served.stages, ended)
@@ -249,7 +249,7 @@ async def _send(exchange: Exchange, feed: Feed, writer: Lines, settings: Setting
     if not exchange.begun:
         await exchange.begin(200, (b"content-type", writer.kind))
     for value in _rest(outcome):
-        piece = writer.item(encode(value, served.call.warnings))
+        piece = writer.item(encode(value, served.call.warnings, served.call))
         await within(settings.stall_timeout, exchange.write(piece))
     if isinstance(outcome, Failed):
         last = writer.failure(served.answer(outcome).document())

@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 from time import perf_counter
 
+from tooli.call.cleaning import clean_error, clean_line, cleaned
 from tooli.call.envelope import meta_of
 from tooli.call.model import Caller, Failed
 from tooli.call.peer import Pause, Peer
-from tooli.contract.jsonable import is_object
+from tooli.contract.jsonable import is_object, jsonable
 from tooli.errors import InternalError
 from tooli.surfaces.mcp.results import blocks, readable, rest, structured
 from tooli.surfaces.mcp.words import (
@@ -178,7 +179,8 @@ class Service:
         call = without_tool(self.app, caller)
         answer = Answer(Failed(no_such_tool(self.app, name)), call, perf_counter())
         data = {ENVELOPE_KEY: loads(answer.document())}
-        return RpcError(INVALID_PARAMS, unknown("tool", name, self.tools), data)
+        said = clean_line(unknown("tool", name, self.tools), call)
+        return RpcError(INVALID_PARAMS, said, data)
 
 
 def caller_named(client: Any, env: Mapping[str, str] = os.environ) -> Caller:
@@ -339,7 +341,7 @@ class Request:
         """What became of a call, as a CallToolResult."""
         error = answer.error
         if error is not None and self._modern:
-            self.check_capability(error)
+            self.check_capability(clean_error(error, answer.call, []))
         made = self._failure(answer, error) if error is not None else self._success(answer)
         return self._service.complete(made) if self._modern else made
 
@@ -371,15 +373,15 @@ class Request:
 
         assert not isinstance(answer.outcome, Failed)
         value, call, tool = answer.outcome.value, answer.call, self._tool
-        warnings = call.warnings
         made: dict[str, Any]
         if is_content(value):
-            made = {"content": blocks(value, warnings), "isError": False}
+            made = {"content": blocks(value, call), "isError": False}
         else:
-            made = structured(tool, value, warnings, self._modern)
+            made = structured(tool, value, call, self._modern)
             said = made.get("structuredContent", {})
             if not self._modern and not is_object(said):
                 return self._mistyped(answer)
         if call.meta and ("page" in call.meta or "truncated" in call.meta):
             made["content"] = [*made["content"], *rest(call.meta)]
-        return {**made, "_meta": {META_KEY: meta_of(call, answer.milliseconds)}}
+        meta = cleaned(jsonable(meta_of(call, answer.milliseconds), []), call, [], "")
+        return {**made, "_meta": {META_KEY: meta}}
