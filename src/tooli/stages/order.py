@@ -47,7 +47,6 @@ def choose(
         from tooli.stages.dry_run import only_plan
 
         stages.append(only_plan)
-    # [slot: idempotency]
     if options.detailed or (session is not None and options.detailed is None):
         from tooli.stages.detail import add_output_schema
 
@@ -59,6 +58,10 @@ def choose(
         from tooli.stages.onward import lead_onward
 
         stages.append(lead_onward(find))
+    if options.idempotency_key is not None and not options.dry_run:
+        from tooli.stages.idempotency import run_once
+
+        stages.append(run_once(house.rules.get("store")))  # keeps what the function gave, whole
     # [slot: capabilities]
     # [slot: isolation]
     # [slot: deadline]

@@ -1,0 +1,228 @@
+"""Outcomes, kept: as JSON, so that whoever reads them back need not trust where they were.
+
+What a replay gives is written as the first answer was. A `Page`, a `Next` and content that is
+shown are what they were; other values are JSON's own types, but for Python callers, who get
+what the tool's annotation says.
+"""
+
+from __future__ import annotations
+
+from tooli.call.envelope import encode, weigh
+from tooli.call.model import Failed, Ok
+from tooli.contract.record import Record
+from tooli.errors import Suggestion, ToolError, class_of
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from tooli.call.model import Outcome
+    from tooli.contract.tool import Tool
+
+MOST = 16 << 20
+"""Bytes of an outcome that are kept."""
+
+
+class Kept(Record):
+    """An outcome read back."""
+
+    outcome: Outcome | None  # None: it was too large to be kept
+    printed: str = ""
+    size: int = 0  # of one that was not kept
+    view: str | None = None  # holds only for who wants to see it so
+
+
+def pack(outcome: Outcome, printed: str = "", view: str | None = None) -> tuple[bytes, Outcome]:
+    """An outcome as it is kept, and the outcome: a part that can be read but once is a copy now."""
+    if isinstance(outcome, Failed):
+        kept: dict[str, Any] = {"failed": _error_parts(outcome.error)}
+    else:
+        value, kept = _value_parts(outcome.value)
+        outcome = outcome if value is outcome.value else Ok(value)
+    return _written(kept, printed, view), outcome
+
+
+def pack_items(items: list[bytes], size: int, view: str | None) -> bytes:
+    """The items of a stream as they are kept; `size` is that of all, whatever is left of them."""
+    if size > MOST:
+        return _too_large(size)
+    data = b'{"value":[' + b",".join(items) + b"]"
+    if view is not None:
+        data += b',"view":' + encode(view, [])
+    return data + b"}"
+
+
+def _written(kept: dict[str, Any], printed: str, view: str | None) -> bytes:
+    if printed:
+        kept["printed"] = printed
+    if view is not None:
+        kept["view"] = view
+    data = encode(kept, [])
+    return data if len(data) <= MOST else _too_large(len(data))
+
+
+def _too_large(size: int) -> bytes:
+    return encode({"size": size}, [])
+
+
+def unpack(data: bytes) -> Kept:
+    """What was kept; raises ValueError where that cannot be read."""
+    from json import loads
+
+    kept = loads(data)
+    try:
+        if "failed" in kept:
+            outcome: Outcome | None = Failed(_error(kept["failed"]))
+        elif "size" in kept:
+            outcome = None
+        else:
+            outcome = Ok(_value(kept))
+        return Kept(outcome, kept.get("printed", ""), kept.get("size", 0), kept.get("view"))
+    except (KeyError, TypeError, AttributeError) as strange:
+        raise ValueError(str(strange)) from strange
+
+
+# ------------------------------------------------------------------ values
+
+
+def _value_parts(value: Any) -> tuple[Any, dict[str, Any]]:
+    """The value, and what stands for it."""
+    kind = value.__class__
+    if kind.__module__ == "tooli.contract.pages":
+        from tooli.contract.pages import Page
+
+        _, items = weigh(value.items, [])
+        page = Page(items, next_cursor=value.next_cursor, total=value.total)
+        rest = {"next_cursor": value.next_cursor, "total": value.total}
+        return page, {"page": {"items": items, **rest}}
+    if kind.__module__ == "tooli.contract.handoffs":
+        result, parts = _value_parts(value.result)
+        value.result = result
+        steps = [[step.command, step.arguments, step.why] for step in value.steps]
+        return value, {"next": {"result": parts, "steps": steps}}
+    if _is_shown(value):
+        listed = kind in (list, tuple)
+        blocks = [_block(item) for item in (value if listed else (value,))]
+        return value, {"shown": blocks, "listed": listed}
+    _, value = weigh(value, [])
+    return value, {"value": value}
+
+
+def _value(kept: dict[str, Any]) -> Any:
+    if "page" in kept:
+        from tooli.contract.pages import Page
+
+        page = kept["page"]
+        return Page(page["items"], next_cursor=page["next_cursor"], total=page["total"])
+    if "next" in kept:
+        from tooli.contract.handoffs import Next
+
+        onward = Next(_value(kept["next"]["result"]))
+        for command, arguments, why in kept["next"]["steps"]:
+            onward.then(command, arguments, why=why)
+        return onward
+    if "shown" in kept:
+        items = [_shown(*block) for block in kept["shown"]]
+        return items if kept["listed"] else items[0]
+    return kept["value"]
+
+
+def _is_shown(value: Any) -> bool:
+    import sys
+
+    home = sys.modules.get("tooli.contract.content")
+    return home is not None and home.is_content(value)
+
+
+def _block(item: Any) -> list[Any]:
+    from base64 import b64encode
+
+    from tooli.contract.content import Content
+
+    if not isinstance(item, Content):
+        return ["", item]
+    fields: dict[str, Any] = {}
+    for name in type(item).__match_args__:
+        part = getattr(item, name)
+        fields[name] = [b64encode(part).decode()] if isinstance(part, bytes) else part
+    return [type(item).__name__, fields]
+
+
+def _shown(kind: str, fields: Any) -> Any:
+    from base64 import b64decode
+
+    from tooli.contract import content
+
+    if not kind:
+        return fields
+    known = {one.__name__: one for one in content.Content.__subclasses__()}
+    parts = {n: b64decode(p[0]) if isinstance(p, list) else p for n, p in fields.items()}  # pyright: ignore
+    return known[kind](**parts)
+
+
+def revive(tool: Tool, value: Any) -> Any:
+    """A value as the tool's annotation has it, where that says the same; else as it is."""
+    from tooli.contract.reading import returns_of
+    from tooli.contract.tool import MISSING
+
+    annotation = returns_of(tool)
+    if value is None or annotation in (MISSING, None, str, int, float, bool, dict, list):
+        return value
+    name = getattr(getattr(annotation, "__origin__", None), "__name__", "")
+    if name in ("Generator", "Iterator", "Iterable", "AsyncGenerator", "AsyncIterator"):
+        from types import GenericAlias
+
+        annotation = GenericAlias(list, annotation.__args__[:1])
+    from tooli.contract.models import adapter
+
+    text = encode(value, [])
+    try:
+        alive = adapter(annotation).validate_json(text)
+        return alive if encode(alive, []) == text else value
+    except Exception:  # it was not what the annotation says, or cannot be read back
+        return value
+
+
+# ------------------------------------------------------------------ errors
+
+
+def _error_parts(error: ToolError) -> dict[str, Any]:
+    kind = type(error)
+    return {
+        "kind": f"{kind.__module__}:{kind.__qualname__}",
+        "said": error.to_dict(),
+        "exit_code": error.exit_code,
+        "http_status": error.http_status,
+    }
+
+
+def _error(parts: dict[str, Any]) -> ToolError:
+    said = parts["said"]
+    kind = _class_named(parts["kind"]) or class_of(said["code"], said["category"])
+    error = kind.__new__(kind)
+    suggestion = said.get("suggestion")
+    ToolError.__init__(
+        error,
+        said["message"],
+        code=said["code"],
+        field=said.get("field"),
+        suggestion=Suggestion.from_dict(suggestion) if suggestion else None,
+        is_retryable=said["is_retryable"],
+        details=said.get("details"),
+        exit_code=parts["exit_code"],
+    )
+    error.http_status = parts["http_status"]
+    error.translated = True
+    if error.category != said["category"]:  # of a class that is not here
+        error.__dict__["category"] = said["category"]
+    return error
+
+
+def _class_named(name: str) -> type[ToolError] | None:
+    classes = [ToolError]
+    for known in classes:
+        if f"{known.__module__}:{known.__qualname__}" == name:
+            return known
+        classes.extend(known.__subclasses__())
+    return None
