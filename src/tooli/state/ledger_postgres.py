@@ -105,13 +105,14 @@ class PostgresLedger(Ledger):
 
         def work(base: Any) -> Found:
             while True:
-                entered = base.execute(_FIRST, (*_place(slot), *mine)).fetchone()
-                if entered is not None:
-                    base.execute(_SWEEP)
-                    return New(token, entered[0])
                 found = _find(base, slot)
                 if found is None:
-                    continue  # swept away meanwhile
+                    entered = base.execute(_FIRST, (*_place(slot), *mine)).fetchone()
+                    if entered is None:
+                        continue  # somebody was faster
+                    if token.attempt[0] == "0":  # now and then
+                        base.execute(_SWEEP)
+                    return New(token, entered[0])
                 entry, now = found
                 if entry.attempt == token.attempt:  # the connection broke after it was entered
                     return New(token, entry.started)
@@ -155,11 +156,11 @@ class PostgresLedger(Ledger):
 
     def entries(self, app: str, most: int) -> Iterator[Entry]:
         """What is kept for an app, the newest first."""
+        columns = _COLUMNS.format(outcome="''::bytea")
 
         def work(base: Any) -> list[Entry]:
             rows = base.execute(
-                f"SELECT {_COLUMNS.format(outcome="''::bytea")} FROM tooli_keys WHERE {_OF_APP} "
-                "ORDER BY started DESC LIMIT %s",
+                f"SELECT {columns} FROM tooli_keys WHERE {_OF_APP} ORDER BY started DESC LIMIT %s",
                 (app, f"{app}.", most),
             )
             return [_entry(row)[0] for row in rows]
@@ -237,8 +238,9 @@ class PostgresLedger(Ledger):
 
     def _unusable(self, failure: Exception) -> Unavailable:
         said = (str(failure).strip().splitlines() or [type(failure).__name__])[0]
+        said = without_password(said, self._address)
         return Unavailable(
-            f"The store of idempotency keys cannot be used: {without_password(said, self._address)}",
+            f"The store of idempotency keys cannot be used: {said}",
             "See whether the server of the setting `store` runs and takes this user, then try "
             "again.",
         )

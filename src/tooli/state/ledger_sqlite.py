@@ -11,6 +11,7 @@ import os
 from _thread import allocate_lock
 from time import monotonic, sleep, time
 
+from tooli.state.damage import damaged, gap, is_busy, recent_gap, set_aside
 from tooli.state.ledger import (
     KEPT,
     KEPT_OPEN,
@@ -77,9 +78,9 @@ class SqliteLedger(Ledger):
             if found is not None:
                 return found
             if self._gap is not None and not again:
-                self._gap = _recent_gap(self._home)
+                self._gap = recent_gap(self.path)
                 if self._gap is not None:
-                    raise _gap(self._gap)
+                    raise gap(self._gap)
             self._sync(base, durable)
             with _Writing(base):
                 found = _judged(base, slot, fingerprint, again)
@@ -161,13 +162,15 @@ class SqliteLedger(Ledger):
         try:
             return self._tried(work, patience)
         except sqlite3.OperationalError as failure:
-            if _is_busy(failure):
+            if is_busy(failure):
                 raise _busy(self.path) from failure
             self._drop()
             raise _unusable(self.path, failure) from failure
         except sqlite3.DatabaseError as failure:
             self._drop()
-            raise _damaged(_set_aside(self.path), failure) from failure
+            if type(failure) is not sqlite3.DatabaseError:  # what is wrong is not the file
+                raise _unusable(self.path, failure) from failure
+            raise damaged(set_aside(self.path), failure) from failure
         except OSError as failure:
             self._drop()
             raise _unusable(self.path, failure) from failure
@@ -184,7 +187,7 @@ class SqliteLedger(Ledger):
                 base = self._connect(patience)
                 return work(base)
             except sqlite3.OperationalError as failure:
-                if not _is_busy(failure) or monotonic() > until:
+                if not is_busy(failure) or monotonic() > until:
                     raise
                 sleep(0.002 + os.urandom(1)[0] / 20_000)  # not all at the same moment
 
@@ -208,7 +211,7 @@ class SqliteLedger(Ledger):
             base.close()
             raise
         self._base, self._opened, self._durable = base, opened, None
-        self._gap = _recent_gap(self._home)
+        self._gap = recent_gap(self.path)
         return base
 
     def _drop(self) -> None:
@@ -321,75 +324,7 @@ def _make_file(home: str, path: str) -> None:
         pass
 
 
-def _recent_gap(home: str) -> str | None:
-    """A database that was set aside and may hold keys that somebody still counts on."""
-    oldest = time() - KEPT
-    for name in os.listdir(home):
-        if name.startswith(f"{NAME}.damaged-") and name[-4:] not in ("-wal", "-shm"):
-            path = os.path.join(home, name)
-            if os.stat(path).st_ctime > oldest:
-                return path
-    return None
-
-
-def _set_aside(path: str) -> str:
-    """Rename a database that cannot be read; of many who find it so, one does.
-
-    Where it is left, for whoever can still make something of it.
-    """
-    with _Alone(f"{path}.lock"):
-        if _is_sound(path):  # another process was faster
-            return _recent_gap(os.path.dirname(path)) or path
-        aside = f"{path}.damaged-{int(time() * 1000)}"
-        try:
-            for end in ("-wal", "-shm", ""):
-                if os.path.exists(path + end):
-                    os.rename(path + end, aside + end)
-        except OSError:
-            return path
-        return aside
-
-
-def _is_sound(path: str) -> bool:
-    import sqlite3
-
-    try:
-        base = sqlite3.connect(path, timeout=1.0)
-        try:
-            return base.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok"
-        finally:
-            base.close()
-    except sqlite3.Error as failure:
-        return _is_busy(failure)
-
-
-class _Alone:
-    """While it is held, no other process sets anything aside."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._file: int | None = None
-
-    def __enter__(self) -> None:
-        try:
-            import fcntl
-
-            self._file = os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600)
-            fcntl.flock(self._file, fcntl.LOCK_EX)
-        except (ImportError, OSError):
-            pass  # without it, two may try: the second finds a sound one
-
-    def __exit__(self, *_: object) -> None:
-        if self._file is not None:
-            os.close(self._file)
-
-
 # ------------------------------------------------------------------ what goes wrong
-
-
-def _is_busy(failure: Exception) -> bool:
-    text = str(failure)
-    return "locked" in text or "busy" in text
 
 
 def _busy(path: str) -> Unavailable:
@@ -401,28 +336,4 @@ def _unusable(path: str, failure: Exception) -> Unavailable:
     return Unavailable(
         f"{path} cannot be used: {said}.",
         "Make room or make it writable, or set TOOLI_STATE_DIR to a folder that is.",
-    )
-
-
-def _damaged(aside: str, failure: Exception) -> Unavailable:
-    return Unavailable(
-        f"The record of idempotency keys cannot be read ({failure}); it was set aside: {aside}.",
-        _settle(aside),
-        damaged=aside,
-    )
-
-
-def _gap(aside: str) -> Unavailable:
-    return Unavailable(
-        f"The record of idempotency keys was damaged, and what it held is not known: {aside}.",
-        _settle(aside),
-        damaged=aside,
-    )
-
-
-def _settle(aside: str) -> str:
-    hours = int(KEPT // 3600)
-    return (
-        f"Find out which calls of the last {hours} hours took effect; then delete {aside}, "
-        "and keys are taken again."
     )
