@@ -35,7 +35,7 @@ server = subprocess.Popen(sys.argv[2:], user=int(sys.argv[1]) if sys.argv[1] els
                           group=int(sys.argv[1]) if sys.argv[1] else None,
                           stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
 sys.stdin.read()
-server.send_signal(signal.SIGINT)
+server.send_signal(signal.SIGQUIT)  # nothing of it is wanted any more
 server.wait()
 """
 """Ends the server with the tests, however those end: the pipe is closed then."""
@@ -119,23 +119,28 @@ def _started(installed: pathlib.Path, room: pathlib.Path, user: int | None) -> I
         [sys.executable, "-c", _SUPERVISOR, "" if user is None else str(user), *map(str, program)],
         stdin=subprocess.PIPE,
         stderr=subprocess.PIPE,
-    ) as supervisor:  # its end is waited for, when its pipe is closed
+    ) as supervisor:
         said: list[str] = []
         answered = threading.Event()
-        threading.Thread(target=_listen, args=(supervisor, said, answered), daemon=True).start()
-        answered.wait()
-        assert any("ready to accept connections" in line for line in said), "".join(said)
-        yield f"postgresql://tooli:{PASSWORD}@127.0.0.1:{port}/postgres"
+        listener = threading.Thread(target=_listen, args=(supervisor, said, answered))
+        listener.start()
+        try:
+            answered.wait()
+            assert any("ready to accept connections" in line for line in said), "".join(said)
+            yield f"postgresql://tooli:{PASSWORD}@127.0.0.1:{port}/postgres"
+        finally:
+            assert supervisor.stdin is not None
+            supervisor.stdin.close()  # that ends the server, and what it says
+            listener.join()
 
 
 def _listen(server: subprocess.Popen[bytes], said: list[str], answered: threading.Event) -> None:
     """Read what the server says, to its end: it must not wait for a reader."""
     assert server.stderr is not None
-    with contextlib.suppress(ValueError):  # closed meanwhile
-        for line in server.stderr:
-            said.append(line.decode())
-            if "ready to accept connections" in said[-1]:
-                answered.set()
+    for line in server.stderr:
+        said.append(line.decode())
+        if "ready to accept connections" in said[-1]:
+            answered.set()
     answered.set()
 
 

@@ -192,17 +192,22 @@ def _age(address: str, seconds: float) -> None:
 
 # ------------------------------------------------------------------ other processes
 
-DYING = """
+OPENING = """
 import os, signal, sys
-from tests.state.test_ledger import SLOT, begin, opened
-ledger = opened(sys.argv[1])
-begin(ledger)
-os.kill(os.getpid(), signal.SIGKILL)
+from tooli.state.ledger import Slot
+from tooli.state.ledger_postgres import PostgresLedger
+from tooli.state.ledger_sqlite import SqliteLedger
+ledger = (PostgresLedger if "://" in sys.argv[1] else SqliteLedger)(sys.argv[1])
+sys.stdin.read()
+slot = Slot("shop.pay", "", "k1")
+found = ledger.begin(slot, "f", again=False, durable=True, patience=10.0)
 """
+DYING = OPENING + "os.kill(os.getpid(), signal.SIGKILL)"
+RACING = OPENING + "print(type(found).__name__)"
 
 
 def _die(address: str) -> None:
-    done = subprocess.run([sys.executable, "-c", DYING, address], cwd=Path(__file__).parents[2])
+    done = subprocess.run([sys.executable, "-c", DYING, address], stdin=subprocess.DEVNULL)
     assert done.returncode == -signal.SIGKILL
 
 
@@ -271,21 +276,9 @@ def test_of_many_threads_one_is_new(ledger: Ledger) -> None:
 
 def test_many_processes_may_come_first(address: str) -> None:
     """The table, the file and its journal are made by whoever comes; nobody fails over it."""
-    racing = (
-        "import sys\n"
-        "from tests.state.test_ledger import begin, opened\n"
-        "sys.stdin.read()\n"
-        "print(type(begin(opened(sys.argv[1]))).__name__)\n"
-    )
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-c", racing, address],
-            cwd=Path(__file__).parents[2],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-        )
-        for _ in range(8)
-    ]
+    words = [sys.executable, "-c", RACING, address]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    processes = [subprocess.Popen(words, **pipes) for _ in range(8)]
     for process in processes:
         assert process.stdin is not None
         process.stdin.close()

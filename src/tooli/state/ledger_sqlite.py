@@ -64,6 +64,7 @@ class SqliteLedger(Ledger):
         self._base: Connection | None = None
         self._opened: tuple[int, int, int] | None = None  # by which process; which file
         self._durable: bool | None = None
+        self._patience = PATIENCE
         self._gap: str | None = None
 
     # -------------------------------------------------------------- what a ledger does
@@ -196,6 +197,7 @@ class SqliteLedger(Ledger):
         import sqlite3
 
         if self._base is not None and self._opened == _file_at(self.path):
+            self._wait_for(self._base, patience)
             return self._base
         self._drop()
         _make_file(self._home, self.path)
@@ -211,6 +213,7 @@ class SqliteLedger(Ledger):
             base.close()
             raise
         self._base, self._opened, self._durable = base, opened, None
+        self._patience = patience
         self._gap = recent_gap(self.path)
         return base
 
@@ -222,6 +225,11 @@ class SqliteLedger(Ledger):
                 base.close()
             else:
                 _orphans.append(base)
+
+    def _wait_for(self, base: Connection, patience: float) -> None:
+        if self._patience != patience:
+            base.execute(f"PRAGMA busy_timeout = {int(patience * 1000)}")
+            self._patience = patience
 
     def _sync(self, base: Connection, durable: bool) -> None:
         if self._durable != durable:
