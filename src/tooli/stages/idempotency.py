@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from tooli.errors import ToolError
     from tooli.state.ledger import Found, Ledger
 
-PATIENCE, PATIENCE_ON_A_LOOP = 15.0, 2.0
+PATIENCE, PATIENCE_ON_A_LOOP = 10.0, 2.0
 """Seconds to wait for other processes; a loop has others to serve meanwhile."""
 STOPPED = frozenset(("E4051", "E4130", "E4143"))
 """Codes of calls that were stopped, and did not come to an end of their own."""
@@ -103,7 +103,7 @@ def _replay(call: Call, found: Replay) -> Outcome:
         raise _lost(Unavailable(reason, _ANEW)) from strange
     if kept.outcome is None:
         raise _too_large(call, found, kept.size)
-    if kept.view not in (None, _view_of(call)):
+    if kept.view is not None and kept.view != _view_of(call):
         raise StateError(
             "The call with this idempotency key gave a part of its items, as it was asked to.",
             code="E3050",

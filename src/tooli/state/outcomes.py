@@ -10,11 +10,13 @@ from __future__ import annotations
 from tooli.call.envelope import encode, weigh
 from tooli.call.model import Failed, Ok
 from tooli.contract.record import Record
+from tooli.contract.tool import MISSING
 from tooli.errors import Suggestion, ToolError, class_of
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from tooli.call.model import Outcome
@@ -163,25 +165,48 @@ def _shown(kind: str, fields: Any) -> Any:
 
 def revive(tool: Tool, value: Any) -> Any:
     """A value as the tool's annotation has it, where that says the same; else as it is."""
+    found = _readers.get(tool.id)
+    if found is None or found[0] is not tool.returns:
+        found = _readers[tool.id] = (tool.returns, _reader(tool))
+    read = found[1]
+    if read is None or value is None:
+        return value
+    text = encode(value, [])
+    try:
+        alive = read(text)
+        return alive if encode(alive, []) == text else value
+    except Exception:  # it was not what the annotation says, or cannot be read back
+        return value
+
+
+_readers: dict[str, tuple[Any, Callable[[bytes], Any] | None]] = {}
+
+
+def _reader(tool: Tool) -> Callable[[bytes], Any] | None:
+    """What makes of JSON what the annotation says; None where that is JSON's own."""
     from tooli.contract.reading import returns_of
-    from tooli.contract.tool import MISSING
 
     annotation = returns_of(tool)
-    if value is None or annotation in (MISSING, None, str, int, float, bool, dict, list):
-        return value
     name = getattr(getattr(annotation, "__origin__", None), "__name__", "")
     if name in ("Generator", "Iterator", "Iterable", "AsyncGenerator", "AsyncIterator"):
         from types import GenericAlias
 
         annotation = GenericAlias(list, annotation.__args__[:1])
+    if _is_plain(annotation):
+        return None
     from tooli.contract.models import adapter
 
-    text = encode(value, [])
     try:
-        alive = adapter(annotation).validate_json(text)
-        return alive if encode(alive, []) == text else value
-    except Exception:  # it was not what the annotation says, or cannot be read back
-        return value
+        return adapter(annotation).validate_json
+    except Exception:  # pydantic cannot read it
+        return None
+
+
+def _is_plain(annotation: Any) -> bool:
+    if annotation in (MISSING, None, type(None), str, int, float, bool, dict, list):
+        return True
+    plain = getattr(annotation, "__origin__", None) in (dict, list)
+    return plain and all([_is_plain(part) for part in annotation.__args__])
 
 
 # ------------------------------------------------------------------ errors
