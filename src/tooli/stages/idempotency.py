@@ -102,7 +102,7 @@ def _replay(call: Call, found: Replay) -> Outcome:
         reason = f"What became of the first call cannot be read: {strange}"
         raise _lost(Unavailable(reason, _ANEW)) from strange
     if kept.outcome is None:
-        raise _too_large(call, found, kept.size)
+        raise _too_large(call, found)
     if kept.view is not None and kept.view != _view_of(call):
         raise StateError(
             "The call with this idempotency key gave a part of its items, as it was asked to.",
@@ -139,7 +139,7 @@ def _run(call: Call, ledger: Ledger, found: New) -> Generator[Call, Outcome, Out
             ledger.release(found.token)
             return outcome
         if items.opened and error is None:
-            data = pack_items(items.texts, items.size, items.view(call))
+            data = pack_items(items.texts, items.view(call))
         else:
             data, outcome = pack(outcome, printed)
         state = "broken" if error is not None and _was_stopped(error) else "done"
@@ -170,21 +170,20 @@ class _Items(Sieve):
     """Keeps a copy of what a stream gives, as long as there is not too much of it."""
 
     def __init__(self) -> None:
-        self.texts: list[bytes] = []
-        self.size = 0
+        self.texts: list[bytes] | None = []
+        self._size = 0
         self._complete = False
 
     def open(self, push: Push) -> Push:
         """What takes the items."""
 
         def keep(item: Any) -> object:
-            if self.size <= MOST:
+            if self.texts is not None:
                 _, item = weigh(item, [])
-                text = encode(item, [])
-                self.size += len(text) + 1
-                self.texts.append(text)
-                if self.size > MOST:
-                    self.texts.clear()
+                self.texts.append(encode(item, []))
+                self._size += len(self.texts[-1]) + 1
+                if self._size > MOST:
+                    self.texts = None
             return push(item)
 
         return keep
@@ -289,13 +288,12 @@ def _settling(call: Call) -> Suggestion:
     )
 
 
-def _too_large(call: Call, found: Replay, size: int) -> StateError:
+def _too_large(call: Call, found: Replay) -> StateError:
     return StateError(
-        f"The call with this idempotency key has run; its result of {size} bytes was too large "
-        "to be kept.",
+        "The call with this idempotency key has run; its result was too large to be kept.",
         code="E3052",
         suggestion=Suggestion("ask_human", f"It took effect. {_ANEW}"),
-        details=_details(call, found.since, done=True, size=size),
+        details=_details(call, found.since, done=True, most=MOST),
     )
 
 

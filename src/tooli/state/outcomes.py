@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 MOST = 16 << 20
 """Bytes of an outcome that are kept."""
+_TOO_LARGE = b'{"large":true}'
 
 
 class Kept(Record):
@@ -31,7 +32,6 @@ class Kept(Record):
 
     outcome: Outcome | None  # None: it was too large to be kept
     printed: str = ""
-    size: int = 0  # of one that was not kept
     view: str | None = None  # holds only for who wants to see it so
 
 
@@ -45,10 +45,10 @@ def pack(outcome: Outcome, printed: str = "", view: str | None = None) -> tuple[
     return _written(kept, printed, view), outcome
 
 
-def pack_items(items: list[bytes], size: int, view: str | None) -> bytes:
-    """The items of a stream as they are kept; `size` is that of all, whatever is left of them."""
-    if size > MOST:
-        return _too_large(size)
+def pack_items(items: list[bytes] | None, view: str | None) -> bytes:
+    """The items of a stream as they are kept; None where there were too many."""
+    if items is None:
+        return _TOO_LARGE
     data = b'{"value":[' + b",".join(items) + b"]"
     if view is not None:
         data += b',"view":' + encode(view, [])
@@ -61,11 +61,7 @@ def _written(kept: dict[str, Any], printed: str, view: str | None) -> bytes:
     if view is not None:
         kept["view"] = view
     data = encode(kept, [])
-    return data if len(data) <= MOST else _too_large(len(data))
-
-
-def _too_large(size: int) -> bytes:
-    return encode({"size": size}, [])
+    return data if len(data) <= MOST else _TOO_LARGE
 
 
 def unpack(data: bytes) -> Kept:
@@ -76,11 +72,11 @@ def unpack(data: bytes) -> Kept:
     try:
         if "failed" in kept:
             outcome: Outcome | None = Failed(_error(kept["failed"]))
-        elif "size" in kept:
+        elif "large" in kept:
             outcome = None
         else:
             outcome = Ok(_value(kept))
-        return Kept(outcome, kept.get("printed", ""), kept.get("size", 0), kept.get("view"))
+        return Kept(outcome, kept.get("printed", ""), kept.get("view"))
     except (KeyError, TypeError, AttributeError) as strange:
         raise ValueError(str(strange)) from strange
 

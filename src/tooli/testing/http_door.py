@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 
 from tooli.call import aio
 from tooli.call.envelope import encode
+from tooli.call.wishes import WISHES
 from tooli.contract.jsonable import jsonable
 from tooli.contract.record import Record
 from tooli.surfaces.http.words import SHAPING
@@ -109,7 +110,7 @@ _QUERY = {
     "dry_run": "dry_run",
     "detailed": "response_format",
     "concise": "response_format",
-    **{name: name for name in SHAPING},
+    **{name: name for name in (*SHAPING, *WISHES)},
 }
 
 
@@ -172,4 +173,4 @@ async def ask(app: Tooli, case: Case, accept: str) -> Response:
 def _said(name: str, value: Any) -> tuple[str, str]:
     if _QUERY[name] == "response_format":
         return _QUERY[name], name
-    return _QUERY[name], str(value) if name in SHAPING else "true"
+    return _QUERY[name], str(value) if name in (*SHAPING, *WISHES) else "true"

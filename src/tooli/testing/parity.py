@@ -23,7 +23,7 @@ from tooli.call.repair import compose
 from tooli.contract.fit import Words
 from tooli.contract.record import Record
 from tooli.errors import ToolError
-from tooli.surfaces.cli.argv import SHAPING, read_line
+from tooli.surfaces.cli.argv import SHAPING, WISHES, read_line
 from tooli.testing.running import invoke, invoke_with, name_of
 
 if TYPE_CHECKING:
@@ -296,7 +296,7 @@ def _flags(options: Mapping[str, Any], own: Sequence[str]) -> list[str]:
         flag = "--response-format" if forms else f"--{name.replace('_', '-')}"
         if flag in own:
             flag = f"--tooli-{flag[2:]}"
-        if name in SHAPING:
+        if name in SHAPING | WISHES:
             flags.append(f"{flag}={value}")
             continue
         words = [flag, name] if forms else [flag]
