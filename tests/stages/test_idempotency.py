@@ -89,7 +89,8 @@ RESULTS: dict[str, Any] = {
     "model": User(name="ann", tags={"b", "a"}),
     "models": [User(name="ann")],
     "point": Point(1, Path("/tmp")),
-    "nan": float("nan"),
+    "nan": [float("nan")],
+    "object": [object.__new__(type("Odd", (), {"__str__": lambda self: "odd"}))],
     "picture": Image(b"\x89PNG"),
     "mixed": ["see", Link("file:///x", "x")],
 }
@@ -167,6 +168,25 @@ def test_what_is_printed_is_the_same_at_every_door_that_shows_it(shop: Shop) -> 
     assert len(answers) > 3
     assert set(answers) == {"paid a"}
     assert shop.runs == 1
+
+
+def test_what_can_be_read_but_once_reaches_the_first_caller_too(shop: Shop) -> None:
+    def do() -> dict[str, Any]:
+        return {"inner": iter([1, 2])}
+
+    shop.add(do)
+    for _ in "ab":
+        assert shop.app.call("do", idempotency_key="k").to_dict()["result"] == {"inner": [1, 2]}
+
+
+def test_warnings_are_said_again(shop: Shop) -> None:
+    def do(ctx: Context) -> int:
+        ctx.warn("mind the gap")
+        return 1
+
+    shop.add(do)
+    for _ in "ab":
+        assert shop.app.call("do", idempotency_key="k").meta["warnings"] == ["mind the gap"]
 
 
 def test_python_gets_what_the_annotation_says(shop: Shop) -> None:

@@ -113,6 +113,7 @@ def _replay(call: Call, found: Replay) -> Outcome:
             details=_details(call, found.since),
         )
     _tell(call, found.since, replayed=True)
+    call.warnings.extend([said for said in kept.warnings if said not in call.warnings])
     if kept.printed and call.caller.surface != "python":
         sys.stdout.write(kept.printed)
     outcome = kept.outcome
@@ -130,7 +131,7 @@ def _run(call: Call, ledger: Ledger, found: New) -> Generator[Call, Outcome, Out
     items = _Items()
     flow = call.flow or Flow(resolve(call.options.shaping, call.tool), call.arguments)
     flow.sieves.append(items)
-    overheard = _overhear(call)
+    overheard, before = _overhear(call), len(call.warnings)
     outcome = yield call.replace(flow=flow)
     printed = overheard() if overheard is not None else ""
     error = outcome.error if isinstance(outcome, Failed) else None
@@ -139,9 +140,9 @@ def _run(call: Call, ledger: Ledger, found: New) -> Generator[Call, Outcome, Out
             ledger.release(found.token)
             return outcome
         if items.opened and error is None:
-            data = pack_items(items.texts, items.view(call))
+            data = pack_items(items.texts, items.view(call), call.warnings[before:])
         else:
-            data, outcome = pack(outcome, printed)
+            data, outcome = pack(outcome, printed, call.warnings[before:])
         state = "broken" if error is not None and _was_stopped(error) else "done"
         if not ledger.finish(found.token, state, data):
             call.warnings.append("Another call with this idempotency key has run meanwhile.")

@@ -146,18 +146,19 @@ class Ledger:
 def judge(entry: Entry, fingerprint: str, again: bool, now: float) -> Found | None:
     """What an entry means for a call with its key; None says that it may be taken over."""
     kept = KEPT if entry.state == "done" else KEPT_OPEN
-    if now - (entry.ended or entry.started) > kept and not _is_running(entry, now):
+    if now - (entry.ended or entry.started) > kept and not is_running(entry, now):
         return None
     if entry.fingerprint != fingerprint:
         return Mismatch(entry.started)
     if entry.state == "done":
         return Replay(entry.outcome, entry.started)
-    if _is_running(entry, now):
+    if is_running(entry, now):
         return Running(entry.started, entry.owner)
     return None if again else Indeterminate(entry.started, entry.owner, entry.outcome)
 
 
-def _is_running(entry: Entry, now: float) -> bool:
+def is_running(entry: Entry, now: float) -> bool:
+    """Whether somebody is at it, as far as can be seen from here."""
     if entry.state != "running":
         return False
     alive = is_alive(entry.owner)

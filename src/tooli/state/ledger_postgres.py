@@ -293,16 +293,26 @@ def without_password(text: str, address: str) -> str:
     """A text in which the password of an address does not stand, nor the address itself."""
     from urllib.parse import unquote
 
-    text = text.replace(address, "…")
-    whole = address.partition("://")[2]
-    secrets = [part.partition("=")[2] for part in whole.split("?")[-1].split("&") if "pass" in part]
-    user, at, _ = whole.partition("?")[0].rpartition("@")
-    if at:
-        secrets.append(user.partition(":")[2])
-    for secret in filter(None, secrets):
+    text = text.replace(address, without_secrets(address))
+    for secret in _secrets(address):
         for form in (secret, unquote(secret)):
             text = text.replace(form, "…")
     return text
+
+
+def without_secrets(address: str) -> str:
+    """An address as anybody may see it."""
+    for secret in _secrets(address):
+        address = address.replace(f":{secret}@", ":…@").replace(f"={secret}", "=…")
+    return address
+
+
+def _secrets(address: str) -> list[str]:
+    whole = address.partition("://")[2]
+    said = whole.partition("?")[2].split("&")
+    found = [part.partition("=")[2] for part in said if "pass" in part.partition("=")[0]]
+    user = whole.partition("?")[0].rpartition("@")[0]
+    return [secret for secret in (*found, user.partition(":")[2]) if secret]
 
 
 # ------------------------------------------------------------------ rows

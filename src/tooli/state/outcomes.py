@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from tooli.call.envelope import encode, weigh
 from tooli.call.model import Failed, Ok
+from tooli.contract.jsonable import is_list, is_object
 from tooli.contract.record import Record
 from tooli.contract.tool import MISSING
 from tooli.errors import Suggestion, ToolError, class_of
@@ -33,35 +34,35 @@ class Kept(Record):
     outcome: Outcome | None  # None: it was too large to be kept
     printed: str = ""
     view: str | None = None  # holds only for who wants to see it so
+    warnings: tuple[str, ...] = ()
 
 
-def pack(outcome: Outcome, printed: str = "", view: str | None = None) -> tuple[bytes, Outcome]:
+def pack(outcome: Outcome, printed: str, warnings: list[str]) -> tuple[bytes, Outcome]:
     """An outcome as it is kept, and the outcome: a part that can be read but once is a copy now."""
+    warnings = list(warnings)
     if isinstance(outcome, Failed):
         kept: dict[str, Any] = {"failed": _error_parts(outcome.error)}
     else:
-        value, kept = _value_parts(outcome.value)
+        value, kept = _value_parts(outcome.value, warnings)
         outcome = outcome if value is outcome.value else Ok(value)
-    return _written(kept, printed, view), outcome
+    if printed:
+        kept["printed"] = printed
+    if warnings:
+        kept["warnings"] = warnings
+    data = encode(kept, [])
+    return (data if len(data) <= MOST else _TOO_LARGE), outcome
 
 
-def pack_items(items: list[bytes] | None, view: str | None) -> bytes:
+def pack_items(items: list[bytes] | None, view: str | None, warnings: list[str]) -> bytes:
     """The items of a stream as they are kept; None where there were too many."""
     if items is None:
         return _TOO_LARGE
     data = b'{"value":[' + b",".join(items) + b"]"
     if view is not None:
         data += b',"view":' + encode(view, [])
+    if warnings:
+        data += b',"warnings":' + encode(warnings, [])
     return data + b"}"
-
-
-def _written(kept: dict[str, Any], printed: str, view: str | None) -> bytes:
-    if printed:
-        kept["printed"] = printed
-    if view is not None:
-        kept["view"] = view
-    data = encode(kept, [])
-    return data if len(data) <= MOST else _TOO_LARGE
 
 
 def unpack(data: bytes) -> Kept:
@@ -76,7 +77,8 @@ def unpack(data: bytes) -> Kept:
             outcome = None
         else:
             outcome = Ok(_value(kept))
-        return Kept(outcome, kept.get("printed", ""), kept.get("view"))
+        warnings = tuple(kept.get("warnings", ()))
+        return Kept(outcome, kept.get("printed", ""), kept.get("view"), warnings)
     except (KeyError, TypeError, AttributeError) as strange:
         raise ValueError(str(strange)) from strange
 
@@ -84,18 +86,18 @@ def unpack(data: bytes) -> Kept:
 # ------------------------------------------------------------------ values
 
 
-def _value_parts(value: Any) -> tuple[Any, dict[str, Any]]:
+def _value_parts(value: Any, warnings: list[str]) -> tuple[Any, dict[str, Any]]:
     """The value, and what stands for it."""
     kind = value.__class__
     if kind.__module__ == "tooli.contract.pages":
         from tooli.contract.pages import Page
 
-        _, items = weigh(value.items, [])
+        _, items = weigh(value.items, warnings)
         page = Page(items, next_cursor=value.next_cursor, total=value.total)
         rest = {"next_cursor": value.next_cursor, "total": value.total}
         return page, {"page": {"items": items, **rest}}
     if kind.__module__ == "tooli.contract.handoffs":
-        result, parts = _value_parts(value.result)
+        result, parts = _value_parts(value.result, warnings)
         value.result = result
         steps = [[step.command, step.arguments, step.why] for step in value.steps]
         return value, {"next": {"result": parts, "steps": steps}}
@@ -103,8 +105,17 @@ def _value_parts(value: Any) -> tuple[Any, dict[str, Any]]:
         listed = kind in (list, tuple)
         blocks = [_block(item) for item in (value if listed else (value,))]
         return value, {"shown": blocks, "listed": listed}
-    _, value = weigh(value, [])
-    return value, {"value": value}
+    _, copy = weigh(value, warnings)
+    return (value if _is_json(value) else copy), {"value": copy}
+
+
+def _is_json(value: Any) -> bool:
+    """Whether all of it can be read as often as one likes: NaN as well, which JSON has not."""
+    if is_object(value):
+        return all(map(_is_json, value.values()))
+    if is_list(value):
+        return all(map(_is_json, value))
+    return value is None or isinstance(value, (str, int, float))
 
 
 def _value(kept: dict[str, Any]) -> Any:

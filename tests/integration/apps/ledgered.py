@@ -93,6 +93,22 @@ def wait(order: str) -> str:
     return order
 
 
+@app.command(auth=[])
+def safe_pay(order: str) -> dict[str, str]:
+    """Pay an order, where the policy is strict."""
+    return pay(order)
+
+
+@app.command()
+def fill(order: str) -> str:
+    """Take effect, and leave no room for anything else."""
+    import resource
+
+    note("effects", f"{order} fill")
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    return "done"
+
+
 # ------------------------------------------------------------------ hammering
 
 
@@ -120,6 +136,7 @@ def race(seed: str, count: str) -> None:
 def nursery(lane: str, kills: str, seed: str) -> None:
     """Bring up children that pay and are killed, at any moment."""
     chance = random.Random(seed)
+    _load()
     for _ in range(int(kills)):
         reading, writing = os.pipe()
         child = os.fork()
@@ -136,6 +153,20 @@ def nursery(lane: str, kills: str, seed: str) -> None:
         if not os.WIFSIGNALED(status):
             sys.exit(f"a child ended by itself: {status}")
         os.close(reading)
+
+
+def _load() -> None:
+    """Load what every child would load by itself, each time anew; nothing is opened."""
+    import sqlite3
+
+    import tooli.stages.idempotency
+    import tooli.state.ledger_sqlite
+
+    assert sqlite3 and tooli.state.ledger_sqlite
+    if "TOOLI_STORE" in os.environ:
+        import psycopg
+
+        assert psycopg
 
 
 def _pay_for_ever(lane: str, writing: int) -> None:
