@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pydantic
 import pytest
@@ -16,12 +16,12 @@ from tooli.annotations import Destructive, Idempotent, ReadOnly
 from tooli.call.model import Caller, Options
 from tooli.call.pipeline import run
 from tooli.contract.content import Image, Link
+from tooli.contract.details import Detail
 from tooli.contract.handoffs import Next
 from tooli.contract.pages import Page
 from tooli.errors import (
     ApprovalRequired,
     ConflictError,
-    StateError,
     Suggestion,
     TimeoutExceeded,
 )
@@ -50,6 +50,11 @@ class User(pydantic.BaseModel):
 class Point:
     x: int
     where: Path
+
+
+class Person(pydantic.BaseModel):
+    name: str
+    notes: Annotated[str, Detail]
 
 
 class SoldOut(ConflictError):
@@ -285,14 +290,46 @@ def test_an_async_stream_is_kept_as_well(shop: Shop) -> None:
     _agree_on_items(shop)
 
 
-def test_a_stream_that_was_cut_is_given_again_to_who_wants_the_same(shop: Shop) -> None:
-    shop.add(counting(shop))
-    wanted = {"count": 9, "idempotency_key": "k"}
-    assert len(shop.app.call("do", **wanted, limit=2).unwrap()) == 2
-    assert len(shop.app.call("do", **wanted, limit=2).unwrap()) == 2
-    with pytest.raises(StateError, match="a part of its items"):
-        shop.app.call("do", **wanted).unwrap()
+def test_a_stream_of_which_little_is_wanted_runs_to_its_end(shop: Shop) -> None:
+    ended: list[int] = []
+
+    def do(count: int) -> Iterator[dict[str, int]]:
+        yield from counting(shop)(count)
+        ended.append(count)
+
+    shop.add(do)
+    wanted = {"count": 5, "idempotency_key": "k"}
+    first = shop.app.call("do", **wanted, limit=2)
+    assert (first.result, ended) == ([{"n": 0}, {"n": 1}], [5])
+    cursor = first.meta["page"]["next_cursor"]
+    rest = shop.app.call("do", **wanted, limit=2, cursor=cursor)
+    assert (rest.result, rest.meta["idempotency"]["replayed"]) == ([{"n": 2}, {"n": 3}], True)
+    assert list(shop.app.stream("do", **wanted, limit=1)) == [{"n": 0}]
+    assert len(shop.app.call("do", **wanted).unwrap()) == 5
     assert shop.runs == 1
+
+
+def test_details_that_were_left_out_are_there_for_who_wants_them(shop: Shop) -> None:
+    def do() -> Iterator[Person]:
+        shop.ran()
+        yield Person(name="ann", notes="long")
+
+    shop.add(do)
+    short = shop.app.call("do", idempotency_key="k", concise=True)
+    assert short.to_dict()["result"] == [{"name": "ann"}]
+    whole = shop.app.call("do", idempotency_key="k")
+    assert whole.to_dict()["result"] == [{"name": "ann", "notes": "long"}]
+    assert shop.runs == 1
+
+
+def test_a_stream_without_an_end_is_left_once_it_is_too_large(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tooli.stages.idempotency.MOST", 1000)
+    shop.add(counting(shop))
+    first = shop.app.call("do", count=1 << 40, idempotency_key="k", limit=2)
+    assert first.result == [{"n": 0}, {"n": 1}]
+    assert shop.app.call("do", count=1 << 40, idempotency_key="k").error.details["done"] is True
 
 
 def test_a_stream_that_fails_says_after_how_many(shop: Shop) -> None:

@@ -41,7 +41,7 @@ def _forget(app: Any) -> Any:
         key: Annotated[str, Argument(help="The key.")],
         command: Annotated[str, Option(help="Only that of this command.")] = "",
     ) -> dict[str, int]:
-        """Forget an idempotency key: the next call with it runs. See first what the last one did."""
+        """Forget an idempotency key: the next call with it runs. See what the last one did."""
         from tooli.errors import NotFoundError
 
         tool = app.find(command) if command else None

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from tooli.call.canonical import digest, fingerprint
+from tooli.call.canonical import fingerprint
 from tooli.call.envelope import encode, weigh
-from tooli.call.flow import Flow, Sieve
+from tooli.call.flow import Sieve
 from tooli.call.model import Failed, Ok
-from tooli.call.shaping import resolve
 from tooli.errors import StateError, Suggestion, TemporaryError
 from tooli.state.ledger import (
     Indeterminate,
@@ -103,15 +102,6 @@ def _replay(call: Call, found: Replay) -> Outcome:
         raise _lost(Unavailable(reason, _ANEW)) from strange
     if kept.outcome is None:
         raise _too_large(call, found)
-    if kept.view is not None and kept.view != _view_of(call):
-        raise StateError(
-            "The call with this idempotency key gave a part of its items, as it was asked to.",
-            code="E3050",
-            suggestion=Suggestion(
-                "retry_with_modified_input", "Repeat it with the same limits, filters and fields."
-            ),
-            details=_details(call, found.since),
-        )
     _tell(call, found.since, replayed=True)
     call.warnings.extend([said for said in kept.warnings if said not in call.warnings])
     if kept.printed and call.caller.surface != "python":
@@ -129,10 +119,10 @@ def _run(call: Call, ledger: Ledger, found: New) -> Generator[Call, Outcome, Out
     """Run the call; settle its entry, however it ends."""
     _tell(call, found.since, replayed=False)
     items = _Items()
-    flow = call.flow or Flow(resolve(call.options.shaping, call.tool), call.arguments)
-    flow.sieves.append(items)
+    if call.flow is not None:
+        call.flow.sieves.append(items)  # the innermost: all that the function gives passes here
     overheard, before = _overhear(call), len(call.warnings)
-    outcome = yield call.replace(flow=flow)
+    outcome = yield call
     printed = overheard() if overheard is not None else ""
     error = outcome.error if isinstance(outcome, Failed) else None
     try:
@@ -140,7 +130,7 @@ def _run(call: Call, ledger: Ledger, found: New) -> Generator[Call, Outcome, Out
             ledger.release(found.token)
             return outcome
         if items.opened and error is None:
-            data = pack_items(items.texts, items.view(call), call.warnings[before:])
+            data = pack_items(items.texts, call.warnings[before:])
         else:
             data, outcome = pack(outcome, printed, call.warnings[before:])
         state = "broken" if error is not None and _was_stopped(error) else "done"
@@ -168,12 +158,16 @@ def _was_stopped(error: ToolError) -> bool:
 
 
 class _Items(Sieve):
-    """Keeps a copy of what a stream gives, as long as there is not too much of it."""
+    """Keeps a copy of what a stream gives, as long as there is not too much of it.
+
+    A call with a key runs to its end, however few of its items this caller wants: the others
+    can be had by asking again. So whoever has enough is given no more, and the stream goes on.
+    """
 
     def __init__(self) -> None:
         self.texts: list[bytes] | None = []
         self._size = 0
-        self._complete = False
+        self._enough = False
 
     def open(self, push: Push) -> Push:
         """What takes the items."""
@@ -185,22 +179,14 @@ class _Items(Sieve):
                 self._size += len(self.texts[-1]) + 1
                 if self._size > MOST:
                     self.texts = None
-            return push(item)
+            self._enough = self._enough or bool(push(item))
+            return self._enough and self.texts is None
 
         return keep
 
     def finish(self) -> object:
-        """The stream has come to its end."""
-        self._complete = True
-
-    def view(self, call: Call) -> str | None:
-        """How the items were wanted, where that decided what there is of them."""
-        return None if self._complete and not call.options.concise else _view_of(call)
-
-
-def _view_of(call: Call) -> str:
-    options = call.options
-    return digest(repr((options.shaping, options.concise)).encode(), 8).hex()
+        """The stream has come to its end; nothing is asked of those who had enough before."""
+        return self._enough
 
 
 # ------------------------------------------------------------------ what is printed

@@ -88,7 +88,8 @@ def shaping_stages(tool: Tool, options: Options, concise: list[Stage]) -> list[S
     Details are left out of what was filtered, and before anything is measured.
     """
     shaping, limits = options.shaping, tool.limits
-    if shaping is None and not (limits.page or limits.sourced or limits.max_tokens):
+    keyed = options.idempotency_key is not None  # its records are kept, so they take that way
+    if shaping is None and not (limits.page or limits.sourced or limits.max_tokens or keyed):
         return []
     from tooli.stages.shaping import open_flow
 

@@ -33,7 +33,6 @@ class Kept(Record):
 
     outcome: Outcome | None  # None: it was too large to be kept
     printed: str = ""
-    view: str | None = None  # holds only for who wants to see it so
     warnings: tuple[str, ...] = ()
 
 
@@ -53,13 +52,11 @@ def pack(outcome: Outcome, printed: str, warnings: list[str]) -> tuple[bytes, Ou
     return (data if len(data) <= MOST else _TOO_LARGE), outcome
 
 
-def pack_items(items: list[bytes] | None, view: str | None, warnings: list[str]) -> bytes:
+def pack_items(items: list[bytes] | None, warnings: list[str]) -> bytes:
     """The items of a stream as they are kept; None where there were too many."""
     if items is None:
         return _TOO_LARGE
     data = b'{"value":[' + b",".join(items) + b"]"
-    if view is not None:
-        data += b',"view":' + encode(view, [])
     if warnings:
         data += b',"warnings":' + encode(warnings, [])
     return data + b"}"
@@ -78,7 +75,7 @@ def unpack(data: bytes) -> Kept:
         else:
             outcome = Ok(_value(kept))
         warnings = tuple(kept.get("warnings", ()))
-        return Kept(outcome, kept.get("printed", ""), kept.get("view"), warnings)
+        return Kept(outcome, kept.get("printed", ""), warnings)
     except (KeyError, TypeError, AttributeError) as strange:
         raise ValueError(str(strange)) from strange
 
