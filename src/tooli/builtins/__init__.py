@@ -21,6 +21,7 @@ _GROUPS = {
     "skills": "Install the app's skill where agents look for it.",
     "approvals": "Answer calls that wait for a human.",
     "audit": "Show what was dared and refused, and whether the record is whole.",
+    "idempotency": "The keys that calls were made with.",
 }
 _PARTS = {
     "mcp": (("serving", "add_mcp"), ("installing", "add_servers")),
@@ -34,6 +35,7 @@ _PARTS = {
     "skills": (("installing", "add_skills"),),
     "approvals": (("approving", "add_approvals"),),
     "audit": (("auditing", "add_audit"),),
+    "idempotency": (("keys", "add_keys"),),
 }
 """The functions that add what a word stands for, to the app or to the group of that name."""
 

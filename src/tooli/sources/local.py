@@ -39,7 +39,7 @@ OUTPUT_MODES = ("auto", "json", "jsonl", "text", "plain", "toon", "csv", "md")
 BUILT_IN = frozenset(
     (
         *("mcp", "api", "search-tools", "generate-skill", "generate-agents-md", "docs", "export"),
-        *("skills", "detect-context", "config", "approvals", "audit"),
+        *("skills", "detect-context", "config", "approvals", "audit", "idempotency"),
     )
 )
 """Words that are commands of every app, where the app has none of that name itself."""

@@ -59,7 +59,6 @@ def choose(
         from tooli.stages.dry_run import only_plan
 
         stages.append(only_plan)
-    # [slot: idempotency]
     result = not options.dry_run  # nothing is done to a plan
     if result and (options.detailed or (session is not None and options.detailed is None)):
         from tooli.stages.detail import add_output_schema
@@ -73,6 +72,10 @@ def choose(
         from tooli.stages.onward import lead_onward
 
         stages.append(lead_onward(find))
+    if options.idempotency_key is not None and not options.dry_run:
+        from tooli.stages.idempotency import run_once
+
+        stages.append(run_once(house.rules.get("store")))  # keeps what the function gave, whole
     stages += running_stages(options, audited)  # inside of what answers a call without a run
     stages += holding_stages(tool, options, house)
     if tool.handles:
@@ -162,7 +165,8 @@ def shaping_stages(tool: Tool, options: Options, concise: list[Stage]) -> list[S
     Details are left out of what was filtered, and before anything is measured.
     """
     shaping, limits = options.shaping, tool.limits
-    if shaping is None and not (limits.page or limits.sourced or limits.max_tokens):
+    keyed = options.idempotency_key is not None  # its records are kept, so they take that way
+    if shaping is None and not (limits.page or limits.sourced or limits.max_tokens or keyed):
         return []
     from tooli.stages.shaping import open_flow
 

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 _GET, _POST = b"GET, HEAD, OPTIONS", b"POST, OPTIONS"
 _ALLOWED_HEADERS = (
     b"authorization, content-type, accept, tooli-caller, tooli-caller-version, tooli-session-id, "
-    b"mcp-session-id, mcp-protocol-version, last-event-id, prefer"
+    b"mcp-session-id, mcp-protocol-version, last-event-id, prefer, idempotency-key"
 )
 
 

@@ -16,7 +16,12 @@ JSON = (b"content-type", b"application/json")
 NOSNIFF = (b"x-content-type-options", b"nosniff")
 NO_STORE = (b"cache-control", b"no-store")
 
-_ONCE = frozenset((b"host", b"origin", b"authorization", b"content-type", b"content-length"))
+_ONCE = frozenset(
+    (
+        *(b"host", b"origin", b"authorization", b"content-type", b"content-length"),
+        b"idempotency-key",
+    )
+)
 _WANTED = _ONCE | {
     *(b"accept", b"sec-fetch-site", b"access-control-request-method"),
     *(b"access-control-request-private-network", b"tooli-caller", b"tooli-caller-version"),

@@ -59,6 +59,8 @@ def read_options(query: bytes, key: bytes | None = None) -> tuple[Options, tuple
         elif name in SHAPING:
             shaped[name] = value
         elif name in WISHES:
+            if wished.get(name, value) != value:
+                problems.append(_misused(name, value, "the same as the header does"))
             wished[name] = value
         else:
             problems.append(_unknown(name))
