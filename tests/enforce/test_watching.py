@@ -216,6 +216,22 @@ class TestActs:
         assert result.ok, result.error
 
 
+def test_a_declaration_that_is_worth_pasting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "inner").mkdir()
+    monkeypatch.chdir(tmp_path)
+
+    def word(path: str) -> str:
+        return watched.declaration(watching.Violation("fs:read", path, "E2003"))
+
+    here = os.path.realpath(tmp_path)
+    assert word(f"{here}/file") == "fs:read:./file"
+    assert word(f"{here}/inner/file") == word(f"{here}/inner") == "fs:read:./inner"
+    assert word("/elsewhere/file") == "fs:read:/elsewhere"
+    assert word(here) == "fs:read:."
+
+
 class TestPaths:
     def test_links_and_dots_are_followed(self, tmp_path: Path) -> None:
         inside, outside = tmp_path / "in", tmp_path / "out"
@@ -334,7 +350,7 @@ class TestPythonsOwn:
         done = subprocess.run(
             [sys.executable, "app.py", "--json"], cwd=tmp_path, capture_output=True, check=False
         )
-        assert json.loads(done.stdout)["error"]["details"]["declaration"] == "fs:read:."
+        assert json.loads(done.stdout)["error"]["details"]["declaration"] == "fs:read:./data.txt"
         assert done.returncode == 30
 
 
