@@ -691,3 +691,59 @@ def test_where_no_hook_can_be_had(tmp_path: Path, policy: str) -> None:
     assert (tmp_path / "ran").exists() is (policy == "standard")
     said = answer["error"]["message"] if policy == "strict" else answer["meta"]["warnings"][0]
     assert "cannot be watched here" in said
+
+
+class TestManyAtOnce:
+    """Each call is held to its own word, and nobody to another's."""
+
+    def app(self, root: Path) -> Tooli:
+        app = Tooli("many", security_policy="strict")
+        for name in ("a", "b"):
+            (root / name).mkdir()
+            (root / name / "file").write_text(name)
+            words = [f"fs:read:{root}/{name}"]
+
+            @app.command(name, capabilities=words, auth=[])
+            def pooled(path: str) -> str:
+                with ThreadPoolExecutor(1) as pool:
+                    return pool.submit(Path(path).read_text).result()
+
+            @app.command(f"async-{name}", capabilities=words, auth=[])
+            async def later(path: str) -> str:
+                await asyncio.sleep(0)
+                return await asyncio.to_thread(Path(path).read_text)
+
+        @app.command(auth=[])
+        def free(path: str) -> str:
+            return Path(path).read_text()
+
+        return app
+
+    def cases(self, root: Path) -> list[tuple[str, str, bool]]:
+        names = ("a", "b", "async-a", "async-b", "free")
+        return [
+            (name, f"{root}/{place}/file", name == "free" or name[-1] == place)
+            for name in names
+            for place in ("a", "b")
+        ] * 8
+
+    def test_in_threads(self, tmp_path: Path) -> None:
+        app = self.app(tmp_path)
+        cases = self.cases(tmp_path)
+        with ThreadPoolExecutor(8) as pool:
+            found = list(pool.map(lambda case: app.call(case[0], path=case[1]).ok, cases))
+        assert found == [case[2] for case in cases]
+        assert not watching._live
+        assert not watching._marks
+
+    def test_on_a_loop(self, tmp_path: Path) -> None:
+        app = self.app(tmp_path)
+        cases = self.cases(tmp_path)
+
+        async def all_of_them() -> list[bool]:
+            calls = [app.acall(name, path=path) for name, path, _ in cases]
+            return [result.ok for result in await asyncio.gather(*calls)]
+
+        assert asyncio.run(all_of_them()) == [case[2] for case in cases]
+        assert not watching._live
+        assert not watching._marks
