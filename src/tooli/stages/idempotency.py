@@ -174,7 +174,7 @@ class _Items(Sieve):
 
         def keep(item: Any) -> object:
             if self.texts is not None:
-                _, item = weigh(item, [])
+                _, item, _ = weigh(item, [])
                 self.texts.append(encode(item, []))
                 self._size += len(self.texts[-1]) + 1
                 if self._size > MOST:

@@ -89,7 +89,7 @@ def _value_parts(value: Any, warnings: list[str]) -> tuple[Any, dict[str, Any]]:
     if kind.__module__ == "tooli.contract.pages":
         from tooli.contract.pages import Page
 
-        _, items = weigh(value.items, warnings)
+        _, items, _ = weigh(value.items, warnings)
         page = Page(items, next_cursor=value.next_cursor, total=value.total)
         rest = {"next_cursor": value.next_cursor, "total": value.total}
         return page, {"page": {"items": items, **rest}}
@@ -102,7 +102,7 @@ def _value_parts(value: Any, warnings: list[str]) -> tuple[Any, dict[str, Any]]:
         listed = kind in (list, tuple)
         blocks = [_block(item) for item in (value if listed else (value,))]
         return value, {"shown": blocks, "listed": listed}
-    _, copy = weigh(value, warnings)
+    _, copy, _ = weigh(value, warnings)
     return (value if _is_json(value) else copy), {"value": copy}
 
 

@@ -7,6 +7,7 @@ import sys
 from tooli.call.envelope import document, encoder
 from tooli.call.model import Failed, Ok
 from tooli.call.pipeline import stream
+from tooli.surfaces.cli.channel import complain
 
 TYPE_CHECKING = False
 
