@@ -401,3 +401,34 @@ def test_a_command_that_prints_is_rehearsed_too() -> None:
     app.command("other")(lambda: None)
     done = invoke(app, "say", "bob", "--dry-run", mode="json")
     assert done.envelope["result"]["actions"] == [{"action": "greet", "target": "bob"}]
+
+
+def test_an_async_stream_behind_a_plain_function() -> None:
+    app = Tooli("a")
+    done: list[int] = []
+
+    async def items():
+        for number in range(2):
+            if not record_dry_action("make", number):
+                done.append(number)
+            yield number
+
+    @app.command()
+    @dry_run_support
+    def work():
+        return items()
+
+    async def all_items(token: str) -> list[int]:
+        return [item async for item in app.astream("work", apply=token)]
+
+    for apply in (
+        lambda token: app.call("work", apply=token).result,
+        lambda token: list(app.stream("work", apply=token)),
+        lambda token: asyncio.run(all_items(token)),
+    ):
+        done.clear()
+        plan = app.call("work", dry_run=True).result
+        assert [one["target"] for one in plan["actions"]] == ["0", "1"]
+        assert not done
+        assert apply(plan["token"]) == [0, 1]
+        assert done == [0, 1]

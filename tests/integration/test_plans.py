@@ -116,3 +116,20 @@ def test_a_state_folder_that_cannot_be_made(file: Path, tmp_path: Path) -> None:
     assert "token" not in told["result"]
     assert told["meta"]["warnings"]
     assert is_clean(found.err)
+
+
+def test_what_comes_through_a_pipe_is_read_once_and_used_twice(
+    tmp_path: Path, env: dict[str, str]
+) -> None:
+    words = ("load", "-", "--json")
+    plan = run(SHREDDER, *words, "--dry-run", stdin=b"a\nb\n", env=env, cwd=tmp_path)
+    token = envelope(plan.out)["result"]["token"]
+    assert not (tmp_path / "a").exists()
+    other = run(SHREDDER, *words, "--apply", token, stdin=b"a\nc\n", env=env, cwd=tmp_path)
+    assert (other.code, envelope(other.out)["error"]["code"]) == (20, "E3053")
+    assert not (tmp_path / "a").exists()
+    plan = run(SHREDDER, *words, "--dry-run", stdin=b"a\nb\n", env=env, cwd=tmp_path)
+    token = envelope(plan.out)["result"]["token"]
+    done = run(SHREDDER, *words, "--apply", token, stdin=b"a\nb\n", env=env, cwd=tmp_path)
+    assert envelope(done.out)["result"] == ["a", "b"]
+    assert (tmp_path / "a").exists()

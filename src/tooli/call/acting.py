@@ -44,11 +44,7 @@ def plan_now(call: Call) -> Any:
     tool = call.tool
     if tool.handles or hasattr(tool.fn, "tooli_plan") or not rehearses(tool.fn):
         return plan_of(call)
-    told = _rehearse(call, tool.fn, dict(call.arguments))
-    if _has(told, "__await__"):
-        from tooli.call.aio import finish
-
-        told = finish(told)
+    told = _finished(_rehearse(call, tool.fn, dict(call.arguments)))
     return plan_of(call, told["actions"])
 
 
@@ -81,10 +77,7 @@ def held(call: Call, judge: Callable[[dict[str, Any]], None]) -> Callable[..., A
 
     def now(**arguments: Any) -> Any:
         first, then = _twice(arguments)
-        told = _rehearse(call, fn, first)
-        if _has(told, "__await__"):  # async behind a plain function
-            return _alater(told, hold, fn, then)
-        ledger = hold(told)
+        ledger = hold(_finished(_rehearse(call, fn, first)))
         with ledger:
             value = fn(**then)
         return _finish(ledger, value)
@@ -112,6 +105,15 @@ def _rehearse(call: Call, fn: Any, arguments: dict[str, Any]) -> Any:
             _drain(ledger, value)
             return ledger.told()
     return _arehearse(ledger, value)
+
+
+def _finished(told: Any) -> dict[str, Any]:
+    """What a rehearsal told, awaited where async code stands behind a plain function."""
+    if not _has(told, "__await__"):
+        return told
+    from tooli.call.aio import finish
+
+    return finish(told)
 
 
 async def _arehearse(ledger: Rehearsal, value: Any) -> dict[str, Any]:
@@ -198,15 +200,6 @@ def _finish(ledger: Held, value: Any) -> Any:
 async def _afinish(ledger: Held, value: Any) -> Any:
     with ledger:
         value = await value
-    return _finish(ledger, value)
-
-
-async def _alater(told: Any, hold: Any, fn: Any, arguments: dict[str, Any]) -> Any:
-    ledger = hold(await told)
-    with ledger:
-        value = fn(**arguments)
-        if _has(value, "__await__"):
-            value = await value
     return _finish(ledger, value)
 
 

@@ -4,7 +4,7 @@ import os
 import time
 from pathlib import Path
 
-from tooli import Context, Tooli, dry_run_support, record_dry_action
+from tooli import Context, StdinOr, Tooli, dry_run_support, record_dry_action
 from tooli.annotations import Destructive
 
 app = Tooli("shredder", version="1.0", security_policy=os.environ.get("POLICY", "standard"))
@@ -33,6 +33,17 @@ def hang(ctx: Context) -> None:
     """Begin, and do not end."""
     ctx.log("ready", level=0)
     time.sleep(600)
+
+
+@app.command()
+@dry_run_support
+def load(names: StdinOr[Path]) -> list[str]:
+    """Make a file for each line."""
+    found = [line.strip() for line in names.open()]
+    for name in found:
+        if not record_dry_action("make", name):
+            Path(name).touch()
+    return found
 
 
 @app.command()
