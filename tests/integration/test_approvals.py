@@ -134,13 +134,14 @@ def test_an_agent_asks_a_human_grants_the_agent_repeats(place: Place) -> None:
     listed = envelope(run(place.app, "approvals", "list", env=place.env).out)["result"]
     assert [one["id"] for one in listed] == [approval["id"]]
     assert listed[0]["arguments"] == {"path": "a"}
+    assert listed[0]["effects"] == ["destructive"]
     assert listed[0]["caller"] == "claude-code (cli)"
     assert approval["command"].endswith(f"files.py approvals grant {approval['id']}")
     code, shown = place.human(
         "approvals", "grant", approval["id"], says=[typing_the_code(approval["id"])]
     )
     assert code == 0
-    assert 'path: "a"' in shown.partition("Type ")[0]
+    assert 'path: "a"\r\n  effects: destructive' in shown.partition("Type ")[0]
     assert place.agent("delete", "a")["result"] == "deleted a"
     assert place.done == ["a"]
     assert place.agent("delete", "a")["error"]["code"] == "E2101"

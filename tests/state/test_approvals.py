@@ -20,6 +20,7 @@ FACTS: dict[str, Any] = {
     "tool": "files.delete",
     "arguments": {"path": "a"},
     "plan": None,
+    "effects": ["destructive"],
     "caller": "somebody (cli)",
     "danger": None,
 }

@@ -87,6 +87,7 @@ def _row(request: Request) -> dict[str, object]:
         "tool": request.tool,
         "arguments": request.arguments,
         "plan": request.plan,
+        "effects": request.effects or None,
         "caller": request.caller,
         "danger": request.danger,
         "created": when(request.created),
@@ -153,6 +154,7 @@ def _types_code(request: Request) -> bool:
     shown = [
         f"{visible(request.caller)} wants to run {visible(request.tool)}",
         *lines_of(request.arguments, request.plan, _MOST_LINES),
+        *([f"  effects: {', '.join(request.effects)}"] if request.effects else []),
         *([f"  danger: {request.danger}"] if request.danger else []),
         f"asked {when(request.created)}; the grant runs it once, within fifteen minutes",
     ]

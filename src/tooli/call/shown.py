@@ -45,7 +45,9 @@ def own_plan(call: Call) -> Any:
 
 def describe(call: Call) -> str:
     """The call and its plan, as the lines that stand above a question."""
-    return "\n".join([call.tool.id, *lines_of(shown_arguments(call), own_plan(call))])
+    effects = ", ".join(call.tool.behavior.words())
+    lines = [call.tool.id, *lines_of(shown_arguments(call), own_plan(call))]
+    return "\n".join([*lines, f"  effects: {effects}"] if effects else lines)
 
 
 def lines_of(arguments: Any, plan: Any, most: int = _MOST_LINES) -> list[str]:

@@ -43,6 +43,7 @@ def use_grant(call: Call, why: str) -> Call:
         tool=tool.id,
         arguments=seen(shown_arguments(call)),
         plan=seen(plan),
+        effects=list(tool.behavior.words()),
         caller=visible(_shown(call.caller)),
         danger=tool.guard.danger,
     )

@@ -43,6 +43,7 @@ class Request(Record):
     tool: str
     arguments: Any  # as people are shown them
     plan: Any  # what the function says that it would do, where it says so
+    effects: Any  # what it does to the world, as its author declares
     caller: str
     danger: str | None
     state: str  # "pending" | "granted" | "denied"
