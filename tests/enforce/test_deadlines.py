@@ -173,6 +173,11 @@ def _is_marked(pid: int, mark: str) -> bool:
         return False
 
 
+def test_an_app_that_does_not_wait_for_its_children(place: Place) -> None:
+    done = place.run("quick", "--json", "--timeout", "20", IGNORE_CHILDREN="1")
+    assert json.loads(done.out)["result"] == "done"
+
+
 def test_a_process_that_dies(place: Place) -> None:
     done = place.run("die", "--json", "--timeout", "20")
     error = error_of(done)
