@@ -138,8 +138,10 @@ def stand_guard(
         signals.set_wakeup_fd(-1)
         adopt_orphans()
         me = os.getpid()
+        bury = signals.signal(signals.SIGCHLD, signals.SIG_DFL)  # an app may not want to know
         child = os.fork()
         if child == 0:
+            signals.signal(signals.SIGCHLD, signals.SIG_DFL if bury is None else bury)
             os.close(control)
             os.close(report)
             offspring.live(me, mask)  # ends the process
