@@ -114,6 +114,7 @@ def _started(installed: pathlib.Path, room: pathlib.Path, user: int | None) -> I
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     program = [installed / "bin" / "postgres", "-D", room / "data", "-p", str(port)]
+    program += ["-F"]  # it outlives its clients; that it outlives the machine is Postgres's own
     program += ["-c", "listen_addresses=127.0.0.1", "-k", room, "-c", "max_connections=120"]
     with subprocess.Popen(
         [sys.executable, "-c", _SUPERVISOR, "" if user is None else str(user), *map(str, program)],

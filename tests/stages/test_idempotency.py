@@ -309,6 +309,15 @@ def test_a_stream_of_which_little_is_wanted_runs_to_its_end(shop: Shop) -> None:
     assert shop.runs == 1
 
 
+@pytest.mark.parametrize("wanted", [{"max_bytes": 100}, {"max_items": 2}, {"filter": "n > 2"}])
+def test_lines_of_a_replay_are_cut_as_lines(shop: Shop, wanted: dict[str, Any]) -> None:
+    shop.add(counting(shop))
+    asked = {"count": 50, "idempotency_key": "k", **wanted}
+    first = list(shop.app.stream("do", **asked))
+    assert first and list(shop.app.stream("do", **asked)) == first
+    assert shop.runs == 1
+
+
 def test_details_that_were_left_out_are_there_for_who_wants_them(shop: Shop) -> None:
     def do() -> Iterator[Person]:
         shop.ran()

@@ -59,7 +59,7 @@ def _grant(app: str | None) -> Any:
                 f"The code is not what was typed: {found.id} is not granted, and goes on waiting.",
                 code="E2103",
             )
-        return _settle(store, found, "granted")  # [audit: approval granted]
+        return _settle(store, found, "granted")
 
     return grant
 
@@ -73,7 +73,7 @@ def _deny(app: str | None) -> Any:
 
         store = Approvals()
         found = _find(store, app, request)
-        return _settle(store, found, "denied")  # [audit: approval denied]
+        return _settle(store, found, "denied")
 
     return deny
 
@@ -114,6 +114,9 @@ def _settle(store: Approvals, request: Request, state: str) -> dict[str, object]
         from tooli.errors import ConflictError
 
         raise ConflictError(f"Somebody else has answered {request.id} meanwhile.")
+    from tooli.state.audit import note_for
+
+    note_for(request.app, f"approval_{state}", request=request.id, tool=request.tool)
     return {"id": request.id, "tool": request.tool, "state": state}
 
 

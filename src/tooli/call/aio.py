@@ -44,10 +44,11 @@ async def run(call: Call, stages: Sequence[Stage]) -> Outcome:
 async def stream(call: Call, stages: Sequence[Stage], ended: list[Outcome]) -> AsyncGenerator[Any]:
     """Yield what the tool yields; the outcome is put into `ended`."""
     with Walk(call, stages) as walk:
+        flow = walk.call.flow
+        if flow is not None:
+            flow.lines = True
         if walk.outcome is None:
-            value, flow = await invoke(walk.call), walk.call.flow
-            if flow is not None:
-                flow.lines = True
+            value = await invoke(walk.call)
             if is_async_stream(value) or is_stream(value):
                 async with aclosing(_counted(value, flow)) as items:
                     async for item in items:

@@ -229,10 +229,11 @@ def stream(call: Call, stages: Sequence[Stage]) -> Generator[Any, None, Outcome]
     A tool that does not stream yields nothing: its value is in the outcome.
     """
     with Walk(call, stages) as walk:
+        flow = walk.call.flow
+        if flow is not None:
+            flow.lines = True
         if walk.outcome is None:
-            value, flow = invoke(walk.call), walk.call.flow
-            if flow is not None:
-                flow.lines = True
+            value = invoke(walk.call)
             if is_stream(value):
                 yield from counted(value if flow is None else flow.sift(value))
                 value = None

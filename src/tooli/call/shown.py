@@ -35,12 +35,16 @@ def _runs_out(value: Any) -> bool:
 
 def own_plan(call: Call) -> Any:
     """What the function itself says that it would do; None where it says nothing."""
-    if getattr(call.tool.fn, "tooli_plan", None) is None:
+    from tooli.call.rehearsal import rehearses
+
+    tool = call.tool
+    told = not tool.handles and rehearses(tool.fn)
+    if not told and getattr(tool.fn, "tooli_plan", None) is None:
         return None
-    from tooli.call.planning import plan_of
+    from tooli.call.acting import plan_now
     from tooli.contract.jsonable import jsonable
 
-    return jsonable(plan_of(call), [])
+    return jsonable(plan_now(call), [])
 
 
 def describe(call: Call) -> str:

@@ -24,17 +24,19 @@ def use_grant(call: Call, why: str) -> Call:
     from tooli.call.planning import digest_of
     from tooli.call.shown import own_plan, seen, shown_arguments, visible
     from tooli.state.approvals import Approvals
+    from tooli.state.audit import note
 
     _check_known(call)
     store = Approvals()
     plan = own_plan(call)
     match = _match(store, call, None if plan is None else digest_of(plan))
-    if store.take(match) is not None:
-        # [audit: approval used]
+    granted = store.take(match)
+    if granted is not None:
+        note("approval_used", call, request=granted.id)
         return call.replace(approved=True)
     denied = store.take_denial(match)
     if denied is not None:
-        # [audit: call refused, a human said no]
+        note("approval_denied", call, request=denied.id)
         raise _denied(call, denied)
     tool = call.tool
     request = store.ask(
@@ -47,7 +49,7 @@ def use_grant(call: Call, why: str) -> Call:
         caller=visible(_shown(call.caller)),
         danger=tool.guard.danger,
     )
-    # [audit: approval asked for]
+    note("approval_requested", call, request=request.id)
     raise _waiting(call, why, request)
 
 

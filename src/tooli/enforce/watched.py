@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from tooli.call.model import Call
     from tooli.enforce.watching import Violation
 
-WITNESSES: list[Callable[[Call, Violation], None]] = []
-"""Who is told of each violation, when the function has come to a rest: a log, for one."""
+SEEN = "violations"
+"""Under which name a call's `meta` carries what was seen, until its stage takes it out."""
 
 _ASYNC_CODE = 0x80 | 0x200
 
@@ -120,8 +120,9 @@ class Watched(Runner):
         """Tell what is new; raise where something was refused."""
         watch = self.watch
         for violation in watch.violations[self._told :]:
-            for witness in WITNESSES:
-                witness(call, violation)
+            if call.meta is not None:  # from here it reaches whoever waits in another process
+                found = [violation.capability, violation.target, violation.code]
+                call.meta.setdefault(SEEN, []).append(found)
             if violation.code == "E2003" and not watch.blocks:
                 call.warnings.append(
                     f"undeclared: {violation.capability} of {violation.target}; "

@@ -34,10 +34,8 @@ def _settled(call: Call, human: bool) -> Call:
 
     verdict = judge(call, human)
     if verdict.code is None:
-        # [audit: destructive run, confirmed by --yes] where call.options.yes
         return call
     if verdict.code == "E2000":
-        # [audit: forbidden command refused]
         raise _forbidden(call)
     if call.options.dry_run or (call.approved and verdict.asks):
         return call
@@ -47,7 +45,6 @@ def _settled(call: Call, human: bool) -> Call:
         if can_ask(call):
             raise _question(call, verdict)
     if verdict.code == "E1010":
-        # [audit: destructive call refused, not confirmed]
         raise needs_yes(call)
     from tooli.enforce.grants import use_grant
 

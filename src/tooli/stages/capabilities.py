@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from tooli.enforce.allowances import bounds_of, declared_for
-from tooli.enforce.watched import Watched
+from tooli.enforce.watched import SEEN, Watched
 from tooli.enforce.watching import Watch
+from tooli.state.audit import note
 
 TYPE_CHECKING = False
 
@@ -36,7 +37,10 @@ def hold_to_capabilities(house: Any) -> Stage:
         record = house.rules.get("record_capabilities")
         if record is not None:
             return (yield from _recording(call.replace(runner=runner), record, whole))
-        return (yield call if runner is call.runner else call.replace(runner=runner))
+        outcome = yield (call if runner is call.runner else call.replace(runner=runner))
+        for capability, target, code in (call.meta or {}).pop(SEEN, ()):
+            note("violation", call, capability=capability, target=target, code=code)
+        return outcome
 
     return hold
 
