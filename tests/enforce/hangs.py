@@ -21,6 +21,8 @@ app = Tooli("hangs", version="1.0")
 LONG = 1000.0
 if "AGENT_SECONDS" in os.environ:
     channel.AGENT_SECONDS = float(os.environ["AGENT_SECONDS"])
+if "IGNORE_CHILDREN" in os.environ:
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 if "HANG_AT_EXIT" in os.environ:
     atexit.register(time.sleep, LONG)
 

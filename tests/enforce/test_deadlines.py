@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
 import uuid
 from pathlib import Path
@@ -171,6 +172,21 @@ def _is_marked(pid: int, mark: str) -> bool:
         return mark.encode() in Path(f"/proc/{pid}/environ").read_bytes()
     except OSError:
         return False
+
+
+def test_an_app_that_does_not_wait_for_its_children(place: Place) -> None:
+    done = place.run("quick", "--json", "--timeout", "20", IGNORE_CHILDREN="1")
+    assert json.loads(done.out)["result"] == "done"
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_streams_that_are_closed(place: Place, tmp_path: Path, closed: str) -> None:
+    """No pipe of ours is taken for one of them."""
+    target = tmp_path / "out.txt"
+    line = f'exec "$0" "$1" write "$2" --no-hangs --json --timeout 20 {closed}'
+    words = ["sh", "-c", line, sys.executable, str(APP), str(target)]
+    subprocess.run(words, env=place.env, capture_output=True, timeout=60, check=False)
+    assert target.read_text() == "half"
 
 
 def test_a_process_that_dies(place: Place) -> None:

@@ -17,7 +17,7 @@ from time import monotonic
 
 from tooli.call.model import Runner
 from tooli.enforce.deadlines import died, timed_out
-from tooli.enforce.forking import Deferred, fork, forking, start_anew, under_way
+from tooli.enforce.forking import Deferred, fork, forking, pipes, start_anew, under_way
 from tooli.enforce.frames import Receiver, dumps, preload, unpack, unpack_error
 from tooli.enforce.guardian import stand_guard
 from tooli.enforce.offspring import Offspring, write_out
@@ -101,7 +101,10 @@ class Errand:
         until = None if self.seconds is None else monotonic() + self.seconds
         parent = os.getpid()
         with forking():
-            data, told, heard, answers, report, reports, listens, control = _pipes()
+            try:
+                data, told, heard, answers, report, reports, listens, control = pipes()
+            except OSError as failure:
+                raise _no_process(failure) from None
             self._ends = [data, answers, report, control]
             mask = signals.pthread_sigmask(signals.SIG_BLOCK, (1, 2, 3, 15))
             try:
@@ -110,7 +113,7 @@ class Errand:
                     start_anew(self._ends)
                     offspring = Offspring(call, self.inner, told, heard, self._flag)
                     offspring.interrupt = interrupt
-                    stand_guard(offspring.live, parent, listens, reports, until, mask)
+                    stand_guard(offspring, parent, listens, reports, until, mask)
                 under_way.update(self._ends)
                 self._answers, self._reports, self._control = answers, report, control
                 self._begun = True
@@ -339,19 +342,6 @@ _HEARD: dict[str, Callable[[Errand, Any], None]] = {
     "let go": Errand.let_go,
 }
 """What a function says on its way, and what is done about it."""
-
-
-def _pipes() -> list[int]:
-    """Four pipes, each with the end to read from first."""
-    ends: list[int] = []
-    try:
-        for _ in range(4):
-            ends.extend(os.pipe())
-    except OSError as failure:
-        for one in ends:
-            os.close(one)
-        raise _no_process(failure) from None
-    return ends
 
 
 def _no_process(failure: OSError) -> ToolError:

@@ -37,6 +37,25 @@ def fork() -> int:
         return os.fork()
 
 
+def pipes() -> list[int]:
+    """Four pipes, each with the end to read from first; none is taken for a standard stream."""
+    ends: list[int] = []
+    try:
+        for _ in range(4):
+            ends.extend(os.pipe())
+        for i, end in enumerate(ends):
+            if end < 3:  # somebody has closed one of those
+                from fcntl import F_DUPFD_CLOEXEC, fcntl
+
+                ends[i] = fcntl(end, F_DUPFD_CLOEXEC, 3)
+                os.close(end)
+    except OSError:
+        for one in ends:
+            os.close(one)
+        raise
+    return ends
+
+
 def start_anew(ends: Sequence[int]) -> None:
     """In a process that was forked: nothing is under way here yet."""
     for mine in (*under_way, *ends):

@@ -30,6 +30,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
+    from tooli.enforce.offspring import Offspring
+
 GRACE = 0.3
 """Seconds that a command has to clean up after it was told to stop."""
 TICK, BLINK = 0.5, 0.02
@@ -129,20 +131,22 @@ def _tells_of_end(pid: int) -> int | None:
 
 
 def stand_guard(
-    work: Any, parent: int, control: int, report: int, until: float | None, mask: Any
+    offspring: Offspring, parent: int, control: int, report: int, until: float | None, mask: Any
 ) -> NoReturn:
-    """Start the work in a process below this one, and watch over it; never returns."""
+    """Start the function in a process below this one, and watch over it; never returns."""
     try:
         signals.set_wakeup_fd(-1)
         adopt_orphans()
         me = os.getpid()
+        bury = signals.signal(signals.SIGCHLD, signals.SIG_DFL)  # an app may not want to know
         child = os.fork()
         if child == 0:
+            signals.signal(signals.SIGCHLD, signals.SIG_DFL if bury is None else bury)
             os.close(control)
             os.close(report)
-            work(me, mask)  # ends the process
+            offspring.live(me, mask)  # ends the process
         guardian = Guardian(child, parent, control, until)
-        signals.signal(INT, guardian.note)
+        signals.signal(INT, signals.SIG_IGN if offspring.apart else guardian.note)
         for number in (1, 3, TERM, 13, 14):
             signals.signal(number, signals.SIG_IGN)
         close_all_but((control, report))

@@ -309,8 +309,11 @@ class FarPeer(Peer):
     """The client of a call, from the process of its command."""
 
     def __init__(self, near: Peer, flag: Any, send: Any, answer: Callable[[], Any]) -> None:
+        from _thread import allocate_lock
+
         self._near = near
         self._flag = flag
+        self._asking = allocate_lock()
         self._send = send
         self._answer = answer
 
@@ -333,8 +336,9 @@ class FarPeer(Peer):
 
     def ask(self, questions: Mapping[str, Question]) -> Mapping[str, Any]:
         """The client's answers: it is the caller who asks."""
-        self._send("ask", pack(dict(questions), lambda _: None))
-        said = self._answer()
+        with self._asking:
+            self._send("ask", pack(dict(questions), lambda _: None))
+            said = self._answer()
         if isinstance(said, BaseException):
             raise said
         return said
