@@ -64,6 +64,9 @@ def record_capabilities(
     tests: Annotated[
         list[str], Argument(help="A command that runs the app's tests, after --.")
     ] = [],  # noqa: B006  nobody changes it
+    examples: Annotated[
+        bool, Option("--examples", help="Run the examples; also where tests are given.")
+    ] = False,
     everything: Annotated[
         bool, Option("--all", help="Also run examples of commands that may change something.")
     ] = False,
@@ -77,7 +80,7 @@ def record_capabilities(
     """
     from tooli.builtins.recording import record
 
-    return record(load(app), app, tests, everything, root)
+    return record(load(app), app, tests, examples or not tests, everything, root)
 
 
 def main() -> None:

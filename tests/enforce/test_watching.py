@@ -216,6 +216,22 @@ class TestActs:
         assert result.ok, result.error
 
 
+def test_a_declaration_that_is_worth_pasting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "inner").mkdir()
+    monkeypatch.chdir(tmp_path)
+
+    def word(path: str) -> str:
+        return watched.declaration(watching.Violation("fs:read", path, "E2003"))
+
+    here = os.path.realpath(tmp_path)
+    assert word(f"{here}/file") == "fs:read:./file"
+    assert word(f"{here}/inner/file") == word(f"{here}/inner") == "fs:read:./inner"
+    assert word("/elsewhere/file") == "fs:read:/elsewhere"
+    assert word(here) == "fs:read:."
+
+
 class TestPaths:
     def test_links_and_dots_are_followed(self, tmp_path: Path) -> None:
         inside, outside = tmp_path / "in", tmp_path / "out"
@@ -334,7 +350,7 @@ class TestPythonsOwn:
         done = subprocess.run(
             [sys.executable, "app.py", "--json"], cwd=tmp_path, capture_output=True, check=False
         )
-        assert json.loads(done.stdout)["error"]["details"]["declaration"] == "fs:read:."
+        assert json.loads(done.stdout)["error"]["details"]["declaration"] == "fs:read:./data.txt"
         assert done.returncode == 30
 
 
@@ -582,6 +598,17 @@ class TestStreams:
         assert len(result.meta["warnings"]) == 1
 
 
+def test_an_interrupt_leaves_no_watch(secret: Path) -> None:
+    def go() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        holding(go).call("go")
+    assert not watching._live
+    assert not watching._marks
+    assert secret.read_text() == "secret"
+
+
 class TestNesting:
     def app(self, secret: Path) -> Tooli:
         app = Tooli("nest", security_policy="strict")
@@ -664,3 +691,59 @@ def test_where_no_hook_can_be_had(tmp_path: Path, policy: str) -> None:
     assert (tmp_path / "ran").exists() is (policy == "standard")
     said = answer["error"]["message"] if policy == "strict" else answer["meta"]["warnings"][0]
     assert "cannot be watched here" in said
+
+
+class TestManyAtOnce:
+    """Each call is held to its own word, and nobody to another's."""
+
+    def app(self, root: Path) -> Tooli:
+        app = Tooli("many", security_policy="strict")
+        for name in ("a", "b"):
+            (root / name).mkdir()
+            (root / name / "file").write_text(name)
+            words = [f"fs:read:{root}/{name}"]
+
+            @app.command(name, capabilities=words, auth=[])
+            def pooled(path: str) -> str:
+                with ThreadPoolExecutor(1) as pool:
+                    return pool.submit(Path(path).read_text).result()
+
+            @app.command(f"async-{name}", capabilities=words, auth=[])
+            async def later(path: str) -> str:
+                await asyncio.sleep(0)
+                return await asyncio.to_thread(Path(path).read_text)
+
+        @app.command(auth=[])
+        def free(path: str) -> str:
+            return Path(path).read_text()
+
+        return app
+
+    def cases(self, root: Path) -> list[tuple[str, str, bool]]:
+        names = ("a", "b", "async-a", "async-b", "free")
+        return [
+            (name, f"{root}/{place}/file", name == "free" or name[-1] == place)
+            for name in names
+            for place in ("a", "b")
+        ] * 8
+
+    def test_in_threads(self, tmp_path: Path) -> None:
+        app = self.app(tmp_path)
+        cases = self.cases(tmp_path)
+        with ThreadPoolExecutor(8) as pool:
+            found = list(pool.map(lambda case: app.call(case[0], path=case[1]).ok, cases))
+        assert found == [case[2] for case in cases]
+        assert not watching._live
+        assert not watching._marks
+
+    def test_on_a_loop(self, tmp_path: Path) -> None:
+        app = self.app(tmp_path)
+        cases = self.cases(tmp_path)
+
+        async def all_of_them() -> list[bool]:
+            calls = [app.acall(name, path=path) for name, path, _ in cases]
+            return [result.ok for result in await asyncio.gather(*calls)]
+
+        assert asyncio.run(all_of_them()) == [case[2] for case in cases]
+        assert not watching._live
+        assert not watching._marks

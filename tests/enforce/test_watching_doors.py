@@ -444,6 +444,13 @@ class TestRecording:
         assert {row["command"] for row in answer["result"]["commands"]} == {"wipe", "show"}
         assert answer["result"]["exit_code"] == 0
 
+    def test_both(self, tmp_path: Path) -> None:
+        _, answer = self.record(
+            tmp_path, "--examples", "--", sys.executable, "-c", "raise SystemExit(3)"
+        )
+        assert [row["command"] for row in answer["result"]["commands"]] == ["show"]
+        assert answer["result"]["exit_code"] == 3
+
     def test_nothing_was_called(self, tmp_path: Path) -> None:
         code, answer = self.record(tmp_path, "--", sys.executable, "-c", "pass")
         assert (code, answer["error"]["code"]) == (10, "E3010")

@@ -33,15 +33,19 @@ _START = (
 
 
 def record(
-    app: Any, which: str, tests: Sequence[str], everything: bool, roots: Sequence[str]
+    app: Any,
+    which: str,
+    tests: Sequence[str],
+    examples: bool,
+    everything: bool,
+    roots: Sequence[str],
 ) -> dict[str, Any]:
     """What each command of an app touched, and the declaration that says so."""
     with TemporaryDirectory() as folder:
         path = os.path.join(folder, "record.jsonl")
+        report = _run_examples(app, which, everything, path) if examples else {}
         if tests:
-            report = _run_tests(tests, path)
-        else:
-            report = _run_examples(app, which, everything, path)
+            report |= _run_tests(tests, path)
         seen = dict(_read(path, app._house.name))
     known = {tool.key: tool for tool in app.catalog}
     places = [os.path.realpath(root) for root in roots]

@@ -13,6 +13,7 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Any
 
     from tooli.contract.tool import Tool
 
@@ -145,9 +146,9 @@ def read_ceiling(said: object) -> tuple[str, ...]:
     A list of capabilities, or areas and how much of each: `{"filesystem": "read-write"}`.
     What is not named is not allowed.
     """
-    if not isinstance(said, dict):
+    if not hasattr(said, "items"):
         return read_capabilities(said, "permissions=")
-    given: dict[object, object] = said  # pyright: ignore[reportUnknownVariableType]
+    given: Any = said
     known = {name: area for area, more in _AREAS.items() for name in (area, *more)}
     words: list[str] = []
     for name, degree in given.items():

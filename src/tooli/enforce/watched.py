@@ -97,9 +97,13 @@ class Watched(Runner):
 
     def hold(self, call: Call, work: Callable[[], Any]) -> Any:
         """Do some work under watch; what it did beyond its word is told, or is an error."""
+        watching = Watching(self.watch)
         try:
-            with Watching(self.watch):
+            try:
+                watching.begin()
                 value = work()
+            finally:
+                watching.end()
         except (StopIteration, StopAsyncIteration):  # the end of a step, not a failure
             self.conclude(call)
             raise
@@ -142,7 +146,7 @@ def refusal(call: Call, denial: Violation) -> AuthError:
         )
     word = declaration(denial)
     return AuthError(
-        f"{call.tool.name} does not declare {denial.capability}, and used it: {denial.target}",
+        f"{call.tool.name} does not declare {denial.capability} of {denial.target}, and tried it.",
         code="E2003",
         suggestion=Suggestion("ask_human", f"Its author declares capabilities=[…, {word!r}]."),
         details={
@@ -154,12 +158,15 @@ def refusal(call: Call, denial: Violation) -> AuthError:
 
 
 def declaration(violation: Violation) -> str:
-    """The capability that would have allowed it: a file's folder, as seen from here."""
+    """The capability that would have allowed it: a file's folder, as seen from here.
+
+    All of the current folder would be too much for one file in it.
+    """
     if violation.capability[:3] != "fs:":
         return violation.capability
     path = violation.target
     folder = path if os.path.isdir(path) else os.path.dirname(path)
-    return f"{violation.capability}:{nearby(folder)}"
+    return f"{violation.capability}:{nearby(path if nearby(folder) == '.' else folder)}"
 
 
 def nearby(path: str) -> str:

@@ -187,9 +187,10 @@ class _Limits:
 def _is_below(path: str, made: set[str]) -> bool:
     """Whether a path, or a folder that it is in, is one of those."""
     while path not in made:
-        path, below = os.path.dirname(path), path
-        if path == below:
+        above: str = os.path.dirname(path)
+        if above == path:
             return False
+        path = above
     return True
 
 
@@ -220,32 +221,32 @@ _heard = False  # whether the hook is really called
 
 
 class Watching:
-    """One stretch of a call under watch, in one thread: a context manager, entered once."""
+    """One stretch of a call under watch, in one thread. What was begun is ended, whatever comes
+    in between: an interrupt may strike at any place."""
 
     __slots__ = ("_before", "_ident", "_token", "_watch")
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
-
-    def __enter__(self) -> None:
-        watch, above = self._watch, _current.get() or ()
-        watches = above if watch in above else (*above, watch)
         self._ident = get_ident()
         self._before = _marks.get(self._ident)
-        self._token: Token[tuple[Watch, ...] | None] = _current.set(watches)
+        self._token: Token[tuple[Watch, ...] | None] | None = None
+
+    def begin(self) -> None:
+        """From now on."""
+        watch, above = self._watch, _current.get() or ()
+        watches = above if watch in above else (*above, watch)
+        self._token = _current.set(watches)
         _marks[self._ident] = watches
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        exc: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def end(self) -> None:
+        """Until now."""
         if self._before is None:
             _marks.pop(self._ident, None)
         else:
             _marks[self._ident] = self._before
-        _current.reset(self._token)
+        if self._token is not None:
+            _current.reset(self._token)
 
 
 class unwatched:  # noqa: N801  reads like a word
