@@ -123,13 +123,23 @@ class TestPolicies:
         app.command("stay")(lambda: None)
         assert refused(app)["capability"] == "fs:read"
 
-    def test_a_witness_is_told(self, secret: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        told: list[Any] = []
-        monkeypatch.setattr(
-            watched, "WITNESSES", [lambda call, seen: told.append((call.tool.id, seen.target))]
-        )
-        holding(lambda: secret.read_text(), policy="standard").call("go")
-        assert told == [("held.go", str(secret))]
+    @pytest.mark.parametrize("said", [{}, {"timeout": 60}], ids=["here", "in a process"])
+    @pytest.mark.parametrize("policy", ["standard", "strict"])
+    def test_it_is_on_record(
+        self,
+        secret: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        policy: str,
+        said: dict[str, Any],
+    ) -> None:
+        from tooli.state.audit import place_of
+        from tooli.state.auditing import tail
+
+        monkeypatch.setenv("TOOLI_STATE_DIR", str(secret.parent / "state"))
+        result = holding(lambda: secret.read_text(), policy=policy, **said).call("go")
+        assert "violations" not in result.meta
+        [seen] = [line for line in tail(place_of("held"), 10) if line["event"] == "violation"]
+        assert (seen["capability"], seen["target"]) == ("fs:read", str(secret))
 
     def test_violations_have_an_end(self, tmp_path: Path) -> None:
         def go() -> None:

@@ -68,6 +68,7 @@ def ask(app: Tooli, door: str, tool: str, **options) -> dict:
 
 RUN = [("destructive_run", "begins", None), ("destructive_run", "ends", None)]
 PLAIN = [("run", "begins", None), ("run", "ends", None)]
+ASKED = [("approval_requested", None, None), ("denial", None, "E2101")]
 EXPECTED = {
     # policy: what is asked, and what stands in the log then
     "off": [
@@ -82,7 +83,7 @@ EXPECTED = {
         ("wipe", {"yes": True, "dry_run": True}, []),
         ("look", {}, []),
         ("unsaid", {}, []),
-        ("launch", {"yes": True}, [("denial", None, "E2101")]),
+        ("launch", {"yes": True}, ASKED),
     ],
     "strict": [
         ("wipe", {"yes": True}, RUN),
@@ -90,7 +91,7 @@ EXPECTED = {
         ("look", {}, PLAIN),
         ("look", {"dry_run": True}, []),
         ("unsaid", {}, [("denial", None, "E2002")]),
-        ("launch", {"yes": True}, [("denial", None, "E2101")]),
+        ("launch", {"yes": True}, ASKED),
     ],
 }
 

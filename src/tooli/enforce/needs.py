@@ -40,6 +40,8 @@ _IMPORTING = ("<frozen importlib", "<frozen zipimport")
 _HERE = os.path.dirname(os.path.abspath(__file__))
 HOUSE = os.path.dirname(_HERE) + os.sep
 """Where the framework's own code is."""
+_STATE = os.path.join(HOUSE, "state") + os.sep
+_STANDARD = os.path.dirname(os.__file__) + os.sep
 
 _folders: dict[str, str] = {}
 _MOST_FOLDERS = 4096
@@ -181,7 +183,7 @@ def is_needed(act: str, where: str) -> bool:
                 return os.path.isdir(where)
     elif act in ("write", "make", "place", "delete") and "__pycache__" in whole:
         return _is_importing(_caller())
-    return act == "read" and _is_clearing(_caller())
+    return _is_keeping(_caller()) or (act == "read" and _is_clearing(_caller()))
 
 
 def is_library_call() -> bool:
@@ -218,6 +220,13 @@ def _caller() -> FrameType | None:
     while frame is not None and frame.f_code.co_filename.startswith(_HERE):
         frame = frame.f_back
     return frame
+
+
+def _is_keeping(frame: FrameType | None) -> bool:
+    """Whether the framework keeps what must last, in the middle of a command that calls another."""
+    while frame is not None and frame.f_code.co_filename.startswith(_STANDARD):
+        frame = frame.f_back
+    return frame is not None and frame.f_code.co_filename.startswith(_STATE)
 
 
 def _is_importing(frame: FrameType | None) -> bool:

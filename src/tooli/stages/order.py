@@ -38,63 +38,120 @@ def choose(
 
     `house` is the app's: its policy, its rules, the ceiling of its commands.
     """
-    policy = house.policy
     audited = on_record(tool, house)
-    stages: list[Stage] = [*ONLY_BIND, *denial_stages(audited)]
+    concise = concise_stages(options)
+    shaped = shaping_stages(tool, options, concise)
+    stages = (
+        *arriving_stages(tool, house, session),
+        *shaped[:1],
+        *folder_stages(house),
+        *ONLY_BIND,
+        *denial_stages(audited),
+        *permitting_stages(tool, house),
+        *planning_stages(options),
+        *telling_stages(options, session),
+        *(() if options.dry_run else shaped[1:] or concise),  # nothing is done to a plan
+        *onward_stages(tool, options, find),
+        *once_stages(options, house),
+        *running_stages(options, audited),  # inside of what answers a call without a run
+        *holding_stages(tool, options, house),
+        *handle_stages(tool),  # innermost: nothing is opened that another stage refuses
+    )
+    return stages if len(stages) > 1 else ONLY_BIND
+
+
+def arriving_stages(tool: Tool, house: Any, session: str | None) -> list[Stage]:
+    """What looks at a call as it comes: is it one more of the same, who makes it, with what."""
+    stages: list[Stage] = []
+    if session is not None:
+        from tooli.stages.loops import break_loops
+
+        stages.append(break_loops)  # outside of all that can fail
+    if "TOOLI_TOKEN_FILE" in os.environ:
+        from tooli.stages.identity import identify
+
+        stages.append(identify(house.rules))  # outside of whatever asks who is calling
+    if house.policy != "off" and may_hide(tool.params):
+        from tooli.stages.redaction import note_secrets
+
+        stages.append(note_secrets)
+    return stages
+
+
+def folder_stages(house: Any) -> list[Stage]:
+    """Where relative paths start from, before they are bound."""
+    if PLACED.isdisjoint(house.rules):
+        return []
+    from tooli.stages.paths import enter_folder
+
+    return [enter_folder(house)]
+
+
+def permitting_stages(tool: Tool, house: Any) -> list[Stage]:
+    """Who may run it, on which paths, and who has to agree."""
+    policy = house.policy
+    stages: list[Stage] = []
     if policy == "strict" or (policy != "off" and tool.guard.scopes is not None):
         from tooli.stages.authorization import authorize
 
         stages.append(authorize)
     if not PLACED.isdisjoint(house.rules):
-        from tooli.stages.paths import enter_folder, keep_to_paths
+        from tooli.stages.paths import keep_to_paths
 
-        stages.insert(stages.index(ONLY_BIND[0]), enter_folder(house))
         stages.append(keep_to_paths(house))
     if tool.behavior.destructive or tool.guard.careful:
         from tooli.stages.approval import require_approval, require_human
 
         human = house.rules.get("human_in_the_loop")
         stages.append(require_human if human else require_approval)
-    if options.dry_run:
-        from tooli.stages.dry_run import only_plan
+    return stages
 
-        stages.append(only_plan)
-    result = not options.dry_run  # nothing is done to a plan
-    if result and (options.detailed or (session is not None and options.detailed is None)):
-        from tooli.stages.detail import add_output_schema
 
-        stages.append(add_output_schema)
-    concise = concise_stages(options)
-    shaped = shaping_stages(tool, options, concise)
-    inner = shaped[1:] if result else []
-    stages[:] = [*shaped[:1], *stages, *inner] if shaped else [*stages, *concise]
-    if result and (tool.guidance.onward or (options.detailed and tool.guidance.handoffs)):
-        from tooli.stages.onward import lead_onward
+def planning_stages(options: Options) -> list[Stage]:
+    """A plan instead of a run."""
+    if not options.dry_run:
+        return []
+    from tooli.stages.dry_run import only_plan
 
-        stages.append(lead_onward(find))
-    if options.idempotency_key is not None and not options.dry_run:
-        from tooli.stages.idempotency import run_once
+    return [only_plan]
 
-        stages.append(run_once(house.rules.get("store")))  # keeps what the function gave, whole
-    stages += running_stages(options, audited)  # inside of what answers a call without a run
-    stages += holding_stages(tool, options, house)
-    if tool.handles:
-        from tooli.stages.handles import open_handles
 
-        stages.append(open_handles)  # innermost: nothing is opened that another stage refuses
-    if policy != "off" and may_hide(tool.params):
-        from tooli.stages.redaction import note_secrets
+def telling_stages(options: Options, session: str | None) -> list[Stage]:
+    """The schema of the result beside it."""
+    begins = session is not None and options.detailed is None
+    if options.dry_run or not (options.detailed or begins):
+        return []
+    from tooli.stages.detail import add_output_schema
 
-        stages.insert(0, note_secrets)
-    if "TOOLI_TOKEN_FILE" in os.environ:
-        from tooli.stages.identity import identify
+    return [add_output_schema]
 
-        stages.insert(0, identify(house.rules))  # outside of whatever asks who is calling
-    if session is not None:
-        from tooli.stages.loops import break_loops
 
-        stages.insert(0, break_loops)  # outside of all that can fail
-    return tuple(stages) if len(stages) > 1 else ONLY_BIND
+def onward_stages(tool: Tool, options: Options, find: Callable[[str], Tool | None]) -> list[Stage]:
+    """What to run next."""
+    guidance = tool.guidance
+    if options.dry_run or not (guidance.onward or (options.detailed and guidance.handoffs)):
+        return []
+    from tooli.stages.onward import lead_onward
+
+    return [lead_onward(find)]
+
+
+def once_stages(options: Options, house: Any) -> list[Stage]:
+    """One run for one key; what the function gave is kept whole."""
+    if options.idempotency_key is None or options.dry_run:
+        return []
+    from tooli.stages.idempotency import run_once
+
+    return [run_once(house.rules.get("store"))]
+
+
+def handle_stages(tool: Tool) -> list[Stage]:
+    """Inputs read, outputs put in place."""
+    if not tool.handles:
+        return []
+    from tooli.stages.handles import open_handles
+
+    return [open_handles]
 
 
 def holding_stages(tool: Tool, options: Options, house: Any) -> list[Stage]:
