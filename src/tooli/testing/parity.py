@@ -206,7 +206,8 @@ class StreamDoor(Door):
 
     def answer(self, case: Case) -> Answer:
         """The items that came, or the error that ended them."""
-        return _of_items(self.app.options(**case.options).stream(case.tool, **case.arguments))
+        items = self.app.options(**case.options).stream(case.tool, **case.arguments)
+        return _of_items(items, self.app)
 
 
 @door
@@ -218,7 +219,7 @@ class AsyncStreamDoor(Door):
     def answer(self, case: Case) -> Answer:
         """The items that came, or the error that ended them."""
         door = self.app.options(**case.options)
-        return _of_items(aio.iterate(door.astream(case.tool, **case.arguments)))
+        return _of_items(aio.iterate(door.astream(case.tool, **case.arguments)), self.app)
 
 
 def _of_result(result: TooliResult[Any]) -> Answer:
@@ -226,14 +227,16 @@ def _of_result(result: TooliResult[Any]) -> Answer:
     return Answer(json.loads(result.model_dump_json()), code)
 
 
-def _of_items(items: Iterable[Any]) -> Answer:
+def _of_items(items: Iterable[Any], app: Tooli) -> Answer:
+    """Python's own objects, as they would be written for somebody else."""
     from tooli.call.envelope import encode
+    from tooli.call.model import Terms
 
-    came: list[Any] = []
+    terms, came = Terms(app._house.policy), list[Any]()
     try:
-        came += (json.loads(encode(item, [])) for item in items)
+        came += (json.loads(encode(item, [], terms)) for item in items)
     except ToolError as error:
-        told = json.loads(encode(error.to_dict(), []))
+        told = json.loads(encode(error.to_dict(), [], terms, "error"))
         return Answer({"ok": False, "error": told}, error.exit_code)
     return Answer({"ok": True, "result": came}, 0)
 
