@@ -422,6 +422,20 @@ def test_the_header_and_the_query_are_one_key(shop: Shop) -> None:
     assert first["meta"]["idempotency"]["replayed"] is False
     assert quoted["result"] == queried["result"] == first["result"] == {"n": 1}
     assert quoted["meta"]["idempotency"]["replayed"] is True
+    both = asyncio.run(ask(headers={"Idempotency-Key": "k"}, query="idempotency_key=other"))
+    assert both["error"]["code"] == "E1050"
+    same = asyncio.run(ask(headers={"Idempotency-Key": "k"}, query="idempotency_key=k"))
+    assert same["result"] == {"n": 1}
+
+
+@pytest.mark.parametrize("key", ["", "two words", "käse", "x" * 256])
+def test_what_is_no_key_is_refused_at_every_door(shop: Shop, home: Path, key: str) -> None:
+    shop.add(lambda order: shop.ran(), "do")
+    case = Case("do", {"order": "a"}, {"idempotency_key": key})
+    for each in doors(shop.app):
+        error = each.answer(case).envelope["error"]
+        assert (error["code"], error["field"]) == ("E1007", "idempotency_key"), each.name
+    assert shop.runs == 0 and not list(home.iterdir())
 
 
 def test_a_dry_run_takes_no_key(shop: Shop, home: Path) -> None:

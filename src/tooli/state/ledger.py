@@ -176,19 +176,25 @@ def new_attempt() -> str:
     return urandom(12).hex()
 
 
-_open: dict[str, Ledger] = {}
+_open: dict[tuple[int, str], Ledger] = {}  # by process: a fork has locks and files of its own
 
 
 def ledger_of(store: str | None) -> Ledger:
     """The ledger at an address; without one, that of the user of this machine."""
-    if store is None:
-        from tooli.state.home import state_home
+    from os import getpid
+
+    if store is not None:
+        place = getpid(), store
+        if place not in _open:
+            from tooli.state.ledger_postgres import PostgresLedger
+
+            _open.setdefault(place, PostgresLedger(store))
+        return _open[place]
+    from tooli.state.home import state_home
+
+    place = getpid(), state_home()
+    if place not in _open:
         from tooli.state.ledger_sqlite import SqliteLedger
 
-        place = state_home()
-        return _open.get(place) or _open.setdefault(place, SqliteLedger(place))
-    if store not in _open:
-        from tooli.state.ledger_postgres import PostgresLedger
-
-        _open.setdefault(store, PostgresLedger(store))
-    return _open[store]
+        _open.setdefault(place, SqliteLedger(place[1]))
+    return _open[place]
