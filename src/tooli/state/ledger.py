@@ -114,12 +114,19 @@ class Ledger:
     """What every store of keys can do. Each method is whole: it happens, or it does not."""
 
     def begin(
-        self, slot: Slot, fingerprint: str, *, again: bool, durable: bool, patience: float
+        self,
+        slot: Slot,
+        fingerprint: str,
+        *,
+        again: bool,
+        durable: bool,
+        patience: float,
+        whole: bool = True,
     ) -> Found:
         """Enter a call, unless the key is taken; `again` is whether it may be run once more.
 
         `durable` says whether it must outlast a power cut, `patience` how long to wait for
-        other processes.
+        other processes, `whole` that a ledger which has lost something will not do.
         """
         raise NotImplementedError
 
@@ -198,3 +205,25 @@ def ledger_of(store: str | None) -> Ledger:
 
         _open.setdefault(place, SqliteLedger(place[1]))
     return _open[place]
+
+
+_tidied: list[int] = []  # the processes that close their ledgers when they end
+
+
+def close_at_exit() -> None:
+    """Have this process close its ledgers when it ends; a command line does so with its call."""
+    from os import getpid
+
+    if getpid() not in _tidied:
+        import atexit
+
+        _tidied.append(getpid())
+        atexit.register(_close_all)
+
+
+def _close_all() -> None:
+    from os import getpid
+
+    for (process, _), ledger in list(_open.items()):
+        if process == getpid():
+            ledger.close()
