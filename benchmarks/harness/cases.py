@@ -39,6 +39,7 @@ CASES: dict[str, str] = {
     "many": "One command of an app with 2 or 200, `--json`",
     "memory": "Peak memory of the two-command app",
     "around": "The two-command app for an agent, without and with a `.tooli.yaml`",
+    "keys": "The two-command app with an idempotency key (SQLite, on this disk)",
     "detect": "One look at who is calling, by its environment",
     "sanitize": "The sanitiser, on a text of four megabytes",
     "call": "`app.call` over the direct call, by number of commands",
@@ -155,6 +156,9 @@ def looking() -> Iterator[Contestant]:
     for name, folder in (("agent", "."), ("agent and settings", "settings")):
         around, answer = ("run_around_tooli.py", folder, *TWO), json_result("hello bob hello bob")
         yield Contestant(f"around/{name}", PROJECT, around, answer)
+    for name in ("new", "replay"):
+        keyed = ("run_keyed_tooli.py", name, *TWO)
+        yield Contestant(f"keys/{name}", PROJECT, keyed, json_result("hello bob hello bob"))
     for who in ("nobody", "tooli-caller", "claude-code"):
         args, key = ("run_detect_probe.py", who), f"detect/{who}"
         yield Contestant(key, PROJECT, args, mentions("look_us"), harvest=printed, most_rounds=8)

@@ -78,6 +78,8 @@ def looking() -> Iterator[Figure]:
     ):
         mine, theirs = Term(f"around/{name}"), Term("two/argparse")
         yield Figure("around", label, mine, theirs, bound, against="argparse")
+    for name, label in (("new", "an idempotency key, new"), ("replay", "the same, replayed")):
+        yield Figure("keys", label, Term(f"keys/{name}"), Term("two/tooli"), against="no key")
     for who in ("nobody", "tooli-caller", "claude-code"):
         cost = Term(f"detect/{who}", "look_us")
         yield Figure("detect", f"detection: {who}", cost, bound=1000, unit="µs", stat="min")

@@ -266,6 +266,7 @@ CODES: dict[str, tuple[str, int, int]] = {
     "E1040": ("the filter is no filter, or does not fit the records", 2, 422),
     "E1041": ("a field that is selected does not exist", 2, 422),
     "E1042": ("the cursor is not one of this call's", 2, 422),
+    "E1050": ("the idempotency key is said twice, and not alike", 2, 422),
     "E1051": ("the plan token is none, or belongs to another call", 2, 422),
     "E1065": ("the data given is malformed", 65, 422),
     "E1400": ("HTTP: the request contradicts itself", 2, 400),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import http.client
 import json
 import os
 import resource
@@ -17,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integration.outside import APPS, finish, started, wait_for_ready
+from tests.integration.mcp.talk import LEGACY, MODERN, talk
+from tests.integration.outside import APPS, PATIENCE, finish, started, wait_for_ready
 
 SHOP = APPS / "ledgered.py"
 PROCESSES, KEYS = 32, 2000
@@ -280,3 +282,67 @@ def test_a_store_that_is_not_there_runs_nothing(env: dict[str, str]) -> None:
         shown = json.dumps(_run(env, *words)[1])
         assert "127.0.0.1:1/db" in shown and "pa55word" not in shown
     assert _lines(env, "effects") == []
+
+
+# ------------------------------------------------------------------ every door, from outside
+
+
+@contextlib.contextmanager
+def _http(env: dict[str, str]) -> Iterator[Any]:
+    """A real server; gives what posts to it."""
+    with started(SHOP, "api", "serve", "--port", "0", env=env) as process:
+        line = process.stderr.readline().decode()
+        port = int(line.rpartition(":")[2])
+
+        def pay(order: str) -> Any:
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+            head = {"content-type": "application/json", "Idempotency-Key": "k"}
+            connection.request("POST", "/tools/pay", json.dumps({"order": order}), head)
+            answer = json.loads(connection.getresponse().read())
+            connection.close()
+            return answer
+
+        yield pay
+
+
+@contextlib.contextmanager
+def _mcp(env: dict[str, str], version: str) -> Iterator[Any]:
+    with talk(SHOP, version, env=env) as conversation:
+
+        def pay(order: str) -> Any:
+            options = {"io.tooli/options": {"idempotency_key": "k"}}
+            result = conversation.call("pay", {"order": order}, **options)
+            said = result["_meta"]
+            if result.get("isError"):
+                return {"ok": False, "error": said["io.tooli/envelope"]["error"]}
+            meta = said["io.tooli/meta"]
+            return {"ok": True, "result": result["structuredContent"], "meta": meta}
+
+        yield pay
+
+
+@contextlib.contextmanager
+def _command(env: dict[str, str]) -> Iterator[Any]:
+    yield lambda order: _run(env, "pay", order, *KEY)[1]
+
+
+DOORS = {
+    "cli": _command,
+    "http": _http,
+    "mcp": lambda env: _mcp(env, LEGACY),
+    "mcp-modern": lambda env: _mcp(env, MODERN),
+}
+
+
+@pytest.mark.parametrize("first", DOORS)
+def test_a_key_is_the_same_key_at_every_door(env: dict[str, str], first: str) -> None:
+    with DOORS[first](env) as pay:
+        told = pay("o1")
+    assert told["meta"]["idempotency"]["replayed"] is False
+    for name, door in DOORS.items():
+        with door(env) as pay:
+            again, other = pay("o1"), pay("o2")
+        assert again["result"] == told["result"], name
+        assert again["meta"]["idempotency"]["replayed"] is True, name
+        assert other["error"]["code"] == "E3050", name
+    assert len(_lines(env, "effects")) == 1

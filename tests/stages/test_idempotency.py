@@ -422,12 +422,26 @@ def test_the_header_and_the_query_are_one_key(shop: Shop) -> None:
     assert first["meta"]["idempotency"]["replayed"] is False
     assert quoted["result"] == queried["result"] == first["result"] == {"n": 1}
     assert quoted["meta"]["idempotency"]["replayed"] is True
+    both = asyncio.run(ask(headers={"Idempotency-Key": "k"}, query="idempotency_key=other"))
+    assert both["error"]["code"] == "E1050"
+    same = asyncio.run(ask(headers={"Idempotency-Key": "k"}, query="idempotency_key=k"))
+    assert same["result"] == {"n": 1}
+
+
+@pytest.mark.parametrize("key", ["", "two words", "käse", "x" * 256])
+def test_what_is_no_key_is_refused_at_every_door(shop: Shop, home: Path, key: str) -> None:
+    shop.add(lambda order: shop.ran(), "do")
+    case = Case("do", {"order": "a"}, {"idempotency_key": key})
+    for each in doors(shop.app):
+        error = each.answer(case).envelope["error"]
+        assert (error["code"], error["field"]) == ("E1007", "idempotency_key"), each.name
+    assert shop.runs == 0 and not list(home.glob("*idempotency*"))
 
 
 def test_a_dry_run_takes_no_key(shop: Shop, home: Path) -> None:
     shop.add(lambda order: shop.ran(), "do")
     assert shop.app.call("do", order="b", dry_run=True, idempotency_key="k").ok
-    assert not list(home.iterdir())
+    assert not list(home.glob("*idempotency*"))
     assert shop.app.call("do", order="a", idempotency_key="k").result == 1
 
 
@@ -435,7 +449,7 @@ def test_what_is_refused_before_it_runs_takes_no_key(shop: Shop, home: Path) -> 
     shop.add(lambda order: shop.ran(), "do", annotations=Destructive)
     assert shop.app.call("do", order="a", idempotency_key="k").error.code == "E1010"
     assert shop.app.call("do", idempotency_key="k", yes=True).error.code == "E1002"
-    assert not list(home.iterdir())
+    assert not list(home.glob("*idempotency*"))
     assert shop.app.call("do", order="a", idempotency_key="k", yes=True).ok
 
 
@@ -585,9 +599,11 @@ def test_a_damaged_ledger(home: Path, policy: str, behavior: Any) -> None:
     assert "Nothing ran" in result.error.message
     assert "then delete" in result.error.suggestion["fix"]
     assert result.error.to_exception().exit_code == 75
-    if behavior is None:
-        assert shop.app.call("do", idempotency_key="k").error.code == "E4060"
+    assert shop.app.call("do", idempotency_key="k").error.code == "E4060"
     assert shop.runs == 0
+    (aside,) = home.glob("idempotency.db.damaged-*")
+    aside.unlink()
+    assert shop.app.call("do", idempotency_key="k").result == 1
 
 
 def test_what_cannot_be_kept_afterwards_is_said(shop: Shop, home: Path) -> None:

@@ -64,7 +64,7 @@ SLOT = Slot("shop.pay", "", "k1")
 
 
 def begin(ledger: Ledger, slot: Slot = SLOT, print_: str = "f", again: bool = False) -> Any:
-    return ledger.begin(slot, print_, again=again, durable=True, patience=10.0)
+    return ledger.begin(slot, print_, again=again, whole=not again, durable=True, patience=10.0)
 
 
 def test_the_first_call_is_new_and_the_next_gets_what_it_gave(ledger: Ledger) -> None:

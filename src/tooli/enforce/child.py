@@ -89,6 +89,8 @@ class Errand:
             from mmap import mmap
 
             self._flag = mmap(-1, 1)
+        for secret in call.secrets or ():
+            secret.load()  # here: what only the other process read could not be hidden by this one
         if call.tool.handles:
             from tooli.inputs.output import outputs_in
 

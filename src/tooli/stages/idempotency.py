@@ -17,6 +17,7 @@ from tooli.state.ledger import (
     Running,
     Slot,
     Unavailable,
+    close_at_exit,
     ledger_of,
 )
 from tooli.state.outcomes import MOST, pack, pack_items, revive, unpack
@@ -57,6 +58,8 @@ def run_once(store: str | None) -> Stage:
         finally:
             if call.caller.surface == "cli":  # the process ends with the call
                 ledger.close()
+            else:
+                close_at_exit()
 
     return once
 
@@ -69,16 +72,21 @@ def _begin(call: Call, ledger: Ledger) -> Found:
     key, behavior = call.options.idempotency_key or "", call.tool.behavior
     slot = Slot(call.tool.id, call.caller.principal or "", key)
     again = behavior.idempotent or behavior.read_only
+    whole = not again or call.policy == "strict"
     asked = fingerprint(call, *_page_wanted(call))
     patience = PATIENCE_ON_A_LOOP if _is_on_a_loop() else PATIENCE
     for attempt in (1, 2):
         try:
             return ledger.begin(
-                slot, asked, again=again, durable=not behavior.read_only, patience=patience
+                slot,
+                asked,
+                again=again,
+                durable=not behavior.read_only,
+                patience=patience,
+                whole=whole,
             )
         except Unavailable as lost:
-            harmless = again and call.policy != "strict" and lost.damaged is not None
-            if attempt == 2 or not harmless:
+            if attempt == 2 or whole or lost.damaged is None:
                 raise _lost(lost) from lost
             call.warnings.append(lost.reason)
     raise AssertionError

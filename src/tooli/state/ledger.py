@@ -114,12 +114,19 @@ class Ledger:
     """What every store of keys can do. Each method is whole: it happens, or it does not."""
 
     def begin(
-        self, slot: Slot, fingerprint: str, *, again: bool, durable: bool, patience: float
+        self,
+        slot: Slot,
+        fingerprint: str,
+        *,
+        again: bool,
+        durable: bool,
+        patience: float,
+        whole: bool = True,
     ) -> Found:
         """Enter a call, unless the key is taken; `again` is whether it may be run once more.
 
         `durable` says whether it must outlast a power cut, `patience` how long to wait for
-        other processes.
+        other processes, `whole` that a ledger which has lost something will not do.
         """
         raise NotImplementedError
 
@@ -176,19 +183,47 @@ def new_attempt() -> str:
     return urandom(12).hex()
 
 
-_open: dict[str, Ledger] = {}
+_open: dict[tuple[int, str], Ledger] = {}  # by process: a fork has locks and files of its own
 
 
 def ledger_of(store: str | None) -> Ledger:
     """The ledger at an address; without one, that of the user of this machine."""
-    if store is None:
-        from tooli.state.home import state_home
+    from os import getpid
+
+    if store is not None:
+        place = getpid(), store
+        if place not in _open:
+            from tooli.state.ledger_postgres import PostgresLedger
+
+            _open.setdefault(place, PostgresLedger(store))
+        return _open[place]
+    from tooli.state.home import state_home
+
+    place = getpid(), state_home()
+    if place not in _open:
         from tooli.state.ledger_sqlite import SqliteLedger
 
-        place = state_home()
-        return _open.get(place) or _open.setdefault(place, SqliteLedger(place))
-    if store not in _open:
-        from tooli.state.ledger_postgres import PostgresLedger
+        _open.setdefault(place, SqliteLedger(place[1]))
+    return _open[place]
 
-        _open.setdefault(store, PostgresLedger(store))
-    return _open[store]
+
+_tidied: list[int] = []  # the processes that close their ledgers when they end
+
+
+def close_at_exit() -> None:
+    """Have this process close its ledgers when it ends; a command line does so with its call."""
+    from os import getpid
+
+    if getpid() not in _tidied:
+        import atexit
+
+        _tidied.append(getpid())
+        atexit.register(_close_all)
+
+
+def _close_all() -> None:
+    from os import getpid
+
+    for (process, _), ledger in list(_open.items()):
+        if process == getpid():
+            ledger.close()

@@ -97,7 +97,14 @@ class PostgresLedger(Ledger):
     # -------------------------------------------------------------- what a ledger does
 
     def begin(
-        self, slot: Slot, fingerprint: str, *, again: bool, durable: bool, patience: float
+        self,
+        slot: Slot,
+        fingerprint: str,
+        *,
+        again: bool,
+        durable: bool,
+        patience: float,
+        whole: bool = True,
     ) -> Found:
         """Enter a call, unless the key is taken."""
         token = Token(slot, new_attempt(), durable)

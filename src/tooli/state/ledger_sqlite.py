@@ -70,7 +70,14 @@ class SqliteLedger(Ledger):
     # -------------------------------------------------------------- what a ledger does
 
     def begin(
-        self, slot: Slot, fingerprint: str, *, again: bool, durable: bool, patience: float
+        self,
+        slot: Slot,
+        fingerprint: str,
+        *,
+        again: bool,
+        durable: bool,
+        patience: float,
+        whole: bool = True,
     ) -> Found:
         """Enter a call, unless the key is taken."""
 
@@ -78,7 +85,7 @@ class SqliteLedger(Ledger):
             found = _judged(base, slot, fingerprint, again)
             if found is not None:
                 return found
-            if self._gap is not None and not again:
+            if self._gap is not None and whole:
                 self._gap = recent_gap(self.path)
                 if self._gap is not None:
                     raise gap(self._gap)

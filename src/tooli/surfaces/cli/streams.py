@@ -58,8 +58,9 @@ def _agrees(call: Call, error: ToolError) -> bool:
     A dangerous one is run by its name: nobody types that without looking.
     """
     from tooli.call.asking import ask, ask_line
+    from tooli.call.cleaning import clean_line
 
-    complain(f"{error.message}\n{error.shown}")
+    complain(f"{clean_line(error.message, call)}\n{error.shown}")
     name = call.tool.name
     if call.tool.guard.danger not in ("high", "critical"):
         return ask("Run it?")

@@ -60,7 +60,8 @@ def read_options(query: bytes, key: bytes | None = None) -> tuple[Options, tuple
             shaped[name] = value
         elif name in WISHES:
             if wished.get(name, value) != value:
-                problems.append(_misused(name, value, "the same as the header does"))
+                differ = "The header Idempotency-Key and ?idempotency_key= differ: say one of them"
+                problems.append(Problem("E1050", name, differ))
             wished[name] = value
         else:
             problems.append(_unknown(name))
