@@ -10,6 +10,11 @@ from time import time
 
 from tooli.state.ledger import KEPT, Unavailable
 
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from typing import Any
+
 
 def recent_gap(path: str) -> str | None:
     """A database that was set aside and may hold keys that somebody still counts on."""
@@ -41,8 +46,7 @@ def set_aside(path: str) -> str:
 
 
 def _is_sound(path: str) -> bool:
-    import sqlite3
-
+    sqlite3 = sqlite()
     try:
         base = sqlite3.connect(path, timeout=1.0)
         try:
@@ -51,6 +55,15 @@ def _is_sound(path: str) -> bool:
             base.close()
     except sqlite3.Error as failure:
         return is_busy(failure)
+
+
+def sqlite() -> Any:
+    """SQLite as Python has it: the C half alone, for the other one imports `datetime`."""
+    try:
+        import _sqlite3 as module  # pyright: ignore
+    except ImportError:
+        import sqlite3 as module
+    return module  # pyright: ignore
 
 
 class _Alone:

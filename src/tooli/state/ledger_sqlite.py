@@ -11,7 +11,7 @@ import os
 from _thread import allocate_lock
 from time import monotonic, sleep, time
 
-from tooli.state.damage import damaged, gap, is_busy, recent_gap, set_aside
+from tooli.state.damage import damaged, gap, is_busy, recent_gap, set_aside, sqlite
 from tooli.state.ledger import (
     KEPT,
     KEPT_OPEN,
@@ -160,7 +160,7 @@ class SqliteLedger(Ledger):
     def _do(self, work: Callable[[Connection], T], patience: float) -> T:
         """Work on the database, whatever may be wrong with it."""
         try:
-            import sqlite3
+            sqlite3 = sqlite()
         except ImportError:
             raise Unavailable(
                 "This Python has no sqlite3.", "Set `store` to a postgresql:// address."
@@ -187,8 +187,7 @@ class SqliteLedger(Ledger):
 
     def _tried(self, work: Callable[[Connection], T], patience: float) -> T:
         """SQLite itself waits for a lock, but not for every one: so it is tried until then."""
-        import sqlite3
-
+        sqlite3 = sqlite()
         until = monotonic() + patience
         while True:
             try:
@@ -201,15 +200,13 @@ class SqliteLedger(Ledger):
 
     def _connect(self, patience: float) -> Connection:
         """The open database; opened anew after a fork, and where another one is in its place."""
-        import sqlite3
-
         if self._base is not None and self._opened == _file_at(self.path):
             self._wait_for(self._base, patience)
             return self._base
         self._drop()
         _make_file(self._home, self.path)
         opened = _file_at(self.path)
-        base = sqlite3.connect(
+        base: Connection = sqlite().connect(
             self.path, timeout=patience, isolation_level=None, check_same_thread=False
         )
         try:
