@@ -31,8 +31,8 @@ Under `standard` nothing is stopped: *seen* is that the answer says so in `meta.
 *not seen*, and what succeeded under `strict`, is what the audit hook cannot notice: see
 [capabilities.md](capabilities.md) for what follows from that. None of it is a promise about code
 that is written to get away. `isolated` is `isolation="required"` with the policy off, so the kernel
-alone: what succeeds there is in [isolation.md](isolation.md), with the reasons, and none of it is the
-content of a file or a change outside.
+alone: what succeeds there is in [isolation.md](isolation.md), with the reasons, and none of it is
+the content of a file or a change outside.
 """
 
 
