@@ -26,7 +26,10 @@ COMMANDS: dict[str, dict[str, Any]] = {
     "wiping": {"human_in_the_loop": True, "annotations": Destructive, "auth": []},
     "delete": {"annotations": Destructive, "auth": []},
     "grave": {"annotations": Destructive, "danger_level": "high", "auth": []},
+    "undeclared": {"capabilities": ["none"], "auth": []},
+    "dirty": {"auth": []},
 }
+DIRT = "\x1b[31m\u202e"
 EVERY_SCOPE = {"http": "a server without tokens gives its callers every scope"}
 YES = {"yes": True}
 CASES: dict[str, list[Case]] = {
@@ -38,6 +41,8 @@ CASES: dict[str, list[Case]] = {
     "human": [Case("human"), Case("human", {}, YES), Case("wiping", {}, YES)],
     "destructive": [Case("delete"), Case("grave")],
     "confirmed": [Case("delete", {}, YES), Case("grave", {}, YES)],
+    "undeclared": [Case("undeclared"), Case("undeclared", {}, YES)],
+    "dirty": [Case("dirty"), Case("dirty", {}, YES)],
 }
 """The calls that each rule is about."""
 
@@ -48,8 +53,10 @@ def make(policy: str, note: Callable[[str], Any]) -> Tooli:
 
     def noting(name: str) -> Callable[[], str]:
         def run() -> str:
+            if name == "undeclared":
+                os.listdir(os.path.expanduser("~"))
             note(name)
-            return name
+            return name + DIRT if name == "dirty" else name
 
         return run
 

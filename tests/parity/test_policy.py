@@ -11,7 +11,7 @@ import pytest
 from tests.integration.outside import converse, environment
 from tests.integration.outside import envelope as only_envelope
 from tests.integration.outside import run as run_outside
-from tests.parity.policed import CASES, COMMANDS, make
+from tests.parity.policed import CASES, COMMANDS, DIRT, make
 
 from tooli.enforce.rules import RULES, Verdict
 from tooli.surfaces.mcp.front import Front
@@ -63,6 +63,8 @@ CONTRACT = {
     "human": ("E2101?", "E2101?", "E2101"),
     "destructive": ("runs", "E1010?", "E1010"),
     "confirmed": ("runs", "runs", "runs"),
+    "undeclared": ("runs", "warns", "E2003"),
+    "dirty": ("runs", "warns", "warns"),
 }
 
 
@@ -86,7 +88,8 @@ def test_through_every_door(policy: str, case: Case, verdict: Verdict) -> None:
     app = make(policy, ran.append)
     answer = assert_parity(app, case)
     if verdict.code is None:
-        assert answer["result"] == case.tool
+        left = DIRT if case.tool == "dirty" and policy == "off" else ""
+        assert answer["result"] == case.tool + left
         assert bool(answer["meta"].get("warnings")) is verdict.warns
         assert len(ran) == len([door for door in doors(app) if door.declines(case) is None])
     else:

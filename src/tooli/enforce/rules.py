@@ -34,6 +34,9 @@ GRANT = Verdict("needs a grant: E2101, nobody is asked", "E2101")
 NEVER = Verdict("E2000", "E2000")
 NO_SCOPE = Verdict("E2001", "E2001")
 NOBODY_SAID = Verdict("E2002", "E2002")
+UNDECLARED = Verdict("the act is refused, and the call fails: E2003", "E2003")
+AS_IT_IS = Verdict("given as it is")
+CLEANED = Verdict("taken out, with a warning", warns=True)
 
 
 class Rule(Record):
@@ -64,7 +67,12 @@ RULES: dict[str, Rule] = {
     ),
     "destructive": Rule("a destructive command without `--yes`", RUN, CONFIRM, UNCONFIRMED),
     "confirmed": Rule("a destructive command with `--yes`", RUN, RUN, RUN),
-    # [rules: capabilities, sanitising, isolation]
+    "undeclared": Rule(
+        "a command touches what its `capabilities=` do not declare", RUN, WARN, UNDECLARED
+    ),
+    "dirty": Rule(
+        "terminal escapes and invisible characters in a result", AS_IT_IS, CLEANED, CLEANED
+    ),
 }
 """The rules by name, from the one that decides first to the last."""
 
