@@ -37,6 +37,9 @@ GUARDED: dict[tuple[str, str], list[str]] = {
     ("served", "wipe"): ["{file}"],
     ("served", "wipe-async"): ["{file}"],
     ("served", "launch"): ["{file}"],
+    ("shredder", "delete"): ["{file}"],
+    ("shredder", "wipe"): ["{file}"],
+    ("shredder", "hang"): [],
 }
 """Every command of the examples that destroys or needs a human, and words for it."""
 NAMES = sorted({row[0] for row in STRONG} | set(ALIASES.values()) | set(NOT_AGENTS) | {"human"})
@@ -117,7 +120,10 @@ def test_by_what_it_calls_itself(
     for key in GUARDED:
         app = apps[key[0]]
         tool = app.find(key[1])
-        given = {tool.public[0].name: [precious] if key[0] == "file-tools" else str(precious)}
+        given = {
+            param.name: [str(precious)] if param.many else str(precious)
+            for param in tool.public[: len(GUARDED[key])]
+        }
         for surface in ("cli", "python", "http", "mcp"):
             who = Caller(surface, name, category="ai_agent", agent=True)
             call, stages = app.prepare(tool, given, who, Options(), [])

@@ -25,7 +25,6 @@ _ALWAYS = (400, 403, 404, 408, 409, 413, 415, 421, 422, 429, 500, 502, 503, 504)
 _OPTIONS: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("dry_run", {"type": "boolean"}, "Check the call and say what would happen; nothing does."),
     ("yes", {"type": "boolean"}, "Confirm a command that may destroy data."),
-    ("apply", {"type": "string"}, "Run exactly the plan that a dry run gave this token for."),
     (
         "response_format",
         {"type": "string", "enum": ["concise", "detailed"]},
@@ -38,6 +37,8 @@ _PAGING: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("cursor", {"type": "string"}, "Where to go on: `meta.page.next_cursor` of the page before."),
 )
 """Said of paginated commands alone; every command takes them, and more of the kind."""
+_APPLYING = ("apply", {"type": "string"}, "Run exactly the plan that a dry run gave a token for.")
+"""Said of commands that tell what they would do."""
 _HEADERS: tuple[tuple[str, str], ...] = (
     (
         "Prefer",
@@ -112,6 +113,8 @@ def _operation(identity: str, tool: Tool, schemas: dict[str, Any], secured: bool
     ]
     if tool.limits.paginated:
         said["parameters"] += [_query(*one) for one in _PAGING]
+    if getattr(tool.fn, "tooli_rehearses", False):
+        said["parameters"].append(_query(*_APPLYING))
     said["requestBody"] = _request(identity, tool, schemas)
     responses: dict[str, Any] = {"200": _success(identity, tool, schemas)}
     for status in _statuses(tool, secured):

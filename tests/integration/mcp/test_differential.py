@@ -89,6 +89,7 @@ class Sdk:
 def plain(said: list[Any]) -> list[Any]:
     """What was said, without what differs from run to run."""
     text = json.dumps(said)
+    text = re.sub(r'(token\\*": ?\\*")[\w-]+', r"\g<1>…", text)
     text = re.sub(r'(duration_ms\\*": ?)\d+', r"\g<1>0", text)
     text = re.sub(r'"requestState": "[^"]*"', '"requestState": "sealed"', text)
     text = text.replace('"mode": "form", ', "")  # what the SDK adds without need
