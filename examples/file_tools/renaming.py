@@ -1,5 +1,6 @@
 """rename: the command with a model. It lives apart, so that only its callers load pydantic."""
 
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TypedDict
 
@@ -8,6 +9,7 @@ from pydantic import BaseModel, Field
 from tooli import (
     Annotated,
     ConflictError,
+    InputError,
     NotFoundError,
     Option,
     dry_run_support,
@@ -34,7 +36,10 @@ class Rule(BaseModel):
         """The new path of a file."""
         name = path.stem.replace(self.replace.old, self.replace.new) if self.replace else path.stem
         ending = path.suffix if self.ending is None else self.ending
-        return path.with_name(f"{self.prefix}{name}{ending}")
+        try:
+            return path.with_name(f"{self.prefix}{name}{ending}")
+        except ValueError:  # a slash in it, or nothing at all
+            raise InputError("That makes no file name.", field="rule") from None
 
 
 class Renamed(TypedDict):
@@ -59,7 +64,7 @@ def rename(
         NotFoundError: No file matches the rule.
         ConflictError: A new name is taken; no file was renamed.
     """
-    files = sorted(path for path in root.glob(rule.match) if path.is_file())
+    files = sorted(p for p in root.iterdir() if p.is_file() and fnmatchcase(p.name, rule.match))
     if not files:
         raise NotFoundError(
             f"No file in {root.as_posix()} matches {rule.match!r}.",
