@@ -245,12 +245,4 @@ def build_contestants(tokens: TokenCounter) -> list[Contestant]:
     own = (starting(), asking(), growing(), calling(), looking(), streaming(), filtering())
     read = (wrapping(tokens), reading(tokens), answering(tokens))
     groups = (*own, guarding(), sanitizing(), *read, serving())
-        *own,
-        guarding(),
-        sanitizing(),
-        wrapping(tokens),
-        reading(tokens),
-        answering(tokens),
-        serving(),
-    )
     return [contestant for group in groups for contestant in group]
