@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.answers import answer_figures
+from harness.cases import GUARDS
 from harness.model import AgainstRivals, Figure, Term
 from harness.reading import OURS, THEIRS
 
@@ -78,11 +79,16 @@ def looking() -> Iterator[Figure]:
     ):
         mine, theirs = Term(f"around/{name}"), Term("two/argparse")
         yield Figure("around", label, mine, theirs, bound, against="argparse")
-    for name, label in (("new", "an idempotency key, new"), ("replay", "the same, replayed")):
-        yield Figure("keys", label, Term(f"keys/{name}"), Term("two/tooli"), against="no key")
     for who in ("nobody", "tooli-caller", "claude-code"):
         cost = Term(f"detect/{who}", "look_us")
         yield Figure("detect", f"detection: {who}", cost, bound=1000, unit="µs", stat="min")
+
+
+def guarding() -> Iterator[Figure]:
+    """What each guard adds to a start."""
+    for name, label in GUARDS.items():
+        mine, plain = Term(f"guarded/{name}"), Term("two/tooli")
+        yield Figure("guarded", label, mine, plain, against="the plain command")
 
 
 def sanitizing() -> Iterator[Figure]:
@@ -165,6 +171,7 @@ FIGURES: tuple[Figure, ...] = (
     *growing(),
     *calling(),
     *looking(),
+    *guarding(),
     *sanitizing(),
     *streaming(),
     *filtering(),
