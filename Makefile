@@ -5,7 +5,7 @@ PY      = $(VENV)/bin/python
 READY   = $(VENV)/.ready
 REPORT  = .cache/coverage.json
 # What is run under coverage: the tests of the rooms whose branches are counted.
-MEASURED = tests/contract tests/call tests/stages tests/inputs tests/views/test_schema.py tests/views/test_mcp.py tests/parity/test_shaping.py tests/parity/test_inputs.py tests/test_errors.py tests/test_python_door.py
+MEASURED = tests/contract tests/call tests/stages tests/inputs tests/enforce/test_declaring.py tests/views/test_schema.py tests/views/test_mcp.py tests/parity/test_shaping.py tests/parity/test_inputs.py tests/test_errors.py tests/test_python_door.py
 
 .PHONY: demo test check bench docs clean
 

@@ -1,8 +1,9 @@
 """Write what is generated in the documents: run `make docs`, or `python -m docs.generate`.
 
-docs/errors.md and docs/callers.md come from tables in the source. The console blocks of README.md
-and of some of the pages are played, and their output is put in place. Tests check that
-all of it is current.
+docs/errors.md, docs/callers.md and docs/safety.md come from tables in the source, docs/evasions.md
+from attempts that are made while it is written (on Linux; it takes a minute). The console blocks
+of README.md and of some of the pages are played, and their output is put in place. Tests check
+that all of it is current.
 """
 
 from __future__ import annotations
@@ -11,6 +12,9 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from docs.evading import PAGE as EVASIONS
+from docs.evading import evasions_page
+from docs.safety import safety_page
 from docs.surroundings import callers_page
 from docs.transcript import play
 
@@ -19,7 +23,11 @@ from tooli import errors
 ROOT = Path(__file__).resolve().parent.parent
 ERRORS = ROOT / "docs" / "errors.md"
 CALLERS = ROOT / "docs" / "callers.md"
-_PAGES = ("typer.md", "serving.md", "installing.md", "output.md", "inputs.md", "budget.md")
+SAFETY = ROOT / "docs" / "safety.md"
+_PAGES = (
+    *("typer.md", "serving.md", "installing.md", "output.md", "inputs.md", "budget.md"),
+    *("deadlines.md", "plans.md", "auth.md"),
+)
 PLAYED = (
     ROOT / "README.md",
     *(ROOT / "docs" / name for name in _PAGES),
@@ -150,6 +158,9 @@ def main() -> int:
     """Write everything."""
     ERRORS.write_text(errors_page(), encoding="utf-8")
     CALLERS.write_text(callers_page(), encoding="utf-8")
+    if sys.platform == "linux":
+        EVASIONS.write_text(evasions_page(), encoding="utf-8")
+    SAFETY.write_text(safety_page(), encoding="utf-8")
     for page in PLAYED:
         page.write_text(played(page), encoding="utf-8")
     return 0

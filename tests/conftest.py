@@ -13,3 +13,12 @@ def own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         yield
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[str]:
+    """The address of a Postgres server; its tests stand in the group "postgres", to share it."""
+    from tests.integration.postgres import running
+
+    with running() as address:
+        yield address

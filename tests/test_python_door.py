@@ -265,14 +265,14 @@ class TestOptions:
 
     def test_dry_run_by_keyword(self, app) -> None:
         result = app.call("delete", path="a", dry_run=True)
-        assert result.result["would_call"] == "file-tools.delete"
+        assert result.result["tool"] == "file-tools.delete"
         assert result.meta["dry_run"] is True
 
     def test_a_parameter_of_that_name_is_the_tools(self, app) -> None:
         result = app.call("plan", dry_run=True)
         assert result.result is True
         assert "dry_run" not in result.meta
-        assert app.options(dry_run=True).call("plan").result["would_call"] == "file-tools.plan"
+        assert app.options(dry_run=True).call("plan").result["tool"] == "file-tools.plan"
 
     def test_a_keyword_goes_over_an_option_set_before(self, app) -> None:
         assert app.options(yes=True).call("delete", path="a", yes=False).error.code == "E1010"
@@ -330,7 +330,7 @@ class TestStream:
 
     def test_dry_run(self, app) -> None:
         (only,) = app.stream("numbers", dry_run=True)
-        assert only["would_call"] == "file-tools.numbers"
+        assert only["tool"] == "file-tools.numbers"
 
     def test_what_a_generator_returns_is_no_item(self) -> None:
         app = Tooli("a")

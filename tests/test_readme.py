@@ -8,11 +8,20 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from docs.generate import CALLERS, ERRORS, PLAYED, ROOT, callers_page, errors_page
+from docs.generate import (
+    CALLERS,
+    ERRORS,
+    PLAYED,
+    ROOT,
+    SAFETY,
+    callers_page,
+    errors_page,
+    safety_page,
+)
 from docs.transcript import play, settled
 
 from tooli.errors import CODES, EXIT_CODES
-from tooli.surfaces.cli.argv import FLAGS, LATER, MODES
+from tooli.surfaces.cli.argv import FLAGS, MODES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,6 +60,10 @@ def test_callers_md_is_current() -> None:
     assert CALLERS.read_text(encoding="utf-8") == callers_page()
 
 
+def test_safety_md_is_current() -> None:
+    assert SAFETY.read_text(encoding="utf-8") == safety_page()
+
+
 def test_the_readme_has_every_exit_code() -> None:
     for code, meaning in EXIT_CODES.items():
         assert f"| {code} | {meaning} |" in README
@@ -60,8 +73,6 @@ def test_the_readme_has_every_flag_and_mode() -> None:
     table = README.partition("## Flags on every command")[2].partition("\n## ")[0]
     for flag in FLAGS:
         assert re.search(rf"(?<![\w-]){flag}(?![\w-])", table), flag
-    reserved = README.partition("## What is not there yet")[2]
-    assert all(f"`--{name}`" in reserved for name in LATER)
     modes = README.partition("## Output modes")[2].partition("\n## ")[0]
     assert all(f"| `{mode}` |" in modes for mode in MODES)
 

@@ -39,7 +39,9 @@ CASES: dict[str, str] = {
     "many": "One command of an app with 2 or 200, `--json`",
     "memory": "Peak memory of the two-command app",
     "around": "The two-command app for an agent, without and with a `.tooli.yaml`",
+    "guarded": "The two-command app with a guard on its command",
     "detect": "One look at who is calling, by its environment",
+    "sanitize": "The sanitiser, on a text of four megabytes",
     "call": "`app.call` over the direct call, by number of commands",
     "schemas": "Schemas of all fifty commands of an app, as a process",
     "jsonl": "`--jsonl` from a generator into a pipe",
@@ -52,6 +54,15 @@ CASES: dict[str, str] = {
     "http": "HTTP, one validated tool on uvicorn, eight connections",
 }
 
+GUARDS = {
+    "destructive": "a destructive command with `--yes`: on record, before and after",
+    "dry-run": "a dry run, with a token for its plan",
+    "capabilities": "declared capabilities, under watch",
+    "timeout": "a deadline: a process of its own",
+    "isolation": "isolation: behind Landlock and seccomp",
+    "key": "an idempotency key, new (SQLite, on this disk)",
+    "replay": "an idempotency key, replayed",
+}
 TWO = ("hello", "bob", "--count", "2", "--json")
 SEVEN = (
     *("convert", "bob", "--count", "3", "--verbose", "--path", "src", "--mode", "fast"),
@@ -159,6 +170,22 @@ def looking() -> Iterator[Contestant]:
         yield Contestant(key, PROJECT, args, mentions("look_us"), harvest=printed, most_rounds=8)
 
 
+def guarding() -> Iterator[Contestant]:
+    """What each guard adds to a start."""
+    for name in GUARDS:
+        args = ("run_guarded_tooli.py", name, *TWO)
+        plans = name == "dry-run"
+        answer = mentions('"token":') if plans else json_result("hello bob hello bob")
+        yield Contestant(f"guarded/{name}", PROJECT, args, answer)
+
+
+def sanitizing() -> Iterator[Contestant]:
+    """What it costs to look for what must not get out, and to take it out."""
+    for kind in ("clean", "clean, many scripts", "dirty"):
+        args, key = ("run_sanitize_probe.py", kind), f"sanitize/{kind}"
+        yield Contestant(key, PROJECT, args, mentions("mb_per_s"), harvest=printed, most_rounds=8)
+
+
 def streaming() -> Iterator[Contestant]:
     """A thousand rows, a million rows, and five slow ones."""
     slow = ("rows", "5", "--pause", "0.1", "--jsonl")
@@ -216,5 +243,6 @@ def serving() -> Iterator[Contestant]:
 def build_contestants(tokens: TokenCounter) -> list[Contestant]:
     """Everybody who takes part."""
     own = (starting(), asking(), growing(), calling(), looking(), streaming(), filtering())
-    groups = (*own, wrapping(tokens), reading(tokens), answering(tokens), serving())
+    read = (wrapping(tokens), reading(tokens), answering(tokens))
+    groups = (*own, guarding(), sanitizing(), *read, serving())
     return [contestant for group in groups for contestant in group]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.answers import answer_figures
+from harness.cases import GUARDS
 from harness.model import AgainstRivals, Figure, Term
 from harness.reading import OURS, THEIRS
 
@@ -83,6 +84,22 @@ def looking() -> Iterator[Figure]:
         yield Figure("detect", f"detection: {who}", cost, bound=1000, unit="µs", stat="min")
 
 
+def guarding() -> Iterator[Figure]:
+    """What each guard adds to a start."""
+    for name, label in GUARDS.items():
+        mine, plain = Term(f"guarded/{name}"), Term("two/tooli")
+        yield Figure("guarded", label, mine, plain, against="the plain command")
+
+
+def sanitizing() -> Iterator[Figure]:
+    """How much goes through the sanitiser."""
+    for kind, bound in (("clean", 50), ("clean, many scripts", 50), ("dirty", None)):
+        speed = Term(f"sanitize/{kind}", "mb_per_s")
+        yield Figure(
+            "sanitize", f"sanitiser: {kind} text", speed, None, bound, at_least=True, unit="MB/s"
+        )
+
+
 def streaming() -> Iterator[Figure]:
     """Constant memory, and rows that leave as they are made."""
     million, thousand = Term("jsonl/tooli 1M", "rss_mb"), Term("jsonl/tooli 1k", "rss_mb")
@@ -154,6 +171,8 @@ FIGURES: tuple[Figure, ...] = (
     *growing(),
     *calling(),
     *looking(),
+    *guarding(),
+    *sanitizing(),
     *streaming(),
     *filtering(),
     *wrapping(),

@@ -15,6 +15,7 @@ PASS, FAIL, SHOWN = "✓", "✗", ""
 PROCESS_COLUMNS = ("cpu_ms", "wall_ms", "rss_mb")
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "call": ("over_us", "call_us", "direct_us"),
+    "sanitize": ("mb_per_s",),
     "jsonl": ("first_ms", "wall_ms", "rss_mb", "rows_per_s"),
     "envelope": ("tokens", "bytes"),
     "answer": ("tokens", "bytes"),
@@ -22,7 +23,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "mcpcalls": ("calls_per_s", "wall_us", "cpu_us"),
     "http": ("calls_per_s", "wall_us", "cpu_us", "client_us", "busy"),
 }
-MORE_IS_BETTER = ("rows_per_s", "calls_per_s", "busy", "facts")
+MORE_IS_BETTER = ("rows_per_s", "mb_per_s", "calls_per_s", "busy", "facts")
 HEADINGS = {
     "cpu_ms": "CPU ms",
     "wall_ms": "wall ms",
@@ -32,6 +33,7 @@ HEADINGS = {
     "direct_us": "direct µs",
     "first_ms": "first row ms",
     "rows_per_s": "rows/s",
+    "mb_per_s": "MB/s",
     "calls_per_s": "calls/s",
     "wall_us": "µs per call",
     "cpu_us": "server's CPU µs per call",

@@ -4,7 +4,7 @@
     search       a stream: each match is given out when it is found
     checksum     async, with a progress bar
     rename       a pydantic model as a parameter, loaded only when it is called
-    delete       destructive: it wants --yes
+    delete       destructive: it wants --yes, and tells with --dry-run what it would do
 
 Run it: python examples/file_tools/app.py --help
 """
@@ -15,7 +15,17 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Literal, TypedDict
 
-from tooli import Annotated, Argument, Context, NotFoundError, Option, Suggestion, Tooli
+from tooli import (
+    Annotated,
+    Argument,
+    Context,
+    NotFoundError,
+    Option,
+    Suggestion,
+    Tooli,
+    dry_run_support,
+    record_dry_action,
+)
 from tooli.annotations import Destructive, Idempotent, ReadOnly
 
 app = Tooli("file-tools", description="Find, read and tidy files.", version="1.0.0")
@@ -168,17 +178,17 @@ app.lazy_command(
     examples=[{"args": ["old.log", "--yes"], "description": "Delete one file"}],
     capabilities=["fs:read", "fs:delete"],
 )
+@dry_run_support
 def delete(files: Files) -> list[File]:
     """Delete files, and say what was deleted.
 
     Args:
         files: The files to delete. If one of them is missing, all of them stay.
     """
-    gone: list[File] = []
-    for path in files:
-        size = path.stat().st_size
-        path.unlink()
-        gone.append({"path": path.as_posix(), "size": size})
+    gone: list[File] = [{"path": path.as_posix(), "size": path.stat().st_size} for path in files]
+    for path, file in zip(files, gone, strict=True):
+        if not record_dry_action("delete", path, details={"size": file["size"]}, state=path):
+            path.unlink()
     return gone
 
 

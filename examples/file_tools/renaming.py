@@ -1,11 +1,20 @@
 """rename: the command with a model. It lives apart, so that only its callers load pydantic."""
 
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TypedDict
 
 from pydantic import BaseModel, Field
 
-from tooli import Annotated, ConflictError, NotFoundError, Option
+from tooli import (
+    Annotated,
+    ConflictError,
+    InputError,
+    NotFoundError,
+    Option,
+    dry_run_support,
+    record_dry_action,
+)
 
 
 class Replace(BaseModel):
@@ -27,7 +36,10 @@ class Rule(BaseModel):
         """The new path of a file."""
         name = path.stem.replace(self.replace.old, self.replace.new) if self.replace else path.stem
         ending = path.suffix if self.ending is None else self.ending
-        return path.with_name(f"{self.prefix}{name}{ending}")
+        try:
+            return path.with_name(f"{self.prefix}{name}{ending}")
+        except ValueError:  # a slash in it, or nothing at all
+            raise InputError("That makes no file name.", field="rule") from None
 
 
 class Renamed(TypedDict):
@@ -37,6 +49,7 @@ class Renamed(TypedDict):
     new: str
 
 
+@dry_run_support
 def rename(
     rule: Annotated[Rule, Option()],
     root: Annotated[Path, Option(exists=True, file_okay=False)] = Path("."),
@@ -51,7 +64,7 @@ def rename(
         NotFoundError: No file matches the rule.
         ConflictError: A new name is taken; no file was renamed.
     """
-    files = sorted(path for path in root.glob(rule.match) if path.is_file())
+    files = sorted(p for p in root.iterdir() if p.is_file() and fnmatchcase(p.name, rule.match))
     if not files:
         raise NotFoundError(
             f"No file in {root.as_posix()} matches {rule.match!r}.",
@@ -67,5 +80,6 @@ def rename(
             details={"taken": taken},
         )
     for old, new in plan.items():
-        old.rename(new)
+        if not record_dry_action("rename", old, details={"to": new.name}, state=old):
+            old.rename(new)
     return [{"old": old.as_posix(), "new": new.as_posix()} for old, new in plan.items()]

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from tooli.call.peer import Elicit as Elicit
     from tooli.call.peer import Roots as Roots
     from tooli.call.peer import Sample as Sample
+    from tooli.call.rehearsal import dry_run_support as dry_run_support
+    from tooli.call.rehearsal import record_dry_action as record_dry_action
     from tooli.call.result import TooliError as TooliError
     from tooli.call.result import TooliResult as TooliResult
     from tooli.contract.content import Audio as Audio
@@ -67,6 +69,8 @@ _HOMES = {
     "Argument": "tooli.contract.info",
     "Annotated": "typing",
     "Context": "tooli.call.context",
+    "dry_run_support": "tooli.call.rehearsal",
+    "record_dry_action": "tooli.call.rehearsal",
     "TooliResult": "tooli.call.result",
     "TooliError": "tooli.call.result",
     "Next": "tooli.contract.handoffs",

@@ -18,6 +18,7 @@ from tooli.sources.local import (
     House,
     Registration,
     branch_of,
+    ceiling,
     home_name,
     one_of,
 )
@@ -25,7 +26,7 @@ from tooli.sources.local import (
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+    from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
     from typing import Any, TypeVar
 
     import typer as real_typer
@@ -75,7 +76,7 @@ class Tooli(_NotYet):
         default_output: str = "auto",
         mcp_transport: str = "stdio",
         skill_auto_generate: bool = False,
-        permissions: Mapping[str, Any] | None = None,
+        permissions: Mapping[str, str] | Sequence[str] | None = None,
         security_policy: str = "standard",
         framework_help: bool = True,
         defer_loading: bool = False,
@@ -99,7 +100,7 @@ class Tooli(_NotYet):
         house.default_output = default_output
         house.mcp_transport = mcp_transport
         house.skill_auto_generate = skill_auto_generate
-        house.permissions = permissions
+        house.permissions = None if permissions is None else ceiling(permissions)
         house.policy = house.declared = security_policy
         house.framework_help = framework_help
         house.defer_loading = defer_loading
@@ -319,7 +320,7 @@ class Tooli(_NotYet):
 
         stages = self.stages_for(tool, options, caller.session)
         if stages is not ONLY_BIND:
-            more["meta"] = {}
+            more |= {"meta": {}, "secrets": []}
         call = Call(tool, arguments, caller, warnings, options, self._house.policy, **more)
         return call, stages
 
@@ -329,14 +330,13 @@ class Tooli(_NotYet):
         """The stages that have something to do for a tool, outermost first."""
         from tooli.call.pipeline import ONLY_BIND
 
-        policy = self._house.policy
-        guarded = tool.staged or policy == "strict"
-        asked = options.dry_run or options.detailed or options.concise or options.shaping
-        if not guarded and not asked and (session is None or options.detailed is not None):
+        house = self._house
+        plain = not (tool.staged or house.guarded or options.asks)
+        if plain and (session is None or options.detailed is not None):
             return ONLY_BIND
         from tooli.stages.order import choose
 
-        return choose(tool, options, policy, session, self.find)
+        return choose(tool, options, house, session, self.find)
 
 
 # ------------------------------------------------------------------ keywords

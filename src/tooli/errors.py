@@ -132,6 +132,7 @@ class ToolError(Exception):
         self.is_retryable = self.retryable if is_retryable is None else is_retryable
         self.details = dict(details) if details else None
         self.translated = False  # stands for an exception of another kind, which is its cause
+        self.shown: str | None = None  # what a human who may overcome it is shown first
         known = CODES.get(code) if code is not None else None
         if exit_code is not None:
             self.exit_code = exit_code
@@ -265,6 +266,8 @@ CODES: dict[str, tuple[str, int, int]] = {
     "E1040": ("the filter is no filter, or does not fit the records", 2, 422),
     "E1041": ("a field that is selected does not exist", 2, 422),
     "E1042": ("the cursor is not one of this call's", 2, 422),
+    "E1050": ("the idempotency key is said twice, and not alike", 2, 422),
+    "E1051": ("the plan token is none, or belongs to another call", 2, 422),
     "E1065": ("the data given is malformed", 65, 422),
     "E1400": ("HTTP: the request contradicts itself", 2, 400),
     "E1404": ("HTTP: nothing is served at this path", 2, 404),
@@ -276,18 +279,33 @@ CODES: dict[str, tuple[str, int, int]] = {
     "E2000": ("not allowed", 30, 403),
     "E2001": ("a scope is missing", 30, 403),
     "E2002": ("strict policy: the command does not say who may run it", 30, 403),
+    "E2003": ("a capability was used that the command does not declare", 30, 403),
+    "E2004": ("the caller's token is not valid", 30, 401),
+    "E2005": ("a path that the configuration does not allow", 30, 403),
+    "E2006": ("isolation is required, and cannot be had here", 30, 403),
     "E2030": ("the operating system denied permission", 30, 403),
     "E2101": ("a human must approve", 101, 428),
     "E2102": ("the tool has to ask, and nobody can answer", 101, 428),
+    "E2103": ("a human has said no", 101, 403),
+    "E2104": ("approvals cannot be kept or checked here", 30, 503),
     "E2401": ("HTTP: a valid token is needed", 30, 401),
     "E2403": ("HTTP: pages of that origin may not call this server", 30, 403),
     "E3000": ("the state does not allow it", 20, 409),
     "E3010": ("not found", 10, 404),
     "E3020": ("conflict", 20, 409),
+    "E3050": ("the idempotency key was used with other arguments", 20, 422),
+    "E3051": ("a call with this idempotency key is running", 75, 409),
+    "E3052": ("a call with this idempotency key broke off: nobody knows how far it came", 101, 409),
+    "E3053": ("the plan does not hold any more: what it was made for has moved", 20, 409),
     "E4000": ("the tool failed", 70, 500),
     "E4001": ("the command ended itself, with an exit code of its own", 1, 500),
+    "E4029": ("too many calls: wait a moment", 75, 429),
+    "E4031": ("the same call failed again and again", 75, 429),
     "E4040": ("an external dependency failed", 40, 502),
     "E4050": ("timeout", 50, 504),
+    "E4051": ("the process of the command died", 70, 500),
+    "E4060": ("what was done before cannot be looked up or kept", 75, 503),
+    "E4061": ("the audit log cannot be written", 75, 503),
     "E4075": ("temporary failure", 75, 503),
     "E4130": ("interrupted", 130, 503),
     "E4143": ("terminated", 143, 503),

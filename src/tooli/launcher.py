@@ -11,9 +11,10 @@ import sys
 from typing import Annotated
 
 from tooli.app import Tooli
-from tooli.builtins.marks import takes_stdout
+from tooli.builtins.approving import add_approvals
+from tooli.builtins.marks import lasts, takes_stdout
 from tooli.builtins.serving import Deferred, Host, Names, Port, Token, Transport, serve_mcp
-from tooli.contract.info import Argument
+from tooli.contract.info import Argument, Option
 from tooli.errors import InputError, NotFoundError
 
 TYPE_CHECKING = False
@@ -27,9 +28,13 @@ Which = Annotated[
 ]
 
 launcher = Tooli("tooli", description="Serve and look into apps made with tooli or Typer.")
+approvals = Tooli("approvals", description="Answer calls of any app that wait for a human.")
+add_approvals(approvals)
+launcher.add_typer(approvals, name="approvals")
 
 
 @launcher.command()
+@lasts
 @takes_stdout
 def serve(
     app: Which,
@@ -51,6 +56,35 @@ def tools(app: Which) -> list[dict[str, object]]:
 
     shown = [tool for tool in load(app).catalog if not tool.hidden]
     return [{"name": tool.key, "signature": signature(tool)} for tool in shown]
+
+
+capabilities = Tooli("capabilities", description="What the commands of an app touch.")
+launcher.add_typer(capabilities, name="capabilities")
+
+
+@capabilities.command(name="record")
+def record_capabilities(
+    app: Which,
+    tests: Annotated[
+        list[str], Argument(help="A command that runs the app's tests, after --.")
+    ] = [],  # noqa: B006  nobody changes it
+    examples: Annotated[
+        bool, Option("--examples", help="Run the examples; also where tests are given.")
+    ] = False,
+    everything: Annotated[
+        bool, Option("--all", help="Also run examples of commands that may change something.")
+    ] = False,
+    root: Annotated[
+        list[str], Option(help="Whatever is touched below this folder counts as the folder.")
+    ] = [],  # noqa: B006
+) -> dict[str, object]:
+    """Run an app's examples, or its tests, and tell what each command touched.
+
+    Examples of commands that are not ReadOnly are left out, unless --all is said.
+    """
+    from tooli.builtins.recording import record
+
+    return record(load(app), app, tests, examples or not tests, everything, root)
 
 
 def main() -> None:

@@ -460,12 +460,12 @@ class TestTool:
         made = read(
             lambda: None,
             auth=["files:write"],
-            capabilities=["fs"],
+            capabilities=["fs:read"],
             requires_approval=True,
             human_in_the_loop=True,
             danger_level="high",
         )
-        assert made.guard == Guard(("files:write",), ("fs",), True, True, "high")
+        assert made.guard == Guard(("files:write",), ("fs:read",), True, True, "high")
 
     def test_auth_for_anyone_is_said(self) -> None:
         assert read(lambda: None, auth=[]).guard.scopes == ()

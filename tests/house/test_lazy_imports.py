@@ -186,3 +186,19 @@ def test_who_imports_typer_gets_the_real_base() -> None:
     for code in (first, then):
         check = "; assert issubclass(Tooli, typer.Typer) and isinstance(app, typer.Typer)"
         assert "typer" in modules_of(code + check)
+
+
+def test_a_token_that_nobody_asks_for_is_not_looked_at(app: Path) -> None:
+    _, _, ordinary = run(app, "greet", "Ada", "--json")
+    _, out, modules = run(app, "greet", "Ada", "--json", TOOLI_TOKEN_FILE="/nowhere")
+    assert json.loads(out)["result"] == "Ada"
+    assert modules == ordinary
+
+
+def test_a_session_without_failures_costs_two_small_modules(app: Path, tmp_path: Path) -> None:
+    said = {"TOOLI_SESSION_ID": "s", "TOOLI_STATE_DIR": str(tmp_path)}
+    run(app, "greet", "Ada", "--json", **said)
+    _, out, modules = run(app, "greet", "Ada", "--json", **said)
+    assert json.loads(out)["result"] == "Ada"
+    assert not modules & (HEAVY | {"threading", "hashlib", "tooli.call.canonical"})
+    assert "tooli.state.loops" in modules

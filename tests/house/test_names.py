@@ -8,10 +8,8 @@ import tooli.annotations
 CONTRACT = """
 Tooli Annotated Option Argument Context AgentContext TooliResult TooliError ToolError InputError
 AuthError StateError ToolRuntimeError InternalError Suggestion detect_execution_context
-ExecutionContext CallerCategory StdinOr SecretInput
+ExecutionContext CallerCategory StdinOr SecretInput dry_run_support record_dry_action
 """.split()
-LATER = {"dry_run_support", "record_dry_action"}
-"""Names of the contract that come with later issues."""
 
 
 def test_every_name_resolves() -> None:
@@ -63,8 +61,3 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
     with pytest.raises(AttributeError, match="Toolie"):
         tooli.Toolie  # noqa: B018
-
-
-def test_no_later_name_is_there_before_its_time() -> None:
-    """When one of them arrives, it moves up into CONTRACT."""
-    assert not LATER & set(tooli.__all__)

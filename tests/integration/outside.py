@@ -14,7 +14,10 @@ import sys
 import termios
 import threading
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
 APPS = Path(__file__).parent / "apps"
 EVERY = APPS / "every.py"
@@ -159,6 +162,54 @@ def run_on_terminal(
         for outer in ours:
             os.close(outer)
     return Finished(code, bytes(kept[1]), bytes(kept[2]))
+
+
+def converse(
+    app: Path | str,
+    *argv: str | bytes,
+    says: Sequence[tuple[bytes, bytes | Callable[[bytes], bytes]]] = (),
+    env: dict[str, str] | None = None,
+) -> Finished:
+    """Run an app on one terminal, and answer it: after each text that it shows, with some keys.
+
+    An answer may be made from what was shown so far. What it shows is all in `out`.
+    """
+    outer, inner = pty.openpty()
+    process = subprocess.Popen(
+        command(app, *argv),
+        stdin=inner,
+        stdout=inner,
+        stderr=inner,
+        env=env or environment(TERM="xterm-256color"),
+        start_new_session=True,
+    )
+    os.close(inner)
+    watchdog = threading.Timer(PATIENCE, process.kill)
+    watchdog.start()
+    shown = bytearray()
+    waiting = list(says)
+    at = 0
+    try:
+        while True:
+            try:
+                data = os.read(outer, 65536)
+            except OSError:  # nobody holds the terminal any more
+                break
+            if not data:
+                break
+            shown += data
+            while waiting and waiting[0][0] in shown[at:]:
+                awaited, answer = waiting.pop(0)
+                at = shown.index(awaited, at) + len(awaited)
+                os.write(outer, answer if isinstance(answer, bytes) else answer(bytes(shown)))
+        code = process.wait(PATIENCE)
+    finally:
+        process.kill()
+        process.wait()
+        watchdog.cancel()
+        os.close(outer)
+    assert not waiting, f"it never showed {waiting[0][0]!r}: {bytes(shown)!r}"
+    return Finished(code, bytes(shown), b"")
 
 
 # ------------------------------------------------------------------ reading answers

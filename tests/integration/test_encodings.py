@@ -34,7 +34,7 @@ def stream():
 
 @app.command()
 def table() -> list[dict]:
-    return [{"caf\xe9": "\u65e5\u672c\u8a9e", "n": 1}, {"caf\xe9": "\u202eabc", "n": 22}]
+    return [{"caf\xe9": "\u65e5\u672c\u8a9e", "n": 1}, {"caf\xe9": "\u05e9\u05dc", "n": 22}]
 
 @app.command()
 def fail() -> str:

@@ -75,6 +75,13 @@ def test_there_are_enough_lines() -> None:
 # ------------------------------------------------------------------ three engines
 
 
+@pytest.fixture(autouse=True, scope="module")
+def tokens_alike() -> Iterator[None]:
+    """Tokens of plans differ from call to call: here they do not."""
+    with mock.patch("tooli.state.plans.seal", lambda *_: "token"):
+        yield
+
+
 class Verdict(NamedTuple):
     """What became of a line."""
 

@@ -34,7 +34,7 @@ RESULTS = st.one_of(st.lists(VALUES, max_size=30), VALUES, st.text(max_size=3000
 
 
 def make(result: Any) -> Tooli:
-    app = Tooli("app", version="1")
+    app = Tooli("app", version="1", security_policy="off")  # the very result is to come back
 
     @app.command()
     def tool(word: str = "w") -> Any:

@@ -187,7 +187,7 @@ def test_without_marks_a_value_stays_what_it_was() -> None:
 
 def test_a_plan_is_not_shortened() -> None:
     found = make_app().call("files", concise=True, dry_run=True)
-    assert found.result["would_call"] == "trees.files"
+    assert found.result["tool"] == "trees.files"
 
 
 def test_items_leave_as_they_are_made() -> None:

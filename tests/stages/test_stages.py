@@ -162,10 +162,13 @@ class TestDryRun:
             ran.append(path)
 
         result = app.call("delete", path="a", dry_run=True)
-        assert result.to_dict()["result"] == {
-            "would_call": "files.delete",
+        plan = result.to_dict()["result"]
+        assert plan.pop("token")[:1] == "p"
+        assert plan == {
+            "tool": "files.delete",
             "arguments": {"path": "a", "depth": 3.0},
             "effects": ["idempotent", "destructive"],
+            "basis": "declared",
         }
         assert result.meta["dry_run"] is True
         assert not ran

@@ -122,7 +122,7 @@ def recursive() -> Any:
 RESULTS: dict[str, tuple[Callable[[], Any], Any]] = {
     # name: (what a command returns, what JSON says); ... where any JSON will do
     "none": (lambda: None, None),
-    "text": (lambda: "naïve \u202eabc\u2028 \x1b[31m \x00", "naïve \u202eabc\u2028 \x1b[31m \x00"),
+    "text": (lambda: "naïve \u202eabc\u2028 \x1b[31m \x00", "naïve abc\u2028  "),
     "empty text": (lambda: "", ""),
     "number": (lambda: 1.5, 1.5),
     "false": (lambda: False, False),
@@ -196,7 +196,7 @@ RESULTS: dict[str, tuple[Callable[[], Any], Any]] = {
 
 SEVERAL = (list, tuple, set, frozenset)
 """Results that are several lines of JSONL: one an item."""
-WARNED = ("nan", "infinities", "deep", "recursive", "huge integer", "object")
+WARNED = ("nan", "infinities", "deep", "recursive", "huge integer", "object", "text")
 
 app = Tooli("results", version="1")
 happened: list[str] = []

@@ -159,3 +159,29 @@ def test_a_paginated_tool_takes_pages_among_its_arguments() -> None:
     assert tools["many"]["limit"]["type"] == "string", "its own wins"
     assert list(tools["bounded"]) == ["limit", "cursor"]
     assert not tools["few"]
+
+
+@pytest.mark.parametrize("kind", [str, int, list[int], dict[str, int], Node, list[Node], None])
+@pytest.mark.parametrize("modern", [False, True])
+def test_a_plan_fits_where_a_result_was_declared(kind: Any, modern: bool) -> None:
+    """Clients hold what comes to the schema, and a dry run brings a plan."""
+    from tooli.annotations import Destructive
+
+    def fn():  # type: ignore[no-untyped-def]
+        return None
+
+    fn.__annotations__["return"] = kind
+    app = Tooli("shop")
+    app.command("wipe", annotations=Destructive)(fn)
+    tool = app.find("wipe")
+    schema = result_schema(tool, modern)
+    if schema is None:
+        return
+    jsonschema.Draft202012Validator.check_schema(schema)
+    plan: Any = app.call("wipe", dry_run=True).to_dict()["result"]
+    sent = {"result": plan} if wraps(tool, modern) else plan
+    jsonschema.Draft202012Validator(schema).validate(sent)
+    assert modern or schema["type"] == "object"
+    if kind is not None:
+        wrong = {"result": {"x": object}} if wraps(tool, modern) else {"x": object}
+        assert not jsonschema.Draft202012Validator(schema).is_valid(wrong)

@@ -133,7 +133,7 @@ def test_an_operation(app: Tooli) -> None:
     assert read["x-tooli-annotations"] == ["read-only"]
     assert read["x-tooli-error-codes"] == {"E3001": "nothing"}
     assert read["x-tooli-command"] == "docs read"
-    assert {"200", "400", "404", "422", "500", "503"} <= set(read["responses"])
+    assert {"200", "400", "404", "422", "429", "500", "503"} <= set(read["responses"])
     assert "428" not in read["responses"]
     assert "401" not in read["responses"]
     wipe = told["paths"]["/tools/wipe"]["post"]

@@ -24,7 +24,7 @@ def app() -> Tooli:
         when_to_use="rarely",
         timeout=3,
         auth=["w"],
-        capabilities=["fs"],
+        capabilities=["fs:read"],
         danger_level="high",
         deprecated="use rm",
     )
@@ -98,7 +98,7 @@ def test_json(app) -> None:
         "timeout": 3,
         "deprecated": "use rm",
         "auth": ["w"],
-        "capabilities": ["fs"],
+        "capabilities": ["fs:read"],
         "danger_level": "high",
         "environment": ["TOKEN", "KEY", "OLD_KEY"],
     }
@@ -118,7 +118,7 @@ def test_json_of_a_tool_that_says_little() -> None:
 def test_anyone_on_purpose_is_not_the_same_as_nothing_said() -> None:
     app = Tooli("a")
     app.command("open", auth=[])(lambda: None)
-    app.command("mute", capabilities=["fs"])(lambda: None)
+    app.command("mute", capabilities=["fs:read"])(lambda: None)
     assert describe_tool(app.find("open"), "json")["auth"] == []
     assert "auth" not in describe_tool(app.find("mute"), "json")
 

@@ -19,6 +19,9 @@ _GROUPS = {
     "docs": "Write the app's documents, and see whether they are current.",
     "config": "Show the settings, and where each comes from.",
     "skills": "Install the app's skill where agents look for it.",
+    "approvals": "Answer calls that wait for a human.",
+    "audit": "Show what was dared and refused, and whether the record is whole.",
+    "idempotency": "The keys that calls were made with.",
 }
 _PARTS = {
     "mcp": (("serving", "add_mcp"), ("installing", "add_servers")),
@@ -30,6 +33,9 @@ _PARTS = {
     "detect-context": (("inspecting", "add_detection"),),
     "config": (("inspecting", "add_config"),),
     "skills": (("installing", "add_skills"),),
+    "approvals": (("approving", "add_approvals"),),
+    "audit": (("auditing", "add_audit"),),
+    "idempotency": (("keys", "add_keys"),),
 }
 """The functions that add what a word stands for, to the app or to the group of that name."""
 

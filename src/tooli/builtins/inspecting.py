@@ -56,7 +56,7 @@ def _show(app: Any) -> Any:
         if origin:
             values = {name: _said(settings, name) for name in _names(settings)}
         else:
-            values = {name: settings.get(name) for name in _names(settings)}
+            values = {name: _public(name, settings.get(name)) for name in _names(settings)}
         return values if not settings.faults else {**values, "faults": _faults(settings)}
 
     return show
@@ -124,23 +124,32 @@ def _names(settings: Settings) -> list[str]:
 def _held(settings: Settings, name: str) -> dict[str, object]:
     word = settings.word(name)
     assert word is not None
-    return {"value": word.value, "origin": _near(word.origin)}
+    return {"value": _public(name, word.value), "origin": _near(word.origin)}
 
 
 def _said(settings: Settings, name: str) -> dict[str, object]:
     """The value that holds and where from, and what the other layers say."""
     held = settings.word(name)
     assert held is not None
-    shown: dict[str, object] = {"value": held.value, "layer": held.layer}
+    shown: dict[str, object] = {"value": _public(name, held.value), "layer": held.layer}
     if held.origin != held.layer:
         shown["origin"] = _near(held.origin)
-    others = [_other(word) for word in settings.words[name] if word is not held]
+    others = [_other(name, word) for word in settings.words[name] if word is not held]
     return {**shown, "overruled": others} if others else shown
 
 
-def _other(word: Word) -> dict[str, object]:
-    shown: dict[str, object] = {"value": word.value, "layer": word.layer}
+def _other(name: str, word: Word) -> dict[str, object]:
+    shown: dict[str, object] = {"value": _public(name, word.value), "layer": word.layer}
     return shown if word.origin == word.layer else {**shown, "origin": _near(word.origin)}
+
+
+def _public(name: str, value: Any) -> Any:
+    """A value as anybody may see it: an address without its password."""
+    if name != "store" or not isinstance(value, str):
+        return value
+    from tooli.state.ledger_postgres import without_secrets
+
+    return without_secrets(value)
 
 
 def _faults(settings: Settings) -> list[str]:

@@ -30,3 +30,9 @@ def inspects(fn: Any) -> Any:
     """Mark a command that shows how a run is set up: it runs even where that is wrong."""
     fn.tooli_inspects = True
     return fn
+
+
+def lasts(fn: Any) -> Any:
+    """Mark a command that runs until somebody ends it: settings about calls are not about it."""
+    fn.tooli_lasts = True
+    return fn

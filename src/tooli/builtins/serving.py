@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Optional
 
-from tooli.builtins.marks import is_document, takes_stdout
+from tooli.builtins.marks import is_document, lasts, takes_stdout
 from tooli.contract.info import Argument, Option
 
 TYPE_CHECKING = False
@@ -96,6 +96,7 @@ def serve_mcp(
 
 
 def _serving(app: Any) -> Any:
+    @lasts
     @takes_stdout
     def serve(
         transport: Transport = None,
@@ -134,6 +135,7 @@ def _mcp_document(app: Any) -> Any:
 
 
 def _http_serving(app: Any) -> Any:
+    @lasts
     def serve(
         host: Host = "127.0.0.1",
         port: Port = 8000,

@@ -44,10 +44,11 @@ async def run(call: Call, stages: Sequence[Stage]) -> Outcome:
 async def stream(call: Call, stages: Sequence[Stage], ended: list[Outcome]) -> AsyncGenerator[Any]:
     """Yield what the tool yields; the outcome is put into `ended`."""
     with Walk(call, stages) as walk:
+        flow = walk.call.flow
+        if flow is not None:
+            flow.lines = True
         if walk.outcome is None:
-            value, flow = await invoke(walk.call), walk.call.flow
-            if flow is not None:
-                flow.lines = True
+            value = await invoke(walk.call)
             if is_async_stream(value) or is_stream(value):
                 async with aclosing(_counted(value, flow)) as items:
                     async for item in items:
@@ -59,18 +60,20 @@ async def stream(call: Call, stages: Sequence[Stage], ended: list[Outcome]) -> A
 
 async def invoke(call: Call) -> Any:
     """Run the function: a coroutine on the loop, anything else in a thread."""
+    if call.runner is not None:
+        return await call.runner.arun(call)
     fn = call.tool.fn
     code = getattr(fn, "__code__", None)
     if code is not None and code.co_flags & _ASYNC_CODE:
         value = fn(**call.arguments)
     else:
-        value = await asyncio.to_thread(_without_stop, fn, call.arguments)
+        value = await asyncio.to_thread(without_stop, fn, call.arguments)
     if hasattr(value.__class__, "__await__"):
         return await value
     return value
 
 
-def _without_stop(fn: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
+def without_stop(fn: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
     """Call a function; a StopIteration, which no future can carry, leaves as an error of ours."""
     try:
         return fn(**arguments)
@@ -108,12 +111,17 @@ async def _in_threads(items: Iterator[Any]) -> AsyncGenerator[Any]:
     """A sync stream, each step in a thread, so that the loop goes on meanwhile."""
     end = object()
     try:
-        while (item := await asyncio.to_thread(next, items, end)) is not end:
+        while (item := await asyncio.to_thread(_step, items, end)) is not end:
             yield item
     finally:
         close = getattr(items, "close", None)
         if close is not None:
             close()
+
+
+def _step(items: Iterator[Any], end: object) -> Any:
+    """The next item. Not `next` itself: this frame says that the thread works for a call."""
+    return next(items, end)
 
 
 # ------------------------------------------------------------------ from sync code

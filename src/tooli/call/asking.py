@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tooli.call.model import Call
+    from tooli.errors import ApprovalRequired, ToolError
 
 
 def check_harmless(said: Mapping[str, Any]) -> None:
@@ -32,13 +33,51 @@ def agrees(call: Call) -> bool:
     Who seems to call never confirms what may do damage, whatever the author says.
     """
     tool, caller = call.tool, call.caller
-    if tool.behavior.destructive or tool.guard.approval or call.policy == "strict":
+    if tool.behavior.destructive or tool.guard.careful or call.policy == "strict":
         return False
     from tooli.adapt import BEHAVIOUR
     from tooli.detect import category_of
 
     kind = caller.category or (category_of(caller.name) if caller.name else None)
     return kind is not None and BEHAVIOUR[kind].confirm == "agree"
+
+
+def can_ask(call: Call) -> bool:
+    """Whether the door of a call has a human who can be asked now whether it may run.
+
+    A client over MCP, if it can ask; at a command line a person at a terminal, and no agent
+    around. Under a strict policy nobody is asked.
+    """
+    if call.policy == "strict":
+        return False
+    if call.peer is not None:
+        return call.peer.can("elicitation/create")
+    options = call.options
+    if call.caller.surface != "cli" or not options.interactive or options.no_input:
+        return False
+    return has_terminal() and not accompanied()
+
+
+def accompanied() -> bool:
+    """Whether an agent is around, by the environment or by the processes above this one.
+
+    What the environment says of itself (`TOOLI_CALLER=human`) does not hide another mark in it.
+    """
+    from tooli.detect import detect_execution_context
+
+    found = detect_execution_context(deep=True).candidates
+    return any([one.decides and one.category == "ai_agent" for one in found])
+
+
+def declined(error: ToolError) -> ApprovalRequired:
+    """The failure of a call to which a human said no."""
+    from tooli.errors import ApprovalRequired, Suggestion
+
+    return ApprovalRequired(
+        f"{error.message} A human was asked, and did not agree.",
+        code="E2103",
+        suggestion=Suggestion("abort", "Do not repeat the call; ask what is wanted instead."),
+    )
 
 
 def ask(question: str, *, default: bool = False) -> bool:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from tooli.call.model import Call, Caller, Options
     from tooli.call.peer import Question
+    from tooli.call.rehearsal import Ledger
     from tooli.call.replies import Reply
     from tooli.contract.pages import PageRequest
     from tooli.detect import ExecutionContext
@@ -26,10 +27,11 @@ if TYPE_CHECKING:
 class Context:
     """The call that is running: who asked, with which options, and ways to talk to them."""
 
-    __slots__ = ("_call",)
+    __slots__ = ("_call", "_ledger")
 
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: Call, ledger: Ledger | None = None) -> None:
         self._call = call
+        self._ledger = ledger  # of a rehearsal; a context variable does not reach every thread
 
     @property
     def caller(self) -> Caller:
@@ -47,6 +49,29 @@ class Context:
     def options(self) -> Options:
         """What the caller asked of the framework: dry_run, yes, verbose, …"""
         return self._call.options
+
+    @property
+    def dry_run(self) -> bool:
+        """Whether nothing may be done: the function is run for its plan."""
+        return self._call.options.dry_run
+
+    def plan(
+        self,
+        action: str,
+        target: object,
+        *,
+        details: Mapping[str, Any] | None = None,
+        state: Any = None,
+    ) -> bool:
+        """Note what is about to be done, as `record_dry_action` does; here it works in any thread.
+
+        True in a dry run: then it must not be done.
+        """
+        if self._ledger is not None:
+            return self._ledger.enter(action, target, details, state)
+        from tooli.call.rehearsal import record_dry_action
+
+        return record_dry_action(action, target, details=details, state=state)
 
     @property
     def page(self) -> PageRequest:
@@ -72,6 +97,7 @@ class Context:
         ("debug", "info", "warning", "error", …).
         """
         call = self._call
+        message = _clean(message, call)
         if call.peer is not None:
             word = level if isinstance(level, str) else "info" if level <= 1 else "debug"
             call.peer.log(word, message)
@@ -99,7 +125,7 @@ class Context:
                 from tooli.errors import Interrupted
 
                 raise Interrupted("The client cancelled the call.")
-            peer.progress(done, total, message)
+            peer.progress(done, total, message and _clean(message, self._call))
 
     @property
     def cancelled(self) -> bool:
@@ -111,6 +137,7 @@ class Context:
     def confirm(self, question: str, *, default: bool = False) -> bool:
         """Ask a person yes or no. `--yes` answers yes; where nobody can answer, the default."""
         options = self._call.options
+        question = _clean(question, self._call)
         if options.yes or self._call.approved:
             return True
         if self._call.tool.guard.auto_confirm:
@@ -135,13 +162,15 @@ class Context:
         """
         from tooli.call.replies import form, reply
 
-        return reply(self.ask({"answer": form(message, schema)})["answer"])
+        asked = form(_clean(message, self._call), schema)
+        return reply(self.ask({"answer": asked})["answer"])
 
     async def aelicit(self, message: str, schema: Any) -> Reply:
         """The same in async code."""
         from tooli.call.replies import form, reply
 
-        return reply((await self.aask({"answer": form(message, schema)}))["answer"])
+        asked = form(_clean(message, self._call), schema)
+        return reply((await self.aask({"answer": asked}))["answer"])
 
     def sample(self, prompt: Any, *, max_tokens: int = 1000, system: str | None = None) -> str:
         """Let the client's model answer a prompt: text, or a list of messages."""
@@ -179,6 +208,15 @@ class Context:
         """Let the client go while the call runs on; it comes back for the answer if it can."""
         if self._call.peer is not None:
             self._call.peer.let_go()
+
+
+def _clean(message: Any, call: Call) -> Any:
+    """A word on the way, as it may go out."""
+    if not isinstance(message, str):
+        return message
+    from tooli.call.cleaning import clean_line
+
+    return clean_line(message, call)
 
 
 _NEEDED = {"debug": 2, "info": 1, "notice": 1}

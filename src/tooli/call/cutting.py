@@ -47,7 +47,7 @@ class _Cut:
         self.room, self.by = flow.shaping.room or (None, "max-items")
         self.path: str | None = None
         if spill is not None and flow.shaping.spills and flow.start is None:
-            self.path = spill(call.tool.id, _pieces(value, call.warnings))
+            self.path = spill(call.tool.id, _pieces(value, call))
 
     def outcome(self) -> Outcome:
         records = records_of(self.value)
@@ -80,17 +80,16 @@ class _Cut:
     def _estimate(self, records: list[Any]) -> int:
         """How many records fit if there were nothing else."""
         assert self.room is not None
-        write, used = encoder(self.call.warnings), 0
+        write, used = encoder([], self.call), 0
         for count, record in enumerate(records):
             used += len(write(record)) + 1
             if used > self.room:
                 return count
         return len(records)
 
-    @staticmethod
-    def _fewer(records: list[Any], count: int, excess: int) -> int:
+    def _fewer(self, records: list[Any], count: int, excess: int) -> int:
         """How many records are left where as many bytes are taken away, one of them at least."""
-        write = encoder([])
+        write = encoder([], self.call)
         while count > 0 and excess > 0:
             count -= 1
             excess -= len(write(records[count])) + 1
@@ -116,7 +115,7 @@ class _Cut:
         assert self.room is not None
         spare = self.room - measure(empty, self.call)
         if spare > 60:
-            preview = shorten(record, spare - len(',"preview":'), self.call.warnings)
+            preview = shorten(self._clean(record), spare - len(',"preview":'), self.call.warnings)
             if preview is not None:
                 meta["truncated"]["preview"] = preview
         self._spare_words(empty)
@@ -151,6 +150,10 @@ class _Cut:
             else:
                 high = middle - 1
         shown = text.rfind("\n", low // 2, low) + 1 or low
+        if self.call.secrets:
+            from tooli.call.cleaning import before_secret
+
+            shown = before_secret(text, shown, self.call)
         if shown:
             self._tell_text(shown, len(text), whole)
             return Ok(text[:shown])
@@ -172,7 +175,8 @@ class _Cut:
         """A value that cannot be divided: shortened inside, and the budget that it needs."""
         assert self.room is not None
         call = self.call
-        total = len(encode(self.value, call.warnings))
+        value = self._clean(self.value)
+        total = len(encode(value, call.warnings))
         needed = self._needed(Ok(self.value))
         truncated = {"shown": total, "total": total, "unit": "bytes", "by": self.by}
         if self.path is not None:
@@ -180,11 +184,18 @@ class _Cut:
         self.flow.tell(call, truncated=truncated)
         self.flow.lead_on(call, [larger(self.call, self.by, needed)])
         spare = self.room - measure(Ok(None), call) - len(',"result":')
-        shown = shorten(self.value, spare, call.warnings)
+        shown = shorten(value, spare, call.warnings)
         truncated["shown"] = 0 if shown is None else len(encode(shown, []))
         outcome = Ok(shown)
         self._spare_words(outcome)
         return outcome
+
+    def _clean(self, value: Any) -> Any:
+        """A value whose texts are to be shortened: half a secret would be nobody's secret."""
+        from tooli.call.cleaning import cleaned
+
+        call = self.call
+        return cleaned(jsonable(value, call.warnings), call, call.warnings)
 
     # -------------------------------------------------------------- what is said
 
@@ -231,9 +242,9 @@ def rest_of(call: Call, cursor: str) -> dict[str, Any]:
     return {"argv": again(call, cursor=cursor), "why": "The rest of the result."}
 
 
-def _pieces(value: Any, warnings: list[str]) -> Iterable[bytes]:
+def _pieces(value: Any, call: Call) -> Iterable[bytes]:
     """The whole of a result as JSON, each record of a list on a line of its own."""
-    write = encoder(warnings)
+    write = encoder(call.warnings, call)
     records = records_of(value)
     if records is None:
         yield write(value)

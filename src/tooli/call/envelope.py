@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from tooli.call.model import Call, Caller, Outcome
+    from tooli.call.model import Call, Caller, Outcome, Terms
 
 
 def document(outcome: Outcome, call: Call, milliseconds: Callable[[], int]) -> bytes:
     """An outcome as every door answers it, in bytes."""
     error = None if isinstance(outcome, Ok) else outcome.error.to_dict()
     value = outcome.value if isinstance(outcome, Ok) else None
-    return write(error, value, lambda: meta_of(call, milliseconds()), call.warnings)
+    return write(error, value, lambda: meta_of(call, milliseconds()), call.warnings, call)
 
 
 LONGEST = 9_999_999
@@ -38,15 +38,16 @@ def write(
     result: Any,
     meta: Callable[[], Mapping[str, Any]],
     warnings: list[str],
+    terms: Call | Terms,
 ) -> bytes:
     """The envelope: fixed order, nothing empty; `meta` last, so that it can say what happened."""
     if error is not None:
-        head = b'{"ok":false,"error":' + encode(error, warnings)
+        head = b'{"ok":false,"error":' + encode(error, warnings, terms, "error")
     elif result is None:
         head = b'{"ok":true'
     else:
-        head = b'{"ok":true,"result":' + encode(result, warnings)
-    return head + b',"meta":' + encode(meta(), []) + b"}"
+        head = b'{"ok":true,"result":' + encode(result, warnings, terms)
+    return head + b',"meta":' + encode(meta(), [], terms, "") + b"}"
 
 
 def meta_of(call: Call, milliseconds: int) -> dict[str, Any]:
@@ -57,7 +58,7 @@ def meta_of(call: Call, milliseconds: int) -> dict[str, Any]:
         meta["version"] = tool.version
     meta["duration_ms"] = milliseconds
     if call.warnings:
-        meta["warnings"] = call.warnings
+        meta["warnings"] = _fit_to_say(call)
     if call.options is not PLAIN_OPTIONS and call.options.dry_run:
         meta["dry_run"] = True
     if call.caller is not PYTHON:
@@ -66,7 +67,25 @@ def meta_of(call: Call, milliseconds: int) -> dict[str, Any]:
         meta["deprecated"] = tool.deprecated
     if call.meta:
         meta.update(call.meta)
-    return meta
+    return meta if not call.secrets else _without_secrets(meta, call)
+
+
+def _without_secrets(meta: dict[str, Any], call: Call) -> dict[str, Any]:
+    """What is said about a call, where some of its arguments are nobody else's."""
+    from tooli.call.cleaning import cleaned
+    from tooli.contract.jsonable import jsonable
+
+    return cleaned(jsonable(meta, []), call, [], "")
+
+
+def _fit_to_say(call: Call) -> list[str]:
+    """The warnings of a call as they may go out: a tool's own may be made of anything."""
+    closely = call.policy == "strict" or call.secrets
+    if not closely and all([line.isascii() and line.isprintable() for line in call.warnings]):
+        return call.warnings
+    from tooli.call.cleaning import clean_line
+
+    return [clean_line(line, call) for line in call.warnings]
 
 
 def _add_caller(meta: dict[str, Any], caller: Caller, detailed: bool | None) -> None:
@@ -84,13 +103,21 @@ def _add_caller(meta: dict[str, Any], caller: Caller, detailed: bool | None) -> 
 # ------------------------------------------------------------------ JSON
 
 
-def encode(value: Any, warnings: list[str]) -> bytes:
+def encode(
+    value: Any, warnings: list[str], terms: Call | Terms | None = None, what: str = "result"
+) -> bytes:
     """Compact JSON in UTF-8. Never fails: what JSON cannot hold is replaced, with a warning."""
-    return encoder(warnings)(value)
+    return encoder(warnings, terms, what)(value)
 
 
-def encoder(warnings: list[str]) -> Callable[[Any], bytes]:
-    """An encoder for many values, one after another; what it replaces it notes in `warnings`."""
+def encoder(
+    warnings: list[str], terms: Call | Terms | None = None, what: str = "result"
+) -> Callable[[Any], bytes]:
+    """An encoder for many values, one after another; what it replaces it notes in `warnings`.
+
+    What is meant for somebody outside is written on the terms of a call: without what must not
+    get there. `what` it is part of is named where something was taken out.
+    """
 
     def replace(thing: Any) -> Any:
         from tooli.contract.jsonable import replacement
@@ -100,28 +127,109 @@ def encoder(warnings: list[str]) -> Callable[[Any], bytes]:
         return replacement(thing, warnings)
 
     write: Callable[[Any], str] | None = None
+    cleaner: Any = None
 
     def encode_one(value: Any) -> bytes:
-        nonlocal write
-        if write is None:
-            text = _by_hand(value)
-            if text is not None:
-                return text.encode()
-            write = _writer(replace)
-        try:
-            text = write(value)
-        except Exception:
-            from tooli.contract.jsonable import jsonable
+        nonlocal write, cleaner
+        text = _by_hand(value) if write is None else None
+        if text is None:
+            write = write or _writer(replace)
+            try:
+                text = write(value)
+            except Exception:
+                from tooli.contract.jsonable import jsonable
 
-            text = write(jsonable(value, warnings))
+                text = write(jsonable(value, warnings))
+        if terms is not None and is_suspect(text, terms):
+            from tooli.call.cleaning import clean_json
+
+            found = clean_json(text, terms, cleaner, what)
+            if found is not None:
+                clean, cleaner = found
+                text = (write or _writer(replace))(clean)
+                if what:
+                    cleaner.tell(warnings, what)
         # Half a surrogate pair, from a file name that is not UTF-8, stands as JSON escapes it.
         return text.encode(errors="backslashreplace")
 
     return encode_one
 
 
-def weigh(value: Any, warnings: list[str]) -> tuple[int, Any]:
-    """Bytes of a value's JSON, and the value: where a part of it can be read but once, a copy."""
+# ------------------------------------------------------------------ what may go out
+
+
+def is_suspect(text: str, terms: Call | Terms) -> bool:
+    """Whether there may be something in a JSON that must not go out: a no is a no.
+
+    All of it at the speed of C, and nothing is imported for it.
+    """
+    policy = terms.policy
+    if policy == "off":
+        return False
+    if policy == "strict" or terms.secrets:
+        return True
+    if text.isascii():
+        if "\x7f" in text:
+            return True
+    elif not text.isprintable() or _has_marks(text.encode(errors="replace")):
+        return True
+    if "\\" in text and has_controls(text):
+        return True
+    return wary(terms) and speaks(text)
+
+
+def _has_marks(data: bytes) -> bool:
+    """Whether there are tags or variation selectors: Unicode has them for printable."""
+    return b"\xf3" in data or (b"\xef" in data and b"\xef\xb8" in data)
+
+
+def has_controls(text: str) -> bool:
+    """Whether control characters are written out in a JSON, beside tabs and line breaks."""
+    at = text.find("\\")
+    for _ in range(_FEW):
+        if at < 0:
+            return False
+        if text[at + 1] in "ubf":
+            return True
+        at = text.find("\\", at + 2)  # a backslash of its own is two
+    text = text[at:].replace("\\\\", "") if at >= 0 else ""
+    return "\\u00" in text or "\\b" in text or "\\f" in text
+
+
+_FEW = 1000
+"""Escapes that are looked at one by one; where there are more, what is left is searched."""
+
+
+def wary(terms: Call | Terms) -> bool:
+    """Whether somebody reads the answer who may take a text in it for an order."""
+    caller = terms.caller
+    return caller.agent or caller.category == "ai_agent" or terms.policy == "strict"
+
+
+def speaks(text: str) -> bool:
+    """Whether a text may hold a phrase that speaks to its reader."""
+    text = text[:FLAGGED].lower()
+    return any([sign in text for sign in SIGNS])
+
+
+FLAGGED = 1 << 18
+"""Characters of an answer that are looked through for phrases that speak to its reader."""
+SIGNS = (
+    *("ignore ", "disregard ", "forget ", "override ", "you are now", "from now on", "instruction"),
+    *("system prompt", "do not tell", "do not inform", "do not mention", "do not reveal"),
+    *("without telling", "without asking", "without informing", "<|", "inst]", "<<sys", "](http"),
+    *("system>", "assistant>", "tool_result>", "_call", "system:", "assistant:"),
+)
+"""What is in every text with a phrase in it: one of these, as `contract/phrases.py` has them."""
+
+
+def weigh(
+    value: Any, warnings: list[str], terms: Call | Terms | None = None
+) -> tuple[int, Any, bool]:
+    """Bytes of a value's JSON, the value, and whether all of it may go out.
+
+    Where a part of the value can be read but once, it is a copy.
+    """
     from tooli.contract.jsonable import jsonable, replacement
 
     def replace(thing: Any) -> Any:
@@ -135,7 +243,13 @@ def weigh(value: Any, warnings: list[str]) -> tuple[int, Any]:
     except Exception:
         value = jsonable(value, warnings)
         text = write(value)
-    return len(text.encode(errors="backslashreplace")), value
+    if terms is not None and is_suspect(text, terms):
+        from tooli.call.cleaning import clean_json
+
+        found = clean_json(text, terms, None, "result")
+        if found is not None:
+            return len(write(found[0]).encode(errors="backslashreplace")), value, False
+    return len(text.encode(errors="backslashreplace")), value, True
 
 
 def _by_hand(value: Any, depth: int = 0) -> str | None:
@@ -162,6 +276,15 @@ def _by_hand(value: Any, depth: int = 0) -> str | None:
             parts.append(f"{name}:{text}")
         return "{" + ",".join(parts) + "}"
     return None
+
+
+def json_writer() -> Callable[[Any], str]:
+    """What writes a value of JSON's own types."""
+    return _writer(_refuse)
+
+
+def _refuse(thing: Any) -> Any:
+    raise TypeError(thing.__class__.__name__)
 
 
 def _writer(replace: Callable[[Any], Any]) -> Callable[[Any], str]:

@@ -28,6 +28,8 @@ class Caller(Record):
     prog: tuple[str, ...] | None = None  # None: the app's name
     category: str | None = None  # what kind of caller it seems to be, where that was looked into
     agent: bool = False  # a model may have made the values up: they are looked at more closely
+    principal: str | None = None  # who it is, where a token that was verified says so
+    address: str | None = None  # where a request came from; None: no network, it is this machine's
 
 
 class Options(Record):
@@ -45,6 +47,23 @@ class Options(Record):
     stdin_taken: bool = False  # stdin was read for something else than an input of the tool
     nul: bool = False  # items on stdin end with NUL, not with a newline
     shaping: Shaping | None = None  # how much of the result, and which part of it
+    timeout: float | None = None  # seconds; the shorter one holds, this or the tool's own
+    assumed: bool = False  # nobody typed that timeout: it is set somewhere
+    idempotency_key: str | None = None  # the same key runs the same call once
+    apply: str | None = None  # the token of a plan: run exactly that
+
+    @property
+    def asks(self) -> bool:
+        """Whether there is a stage for anything that is asked."""
+        return bool(
+            self.dry_run
+            or self.detailed
+            or self.concise
+            or self.shaping is not None
+            or self.timeout is not None
+            or self.idempotency_key is not None
+            or self.apply is not None
+        )
 
 
 class Problem(Record):
@@ -73,6 +92,39 @@ class Call(Record):
     meta: dict[str, Any] | None = None
     peer: Peer | None = None  # the client, where it can be talked to meanwhile
     flow: Flow | None = None  # the way of its records outward, where anything is done to them
+    runner: Runner | None = None  # what runs the function, where it is not simply called
+    secrets: list[Any] | None = None  # what enters as one, where a tool takes any: none leaves
+
+
+class Terms(Record):
+    """On what terms an answer goes out, where the call that it answers is not at hand."""
+
+    policy: str = "standard"
+    secrets: list[Any] | None = None
+    caller: Caller = Caller("python")
+
+
+class Runner:
+    """A way to run a function: under watch, behind walls, in a process of its own.
+
+    Runners stand inside one another: each runs `call.replace(runner=self.inner)`, and the
+    innermost one the function. A stage puts one around what is there already, and waits for
+    nothing: all work is in these two methods.
+    """
+
+    alone = False  # it has to be run in a process of its own
+    keeps: tuple[int, ...] = ()  # descriptors that this process talks through
+
+    def __init__(self, inner: Runner | None = None) -> None:
+        self.inner = inner
+
+    def run(self, call: Call) -> Any:
+        """What the function gives: its value, or an iterator of its items."""
+        raise NotImplementedError
+
+    async def arun(self, call: Call) -> Any:
+        """The same on an event loop: its value, or an async iterator of its items."""
+        raise NotImplementedError
 
 
 class Ok(Record):

@@ -105,6 +105,8 @@ def bind(call: Call) -> Generator[Call, Outcome, Outcome]:
             call.meta,
             call.peer,
             call.flow,
+            call.runner,
+            call.secrets,
         )
     )
 
@@ -227,10 +229,11 @@ def stream(call: Call, stages: Sequence[Stage]) -> Generator[Any, None, Outcome]
     A tool that does not stream yields nothing: its value is in the outcome.
     """
     with Walk(call, stages) as walk:
+        flow = walk.call.flow
+        if flow is not None:
+            flow.lines = True
         if walk.outcome is None:
-            value, flow = invoke(walk.call), walk.call.flow
-            if flow is not None:
-                flow.lines = True
+            value = invoke(walk.call)
             if is_stream(value):
                 yield from counted(value if flow is None else flow.sift(value))
                 value = None
@@ -240,6 +243,8 @@ def stream(call: Call, stages: Sequence[Stage]) -> Generator[Any, None, Outcome]
 
 def invoke(call: Call) -> Any:
     """Run the function; async ones to their end, or as a stream of their items."""
+    if call.runner is not None:
+        return call.runner.run(call)
     return _called(call.tool.fn(**call.arguments))
 
 

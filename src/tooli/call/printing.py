@@ -15,8 +15,9 @@ from tooli.call.model import PRINTED_LIMIT, Failed, Ok
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from types import TracebackType
+    from typing import Any
 
     from tooli.call.model import Call, Outcome
 
@@ -41,6 +42,10 @@ class Printed:
     def text(self) -> str:
         """All of it, without the newlines at its end."""
         return "".join(self._parts).rstrip("\n")
+
+    def so_far(self) -> str:
+        """All of it, as it was printed."""
+        return "".join(self._parts)
 
     def __enter__(self) -> Printed:
         self._token = _listening.set(self)
@@ -108,6 +113,44 @@ def route_stdout() -> Callable[[], None]:
         sys.stdout = before
 
     return restore
+
+
+class _Tee:
+    """`sys.stdout`, and a copy of what is written there."""
+
+    def __init__(self, stream: Any) -> None:
+        self.stream = stream
+        self.copy = Printed()
+
+    def write(self, text: str) -> Any:
+        self.copy.write(text)
+        return self.stream.write(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+
+def overhear() -> Callable[[], str]:
+    """Listen to what the running call prints, while it goes where it goes.
+
+    Gives what ends that, and says what was heard; not what children and C code have printed.
+    """
+    printed = _listening.get()
+    if printed is not None:
+        return printed.so_far
+    tee: Any = _Tee(sys.stdout)
+    sys.stdout = tee
+
+    def end() -> str:
+        if sys.stdout is tee:
+            sys.stdout = tee.stream
+        return tee.copy.so_far()
+
+    return end
 
 
 def with_printed(outcome: Outcome, printed: str, call: Call) -> Outcome:

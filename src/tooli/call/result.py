@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tooli.call.model import Terms
 from tooli.contract.record import Record
 
 TYPE_CHECKING = False
@@ -10,16 +11,18 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any, Generic, TypeVar
 
+    from tooli.call.model import Call
     from tooli.errors import ToolError
 
     T = TypeVar("T")
 
-    class _Of(Generic[T]): ...
+    class _Of(Generic[T]):
+        _terms: Call | Terms
 
 else:
 
     class _Of:
-        __slots__ = ()
+        __slots__ = ("_terms",)
 
         def __class_getitem__(cls, item):
             return cls
@@ -82,6 +85,17 @@ class TooliResult(Record, _Of[T]):
             raise self.error.to_exception()
         return self.result  # pyright: ignore[reportReturnType]
 
+    def on_terms(self, terms: Call | Terms) -> None:
+        """Say on what terms it may be written: whose secrets it must not tell."""
+        object.__setattr__(self, "_terms", Terms(terms.policy, terms.secrets, terms.caller))
+
+    def replace(self, **changes: Any) -> TooliResult[T]:
+        """The same result with some fields changed, on the same terms."""
+        made = super().replace(**changes)
+        if hasattr(self, "_terms"):
+            made.on_terms(self._terms)
+        return made
+
     def to_dict(self) -> dict[str, Any]:
         """The envelope, in JSON's own types."""
         from json import loads
@@ -94,15 +108,26 @@ class TooliResult(Record, _Of[T]):
 
         error = self.error.to_dict() if self.error is not None else None
         warnings: list[str] = []
-        text = write(error, self.result, lambda: _with_warnings(self.meta, warnings), warnings)
+        text = write(
+            error,
+            self.result,
+            lambda: _with_warnings(self.meta, warnings),
+            warnings,
+            getattr(self, "_terms", _USUAL),
+        )
         return text.decode()
+
+
+_USUAL = Terms()
 
 
 def _with_warnings(meta: Mapping[str, Any], warnings: list[str]) -> dict[str, Any]:
     """The same `meta`, with more warnings in their place: behind what every call says."""
     if not warnings:
         return dict(meta)
-    merged: dict[str, Any] = {"warnings": [*meta.get("warnings", ()), *warnings]}
+    known = meta.get("warnings", ())
+    more = [line for line in warnings if line not in known]
+    merged: dict[str, Any] = {"warnings": [*known, *more]}
     said = [name for name in ("tool", "version", "duration_ms") if name in meta]
     return (
         {name: meta[name] for name in said}
@@ -111,8 +136,13 @@ def _with_warnings(meta: Mapping[str, Any], warnings: list[str]) -> dict[str, An
     )
 
 
-def error_value(error: ToolError) -> TooliError:
-    """An exception of the tree as a value."""
+def error_value(
+    error: ToolError, terms: Call | Terms = _USUAL, warnings: list[str] | None = None
+) -> TooliError:
+    """An exception of the tree as a value, as it may be told; the exception is its source."""
+    from tooli.call.cleaning import clean_error
+
+    source, error = error, clean_error(error, terms, [] if warnings is None else warnings)
     return TooliError(
         code=error.code,
         category=error.category,
@@ -121,5 +151,5 @@ def error_value(error: ToolError) -> TooliError:
         is_retryable=error.is_retryable,
         field=error.field,
         details=error.details,
-        source=error,
+        source=source,
     )

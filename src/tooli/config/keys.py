@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from tooli.contract.record import Record
 
 TYPE_CHECKING = False
@@ -35,12 +37,13 @@ class Key(Record):
     """One setting."""
 
     name: str
-    kind: str  # "choice" | "count" | "seconds" | "truth" | "level"
+    kind: str  # "choice" | "count" | "seconds" | "truth" | "level" | "text" | "paths"
     about: str
     choices: tuple[str, ...] = ()  # of a security setting: from the loosest to the strictest
     flag: str | None = None
     default: Any = None
     secures: bool = False
+    merges: str = "strictest"  # of a security setting: or "union", "each", "lowest"
     also: tuple[tuple[str, str], ...] = ()  # variables of everybody's, and what they say
 
     @property
@@ -59,6 +62,9 @@ class Key(Record):
         if self.kind == "choice":
             if scalar.kind in ("any", "text") and text in self.choices:
                 return text
+        elif self.kind in ("text", "paths"):
+            if text and text.isprintable():
+                return text if self.kind == "text" else tuple(filter(None, text.split(os.pathsep)))
         elif scalar.kind != "text":
             value = _READERS[self.kind](text, scalar.kind)
             if value is not None:
@@ -78,6 +84,8 @@ _KINDS = {
     "seconds": "a number of seconds above 0",
     "truth": "true or false",
     "level": "a whole number from 0",
+    "text": "a text",
+    "paths": f"paths, with {os.pathsep} between them",
 }
 
 
@@ -106,6 +114,12 @@ def _truth(text: str, kind: str) -> bool | None:
 _READERS = {"count": _count, "seconds": _seconds, "truth": _truth, "level": _level}
 
 POLICIES = ("off", "standard", "strict")
+
+
+def _owners(name: str, about: str, kind: str = "text", merges: str = "lowest") -> Key:
+    """A security setting that is no degree: where it is said twice, the machine's owner wins."""
+    return Key(name, kind, about, secures=True, merges=merges)
+
 
 KEYS: dict[str, Key] = {
     key.name: key
@@ -149,6 +163,24 @@ KEYS: dict[str, Key] = {
             default="standard",
             secures=True,
         ),
+        Key("human_in_the_loop", "truth", "a human confirms what may destroy", secures=True),
+        Key(
+            "isolation",
+            "choice",
+            "commands in a process of their own, held by the kernel",
+            ("off", "wanted", "required"),
+            secures=True,
+        ),
+        _owners("allow_paths", "files only below these", "paths", "each"),
+        _owners("deny_paths", "no files below these", "paths", "union"),
+        _owners("work_dir", "the folder that commands run in"),
+        _owners("token_key", "the key that callers' tokens are verified with: a file"),
+        _owners("token_issuer", "who must have made a token"),
+        _owners("token_audience", "whom a token must be for"),
+        _owners("tokens", "known tokens and their scopes: a file"),
+        _owners("rate_limit", "calls of one caller, as 60/minute"),
+        _owners("audit_log", "where to keep the record of what was dared: a file"),
+        _owners("store", "where idempotency keys are kept: a postgresql:// address"),
     )
 }
 """Every setting by its name."""
@@ -159,10 +191,19 @@ SECTIONS = ("apps", "callers")
 OTHERS = (
     *("TOOLI_CALLER", "TOOLI_CALLER_VERSION", "TOOLI_SESSION_ID", "TOOLI_CONFIG"),
     *("TOOLI_STATE_DIR", "TOOLI_FRAMEWORK_HELP", "TOOLI_TOKEN", "TOOLI_SEAL_KEY"),
+    *("TOOLI_TOKEN_FILE", "TOOLI_RECORD_CAPABILITIES"),
 )
 """Variables of ours that are no settings: a file cannot say them."""
 
 
 def strictest(key: Key, values: list[Any]) -> Any:
-    """The strictest of several words on a security setting."""
+    """What holds of several words on a security setting, the highest layer's first."""
+    if key.merges == "lowest":  # the machine's owner has the last word, not the caller
+        return values[-1]
+    if key.merges == "union":  # all that anybody forbids
+        return tuple(dict.fromkeys([item for value in values for item in value]))
+    if key.merges == "each":  # allowed is what all of them allow
+        return tuple(values)
+    if key.kind == "truth":
+        return any(values)
     return max(values, key=key.choices.index)

@@ -62,6 +62,8 @@ class Settings:
         if not KEYS[name].secures:
             return said[0]
         value = strictest(KEYS[name], [word.value for word in said])
+        if KEYS[name].merges in ("union", "each"):
+            return Word(value, said[0].layer, ", ".join([word.origin for word in said]))
         return next(word for word in said if word.value == value)
 
     def said(self) -> dict[str, Word]:

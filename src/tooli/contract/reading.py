@@ -11,6 +11,7 @@ import sys
 from tooli.contract.tool import (
     BEHAVIOR,
     GUARD,
+    GUARDING,
     GUIDANCE,
     LIMITS,
     MISSING,
@@ -25,8 +26,8 @@ from tooli.contract.tool import (
     Scalar,
     Text,
     Tool,
+    handles_of,
     is_bool,
-    is_handle,
     plain,
 )
 
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from tooli.contract.tool import Limits, Shape
 
 _BY_WORD = {"str": str, "int": int, "float": float, "bool": bool, "None": None}
+_LIMITING = {"timeout", "max_tokens", "cost_hint", "paginated", "rate_limit"}
 _STREAM, _ASYNC_STREAM = 0x20, 0x200  # flags of a code object
 
 COMMAND_KEYWORDS = frozenset(
@@ -48,7 +50,7 @@ COMMAND_KEYWORDS = frozenset(
         *("error_codes", "timeout", "cost_hint", "human_in_the_loop", "requires_approval"),
         *("danger_level", "auth", "max_tokens", "paginated", "version", "when_to_use"),
         *("task_group", "native", "input_model", "input_schema", "always_visible"),
-        *("resource", "agent_auto_confirm"),
+        *("resource", "agent_auto_confirm", "isolation", "rate_limit"),
     )
 )
 """What `@app.command(…)` takes beyond what Typer's takes."""
@@ -82,11 +84,11 @@ def read_tool(
     )
     doc = said.get("help")
     behavior = said.get("annotations") or BEHAVIOR
-    guard = _read_guard(said)
+    guard = _read_guard(said, ".".join(path))
     onward = _may_return("handoffs", "Next", fn, returns)
     limits = _read_limits(said, ".".join(path), _may_return("pages", "Page", fn, returns))
-    handles = any([is_handle(p.shape) for p in params])
-    sized = limits.paginated or limits.sourced or limits.max_tokens
+    handles, kept = handles_of(params)
+    sized = limits.paginated or limits.sourced or limits.max_tokens or limits.timeout
     return Tool(
         app=app,
         path=path,
@@ -110,18 +112,16 @@ def read_tool(
         model=model,
         schema=said.get("input_schema"),
         handles=handles,
-        staged=bool(guard is not GUARD or behavior.destructive or onward or handles or sized),
+        staged=bool(guard is not GUARD or behavior.destructive or onward or kept or sized),
     )
 
 
-def _read_guard(said: Mapping[str, Any]) -> Guard:
-    auth, capabilities = said.get("auth"), said.get("capabilities")
-    approval, human = said.get("requires_approval"), said.get("human_in_the_loop")
-    danger, agree = said.get("danger_level"), bool(said.get("agent_auto_confirm"))
-    if auth is None and not (capabilities or approval or human or danger or agree):
+def _read_guard(said: Mapping[str, Any], name: str) -> Guard:
+    if not any([said.get(word) is not None for word in GUARDING]):
         return GUARD
-    scopes = None if auth is None else tuple(auth)
-    return Guard(scopes, tuple(capabilities or ()), bool(approval), bool(human), danger, agree)
+    from tooli.contract.guards import read_guard
+
+    return read_guard(said, name)
 
 
 def _may_return(home: str, name: str, fn: Any, returns: Any) -> bool:
@@ -160,7 +160,7 @@ def _read_guidance(said: Mapping[str, Any], name: str, onward: bool) -> Guidance
 
 
 def _read_limits(said: Mapping[str, Any], name: str, sourced: bool) -> Limits:
-    if not sourced and not said.keys() & {"timeout", "max_tokens", "cost_hint", "paginated"}:
+    if not sourced and not said.keys() & _LIMITING:
         return LIMITS
     from tooli.contract.limits import read_limits
 

@@ -8,6 +8,8 @@ signature twice.
 
 from __future__ import annotations
 
+import sys
+
 from tooli.contract.record import Record
 
 TYPE_CHECKING = False
@@ -239,6 +241,24 @@ def is_structured(shape: Shape) -> bool:
     return isinstance(shape, Structured)
 
 
+def handles_of(params: tuple[Param, ...]) -> tuple[bool, bool]:
+    """Whether there are ways to values among the parameters; whether there are, or secrets."""
+    handles = any([is_handle(param.shape) for param in params])
+    return handles, handles or may_hide(params)
+
+
+def may_hide(params: tuple[Param, ...]) -> bool:
+    """Whether a secret may be among the arguments: one by itself, or a part of something else."""
+    if "tooli.inputs.secret" not in sys.modules:  # then nobody has one
+        return False
+    return any([is_structured(p.shape) or _is_secret(plain(p.shape)) for p in params])
+
+
+def _is_secret(shape: Shape) -> bool:
+    shape = shape.item if isinstance(shape, ListOf) else shape
+    return isinstance(shape, Handle) and shape.secret
+
+
 # ------------------------------------------------------------------ the tool
 
 
@@ -276,6 +296,25 @@ class Guard(Record):
     human_in_the_loop: bool = False
     danger: str | None = None
     auto_confirm: bool = False  # its questions are harmless: an agent's answer is yes
+    isolation: str | None = None  # "required": held by the kernel, or not run at all
+    ceilings: tuple[tuple[str, ...], ...] = ()  # what its apps let their commands touch at most
+
+    @property
+    def human(self) -> bool:
+        """Whether no flag runs it: a human has to agree."""
+        return self.approval or self.human_in_the_loop
+
+    @property
+    def careful(self) -> bool:
+        """Whether more than a `--yes` may stand before it."""
+        return self.human or self.danger in ("critical", "forbidden")
+
+
+GUARDING = (
+    *("auth", "capabilities", "requires_approval", "human_in_the_loop", "danger_level"),
+    *("agent_auto_confirm", "isolation"),
+)
+"""What an author says about guarding a command: where none of it is said, nothing is read."""
 
 
 class Guidance(Record):
@@ -300,6 +339,7 @@ class Limits(Record):
     paginated: bool = False
     page: int | None = None  # records on a page, where nobody says how many
     sourced: bool = False  # it may return a `Page`: it pages at the source
+    rate: str | None = None  # how often one caller may run it where many come in: "10/minute"
 
 
 BEHAVIOR, GUARD, GUIDANCE, LIMITS = Behavior(), Guard(), Guidance(), Limits()

@@ -16,9 +16,13 @@ from tooli.contract.tool import Handle
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
     from typing import IO, Any
 
     from tooli.contract.tool import Param
+
+
+UNTOUCHED = b"\0nothing was written here\0"
 
 
 class Output:
@@ -27,12 +31,13 @@ class Output:
     The file takes its place when the tool has succeeded, and not before.
     """
 
-    __slots__ = ("_opened", "_temporary", "field", "target")
+    __slots__ = ("_opened", "_reserved", "_temporary", "field", "target")
 
     def __init__(self, target: str | os.PathLike[str]) -> None:
         self.target = os.fspath(target)
         self.field: str | None = None
         self._temporary: str | None = None
+        self._reserved: str | None = None  # where another process writes it
         self._opened: list[Any] = []
 
     @staticmethod
@@ -101,6 +106,10 @@ class Output:
         with self.open("wb") as file:
             return file.write(data)
 
+    def tooli_unwritten(self, note: Callable[..., object]) -> Output:
+        """The same output for a rehearsal: to write it is told, and leads nowhere."""
+        return _Unwritten(self, note)
+
     # -------------------------------------------------------------- in the end
 
     def _place(self) -> str:
@@ -109,18 +118,45 @@ class Output:
         if os.path.exists(target) and not os.path.isfile(target):
             return target
         if self._temporary is None:
-            folder, name = os.path.split(target)
-            made = os.path.join(folder, f".{name[:80]}.{os.urandom(6).hex()}.tmp")
+            made = self._reserved or _beside(target)
             os.close(os.open(made, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
             self._temporary = made
             if os.path.exists(target):  # it keeps who may read it
                 os.chmod(made, os.stat(target).st_mode & 0o7777)
         return self._temporary
 
-    def commit(self) -> None:
-        """Put what was written in its place."""
+    def prepare(self) -> str:
+        """Make the file now, for a process that will not be able to: its path.
+
+        It holds a mark until somebody opens it, so that one which nobody wanted is no output.
+        """
+        place = self._place()
+        if place == self._temporary:
+            with open(place, "wb") as file:
+                file.write(UNTOUCHED)
+        return place
+
+    def reserve(self) -> None:
+        """Choose where another process writes it, which may be killed before it can tell."""
+        if not self.is_stdout:
+            self._reserved = _beside(os.path.realpath(self.target))
+
+    def reclaim(self) -> None:
+        """Take over what that process has written, be it to keep or to remove it."""
+        if self._reserved is not None and os.path.exists(self._reserved):
+            self._temporary = self._reserved
+            if _is_untouched(self._reserved):
+                self.discard()
+        self._reserved = None
+
+    def close(self) -> None:
+        """Let what was written be in its file."""
         for file in self._opened:
             file.close()
+
+    def commit(self) -> None:
+        """Put what was written in its place."""
+        self.close()
         if self._temporary is not None:
             with open(self._temporary, "rb+") as file:
                 os.fsync(file.fileno())
@@ -140,6 +176,55 @@ class Output:
             except OSError:
                 pass
             self._temporary = None
+
+
+def _is_untouched(path: str) -> bool:
+    """Whether nobody has opened a file that was prepared."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(len(UNTOUCHED) + 1) == UNTOUCHED
+    except OSError:
+        return False
+
+
+def _beside(target: str) -> str:
+    """A name for a file that will take another's place."""
+    folder, name = os.path.split(target)
+    return os.path.join(folder, f".{name[:80]}.{os.urandom(6).hex()}.tmp")
+
+
+def outputs_in(arguments: Mapping[str, Any]) -> Iterator[Output]:
+    """The outputs among some arguments."""
+    for value in arguments.values():
+        for item in value if type(value) in (list, tuple, set, frozenset) else (value,):
+            if isinstance(item, Output):
+                yield item
+
+
+class _Unwritten(Output):
+    """An output that is not written, and says that it would be."""
+
+    __slots__ = ("_note",)
+
+    def __init__(self, output: Output, note: Callable[..., object]) -> None:
+        super().__init__(output.target)
+        self.field = output.field
+        self._note: Callable[..., object] | None = note
+
+    def open(
+        self,
+        mode: str = "w",
+        buffering: int = -1,
+        encoding: str | None = None,
+        errors: str | None = None,
+        newline: str | None = None,
+    ) -> IO[Any]:
+        note, self._note = self._note, None
+        if note is not None:
+            note("write", self.target, None, None)
+        file = Output(os.devnull).open(mode, buffering, encoding, errors, newline)
+        self._opened.append(file)
+        return file
 
 
 class OutputShape(Handle):

@@ -7,6 +7,7 @@ other doors the value itself is given, because there is nothing else to give.
 from __future__ import annotations
 
 import os
+from contextvars import ContextVar
 
 from tooli.contract.fit import Misfit
 from tooli.contract.tool import MISSING, PLAIN, Handle
@@ -31,6 +32,15 @@ else:
 
 
 HIDDEN = "***"
+noted: ContextVar[list[Any] | None] = ContextVar("tooli_secrets", default=None)
+"""Where secrets are noted as they enter a call: none of them may leave it."""
+
+
+def _note(secret: Any) -> Any:
+    listed = noted.get()
+    if listed is not None:
+        listed.append(secret)
+    return secret
 
 
 class SecretInput(_Base[T]):
@@ -55,6 +65,10 @@ class SecretInput(_Base[T]):
             self.load()
         return self._value
 
+    def know(self, value: Any) -> None:
+        """Take what another process has read."""
+        self._value = value
+
     def load(self) -> None:
         """Read it from where it is; a secret that does not fit is refused, and not shown."""
         if self._value is not MISSING:
@@ -73,6 +87,11 @@ class SecretInput(_Base[T]):
             )
         if said is not None:
             raise InputError(f"{self.field!r}: {said}", code="E1003", field=self.field)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it has been read, and can be looked at without reading anything."""
+        return self._value is not MISSING
 
     @property
     def is_stdin(self) -> bool:
@@ -132,7 +151,7 @@ class SecretInput(_Base[T]):
 
         def check(value: Any) -> Any:
             try:
-                return value if isinstance(value, cls) else cls(convert(wanted, value))
+                return _note(value if isinstance(value, cls) else cls(convert(wanted, value)))
             except Misfit as misfit:
                 said = misfit.message
             raise ValueError(said)
@@ -154,7 +173,7 @@ class SecretShape(Handle):
     def take(self, value: Any, param: Param, typed: bool) -> Any:
         """The secret that a word names; where no words are typed, the value itself."""
         if isinstance(value, SecretInput):
-            return value  # pyright: ignore[reportUnknownVariableType]
+            return _note(value)  # pyright: ignore[reportUnknownArgumentType]
         made: SecretInput[Any] = SecretInput(MISSING)
         made.field, made._wanted = param.name, self.annotation
         if typed:
@@ -162,7 +181,7 @@ class SecretShape(Handle):
             made._source = str(value)
         else:
             made._value = convert(self.annotation, value)
-        return made
+        return _note(made)
 
     def schema(self) -> dict[str, Any]:
         """A text that is never shown."""

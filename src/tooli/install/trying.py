@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from tooli.contract.jsonable import is_list, is_object
+from tooli.contract.sanitizing import sanitize
 from tooli.errors import StateError, Suggestion
 
 TYPE_CHECKING = False
@@ -48,7 +49,7 @@ def _examples(portrait: Portrait) -> Iterator[tuple[Tool, int, list[str]]]:
     """The examples that change nothing and ask nobody."""
     for tool in portrait.tools:
         guard = tool.guard
-        if tool.behavior.read_only and not guard.approval and not guard.human_in_the_loop:
+        if tool.behavior.read_only and not guard.careful:
             for number, example in enumerate(tool.guidance.examples):
                 yield tool, number, [str(word) for word in example.get("args", ())]
 
@@ -70,12 +71,16 @@ def _run(words: list[str], tool: Tool) -> dict[str, Any]:
 
 
 def shortened(value: Any) -> Any:
-    """A value with the beginnings of its lists and texts, and a word about the rest."""
+    """A value with the beginnings of its lists and texts, and a word about the rest.
+
+    It becomes part of a document: under any policy it loses what no document should hold.
+    """
     if isinstance(value, str):
+        value = sanitize(value)[0]
         return value if len(value) <= _CHARACTERS else f"{value[:_CHARACTERS]}…"
     if is_list(value):
         kept = [shortened(item) for item in value[:_ITEMS]]
         return [*kept, f"… {len(value) - _ITEMS} more"] if len(value) > _ITEMS else kept
     if is_object(value):
-        return {key: shortened(item) for key, item in value.items()}
+        return {sanitize(key)[0]: shortened(item) for key, item in value.items()}
     return value

@@ -39,7 +39,7 @@ OUTPUT_MODES = ("auto", "json", "jsonl", "text", "plain", "toon", "csv", "md")
 BUILT_IN = frozenset(
     (
         *("mcp", "api", "search-tools", "generate-skill", "generate-agents-md", "docs", "export"),
-        *("skills", "detect-context", "config"),
+        *("skills", "detect-context", "config", "approvals", "audit", "idempotency"),
     )
 )
 """Words that are commands of every app, where the app has none of that name itself."""
@@ -71,6 +71,7 @@ class House:
         "prompts",
         "real",
         "resources",
+        "rules",
         "sections",
         "settings",
         "settled",
@@ -97,6 +98,8 @@ class House:
         self.made_in: dict[str, Any] = {}  # the names of the module that made it
         self.policy = self.declared = "standard"  # in force, and as its author declared it
         self.governed = False  # whether configuration has had its say on that
+        self.rules: dict[str, Any] = {}  # security settings that somebody made, beside the policy
+        self.permissions: tuple[str, ...] | None = None  # the ceiling of its commands' capabilities
         self.settled: Any = None  # the settings of the run, where something was set
         self.sections: Mapping[str, str] = {}  # what its author adds to its documents, by title
 
@@ -107,6 +110,17 @@ class House:
         while house.parent is not None:
             house = house.parent
         return house
+
+    @property
+    def ceilings(self) -> tuple[tuple[str, ...], ...]:
+        """What its commands may touch at most, by its own word and by those of the apps above."""
+        above = self.parent.ceilings if self.parent is not None else ()
+        return above if self.permissions is None else (self.permissions, *above)
+
+    @property
+    def guarded(self) -> bool:
+        """Whether more than its own declaration stands around every command."""
+        return self.policy == "strict" or bool(self.rules) or self.permissions is not None
 
     @property
     def has_one_command(self) -> bool:
@@ -184,7 +198,9 @@ class Registration:
     def fn(self) -> Callable[..., Any]:
         """The function; a lazy command's module is imported now."""
         if self._fn is None:
-            self._fn = _load(self.target or "")
+            from tooli.sources.lazy import load
+
+            self._fn = load(self.target or "")
         return self._fn
 
     def tool(self, path: tuple[str, ...], top: House | None = None) -> Tool:
@@ -195,7 +211,7 @@ class Registration:
         if found is None:
             from tooli.contract.reading import read_tool
 
-            found = self._tools[root.name, alone, path] = read_tool(
+            found = read_tool(
                 self.fn,
                 app=root.name,
                 path=path,
@@ -203,6 +219,12 @@ class Registration:
                 version=root.version,
                 words=() if alone else path,
             )
+            ceilings = self._house.ceilings
+            if ceilings:
+                from tooli.contract.capabilities import hold_to
+
+                found = hold_to(found, ceilings)
+            self._tools[root.name, alone, path] = found
         return found
 
     def about(self, path: tuple[str, ...]) -> str:
@@ -211,19 +233,6 @@ class Registration:
         if isinstance(said, str) and said.strip():
             return said.strip().partition("\n")[0]
         return self.tool(path).doc.summary
-
-
-def _load(target: str) -> Callable[..., Any]:
-    """The function that `package.module:function` names."""
-    from importlib import import_module
-
-    from tooli.errors import DefinitionError
-
-    module, _, name = target.partition(":")
-    try:
-        return getattr(import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as failure:
-        raise DefinitionError(f"lazy_command({target!r}) cannot be loaded: {failure}") from failure
 
 
 class Branch:
@@ -372,6 +381,13 @@ def one_of(name: str, value: str, allowed: Sequence[str]) -> None:
         from tooli.errors import DefinitionError
 
         raise DefinitionError(f"{name}={value!r}: say one of {', '.join(allowed)}")
+
+
+def ceiling(said: object) -> tuple[str, ...]:
+    """What an author lets an app's commands touch at most."""
+    from tooli.contract.capabilities import read_ceiling
+
+    return read_ceiling(said)
 
 
 def home_name(made_in: Mapping[str, Any]) -> str:

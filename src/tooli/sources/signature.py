@@ -22,7 +22,7 @@ def signature(tool: Tool) -> str:
     `find-files(pattern: str, root: path = ".", limit?: int) -> str[]  # Find files. [read-only]`
     """
     marks = [word for word in tool.behavior.words() if word in ("read-only", "destructive")]
-    marks += ["needs approval"] if tool.guard.approval or tool.guard.human_in_the_loop else []
+    marks += ["needs approval"] if tool.guard.human else []
     marks += ["deprecated"] if tool.deprecated else []
     said = f"[{', '.join(marks)}]" if marks else ""
     name, result = _cut(tool.key or tool.name, 80), _cut(_result(tool), 80)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tooli.errors import ApprovalRequired, InputError, Suggestion
+from tooli.errors import ApprovalRequired, AuthError, InputError, Suggestion
 
 TYPE_CHECKING = False
 
@@ -10,25 +10,66 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from tooli.call.model import Call, Outcome
+    from tooli.enforce.rules import Verdict
 
 
 def require_approval(call: Call) -> Generator[Call, Outcome, Outcome]:
     """Destructive tools need `--yes`; guarded ones need a human's own yes.
 
     The stage does not ask. It fails with a question, and a surface that has a
-    human may ask and send the call again, approved.
+    human may ask and send the call again, approved. Where nobody can be asked, the
+    question is written down, and a human answers it elsewhere.
     """
-    tool = call.tool
-    if call.approved or call.options.dry_run:
-        return (yield call)
-    if tool.guard.approval:
-        raise ApprovalRequired(
-            f"{tool.name} needs a human's approval.",
-            suggestion=Suggestion("ask_human", "Ask a human to run it at a terminal."),
-        )
-    if tool.behavior.destructive and not call.options.yes and call.policy != "off":
+    return (yield _settled(call, human=False))
+
+
+def require_human(call: Call) -> Generator[Call, Outcome, Outcome]:
+    """The same where a human is to be in the loop: `--yes` is not enough to destroy."""
+    return (yield _settled(call, human=True))
+
+
+def _settled(call: Call, human: bool) -> Call:
+    """The call, where it may run; raises the refusal where it may not."""
+    from tooli.enforce.rules import judge
+
+    verdict = judge(call, human)
+    if verdict.code is None:
+        return call
+    if verdict.code == "E2000":
+        raise _forbidden(call)
+    if call.options.dry_run or (call.approved and verdict.asks):
+        return call
+    if verdict.asks:
+        from tooli.call.asking import can_ask
+
+        if can_ask(call):
+            raise _question(call, verdict)
+    if verdict.code == "E1010":
         raise needs_yes(call)
-    return (yield call)
+    from tooli.enforce.grants import use_grant
+
+    return use_grant(call, _needs_human(call))
+
+
+def _question(call: Call, verdict: Verdict) -> InputError | ApprovalRequired:
+    """A refusal that a human is shown first, with the plan, and may overcome."""
+    from tooli.call.shown import describe
+
+    shown = describe(call)
+    error = needs_yes(call) if verdict.code == "E1010" else ApprovalRequired(_needs_human(call))
+    error.shown = shown
+    return error
+
+
+def _needs_human(call: Call) -> str:
+    return f"{call.tool.name} needs a human's approval."
+
+
+def _forbidden(call: Call) -> AuthError:
+    return AuthError(
+        f"{call.tool.name} is forbidden: it is run by nobody, through no door.",
+        suggestion=Suggestion("use_different_tool", "Use another command; no flag runs this one."),
+    )
 
 
 def needs_yes(call: Call) -> InputError:

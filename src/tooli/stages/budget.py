@@ -21,7 +21,7 @@ def keep_within(call: Call) -> Generator[Call, Outcome, Outcome]:
     flow = call.flow
     if flow is None or not flow.shaping.bounded:
         return (yield call)
-    sieve = _Lines(flow, call.warnings)
+    sieve = _Lines(flow, call)
     flow.sieves.append(sieve)
     outcome = yield call
     if not isinstance(outcome, Ok):
@@ -47,9 +47,9 @@ def _document(call: Call, flow: Flow, outcome: Ok) -> Outcome:
     few = records is None or len(records) <= (most or 0)
     if few and room is None:
         return outcome
-    size, value = weigh(value, call.warnings)
+    size, value, clean = weigh(value, call.warnings, call)
     outcome = Ok(value)
-    if few and (room is None or measure(Ok(None), call) + len(',"result":') + size <= room[0]):
+    if few and (room is None or _whole(outcome, call, size if clean else None) <= room[0]):
         return outcome
     from tooli.call.cutting import cut
     from tooli.state.spills import spill
@@ -57,15 +57,22 @@ def _document(call: Call, flow: Flow, outcome: Ok) -> Outcome:
     return cut(call, flow, value, spill)
 
 
+def _whole(outcome: Ok, call: Call, size: int | None) -> int:
+    """Bytes of the document; where the size of its result tells, without making it again."""
+    if size is None:  # what is taken out of a result is told of in `meta`
+        return measure(outcome, call)
+    return measure(Ok(None), call) + len(',"result":') + size
+
+
 class _Lines(Sieve):
     """Counts records that go out line by line, and stops them where there is no more room."""
 
-    def __init__(self, flow: Flow, warnings: list[str]) -> None:
+    def __init__(self, flow: Flow, call: Call) -> None:
         self.shown = 0
         self.used = 0
         self.by: str | None = None  # what stopped them
         self._flow = flow
-        self._warnings = warnings
+        self._call = call
 
     def open(self, push: Push) -> Push:
         if not self._flow.lines:
@@ -83,7 +90,7 @@ class _Lines(Sieve):
             if self.shown >= most:
                 self.by = by_count
                 return True
-            size, record = weigh(record, self._warnings)
+            size, record, _ = weigh(record, self._call.warnings, self._call)
             self.used += size + 1
             if self.used > room:
                 self.by = by_size

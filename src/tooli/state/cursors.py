@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import binascii
 
+from tooli.call.canonical import digest
 from tooli.contract.record import Record
-from tooli.state.keys import digest
 
 TYPE_CHECKING = False
 

@@ -1,22 +1,21 @@
-"""The key that cursors are sealed with: the same in every process of a user."""
+"""Keys that last: the same in every process of a user, in files that nobody else reads."""
 
 from __future__ import annotations
 
 import os
 
+from tooli.call.canonical import digest
 from tooli.state.home import state_home
 
 LENGTH = 32
 _kept: dict[tuple[str, str], bytes] = {}
 
 
-def digest(data: bytes, size: int, key: bytes = b"") -> bytes:
-    """A short digest, or with a key a seal; BLAKE2 without the price of `hashlib`."""
-    try:
-        from _blake2 import blake2b  # pyright: ignore
-    except ImportError:  # an interpreter without the C half
-        from hashlib import blake2b
-    return blake2b(data, digest_size=size, key=key).digest()
+def key_file(name: str) -> bytes | None:
+    """The key of that name, made where there is none; None where no file can be kept."""
+    home = state_home()
+    path = os.path.join(home, f"{name}.key")
+    return _read(path) or _make(home, path)
 
 
 def lasting_key(surface: str) -> bytes:
@@ -31,7 +30,7 @@ def lasting_key(surface: str) -> bytes:
         return digest(said.encode("utf-8", "surrogateescape"), LENGTH)
     place = (state_home(), surface)
     if place not in _kept:
-        _kept[place] = _from_file(place[0]) or _makeshift(surface)
+        _kept[place] = key_file("cursors") or _makeshift(surface)
     return _kept[place]
 
 
@@ -40,11 +39,6 @@ def _makeshift(surface: str) -> bytes:
         return os.urandom(LENGTH)
     user = os.getuid() if hasattr(os, "getuid") else os.environ.get("USERNAME", "")
     return digest(f"tooli cursors of {user}".encode(), LENGTH)
-
-
-def _from_file(home: str) -> bytes | None:
-    path = os.path.join(home, "cursors.key")
-    return _read(path) or _make(home, path)
 
 
 def _read(path: str) -> bytes | None:

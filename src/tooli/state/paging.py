@@ -7,9 +7,9 @@ comes or goes before it neither repeats nor hides any.
 
 from __future__ import annotations
 
+from tooli.call.canonical import canonical
 from tooli.call.envelope import encode
 from tooli.call.flow import Sieve
-from tooli.contract.jsonable import jsonable
 from tooli.state.cursors import LAST, Start, bind_to, mark, seal
 from tooli.state.keys import lasting_key
 
@@ -29,29 +29,10 @@ CONTEXT = 64
 
 def window_of(call: Call, flow: Flow) -> Window | None:
     """The window for a call; None where its cursor belongs to another one."""
-    binding = bind_to(call.tool.id, _canonical(call, flow))
+    binding = bind_to(call.tool.id, canonical(call, flow.shaping.filter))
     if flow.start is not None and flow.start.binding != binding:
         return None
     return Window(flow, binding, lasting_key(call.caller.surface))
-
-
-def _canonical(call: Call, flow: Flow) -> bytes:
-    """What a call asks for, the same through every door: its arguments and its filter."""
-    asked = {name: _stable(value) for name, value in call.arguments.items() if name in _names(call)}
-    return encode([sorted(asked.items()), flow.shaping.filter], [])
-
-
-def _names(call: Call) -> frozenset[str]:
-    tool = call.tool
-    return tool.names if tool.model is None else tool.names | {tool.model[0]}
-
-
-def _stable(value: Any) -> Any:
-    """A value as JSON; of what can be read but once, or may not be shown, only its class."""
-    kind = value.__class__
-    if any([hasattr(kind, name) for name in ("__next__", "read", "reveal", "is_stdin")]):
-        return kind.__name__
-    return jsonable(value, [])
 
 
 class Window(Sieve):

@@ -19,8 +19,8 @@ def is_first_call(app: str, session: str) -> bool:
 
     Where nothing can be written, no call is known to be the first.
     """
-    room = os.path.join(state_home(), "sessions", _file_name(app))
-    marker = os.path.join(room, _file_name(session))
+    room = os.path.join(state_home(), "sessions", file_name(app))
+    marker = os.path.join(room, file_name(session))
     try:
         os.makedirs(room, mode=0o700, exist_ok=True)
         os.close(os.open(marker, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
@@ -30,7 +30,7 @@ def is_first_call(app: str, session: str) -> bool:
     return True
 
 
-def _file_name(text: str) -> str:
+def file_name(text: str) -> str:
     """A name that any file system takes, another one for each text."""
     plain = len(text) <= 60 and text.isascii() and text.replace("-", "a").isalnum()
     if plain and text == text.lower():

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from sys import modules
 from time import perf_counter
 
 from tooli.call.envelope import meta_of
 from tooli.call.model import PLAIN_OPTIONS, PYTHON, Call, Caller, Failed, Ok, Options
 from tooli.call.pipeline import ONLY_BIND, run, stream
 from tooli.call.result import TooliResult, error_value
+from tooli.call.wishes import WISHES
 
 TYPE_CHECKING = False
 
@@ -15,11 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator, Iterator, Mapping
     from typing import Any
 
-    from tooli.call.model import Outcome, Stage
+    from tooli.call.model import Outcome, Problem, Stage
 
 PLAIN = ("dry_run", "yes", "no_input", "quiet", "verbose", "detailed", "concise")
 SHAPING = ("limit", "cursor", "filter", "fields", "select", "max_items", "max_bytes", "max_tokens")
-OPTIONS = frozenset((*PLAIN, *SHAPING))
+OPTIONS = frozenset((*PLAIN, *SHAPING, *WISHES))
 """What may be said to the framework by keyword, where the tool has no parameter of that name."""
 
 
@@ -82,34 +84,52 @@ class PythonDoor:
                 return _unknown_tool(self._app, name, self._caller)
             ready = house.prepared[name] = (tool, self._app.stages_for(tool, PLAIN_OPTIONS))
         tool, stages = ready
-        if self._options or not arguments.keys() <= tool.names:
+        rehearsal = modules.get("tooli.call.rehearsal")
+        dry = rehearsal is not None and rehearsal.is_rehearsing() and not tool.behavior.read_only
+        if dry or self._options or not arguments.keys() <= tool.names:
             asked = dict(self._options)
             for key in OPTIONS.intersection(arguments) - tool.names:
                 asked[key] = arguments.pop(key)
+            if dry:  # what a rehearsed function calls is rehearsed, too
+                asked["dry_run"] = True
             if asked:
-                options = _read(asked)
+                options, wrong = _read(asked)
                 call = Call(tool, arguments, self._caller, [], options, house.policy, meta={})
+                call = call.replace(problems=wrong, secrets=[])
                 return call, self._app.stages_for(tool, options)
-        meta: dict[str, Any] | None = None if stages is ONLY_BIND else {}
-        caller = self._caller
-        return Call(tool, arguments, caller, [], PLAIN_OPTIONS, house.policy, meta=meta), stages
+        call = Call(tool, arguments, self._caller, [], PLAIN_OPTIONS, house.policy)
+        return call if stages is ONLY_BIND else call.replace(meta={}, secrets=[]), stages
 
 
-def _read(asked: dict[str, Any]) -> Options:
+def _read(asked: dict[str, Any]) -> tuple[Options, tuple[Problem, ...]]:
+    """The options of a call, and what is wrong with them."""
     shaped = {name: asked.pop(name) for name in SHAPING if name in asked}
-    if not shaped:
-        return Options(**asked)
-    from tooli.call.shaping import read_shaping
+    problems: tuple[Problem, ...] = ()
+    wished = {name: asked.pop(name) for name in WISHES if name in asked}
+    if wished:
+        from tooli.call.wishes import read_wishes
 
-    return Options(**asked, shaping=read_shaping(shaped))
+        wished, problems = read_wishes(wished)
+    if shaped:
+        from tooli.call.shaping import read_shaping
+
+        asked["shaping"] = read_shaping(shaped)
+    return Options(**asked, **wished), problems
 
 
 def _result(outcome: Outcome, call: Call, started: float) -> TooliResult[Any]:
-    meta = meta_of(call, int((perf_counter() - started) * 1000))
+    value: Any = None
+    error = None
     if type(outcome) is Ok:
-        return TooliResult(True, outcome.value, None, meta)
-    assert isinstance(outcome, Failed)
-    return TooliResult(False, None, error_value(outcome.error), meta)
+        value = outcome.value
+    else:
+        assert isinstance(outcome, Failed)
+        error = error_value(outcome.error, call, call.warnings)
+    meta = meta_of(call, int((perf_counter() - started) * 1000))
+    result: TooliResult[Any] = TooliResult(error is None, value, error, meta)
+    if call.secrets or call.policy != "standard":
+        result.on_terms(call)
+    return result
 
 
 def _items(outcome: Outcome) -> Iterator[Any]:

@@ -11,6 +11,7 @@ from time import perf_counter
 from tooli.call.envelope import document
 from tooli.call.model import PLAIN_OPTIONS, Failed, Options
 from tooli.call.pipeline import run
+from tooli.call.wishes import WISHES
 from tooli.contract.jsonable import is_object
 
 TYPE_CHECKING = False
@@ -46,9 +47,28 @@ class Desk:
         from tooli.config.policy import tighten
 
         tighten(app._house)
+        if "rate_limit" in app._house.rules:
+            check_rate(app._house.rules["rate_limit"])
         self.app = app
+        self._loops: Stage | None = None  # what looks after failures that repeat
         self._edition = -1
         self._tools: dict[str, Tool] = {}
+
+    def verifier(self) -> Any:
+        """What verifies callers' tokens, where anything is set for it."""
+        rules = self.app._house.rules
+        if not rules:
+            return None
+        from tooli.config.identity import verifier_for
+
+        return verifier_for(rules)
+
+    def _watch_loops(self) -> Stage:
+        from tooli.stages.loops import break_loops_in
+        from tooli.state.loops import Memory
+
+        self._loops = break_loops_in(Memory())
+        return self._loops
 
     @property
     def name(self) -> str:
@@ -99,7 +119,34 @@ class Desk:
             approved=approved,
             peer=peer,
         )
+        stages = self._watched(tool, stages, caller, approved)
         return Served(call, stages, started)
+
+    def _watched(
+        self, tool: Tool, stages: tuple[Stage, ...], caller: Caller, approved: bool
+    ) -> tuple[Stage, ...]:
+        """The stages, with what doors with many callers need outside of them."""
+        named = caller.session is not None or caller.principal is not None
+        if named or caller.address is None:  # or it is the one client of a process
+            stages = (self._loops or self._watch_loops(), *stages)
+        said = self.app._house.rules.get("rate_limit")
+        rates = [rate for rate in (tool.limits.rate, said) if rate is not None]
+        if rates and not approved:  # a call that is sent again, approved, was counted already
+            from tooli.stages.rates import limit_rate
+
+            stages = (limit_rate(rates), *stages)
+        return stages
+
+
+def check_rate(said: Any) -> None:
+    """Refuse to serve with a rate that nobody can hold callers to."""
+    from tooli.contract.limits import RATE, is_rate
+    from tooli.errors import InputError, Suggestion
+
+    if not is_rate(said):
+        fix = Suggestion("fix", "Correct the setting, or leave it out.")
+        text = f"rate_limit says {RATE}; this is none."
+        raise InputError(text, code="E1011", field="rate_limit", suggestion=fix, is_retryable=False)
 
 
 def is_installed(package: str) -> bool:
@@ -128,6 +175,21 @@ def no_such_tool(app: Any, name: str) -> InputError:
     return no_such_command(branch, words[0], path) if words else no_command_given(branch)
 
 
+MOST_CALLS = 256
+"""How many calls a door takes at a time, where nothing else is said; more are sent away."""
+
+
+def too_busy() -> ToolError:
+    """The error for a call that comes while there are as many as a door takes."""
+    from tooli.errors import Suggestion, TemporaryError
+
+    return TemporaryError(
+        "The server has as many calls as it takes at a time.",
+        suggestion=Suggestion("retry_later", "Wait a second, then call again."),
+        details={"retry_after": 1},
+    )
+
+
 def without_tool(app: Any, caller: Caller) -> Call:
     """A call to nothing: what the answer to a request that names no tool is about."""
     from tooli.call.model import Call
@@ -138,15 +200,16 @@ def without_tool(app: Any, caller: Caller) -> Call:
     def nothing() -> None: ...
 
     nobody = Tool(house.name, (), house.name, (), nothing, (), frozenset(), version=house.version)
-    return Call(nobody, {}, caller, [])
+    return Call(nobody, {}, caller, [], policy=house.policy)
 
 
 def take_options(
     tool: Tool, given: Mapping[str, Any], said: Any = None
-) -> tuple[dict[str, Any], Options]:
-    """Arguments, and the framework's options: said apart, or among the arguments.
+) -> tuple[dict[str, Any], Options, tuple[Problem, ...]]:
+    """Arguments, the framework's options, and what is wrong with these.
 
-    Among them they count where the tool has no parameter of that name, as `app.call` has it.
+    Options are said apart, or among the arguments; there they count where the tool has no
+    parameter of that name, as `app.call` has it.
     """
     arguments = dict(given)
     asked: dict[str, Any] = {}
@@ -157,7 +220,18 @@ def take_options(
             asked[word] = said[word]
     asked.setdefault("detailed", False)
     shaped = _take_shaping(tool, arguments, said)
-    return arguments, Options(**asked, shaping=shaped) if shaped else Options(**asked)
+    if shaped is not None:
+        asked["shaping"] = shaped
+    wished = {name: said[name] for name in WISHES if is_object(said) and name in said}
+    for name in WISHES:
+        if name in arguments and name not in tool.names:
+            wished.setdefault(name, arguments.pop(name))
+    if not wished:
+        return arguments, Options(**asked), ()
+    from tooli.call.wishes import read_wishes
+
+    wished, problems = read_wishes(wished)
+    return arguments, Options(**asked, **wished), problems
 
 
 def _take_shaping(tool: Tool, arguments: dict[str, Any], said: Any) -> Shaping | None:

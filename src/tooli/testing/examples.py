@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tooli.call.rehearsal import Unrehearsed
 from tooli.testing.running import invoke
 
 if TYPE_CHECKING:
@@ -37,7 +38,8 @@ def check_line(app: Tooli, words: Sequence[str]) -> list[str]:
     """
     end = words.index("--") if "--" in words else len(words)
     asked = [*words[:end], "--tooli-json", *words[end:]]  # whatever mode the line itself asks for
-    done = invoke(app, "--tooli-dry-run", *asked, mode="json")
+    with Unrehearsed():
+        done = invoke(app, "--tooli-dry-run", *asked, mode="json")
     if done.exit_code == 0:
         return []
     error = done.error or {}

@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 
 from tooli.call import aio
 from tooli.call.envelope import encode
+from tooli.call.wishes import WISHES
 from tooli.contract.jsonable import jsonable
 from tooli.contract.record import Record
 from tooli.surfaces.http.words import SHAPING
@@ -104,12 +105,13 @@ def alive(api: Asgi) -> AbstractAsyncContextManager[Asgi]:
     return live()
 
 
+_VALUED = (*SHAPING, *WISHES)
 _QUERY = {
     "yes": "yes",
     "dry_run": "dry_run",
     "detailed": "response_format",
     "concise": "response_format",
-    **{name: name for name in SHAPING},
+    **{name: name for name in _VALUED},
 }
 
 
@@ -157,7 +159,7 @@ async def ask(app: Tooli, case: Case, accept: str) -> Response:
     """Send a case as a request."""
     arguments = jsonable(dict(case.arguments), [])
     said = case.options.items()
-    query = urlencode([_said(name, value) for name, value in said if value or name in SHAPING])
+    query = urlencode([_said(name, value) for name, value in said if value or name in _VALUED])
     async with alive(app.asgi(mcp=False)) as api:
         return await request(
             api,
@@ -172,4 +174,4 @@ async def ask(app: Tooli, case: Case, accept: str) -> Response:
 def _said(name: str, value: Any) -> tuple[str, str]:
     if _QUERY[name] == "response_format":
         return _QUERY[name], name
-    return _QUERY[name], str(value) if name in SHAPING else "true"
+    return _QUERY[name], str(value) if name in _VALUED else "true"

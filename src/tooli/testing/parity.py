@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tooli.call import aio
 from tooli.call.repair import compose
 from tooli.contract.fit import Words
+from tooli.contract.jsonable import is_list, is_object
 from tooli.contract.record import Record
 from tooli.errors import ToolError
-from tooli.surfaces.cli.argv import SHAPING, read_line
+from tooli.surfaces.cli.argv import SHAPING, WISHES, read_line
 from tooli.testing.running import invoke, invoke_with, name_of
 
 if TYPE_CHECKING:
@@ -128,11 +129,26 @@ def _difference(first: Door, agreed: Answer, other: Door, answer: Answer) -> str
 
 
 def timeless(envelope: Mapping[str, Any]) -> dict[str, Any]:
-    """An envelope without the one value that no two calls share."""
-    if "meta" not in envelope:
-        return dict(envelope)
-    meta = {k: v for k, v in envelope["meta"].items() if k != "duration_ms"}
-    return {**envelope, "meta": meta}
+    """An envelope without what no two calls share: the time they took, the token of a plan."""
+    found = dict(envelope)
+    if "result" in found:
+        found["result"] = _without_token(found["result"])
+    if "meta" in found:
+        found["meta"] = {k: v for k, v in found["meta"].items() if k != "duration_ms"}
+    return found
+
+
+def _without_token(result: Any) -> Any:
+    """A plan without the token that it has for itself alone; alone or as the item of a stream."""
+    if is_list(result) and len(result) == 1:
+        return [_bare(result[0])]
+    return _bare(result)
+
+
+def _bare(plan: Any) -> Any:
+    if is_object(plan) and {"tool", "basis", "token"} <= plan.keys():
+        return {name: value for name, value in plan.items() if name != "token"}
+    return plan
 
 
 def _as_items(envelope: Mapping[str, Any]) -> dict[str, Any]:
@@ -190,7 +206,8 @@ class StreamDoor(Door):
 
     def answer(self, case: Case) -> Answer:
         """The items that came, or the error that ended them."""
-        return _of_items(self.app.options(**case.options).stream(case.tool, **case.arguments))
+        items = self.app.options(**case.options).stream(case.tool, **case.arguments)
+        return _of_items(items, self.app)
 
 
 @door
@@ -202,7 +219,7 @@ class AsyncStreamDoor(Door):
     def answer(self, case: Case) -> Answer:
         """The items that came, or the error that ended them."""
         door = self.app.options(**case.options)
-        return _of_items(aio.iterate(door.astream(case.tool, **case.arguments)))
+        return _of_items(aio.iterate(door.astream(case.tool, **case.arguments)), self.app)
 
 
 def _of_result(result: TooliResult[Any]) -> Answer:
@@ -210,14 +227,16 @@ def _of_result(result: TooliResult[Any]) -> Answer:
     return Answer(json.loads(result.model_dump_json()), code)
 
 
-def _of_items(items: Iterable[Any]) -> Answer:
+def _of_items(items: Iterable[Any], app: Tooli) -> Answer:
+    """Python's own objects, as they would be written for somebody else."""
     from tooli.call.envelope import encode
+    from tooli.call.model import Terms
 
-    came: list[Any] = []
+    terms, came = Terms(app._house.policy), list[Any]()
     try:
-        came += (json.loads(encode(item, [])) for item in items)
+        came += (json.loads(encode(item, [], terms)) for item in items)
     except ToolError as error:
-        told = json.loads(encode(error.to_dict(), []))
+        told = json.loads(encode(error.to_dict(), [], terms, "error"))
         return Answer({"ok": False, "error": told}, error.exit_code)
     return Answer({"ok": True, "result": came}, 0)
 
@@ -296,7 +315,7 @@ def _flags(options: Mapping[str, Any], own: Sequence[str]) -> list[str]:
         flag = "--response-format" if forms else f"--{name.replace('_', '-')}"
         if flag in own:
             flag = f"--tooli-{flag[2:]}"
-        if name in SHAPING:
+        if name in SHAPING or name in WISHES:
             flags.append(f"{flag}={value}")
             continue
         words = [flag, name] if forms else [flag]
@@ -309,6 +328,7 @@ def meant(app: Tooli, envelope: Mapping[str, Any]) -> dict[str, Any]:
 
     one door composes a line from arguments, another repeats the words that were typed.
     """
+    envelope = _unasked(envelope)
     meta = dict(envelope.get("meta", {}))
     if "next" in meta:
         steps = [{**step, "argv": _meaning(app, step["argv"])} for step in meta["next"]]
@@ -316,6 +336,17 @@ def meant(app: Tooli, envelope: Mapping[str, Any]) -> dict[str, Any]:
     if "truncated" in meta:  # a command line alone keeps the whole in a file, each time another
         meta["truncated"] = {k: v for k, v in meta["truncated"].items() if k != "full"}
     return {**envelope, "meta": meta} if meta else dict(envelope)
+
+
+def _unasked(envelope: Mapping[str, Any]) -> Mapping[str, Any]:
+    """An envelope without the name of a request for approval: each caller has one of its own."""
+    error: dict[str, Any] = envelope.get("error") or {}
+    details: dict[str, Any] = error.get("details") or {}
+    approval: Any = details.get("approval")
+    if approval is None:
+        return envelope
+    text = json.dumps(envelope).replace(approval["id"], "ID")
+    return json.loads(text.replace(approval["expires"], "THEN"))
 
 
 def _meaning(app: Tooli, argv: Sequence[str]) -> dict[str, Any]:

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from tooli.app import Tooli
 
 
+_RECORD = "TOOLI_RECORD_CAPABILITIES"  # `tooli capabilities record` runs tests to see their calls
+
+
 class Invocation(Record):
     """What a command line did: its exit code, what it wrote, and the answer inside."""
 
@@ -176,7 +179,7 @@ def environment(added: Mapping[str, str | None] | None, mode: str | None) -> dic
     settings = {
         name: value
         for name, value in os.environ.items()
-        if name not in callers and not name.startswith("TOOLI_")
+        if name == _RECORD or (name not in callers and not name.startswith("TOOLI_"))
     }
     settings.update(COLUMNS="80", TOOLI_CONFIG="off")
     if mode is not None:

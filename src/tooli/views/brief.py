@@ -89,8 +89,7 @@ def _minded(tool: Tool) -> list[str]:
     """What a planner has to mind, a line each."""
     guard, limits = tool.guard, tool.limits
     said = {
-        "needs": "a human's approval" if guard.approval else "",
-        "ask the human first": "yes" if guard.human_in_the_loop and not guard.approval else "",
+        "needs": "a human's approval" if guard.human else "",
         "scopes": ", ".join(guard.scopes or ()),
         "capabilities": ", ".join(guard.capabilities),
         "danger": guard.danger,

@@ -178,9 +178,10 @@ def care(portrait: Portrait) -> list[str]:
             "Run a destructive command with `--dry-run` first; with `--yes` only if the human "
             "wants it done."
         )
-    if any([tool.guard.approval or tool.guard.human_in_the_loop for tool in portrait.tools]):
+    if any([tool.guard.careful for tool in portrait.tools]):
         rules.append(
-            "Exit code 101: show the human `error.message`, and wait. There is no way around it."
+            "Exit code 101: show the human `error.details.approval.command`, and wait; when they "
+            "have run it, repeat the same call. There is no way around it."
         )
     return rules
 

@@ -33,6 +33,9 @@ _FRAMEWORK: dict[str, str] = {
     "--fields LIST, --select LIST": "Only these fields of a record, such as 'path, size as bytes'.",
     "--max-items N, --max-bytes N, --max-tokens N": "How large the answer may be; what is cut says "
     "how much there is, and how to get the rest.",
+    "--timeout SECONDS": "How long the command may take; then it is stopped.",
+    "--idempotency-key KEY": "Run a call with this key once; a repetition gets the first answer.",
+    "--apply TOKEN": "Run exactly the plan that a dry run gave the token for.",
     "--print0": "End records with NUL, not with a newline.",
     "--null": "Read the values of the last argument from stdin, each ended by NUL.",
     "--quiet, -q, --verbose, -v, --no-color": "Say less, say more, without colour.",
@@ -49,6 +52,7 @@ VARIABLES = {
     "TOOLI_STATE_DIR": "The folder for what must last.",
     "TOOLI_FRAMEWORK_HELP": "0 takes the common options out of the help.",
     "NO_COLOR": "If set, nothing is coloured.",
+    "TOOLI_TOKEN_FILE": "The file with the caller's token.",
     "TOOLI_CONFIG": "off leaves the settings of project and user alone.",
     **{
         key.variable: f"{key.about[:1].upper()}{key.about[1:]}: {key.type.replace('|', ', ')}."
@@ -182,11 +186,14 @@ def behaviour(tool: Tool) -> list[str]:
         "Deprecated." if tool.deprecated is True else "",
         "It changes nothing." if known.read_only else "",
         "It may destroy data, and wants --yes where nobody can be asked."
+        if known.destructive and not guard.human
+        else "It may destroy data."
         if known.destructive
         else "",
         "Running it twice does no more than running it once." if known.idempotent else "",
         "It reaches beyond this machine." if known.open_world else "",
-        "A human must approve each run." if guard.approval else "",
+        "A human must approve each run." if guard.human else "",
+        "It is forbidden: nobody runs it." if guard.danger == "forbidden" else "",
         f"It needs the scope {', '.join(guard.scopes)}." if guard.scopes else "",
         f"It is given {limits.timeout:g} seconds." if limits.timeout else "",
         f"Cost: {limits.cost}." if limits.cost else "",
@@ -256,7 +263,7 @@ def usual(tool: Tool) -> dict[str, Any]:
     """The errors of the framework that a command's callers meet."""
     codes = [*_USUAL]
     codes += ["E1010"] if tool.behavior.destructive else []
-    codes += ["E2101"] if tool.guard.approval else []
+    codes += ["E2101"] if tool.guard.human else []
     return {code: CODES[code] for code in codes}
 
 

@@ -71,13 +71,20 @@ def arguments_schema(tool: Tool) -> dict[str, Any]:
     a destructive tool is confirmed, or only planned; a paginated one gives page after page.
     """
     schema = input_schema(tool)
-    more = _CONFIRMING if tool.behavior.destructive and not tool.guard.approval else {}
+    more = _CONFIRMING if is_confirmed(tool) else {}
+    if more and getattr(tool.fn, "tooli_rehearses", False):
+        more = {**more, **_APPLYING}
     more = {**more, **(_PAGING if tool.limits.paginated or tool.limits.max_tokens else {})}
     if not more:
         return schema
     own = schema["properties"]
     more = {name: said for name, said in more.items() if name not in own}
     return {**schema, "properties": {**own, **more}}
+
+
+def is_confirmed(tool: Tool) -> bool:
+    """Whether a client says among the arguments that a call is meant, or only planned."""
+    return tool.behavior.destructive and not tool.guard.approval
 
 
 _PAGING: dict[str, dict[str, Any]] = {
@@ -95,6 +102,11 @@ _CONFIRMING: dict[str, dict[str, Any]] = {
         "type": "boolean",
         "description": "Only plan.",
     },
+}
+
+
+_APPLYING: dict[str, dict[str, Any]] = {
+    "apply": {"type": "string", "description": "Token of a plan: run just that."},
 }
 
 
@@ -129,11 +141,24 @@ def result_schema(tool: Tool, modern: bool) -> dict[str, Any] | None:
     if schema is None:
         return None
     schema = _with_plain_root(schema)
-    if not is_wrapped(schema, modern):
-        return schema
     inner = {key: value for key, value in schema.items() if key != "$defs"}
-    wrapped = {"type": "object", "properties": {"result": inner}, "required": ["result"]}
-    return {**wrapped, "$defs": schema["$defs"]} if "$defs" in schema else wrapped
+    planned = is_confirmed(tool)
+    if is_wrapped(schema, modern):
+        either = {"anyOf": [inner, _PLAN]} if planned else inner
+        inner = {"type": "object", "properties": {"result": either}, "required": ["result"]}
+    elif planned:
+        root = {"type": "object"} if schema.get("type") == "object" else {}
+        inner = {**root, "anyOf": [inner, _PLAN]}
+    return {**inner, "$defs": schema["$defs"]} if "$defs" in schema else inner
+
+
+_PLAN: dict[str, Any] = {
+    "type": "object",
+    "description": "Of a dry run.",
+    "properties": {"basis": {"enum": ["declared", "rehearsed"]}},
+    "required": ["tool", "basis"],
+}
+"""What a client that validates results must take instead of one: a plan."""
 
 
 def _with_plain_root(schema: dict[str, Any]) -> dict[str, Any]:

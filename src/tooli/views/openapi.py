@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from tooli.contract.tool import Tool
 
-_ALWAYS = (400, 403, 404, 408, 409, 413, 415, 421, 422, 500, 502, 503, 504)
+_ALWAYS = (400, 403, 404, 408, 409, 413, 415, 421, 422, 429, 500, 502, 503, 504)
 """The statuses of failures that any command may have: the door's own, and what a tool raises."""
 
 _OPTIONS: tuple[tuple[str, dict[str, Any], str], ...] = (
@@ -37,6 +37,8 @@ _PAGING: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("cursor", {"type": "string"}, "Where to go on: `meta.page.next_cursor` of the page before."),
 )
 """Said of paginated commands alone; every command takes them, and more of the kind."""
+_APPLYING = ("apply", {"type": "string"}, "Run exactly the plan that a dry run gave a token for.")
+"""Said of commands that tell what they would do."""
 _HEADERS: tuple[tuple[str, str], ...] = (
     (
         "Prefer",
@@ -111,6 +113,8 @@ def _operation(identity: str, tool: Tool, schemas: dict[str, Any], secured: bool
     ]
     if tool.limits.paginated:
         said["parameters"] += [_query(*one) for one in _PAGING]
+    if getattr(tool.fn, "tooli_rehearses", False):
+        said["parameters"].append(_query(*_APPLYING))
     said["requestBody"] = _request(identity, tool, schemas)
     responses: dict[str, Any] = {"200": _success(identity, tool, schemas)}
     for status in _statuses(tool, secured):
@@ -161,7 +165,7 @@ def _statuses(tool: Tool, secured: bool) -> list[int]:
     statuses = {*_ALWAYS, *([401] if secured else [])}
     asks = any([param.kind == "injected" for param in tool.params])
     told = any([CODES[code][2] == 428 for code in tool.guidance.error_codes if code in CODES])
-    if tool.behavior.destructive or tool.guard.approval or asks or told:
+    if tool.behavior.destructive or tool.guard.careful or asks or told:
         statuses.add(428)
     return sorted(statuses)
 
@@ -172,7 +176,7 @@ def _extensions(tool: Tool) -> dict[str, Any]:
     said: dict[str, Any] = {
         "command": " ".join([tool.app, *tool.words]),
         "annotations": list(tool.behavior.words()),
-        "requires-approval": guard.approval,
+        "requires-approval": guard.human,
         "scopes": list(guard.scopes or ()),
         "capabilities": list(guard.capabilities),
         "danger-level": guard.danger,
@@ -308,13 +312,27 @@ def _shared_schemas() -> dict[str, Any]:
         },
         "required": ["tool", "duration_ms"],
     }
-    plan: dict[str, Any] = {
+    return {"Error": error, "Failure": _FAILURE, "Meta": meta, "Plan": _plan()}
+
+
+def _plan() -> dict[str, Any]:
+    """What a dry run answers with; docs/plans.md has it in full."""
+    text: dict[str, Any] = {"type": "string"}
+    known = {"action": text, "target": text, "details": {"type": "object"}, "state": text}
+    action = {"type": "object", "properties": known, "required": ["action", "target"]}
+    fields: dict[str, Any] = {
+        "tool": text,
+        "arguments": {"type": "object"},
+        "effects": {"type": "array", "items": text},
+        "basis": {"enum": ["declared", "rehearsed"]},
+    }
+    more = {"actions": {"type": "array", "items": action}, "state": text, "token": text}
+    return {
         "type": "object",
         "description": "The result of a dry run.",
-        "properties": {"would_call": text, "arguments": {"type": "object"}, "effects": texts},
-        "required": ["would_call", "arguments", "effects"],
+        "properties": {**fields, **more},
+        "required": [*fields],
     }
-    return {"Error": error, "Failure": _FAILURE, "Meta": meta, "Plan": plan}
 
 
 def _parameters() -> dict[str, Any]:
@@ -359,9 +377,9 @@ def _responses(secured: bool) -> dict[str, Any]:
             },
         }
         response["headers"] = dict(_APPLIED)
-        if status == 401:
+        if status in (401, 403):
             response["headers"]["WWW-Authenticate"] = {"schema": {"type": "string"}}
-        if status == 503:
+        if status in (429, 503):
             response["headers"]["Retry-After"] = {"schema": {"type": "string"}}
         made[f"Failure{status}"] = response
     return made
@@ -373,6 +391,7 @@ def _failure(code: str) -> dict[str, Any]:
         "code": code,
         "category": category,
         "message": CODES[code][0],
-        "is_retryable": category == "input" or code in ("E4050", "E4075", "E4130", "E4143"),
+        "is_retryable": category == "input"
+        or code in ("E4029", "E4050", "E4075", "E4130", "E4143"),
     }
     return {"ok": False, "error": error, "meta": {"tool": "app.command", "duration_ms": 1}}

@@ -104,6 +104,9 @@ def returning(tool: Tool) -> str:
 # ------------------------------------------------------------------ what to mind
 
 
+_FATAL = ", it is never run"
+
+
 def effects(tool: Tool) -> list[str]:
     """What it does to the world and what it asks for first, in short phrases."""
     behaviour, guard, limits = tool.behavior, tool.guard, tool.limits
@@ -111,17 +114,17 @@ def effects(tool: Tool) -> list[str]:
     if behaviour.read_only:
         said.append("read-only")
     if behaviour.destructive:
-        said.append("destructive: `--dry-run` first, `--yes` to do it")
+        said.append(
+            "destructive: `--dry-run` first" + ("" if guard.human else ", `--yes` to do it")
+        )
     if behaviour.idempotent and not behaviour.read_only:
         said.append("safe to repeat")
     if behaviour.open_world:
         said.append("reaches outside this machine")
-    if guard.approval:
+    if guard.human:
         said.append("a human must approve each call")
-    elif guard.human_in_the_loop:
-        said.append("ask the human first")
     if guard.danger:
-        said.append(f"danger: {guard.danger}")
+        said.append(f"danger: {guard.danger}" + _FATAL * (guard.danger == "forbidden"))
     if guard.scopes:
         said.append(f"needs the scopes {', '.join(guard.scopes)}")
     if limits.cost:
@@ -195,7 +198,7 @@ def pipes(portrait: Portrait) -> list[str]:
     """Command lines that feed one command's result to another, where types and names allow it."""
     found: list[str] = []
     for giver in portrait.tools:
-        if giver.behavior.destructive or giver.guard.approval:
+        if giver.behavior.destructive or giver.guard.careful:
             continue
         for taker in _takers(portrait, giver):
             line = _pipe(portrait.name, giver, taker)

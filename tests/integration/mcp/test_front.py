@@ -605,7 +605,7 @@ def test_a_destructive_call_must_be_confirmed(line: Talk, name: str) -> None:
     assert line.value(name, {"path": "/x", "yes": True}) == "wiped /x"
     planned = line.call(name, {"path": "/x", "dry_run": True})
     assert meta_of(planned)["dry_run"] is True
-    assert "would_call" in planned["content"][0]["text"]
+    assert '"basis":"declared"' in planned["content"][0]["text"]
     assert planned["isError"] is False
 
 
@@ -648,7 +648,7 @@ def test_older_clients_ask_their_human(older: Talk, name: str, answer: Any, appr
         assert result["isError"] is False
     else:
         failed = failure_of(result)
-        assert failed["code"] == "E2101"
+        assert failed["code"] == "E2103"
         assert failed["is_retryable"] is False
 
 
@@ -701,7 +701,7 @@ def test_later_clients_send_the_call_again(
     if approved:
         assert result["isError"] is False
     else:
-        assert failure_of(result)["code"] == "E2101"
+        assert failure_of(result)["code"] == "E2103"
 
 
 @pytest.mark.parametrize("name", ["wipe", "launch"])

@@ -388,7 +388,7 @@ async def test_approval(connect: Open, tool: str, arguments: Any, done: str) -> 
 async def test_approval_denied(connect: Open, reply: types.ElicitResult) -> None:
     async with connect(elicitation_callback=answering(reply)) as client:
         error = failure(await client.call_tool("deploy", {"where": "moon"}))
-        assert (error["code"], error["is_retryable"]) == ("E2101", False)
+        assert (error["code"], error["is_retryable"]) == ("E2103", False)
 
 
 async def test_approval_by_nobody(connect: Open) -> None:

@@ -359,7 +359,7 @@ def answer(name: str, body: Any, options: dict[str, str]) -> tuple[int, Any]:
         return 400, bad(tool, "E1008", "The body must be a JSON object.")
     if name in ("delete", "users/remove"):
         if options.get("dry_run") == "true":
-            plan = {"would_call": tool, "arguments": body, "effects": ["destructive"]}
+            plan = {"tool": tool, "arguments": body, "effects": ["destructive"]}
             return 200, good(tool, plan, dry_run=True)
         if options.get("yes") != "true":
             words = ["file-tools", *name.split("/"), *map(str, body.get("files", [])), "--yes"]

@@ -60,7 +60,7 @@ async def test_what_is_no_json_object_is_refused(body: bytes) -> None:
     [
         (b'{"value":1,"value":2}', 2),
         (b'{"value":"\\ud800"}', "\ud800"),
-        ('{"value":"😀 שלום ‮"}'.encode(), "😀 שלום ‮"),
+        ('{"value":"😀 שלום \u202e"}'.encode(), "😀 שלום "),  # what reorders is taken out again
         (b'  {"value" : [1,2] }\n', [1, 2]),
         (b'{"value":"' + b"[" * 500 + b'"}', "[" * 500),
         (b'{"value":' + b"[" * 100 + b"]" * 100 + b"}", None),

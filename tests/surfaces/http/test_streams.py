@@ -164,7 +164,7 @@ async def test_an_empty_stream() -> None:
 
 async def test_a_dry_run_of_a_stream_is_its_plan() -> None:
     client = await post(Farm().api, "rows", {"n": 2}, LINES, query=b"dry_run=1")
-    assert json.loads(client.body)["would_call"] == "farm.rows"
+    assert json.loads(client.body)["tool"] == "farm.rows"
 
 
 async def test_what_does_not_stream_is_one_envelope() -> None:

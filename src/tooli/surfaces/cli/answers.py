@@ -272,7 +272,7 @@ def call_without_tool(session: Session) -> Call:
     tool = line.tool or Tool(
         house.name, (), house.name, (), _nothing, (), frozenset(), version=house.version
     )
-    return Call(tool, {}, session.caller(), session.warnings)
+    return Call(tool, {}, session.caller(), session.warnings, policy=house.policy)
 
 
 def _nothing() -> None:

@@ -54,12 +54,14 @@ FLAGS: dict[str, tuple[str, int | str, Any]] = {
     "--max-items": ("max_items", 1, None),
     "--max-bytes": ("max_bytes", 1, None),
     "--max-tokens": ("max_tokens", 1, None),
+    "--timeout": ("timeout", 1, None),
+    "--idempotency-key": ("idempotency_key", 1, None),
+    "--apply": ("apply", 1, None),
 }
 DOCUMENTS = frozenset(("agent_manifest", "agent_bootstrap", "discover"))
 QUESTIONS = DOCUMENTS | {"help", "schema", "help_agent", "show_version"}
 SHAPING = frozenset(("limit", "cursor", "filter", "fields", "max_items", "max_bytes", "max_tokens"))
-LATER = ("timeout", "idempotency-key")
-"""Names that are the framework's already, and refuse to be used until they do something."""
+WISHES = frozenset(("timeout", "idempotency_key", "apply"))
 COMPLETION = ("--install-completion", "--show-completion")
 
 
@@ -123,6 +125,13 @@ class Line:
             self.options[name] = self.options.get(name, 0) + 1
             return
         value = constant if value is None else value
+        if name in WISHES:
+            from tooli.call.wishes import read_wish
+
+            self.options[name], wrong = read_wish(name, value)
+            if wrong is not None:
+                self.problems.append(Problem("E1007", name, f"{flag} is {wrong}"))
+            return
         allowed = {"output": MODES, "response_format": ("concise", "detailed")}.get(name)
         if allowed is not None and value not in allowed:
             from tooli.errors import nearest
@@ -265,21 +274,14 @@ def frameworks(name: str, own: Any) -> str | None:
     """The framework's flag that a word names, unless it is the command's own."""
     if name.startswith("--tooli-"):
         plain = f"--{name[8:]}"
-        return plain if plain in FLAGS or plain[2:] in LATER else None
+        return plain if plain in FLAGS else None
     if name in own:
         return None
-    return name if name in FLAGS or (name[:2] == "--" and name[2:] in LATER) else None
+    return name if name in FLAGS else None
 
 
 def _take(line: Line, flag: str, typed: str, explicit: str | None, words: list[str]) -> None:
     """Take a framework's flag and the word it needs."""
-    if flag not in FLAGS:
-        line.problems.append(
-            Problem("E1007", flag[2:], f"{typed} is reserved and does nothing yet; leave it out")
-        )
-        if explicit is None and words and words[-1][:1] != "-":
-            words.pop()
-        return
     arity = FLAGS[flag][1]
     if arity == "?":
         if explicit is None and words and words[-1] in FORMATS:

@@ -100,4 +100,6 @@ def tell_rest(call: Call) -> None:
         said = f"One page of {records}" + (f", {total} in all." if total is not None else ".")
     steps = meta.get("next", ())
     following = f" For the rest: {' '.join(map(quote, steps[0]['argv']))}" if steps else ""
-    complain(said + following)
+    from tooli.call.cleaning import clean_line
+
+    complain(clean_line(said + following, call, paths=False))

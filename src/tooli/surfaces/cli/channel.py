@@ -10,15 +10,15 @@ import gc
 import os
 import sys
 
-from tooli.call.model import PRINTED_LIMIT
+from tooli.call.model import PRINTED_LIMIT, Failed
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Generator, Sequence
     from typing import Any
 
-    from tooli.call.model import Call, Outcome
+    from tooli.call.model import Call, Outcome, Stage
     from tooli.surfaces.cli.main import Session
 
 
@@ -35,7 +35,7 @@ class Channel:
 
     def __init__(self, capture: bool = False) -> None:
         self.begun = False
-        self._torn = False  # an answer is half out: nothing may follow
+        self.torn = False  # an answer is half out: nothing may follow
         self._python = sys.stdout
         self._process = os.getpid()
         self._capture: int | None = None
@@ -71,9 +71,9 @@ class Channel:
 
     def write(self, data: bytes) -> None:
         """Write to the real stdout; only the process that took it does."""
-        if self._torn or os.getpid() != self._process:
+        if self.torn or os.getpid() != self._process:
             return
-        self._torn = self.begun = True
+        self.torn = self.begun = True
         if self._saved is not None:
             _send(self._saved, data)
         elif self._python is None:
@@ -81,7 +81,7 @@ class Channel:
         else:
             self._python.write(data.decode("utf-8"))
             self._python.flush()
-        self._torn = False
+        self.torn = False
 
     def release(self, *, for_good: bool) -> None:
         """Give stdout back; a process that is about to end keeps it, so that nothing follows."""
@@ -207,14 +207,18 @@ def _terminate(*_: object) -> None:
     raise Terminated("Terminated.")
 
 
+def _signals() -> Any:
+    """`signal`, as far as it is C: the rest of it imports enum."""
+    try:
+        import _signal as found  # pyright: ignore[reportMissingImports]
+    except ImportError:
+        import signal as found
+    return found  # pyright: ignore[reportUnknownVariableType]
+
+
 def catch_sigterm(handler: Any = _terminate) -> Any:
     """Have SIGTERM handled; what handled it before."""
-    signals: Any
-    try:
-        # `signal` itself imports enum
-        import _signal as signals  # pyright: ignore[reportMissingImports]
-    except ImportError:
-        import signal as signals
+    signals = _signals()
     try:
         return signals.signal(signals.SIGTERM, handler)
     except ValueError:
@@ -333,7 +337,10 @@ SETTINGS = frozenset(
     (
         *("TOOLI_COLOR", "TOOLI_RESPONSE_FORMAT", "TOOLI_QUIET", "TOOLI_VERBOSE"),
         *("TOOLI_NO_INPUT", "TOOLI_TIMEOUT", "TOOLI_MAX_ITEMS", "TOOLI_MAX_BYTES"),
-        *("TOOLI_MAX_TOKENS", "TOOLI_SECURITY_POLICY"),
+        *("TOOLI_MAX_TOKENS", "TOOLI_SECURITY_POLICY", "TOOLI_HUMAN_IN_THE_LOOP"),
+        *("TOOLI_ISOLATION", "TOOLI_ALLOW_PATHS", "TOOLI_DENY_PATHS", "TOOLI_WORK_DIR"),
+        *("TOOLI_TOKEN_KEY", "TOOLI_TOKEN_ISSUER", "TOOLI_TOKEN_AUDIENCE", "TOOLI_TOKENS"),
+        *("TOOLI_RATE_LIMIT", "TOOLI_AUDIT_LOG", "TOOLI_STORE", "TOOLI_RECORD_CAPABILITIES"),
     )
 )
 """Variables that are settings. Where there is none and no file of them, nor is `tooli.config`."""
@@ -439,7 +446,118 @@ def shaping_for(session: Session) -> Any:
     return shaping_of(session)
 
 
+def watched(call: Call, stages: tuple[Stage, ...]) -> tuple[Call, tuple[Stage, ...]]:
+    """A call, and an eye on its failure: an agent may be about to repeat it for ever."""
+    if call.caller.session is not None or call.caller.category != "ai_agent":
+        return call, stages  # what has a session of ours is watched already
+    from tooli.detect.markers import SESSIONS
+
+    sessions = [
+        os.environ[one] for names in SESSIONS.values() for one in names if one in os.environ
+    ]
+    if not sessions:
+        return call, stages
+
+    def watch(call: Call) -> Generator[Call, Outcome, Outcome]:
+        if _have_failed(sessions):
+            from tooli.stages.loops import break_loops
+
+            return (yield from break_loops(call))
+        outcome = yield call
+        if isinstance(outcome, Failed):
+            from tooli.stages.loops import note_failure
+
+            outcome = note_failure(call, outcome)
+        return outcome
+
+    return call, (watch, *stages)
+
+
+def _have_failed(sessions: Sequence[str]) -> bool:
+    """Whether a session may have failed before: a no is a no, for one question to the disk."""
+    said = os.environ.get
+    home = said("TOOLI_STATE_DIR")
+    if not home:
+        home = (said("XDG_STATE_HOME") or said("HOME", "") + "/.local/state") + "/tooli"
+    plain = [f"/as-{one}" if one.replace("-", "a").isalnum() else "" for one in sessions]
+    plain = [one if one == one.lower() and len(one) < 64 else "" for one in plain]
+    return os.name == "nt" or any([os.access(f"{home}/loops{one}", 0) for one in plain])
+
+
 def is_odd(argv: Sequence[str]) -> bool:
     """Whether a line may hold what no agent should send; an ordinary one is not looked at."""
     text = "".join(argv)
     return not text.isprintable() or "\\" in text or "@" in text or "--input" in text
+
+
+# ------------------------------------------------------------------ how long it may take
+
+AGENT_SECONDS = 120.0
+"""What `adapt.AGENT_TIMEOUT` says: to import it would cost every call of an agent's more."""
+MOMENT = 0.5
+"""Seconds that a line has to end once its time is over."""
+
+
+def is_timed(session: Session) -> bool:
+    """Whether anybody has said how long the line may take, or may be an agent."""
+    tool = session.line.tool
+    stated = tool is not None and tool.limits.timeout is not None
+    return session.marked or stated or "timeout" in session.line.options
+
+
+def answer_in_time(session: Session) -> Any:
+    """Answer a line; an alarm ends what takes too long.
+
+    A limit that somebody stated is kept where the function runs (`enforce/`): then the alarm is
+    only for the end of the process. An agent's is kept here alone, because that costs nothing.
+    """
+    alarm = Alarm(session)
+    if alarm.assumed:
+        alarm.set(alarm.seconds)
+    try:
+        return session.answer()
+    finally:
+        alarm.leaving = True
+        if alarm.seconds and _is_on_top():
+            alarm.set(max(alarm.seconds - session.milliseconds() / 1000, 0.01) + MOMENT)
+        else:
+            alarm.set(0.0)  # whoever catches the exit goes on in this process
+
+
+class Alarm:
+    """A timer of the operating system; when it rings, the line is over."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.rings = 0
+        self.leaving = False  # the answer is out; only the interpreter's own end is left
+        self._is_set = False
+        tool, said = session.line.tool, session.line.options.get("timeout")
+        lasts = tool is not None and hasattr(tool.fn, "tooli_lasts")
+        own = None if tool is None else tool.limits.timeout
+        stated = [seconds for seconds in (own, said) if seconds is not None]
+        self.assumed = not stated and not lasts and session.caller().category == "ai_agent"
+        self.seconds = 0.0 if lasts else min(stated) if stated else AGENT_SECONDS * self.assumed
+
+    def set(self, seconds: float) -> None:
+        """Ring after so many seconds, and then again and again; with 0.0 not at all."""
+        signals = _signals()
+        if not hasattr(signals, "setitimer") or not (seconds or self._is_set):
+            return
+        try:
+            if not self._is_set:
+                before = signals.signal(signals.SIGALRM, self._ring)
+                if before is not signals.SIG_DFL:  # it is the app's own
+                    signals.signal(signals.SIGALRM, before)
+                    return
+            self._is_set = seconds > 0
+            signals.setitimer(signals.ITIMER_REAL, seconds, MOMENT if seconds else 0.0)
+            if not seconds:
+                signals.signal(signals.SIGALRM, signals.SIG_DFL)
+        except ValueError:
+            pass  # not the main thread: whoever owns that one handles signals
+
+    def _ring(self, *_: object) -> None:
+        from tooli.surfaces.cli.overrun import ring
+
+        ring(self)

@@ -20,17 +20,20 @@ from tooli.surfaces.cli.argv import COMPLETION, MODES, QUESTIONS, Line, read_lin
 from tooli.surfaces.cli.channel import (
     Channel,
     Gone,
+    answer_in_time,
     catch_sigterm,
     completing,
     fitting,
     glance,
     is_odd,
     is_terminal,
+    is_timed,
     leave,
     shaping_for,
     spare_the_collector,
     typed_program,
     unwritten,
+    watched,
 )
 
 TYPE_CHECKING = False
@@ -62,7 +65,7 @@ def main(app: Any, args: Sequence[str] | None = None, **settings: Any) -> Any:
         spare_the_collector()
     if gc_was_on:
         gc.enable()
-    return session.answer()
+    return answer_in_time(session) if standalone and is_timed(session) else session.answer()
 
 
 class Session:
@@ -171,11 +174,6 @@ class Session:
         """Whether the answer is one document, with an envelope."""
         return self.mode in ("json", "toon")
 
-    @property
-    def line_end(self) -> str:
-        """What ends a record: a newline, or NUL after `--print0`."""
-        return "\0" if self.line.options.get("print0") else "\n"
-
     def caller(self) -> Caller:
         """Who is asking, and how they typed the program."""
         prog = (self.prog_name,) if self.prog_name else typed_program()
@@ -204,6 +202,10 @@ class Session:
             stdin_taken=said("input") == "-" or self.items is not None,
             nul=said("null", False),
             shaping=shaping_for(self),
+            timeout=said("timeout"),
+            assumed="timeout" in self.line.settled,
+            idempotency_key=said("idempotency_key"),
+            apply=said("apply"),
         )
 
     def judge(self, param: Param, words: Words) -> Any:
@@ -312,14 +314,9 @@ class Session:
             from tooli.surfaces.cli.payload import complete
 
             arguments, problems = complete(self, arguments, problems)
-        return self.app.prepare(
-            self.line.tool,
-            arguments,
-            self.caller(),
-            self.options(),
-            problems=tuple(problems),
-            warnings=self.warnings,
-        )
+        asked = self.line.tool, arguments, self.caller(), self.options(), self.warnings
+        ready = self.app.prepare(*asked, problems=tuple(problems))
+        return watched(*ready) if self.marked else ready
 
     def perform(self, call: Call, stages: tuple[Stage, ...]) -> int:
         """Run the call and show what became of it."""

@@ -25,14 +25,30 @@ def show(session: Session, outcome: Outcome, call: Call) -> int:
         if session.standalone:
             with Writing(session):
                 _show_value(session, outcome.value, call)
-        _show_warnings(call)
+        show_warnings(call)
         if call.meta and not call.options.quiet:
             from tooli.surfaces.cli.budgets import tell_rest
 
             tell_rest(call)
         return 0
-    _show_warnings(call)
-    return _show_error(session, outcome.error)
+    from tooli.call.cleaning import clean_error
+
+    error = clean_error(outcome.error, call, call.warnings)
+    show_warnings(call)
+    return _show_error(session, error, error is outcome.error and _may_be_traced(error, call))
+
+
+def _may_be_traced(error: ToolError, call: Call) -> bool:
+    """Whether all that a traceback shows, of every exception behind it, may be seen."""
+    cause = error.__cause__
+    if cause is None or call.policy == "off":
+        return True
+    from traceback import format_exception
+
+    from tooli.call.cleaning import clean_line
+
+    told = "".join(format_exception(type(cause), cause, cause.__traceback__))
+    return clean_line(told, call, paths=False) == told
 
 
 def _show_value(session: Session, value: Any, call: Call) -> None:
@@ -40,13 +56,17 @@ def _show_value(session: Session, value: Any, call: Call) -> None:
         if not call.tool.streams or session.shown:
             return
         value = []
-    from tooli.contract.jsonable import jsonable
+    from tooli.call.cleaning import presentable
 
-    value = jsonable(value, call.warnings)
+    value = presentable(value, call, exact=bool(session.line.options.get("print0")))
     if session.mode == "plain" or session.line.options.get("print0"):
-        from tooli.surfaces.cli.plain import write_plain
+        from tooli.surfaces.cli.plain import line_end, write_plain
 
-        write_plain(value, sys.stdout.write, end=session.line_end)
+        write_plain(value, sys.stdout.write, end=line_end(session))
+    elif call.options.dry_run and _is_plan(value):
+        from tooli.surfaces.cli.plans import show_plan
+
+        show_plan(value, call)
     elif isinstance(value, str) and value.replace("\n", "").isprintable():
         sys.stdout.write(value if value.endswith("\n") else value + "\n")
     else:
@@ -56,14 +76,24 @@ def _show_value(session: Session, value: Any, call: Call) -> None:
     sys.stdout.flush()
 
 
-def _show_warnings(call: Call) -> None:
+def _is_plan(value: Any) -> bool:
+    from tooli.call.planning import is_plan
+
+    return is_plan(value)
+
+
+def show_warnings(call: Call) -> None:
+    """Tell on stderr what is no failure."""
     if call.options.quiet:
         return
+    from tooli.call.cleaning import clean_line
+
     for warning in call.warnings:
-        complain(f"Warning: {warning}")
+        complain(f"Warning: {clean_line(warning, call)}")
 
 
-def _show_error(session: Session, error: ToolError) -> int:
+def _show_error(session: Session, error: ToolError, clean: bool) -> int:
+    """A person sees where it broke, unless something would be seen there that must not be."""
     cause = error.__cause__
     if isinstance(cause, BrokenPipeError) and reader_has_gone():
         hush()
@@ -71,7 +101,7 @@ def _show_error(session: Session, error: ToolError) -> int:
     if isinstance(cause, KeyboardInterrupt):
         tell(error)
         return error.exit_code
-    if session.mode == "text" and cause is not None and not _is_ours(cause, error):
+    if clean and session.mode == "text" and cause is not None and not _is_ours(cause, error):
         from tooli.surfaces.cli.typer_lane import show_exception
 
         return show_exception(session, cause)

@@ -29,7 +29,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import TypeGuard
 
+    from tooli.surfaces.cli.main import Session
+
     Cell = Callable[[object], str]
+
+
+def line_end(session: Session) -> str:
+    """What ends a record: a newline, or NUL after `--print0`."""
+    return "\0" if session.line.options.get("print0") else "\n"
 
 
 def write_plain(value: object, write: Callable[[str], object], *, end: str = "\n") -> None:

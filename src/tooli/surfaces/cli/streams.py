@@ -16,36 +16,58 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tooli.call.model import Call, Outcome, Stage
+    from tooli.errors import ToolError
     from tooli.surfaces.cli.main import Session
     from tooli.surfaces.cli.tables import Table
 
 
 def perform(session: Session, call: Call, stages: Sequence[Stage]) -> int:
     """Run a call and show what it gives; ask a person first, where the call needs that."""
-    outcome = session.guarded(lambda: show_stream(session, stream(call, stages)))
+    outcome = session.guarded(lambda: show_stream(session, stream(call, stages), call))
     if isinstance(outcome, Failed) and outcome.error.code in ("E1002", "E1010", "E2101"):
         again = _ask(session, call, outcome)
         if again is not None:
             return perform(session, again, stages)
+        if outcome.error.shown is not None and outcome.error.code == "E2101":
+            from tooli.call.asking import declined
+
+            outcome = Failed(declined(outcome.error))
     return session.finish(outcome, call)
 
 
 def _ask(session: Session, call: Call, outcome: Failed) -> Call | None:
     """The call as a person completes it, where one is there to ask: approved, or with a secret."""
-    from tooli.call.asking import ask, ask_hidden, has_terminal
+    from tooli.call.asking import ask_hidden, has_terminal
 
+    if outcome.error.code != "E1002":
+        agreed = outcome.error.shown is not None and _agrees(call, outcome.error)
+        return call.replace(approved=True) if agreed else None
     options = session.options()
     if not options.interactive or options.no_input:
         return None
-    if outcome.error.code != "E1002":
-        willing = session.house.policy != "strict" and has_terminal()
-        agreed = willing and ask(f"{outcome.error.message} Run it?")
-        return call.replace(approved=True) if agreed else None
     missing = _missing_secrets(call, outcome)
     if not missing or not has_terminal():
         return None
     given = {name: ask_hidden(f"{name} (not shown): ") for name in missing}
     return call.replace(arguments={**call.arguments, **given}) if all(given.values()) else None
+
+
+def _agrees(call: Call, error: ToolError) -> bool:
+    """Whether a person lets the call run, with what it would do in front of them.
+
+    A dangerous one is run by its name: nobody types that without looking.
+    """
+    from tooli.call.asking import ask, ask_line
+    from tooli.call.cleaning import clean_line
+
+    complain(f"{clean_line(error.message, call)}\n{error.shown}")
+    name = call.tool.name
+    if call.tool.guard.danger not in ("high", "critical"):
+        return ask("Run it?")
+    try:
+        return ask_line(f"Type {name} to run it: ").strip() == name
+    except EOFError:
+        return False
 
 
 def _missing_secrets(call: Call, outcome: Failed) -> list[str]:
@@ -60,11 +82,11 @@ def _missing_secrets(call: Call, outcome: Failed) -> list[str]:
     return names if len(names) == len(errors) and secret.issuperset(names) else []
 
 
-def show_stream(session: Session, items: Generator[Any, None, Outcome]) -> Outcome:
+def show_stream(session: Session, items: Generator[Any, None, Outcome], call: Call) -> Outcome:
     """Show each item as it comes; what remains to be shown is in the outcome."""
     taken = _Taken(items)
     try:
-        _show(session, taken)
+        _show(session, taken, call)
     finally:
         items.close()
     session.shown = taken.count
@@ -77,41 +99,41 @@ def show_stream(session: Session, items: Generator[Any, None, Outcome]) -> Outco
 
         value = ordered(value)
     if type(value) in (list, tuple):
-        encode = encoder(session.warnings)
+        encode = encoder(session.warnings, call)
         for item in value:
             session.emit(encode(item))
         return Ok(None)
     return outcome
 
 
-def _show(session: Session, items: Iterator[Any]) -> None:
+def _show(session: Session, items: Iterator[Any], call: Call) -> None:
     if session.mode == "jsonl":
-        encode = encoder(session.warnings)
+        encode = encoder(session.warnings, call)
         for item in items:
             session.emit(encode(item))
     elif session.mode in _ENDS:
         end = _ENDS[session.mode]
-        for line in _table(session, session.line.tool).stream(
-            _plain_items(items, session.warnings)
-        ):
+        for line in _table(session, session.line.tool).stream(_plain_items(items, call)):
             session.emit(line.encode() + end)
     elif session.standalone:
         from tooli.surfaces.cli.people import Writing
-        from tooli.surfaces.cli.plain import plain_lines
+        from tooli.surfaces.cli.plain import line_end, plain_lines
 
-        for line in plain_lines(_plain_items(items, session.warnings), end=session.line_end):
+        end = line_end(session)
+        for line in plain_lines(_plain_items(items, call, exact=end == "\0"), end=end):
             with Writing(session):
-                sys.stdout.write(line + session.line_end)
+                sys.stdout.write(line + end)
                 sys.stdout.flush()
     else:
         session.value = list(items)
 
 
-def _plain_items(items: Iterator[Any], warnings: list[str]) -> Iterator[Any]:
-    from tooli.contract.jsonable import jsonable
+def _plain_items(items: Iterator[Any], call: Call, *, exact: bool = False) -> Iterator[Any]:
+    from tooli.call.cleaning import Tidy
 
+    tidy = Tidy(call, exact=exact)
     for item in items:
-        yield jsonable(item, warnings)
+        yield tidy(item)
 
 
 # ------------------------------------------------------------------ answers
@@ -122,6 +144,8 @@ _ENDS = {"csv": b"\r", "md": b""}
 
 def finish(session: Session, outcome: Outcome, call: Call) -> int:
     """Show an outcome in a machine mode that is not JSON; the exit code."""
+    from tooli.surfaces.cli.people import show_warnings, tell
+
     if session.mode == "toon":
         from tooli.surfaces.cli.toon import document as toon_document
 
@@ -132,29 +156,30 @@ def finish(session: Session, outcome: Outcome, call: Call) -> int:
         return session.code
     if isinstance(outcome, Ok) and session.mode == "jsonl":
         if outcome.value is not None:
-            session.emit(encoder(call.warnings)(outcome.value))
+            session.emit(encoder(call.warnings, call)(outcome.value))
     elif isinstance(outcome, Ok):
         _show_table(session, outcome.value, call)
-    if not call.options.quiet:
-        for warning in call.warnings:
-            complain(f"Warning: {warning}")
-        if call.meta and isinstance(outcome, Ok):
-            from tooli.surfaces.cli.budgets import tell_rest
-
-            tell_rest(call)
+    error = None
     if isinstance(outcome, Failed):
-        from tooli.surfaces.cli.people import tell
+        from tooli.call.cleaning import clean_error
 
-        tell(outcome.error)
+        error = clean_error(outcome.error, call, call.warnings)
+    show_warnings(call)
+    if call.meta and isinstance(outcome, Ok) and not call.options.quiet:
+        from tooli.surfaces.cli.budgets import tell_rest
+
+        tell_rest(call)
+    if error is not None:
+        tell(error)
     return session.code
 
 
 def _show_table(session: Session, value: Any, call: Call) -> None:
-    from tooli.contract.jsonable import jsonable
+    from tooli.call.cleaning import presentable
 
     if value is None and call.tool.streams and not session.shown:
         value = []
-    lines = _table(session, call.tool).lines(jsonable(value, call.warnings))
+    lines = _table(session, call.tool).lines(presentable(value, call))
     end = _ENDS[session.mode]
     data = (end + b"\n").join([line.encode() for line in lines])
     if data:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tooli.adapt import Behaviour
-    from tooli.config.layers import Fault
+    from tooli.config.layers import Fault, Word
     from tooli.detect import ExecutionContext
     from tooli.errors import ToolError
     from tooli.surfaces.cli.main import Session
@@ -44,7 +44,9 @@ def look_around(session: Session, own: Any, furnished: bool) -> None:
 
 def furnish(session: Session, own: Any) -> None:
     """Give the line what is set elsewhere, where it says nothing itself; tighten the policy."""
+    from tooli.config.keys import KEYS
     from tooli.config.layers import Word, settle
+    from tooli.config.policy import rules_of
 
     line = session.line
     flags = dict(line.options)
@@ -64,12 +66,26 @@ def furnish(session: Session, own: Any) -> None:
     if own.policy != settings.get("security_policy"):
         own.policy = settings.get("security_policy")
         own.prepared.clear()
+    own.rules = rules_of(settings)
     for name, word in settings.said().items():
         elsewhere = word.layer != "flag" and word.origin != "TOOLI_OUTPUT"
-        if elsewhere and name != "security_policy" and name not in line.options:
+        if elsewhere and not KEYS[name].secures and name not in line.options:
             line.options[name] = word.value
             line.settled.add(name)
     session.faults = [one for one in settings.faults if one.origin != "TOOLI_OUTPUT"]
+    if session.standalone and "work_dir" in own.rules:
+        _go_to(session, settings.said()["work_dir"])
+
+
+def _go_to(session: Session, word: Word) -> None:
+    """Run in the folder that is set: the process is this command's alone, or a server's."""
+    from tooli.config.layers import Fault
+
+    try:
+        os.chdir(os.path.expanduser(word.value))
+    except OSError as failure:
+        said = f"work_dir {word.value!r} cannot be used: {failure.strerror}"
+        session.faults = [*session.faults, Fault(word.origin, said, "work_dir")]
 
 
 def _names() -> list[str]:

@@ -14,6 +14,7 @@ read as something else without. Integers keep all their digits.
 
 from __future__ import annotations
 
+from tooli.call.cleaning import cleaned, presentable
 from tooli.call.envelope import meta_of
 from tooli.call.model import Ok
 from tooli.contract.jsonable import is_list, is_object, jsonable
@@ -44,10 +45,11 @@ def document(outcome: Outcome, call: Call, milliseconds: Callable[[], int]) -> b
     """An outcome in its envelope, as JSON has it, in TOON."""
     envelope: dict[str, Any] = {"ok": isinstance(outcome, Ok)}
     if not isinstance(outcome, Ok):
-        envelope["error"] = jsonable(outcome.error.to_dict(), call.warnings)
+        error = jsonable(outcome.error.to_dict(), call.warnings)
+        envelope["error"] = cleaned(error, call, call.warnings, "error")
     elif outcome.value is not None:
-        envelope["result"] = jsonable(outcome.value, call.warnings)
-    envelope["meta"] = jsonable(meta_of(call, milliseconds()), [])
+        envelope["result"] = presentable(outcome.value, call)
+    envelope["meta"] = cleaned(jsonable(meta_of(call, milliseconds()), []), call, [], "")
     text = encode(envelope)
     try:
         return text.encode()

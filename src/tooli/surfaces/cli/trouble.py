@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 def answer_breakage(session: Session, exc: BaseException) -> int:
     """What stopped the answering itself, as the answer, if none is out yet."""
     from tooli.call.failure import as_tool_error
-    from tooli.errors import InternalError
+    from tooli.errors import InternalError, TimeoutExceeded
 
     error = as_tool_error(exc)
-    if not isinstance(exc, KeyboardInterrupt):
+    if not isinstance(exc, (KeyboardInterrupt, TimeoutExceeded)):
         error = InternalError(error.message)  # its details may be what cannot be written
     if session.channel is not None and session.channel.begun and session.whole:
         return session.code or error.exit_code

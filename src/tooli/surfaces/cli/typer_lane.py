@@ -95,7 +95,7 @@ def _through(lane: LaneSession, tool: Tool, values: dict[str, Any]) -> Any:
         from tooli.call.pipeline import stream
         from tooli.surfaces.cli.streams import show_stream
 
-        lane.outcome = session.guarded(lambda: show_stream(session, stream(call, stages)))
+        lane.outcome = session.guarded(lambda: show_stream(session, stream(call, stages), call))
         return None
     return _for_people(lane, call, stages)
 

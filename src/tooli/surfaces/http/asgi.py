@@ -15,7 +15,7 @@ import sys
 from tooli.call.envelope import document
 from tooli.call.failure import as_tool_error
 from tooli.call.model import Failed
-from tooli.errors import InputError, InternalError, Suggestion, TemporaryError, check_keywords
+from tooli.errors import InputError, InternalError, Suggestion, check_keywords
 from tooli.surfaces.crew import Crew
 from tooli.surfaces.http.bodies import read_arguments
 from tooli.surfaces.http.exchange import Exchange, Gone, Refused
@@ -23,9 +23,9 @@ from tooli.surfaces.http.guard import Guard
 from tooli.surfaces.http.mounts import Mount
 from tooli.surfaces.http.pages import OPEN, Pages
 from tooli.surfaces.http.settings import Settings
-from tooli.surfaces.http.streams import answer_stream, status_of, terminated
+from tooli.surfaces.http.streams import answer_stream, headers_of, status_of, terminated
 from tooli.surfaces.http.words import NOBODY, caller_of, form_wanted, read_options
-from tooli.surfaces.serving import Desk, is_async, no_such_tool, without_tool
+from tooli.surfaces.serving import Desk, is_async, no_such_tool, too_busy, without_tool
 
 TYPE_CHECKING = False
 
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
     from tooli.call.model import Problem
     from tooli.contract.tool import Tool
     from tooli.errors import ToolError
-    from tooli.surfaces.http.settings import Receive, Scope, Send, SettingWords
+    from tooli.surfaces.http.settings import Headers, Receive, Scope, Send, SettingWords
     from tooli.surfaces.http.strict import Letter
     from tooli.surfaces.serving import Served
 
 _GET, _POST = b"GET, HEAD, OPTIONS", b"POST, OPTIONS"
 _ALLOWED_HEADERS = (
     b"authorization, content-type, accept, tooli-caller, tooli-caller-version, tooli-session-id, "
-    b"mcp-session-id, mcp-protocol-version, last-event-id, prefer"
+    b"mcp-session-id, mcp-protocol-version, last-event-id, prefer, idempotency-key"
 )
 
 
@@ -59,7 +59,7 @@ class Api:
     def __init__(self, app: Any, settings: Settings) -> None:
         self.desk = Desk(app)
         self.settings = settings
-        self.guard = Guard(settings)
+        self.guard = Guard(settings, self.desk.verifier())
         self.mounts = [Mount(path, inner) for path, inner in settings.mounts.items()]
         self._pages = Pages(self.desk, self.guard.secured, settings)
         self._paths: dict[str, Tool] = {}
@@ -174,14 +174,13 @@ class Api:
 
     async def _call(self, exchange: Exchange, tool: Tool) -> None:
         if self._running >= self.settings.limit:
-            raise Refused(
-                TemporaryError("The server has as many calls as it takes at a time."),
-                (b"retry-after", b"1"),
-            )
+            raise Refused(too_busy(), (b"retry-after", b"1"))
         self._running += 1
         try:
             arguments = await read_arguments(exchange, self.settings)
-            options, problems = read_options(exchange.query)
+            options, problems = read_options(
+                exchange.query, exchange.headers.get(b"idempotency-key")
+            )
             if b"prefer" in exchange.headers:
                 problems += await self._heed_preference(exchange, tool, arguments)
             caller = caller_of(exchange, tool)
@@ -194,10 +193,10 @@ class Api:
             if tool.prints and self._restore is None:
                 self._route()
             if is_async(served.call.tool):
-                status, body = await _run_on_loop(served)
+                status, body, headers = await _run_on_loop(served)
             else:
-                status, body = await self._crew.do(lambda: _run_in_thread(served))
-            await exchange.answer(status, body)
+                status, body, headers = await self._crew.do(lambda: _run_in_thread(served))
+            await exchange.answer(status, body, *headers)
         finally:
             self._running -= 1
 
@@ -247,16 +246,16 @@ class Api:
             self._restore = None
 
 
-def _run_in_thread(served: Served) -> tuple[int, bytes]:
-    """The status and the envelope of a call; whatever the tool raises is its failure."""
+def _run_in_thread(served: Served) -> tuple[int, bytes, Headers]:
+    """The status, the envelope and the head of a call; whatever the tool raises is its failure."""
     try:
         answer = served.run()
     except BaseException as exc:  # Ctrl-C inside of a tool does not end the server
         answer = served.answer(Failed(as_tool_error(exc)))
-    return status_of(answer.outcome), answer.document()
+    return status_of(answer.outcome), answer.document(), headers_of(answer.outcome)
 
 
-async def _run_on_loop(served: Served) -> tuple[int, bytes]:
+async def _run_on_loop(served: Served) -> tuple[int, bytes, Headers]:
     """The same for an async function."""
     try:
         answer = await served.arun()
@@ -264,7 +263,7 @@ async def _run_on_loop(served: Served) -> tuple[int, bytes]:
         raise
     except BaseException as exc:  # Ctrl-C inside of a tool does not end the server
         answer = served.answer(Failed(as_tool_error(exc)))
-    return status_of(answer.outcome), answer.document()
+    return status_of(answer.outcome), answer.document(), headers_of(answer.outcome)
 
 
 def _report(exc: Exception) -> None:

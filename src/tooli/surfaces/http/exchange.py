@@ -16,7 +16,12 @@ JSON = (b"content-type", b"application/json")
 NOSNIFF = (b"x-content-type-options", b"nosniff")
 NO_STORE = (b"cache-control", b"no-store")
 
-_ONCE = frozenset((b"host", b"origin", b"authorization", b"content-type", b"content-length"))
+_ONCE = frozenset(
+    (
+        *(b"host", b"origin", b"authorization", b"content-type", b"content-length"),
+        b"idempotency-key",
+    )
+)
 _WANTED = _ONCE | {
     *(b"accept", b"sec-fetch-site", b"access-control-request-method"),
     *(b"access-control-request-private-network", b"tooli-caller", b"tooli-caller-version"),
@@ -46,6 +51,7 @@ class Exchange:
         "headers",
         "method",
         "path",
+        "principal",
         "receive",
         "scope",
         "scopes",
@@ -65,6 +71,7 @@ class Exchange:
         self.begun = False  # the head of the answer is out
         self.extra: Headers = ()  # what stands in the head of any answer
         self.scopes: frozenset[str] | None = frozenset()  # what the caller holds; None: all
+        self.principal: str | None = None  # who it is, by its token
         self.headers: dict[bytes, bytes] = {}
 
     def read_headers(self) -> None:
@@ -79,6 +86,12 @@ class Exchange:
                     raise Refused(InputError(f"The header {said} is there twice.", code="E1400"))
                 else:
                     found[name] += b", " + value
+
+    @property
+    def address(self) -> str:
+        """Where it came from, as the server knows it."""
+        client = self.scope.get("client")
+        return str(client[0]) if client and client[0] else "network"
 
     @property
     def query(self) -> bytes:

@@ -2,14 +2,16 @@
 
 Host     only names of this server: a page whose name was turned to our address stays out
 Origin   only the door's own page, and those that were allowed
-Bearer   a token, compared so that the time it takes tells nothing
+Bearer   a token: one of the door's own, compared so that the time it takes tells nothing, or one
+         that the settings verify
 """
 
 from __future__ import annotations
 
+import sys
 from hmac import compare_digest
 
-from tooli.errors import AuthError, DefinitionError, InputError, Suggestion
+from tooli.errors import AuthError, DefinitionError, InputError, Suggestion, TemporaryError
 from tooli.surfaces.http.exchange import Refused
 from tooli.surfaces.listening import LOOPBACK
 
@@ -18,6 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from tooli.config.identity import Verifier
     from tooli.surfaces.http.exchange import Exchange
     from tooli.surfaces.http.settings import Settings
 
@@ -29,7 +32,9 @@ _NAME_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789.-_")
 class Guard:
     """Stands before everything that is served."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, verifier: Verifier | None = None) -> None:
+        if verifier is not None:
+            verifier.check()
         hosts = LOOPBACK if settings.allowed_hosts is None else settings.allowed_hosts
         self._hosts = frozenset(_words("allowed_hosts", hosts))
         self._origins = frozenset(
@@ -38,11 +43,12 @@ class Guard:
         self._any_address = settings.any_address
         self._welcome: set[bytes] = set()  # Hosts that were looked at and are ours
         self._tokens = _tokens_of(settings)
+        self._verifier = verifier
 
     @property
     def secured(self) -> bool:
         """Whether a token is needed."""
-        return bool(self._tokens)
+        return bool(self._tokens) or self._verifier is not None
 
     def admit(self, exchange: Exchange) -> None:
         """Let a request of a known host and origin pass; refuse any other."""
@@ -102,8 +108,8 @@ class Guard:
     # -------------------------------------------------------------- tokens
 
     def identify(self, exchange: Exchange) -> None:
-        """Learn which scopes the caller holds; refuse who brings no valid token."""
-        if not self._tokens:
+        """Learn who calls and which scopes they hold; refuse who brings no valid token."""
+        if not self.secured:
             return
         given = exchange.headers.get(b"authorization", b"")
         kind, _, token = given.partition(b" ")
@@ -114,8 +120,22 @@ class Guard:
                 if compare_digest(known, token):  # all are compared, whichever it is
                     found = True
                     exchange.scopes = scopes
-        if not found:
+        if not found and self._verifier is not None and kind.lower() == b"bearer" and token:
+            self._verify(exchange, self._verifier, token)
+        elif not found:
             raise _unknown_token(given != b"")
+
+    def _verify(self, exchange: Exchange, verifier: Verifier, token: bytes) -> None:
+        try:
+            identity = verifier.identify(token)
+        except AuthError as error:
+            raise Refused(error, _challenge("invalid_token")) from None
+        except InputError as broken:  # a file has changed for the worse: the owner's to mend
+            print(broken.message, file=sys.stderr, flush=True)
+            wait = Suggestion("ask_human", "Whoever runs the server finds the reason in its log.")
+            said = "Tokens cannot be verified at the moment."
+            raise Refused(TemporaryError(said, suggestion=wait)) from None
+        exchange.scopes, exchange.principal = identity.scopes, identity.principal
 
 
 def _words(name: str, said: Iterable[str]) -> list[str]:
@@ -177,12 +197,16 @@ def _foreign(who: str) -> Refused:
 
 
 def _unknown_token(given: bool) -> Refused:
-    said = b'Bearer realm="tooli"' + (b', error="invalid_token"' if given else b"")
     return Refused(
         AuthError(
             "The token is not valid." if given else "A token is needed.",
             code="E2401",
             suggestion=Suggestion("ask_human", "Send the header 'Authorization: Bearer TOKEN'."),
         ),
-        (b"www-authenticate", said),
+        _challenge("invalid_token" if given else ""),
     )
+
+
+def _challenge(error: str) -> tuple[bytes, bytes]:
+    said = 'Bearer realm="tooli"' + (f', error="{error}"' if error else "")
+    return b"www-authenticate", said.encode()

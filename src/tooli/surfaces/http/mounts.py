@@ -45,8 +45,8 @@ class Mount:
                 message = {**message, "headers": [*message.get("headers", ()), *exchange.extra]}
             await exchange.send(message)
 
-        scopes = exchange.scopes
-        scope = {**exchange.scope, "tooli.scopes": scopes}
+        who = {"tooli.scopes": exchange.scopes, "tooli.principal": exchange.principal}
+        scope = {**exchange.scope, **who}
         await self.app(scope, receive, send)
 
     # -------------------------------------------------------------- its life

@@ -63,7 +63,7 @@ def serve_http(
     token = find_token(said.get("token"), token_file)
     if token is not None:
         said["token"] = token
-    secured = token is not None or bool(said.get("tokens"))
+    secured = token is not None or bool(said.get("tokens")) or _verifies(app)
     check_address(host, secured=secured)
     names = [*(said.get("allowed_hosts") or ())]
     if not is_loopback(host):
@@ -87,6 +87,15 @@ def serve_http(
 
             share()
             supervise(run, workers, grace)
+
+
+def _verifies(app: Any) -> bool:
+    """Whether the settings keep out whoever brings no token that holds."""
+    from tooli.config.policy import tighten
+
+    tighten(app._house)
+    rules = app._house.rules
+    return bool(rules) and ("token_key" in rules or "tokens" in rules)
 
 
 def _settle_down() -> None:

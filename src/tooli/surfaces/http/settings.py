@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tooli.contract.record import Record
+from tooli.surfaces.serving import MOST_CALLS
 
 TYPE_CHECKING = False
 
@@ -53,7 +54,7 @@ class Settings(Record):
     heartbeat: float = 15.0  # seconds of silence before an event stream says that it lives
     stall_timeout: float = 60.0  # how long a stream waits for a client that does not read
     threads: int = 32
-    limit: int = 256  # calls at the same time; more are sent away for a moment
+    limit: int = MOST_CALLS  # calls at the same time; more are sent away for a moment
     tools: bool = True  # the app's own tools, and what describes them
     page: bool = True  # the page for people, at /
     mounts: Mapping[str, Asgi] = {}  # other applications behind the same guard, by path

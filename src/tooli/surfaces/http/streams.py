@@ -28,11 +28,15 @@ if TYPE_CHECKING:
 
     from tooli.call.model import Outcome
     from tooli.surfaces.http.exchange import Exchange
-    from tooli.surfaces.http.settings import Settings
+    from tooli.surfaces.http.settings import Headers, Settings
     from tooli.surfaces.serving import Served
 
 AHEAD = 16
 """How many items may be on their way; the generator rests until there is room."""
+
+_LONGEST_WAIT = 86_400
+_SCOPE = frozenset(map(chr, range(0x21, 0x7F))) - {'"', "\\"}
+"""The letters of a scope, as a header takes them."""
 
 
 class End:
@@ -108,7 +112,7 @@ class ThreadFeed(Feed):
 
     def _make(self) -> None:
         items = stream(self.served.call, self.served.stages)
-        write = encoder(self.served.call.warnings)
+        write = encoder(self.served.call.warnings, self.served.call)
         try:
             while self._room.acquire() and not self._stopped:
                 self._post(write(next(items)))
@@ -146,7 +150,7 @@ class TaskFeed(Feed):
     async def _make(self) -> None:
         from tooli.call import aio
 
-        write = encoder(self.served.call.warnings)
+        write = encoder(self.served.call.warnings, self.served.call)
         ended: list[Outcome] = []
         try:
             items = aio.stream(self.served.call, self.served.stages, ended)
@@ -240,12 +244,12 @@ async def _send(exchange: Exchange, feed: Feed, writer: Lines, settings: Setting
         return
     if isinstance(outcome, Failed) and not exchange.begun:
         answer = served.answer(outcome)
-        await exchange.answer(status_of(outcome), answer.document())
+        await exchange.answer(status_of(outcome), answer.document(), *headers_of(outcome))
         return
     if not exchange.begun:
         await exchange.begin(200, (b"content-type", writer.kind))
     for value in _rest(outcome):
-        piece = writer.item(encode(value, served.call.warnings))
+        piece = writer.item(encode(value, served.call.warnings, served.call))
         await within(settings.stall_timeout, exchange.write(piece))
     if isinstance(outcome, Failed):
         last = writer.failure(served.answer(outcome).document())
@@ -293,3 +297,19 @@ def status_of(outcome: Outcome) -> int:
         return 200
     status = outcome.error.http_status
     return status if 400 <= status <= 599 else 500
+
+
+def headers_of(outcome: Outcome) -> Headers:
+    """What the head of an answer says about a failure: when to come again, what is missing."""
+    error = outcome.error if isinstance(outcome, Failed) else None
+    if error is None or not error.details:
+        return ()
+    if error.code == "E2001":
+        scopes: Any = error.details.get("missing_scopes", ())
+        words = " ".join([word for word in scopes if _SCOPE.issuperset(word)])
+        said = f'Bearer realm="tooli", error="insufficient_scope", scope="{words}"'
+        return ((b"www-authenticate", said.encode("ascii")),)
+    wait: Any = error.details.get("retry_after")
+    if type(wait) not in (int, float) or not 0 <= wait <= _LONGEST_WAIT:
+        return ()
+    return ((b"retry-after", b"%d" % -(-wait // 1)),)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tooli.call.model import PLAIN_OPTIONS, Caller, Options, Problem
+from tooli.call.wishes import WISHES
 from tooli.errors import nearest
 
 TYPE_CHECKING = False
@@ -21,19 +22,25 @@ _TRUTHS = {
 }
 _FORMATS = {"concise": False, "detailed": True}
 SHAPING = ("limit", "cursor", "filter", "fields", "select", "max_items", "max_bytes", "max_tokens")
-OPTIONS = ("dry_run", "yes", "response_format", *SHAPING)
+OPTIONS = ("dry_run", "yes", "response_format", *WISHES, *SHAPING)
 """What may be said to the framework, behind the question mark."""
 
 
-def read_options(query: bytes) -> tuple[Options, tuple[Problem, ...]]:
-    """What the caller asks of the framework, and what is wrong with that."""
-    if not query:
+def read_options(query: bytes, key: bytes | None = None) -> tuple[Options, tuple[Problem, ...]]:
+    """What the caller asks of the framework, and what is wrong with that.
+
+    `key` is the header `Idempotency-Key`.
+    """
+    if not query and key is None:
         return PLAIN_OPTIONS, ()
     from urllib.parse import parse_qsl
 
     asked: dict[str, Any] = {}
     shaped: dict[str, str] = {}
     problems: list[Problem] = []
+    wished: dict[str, str] = {}
+    if key is not None:
+        wished["idempotency_key"] = key.decode("latin-1").strip().strip('"')
     try:
         pairs = parse_qsl(query.decode("latin-1"), keep_blank_values=True, max_num_fields=50)
     except ValueError:
@@ -51,12 +58,23 @@ def read_options(query: bytes) -> tuple[Options, tuple[Problem, ...]]:
             asked["concise"] = value == "concise"
         elif name in SHAPING:
             shaped[name] = value
+        elif name in WISHES:
+            if wished.get(name, value) != value:
+                differ = "The header Idempotency-Key and ?idempotency_key= differ: say one of them"
+                problems.append(Problem("E1050", name, differ))
+            wished[name] = value
         else:
             problems.append(_unknown(name))
     if shaped:
         from tooli.call.shaping import read_shaping
 
         asked["shaping"] = read_shaping(shaped)
+    if wished:
+        from tooli.call.wishes import read_wishes
+
+        found, wrong = read_wishes(wished)
+        asked.update(found)
+        problems += wrong
     return Options(**asked), tuple(problems)
 
 
@@ -78,10 +96,17 @@ def caller_of(exchange: Exchange, tool: Tool) -> Caller:
     scopes = exchange.scopes
     if scopes is None:  # every scope: as far as this tool asks for any
         scopes = frozenset(tool.guard.scopes or ())
-    if name is None and session is None and not scopes:
-        return NOBODY
-    version = _said(headers.get(b"tooli-caller-version"))
-    return Caller("http", name, version, session, scopes, agent=True)
+    version = _said(headers.get(b"tooli-caller-version")) if name is not None else None
+    return Caller(
+        "http",
+        name,
+        version,
+        session,
+        scopes,
+        agent=True,
+        principal=exchange.principal,
+        address=exchange.address,
+    )
 
 
 def _said(value: bytes | None) -> str | None:

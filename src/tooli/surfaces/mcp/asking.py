@@ -12,7 +12,6 @@ from __future__ import annotations
 from tooli.call.peer import Pause, Peer
 from tooli.call.replies import YES_OR_NO, form, reply, says_yes
 from tooli.contract.jsonable import is_object
-from tooli.errors import ApprovalRequired, Suggestion
 from tooli.surfaces.mcp.words import INVALID_PARAMS, MISSING_CAPABILITY, RpcError
 
 TYPE_CHECKING = False
@@ -21,16 +20,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from tooli.call.model import Call
     from tooli.call.peer import Question
     from tooli.contract.tool import Tool
     from tooli.errors import ToolError
 
-CONFIRMABLE = frozenset(("E1010", "E2101"))
-"""The refusals that a human's yes overcomes."""
-
 APPROVAL = "approval"
 """The key of the question whether a call may run at all."""
+
+_LONGEST = 2000
+"""Characters of a call and its plan that a client is asked to show."""
 
 _CAPABILITY = {
     "elicitation/create": "elicitation",
@@ -64,30 +62,17 @@ def lacking(error: ToolError) -> RpcError | None:
     return RpcError(MISSING_CAPABILITY, error.message, data)
 
 
-def approval_question(error: ToolError, call: Call) -> Mapping[str, Question]:
-    """What the human is asked before the call runs after all: the tool, and with which values."""
-    from tooli.call.envelope import encode
-
-    shown = encode(dict(call.arguments), []).decode()
-    if len(shown) > 1000:
-        shown = f"{shown[:1000]}…"
-    message = f"{error.message} Run {call.tool.id} with {shown}?"
-    return {APPROVAL: form(message, YES_OR_NO)}
+def approval_question(error: ToolError) -> Mapping[str, Question]:
+    """What the human is asked before the call runs after all: the tool, with which values."""
+    shown = error.shown or ""
+    if len(shown) > _LONGEST:
+        shown = f"{shown[:_LONGEST]}… and {len(shown) - _LONGEST} more characters"
+    return {APPROVAL: form(f"{error.message} Run it?\n{shown}", YES_OR_NO)}
 
 
 def is_approved(answers: Mapping[str, Any]) -> bool:
     """Whether the human said yes."""
     return says_yes(reply(answers.get(APPROVAL)))
-
-
-def declined(error: ToolError) -> ApprovalRequired:
-    """The failure of a call to which a human said no."""
-    return ApprovalRequired(
-        f"{error.message} A human was asked, and did not agree.",
-        code="E2101",
-        is_retryable=False,
-        suggestion=Suggestion("abort", "Do not repeat the call; ask what is wanted instead."),
-    )
 
 
 # ------------------------------------------------------------------ the stateless era

@@ -9,6 +9,7 @@ from tooli.call.peer import Peer
 from tooli.surfaces.mcp.asking import declares
 from tooli.surfaces.mcp.wire import twin
 from tooli.surfaces.mcp.words import INTERNAL_ERROR, LEVELS, LOG_KEY, USUAL_LEVEL, RpcError
+from tooli.surfaces.serving import MOST_CALLS
 
 TYPE_CHECKING = False
 
@@ -37,6 +38,11 @@ class Flights:
     def busy(self) -> bool:
         """Whether a call is still in flight."""
         return bool(self._flying)
+
+    @property
+    def full(self) -> bool:
+        """Whether as many calls are in flight as there may be."""
+        return len(self._flying) >= MOST_CALLS
 
     def add(self, flight: Flight) -> None:
         """A call has begun."""

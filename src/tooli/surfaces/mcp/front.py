@@ -39,7 +39,7 @@ from tooli.surfaces.mcp.words import (
     invalid_params,
     no_method,
 )
-from tooli.surfaces.serving import is_installed
+from tooli.surfaces.serving import is_installed, too_busy
 
 TYPE_CHECKING = False
 
@@ -270,15 +270,18 @@ class Front:
 
     def _call(
         self, message: dict[str, Any], params: dict[str, Any], client: Any, capabilities: Any
-    ) -> None:
+    ) -> dict[str, Any] | None:
         flight = Flight(self.flights, message["id"], params, capabilities)
         caller, modern = caller_named(client), bool(self.modern)
         request = self.service.request(params, caller, flight, modern=modern)
+        if self.flights.full:
+            return request.refuse(too_busy())
         self.flights.add(flight)
         if request.is_async:
             self.hands.run_async(request.arun, flight)
         else:
             self.hands.run(request.run, flight)
+        return None
 
     def _pass_on(self, message: dict[str, Any]) -> bool:
         """Give a request to the SDK, which takes over from here; False where there is none."""

@@ -8,9 +8,10 @@ error of JSON-RPC that carries it.
 
 from __future__ import annotations
 
+from tooli.call.cleaning import clean_error, cleaned
 from tooli.call.model import Ok
 from tooli.contract.content import Content, Embedded, Message, contents
-from tooli.contract.jsonable import is_list, is_object
+from tooli.contract.jsonable import is_list, is_object, jsonable
 from tooli.errors import InputError, NotFoundError
 from tooli.sources.kinds import BYTES, JSON, TEXT
 from tooli.sources.resources import as_arguments
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from tooli.call.model import Caller
+    from tooli.call.model import Call, Caller
     from tooli.call.peer import Peer
     from tooli.errors import ToolError
     from tooli.sources.resources import Prompt, Resource
@@ -46,7 +47,7 @@ class Offered(Request):
         if error is not None:
             if self._modern:
                 self.check_capability(error)
-            raise as_rpc_error(error, missing)
+            raise as_rpc_error(clean_error(error, answer.call, []), missing)
         assert isinstance(answer.outcome, Ok)
         return answer.outcome.value
 
@@ -76,7 +77,9 @@ class Reading(Offered):
         value = self._value(answer, not_found(self._uri, self._modern))
         whole = not is_list(value) or not any([isinstance(part, Embedded) for part in value])
         parts: list[Any] = [value] if whole else list(value)
-        made = {"contents": [self._content(part, answer.call.warnings) for part in parts]}
+        call = answer.call
+        documents = [self._content(part, call.warnings) for part in parts]
+        made = {"contents": cleaned(documents, call, call.warnings)}
         if not self._modern:
             return made
         return {**self._service.cacheable(made), "ttlMs": 0}  # it may be another one next time
@@ -122,20 +125,20 @@ class Asking(Offered):
         parts: list[Any] = list(value) if is_list(value) else [value]
         made = {
             "description": self._prompt.description,
-            "messages": [_message(part, answer.call.warnings) for part in parts],
+            "messages": [_message(part, answer.call) for part in parts],
         }
         return self._service.complete(made) if self._modern else made
 
 
-def _message(part: Any, warnings: list[str]) -> dict[str, Any]:
+def _message(part: Any, call: Call) -> dict[str, Any]:
     role, content = "user", part
     if isinstance(part, Message):
         role, content = part.role, part.content
     elif is_object(part) and part.keys() == {"role", "content"}:
         role, content = part["role"], part["content"]
         if is_object(content) and "type" in content:
-            return part  # as MCP writes it
-    return {"role": role, "content": blocks(content, warnings)[0]}
+            return cleaned(jsonable(part, call.warnings), call, call.warnings)  # as MCP writes it
+    return {"role": role, "content": blocks(content, call)[0]}
 
 
 def as_rpc_error(error: ToolError, missing: RpcError | None = None) -> RpcError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tooli.call.cleaning import cleaned
 from tooli.call.envelope import encode
 from tooli.contract.jsonable import DEEPEST, is_list, is_object, jsonable
 from tooli.contract.schema import output_schema
@@ -13,18 +14,20 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from tooli.call.model import Call
     from tooli.contract.tool import Tool
 
 
-def structured(tool: Tool, value: Any, warnings: list[str], modern: bool) -> dict[str, Any]:
+def structured(tool: Tool, value: Any, call: Call, modern: bool) -> dict[str, Any]:
     """A value as structured content, and as the same JSON in one block of text."""
     schema = output_schema(tool)
     if value is None and (schema is None or "type" in schema):
         return {"content": [], "isError": False}  # there is nothing, and null would not fit
     if schema is None and isinstance(value, str):
-        return {"content": [{"type": "text", "text": whole(value)}], "isError": False}
+        text = whole(cleaned(value, call, call.warnings))
+        return {"content": [{"type": "text", "text": text}], "isError": False}
     data = {"result": value} if schema is not None and wraps(tool, modern) else value
-    text, said = readable(encode(data, warnings).decode(), warnings)
+    text, said = readable(encode(data, call.warnings, call).decode(), call.warnings)
     made: dict[str, Any] = {"content": [{"type": "text", "text": text}], "isError": False}
     if schema is not None or is_object(said):
         made["structuredContent"] = said
@@ -66,7 +69,7 @@ def whole(text: str) -> str:
     return text
 
 
-def blocks(value: Any, warnings: list[str]) -> list[dict[str, Any]]:
+def blocks(value: Any, call: Call) -> list[dict[str, Any]]:
     """A result that a client shows, as content blocks: text stays text."""
     from tooli.contract.content import Content
 
@@ -76,9 +79,14 @@ def blocks(value: Any, warnings: list[str]) -> list[dict[str, Any]]:
         if isinstance(item, Content):
             made.append(item.block())
         else:
-            text = whole(item) if isinstance(item, str) else encode(item, warnings).decode()
+            text = whole(item) if isinstance(item, str) else written(item, call)
             made.append({"type": "text", "text": text})
-    return made
+    return cleaned(made, call, call.warnings)
+
+
+def written(value: Any, call: Call) -> str:
+    """A value as JSON, where that is the text that somebody reads."""
+    return encode(value, call.warnings, call).decode()
 
 
 def rest(meta: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -27,6 +27,7 @@ from tooli.surfaces.mcp.offers import not_found
 from tooli.surfaces.mcp.service import caller_named
 from tooli.surfaces.mcp.shelf import Shelf, completion
 from tooli.surfaces.mcp.words import INTERNAL_ERROR, MODERN, RpcError
+from tooli.surfaces.serving import MOST_CALLS, too_busy
 
 TYPE_CHECKING = False
 
@@ -43,9 +44,6 @@ if TYPE_CHECKING:
     Params: TypeAlias = dict[str, Any]
     Answerer: TypeAlias = Callable[["AppServer", Ctx, Params, bool], Awaitable[Any]]
 
-CALLS = 256
-"""How many calls of ordinary functions run at the same time: some wait for a human."""
-
 SHUTDOWN = -32000
 """The code of an answer to a call that the end of the server cut short."""
 
@@ -58,7 +56,7 @@ class AppServer(Server[Any]):
         self.shelf = Shelf(service)
         self.news = News(service.app)
         self.listeners = ListenHandler(self.news.bus)
-        self.crew = Crew(CALLS)
+        self.crew = Crew(MOST_CALLS)
         self._busy: dict[asyncio.Future[Any], Line] = {}
         self._closing = False
         info = service.info()
@@ -97,7 +95,11 @@ class AppServer(Server[Any]):
         line = Line(ctx, self.service.desk.name)
         request = make(line)
         came: Any = ctx.request
-        request.grant(came.scope.get("tooli.scopes", ()) if came is not None else ())
+        if came is not None:  # over a network, through a guard that has looked at the token
+            known = came.scope.get
+            request.grant(known("tooli.scopes", ()), known("tooli.principal"))
+        if len(self._busy) >= MOST_CALLS:  # some may wait for a human
+            return request.refuse(too_busy())
         work = request.arun() if request.is_async else self.crew.do(request.run)
         job = asyncio.ensure_future(line.carry(work))
         job.add_done_callback(_look_at)
@@ -238,4 +240,6 @@ def caller_of(ctx: Ctx) -> Caller:
     said = {"name": info.name, "version": info.version} if info is not None else None
     if ctx.request is None:  # stdin and stdout: the environment is the client's own
         return caller_named(said)
-    return caller_named(said, {"TOOLI_SESSION_ID": ctx.session._connection.session_id or ""})
+    client = getattr(ctx.request, "client", None)
+    caller = caller_named(said, {"TOOLI_SESSION_ID": ctx.session._connection.session_id or ""})
+    return caller.replace(address=str(client[0]) if client and client[0] else "network")

@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 from time import perf_counter
 
+from tooli.call.cleaning import clean_error, clean_line, cleaned
 from tooli.call.envelope import meta_of
 from tooli.call.model import Caller, Failed
 from tooli.call.peer import Pause, Peer
-from tooli.contract.jsonable import is_object
+from tooli.contract.jsonable import is_object, jsonable
 from tooli.errors import InternalError
 from tooli.surfaces.mcp.results import blocks, readable, rest, structured
 from tooli.surfaces.mcp.words import (
@@ -178,7 +179,8 @@ class Service:
         call = without_tool(self.app, caller)
         answer = Answer(Failed(no_such_tool(self.app, name)), call, perf_counter())
         data = {ENVELOPE_KEY: loads(answer.document())}
-        return RpcError(INVALID_PARAMS, unknown("tool", name, self.tools), data)
+        said = clean_line(unknown("tool", name, self.tools), call)
+        return RpcError(INVALID_PARAMS, said, data)
 
 
 def caller_named(client: Any, env: Mapping[str, str] = os.environ) -> Caller:
@@ -239,7 +241,7 @@ class Request:
         self._caller = caller
         self._modern = modern
         said: Any = params.get("_meta") or {}
-        self._arguments, self._options = take_options(
+        self._arguments, self._options, self._problems = take_options(
             tool, params.get("arguments") or {}, said.get(OPTIONS_KEY)
         )
         self._peer = peer
@@ -254,17 +256,22 @@ class Request:
     def _may_ask(self) -> bool:
         tool = self._tool
         injected = any([param.kind == "injected" for param in tool.params])
-        return injected or tool.guard.approval or tool.behavior.destructive
+        return injected or tool.guard.human or tool.behavior.destructive
 
-    def grant(self, scopes: Iterable[str] | None) -> None:
+    def grant(self, scopes: Iterable[str] | None, principal: str | None = None) -> None:
         """Let the caller hold the scopes of its token; None is every scope that is asked for."""
         held = self._tool.guard.scopes or () if scopes is None else scopes
-        self._caller = self._caller.replace(scopes=frozenset(held))
+        self._caller = self._caller.replace(scopes=frozenset(held), principal=principal)
 
     @property
     def is_async(self) -> bool:
         """Whether the function wants an event loop."""
         return is_async(self._tool)
+
+    def refuse(self, error: ToolError) -> dict[str, Any]:
+        """The result of a call that is not begun."""
+        call = self._open(False).call
+        return self.result(Answer(Failed(error), call, perf_counter()))
 
     def _open(self, approved: bool) -> Served:
         return self._service.desk.open(
@@ -272,6 +279,7 @@ class Request:
             self._arguments,
             self._caller,
             options=self._options,
+            problems=self._problems,
             approved=approved,
             peer=self._peer,
         )
@@ -305,17 +313,16 @@ class Request:
     def _approval(self, answer: Answer) -> Any:
         """The question to a human that a refused call leads to, where one can be asked."""
         error = answer.error
-        if error is None or self._peer is None or error.code not in ("E1010", "E2101"):
-            return None
-        if not self._peer.can("elicitation/create"):
+        if error is None or self._peer is None or error.shown is None:
             return None
         from tooli.surfaces.mcp.asking import approval_question
 
-        return approval_question(error, answer.call)
+        return approval_question(error)
 
     def _agreed(self, answer: Answer, answers: Mapping[str, Any]) -> Answer | None:
         """None where the human agreed; otherwise the failure that the call ends with."""
-        from tooli.surfaces.mcp.asking import declined, is_approved
+        from tooli.call.asking import declined
+        from tooli.surfaces.mcp.asking import is_approved
 
         if is_approved(answers):
             return None
@@ -334,7 +341,7 @@ class Request:
         """What became of a call, as a CallToolResult."""
         error = answer.error
         if error is not None and self._modern:
-            self.check_capability(error)
+            self.check_capability(clean_error(error, answer.call, []))
         made = self._failure(answer, error) if error is not None else self._success(answer)
         return self._service.complete(made) if self._modern else made
 
@@ -366,15 +373,15 @@ class Request:
 
         assert not isinstance(answer.outcome, Failed)
         value, call, tool = answer.outcome.value, answer.call, self._tool
-        warnings = call.warnings
         made: dict[str, Any]
         if is_content(value):
-            made = {"content": blocks(value, warnings), "isError": False}
+            made = {"content": blocks(value, call), "isError": False}
         else:
-            made = structured(tool, value, warnings, self._modern)
+            made = structured(tool, value, call, self._modern)
             said = made.get("structuredContent", {})
             if not self._modern and not is_object(said):
                 return self._mistyped(answer)
         if call.meta and ("page" in call.meta or "truncated" in call.meta):
             made["content"] = [*made["content"], *rest(call.meta)]
-        return {**made, "_meta": {META_KEY: meta_of(call, answer.milliseconds)}}
+        meta = cleaned(jsonable(meta_of(call, answer.milliseconds), []), call, [], "")
+        return {**made, "_meta": {META_KEY: meta}}

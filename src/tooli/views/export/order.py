@@ -98,6 +98,9 @@ def entries(order: Order) -> list[Entry]:
         own, schema = input_schema(tool), arguments_schema(tool)
         added = schema.get("properties", {}).keys() - own.get("properties", {}).keys()
         flags = tuple([flag for flag in CONFIRMING if flag in added])
+        if "apply" in added:  # a generated program has no way to say the token of a plan
+            fields = {k: v for k, v in schema["properties"].items() if k != "apply"}
+            schema = {**schema, "properties": fields}
         about = description_of(tool)
         found.append(Entry(tool, name, variable, about, schema, flags, tool.limits.timeout))
     return found
@@ -108,7 +111,7 @@ def description_of(tool: Tool) -> str:
     said = [text_of(tool) or tool.key or tool.app]
     if tool.guidance.when_to_use:
         said.append(f"When to use it: {tool.guidance.when_to_use}")
-    if tool.guard.approval:
+    if tool.guard.human:
         said.append("A human has to approve every call.")
     if tool.deprecated:
         more = f": {tool.deprecated}" if isinstance(tool.deprecated, str) else ""

@@ -1,0 +1,1 @@
+"""WHAT HOLDS A RUNNING COMMAND: deadlines, watch, walls."""

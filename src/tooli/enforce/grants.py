@@ -1,0 +1,166 @@
+"""A human's grant for a call: looked up, used, or asked for in writing."""
+
+from __future__ import annotations
+
+from tooli.contract.jsonable import is_object
+from tooli.errors import ApprovalRequired, Suggestion, quote
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from tooli.call.model import Call, Caller
+    from tooli.errors import ToolError
+    from tooli.state.approvals import Approvals, Request
+
+
+def use_grant(call: Call, why: str) -> Call:
+    """The call, approved, where a human granted exactly this one; the grant is used up.
+
+    Otherwise it is refused: with the request that waits for a human, or with the human's no.
+    """
+    from tooli.call.planning import digest_of
+    from tooli.call.shown import own_plan, seen, shown_arguments, visible
+    from tooli.state.approvals import Approvals
+    from tooli.state.audit import note
+
+    _check_known(call)
+    store = Approvals()
+    plan = own_plan(call)
+    match = _match(store, call, None if plan is None else digest_of(plan))
+    granted = store.take(match)
+    if granted is not None:
+        note("approval_used", call, request=granted.id)
+        return call.replace(approved=True)
+    denied = store.take_denial(match)
+    if denied is not None:
+        note("approval_denied", call, request=denied.id)
+        raise _denied(call, denied)
+    tool = call.tool
+    request = store.ask(
+        match,
+        app=tool.app,
+        tool=tool.id,
+        arguments=seen(shown_arguments(call)),
+        plan=seen(plan),
+        effects=list(tool.behavior.words()),
+        caller=visible(_shown(call.caller)),
+        danger=tool.guard.danger,
+    )
+    note("approval_requested", call, request=request.id)
+    raise _waiting(call, why, request)
+
+
+def _match(store: Approvals, call: Call, plan: str | None) -> str:
+    from tooli.call.canonical import fingerprint
+
+    caller = call.caller
+    known = caller.principal is not None
+    who = [caller.surface, known, caller.principal if known else caller.name or ""]
+    secrets = [store.hide(secret) for secret in _secrets(list(_given(call).values()), set())]
+    return store.bind(call.tool.id, fingerprint(call), secrets, who, plan)
+
+
+def _given(call: Call) -> dict[str, Any]:
+    """What the caller gave, without what the framework puts in."""
+    tool = call.tool
+    names = tool.names if tool.model is None else tool.names | {tool.model[0]}
+    return {name: value for name, value in call.arguments.items() if name in names}
+
+
+def _secrets(value: Any, met: set[int]) -> Iterator[Any]:
+    """The secrets in a value, however deep; one that is named by its place is known by that."""
+    kind = value.__class__
+    if hasattr(kind, "reveal"):
+        if getattr(value, "tooli_word", None) is None:
+            yield value.reveal()
+        return
+    if hasattr(kind, "get_secret_value"):
+        yield value.get_secret_value()
+        return
+    if isinstance(value, (str, bytes, int, float, type(None))) or id(value) in met:
+        return
+    met.add(id(value))
+    inside: Any = ()
+    if is_object(value):
+        inside = value.values()
+    elif isinstance(value, (list, tuple)):
+        inside = value  # pyright: ignore[reportUnknownVariableType]
+    elif not hasattr(kind, "__next__"):
+        inside = getattr(value, "__dict__", {}).values()
+    for item in inside:
+        yield from _secrets(item, met)
+
+
+def _check_known(call: Call) -> None:
+    """Refuse a call whose input nobody can know before it runs: nobody can approve that."""
+    for name, value in _given(call).items():
+        items: list[Any] = list(value) if type(value) in (list, tuple) else [value]
+        if any([_is_fleeting(item) for item in items]):
+            raise ApprovalRequired(
+                f"{call.tool.name} needs a human's approval, and what {name!r} will read from a "
+                "pipe or a stream cannot be shown to anybody first.",
+                field=name,
+                suggestion=Suggestion(
+                    "retry_with_modified_input",
+                    "Put the input into a file and name that, or let a human run it at a terminal.",
+                ),
+            )
+
+
+def _is_fleeting(value: Any) -> bool:
+    kind = value.__class__
+    if hasattr(kind, "is_stdin"):
+        return bool(value.is_stdin)
+    return any([hasattr(kind, name) for name in ("__next__", "__anext__", "read")])
+
+
+def _shown(caller: Caller) -> str:
+    """A caller as people are shown them: nobody gives themselves a name that looks verified."""
+    if caller.principal is not None:
+        return f"{caller.principal} ({caller.surface}, verified)"
+    name = caller.name or "somebody"
+    plain = name.isascii() and name.replace("-", "").replace("_", "").isalnum()
+    return f"{name if plain else repr(name)} ({caller.surface})"
+
+
+# ------------------------------------------------------------------ refusals
+
+
+def _waiting(call: Call, why: str, request: Request) -> ToolError:
+    command = " ".join(
+        [quote(word) for word in (*_program(call), "approvals", "grant", request.id)]
+    )
+    return ApprovalRequired(
+        f"{why} Request {request.id} waits for a human.",
+        suggestion=Suggestion(
+            "ask_human",
+            f"Ask a human to run `{command}` at a terminal of theirs; when they have, repeat "
+            "exactly the same call.",
+        ),
+        details={
+            "approval": {"id": request.id, "expires": when(request.expires), "command": command}
+        },
+    )
+
+
+def _program(call: Call) -> tuple[str, ...]:
+    """What a human types first; an app that is one single command may take all words for itself."""
+    return (call.caller.prog or (call.tool.app,)) if call.tool.words else ("tooli",)
+
+
+def _denied(call: Call, request: Request) -> ToolError:
+    return ApprovalRequired(
+        f"A human has said no to {call.tool.name} (request {request.id}).",
+        code="E2103",
+        suggestion=Suggestion("abort", "Do not repeat the call; ask what is wanted instead."),
+    )
+
+
+def when(moment: float) -> str:
+    """A moment as documents write it."""
+    import time
+
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(moment))

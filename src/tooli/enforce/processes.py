@@ -1,0 +1,158 @@
+"""Processes: who descends from whom, and how all of them are ended. Linux has the whole of it."""
+
+from __future__ import annotations
+
+import os
+from time import monotonic
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+
+def _load_signals() -> Any:
+    try:
+        import _signal as found  # pyright: ignore[reportMissingImports]
+    except ImportError:
+        import signal as found
+    return found  # pyright: ignore[reportUnknownVariableType]
+
+
+signals = _load_signals()
+"""`signal`, as far as it is C: the rest of it imports enum."""
+_ON_PARENTS_DEATH, _SUBREAPER = 1, 36  # what prctl calls them
+KILL, TERM, INT = 9, 15, 2
+PATIENCE = 2.0
+"""Seconds after which processes that cannot be killed are left to themselves."""
+
+
+def adopt_orphans() -> bool:
+    """Become the parent of every descendant whose own parent ends; False where that cannot be."""
+    return _prctl(_SUBREAPER, 1)
+
+
+def die_with_parent() -> bool:
+    """Have this process killed when the one that made it ends."""
+    return _prctl(_ON_PARENTS_DEATH, KILL)
+
+
+def _prctl(option: int, value: int) -> bool:
+    native, place = load_prctl()
+    return native is not None and native.call_cdeclfunction(place, (option, value, 0, 0, 0)) == 0
+
+
+_loaded: list[Any] = []
+
+
+def load_prctl() -> list[Any]:
+    """The kernel's function, found once; the C half of `ctypes` does, a tenth of the whole."""
+    if not _loaded:
+        try:
+            import _ctypes as native  # pyright: ignore[reportMissingImports]
+
+            found: Any = native
+            _loaded.extend((found, found.dlsym(found.dlopen(None, 0), "prctl")))
+        except (ImportError, AttributeError, OSError):
+            _loaded.extend((None, None))
+    return _loaded
+
+
+def signal_to(pid: int, number: int) -> bool:
+    """Send a signal; False where nobody is there to take it."""
+    try:
+        os.kill(pid, number)
+    except OSError:
+        return False
+    return True
+
+
+def descendants(root: int) -> dict[int, str]:
+    """The living processes below one, with their names; nothing where there is no /proc."""
+    parents: dict[int, tuple[int, str]] = {}
+    try:
+        names = [name for name in os.listdir("/proc") if name.isdigit()]
+    except OSError:
+        return {}
+    for name in names:
+        found = _parent_of(name)
+        if found is not None:
+            parents[int(name)] = found
+    below: dict[int, str] = {}
+    for pid in parents:
+        line = [pid]
+        while line[-1] in parents and line[-1] != root and len(line) < 10_000:
+            line.append(parents[line[-1]][0])
+        if line[-1] == root and pid != root:
+            below[pid] = parents[pid][1]
+    return below
+
+
+def _parent_of(pid: str) -> tuple[int, str] | None:
+    """The parent of a process and its own name; None for one that has ended."""
+    try:
+        descriptor = os.open(f"/proc/{pid}/stat", os.O_RDONLY)
+        try:
+            head, _, tail = os.read(descriptor, 4096).rpartition(b")")
+        finally:
+            os.close(descriptor)
+    except OSError:
+        return None
+    fields = tail.split()
+    if len(fields) < 2 or fields[0] in (b"Z", b"X"):
+        return None
+    return int(fields[1]), head.partition(b"(")[2].decode("utf-8", "replace")
+
+
+def end_descendants(root: int, *, buries: bool = False) -> list[str]:
+    """Kill whatever descends from a process until nothing does; the names of what was killed.
+
+    Whoever forks while it is looked for is found by the next look: an orphan becomes the
+    child of `root`, where that has adopted them all. Only who `buries` them takes how they
+    ended: somebody else may wait for that.
+    """
+    ended: dict[int, str] = {}
+    until = monotonic() + PATIENCE
+    while (living := descendants(root)) and monotonic() < until:
+        for pid in living:
+            signal_to(pid, KILL)
+        ended.update(living)
+        if buries:
+            reap()
+    return list(ended.values())
+
+
+def end_group(leader: int) -> None:
+    """Kill a process and its group: all that can be found where there is no /proc."""
+    try:
+        os.killpg(leader, KILL)
+    except OSError:
+        signal_to(leader, KILL)
+
+
+def reap() -> dict[int, int]:
+    """The children that have ended, with how they did."""
+    ended: dict[int, int] = {}
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except OSError:
+            return ended
+        if pid == 0:
+            return ended
+        ended[pid] = status
+
+
+def close_all_but(kept: Sequence[int]) -> None:
+    """Close every descriptor of this process but a few."""
+    try:
+        numbers = [int(name) for name in os.listdir("/proc/self/fd")]
+    except OSError:
+        numbers = list(range(1024))
+    for number in numbers:
+        if number not in kept:
+            try:
+                os.close(number)
+            except OSError:
+                pass

@@ -1,0 +1,57 @@
+"""On record: what may destroy something is written down before it runs, and what was refused."""
+
+from __future__ import annotations
+
+from time import perf_counter
+
+from tooli.call.model import Failed
+from tooli.state.audit import note
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+    from typing import Any
+
+    from tooli.call.model import Call, Outcome
+    from tooli.errors import ToolError
+
+
+def note_denials(call: Call) -> Generator[Call, Outcome, Outcome]:
+    """Write down that a call was refused. Stands right inside of `bind`: what does not fit is no
+    refusal, and what is written down are arguments whose secrets are known as such."""
+    outcome = yield call
+    if isinstance(outcome, Failed) and _is_denial(outcome.error):
+        note("denial", call, code=outcome.error.code, message=outcome.error.message)
+    return outcome
+
+
+def note_run(call: Call) -> Generator[Call, Outcome, Outcome]:
+    """Write down that a call begins, and how it ended. Under the strict policy it does not begin
+    where that cannot be written. Stands inside of all that may refuse or replay a call."""
+    if call.options.dry_run:
+        return (yield call)
+    event = "destructive_run" if call.tool.behavior.destructive else "run"
+    note(event, call, must=True, phase="begins", **_overrides(call))
+    started = perf_counter()
+    outcome = yield call
+    told: dict[str, Any] = {"ms": int((perf_counter() - started) * 1000)}
+    if isinstance(outcome, Failed):
+        vars(outcome.error)["on_record"] = True
+        told["code"] = outcome.error.code
+    note(event, call, phase="ends", ok="code" not in told, **told)
+    return outcome
+
+
+def _is_denial(error: ToolError) -> bool:
+    """Whether a call was refused; what a function says itself while it runs is on record then."""
+    refused = error.code == "E1010" or error.code[:2] == "E2"
+    return refused and "on_record" not in vars(error)
+
+
+def _overrides(call: Call) -> dict[str, Any]:
+    """What the caller put in the way's place: a flag, a plan, a human's word."""
+    options = call.options
+    said = {"yes": options.yes, "apply": options.apply is not None, "approved": call.approved}
+    named = [name for name, holds in said.items() if holds]
+    return {"override": named} if named else {}

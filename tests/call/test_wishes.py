@@ -1,0 +1,46 @@
+"""Wishes about a run, read for every door: what they take, and what they say about the rest."""
+
+from __future__ import annotations
+
+import pytest
+
+from tooli.call.wishes import LONGEST, read_wish, read_wishes
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [("5", 5.0), ("0.25", 0.25), (3, 3.0), (1.5, 1.5), (".5", 0.5), (LONGEST, LONGEST)],
+)
+def test_seconds(value, seconds) -> None:
+    assert read_wish("timeout", value) == (seconds, None)
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["", "0", 0, -1, "-1", "1s", "1e3", "1.2.3", "٣", "nan", float("inf"), True, None, [], "9" * 16]
+    + [LONGEST + 1],
+)
+def test_what_is_no_time(value) -> None:
+    found, wrong = read_wish("timeout", value)
+    assert (found, wrong) == (None, "a number of seconds above 0")
+
+
+@pytest.mark.parametrize("name", ["idempotency_key", "apply"])
+def test_words(name: str) -> None:
+    assert read_wish(name, "a-b_c.1:2") == ("a-b_c.1:2", None)
+    for value in ("", "two words", "käse", "a\tb", 7, None):
+        assert read_wish(name, value)[0] is None
+
+
+def test_lengths() -> None:
+    assert read_wish("idempotency_key", "k" * 255)[1] is None
+    assert read_wish("idempotency_key", "k" * 256)[1] == "one word of at most 255 ASCII letters"
+    assert read_wish("apply", "k" * 256)[1] is None
+
+
+def test_all_that_is_wished() -> None:
+    found, problems = read_wishes({"timeout": "2", "apply": None, "other": 1})
+    assert (found, problems) == ({"timeout": 2.0}, ())
+    found, problems = read_wishes({"timeout": "soon", "idempotency_key": "a b"})
+    assert [problem.field for problem in problems] == ["timeout", "idempotency_key"]
+    assert {problem.code for problem in problems} == {"E1007"}

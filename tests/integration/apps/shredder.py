@@ -1,0 +1,60 @@
+"""An app that deletes: for plans and the audit log, from outside."""
+
+import os
+import time
+from pathlib import Path
+
+from tooli import Context, StdinOr, Tooli, dry_run_support, record_dry_action
+from tooli.annotations import Destructive
+
+app = Tooli("shredder", version="1.0", security_policy=os.environ.get("POLICY", "standard"))
+
+
+@app.command(annotations=Destructive, auth=[])
+@dry_run_support
+def delete(files: list[Path]) -> list[str]:
+    """Delete files, and say what was deleted."""
+    for path in files:
+        if not record_dry_action("delete", path, details={"size": path.stat().st_size}, state=path):
+            path.unlink()
+    return [str(path) for path in files]
+
+
+@app.command(annotations=Destructive, auth=[])
+def wipe(files: list[Path]) -> list[str]:
+    """Delete files, and say nothing before."""
+    for path in files:
+        path.unlink()
+    return [str(path) for path in files]
+
+
+@app.command(annotations=Destructive, auth=[])
+def hang(ctx: Context) -> None:
+    """Begin, and do not end."""
+    ctx.log("ready", level=0)
+    time.sleep(600)
+
+
+@app.command()
+@dry_run_support
+def load(names: StdinOr[Path]) -> list[str]:
+    """Make a file for each line."""
+    found = [line.strip() for line in names.open()]
+    for name in found:
+        if not record_dry_action("make", name):
+            Path(name).touch()
+    return found
+
+
+@app.command()
+def write_lines(log: str, count: int, name: str) -> int:
+    """Write to a log, as fast as it goes."""
+    from tooli.state.audit import append
+
+    for number in range(count):
+        append(log, {"event": "test", "name": name, "number": number})
+    return count
+
+
+if __name__ == "__main__":
+    app()

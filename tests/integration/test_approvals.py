@@ -1,0 +1,443 @@
+"""Approvals from outside: a human at a real terminal, agents in real processes, real servers."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.integration.outside import (
+    PATIENCE,
+    command,
+    converse,
+    envelope,
+    environment,
+    is_clean,
+    run,
+    started,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="a terminal is needed")
+
+APP = '''
+import os
+from pathlib import Path
+
+from tooli import Tooli
+from tooli.annotations import Destructive
+
+app = Tooli("files", version="1.0")
+
+
+@app.command(requires_approval=True, annotations=Destructive)
+def delete(path: Path) -> str:
+    """Delete a file."""
+    with open(os.environ["NOTED"], "a") as noted:
+        noted.write(f"{path}\\n")
+    return f"deleted {path}"
+
+
+@app.command(requires_approval=True, danger_level="high")
+def clear(folder: Path) -> str:
+    """Empty a folder."""
+    with open(os.environ["NOTED"], "a") as noted:
+        noted.write("cleared\\n")
+    return "cleared"
+
+
+clear.tooli_plan = lambda folder: {"removes": sorted(p.name for p in folder.iterdir())}
+
+
+@app.command(annotations=Destructive)
+def wipe(path: Path) -> str:
+    """Wipe a file."""
+    with open(os.environ["NOTED"], "a") as noted:
+        noted.write("wiped\\n")
+    return "wiped"
+
+
+if __name__ == "__main__":
+    app()
+'''
+AGENT = {"CLAUDECODE": "1"}
+
+
+class Place:
+    """A user's files: the app, its state, and what its commands did."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.app = folder / "files.py"
+        self.app.write_text(APP)
+        self.noted = folder / "noted"
+        self.env = environment(
+            TERM="xterm-256color",
+            NOTED=str(self.noted),
+            TOOLI_STATE_DIR=str(folder / "state"),
+            TOOLI_CONFIG="off",
+        )
+
+    @property
+    def done(self) -> list[str]:
+        return self.noted.read_text().splitlines() if self.noted.exists() else []
+
+    def agent(self, *argv: str) -> dict[str, Any]:
+        """What an agent gets."""
+        done = run(self.app, *argv, env={**self.env, **AGENT})
+        assert is_clean(done.err)
+        return envelope(done.out)
+
+    def refused(self, *argv: str) -> str:
+        """The id of the request that an agent's call leads to."""
+        error = self.agent(*argv)["error"]
+        assert error["code"] == "E2101"
+        return error["details"]["approval"]["id"]
+
+    def human(self, *argv: str, says: Any = (), **env: str) -> tuple[int, str]:
+        done = converse(self.app, *argv, says=says, env={**self.env, **env})
+        assert is_clean(done.out)
+        return done.code, done.out.decode()
+
+    def grant(self, id: str) -> None:
+        code, shown = self.human("approvals", "grant", id, says=[typing_the_code(id)])
+        assert code == 0, shown
+
+
+def typing_the_code(id: str) -> tuple[bytes, Callable[[bytes], bytes]]:
+    """What a human does: they read the code, and type it."""
+
+    def answer(shown: bytes) -> bytes:
+        (code,) = re.findall(rb"Type (\w{4}) to grant", shown)
+        return code + b"\n"
+
+    return f"to grant {id}: ".encode(), answer
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+def test_an_agent_asks_a_human_grants_the_agent_repeats(place: Place) -> None:
+    done = run(place.app, "delete", "a", "--yes", env={**place.env, **AGENT})
+    assert done.code == 101
+    approval = envelope(done.out)["error"]["details"]["approval"]
+    assert place.done == []
+    listed = envelope(run(place.app, "approvals", "list", env=place.env).out)["result"]
+    assert [one["id"] for one in listed] == [approval["id"]]
+    assert listed[0]["arguments"] == {"path": "a"}
+    assert listed[0]["effects"] == ["destructive"]
+    assert listed[0]["caller"] == "claude-code (cli)"
+    assert approval["command"].endswith(f"files.py approvals grant {approval['id']}")
+    code, shown = place.human(
+        "approvals", "grant", approval["id"], says=[typing_the_code(approval["id"])]
+    )
+    assert code == 0
+    assert 'path: "a"\r\n  effects: destructive' in shown.partition("Type ")[0]
+    assert place.agent("delete", "a")["result"] == "deleted a"
+    assert place.done == ["a"]
+    assert place.agent("delete", "a")["error"]["code"] == "E2101"
+    assert place.done == ["a"]
+
+
+def test_a_human_denies(place: Place) -> None:
+    id = place.refused("delete", "a")
+    code, _ = place.human("approvals", "deny", id)
+    assert code == 0
+    assert place.agent("delete", "a")["error"]["code"] == "E2103"
+    assert place.refused("delete", "a") != id
+    assert place.done == []
+
+
+def test_the_plan_is_in_front_of_the_human_and_bound(place: Place) -> None:
+    stock = place.folder / "stock"
+    stock.mkdir()
+    (stock / "old").touch()
+    id = place.refused("clear", str(stock))
+    code, shown = place.human("approvals", "grant", id, says=[typing_the_code(id)])
+    assert code == 0
+    assert '- "old"' in shown.partition("Type ")[0]
+    (stock / "precious").touch()
+    assert place.agent("clear", str(stock))["error"]["code"] == "E2101"
+    assert place.done == []
+    (stock / "precious").unlink()
+    assert place.agent("clear", str(stock))["result"] == "cleared"
+
+
+def test_a_person_types_the_name_of_what_is_dangerous(place: Place) -> None:
+    stock = place.folder / "stock"
+    stock.mkdir()
+    (stock / "old").touch()
+    asked = b"Type clear to run it: "
+    code, shown = place.human("clear", str(stock), says=[(asked, b"y\n")])
+    assert (code, place.done) == (101, [])
+    code, shown = place.human("clear", str(stock), says=[(asked, b"clear\n")])
+    assert (code, place.done) == (0, ["cleared"])
+    assert '- "old"' in shown.partition("Type ")[0]
+    kept = place.folder / "state" / "approvals"
+    assert not kept.exists(), "who is asked at once leaves no request"
+
+
+def test_an_app_that_is_one_command_is_answered_by_the_launcher(place: Place) -> None:
+    """Its words are all its own: `approvals grant` would be files to it."""
+    one = place.folder / "one.py"
+    one.write_text(
+        "from tooli import Tooli\napp = Tooli('one')\n"
+        "@app.command(requires_approval=True)\ndef one(names: list[str]) -> str:\n"
+        "    return ' '.join(names)\napp()\n"
+    )
+    done = run(one, "a", "b", "--json", env=place.env)
+    approval = envelope(done.out)["error"]["details"]["approval"]
+    assert approval["command"] == f"tooli approvals grant {approval['id']}"
+    launcher = place.folder / "launcher.py"
+    launcher.write_text("from tooli.launcher import main\nmain()\n")
+    listed = envelope(run(launcher, "approvals", "list", env=place.env).out)["result"]
+    assert [row["tool"] for row in listed] == ["one.one"]
+    id = approval["id"]
+    words = ("approvals", "grant", id)
+    assert run(launcher, *words, env=place.env).code == 101
+    assert converse(launcher, *words, says=[typing_the_code(id)], env=place.env).code == 0
+    assert envelope(run(one, "a", "b", "--json", env=place.env).out)["result"] == "a b"
+
+
+class TestGranting:
+    """Only a person at a terminal grants; no flag and no variable does."""
+
+    @pytest.mark.parametrize("flags", [[], ["--yes"], ["--yes", "--json"], ["--no-input"]])
+    def test_not_without_a_terminal(self, place: Place, flags: list[str]) -> None:
+        id = place.refused("delete", "a")
+        words = ("approvals", "grant", id, *flags)
+        done = run(place.app, *words, stdin=f"{id}\ny\nyes\n".encode(), env=place.env)
+        assert done.code == 101
+        assert envelope(done.out)["error"]["code"] == "E2102"
+        assert place.refused("delete", "a") == id
+
+    @pytest.mark.parametrize(
+        ("flags", "env"),
+        [
+            (["--no-input"], {}),
+            (["--yes", "--no-input"], {}),
+            ([], {"TOOLI_NO_INPUT": "1"}),
+            ([], {"CLAUDECODE": "1"}),
+            ([], {"CLAUDECODE": "1", "TOOLI_CALLER": "human"}),
+            ([], {"AI_AGENT": "anything"}),
+            ([], {"TOOLI_CALLER": "my-agent"}),
+        ],
+    )
+    def test_not_where_an_agent_is_around(
+        self, place: Place, flags: list[str], env: dict[str, str]
+    ) -> None:
+        id = place.refused("delete", "a")
+        code, shown = place.human("approvals", "grant", id, *flags, **env)
+        assert code == 101
+        assert "E2102" in shown
+        assert "Type " not in shown
+        assert place.refused("delete", "a") == id
+
+    @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="it looks into /proc")
+    def test_not_below_the_process_of_an_agent(self, place: Place) -> None:
+        """An agent that leaves no variable: its name is in the tree of processes."""
+        id = place.refused("delete", "a")
+        script = place.folder / "codex"
+        script.write_text(
+            "import subprocess, sys\nsys.exit(subprocess.run(sys.argv[1:]).returncode)\n"
+        )
+        words = [str(word) for word in command(place.app, "approvals", "grant", id)]
+        done = converse(script, *words, env=place.env)
+        assert done.code == 101
+        assert b"an agent is around" in done.out
+
+    @pytest.mark.parametrize("typed", [b"\n", b"y\n", b"yes\n", b"\x04", b"0000\n"])
+    def test_not_by_anything_but_the_code(self, place: Place, typed: bytes) -> None:
+        id = place.refused("delete", "a")
+        asked = f"to grant {id}: ".encode()
+        code, shown = place.human("approvals", "grant", id, "--yes", says=[(asked, typed)])
+        assert code == 101
+        assert "E2103" in shown
+        assert place.refused("delete", "a") == id
+        assert place.done == []
+
+    def test_not_by_keys_that_were_typed_before(self, place: Place) -> None:
+        """The code is made when it is asked for: nobody can have it ready."""
+        id = place.refused("delete", "a")
+        asked = f"to grant {id}: ".encode()
+        codes = {
+            re.findall(
+                r"Type (\w{4}) to grant",
+                place.human("approvals", "grant", id, says=[(asked, b"\n")])[1],
+            )[0]
+            for _ in range(4)
+        }
+        assert len(codes) > 1
+
+    @pytest.mark.parametrize("id", ["", "x", "../../x", "abcd-efgh", "*"])
+    def test_what_does_not_wait(self, place: Place, id: str) -> None:
+        place.refused("delete", "a")
+        code, shown = place.human("approvals", "grant", "--", id)
+        assert code == 10
+        assert "E3010" in shown
+
+    def test_another_app_of_the_same_user(self, place: Place) -> None:
+        id = place.refused("delete", "a")
+        other = place.folder / "other.py"
+        other.write_text(APP.replace('"files"', '"other"'))
+        done = run(other, "approvals", "list", env=place.env)
+        assert envelope(done.out).get("result", []) == []
+        assert envelope(run(other, "approvals", "deny", id, env=place.env).out)["error"][
+            "code"
+        ] == ("E3010")
+
+    @pytest.mark.parametrize(
+        "env",
+        [
+            {"TOOLI_APPROVED": "1"},
+            {"TOOLI_YES": "true"},
+            {"TOOLI_APPROVE": "true", "TOOLI_HUMAN_IN_THE_LOOP": "false"},
+            {"TOOLI_SECURITY_POLICY": "off"},
+            {"TOOLI_CALLER": "human"},
+            {"TOOLI_SEAL_KEY": "0" * 64},
+        ],
+    )
+    def test_no_variable_runs_the_call(self, place: Place, env: dict[str, str]) -> None:
+        done = run(place.app, "delete", "a", "--yes", "--json", env={**place.env, **env})
+        assert envelope(done.out)["ok"] is False
+        assert place.done == []
+
+
+class TestRunning:
+    def test_racers(self, place: Place) -> None:
+        """Of many processes that repeat a granted call at once, one runs it."""
+        count = 8
+        for turn in range(3):
+            place.noted.unlink(missing_ok=True)
+            place.grant(place.refused("delete", f"f{turn}"))
+            words = command(place.app, "delete", f"f{turn}", "--json")
+            racers = [
+                subprocess.Popen(words, env={**place.env, **AGENT}, stdout=subprocess.PIPE)
+                for _ in range(count)
+            ]
+            found = [envelope(racer.communicate(timeout=PATIENCE)[0]) for racer in racers]
+            assert [one["ok"] for one in found].count(True) == 1
+            assert {one["error"]["code"] for one in found if not one["ok"]} == {"E2101"}
+            assert place.done == [f"f{turn}"]
+
+    def test_racing_refusals_share_a_request(self, place: Place) -> None:
+        words = command(place.app, "delete", "a", "--json")
+        racers = [
+            subprocess.Popen(words, env={**place.env, **AGENT}, stdout=subprocess.PIPE)
+            for _ in range(6)
+        ]
+        found = [envelope(racer.communicate(timeout=PATIENCE)[0]) for racer in racers]
+        told = {one["error"]["details"]["approval"]["id"] for one in found}
+        listed = envelope(run(place.app, "approvals", "list", env=place.env).out)["result"]
+        assert told == {one["id"] for one in listed}
+
+    def test_another_caller_does_not_use_it(self, place: Place) -> None:
+        place.grant(place.refused("delete", "a"))
+        for env in ({}, {"GEMINI_CLI": "1"}, {"TOOLI_CALLER": "codex"}):
+            done = run(place.app, "delete", "a", "--json", env={**place.env, **env})
+            assert envelope(done.out)["error"]["code"] == "E2101"
+        assert place.done == []
+
+    def test_both_lanes(self, place: Place) -> None:
+        """Whichever engine reads the line, it is the same call."""
+        typer_first = place.folder / "lane.py"
+        typer_first.write_text("import typer\n" + APP)
+        place.grant(place.refused("delete", "a"))
+        done = run(typer_first, "delete", "a", "--json", env={**place.env, **AGENT})
+        assert envelope(done.out)["result"] == "deleted a"
+
+    @pytest.mark.parametrize("mode", ["--json", "--jsonl", "--text", "--plain"])
+    def test_every_mode(self, place: Place, mode: str) -> None:
+        done = run(place.app, "delete", "a", mode, env={**place.env, **AGENT})
+        assert done.code == 101
+        assert b"approvals grant" in done.out + done.err
+        place.grant(place.refused("delete", "a"))
+        done = run(place.app, "delete", "a", mode, env={**place.env, **AGENT})
+        assert (done.code, b"deleted a" in done.out) == (0, True)
+
+    @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may all")
+    def test_a_home_that_cannot_be_written(self, place: Place) -> None:
+        (place.folder / "state").mkdir(mode=0o500)
+        assert place.agent("delete", "a")["error"]["code"] == "E2104"
+
+    def test_a_state_that_is_no_folder(self, place: Place) -> None:
+        (place.folder / "state").touch()
+        error = place.agent("delete", "a")["error"]
+        assert (error["code"], place.done) == ("E2104", [])
+        assert "TOOLI_STATE_DIR" in error["suggestion"]["fix"]
+
+
+# ------------------------------------------------------------------ servers
+
+
+def post(port: int, path: str, body: bytes) -> tuple[int, dict[str, Any]]:
+    import http.client
+    import json
+
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+    try:
+        connection.request("POST", path, body, {"content-type": "application/json"})
+        answer = connection.getresponse()
+        return answer.status, json.loads(answer.read())
+    finally:
+        connection.close()
+
+
+def test_over_http(place: Place) -> None:
+    with started(place.app, "api", "serve", "--port", "0", env=place.env) as server:
+        port = _port(server)
+        status, found = post(port, "/tools/delete?yes=true", b'{"path": "a"}')
+        assert (status, found["error"]["code"]) == (428, "E2101")
+        id = found["error"]["details"]["approval"]["id"]
+        assert found["error"]["details"]["approval"]["command"] == f"files approvals grant {id}"
+        assert post(port, "/tools/delete", b'{"path": "a"}')[1]["error"] == found["error"]
+        place.grant(id)
+        assert post(port, "/tools/delete", b'{"path": "b"}')[0] == 428
+        assert place.done == []
+        status, found = post(port, "/tools/delete", b'{"path": "a"}')
+        assert (status, found["result"]) == (200, "deleted a")
+        assert post(port, "/tools/delete", b'{"path": "a"}')[0] == 428
+        assert place.done == ["a"]
+        server.terminate()
+
+
+def _port(server: subprocess.Popen[bytes]) -> int:
+    assert server.stderr is not None
+    seen = b""
+    for line in server.stderr:
+        seen += line
+        found = re.search(rb"127\.0\.0\.1:(\d+)", line)
+        if found:
+            threading.Thread(target=server.stderr.read, daemon=True).start()
+            return int(found[1])
+    raise AssertionError(seen)
+
+
+# ------------------------------------------------------------------ a dry run wins
+
+
+@pytest.mark.parametrize("command_name", ["wipe", "delete"])
+def test_a_dry_run_does_nothing_whatever_else_is_said(place: Place, command_name: str) -> None:
+    target = place.folder / "f"
+    target.write_text("precious")
+    for flags in (
+        ["--yes", "--dry-run"],
+        ["--dry-run", "--yes"],
+        ["--dry-run", "--yes", "--jsonl"],
+    ):
+        done = run(place.app, command_name, str(target), *flags, env=place.env)
+        assert done.code == 0
+        assert b'"basis":"declared"' in done.out
+    code, shown = place.human(command_name, str(target), "--yes", "--dry-run")
+    assert code == 0
+    assert "Run it?" not in shown
+    assert (place.done, target.read_text()) == ([], "precious")

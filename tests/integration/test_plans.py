@@ -1,0 +1,135 @@
+"""Plans and their tokens, from outside: one process plans, another one applies."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.integration.outside import (
+    APPS,
+    command,
+    envelope,
+    environment,
+    is_clean,
+    run,
+    run_on_terminal,
+)
+
+SHREDDER = APPS / "shredder.py"
+
+
+@pytest.fixture
+def env(tmp_path: Path) -> dict[str, str]:
+    return environment(TOOLI_STATE_DIR=str(tmp_path / "state"))
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    made = tmp_path / "old.log"
+    made.write_text("old")
+    return made
+
+
+@pytest.mark.parametrize("tool", ["delete", "wipe"])
+def test_planned_here_applied_there(tool: str, file: Path, env: dict[str, str]) -> None:
+    planned = run(SHREDDER, tool, str(file), "--yes", "--dry-run", env=env)
+    assert planned.code == 0
+    assert file.exists()
+    token = envelope(planned.out)["result"]["token"]
+    refused = run(SHREDDER, tool, str(file), "--apply", token, env=env)
+    assert refused.code == 2
+    done = run(SHREDDER, tool, str(file), "--apply", token, "--yes", env=env)
+    assert done.code == 0, done.out
+    assert not file.exists()
+    file.write_text("old")
+    again = run(SHREDDER, tool, str(file), "--apply", token, "--yes", env=env)
+    assert (again.code, envelope(again.out)["error"]["code"]) == (2, "E1051")
+    assert file.exists()
+
+
+def test_what_moved_meanwhile(file: Path, env: dict[str, str]) -> None:
+    token = envelope(run(SHREDDER, "delete", str(file), "--dry-run", env=env).out)["result"][
+        "token"
+    ]
+    file.write_text("new")
+    found = run(SHREDDER, "delete", str(file), "--yes", "--apply", token, env=env)
+    assert found.code == 20
+    error = envelope(found.out)["error"]
+    assert error["code"] == "E3053"
+    assert error["details"]["changed"][0]["target"] == str(file)
+    assert file.read_text() == "new"
+
+
+def test_of_many_that_bring_one_token_one_acts(file: Path, env: dict[str, str]) -> None:
+    token = envelope(run(SHREDDER, "wipe", str(file), "--dry-run", env=env).out)["result"]["token"]
+    words = command(SHREDDER, "wipe", str(file), "--yes", "--json", "--apply", token)
+    racing = [
+        subprocess.Popen(words, env=env, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
+        for _ in range(6)
+    ]
+    answers = [envelope(process.communicate(timeout=60)[0]) for process in racing]
+    assert sum(answer["ok"] for answer in answers) == 1
+    codes = {answer["error"]["code"] for answer in answers if not answer["ok"]}
+    assert codes <= {"E1051", "E1003", "E3010"}, "used, or the file is gone already"
+
+
+def test_a_person_reads_what_would_be_done(file: Path, env: dict[str, str]) -> None:
+    shown = run_on_terminal(
+        SHREDDER, "delete", str(file), "--dry-run", env={**env, "TERM": "xterm-256color"}
+    )
+    assert shown.code == 0
+    text = shown.out.decode()
+    assert f"would delete  {file}  (size: 3)" in text
+    assert "Nothing was done." in text
+    line = text.splitlines()[-1].split()
+    assert "--apply" in line
+    assert file.exists()
+    words = line[line.index("delete") :]
+    done = run_on_terminal(SHREDDER, *words, "--yes", env={**env, "TERM": "xterm-256color"})
+    assert done.code == 0, done.err
+    assert not file.exists()
+
+
+def test_a_person_is_told_where_no_more_is_known(file: Path, env: dict[str, str]) -> None:
+    shown = run(SHREDDER, "wipe", str(file), "--dry-run", "--text", env=env)
+    assert b"would call  shredder.wipe" in shown.out
+    assert b"no more is known" in shown.out
+    assert file.exists()
+
+
+def test_a_name_full_of_control_characters(tmp_path: Path, env: dict[str, str]) -> None:
+    file = tmp_path / "a\x1b[31mb\nc"
+    file.write_text("x")
+    shown = run(SHREDDER, "delete", str(file), "--dry-run", "--text", env=env)
+    assert shown.code == 0
+    assert b"\x1b" not in shown.out
+    assert sum(b"would delete" in line for line in shown.out.splitlines()) == 1
+
+
+def test_a_state_folder_that_cannot_be_made(file: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    env = environment(TOOLI_STATE_DIR=str(tmp_path / "file" / "state"))
+    found = run(SHREDDER, "delete", str(file), "--dry-run", env=env)
+    told = envelope(found.out)
+    assert found.code == 0
+    assert "token" not in told["result"]
+    assert told["meta"]["warnings"]
+    assert is_clean(found.err)
+
+
+def test_what_comes_through_a_pipe_is_read_once_and_used_twice(
+    tmp_path: Path, env: dict[str, str]
+) -> None:
+    words = ("load", "-", "--json")
+    plan = run(SHREDDER, *words, "--dry-run", stdin=b"a\nb\n", env=env, cwd=tmp_path)
+    token = envelope(plan.out)["result"]["token"]
+    assert not (tmp_path / "a").exists()
+    other = run(SHREDDER, *words, "--apply", token, stdin=b"a\nc\n", env=env, cwd=tmp_path)
+    assert (other.code, envelope(other.out)["error"]["code"]) == (20, "E3053")
+    assert not (tmp_path / "a").exists()
+    plan = run(SHREDDER, *words, "--dry-run", stdin=b"a\nb\n", env=env, cwd=tmp_path)
+    token = envelope(plan.out)["result"]["token"]
+    done = run(SHREDDER, *words, "--apply", token, stdin=b"a\nb\n", env=env, cwd=tmp_path)
+    assert envelope(done.out)["result"] == ["a", "b"]
+    assert (tmp_path / "a").exists()

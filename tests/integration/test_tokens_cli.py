@@ -1,0 +1,250 @@
+"""Tokens and loops on the command line, from outside."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import stat
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from joserfc import jwt
+from joserfc.jwk import ECKey
+from tests.integration.outside import APPS, environment, run, run_on_terminal
+
+APP = APPS / "tokened.py"
+KEY = ECKey.generate_key("P-256")
+
+
+def made(**claims: Any) -> str:
+    said = {"sub": "ada", "exp": int(time.time()) + 600, "scope": "files:read", **claims}
+    return jwt.encode({"alg": "ES256"}, said, KEY, algorithms=["ES256"])
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    (tmp_path / "key.pem").write_bytes(KEY.as_pem(private=False))
+    digest = hashlib.sha256(b"robot-token").hexdigest()
+    (tmp_path / "tokens").write_text(f"# robots\n{digest} robot files:read files:write\n")
+    return tmp_path
+
+
+def call(home: Path, *words: str, token: str | None = None, mode: int = 0o600, **env: Any) -> Any:
+    said = {
+        "HOME": str(home),
+        "TOOLI_STATE_DIR": str(home / "state"),
+        "TOOLI_SECURITY_POLICY": "strict",
+        **env,
+    }
+    if token is not None:
+        (home / "token").write_text(token + "\n")
+        (home / "token").chmod(mode)
+        said["TOOLI_TOKEN_FILE"] = str(home / "token")
+    ended = run(APP, *words, "--json", env=environment(**said), cwd=home)
+    answer = json.loads(ended.out)
+    assert not (token or "").strip() or token not in ended.out.decode() + ended.err.decode()
+    assert b"Traceback" not in ended.err
+    return ended.code, answer
+
+
+def by_key(home: Path, **more: str) -> dict[str, str]:
+    return {"TOOLI_TOKEN_KEY": str(home / "key.pem"), **more}
+
+
+def test_a_token_gives_its_scopes(home: Path) -> None:
+    code, answer = call(home, "whoami", token=made(), **by_key(home))
+    assert (code, answer["result"]) == (0, {"principal": "ada", "scopes": ["files:read"]})
+    code, answer = call(home, "write", token=made(), **by_key(home))
+    assert (code, answer["error"]["code"]) == (30, "E2001")
+    assert answer["error"]["details"] == {"missing_scopes": ["files:write"]}
+    code, answer = call(home, "whoami", **by_key(home))
+    assert (code, answer["error"]["code"]) == (30, "E2001")
+
+
+def test_a_known_token(home: Path) -> None:
+    said = {"TOOLI_TOKENS": str(home / "tokens")}
+    code, answer = call(home, "write", token="robot-token", **said)
+    assert (code, answer["result"]) == (0, "written")
+    code, answer = call(home, "whoami", token="robot-token", **said)
+    assert answer["result"]["principal"] == "robot"
+
+
+@pytest.mark.parametrize(
+    "token", ["nonsense", "a.b.c", made(exp=1), made(aud="other"), made() + "x", "x" * 20_000, " "]
+)
+def test_a_token_that_does_not_hold_ends_every_call(home: Path, token: str) -> None:
+    for command, policy in (("whoami", "strict"), ("anyone", "standard")):
+        said = by_key(home, TOOLI_SECURITY_POLICY=policy)
+        code, answer = call(home, command, token=token, **said)
+        assert (code, answer["error"]["code"]) == (30, "E2004")
+
+
+def test_standard_only_warns_of_a_missing_scope(home: Path) -> None:
+    said = by_key(home, TOOLI_SECURITY_POLICY="standard")
+    code, answer = call(home, "write", token=made(), **said)
+    assert code == 0
+    assert answer["meta"]["warnings"] == ["the caller lacks the scope files:write"]
+
+
+def test_without_a_verifier_a_token_is_nothing(home: Path) -> None:
+    code, answer = call(home, "whoami", token=made(), TOOLI_SECURITY_POLICY="standard")
+    assert code == 0
+    assert answer["result"]["principal"] is None
+    assert "counts for nothing" in answer["meta"]["warnings"][0]
+    code, answer = call(home, "whoami", token=made())
+    assert (code, answer["error"]["code"]) == (30, "E2001")
+
+
+def test_others_may_use_the_file(home: Path) -> None:
+    code, answer = call(home, "whoami", token=made(), mode=0o644, **by_key(home))
+    assert code == 0
+    assert "chmod 600" in answer["meta"]["warnings"][0]
+
+
+def test_a_token_file_that_is_not_there(home: Path) -> None:
+    for path in (home / "absent", home):
+        said = by_key(home, TOOLI_TOKEN_FILE=str(path))
+        code, answer = call(home, "anyone", **said)
+        assert (code, answer["error"]["code"]) == (30, "E2004")
+
+
+def test_a_key_that_cannot_be_used_verifies_nothing(home: Path) -> None:
+    (home / "key.pem").write_text("garbage")
+    code, answer = call(home, "whoami", token=made(), **by_key(home))
+    assert (code, answer["error"]["code"]) == (2, "E1011")
+    assert "~/key.pem cannot be used" in answer["error"]["message"]  # strict: homes are not shown
+
+
+def test_a_caller_adds_no_way_in_that_the_owner_did_not_mean(home: Path) -> None:
+    """The project says a key; the caller's own list of tokens does not count beside it."""
+    (home / ".tooli.yaml").write_text(f"token_key: {home / 'key.pem'}\n")
+    (home / ".git").mkdir()
+    said = {"TOOLI_TOKENS": str(home / "tokens")}
+    code, answer = call(home, "write", token="robot-token", **said)
+    assert (code, answer["error"]["code"]) == (30, "E2004")
+    own = ECKey.generate_key("P-256")
+    (home / "own.pem").write_bytes(own.as_pem(private=False))
+    claims = {"sub": "eve", "exp": int(time.time()) + 60, "scope": "files:write"}
+    forged = jwt.encode({"alg": "ES256"}, claims, own, algorithms=["ES256"])
+    code, answer = call(home, "write", token=forged, TOOLI_TOKEN_KEY=str(home / "own.pem"))
+    assert (code, answer["error"]["code"]) == (30, "E2004")
+    code, answer = call(home, "whoami", token=made())
+    assert code == 0
+
+
+def test_people_get_the_same(home: Path) -> None:
+    (home / "token").write_text("nonsense")
+    said = environment(
+        HOME=str(home),
+        TERM="dumb",
+        TOOLI_SECURITY_POLICY="strict",
+        TOOLI_TOKEN_FILE=str(home / "token"),
+        **by_key(home),
+    )
+    ended = run_on_terminal(APP, "whoami", env=said)
+    assert ended.code == 30
+    assert b"Traceback" not in ended.out + ended.err
+    assert b"not known here" in ended.out + ended.err
+
+
+# ------------------------------------------------------------------ loops
+
+
+def codes(home: Path, times: int, *words: str, **env: str) -> list[str]:
+    found: list[str] = []
+    for _ in range(times):
+        _, answer = call(home, *words, **env)
+        found.append(answer["error"]["code"] if "error" in answer else "ok")
+    return found
+
+
+def test_the_same_failure_again_and_again(home: Path) -> None:
+    ran = home / "ran"
+    said = {"TOOLI_SESSION_ID": "one", "RAN": str(ran)}
+    errors: list[Any] = []
+    for _ in range(8):
+        code, answer = call(home, "find", "nothing", **said)
+        errors.append(answer["error"])
+        assert code == (10 if len(errors) < 5 else 75)
+    assert [one["code"] for one in errors] == ["E3010"] * 4 + ["E4031"] * 4
+    assert ran.read_text() == "...."  # it was not run again
+    assert [one.get("details", {}).get("repeated") for one in errors] == [None, None, *range(3, 9)]
+    assert "failed 3 times" in errors[2]["suggestion"]["fix"]
+    assert errors[4]["details"]["error"] == {"code": "E3010", "message": "There is no nothing."}
+    assert errors[4]["is_retryable"] is False
+    assert [one["suggestion"]["action"] for one in errors[4:]] == ["abort"] * 3 + ["ask_human"]
+    (kept,) = (home / "state" / "loops").iterdir()
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+
+
+def test_what_ends_a_row(home: Path) -> None:
+    said = {"TOOLI_SESSION_ID": "one"}
+    assert codes(home, 5, "find", "nothing", **said)[-1] == "E4031"
+    assert codes(home, 1, "find", "nothing", TOOLI_SESSION_ID="two") == ["E3010"]
+    assert codes(home, 1, "find", "other", **said) == ["E3010"]  # a changed argument
+    assert codes(home, 1, "find", "nothing", **said) == ["E3010"]
+    assert codes(home, 5, "find", "nothing", **said)[-1] == "E4031"
+    assert codes(home, 1, "find", "there", **said) == ["ok"]
+    assert not list((home / "state" / "loops").glob("as-one*"))
+    assert codes(home, 1, "find", "nothing", **said) == ["E3010"]
+    assert codes(home, 5, "find", "nothing", **said)[-1] == "E4031"
+    assert codes(home, 1, "find", "nothing", "--dry-run", **said) == ["ok"]
+
+
+def test_mistakes_that_never_run_count_as_well(home: Path) -> None:
+    said = {"TOOLI_SESSION_ID": "one"}
+    found = codes(home, 6, "find", "--nmae", "x", **said)
+    assert found[:4] == [found[0]] * 4
+    assert found[0].startswith("E1")
+    assert found[4:] == ["E4031"] * 2
+
+
+def test_an_agents_own_session(home: Path) -> None:
+    said = {"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": "s"}
+    assert codes(home, 5, "find", "nothing", **said)[-1] == "E4031"
+    assert codes(home, 1, "find", "there", **said) == ["ok"]
+    assert codes(home, 1, "find", "nothing", **said) == ["E3010"]
+    assert codes(home, 6, "find", "nothing", CLAUDECODE="1") == ["E3010"] * 6  # whose session?
+    assert codes(home, 6, "find", "nothing") == ["E3010"] * 6
+
+
+def test_what_may_work_later_is_never_held_back(home: Path) -> None:
+    said = {"TOOLI_SESSION_ID": "one"}
+    answers = [call(home, "busy", **said)[1]["error"] for _ in range(7)]
+    assert {one["code"] for one in answers} == {"E4075"}
+    assert [one.get("details", {}).get("retry_after") for one in answers][2:] == [2, 4, 8, 16, 32]
+    assert answers[-1]["suggestion"]["action"] == "retry_later"
+
+
+def test_who_corrects_the_input_does_not_repeat_himself(home: Path) -> None:
+    said = {"TOOLI_SESSION_ID": "one"}
+    found: list[str] = []
+    for content in ("a", "bb", "ccc", "dddd", "eeeee", "ffffff"):
+        (home / "input").write_text(content)
+        found += codes(home, 1, "read", "input", **said)
+    assert found == ["E3010"] * 6
+    assert codes(home, 6, "read", "-", **said) == ["E3010"] * 6  # nobody knows what was piped
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"tokened.find": 1}', b"\xff" * 99, None])
+def test_a_memory_that_cannot_be_read(home: Path, content: bytes | None) -> None:
+    room = home / "state" / "loops"
+    room.mkdir(parents=True)
+    if content is None:
+        (room / "as-one").mkdir()
+    else:
+        (room / "as-one").write_bytes(content)
+    assert codes(home, 2, "find", "nothing", TOOLI_SESSION_ID="one") == ["E3010"] * 2
+
+
+def test_nowhere_to_remember_anything(home: Path) -> None:
+    (home / "state").write_text("no folder")
+    words = ("find", "nothing")
+    assert codes(home, 6, *words, TOOLI_SESSION_ID="one") == ["E4061"] * 6  # strict: on record
+
+
+def test_a_success_writes_nothing(home: Path) -> None:
+    call(home, "anyone", TOOLI_SESSION_ID="one")
+    assert not (home / "state" / "loops").exists()

@@ -1,0 +1,70 @@
+"""An app with a command for every rule of the policy table; each notes that it ran."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tooli import Tooli
+from tooli.annotations import Destructive
+from tooli.testing import Case
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+# A new rule: a row in tooli.enforce.rules.RULES, a command here, its cases below.
+COMMANDS: dict[str, dict[str, Any]] = {
+    "forbidden": {"danger_level": "forbidden", "auth": []},
+    "unsaid": {},
+    "scoped": {"auth": ["files:write"]},
+    "approval": {"requires_approval": True, "auth": []},
+    "both": {"requires_approval": True, "annotations": Destructive, "auth": []},
+    "critical": {"danger_level": "critical", "auth": []},
+    "human": {"human_in_the_loop": True, "auth": []},
+    "wiping": {"human_in_the_loop": True, "annotations": Destructive, "auth": []},
+    "delete": {"annotations": Destructive, "auth": []},
+    "grave": {"annotations": Destructive, "danger_level": "high", "auth": []},
+    "undeclared": {"capabilities": ["none"], "auth": []},
+    "dirty": {"auth": []},
+}
+DIRT = "\x1b[31m\u202e"
+EVERY_SCOPE = {"http": "a server without tokens gives its callers every scope"}
+YES = {"yes": True}
+CASES: dict[str, list[Case]] = {
+    "forbidden": [Case("forbidden"), Case("forbidden", {}, YES)],
+    "unsaid": [Case("unsaid"), Case("unsaid", {}, YES)],
+    "scope": [Case("scoped", {}, skip=EVERY_SCOPE), Case("scoped", {}, YES, skip=EVERY_SCOPE)],
+    "approval": [Case("approval"), Case("approval", {}, YES), Case("both", {}, YES)],
+    "critical": [Case("critical"), Case("critical", {}, YES)],
+    "human": [Case("human"), Case("human", {}, YES), Case("wiping", {}, YES)],
+    "destructive": [Case("delete"), Case("grave")],
+    "confirmed": [Case("delete", {}, YES), Case("grave", {}, YES)],
+    "undeclared": [Case("undeclared"), Case("undeclared", {}, YES)],
+    "dirty": [Case("dirty"), Case("dirty", {}, YES)],
+}
+"""The calls that each rule is about."""
+
+
+def make(policy: str, note: Callable[[str], Any]) -> Tooli:
+    """The app under a policy."""
+    app = Tooli("policed", version="1.0", security_policy=policy)
+
+    def noting(name: str) -> Callable[[], str]:
+        def run() -> str:
+            if name == "undeclared":
+                os.listdir(os.path.expanduser("~"))
+            note(name)
+            return name + DIRT if name == "dirty" else name
+
+        return run
+
+    for name, said in COMMANDS.items():
+        app.command(name, **said)(noting(name))
+    return app
+
+
+if __name__ == "__main__":
+    place = Path(os.environ["NOTED"])
+    make(os.environ["POLICED"], lambda name: place.write_text(name))()

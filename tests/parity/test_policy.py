@@ -1,0 +1,334 @@
+"""Every rule of the policy table × policy × door: the same decision, with the same code."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.integration.outside import converse, environment
+from tests.integration.outside import envelope as only_envelope
+from tests.integration.outside import run as run_outside
+from tests.parity.policed import CASES, COMMANDS, DIRT, make
+
+from tooli.enforce.rules import RULES, Verdict
+from tooli.surfaces.mcp.front import Front
+from tooli.surfaces.mcp.wire import from_json, to_json
+from tooli.surfaces.mcp.words import (
+    CAPABILITIES_KEY,
+    ENVELOPE_KEY,
+    MODERN,
+    OPTIONS_KEY,
+    VERSION_KEY,
+)
+from tooli.testing import Case, assert_parity
+from tooli.testing.mcp_doors import MemoryWire
+from tooli.testing.parity import doors
+
+APP = Path(__file__).parent / "policed.py"
+POLICIES = ("off", "standard", "strict")
+TABLE = [
+    pytest.param(
+        policy,
+        case,
+        rule.at(policy),
+        id=f"{name}-{policy}-{case.tool}{'-yes' * bool(case.options)}",
+    )
+    for name, rule in RULES.items()
+    for policy in POLICIES
+    for case in CASES[name]
+]
+every_cell = pytest.mark.parametrize(("policy", "case", "verdict"), TABLE)
+at_a_terminal = pytest.mark.skipif(sys.platform == "win32", reason="a terminal is needed")
+
+
+def words(case: Case) -> list[str]:
+    return [case.tool, *(["--yes"] if case.options else [])]
+
+
+def test_every_rule_has_its_calls() -> None:
+    assert CASES.keys() == RULES.keys()
+    assert {case.tool for cases in CASES.values() for case in cases} == COMMANDS.keys()
+
+
+CONTRACT = {
+    # rule: what happens under off, standard, strict; "?" where a human may be asked instead
+    "forbidden": ("E2000", "E2000", "E2000"),
+    "unsaid": ("runs", "runs", "E2002"),
+    "scope": ("runs", "warns", "E2001"),
+    "approval": ("E2101?", "E2101?", "E2101"),
+    "critical": ("runs", "runs", "E2101"),
+    "human": ("E2101?", "E2101?", "E2101"),
+    "destructive": ("runs", "E1010?", "E1010"),
+    "confirmed": ("runs", "runs", "runs"),
+    "undeclared": ("runs", "warns", "E2003"),
+    "dirty": ("runs", "warns", "warns"),
+}
+
+
+def test_the_table_is_the_contracts() -> None:
+    def short(verdict: Verdict) -> str:
+        if verdict.code is None:
+            return "warns" if verdict.warns else "runs"
+        return verdict.code + "?" * verdict.asks
+
+    assert {
+        name: tuple(short(rule.at(policy)) for policy in POLICIES) for name, rule in RULES.items()
+    } == CONTRACT
+
+
+# ------------------------------------------------------------------ where nobody can be asked
+
+
+@every_cell
+def test_through_every_door(policy: str, case: Case, verdict: Verdict) -> None:
+    ran: list[str] = []
+    app = make(policy, ran.append)
+    answer = assert_parity(app, case)
+    if verdict.code is None:
+        left = DIRT if case.tool == "dirty" and policy == "off" else ""
+        assert answer["result"] == case.tool + left
+        assert bool(answer["meta"].get("warnings")) is verdict.warns
+        assert len(ran) == len([door for door in doors(app) if door.declines(case) is None])
+    else:
+        assert answer["error"]["code"] == verdict.code
+        assert ran == []
+
+
+@every_cell
+def test_a_dry_run_through_every_door(policy: str, case: Case, verdict: Verdict) -> None:
+    ran: list[str] = []
+    options = {**case.options, "dry_run": True}
+    answer = assert_parity(make(policy, ran.append), case.replace(options=options))
+    assert ran == []
+    if answer["ok"]:
+        assert answer["meta"]["dry_run"] is True
+    else:  # who may not run it at all may not plan it, either
+        assert answer["error"]["code"] == verdict.code
+        assert verdict.code in ("E2000", "E2001", "E2002")
+
+
+class Outside:
+    """The app as a process of its own."""
+
+    def __init__(self, folder: Path, policy: str) -> None:
+        self.noted = folder / "noted"
+        self.env = environment(
+            TERM="xterm-256color",
+            POLICED=policy,
+            NOTED=str(self.noted),
+            TOOLI_STATE_DIR=str(folder / "state"),
+        )
+
+    @property
+    def ran(self) -> bool:
+        return self.noted.exists()
+
+
+@every_cell
+def test_through_a_pipe(policy: str, case: Case, verdict: Verdict, tmp_path: Path) -> None:
+    outside = Outside(tmp_path, policy)
+    done = run_outside(APP, *words(case), "--json", env=outside.env)
+    found = only_envelope(done.out)
+    assert found["ok"] is outside.ran is (verdict.code is None)
+    assert found.get("error", {}).get("code") == verdict.code
+    assert done.err == b""
+
+
+# ------------------------------------------------------------------ where a person is
+
+QUESTION = b"Run it? [y/N] "
+DARE = b"Type grave to run it: "
+
+
+def question_of(case: Case) -> tuple[bytes, bytes]:
+    return (DARE, b"grave\n") if case.tool == "grave" else (QUESTION, b"y\n")
+
+
+@at_a_terminal
+@every_cell
+def test_at_a_terminal(policy: str, case: Case, verdict: Verdict, tmp_path: Path) -> None:
+    outside = Outside(tmp_path, policy)
+    says = [question_of(case)] if verdict.asks else []
+    done = converse(APP, *words(case), says=says, env=outside.env)
+    assert outside.ran is (verdict.code is None or verdict.asks)
+    if verdict.asks:
+        assert f"policed.{case.tool}".encode() in done.out.partition(says[0][0])[0]
+    else:
+        assert QUESTION not in done.out
+        assert DARE not in done.out
+    if not outside.ran:
+        assert verdict.code is not None
+        assert verdict.code.encode() in done.out
+
+
+@at_a_terminal
+@pytest.mark.parametrize(
+    ("tool", "awaited", "answer", "code", "exit_code"),
+    [
+        ("delete", QUESTION, b"n\n", b"E1010", 2),
+        ("delete", QUESTION, b"\n", b"E1010", 2),
+        ("delete", QUESTION, b"\x04", b"E1010", 2),
+        ("grave", DARE, b"y\n", b"E1010", 2),
+        ("grave", DARE, b"\x04", b"E1010", 2),
+        ("approval", QUESTION, b"n\n", b"E2103", 101),
+        ("human", QUESTION, b"no\n", b"E2103", 101),
+    ],
+)
+def test_a_persons_no(
+    tool: str, awaited: bytes, answer: bytes, code: bytes, exit_code: int, tmp_path: Path
+) -> None:
+    outside = Outside(tmp_path, "standard")
+    done = converse(APP, tool, says=[(awaited, answer)], env=outside.env)
+    assert (done.code, outside.ran) == (exit_code, False)
+    assert code in done.out
+
+
+@at_a_terminal
+@pytest.mark.parametrize("tool", ["delete", "grave", "approval", "human"])
+@pytest.mark.parametrize(
+    ("flags", "env"),
+    [
+        (["--no-input"], {}),
+        ([], {"TOOLI_NO_INPUT": "true"}),
+        ([], {"CLAUDECODE": "1"}),
+        (["--text"], {"CLAUDECODE": "1"}),
+        (["--text"], {"CLAUDECODE": "1", "TOOLI_CALLER": "human"}),
+        ([], {"TOOLI_SECURITY_POLICY": "strict"}),
+    ],
+)
+def test_a_terminal_is_not_enough(
+    tool: str, flags: list[str], env: dict[str, str], tmp_path: Path
+) -> None:
+    outside = Outside(tmp_path, "standard")
+    done = converse(APP, tool, *flags, env={**outside.env, **env})
+    assert not outside.ran
+    assert (b"E1010" if tool in ("delete", "grave") else b"E2101") in done.out
+
+
+# ------------------------------------------------------------------ where a human granted it
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_grant_runs_the_call_once_through_each_door(policy: str) -> None:
+    from tooli.state.approvals import Approvals
+
+    ran: list[str] = []
+    case, store = Case("approval"), Approvals()
+    for door in doors(make(policy, ran.append)):
+        ran.clear()
+        waiting = _waiting(door, case)
+        assert waiting == _waiting(door, case)
+        (request,) = [one for one in store.waiting("policed") if one.id == waiting]
+        assert store.settle(request, "granted")
+        assert door.answer(case).envelope["ok"] is True, door.name
+        assert ran == ["approval"], door.name
+        again = _waiting(door, case)
+        assert again != waiting
+        (request,) = [one for one in store.waiting("policed") if one.id == again]
+        assert store.settle(request, "denied")
+        assert door.answer(case).envelope["error"]["code"] == "E2103", door.name
+        assert ran == ["approval"], door.name
+
+
+def _waiting(door: Any, case: Case) -> str:
+    """The id of the request that a refused call leads to."""
+    error = door.answer(case).envelope["error"]
+    assert error["code"] == "E2101", door.name
+    return error["details"]["approval"]["id"]
+
+
+# ------------------------------------------------------------------ the setting
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("flags", [[], ["--yes"]])
+def test_a_human_in_the_loop_by_setting(policy: str, flags: list[str], tmp_path: Path) -> None:
+    outside = Outside(tmp_path, policy)
+    env = {**outside.env, "TOOLI_HUMAN_IN_THE_LOOP": "true"}
+    done = run_outside(APP, "delete", *flags, "--json", env=env)
+    assert only_envelope(done.out)["error"]["code"] == "E2101"
+    assert (done.code, outside.ran) == (101, False)
+    assert only_envelope(run_outside(APP, "critical", "--json", env=env).out)["ok"] is (
+        policy != "strict"
+    )
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_the_setting_holds_through_every_door(policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOOLI_HUMAN_IN_THE_LOOP", "true")
+    ran: list[str] = []
+    answer = assert_parity(make(policy, ran.append), Case("delete", {}, {"yes": True}))
+    assert answer["error"]["code"] == "E2101"
+    assert ran == []
+
+
+# ------------------------------------------------------------------ a client that can ask its human
+
+
+class Client:
+    """An MCP client of one era whose human gives one answer."""
+
+    def __init__(self, app: Any, modern: bool, answer: bool) -> None:
+        self.modern = modern
+        self.asked: list[str] = []
+        self.reply = {"action": "accept", "content": {"yes": answer}}
+        self.wire = _Answering(self)
+        self.front = Front(app, self.wire)
+        if not modern:
+            info = {"clientInfo": {"name": "asking", "version": "1"}}
+            capabilities = {"capabilities": {"elicitation": {}}}
+            self.send("initialize", {"protocolVersion": "2025-11-25", **capabilities, **info})
+
+    def call(self, case: Case) -> dict[str, Any]:
+        params: dict[str, Any] = {"name": case.tool, "arguments": {}}
+        params["_meta"] = {OPTIONS_KEY: dict(case.options)}
+        result = self.send("tools/call", params)
+        if result.get("resultType") == "input_required":
+            (key,) = result["inputRequests"]
+            self.asked.append(result["inputRequests"][key]["params"]["message"])
+            answers = {"inputResponses": {key: self.reply}, "requestState": result["requestState"]}
+            result = self.send("tools/call", {**params, **answers})
+        return result
+
+    def send(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        if self.modern:
+            era = {VERSION_KEY: MODERN[-1], CAPABILITIES_KEY: {"elicitation": {}}}
+            params = {**params, "_meta": {**params.get("_meta", {}), **era}}
+        number = f"mine-{len(self.wire.sent)}"
+        request = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+        self.front.take(from_json(to_json(request)))
+        self.front.flights.wait(60)
+        return next(sent["result"] for sent in self.wire.sent if sent.get("id") == number)
+
+
+class _Answering(MemoryWire):
+    def __init__(self, client: Client) -> None:
+        super().__init__()
+        self.client = client
+
+    def send(self, data: bytes) -> None:
+        super().send(data)
+        message = self.sent[-1]
+        if message.get("method") == "elicitation/create":
+            self.client.asked.append(message["params"]["message"])
+            reply = {"jsonrpc": "2.0", "id": message["id"], "result": self.client.reply}
+            threading.Thread(target=self.client.front.take, args=(reply,)).start()
+
+
+@pytest.mark.parametrize("modern", [False, True], ids=["handshake", "stateless"])
+@pytest.mark.parametrize("agrees", [True, False], ids=["yes", "no"])
+@every_cell
+def test_a_client_that_can_ask(
+    policy: str, case: Case, verdict: Verdict, agrees: bool, modern: bool
+) -> None:
+    ran: list[str] = []
+    client = Client(make(policy, ran.append), modern, agrees)
+    result = client.call(case)
+    assert len(client.asked) == int(verdict.asks)
+    assert bool(ran) is (verdict.code is None or (verdict.asks and agrees))
+    if not ran:
+        error = result["_meta"][ENVELOPE_KEY]["error"]
+        assert error["code"] == ("E2103" if verdict.asks else verdict.code)

@@ -1,0 +1,326 @@
+"""What a grant is bound to: the tool, its arguments, the caller, what the call would do."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from tooli import SecretInput, StdinOr, Tooli
+from tooli.annotations import Destructive
+from tooli.call.model import Call, Caller, Failed, Ok, Options
+from tooli.call.peer import Peer
+from tooli.call.pipeline import run
+from tooli.enforce.rules import RULES
+from tooli.state.approvals import Approvals
+
+
+class Login(BaseModel):
+    user: str
+    password: SecretInput[str]
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path / "state"))
+    return tmp_path / "state"
+
+
+class Desk:
+    """An app whose commands need a human, and that human."""
+
+    def __init__(self) -> None:
+        self.app = Tooli("desk", version="1.0")
+        self.ran: list[Any] = []
+        self.stock = ["a", "b"]
+        guarded = self.app.command
+
+        @guarded(requires_approval=True, annotations=Destructive)
+        def wipe(paths: list[str], deep: bool = False) -> str:
+            self.ran.append(paths)
+            return "wiped"
+
+        @guarded(requires_approval=True)
+        def pay(amount: int, key: SecretInput[str]) -> str:
+            self.ran.append(amount)
+            return "paid"
+
+        @guarded(requires_approval=True)
+        def enter(login: Login) -> str:
+            self.ran.append(login.user)
+            return "entered"
+
+        @guarded(requires_approval=True)
+        def load(data: StdinOr[dict[str, int]]) -> str:
+            self.ran.append(data)
+            return "loaded"
+
+        @guarded(requires_approval=True)
+        def clear() -> str:
+            self.ran.append(list(self.stock))
+            return "cleared"
+
+        clear.tooli_plan = lambda: {"removes": list(self.stock)}
+
+        @guarded(requires_approval=True)
+        def eat(items: Any) -> str:
+            self.ran.append(items)
+            return "eaten"
+
+    def call(self, name: str, caller: Caller | None = None, **arguments: Any) -> Any:
+        tool = self.app.find(name)
+        assert tool is not None
+        who = caller or Caller("cli", "codex")
+        call, stages = self.app.prepare(tool, arguments, who, Options(yes=True), [])
+        return run(call, stages)
+
+    def code(self, name: str, caller: Caller | None = None, **arguments: Any) -> str | None:
+        outcome = self.call(name, caller, **arguments)
+        return None if isinstance(outcome, Ok) else outcome.error.code
+
+    def grant(self, name: str, caller: Caller | None = None, **arguments: Any) -> None:
+        outcome = self.call(name, caller, **arguments)
+        assert isinstance(outcome, Failed)
+        assert outcome.error.code == "E2101"
+        assert outcome.error.details is not None
+        wanted: Any = outcome.error.details["approval"]
+        store = Approvals()
+        (request,) = [one for one in store.waiting("desk") if one.id == wanted["id"]]
+        assert store.settle(request, "granted")
+
+
+@pytest.fixture
+def desk() -> Desk:
+    return Desk()
+
+
+class TestBinding:
+    def test_the_same_call_runs_once(self, desk: Desk) -> None:
+        desk.grant("wipe", paths=["a"])
+        assert desk.code("wipe", paths=["a"]) is None
+        assert desk.code("wipe", paths=["a"]) == "E2101"
+        assert desk.ran == [["a"]]
+
+    def test_the_same_call_in_other_words(self, desk: Desk) -> None:
+        desk.grant("wipe", paths=["a"])
+        assert desk.code("wipe", paths=("a",), deep=False) is None
+
+    @pytest.mark.parametrize(
+        "changed",
+        [
+            {"paths": ["b"]},
+            {"paths": ["a", "b"]},
+            {"paths": ["a "]},
+            {"paths": []},
+            {"paths": ["a"], "deep": True},
+        ],
+    )
+    def test_other_arguments(self, desk: Desk, changed: dict[str, Any]) -> None:
+        desk.grant("wipe", paths=["a"])
+        assert desk.code("wipe", **changed) == "E2101"
+        assert desk.ran == []
+
+    @pytest.mark.parametrize(
+        "other",
+        [
+            Caller("cli"),
+            Caller("cli", "claude-code"),
+            Caller("http", "codex"),
+            Caller("mcp", "codex"),
+            Caller("python", "codex"),
+            Caller("cli", "codex", principal="codex"),
+            Caller("cli", principal="codex"),
+        ],
+    )
+    def test_another_caller(self, desk: Desk, other: Caller) -> None:
+        desk.grant("wipe", paths=["a"])
+        assert desk.code("wipe", other, paths=["a"]) == "E2101"
+        assert desk.ran == []
+
+    def test_a_verified_principal_is_who_it_is_whatever_it_calls_itself(self, desk: Desk) -> None:
+        ann = Caller("http", "one", principal="ann")
+        desk.grant("wipe", ann, paths=["a"])
+        for other in (Caller("http", "one", principal="bob"), Caller("http", "ann")):
+            assert desk.code("wipe", other, paths=["a"]) == "E2101"
+        assert desk.code("wipe", ann.replace(name="two", session="s"), paths=["a"]) is None
+
+    def test_another_secret(self, desk: Desk) -> None:
+        desk.grant("pay", amount=1, key="mine")
+        assert desk.code("pay", amount=1, key="yours") == "E2101"
+        assert desk.code("pay", amount=1, key="mine") is None
+
+    def test_another_secret_inside_a_model(self, desk: Desk) -> None:
+        desk.grant("enter", login={"user": "ann", "password": "one"})
+        assert desk.code("enter", login={"user": "ann", "password": "two"}) == "E2101"
+        assert desk.code("enter", login={"user": "ann", "password": "one"}) is None
+
+    def test_content_that_was_given_itself(self, desk: Desk) -> None:
+        desk.grant("load", data={"a": 1})
+        assert desk.code("load", data={"a": 2}) == "E2101"
+        assert desk.code("load", data={"a": 1}) is None
+
+    def test_a_plan_that_has_moved(self, desk: Desk) -> None:
+        desk.grant("clear")
+        desk.stock.append("precious")
+        assert desk.code("clear") == "E2101"
+        assert desk.ran == []
+        desk.stock.pop()
+        assert desk.code("clear") is None
+
+    @pytest.mark.parametrize("items", [iter([1]), io.StringIO("x"), (x for x in "ab")])
+    def test_what_nobody_can_know_before(self, desk: Desk, items: Any) -> None:
+        outcome = desk.call("eat", items=items)
+        assert outcome.error.code == "E2101"
+        assert outcome.error.details is None
+        assert Approvals().waiting("desk") == []
+
+    def test_stdin_is_not_known_before(self, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("sys.stdin", io.StringIO('{"a": 1}'))
+        outcome = desk.call("load", data="-")
+        assert outcome.error.code == "E2101"
+        assert "Put the input into a file" in outcome.error.suggestion.fix
+
+    def test_a_dry_run_uses_nothing_up(self, desk: Desk) -> None:
+        desk.grant("wipe", paths=["a"])
+        tool = desk.app.find("wipe")
+        assert tool is not None
+        options = Options(yes=True, dry_run=True)
+        call, stages = desk.app.prepare(tool, {"paths": ["a"]}, Caller("cli", "codex"), options, [])
+        assert isinstance(run(call, stages), Ok)
+        assert desk.ran == []
+        assert desk.code("wipe", paths=["a"]) is None
+
+    def test_no_is_told_once(self, desk: Desk) -> None:
+        assert desk.code("wipe", paths=["a"]) == "E2101"
+        store = Approvals()
+        (request,) = store.waiting("desk")
+        store.settle(request, "denied")
+        assert desk.code("wipe", paths=["b"]) == "E2101"
+        assert desk.code("wipe", paths=["a"]) == "E2103"
+        assert desk.code("wipe", paths=["a"]) == "E2101"
+
+
+class TestRequest:
+    def test_what_is_written_down(self, desk: Desk) -> None:
+        outcome = desk.call("pay", amount=7, key="hush")
+        approval = outcome.error.details["approval"]
+        (request,) = Approvals().waiting("desk")
+        assert (request.tool, request.arguments) == ("desk.pay", {"amount": 7, "key": "***"})
+        assert request.caller == "codex (cli)"
+        assert approval.keys() == {"id", "expires", "command"}
+        assert approval["command"] == f"desk approvals grant {request.id}"
+        assert request.id in outcome.error.message
+        assert outcome.error.suggestion.action == "ask_human"
+        assert approval["command"] in outcome.error.suggestion.fix
+
+    def test_no_secret_is_on_the_disk(self, desk: Desk, home: Path) -> None:
+        desk.call("pay", amount=7, key="hush-hush")
+        desk.call("enter", login={"user": "ann", "password": "hush-hush"})
+        for path in (home / "approvals").iterdir():
+            assert b"hush-hush" not in path.read_bytes()
+
+    def test_the_plan(self, desk: Desk) -> None:
+        desk.call("clear")
+        (request,) = Approvals().waiting("desk")
+        assert request.plan == {"removes": ["a", "b"]}
+
+    def test_nothing_in_it_acts_on_a_terminal(self, desk: Desk) -> None:
+        desk.call("wipe", Caller("cli", "x\x1b[2J"), paths=["\x1b]0;owned\x07", "a\u202eb\n"])
+        (request,) = Approvals().waiting("desk")
+        assert request.arguments["paths"] == ["\\x1b]0;owned\\x07", "a\\u202eb\\n"]
+        assert request.caller.isprintable()
+
+    def test_nobody_calls_themselves_verified(self, desk: Desk) -> None:
+        desk.call("clear", Caller("http", "ann (http, verified)"))
+        desk.call("clear", Caller("http", "x", principal="ann"))
+        shown = [request.caller for request in Approvals().waiting("desk")]
+        assert shown == ["'ann (http, verified)' (http)", "ann (http, verified)"]
+
+    def test_the_same_refused_call_has_one_request(self, desk: Desk) -> None:
+        first = desk.call("wipe", paths=["a"]).error.details
+        assert desk.call("wipe", paths=["a"]).error.details == first
+        assert desk.call("wipe", paths=["b"]).error.details != first
+
+    def test_where_nothing_can_be_kept(
+        self, desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (tmp_path / "file").touch()
+        monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path / "file"))
+        assert desk.code("wipe", paths=["a"]) == "E2104"
+        assert desk.ran == []
+
+
+class _Asked(Peer):
+    def can(self, method: str) -> bool:
+        return True
+
+
+class TestWord:
+    """A door's word that a human agreed counts where the table lets a human be asked."""
+
+    @pytest.mark.parametrize("policy", ["off", "standard", "strict"])
+    def test_approved(self, policy: str) -> None:
+        app = Tooli("desk", security_policy=policy)
+        app.command("other", auth=[])(lambda: None)
+        app.command("wipe", requires_approval=True, auth=[])(lambda: "wiped")
+        tool = app.find("wipe")
+        assert tool is not None
+        call, stages = app.prepare(tool, {}, Caller("cli"), Options(), [], approved=True)
+        outcome = run(call, stages)
+        assert isinstance(outcome, Ok) is RULES["approval"].at(policy).asks
+
+    def test_a_question_carries_what_a_human_is_shown(self, desk: Desk) -> None:
+        tool = desk.app.find("pay")
+        assert tool is not None
+        given = {"amount": 7, "key": "hush"}
+        call, stages = desk.app.prepare(tool, given, Caller("mcp"), Options(), [], peer=_Asked())
+        outcome = run(call, stages)
+        assert isinstance(outcome, Failed)
+        assert outcome.error.shown == 'desk.pay\n  amount: 7\n  key: "***"'
+        assert outcome.error.details is None
+        assert Approvals().waiting("desk") == []
+
+    def test_a_tools_own_refusal_asks_nobody(self) -> None:
+        """It has run by then: to ask and run it again would be another run."""
+        from tooli import ApprovalRequired
+
+        app = Tooli("desk")
+
+        @app.command()
+        def moan() -> None:
+            raise ApprovalRequired("Not today.")
+
+        tool = app.find("moan")
+        assert tool is not None
+        call = Call(tool, {}, Caller("mcp"), [], peer=_Asked())
+        outcome = run(call, app.stages_for(tool, Options()))
+        assert isinstance(outcome, Failed)
+        assert outcome.error.shown is None
+
+
+class TestShown:
+    def test_long_and_wide(self) -> None:
+        from tooli.call.shown import lines_of
+
+        lines = lines_of({"paths": [str(n) for n in range(100)], "text": "x" * 500}, {"a": []})
+        assert len(lines) == 25
+        assert lines[-1] == "  … and 80 more lines"
+        (line,) = lines_of({"text": "x" * 500}, None)
+        assert line.endswith("more characters")
+
+    def test_nested(self) -> None:
+        from tooli.call.shown import lines_of
+
+        assert lines_of({"a": {"b": [1, {"c": None}], "\x1b": "\x07"}}, "just so") == [
+            "  a:",
+            "    b:",
+            "      - 1",
+            "      -",
+            "        c: null",
+            '    \\x1b: "\\u0007"',
+            "  plan:",
+            '    "just so"',
+        ]

@@ -1,0 +1,278 @@
+"""What is written down, by which policy, through which door."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tooli import InputError, SecretInput, Tooli
+from tooli.annotations import Destructive
+from tooli.state import auditing
+from tooli.state.audit import note, note_for, place_of
+from tooli.testing import Case, invoke
+from tooli.testing.parity import doors
+
+DOORS = [door.name for door in doors(Tooli("none"))]
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    return tmp_path / "tooli"
+
+
+def make_app(**settings) -> tuple[Tooli, list[str]]:
+    app = Tooli("clerk", version="2.0", **settings)
+    ran: list[str] = []
+
+    @app.command(annotations=Destructive, auth=[])
+    def wipe(path: str, fail: bool = False) -> str:
+        """Wipe."""
+        ran.append(path)
+        if fail:
+            raise InputError("no", code="E1000")
+        return path
+
+    @app.command(auth=[])
+    def look(path: str) -> str:
+        """Look."""
+        ran.append(path)
+        return path
+
+    @app.command()
+    def unsaid(path: str) -> str:
+        """Say nothing of who may run it."""
+        ran.append(path)
+        return path
+
+    @app.command(requires_approval=True, auth=[])
+    def launch(path: str) -> str:
+        """Launch."""
+        ran.append(path)
+        return path
+
+    return app, ran
+
+
+def events() -> list[tuple]:
+    lines = auditing.tail(place_of("clerk"), 100)
+    return [(one["event"], one.get("phase"), one.get("code")) for one in lines]
+
+
+def ask(app: Tooli, door: str, tool: str, **options) -> dict:
+    case = Case(tool, {"path": "x"}, options)
+    return next(each for each in doors(app) if each.name == door).answer(case).envelope
+
+
+RUN = [("destructive_run", "begins", None), ("destructive_run", "ends", None)]
+PLAIN = [("run", "begins", None), ("run", "ends", None)]
+ASKED = [("approval_requested", None, None), ("denial", None, "E2101")]
+EXPECTED = {
+    # policy: what is asked, and what stands in the log then
+    "off": [
+        ("wipe", {"yes": True}, []),
+        ("wipe", {}, []),
+        ("look", {}, []),
+        ("launch", {"yes": True}, []),
+    ],
+    "standard": [
+        ("wipe", {"yes": True}, RUN),
+        ("wipe", {}, [("denial", None, "E1010")]),
+        ("wipe", {"yes": True, "dry_run": True}, []),
+        ("look", {}, []),
+        ("unsaid", {}, []),
+        ("launch", {"yes": True}, ASKED),
+    ],
+    "strict": [
+        ("wipe", {"yes": True}, RUN),
+        ("wipe", {}, [("denial", None, "E1010")]),
+        ("look", {}, PLAIN),
+        ("look", {"dry_run": True}, []),
+        ("unsaid", {}, [("denial", None, "E2002")]),
+        ("launch", {"yes": True}, ASKED),
+    ],
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("policy", EXPECTED)
+def test_what_is_written_down(policy: str, door: str) -> None:
+    app, _ = make_app(security_policy=policy)
+    expected: list[tuple] = []
+    for tool, options, more in EXPECTED[policy]:
+        ask(app, door, tool, **options)
+        expected += more
+        assert events() == expected, (tool, options)
+    assert auditing.verify(place_of("clerk")).fault is None
+
+
+def test_what_stands_in_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    import os
+
+    app, _ = make_app()
+    app.options(yes=True, caller="langchain").call("wipe", path="x" * 500)
+    begins, ends = auditing.tail(place_of("clerk"), 5)
+    assert begins["tool"] == "clerk.wipe"
+    assert begins["version"] == "2.0"
+    assert begins["policy"] == "standard"
+    assert begins["override"] == ["yes"]
+    assert begins["caller"] == {
+        "surface": "python",
+        "name": "langchain",
+        "uid": os.getuid(),
+        "pid": os.getpid(),
+    }
+    assert len(begins["arguments"]["path"]) < 300
+    assert begins["arguments"]["fail"] is False
+    assert begins["call"] == ends["call"]
+    assert ends["ok"] is True
+    assert type(ends["ms"]) is int
+
+
+def test_a_failure_is_told_with_its_code() -> None:
+    app, _ = make_app()
+    app.call("wipe", path="x", fail=True, yes=True)
+    assert events() == [RUN[0], ("destructive_run", "ends", "E1000")]
+
+
+def test_what_a_function_refuses_itself_is_no_denial_of_ours() -> None:
+    from tooli import AuthError
+
+    app = Tooli("clerk")
+
+    @app.command(annotations=Destructive)
+    def wipe() -> None:
+        raise AuthError("not you")
+
+    app.call("wipe", yes=True)
+    assert events() == [RUN[0], ("destructive_run", "ends", "E2000")]
+
+
+def test_input_that_does_not_fit_is_no_denial() -> None:
+    app, _ = make_app(security_policy="strict")
+    assert app.call("wipe").error.code == "E1002"
+    assert events() == []
+
+
+def test_no_secret_is_written_down(tmp_path: Path) -> None:
+    from pydantic import BaseModel
+
+    app = Tooli("clerk")
+    space = globals()
+    space["Login"] = type(
+        "Login", (BaseModel,), {"__annotations__": {"user": str, "key": SecretInput[str]}}
+    )
+
+    @app.command(annotations=Destructive)
+    def wipe(key: SecretInput[str], password: str, login: Login) -> str:  # noqa: F821
+        return "done"
+
+    arguments = {"key": "hush-1", "password": "hush-2", "login": {"user": "u", "key": "hush-3"}}
+    app.call("wipe", **arguments)
+    app.call("wipe", **arguments, yes=True)
+    assert len(events()) == 3
+    written = Path(place_of("clerk")).read_text()
+    assert "hush" not in written
+    assert json.loads(written.splitlines()[0])["arguments"]["password"] == "(hidden)"
+
+
+def test_a_stream_that_is_left_ends_on_record() -> None:
+    from collections.abc import Iterator
+
+    app = Tooli("clerk")
+    globals()["Iterator"] = Iterator
+
+    @app.command(annotations=Destructive)
+    def wipe() -> Iterator[int]:
+        yield from range(10)
+
+    items = app.stream("wipe", yes=True)
+    assert next(items) == 0
+    items.close()
+    assert [one[1] for one in events()] == ["begins", "ends"]
+
+
+# ------------------------------------------------------------------ where it cannot be written
+
+
+@pytest.fixture
+def broken(state: Path) -> Path:
+    state.mkdir()
+    (state / "audit").write_text("in the way")
+    return state
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_strict_runs_nothing_off_the_record(door: str, broken: Path) -> None:
+    app, ran = make_app(security_policy="strict")
+    for tool, options in (("wipe", {"yes": True}), ("look", {})):
+        found = ask(app, door, tool, **options)
+        assert found["error"]["code"] == "E4061"
+        assert "audit_log" in found["error"]["suggestion"]["fix"]
+    assert not ran
+
+
+@pytest.mark.parametrize("door", [door for door in DOORS if door in ("call", "cli", "http", "mcp")])
+def test_standard_goes_on_and_says_so(door: str, broken: Path) -> None:
+    app, ran = make_app()
+    found = ask(app, door, "wipe", yes=True)
+    assert found["ok"]
+    assert [w for w in found["meta"]["warnings"] if "audit log" in w]
+    assert ran == ["x"]
+
+
+def test_a_denial_stays_one_where_it_cannot_be_written(broken: Path) -> None:
+    app, ran = make_app(security_policy="strict")
+    assert app.call("wipe", path="x").error.code == "E1010"
+    assert app.call("unsaid", path="x").error.code == "E2002"
+    assert not ran
+
+
+# ------------------------------------------------------------------ for others
+
+
+def test_a_note_in_one_line() -> None:
+    from tooli.call.model import Call, Caller
+
+    app, _ = make_app()
+    call = Call(app.find("look"), {"path": "x"}, Caller("cli"), [])
+    assert note("violation", call, used="fs:write:/x")
+    assert note_for("clerk", "approval_granted", tool="clerk.launch", request="r1")
+    assert [one["event"] for one in auditing.tail(place_of("clerk"), 5)] == [
+        "violation",
+        "approval_granted",
+    ]
+    assert not note("violation", call.replace(policy="off")) or len(events()) == 2
+
+
+# ------------------------------------------------------------------ the commands
+
+
+def test_the_commands() -> None:
+    app, _ = make_app()
+    app.options(yes=True).call("wipe", path="x")
+    shown = invoke(app, "audit", "tail", "-n", "1", mode="json").envelope["result"]
+    assert [(one["seq"], one["phase"]) for one in shown] == [(2, "ends")]
+    assert invoke(app, "audit", "tail", "-n", "0", mode="json").envelope["result"] == []
+    found = invoke(app, "audit", "verify", mode="json").envelope["result"]
+    assert (found["lines"], found["whole"], found["sealed"]) == (2, True, True)
+    log = Path(place_of("clerk"))
+    log.write_bytes(log.read_bytes().replace(b'"path":"x"', b'"path":"y"', 1))
+    done = invoke(app, "audit", "verify", mode="json")
+    assert done.exit_code == 20
+    error = done.envelope["error"]
+    assert error["details"]["line"] == 1
+    assert error["details"]["file"] == str(log)
+
+
+def test_the_place_that_is_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOOLI_AUDIT_LOG", str(tmp_path / "elsewhere.jsonl"))
+    app, _ = make_app()
+    app.options(yes=True).call("wipe", path="x")
+    assert (tmp_path / "elsewhere.jsonl").exists()
+    assert len(invoke(app, "audit", "tail", mode="json").envelope["result"]) == 2
+    from tooli.state import audit
+
+    audit._places.pop("clerk")

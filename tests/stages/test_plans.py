@@ -1,0 +1,400 @@
+"""Plan and apply, through every door: nothing happens before, and nothing else after."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.stages.plan_zoo import ALL, KINDS, make_app
+
+from tooli import Tooli, dry_run_support, record_dry_action
+from tooli.annotations import Destructive, ReadOnly
+from tooli.call.model import Caller, Failed, Options
+from tooli.call.pipeline import run
+from tooli.testing import Case, assert_parity
+from tooli.testing.parity import doors
+
+DOORS = [door.name for door in doors(Tooli("none"))]
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    return tmp_path / "tooli"
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[str]:
+    made = []
+    for name in ("one", "two"):
+        (tmp_path / name).write_text(name)
+        made.append(str(tmp_path / name))
+    return made
+
+
+def ask(app: Tooli, door: str, tool: str, files: list[str], **options) -> dict:
+    case = Case(tool, {"files": files}, options)
+    return next(each for each in doors(app) if each.name == door).answer(case).envelope
+
+
+def plan_in(envelope: dict) -> dict:
+    assert envelope["ok"], envelope
+    result = envelope["result"]
+    return result[0] if isinstance(result, list) else result
+
+
+def gone(files: list[str]) -> list[bool]:
+    return [not Path(file).exists() for file in files]
+
+
+# ------------------------------------------------------------------ dry runs
+
+
+@pytest.mark.parametrize("tool", ALL)
+def test_yes_and_dry_run_delete_nothing_on_any_door(tool: str, files: list[str]) -> None:
+    found = assert_parity(make_app(), Case(tool, {"files": files}, {"yes": True, "dry_run": True}))
+    plan = found["result"]
+    assert found["meta"]["dry_run"] is True
+    assert gone(files) == [False, False]
+    assert plan["tool"] == f"shredder.{tool}"
+    assert plan["arguments"] == {"files": files}
+    assert plan["effects"] == ["destructive"]
+    if tool == "wipe":
+        assert plan["basis"] == "declared"
+        assert "actions" not in plan
+        return
+    assert plan["basis"] == "rehearsed"
+    assert [(one["action"], one["target"]) for one in plan["actions"]] == [
+        ("delete", files[0]),
+        ("delete", files[1]),
+    ]
+    assert plan["actions"][0]["details"] == {"size": 3}
+    assert plan["actions"][0]["state"] != plan["actions"][1]["state"]
+    assert plan["state"]
+
+
+@pytest.mark.parametrize("policy", ["off", "standard", "strict"])
+def test_under_every_policy(policy: str, files: list[str]) -> None:
+    app = make_app(security_policy=policy)
+    found = app.call("delete", files=files, yes=True, dry_run=True)
+    assert found.result["basis"] == "rehearsed"
+    assert gone(files) == [False, False]
+
+
+def test_the_plan_is_no_result_to_be_shaped(files: list[str]) -> None:
+    app = make_app()
+    found = app.call("delete-stream", files=files, dry_run=True, limit=1, detailed=True)
+    assert len(found.result["actions"]) == 2
+    assert "page" not in found.meta
+
+
+def test_a_plan_that_fails_is_a_failure(files: list[str]) -> None:
+    Path(files[0]).unlink()
+    found = make_app().call("delete", files=files, dry_run=True)
+    assert found.error.code == "E3010"
+    assert gone(files) == [True, False]
+
+
+def test_what_a_rehearsed_function_calls_is_rehearsed_too(files: list[str]) -> None:
+    app = make_app()
+
+    @app.command(annotations=Destructive)
+    @dry_run_support
+    def tidy() -> int:
+        assert app.call("look").result == "seen"
+        app.options(yes=True).call("delete", files=files[:1])
+        app.options(yes=True).call("wipe", files=files[1:])
+        return 1
+
+    @app.command(annotations=ReadOnly)
+    def look() -> str:
+        return "seen"
+
+    plan = app.call("tidy", dry_run=True).result
+    assert gone(files) == [False, False]
+    assert [(one["action"], one["target"]) for one in plan["actions"]] == [
+        ("delete", files[0]),
+        ("call", "shredder.wipe"),
+    ]
+    assert app.call("tidy", apply=plan["token"], yes=True).ok
+    assert gone(files) == [True, True]
+
+
+# ------------------------------------------------------------------ applying
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("tool", ALL)
+def test_a_plan_is_applied_once(tool: str, door: str, files: list[str]) -> None:
+    app = make_app()
+    token = plan_in(ask(app, door, tool, files, dry_run=True))["token"]
+    refused = ask(app, door, tool, files, apply=token)
+    assert refused["error"]["code"] == "E1010", "a plan is no consent"
+    assert gone(files) == [False, False]
+    assert ask(app, door, tool, files, apply=token, yes=True)["ok"]
+    assert gone(files) == [True, True]
+    for file in files:
+        Path(file).write_text(Path(file).name)
+    again = ask(app, door, tool, files, apply=token, yes=True)
+    assert again["error"]["code"] == "E1051"
+    assert "used before" in again["error"]["message"]
+    assert gone(files) == [False, False]
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_dry_run_wins_over_apply(door: str, files: list[str]) -> None:
+    app = make_app()
+    token = plan_in(ask(app, door, "delete", files, dry_run=True))["token"]
+    plan = plan_in(ask(app, door, "delete", files, dry_run=True, apply=token, yes=True))
+    assert plan["basis"] == "rehearsed"
+    assert gone(files) == [False, False]
+    assert ask(app, door, "delete", files, apply=token, yes=True)["ok"], "it was not used"
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("tool", ALL)
+def test_other_arguments_are_another_call(tool: str, door: str, files: list[str]) -> None:
+    app = make_app()
+    token = plan_in(ask(app, door, tool, files[:1], dry_run=True))["token"]
+    found = ask(app, door, tool, files, apply=token, yes=True)
+    assert found["error"]["code"] == "E1051"
+    assert found["error"]["field"] == "apply"
+    assert gone(files) == [False, False]
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("tool", KINDS)
+def test_what_has_moved_is_left_alone(tool: str, door: str, files: list[str]) -> None:
+    app = make_app()
+    token = plan_in(ask(app, door, tool, files, dry_run=True))["token"]
+    Path(files[1]).write_text("six")  # as long as before
+    found = ask(app, door, tool, files, apply=token, yes=True)
+    assert found["error"]["code"] == "E3053"
+    assert [one["target"] for one in found["error"]["details"]["changed"]] == [files[1]]
+    assert "added" not in found["error"]["details"]
+    assert gone(files) == [False, False]
+
+
+def test_the_exit_codes(files: list[str]) -> None:
+    app = make_app()
+    token = app.call("delete", files=files, dry_run=True).result["token"]
+    Path(files[1]).write_text("other")
+    assert (
+        app.call("delete", files=files, apply=token, yes=True).error.to_exception().exit_code == 20
+    )
+    assert (
+        app.call("delete", files=files, apply="pAAAA", yes=True).error.to_exception().exit_code == 2
+    )
+
+
+def test_new_and_vanished_actions_are_told(tmp_path: Path) -> None:
+    app = Tooli("sweeper")
+
+    @app.command()
+    @dry_run_support
+    def sweep(folder: Path) -> int:
+        found = sorted(folder.glob("*.tmp"))
+        for path in found:
+            if not record_dry_action("delete", path.name):
+                path.unlink()
+        return len(found)
+
+    for name in ("a.tmp", "b.tmp"):
+        (tmp_path / name).touch()
+    token = app.call("sweep", folder=tmp_path, dry_run=True).result["token"]
+    (tmp_path / "a.tmp").rename(tmp_path / "c.tmp")
+    error = app.call("sweep", folder=tmp_path, apply=token).error
+    assert error.code == "E3053"
+    assert error.details == {"added": [{"action": "delete", "target": "c.tmp"}], "gone": 1}
+    assert len(list(tmp_path.glob("*.tmp"))) == 2
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda token: token[:-1] + ("A" if token[-1] != "A" else "B"),
+        lambda token: token[:12] + ("A" if token[12] != "A" else "B") + token[13:],
+        lambda token: "c" + token[1:],
+        lambda token: token[:40],
+        lambda token: token + "=",
+        lambda token: token + "AAAA",
+        lambda token: "p",
+        lambda token: "p" + "A" * 76,
+    ],
+)
+def test_a_forged_token(spoil, files: list[str]) -> None:
+    app = make_app()
+    token = app.call("delete", files=files, dry_run=True).result["token"]
+    found = app.call("delete", files=files, apply=spoil(token), yes=True)
+    assert found.error.code == "E1051"
+    assert gone(files) == [False, False]
+
+
+def test_a_token_of_another_key(files: list[str], state: Path) -> None:
+    app = make_app()
+    token = app.call("delete", files=files, dry_run=True).result["token"]
+    (state / "plans.key").unlink()
+    assert app.call("delete", files=files, apply=token, yes=True).error.code == "E1051"
+
+
+def test_an_old_token(files: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    from tooli.state import plans
+
+    app = make_app()
+    token = app.call("delete", files=files, dry_run=True).result["token"]
+    now = plans.time()
+    monkeypatch.setattr(plans, "time", lambda: now + plans.LASTS + 2)
+    found = app.call("delete", files=files, apply=token, yes=True)
+    assert found.error.code == "E1051"
+    assert "time is over" in found.error.message
+
+
+def test_another_folder(files: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A relative path is another file there."""
+    app = make_app()
+    monkeypatch.chdir(tmp_path)
+    token = app.call("wipe", files=["one"], dry_run=True).result["token"]
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "one").touch()
+    monkeypatch.chdir(other)
+    assert app.call("wipe", files=["one"], apply=token, yes=True).error.code == "E1051"
+    assert (other / "one").exists()
+
+
+def test_another_principal(files: list[str]) -> None:
+    app = make_app()
+    tool = app.find("delete")
+
+    def as_(principal: str | None, **options):
+        caller = Caller("http", principal=principal)
+        call, stages = app.prepare(tool, {"files": files}, caller, Options(**options), [])
+        return run(call, stages)
+
+    token = as_("ada", dry_run=True).value["token"]
+    for other in ("bob", None):
+        outcome = as_(other, apply=token, yes=True)
+        assert isinstance(outcome, Failed)
+        assert outcome.error.code == "E1051"
+    assert gone(files) == [False, False]
+    as_("ada", apply=token, yes=True)
+    assert gone(files) == [True, True]
+
+
+def test_another_version_of_the_command(files: list[str]) -> None:
+    token = make_app().call("wipe", files=files, dry_run=True).result["token"]
+    newer = make_app()
+    newer._house.version = "2.0"
+    found = newer.call("wipe", files=files, apply=token, yes=True)
+    assert found.error.code == "E3053"
+    assert gone(files) == [False, False]
+
+
+def test_a_gated_command_needs_its_approval_all_the_same(files: list[str]) -> None:
+    app = Tooli("gate")
+
+    @app.command(requires_approval=True)
+    @dry_run_support
+    def launch() -> str:
+        return "up" if not record_dry_action("launch", "rocket") else ""
+
+    token = app.call("launch", dry_run=True).result["token"]
+    assert app.call("launch", apply=token, yes=True).error.code == "E2101"
+
+
+def test_a_state_folder_that_keeps_nothing(
+    files: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = make_app()
+    token = app.call("delete", files=files, dry_run=True).result["token"]
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path / "file" / "below"))
+    plan = app.call("delete", files=files, dry_run=True)
+    assert "token" not in plan.result
+    assert any("no token" in warning for warning in plan.meta["warnings"])
+    found = app.call("delete", files=files, apply=token, yes=True)
+    assert found.error.code == "E1051"
+    assert gone(files) == [False, False]
+
+
+def test_use_that_cannot_be_remembered(files: list[str], state: Path) -> None:
+    app = make_app()
+    token = app.call("delete", files=files, dry_run=True).result["token"]
+    (state / "plans").write_text("not a folder")
+    found = app.call("delete", files=files, apply=token, yes=True)
+    assert found.error.code == "E4060"
+    assert found.error.to_exception().exit_code == 75
+    assert gone(files) == [False, False]
+
+
+# ------------------------------------------------------------------ held to the plan
+
+
+def test_an_action_that_was_not_planned_is_stopped(tmp_path: Path) -> None:
+    """A function that does more when it acts than when it tells."""
+    app = Tooli("sly")
+    done = []
+
+    @app.command()
+    @dry_run_support
+    def work(swallow: bool = False) -> str:
+        if not record_dry_action("make", "a"):
+            done.append("a")
+            try:
+                if not record_dry_action("break", "b"):
+                    done.append("b")
+            except Exception:
+                if not swallow:
+                    raise
+        return "done"
+
+    for swallow in (False, True):
+        done.clear()
+        plan = app.call("work", swallow=swallow, dry_run=True).result
+        assert [one["target"] for one in plan["actions"]] == ["a"]
+        error = app.call("work", swallow=swallow, apply=plan["token"]).error
+        assert error.code == "E3053"
+        assert error.details["unplanned"] == {"action": "break", "target": "b"}
+        assert error.details["done"] == [{"action": "make", "target": "a"}]
+        assert done == ["a"]
+
+
+def test_what_changed_by_the_plan_itself_is_no_move(tmp_path: Path) -> None:
+    """The state of the second action is changed by the first one."""
+    app = Tooli("chain")
+
+    @app.command()
+    @dry_run_support
+    def shift(folder: Path) -> int:
+        names = ["c", "b", "a"]
+        for old, new in zip(names[1:], names, strict=False):
+            if not record_dry_action("rename", folder / old, state=folder):
+                (folder / old).rename(folder / new)
+        return len(names)
+
+    room = tmp_path / "room"
+    room.mkdir()
+    for name in ("a", "b"):
+        (room / name).write_text(name)
+    token = app.call("shift", folder=room, dry_run=True).result["token"]
+    assert app.call("shift", folder=room, apply=token).ok
+    assert (room / "c").read_text() == "b"
+    assert (room / "b").read_text() == "a"
+
+
+# ------------------------------------------------------------------ the schema
+
+
+@pytest.mark.parametrize("tool", ALL)
+def test_plans_are_as_the_document_says(tool: str, files: list[str]) -> None:
+    import json
+
+    from docs.generate import ROOT
+    from jsonschema import Draft202012Validator
+
+    page = (ROOT / "docs" / "plans.md").read_text(encoding="utf-8")
+    schema = json.loads(page.partition("```json\n")[2].partition("```")[0])
+    Draft202012Validator.check_schema(schema)
+    plan = make_app().call(tool, files=files, dry_run=True).to_dict()["result"]
+    Draft202012Validator(schema).validate(json.loads(json.dumps(plan)))
+    assert set(plan) <= set(schema["properties"])

@@ -1,0 +1,80 @@
+"""More calls than a server takes at a time: sent away, with the same code on every door."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import anyio
+import pytest
+from mcp import Client
+
+from tooli import Tooli
+from tooli.surfaces.mcp import flights, sdk
+from tooli.surfaces.mcp.front import Front
+from tooli.surfaces.mcp.sdk import make_server
+from tooli.surfaces.mcp.service import Service
+from tooli.testing.mcp_doors import MemoryWire
+
+ENVELOPE = "io.tooli/envelope"
+
+
+def make() -> tuple[Tooli, threading.Semaphore, threading.Event]:
+    begun, go = threading.Semaphore(0), threading.Event()
+    app = Tooli("busy")
+
+    @app.command()
+    def wait() -> str:
+        begun.release()
+        go.wait(60)
+        return "done"
+
+    @app.command()
+    async def await_() -> str:
+        begun.release()
+        await anyio.to_thread.run_sync(go.wait, 60)
+        return "done"
+
+    return app, begun, go
+
+
+@pytest.mark.parametrize("tool", ["wait", "await_"])
+def test_over_stdio(monkeypatch: pytest.MonkeyPatch, tool: str) -> None:
+    monkeypatch.setattr(flights, "MOST_CALLS", 2)
+    app, begun, go = make()
+    wire = MemoryWire()
+    front = Front(app, wire)
+    client = {"name": "t", "version": "1"}
+    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client}
+    front.take({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello})
+    for i in range(1, 4):
+        params = {"name": tool, "arguments": {}}
+        front.take({"jsonrpc": "2.0", "id": i, "method": "tools/call", "params": params})
+        if i < 3:
+            assert begun.acquire(timeout=60)
+    refused = wire.sent[-1]
+    error = refused["result"]["_meta"][ENVELOPE]["error"]
+    assert (refused["id"], error["code"], error["is_retryable"]) == (3, "E4075", True)
+    assert error["details"] == {"retry_after": 1}
+    go.set()
+    front.flights.wait(60)
+    assert {one["id"] for one in wire.sent} == {0, 1, 2, 3}
+    params = {"name": tool, "arguments": {}}
+    front.take({"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": params})
+    front.flights.wait(60)
+    assert wire.sent[-1]["result"]["isError"] is False
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+async def test_behind_the_sdk(monkeypatch: pytest.MonkeyPatch, mode: Any) -> None:
+    monkeypatch.setattr(sdk, "MOST_CALLS", 1)
+    app, begun, go = make()
+    async with Client(make_server(Service(app)), mode=mode) as client:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(client.call_tool, "wait", {})
+            assert await anyio.to_thread.run_sync(begun.acquire, True, 60)
+            result = await client.call_tool("wait", {})
+            assert result.is_error
+            assert (result.meta or {})[ENVELOPE]["error"]["code"] == "E4075"
+            go.set()
+        assert not (await client.call_tool("wait", {})).is_error
