@@ -224,12 +224,13 @@ def test_a_killed_owner_is_found_out_at_once(ledger: Ledger, address: str) -> No
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells when a process was started")
 def test_a_killed_owner_that_nobody_has_buried_is_dead(ledger: Ledger, address: str) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-c", DYING, address], cwd=Path(__file__).parents[2]
-    )
-    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # it is a zombie from now on
-    assert isinstance(begin(ledger), Indeterminate)
-    process.wait()
+    words = [sys.executable, "-c", DYING, address]
+    with subprocess.Popen(
+        words, stdin=subprocess.DEVNULL, cwd=Path(__file__).parents[2]
+    ) as process:
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # it is a zombie from now on
+        assert isinstance(begin(ledger), Indeterminate)
+    assert process.returncode == -signal.SIGKILL
 
 
 def test_an_owner_of_another_namespace_is_believed_for_the_time_of_a_lease(
