@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
+from itertools import count
 
 import pytest
+
+_passed = count(1)
+
+
+def pytest_collection_finish() -> None:
+    """Keep the thousands of collected tests out of every later look of the collector's."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
+    """One dot for a hundred tests: what went wrong is not to drown in what went well."""
+    if report.when == "call" and report.passed:
+        return "passed", "" if next(_passed) % 100 else ".", "PASSED"
+    return None
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -90,6 +91,19 @@ def test_what_was_written_is_there(tmp_path: Path) -> None:
     script, kept = tmp_path / "leaver.py", tmp_path / "kept"
     script.write_text(APP + f"kept = open({str(kept)!r}, 'w')\nkept.write('all of it')\napp()")
     assert run(script, "add", "1", "2", "--json", env=environment()).code == 0
+    assert kept.read_text() == "all of it"
+
+
+@pytest.mark.parametrize("number", [3, 12])
+def test_what_was_written_to_an_inherited_file_is_there(tmp_path: Path, number: int) -> None:
+    script, kept = tmp_path / "leaver.py", tmp_path / "kept"
+    script.write_text(
+        APP + "file = os.fdopen(int(os.environ['FILE']), 'w')\nfile.write('all of it')\napp()"
+    )
+    with kept.open("w") as file, os.fdopen(os.dup2(file.fileno(), 60 + number), "w") as handed:
+        env = {**environment(), "FILE": str(handed.fileno())}
+        done = run(script, "add", "1", "2", "--json", env=env, pass_fds=(handed.fileno(),))
+    assert done.code == 0
     assert kept.read_text() == "all of it"
 
 

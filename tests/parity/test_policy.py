@@ -301,6 +301,7 @@ class Client:
         request = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
         self.front.take(from_json(to_json(request)))
         self.front.flights.wait(60)
+        self.front.hands.rest()
         return next(sent["result"] for sent in self.wire.sent if sent.get("id") == number)
 
 

@@ -80,7 +80,7 @@ def _deny(app: str | None) -> Any:
 
 def _row(request: Request) -> dict[str, object]:
     """A request as lists show it."""
-    from tooli.enforce.grants import when
+    from tooli.call.shown import when
 
     row: dict[str, object] = {
         "id": request.id,

@@ -78,8 +78,9 @@ def _opened(app: Any, what: str, *words: Any) -> Any:
 
 
 def _shown(entry: Entry, app: str) -> dict[str, object]:
-    from time import gmtime, strftime, time
+    from time import time
 
+    from tooli.call.shown import when
     from tooli.state.ledger import is_running
 
     state = entry.state
@@ -89,7 +90,7 @@ def _shown(entry: Entry, app: str) -> dict[str, object]:
         "key": entry.slot.key,
         "command": entry.slot.tool[len(app) + 1 :].replace(".", " ") or app,
         "state": state,
-        "first_run": strftime("%Y-%m-%dT%H:%M:%SZ", gmtime(entry.started)),
+        "first_run": when(entry.started),
     }
     if entry.slot.principal:
         shown["principal"] = entry.slot.principal

@@ -6,7 +6,7 @@ import asyncio
 from contextlib import aclosing
 
 from tooli.call.model import Ok
-from tooli.call.pipeline import Walk, gather, is_stream
+from tooli.call.pipeline import Walk, gather, is_async, is_stream
 
 TYPE_CHECKING = False
 
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from tooli.call.flow import Flow
     from tooli.call.model import Call, Outcome, Stage
-
-_ASYNC_CODE = 0x80 | 0x200
 
 
 async def run(call: Call, stages: Sequence[Stage]) -> Outcome:
@@ -63,8 +61,7 @@ async def invoke(call: Call) -> Any:
     if call.runner is not None:
         return await call.runner.arun(call)
     fn = call.tool.fn
-    code = getattr(fn, "__code__", None)
-    if code is not None and code.co_flags & _ASYNC_CODE:
+    if is_async(fn):
         value = fn(**call.arguments)
     else:
         value = await asyncio.to_thread(without_stop, fn, call.arguments)

@@ -14,12 +14,17 @@ if TYPE_CHECKING:
     from tooli.call.model import Call
 
 
-def asked_of(call: Call) -> list[tuple[str, Any]]:
-    """The bound arguments as JSON, by name; what is injected is not among them."""
+def given_to(call: Call) -> dict[str, Any]:
+    """The bound arguments that come from the caller: what is injected is not among them."""
     tool = call.tool
     names = tool.names if tool.model is None else tool.names | {tool.model[0]}
-    given = [(name, value) for name, value in call.arguments.items() if name in names]
-    return sorted([(name, stable(value)) for name, value in given], key=lambda pair: pair[0])
+    return {name: value for name, value in call.arguments.items() if name in names}
+
+
+def asked_of(call: Call) -> list[tuple[str, Any]]:
+    """The same as JSON, by name."""
+    found = [(name, stable(value)) for name, value in given_to(call).items()]
+    return sorted(found, key=lambda pair: pair[0])
 
 
 def canonical(call: Call, *more: Any) -> bytes:

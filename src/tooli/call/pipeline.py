@@ -16,7 +16,7 @@ from tooli.contract.tool import Handle, plain
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterator, Sequence
     from types import TracebackType
     from typing import Any, TypeGuard
 
@@ -265,6 +265,12 @@ def _called(value: object) -> Any:
 
 
 _SETTLED = frozenset((str, int, float, bool, list, dict, tuple, type(None)))
+
+
+def is_async(fn: Callable[..., Any]) -> bool:
+    """Whether a function runs on an event loop itself: as a coroutine, or a stream of them."""
+    code = getattr(fn, "__code__", None)
+    return code is not None and bool(code.co_flags & (0x80 | 0x200))
 
 
 def is_stream(value: object) -> TypeGuard[Iterator[Any]]:

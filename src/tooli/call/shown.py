@@ -14,14 +14,12 @@ _WIDEST, _MOST_LINES = 160, 24
 
 def shown_arguments(call: Call) -> dict[str, Any]:
     """The bound arguments in JSON's own types; of a secret, only that there is one."""
+    from tooli.call.canonical import given_to
     from tooli.contract.jsonable import jsonable
 
-    tool = call.tool
-    names = tool.names if tool.model is None else tool.names | {tool.model[0]}
     return {
         name: f"<{value.__class__.__name__}>" if _runs_out(value) else jsonable(value, [])
-        for name, value in call.arguments.items()
-        if name in names
+        for name, value in given_to(call).items()
     }
 
 
@@ -112,3 +110,10 @@ def visible(text: str) -> str:
     if text.isprintable():
         return text
     return "".join([c if c.isprintable() else c.encode("unicode_escape").decode() for c in text])
+
+
+def when(moment: float) -> str:
+    """A moment as documents write it."""
+    from time import gmtime, strftime
+
+    return strftime("%Y-%m-%dT%H:%M:%SZ", gmtime(moment))

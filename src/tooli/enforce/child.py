@@ -51,9 +51,10 @@ class Child(Runner):
 
     async def arun(self, call: Call) -> Any:
         """The same on an event loop: a coroutine stays there, unless it has to be alone."""
-        from tooli.enforce.loops import hold, is_coroutine
+        from tooli.call.pipeline import is_async
+        from tooli.enforce.loops import hold
 
-        if is_coroutine(call) and not (self.inner is not None and self.inner.alone):
+        if is_async(call.tool.fn) and not (self.inner is not None and self.inner.alone):
             assert self.seconds is not None
             return await hold(call.replace(runner=self.inner), self.seconds)
         import asyncio

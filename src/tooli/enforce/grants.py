@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tooli.call.canonical import fingerprint, given_to
+from tooli.call.shown import when
 from tooli.contract.jsonable import is_object
 from tooli.errors import ApprovalRequired, Suggestion, quote
 
@@ -54,20 +56,11 @@ def use_grant(call: Call, why: str) -> Call:
 
 
 def _match(store: Approvals, call: Call, plan: str | None) -> str:
-    from tooli.call.canonical import fingerprint
-
     caller = call.caller
     known = caller.principal is not None
     who = [caller.surface, known, caller.principal if known else caller.name or ""]
-    secrets = [store.hide(secret) for secret in _secrets(list(_given(call).values()), set())]
+    secrets = [store.hide(secret) for secret in _secrets(list(given_to(call).values()), set())]
     return store.bind(call.tool.id, fingerprint(call), secrets, who, plan)
-
-
-def _given(call: Call) -> dict[str, Any]:
-    """What the caller gave, without what the framework puts in."""
-    tool = call.tool
-    names = tool.names if tool.model is None else tool.names | {tool.model[0]}
-    return {name: value for name, value in call.arguments.items() if name in names}
 
 
 def _secrets(value: Any, met: set[int]) -> Iterator[Any]:
@@ -96,7 +89,7 @@ def _secrets(value: Any, met: set[int]) -> Iterator[Any]:
 
 def _check_known(call: Call) -> None:
     """Refuse a call whose input nobody can know before it runs: nobody can approve that."""
-    for name, value in _given(call).items():
+    for name, value in given_to(call).items():
         items: list[Any] = list(value) if type(value) in (list, tuple) else [value]
         if any([_is_fleeting(item) for item in items]):
             raise ApprovalRequired(
@@ -157,10 +150,3 @@ def _denied(call: Call, request: Request) -> ToolError:
         code="E2103",
         suggestion=Suggestion("abort", "Do not repeat the call; ask what is wanted instead."),
     )
-
-
-def when(moment: float) -> str:
-    """A moment as documents write it."""
-    import time
-
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(moment))

@@ -14,17 +14,10 @@ if TYPE_CHECKING:
 
     from tooli.call.model import Call
 
-_ASYNC_CODE = 0x80 | 0x200
 GRACE = 0.3
 """Seconds that a task has to clean up once it is cancelled."""
 _left: set[asyncio.Task[Any]] = set()
 """Tasks that nobody waits for; a loop holds its tasks only weakly."""
-
-
-def is_coroutine(call: Call) -> bool:
-    """Whether the function runs on the loop itself."""
-    code = getattr(call.tool.fn, "__code__", None)
-    return code is not None and bool(code.co_flags & _ASYNC_CODE)
 
 
 async def hold(call: Call, seconds: float) -> Any:

@@ -38,9 +38,10 @@ class Beside(Runner):
 
     async def arun(self, call: Call) -> Any:
         """The same on an event loop, which goes on meanwhile."""
-        from tooli.enforce.loops import hold, is_coroutine
+        from tooli.call.pipeline import is_async
+        from tooli.enforce.loops import hold
 
-        if is_coroutine(call):
+        if is_async(call.tool.fn):
             return await hold(call.replace(runner=self.inner), self.seconds)
         import asyncio
 

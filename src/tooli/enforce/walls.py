@@ -123,7 +123,11 @@ class Walls(Runner):
         from tooli.call.pipeline import invoke
 
         level = self._rise(call)
-        value = invoke(call.replace(runner=self.inner))
+        try:
+            value = invoke(call.replace(runner=self.inner))
+        except PermissionError:
+            _explain(call)
+            raise
         return self._told(call, level, value)
 
     async def arun(self, call: Call) -> Any:
@@ -131,7 +135,11 @@ class Walls(Runner):
         from tooli.call.aio import invoke
 
         level = self._rise(call)
-        value = await invoke(call.replace(runner=self.inner))
+        try:
+            value = await invoke(call.replace(runner=self.inner))
+        except PermissionError:
+            _explain(call)
+            raise
         return self._told(call, level, value)
 
     def _told(self, call: Call, level: str, value: Any) -> Any:
@@ -158,6 +166,13 @@ class Walls(Runner):
             means = Means()
         self._told(call, means.level, None)
         return means.level
+
+
+def _explain(call: Call) -> None:
+    """Say who may have refused: the kernel's own words sound like a wrong mode of a file."""
+    call.warnings.append(
+        f"{call.tool.name} ran isolated: only what its capabilities name is open to it"
+    )
 
 
 def _handed_in(call: Call) -> Iterator[tuple[str, int]]:

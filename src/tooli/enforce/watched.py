@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from tooli.call.model import Runner
-from tooli.call.pipeline import invoke, is_stream
+from tooli.call.pipeline import invoke, is_async, is_stream
 from tooli.enforce.watching import Watch, Watching
 from tooli.errors import AuthError, Suggestion
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 SEEN = "violations"
 """Under which name a call's `meta` carries what was seen, until its stage takes it out."""
-
-_ASYNC_CODE = 0x80 | 0x200
 
 
 class Watched(Runner):
@@ -85,8 +83,7 @@ class Watched(Runner):
         from asyncio import to_thread
 
         fn = call.tool.fn
-        code = getattr(fn, "__code__", None)
-        if code is not None and code.co_flags & _ASYNC_CODE:
+        if is_async(fn):
             return fn(**call.arguments)
         from tooli.call.aio import without_stop
 

@@ -8,6 +8,7 @@ from tooli.call.canonical import fingerprint
 from tooli.call.envelope import encode, weigh
 from tooli.call.flow import Sieve
 from tooli.call.model import Failed, Ok
+from tooli.call.shown import when
 from tooli.errors import StateError, Suggestion, TemporaryError
 from tooli.state.ledger import (
     Indeterminate,
@@ -217,19 +218,13 @@ def _tell(call: Call, since: float, **said: Any) -> None:
         call.meta["idempotency"] = {
             "key": call.options.idempotency_key,
             "replayed": said["replayed"],
-            "first_run": _moment(since),
+            "first_run": when(since),
             **({"kept": False} if said.get("kept") is False else {}),
         }
 
 
-def _moment(seconds: float) -> str:
-    from time import gmtime, strftime
-
-    return strftime("%Y-%m-%dT%H:%M:%SZ", gmtime(seconds))
-
-
 def _details(call: Call, since: float, **more: Any) -> dict[str, object]:
-    return {"key": call.options.idempotency_key, "first_run": _moment(since), **more}
+    return {"key": call.options.idempotency_key, "first_run": when(since), **more}
 
 
 _ANEW = "Use a new key, once you know whether the first call took effect."

@@ -9,10 +9,9 @@ records before it have come or gone.
 
 from __future__ import annotations
 
-import binascii
-
 from tooli.call.canonical import digest
 from tooli.contract.record import Record
+from tooli.state.keys import BrokenSeal, sealed, unsealed
 
 TYPE_CHECKING = False
 
@@ -56,22 +55,16 @@ def seal(start: Start, key: bytes) -> str:
     body += start.position.to_bytes(_POSITION, "big")
     if start.token is not None:
         body += b"t" + start.token.encode("utf-8", "surrogatepass")
-    return f"c{_as_text(body + digest(body, _SEAL, key))}"
+    return sealed("c", body, key, _SEAL)
 
 
 def unseal(text: str, key: bytes) -> Start:
     """The place that a cursor stands for; raises BrokenCursor."""
     try:
-        data = binascii.a2b_base64(
-            text[1:].replace("-", "+").replace("_", "/").encode("ascii")
-            + b"=" * (-len(text[1:]) % 4)
-        )
-    except (ValueError, UnicodeEncodeError):
+        body = unsealed("c", text, key, _SEAL)
+    except BrokenSeal:
         raise BrokenCursor from None
-    body, signed = data[:-_SEAL], data[-_SEAL:]
-    from _operator import _compare_digest as same  # what hmac.compare_digest is
-
-    if f"c{_as_text(data)}" != text or not same(digest(body, _SEAL, key), signed):
+    if body is None:
         raise BrokenCursor
     count = body[_BINDING]
     after = _BINDING + 1 + count * MARK
@@ -83,8 +76,3 @@ def unseal(text: str, key: bytes) -> Start:
         tuple(marks),
         rest[1:].decode("utf-8", "surrogatepass") if rest else None,
     )
-
-
-def _as_text(data: bytes) -> str:
-    text = binascii.b2a_base64(data, newline=False).decode("ascii")
-    return text.rstrip("=").replace("+", "-").replace("/", "_")

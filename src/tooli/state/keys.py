@@ -1,7 +1,11 @@
-"""Keys that last: the same in every process of a user, in files that nobody else reads."""
+"""Keys that last: the same in every process of a user, in files that nobody else reads.
+
+And words that are sealed with them: `c…` is a cursor, `p…` the token of a plan.
+"""
 
 from __future__ import annotations
 
+import binascii
 import os
 
 from tooli.call.canonical import digest
@@ -74,3 +78,37 @@ def _make(home: str, path: str) -> bytes | None:
     except OSError:
         return None
     return _read(path)
+
+
+# ------------------------------------------------------------------ sealed words
+
+
+class BrokenSeal(ValueError):  # noqa: N818
+    """A word has the form of ours, and not our seal."""
+
+
+def sealed(kind: str, body: bytes, key: bytes, size: int) -> str:
+    """A few bytes as one word that nobody else can make or change; `kind` is its first letter."""
+    return kind + _as_text(body + digest(body, size, key))
+
+
+def unsealed(kind: str, text: str, key: bytes, size: int) -> bytes | None:
+    """What was sealed; None for what is no such word at all; raises BrokenSeal."""
+    padded = text[1:].replace("-", "+").replace("_", "/") + "=" * (-len(text[1:]) % 4)
+    try:
+        data = binascii.a2b_base64(padded.encode("ascii"))
+    except ValueError:
+        return None
+    if kind + _as_text(data) != text or len(data) <= size:
+        return None
+    from _operator import _compare_digest as same  # what hmac.compare_digest is
+
+    body, signed = data[:-size], data[-size:]
+    if not same(digest(body, size, key), signed):
+        raise BrokenSeal
+    return body
+
+
+def _as_text(data: bytes) -> str:
+    text = binascii.b2a_base64(data, newline=False).decode("ascii")
+    return text.rstrip("=").replace("+", "-").replace("/", "_")

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from tooli.contract.tool import Tool
     from tooli.errors import InputError, ToolError
 
-_ASYNC_CODE = 0x80 | 0x200
 WORDS = {
     **dict.fromkeys(("yes", "dry_run", "detailed", "concise", "quiet"), bool),
     "verbose": int,
@@ -246,12 +245,6 @@ def _take_shaping(tool: Tool, arguments: dict[str, Any], said: Any) -> Shaping |
     from tooli.call.shaping import read_shaping
 
     return read_shaping(shaped)
-
-
-def is_async(tool: Tool) -> bool:
-    """Whether the function wants an event loop."""
-    code = getattr(tool.fn, "__code__", None)
-    return code is not None and bool(code.co_flags & _ASYNC_CODE)
 
 
 class Served:

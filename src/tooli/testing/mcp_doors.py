@@ -80,6 +80,7 @@ class McpDoor(Door):
         request = {"jsonrpc": "2.0", "id": len(self.wire.sent), "method": method, "params": params}
         self.front.take(from_json(to_json(request)))
         self.front.flights.wait(60)
+        self.front.hands.rest()  # a suite has thousands of doors
         return self.wire.sent[-1]
 
 

@@ -54,6 +54,7 @@ def variables(**more: str) -> dict[str, str]:
         "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
         "HOME": os.environ.get("HOME", "/"),
         "LANG": "C.UTF-8",
+        "XDG_STATE_HOME": os.environ["XDG_STATE_HOME"],
         "PYTHONPATH": os.pathsep.join(map(str, (ROOT / "src", ROOT))),
         "OPENAI_AGENTS_DISABLE_TRACING": "1",
         "OPENAI_API_KEY": "none",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from typing import Any
 
 import anyio
@@ -14,9 +15,11 @@ from tooli.surfaces.mcp import flights, sdk
 from tooli.surfaces.mcp.front import Front
 from tooli.surfaces.mcp.sdk import make_server
 from tooli.surfaces.mcp.service import Service
+from tooli.surfaces.mcp.words import CAPABILITIES_KEY, MODERN, VERSION_KEY
 from tooli.testing.mcp_doors import MemoryWire
 
 ENVELOPE = "io.tooli/envelope"
+STATELESS = {VERSION_KEY: MODERN[-1], CAPABILITIES_KEY: {}}
 
 
 def make() -> tuple[Tooli, threading.Semaphore, threading.Event]:
@@ -78,3 +81,36 @@ async def test_behind_the_sdk(monkeypatch: pytest.MonkeyPatch, mode: Any) -> Non
             assert (result.meta or {})[ENVELOPE]["error"]["code"] == "E4075"
             go.set()
         assert not (await client.call_tool("wait", {})).is_error
+
+
+def ours() -> int:
+    """How many threads run calls for somebody."""
+    return sum(thread.name in ("tooli-call", "tooli-loop") for thread in threading.enumerate())
+
+
+def test_hands_that_rest_keep_no_thread_and_lose_no_call() -> None:
+    app, begun, go = make()
+    wire = MemoryWire()
+    front = Front(app, wire)
+    before = ours()
+
+    def ask(number: int, tool: str) -> None:
+        params = {"name": tool, "arguments": {}, "_meta": STATELESS}
+        front.take({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params})
+
+    for number, tool in enumerate(("wait", "await_")):
+        ask(number, tool)
+        assert begun.acquire(timeout=60)
+    assert ours() == before + 2
+    go.set()
+    front.flights.wait(60)
+    for number in range(2, 12):
+        ask(number, "await_" if number % 3 else "wait")
+        front.hands.rest()  # while the call runs
+    front.flights.wait(60)
+    front.hands.rest()
+    assert {one["id"] for one in wire.sent if "result" in one} == set(range(12))
+    until = time.monotonic() + 60
+    while ours() > before and time.monotonic() < until:
+        time.sleep(0.01)
+    assert ours() == before

@@ -15,6 +15,7 @@ import sys
 from tooli.call.envelope import document
 from tooli.call.failure import as_tool_error
 from tooli.call.model import Failed
+from tooli.call.pipeline import is_async
 from tooli.errors import InputError, InternalError, Suggestion, check_keywords
 from tooli.surfaces.crew import Crew
 from tooli.surfaces.http.bodies import read_arguments
@@ -25,7 +26,7 @@ from tooli.surfaces.http.pages import OPEN, Pages
 from tooli.surfaces.http.settings import Settings
 from tooli.surfaces.http.streams import answer_stream, headers_of, status_of, terminated
 from tooli.surfaces.http.words import NOBODY, caller_of, form_wanted, read_options
-from tooli.surfaces.serving import Desk, is_async, no_such_tool, too_busy, without_tool
+from tooli.surfaces.serving import Desk, no_such_tool, too_busy, without_tool
 
 TYPE_CHECKING = False
 
@@ -192,7 +193,7 @@ class Api:
                     return
             if tool.prints and self._restore is None:
                 self._route()
-            if is_async(served.call.tool):
+            if is_async(served.call.tool.fn):
                 status, body, headers = await _run_on_loop(served)
             else:
                 status, body, headers = await self._crew.do(lambda: _run_in_thread(served))

@@ -14,10 +14,9 @@ from threading import Semaphore, Thread
 from tooli.call.envelope import encode, encoder
 from tooli.call.failure import outcome_of
 from tooli.call.model import Failed, Ok
-from tooli.call.pipeline import stream
+from tooli.call.pipeline import is_async, stream
 from tooli.errors import Interrupted
 from tooli.surfaces.http.patience import Late, within
-from tooli.surfaces.serving import is_async
 
 TYPE_CHECKING = False
 
@@ -217,7 +216,7 @@ class Events(Lines):
 
 async def answer_stream(exchange: Exchange, served: Served, form: str, settings: Settings) -> None:
     """Run the call and send its items as they come; a client that leaves ends it."""
-    feed = TaskFeed(served) if is_async(served.call.tool) else ThreadFeed(served)
+    feed = TaskFeed(served) if is_async(served.call.tool.fn) else ThreadFeed(served)
     writer = Events() if form == "events" else Lines()
     leaving = asyncio.get_running_loop().create_task(_wait_until_gone(exchange, feed))
     try:

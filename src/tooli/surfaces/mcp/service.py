@@ -13,6 +13,7 @@ from tooli.call.cleaning import clean_error, clean_line, cleaned
 from tooli.call.envelope import meta_of
 from tooli.call.model import Caller, Failed
 from tooli.call.peer import Pause, Peer
+from tooli.call.pipeline import is_async
 from tooli.contract.jsonable import is_object, jsonable
 from tooli.errors import InternalError
 from tooli.surfaces.mcp.results import blocks, readable, rest, structured
@@ -30,7 +31,6 @@ from tooli.surfaces.mcp.words import (
 from tooli.surfaces.serving import (
     Answer,
     Desk,
-    is_async,
     no_such_tool,
     take_options,
     without_tool,
@@ -266,7 +266,7 @@ class Request:
     @property
     def is_async(self) -> bool:
         """Whether the function wants an event loop."""
-        return is_async(self._tool)
+        return is_async(self._tool.fn)
 
     def refuse(self, error: ToolError) -> dict[str, Any]:
         """The result of a call that is not begun."""

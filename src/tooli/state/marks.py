@@ -1,0 +1,36 @@
+"""Marks: empty files that say "this happened", each made by whoever comes first.
+
+A file and not a row: making it is one system call that only one of many processes wins, and
+nobody pays for a database.
+"""
+
+from __future__ import annotations
+
+import os
+
+
+def claim(room: str, name: str, lasts: float) -> bool:
+    """Whether nobody has made this mark before; an OSError where that cannot be known.
+
+    Whoever makes one takes marks away that are older than they need to last, in seconds.
+    """
+    os.makedirs(room, mode=0o700, exist_ok=True)
+    try:
+        os.close(os.open(os.path.join(room, name), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except FileExistsError:
+        return False
+    _forget_old(room, lasts)
+    return True
+
+
+def _forget_old(room: str, lasts: float) -> None:
+    from time import time
+
+    oldest = time() - lasts
+    try:
+        with os.scandir(room) as marks:
+            old = [mark.path for mark in marks if mark.stat().st_mtime < oldest]
+        for path in old:
+            os.unlink(path)
+    except OSError:
+        return  # another process clears up, or nobody may
