@@ -17,9 +17,9 @@ from time import monotonic
 
 from tooli.call.model import Runner
 from tooli.enforce.deadlines import died, timed_out
-from tooli.enforce.forking import Deferred, fork, forking, pipes, start_anew, under_way
+from tooli.enforce.forking import Deferred, fork, forking, pipes, under_way
 from tooli.enforce.frames import Receiver, dumps, preload, unpack, unpack_error
-from tooli.enforce.guardian import stand_guard
+from tooli.enforce.guardian import NO_REPORT, stand_guard
 from tooli.enforce.offspring import Offspring, write_out
 from tooli.enforce.processes import load_prctl, signals
 
@@ -111,12 +111,11 @@ class Errand:
             self._ends = [data, answers, report, control]
             mask = signals.pthread_sigmask(signals.SIG_BLOCK, (1, 2, 3, 15))
             try:
+                offspring = Offspring(call, self.inner, told, heard, self._flag)
+                offspring.interrupt = interrupt
                 self.guardian = fork()
                 if self.guardian == 0:
-                    start_anew(self._ends)
-                    offspring = Offspring(call, self.inner, told, heard, self._flag)
-                    offspring.interrupt = interrupt
-                    stand_guard(offspring, parent, listens, reports, until, mask)
+                    stand_guard(offspring, parent, self._ends, listens, reports, until, mask)
                 under_way.update(self._ends)
                 self._answers, self._reports, self._control = answers, report, control
                 self._begun = True
@@ -162,7 +161,7 @@ class Errand:
 
     def _settled(self, kind: str, what: Any) -> Any:
         """What became of the call, now that its process is gone."""
-        report = self.report or {"status": None, "overran": False, "stopped": []}
+        report = self.report or NO_REPORT
         if report["overran"]:
             raise timed_out(self.seconds or 0.0, "process", report["stopped"], kind in _RETURNED)
         for _, failure in self._left("error"):
@@ -170,7 +169,7 @@ class Errand:
         if kind == "error":
             raise unpack_error(what, self.wary)
         if kind == "":
-            raise died(report["status"])
+            raise died(report["status"], report.get("broken"))
         return unpack(what, self.wary) if what is not None else None
 
     def following(self) -> tuple[bool, Any]:
@@ -237,7 +236,7 @@ class Errand:
             data += piece
         if data:
             return loads(data)
-        return {"status": None, "overran": False, "stopped": []}  # the guardian itself was killed
+        return NO_REPORT  # the guardian itself was killed
 
     def _say(self, word: bytes, to: int | None = None) -> None:
         """Tell the function something, or the guardian."""

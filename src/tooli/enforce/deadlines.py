@@ -77,12 +77,12 @@ _HOW = {
 }
 
 
-def died(status: int | None) -> ToolRuntimeError:
-    """The failure of a call whose process ended without a word."""
+def died(status: int | None, broken: str | None = None) -> ToolRuntimeError:
+    """The failure of a call whose process ended without a word; `broken`: what its guard says."""
     from tooli.errors import Suggestion, ToolRuntimeError
 
     details: dict[str, Any] = {}
-    said = "for a reason that nobody knows"
+    said = "for a reason that nobody knows" if broken is None else f"with its guard: {broken}"
     if status is not None and os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         name = _name_of(number)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 from time import monotonic
 
+from tooli.enforce.forking import start_anew
 from tooli.enforce.processes import (
     INT,
     TERM,
@@ -28,6 +29,7 @@ from tooli.enforce.processes import (
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any, NoReturn
 
     from tooli.enforce.offspring import Offspring
@@ -36,6 +38,8 @@ GRACE = 0.3
 """Seconds that a command has to clean up after it was told to stop."""
 TICK, BLINK = 0.5, 0.02
 """Seconds between two looks: whether the caller still lives; where nothing tells of an end."""
+NO_REPORT: dict[str, Any] = {"status": None, "overran": False, "stopped": []}
+"""What is known where a guardian could not tell."""
 HEARD = 0.05
 """Seconds after which an interrupt that did not come to all of us was meant for the caller."""
 
@@ -131,10 +135,22 @@ def _tells_of_end(pid: int) -> int | None:
 
 
 def stand_guard(
-    offspring: Offspring, parent: int, control: int, report: int, until: float | None, mask: Any
+    offspring: Offspring,
+    parent: int,
+    strange: Sequence[int],
+    control: int,
+    report: int,
+    until: float | None,
+    mask: Any,
 ) -> NoReturn:
-    """Start the function in a process below this one, and watch over it; never returns."""
+    """Start the function in a process below this one, and watch over it; never returns.
+
+    `strange`: the ends of the pipes that are the caller's.
+    """
+    from marshal import dumps
+
     try:
+        start_anew(strange)
         signals.set_wakeup_fd(-1)
         adopt_orphans()
         me = os.getpid()
@@ -151,8 +167,8 @@ def stand_guard(
             signals.signal(number, signals.SIG_IGN)
         close_all_but((control, report))
         signals.pthread_sigmask(signals.SIG_SETMASK, mask)
-        from marshal import dumps
-
         os.write(report, dumps(guardian.watch()))
+    except BaseException as failure:
+        os.write(report, dumps({**NO_REPORT, "broken": str(failure) or type(failure).__name__}))
     finally:
         os._exit(0)

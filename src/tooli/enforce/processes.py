@@ -43,20 +43,23 @@ def _prctl(option: int, value: int) -> bool:
     return native is not None and native.call_cdeclfunction(place, (option, value, 0, 0, 0)) == 0
 
 
-_loaded: list[Any] = []
+_loaded: list[tuple[Any, Any]] = []
 
 
-def load_prctl() -> list[Any]:
-    """The kernel's function, found once; the C half of `ctypes` does, a tenth of the whole."""
+def load_prctl() -> tuple[Any, Any]:
+    """The kernel's function, looked for once, unless several threads begin at the same moment.
+
+    The C half of `ctypes` does for it, a tenth of the whole.
+    """
     if not _loaded:
         try:
             import _ctypes as native  # pyright: ignore[reportMissingImports]
 
             found: Any = native
-            _loaded.extend((found, found.dlsym(found.dlopen(None, 0), "prctl")))
+            _loaded.append((found, found.dlsym(found.dlopen(None, 0), "prctl")))
         except (ImportError, AttributeError, OSError):
-            _loaded.extend((None, None))
-    return _loaded
+            _loaded.append((None, None))
+    return _loaded[0]
 
 
 def signal_to(pid: int, number: int) -> bool:
