@@ -94,6 +94,58 @@ def test_what_was_written_is_there(tmp_path: Path) -> None:
     assert kept.read_text() == "all of it"
 
 
+WRITING = """
+import sys
+from tooli import Tooli
+
+app = Tooli("writer")
+kept = []
+
+class Store:
+    file = None
+
+store = Store()
+
+def begun(path):
+    file = open(path, "w")
+    file.write("all of it")
+    return file
+
+@app.command()
+def keep(path: str) -> str:
+    kept.append(begun(path))
+    return "kept"
+
+@app.command()
+def hold(path: str) -> str:
+    store.file = begun(path)
+    return "held"
+
+@app.command()
+def fail(path: str) -> str:
+    file = begun(path)
+    raise ValueError("no")
+
+@app.command()
+def stdin(path: str) -> str:
+    sys.stdin.close()
+    kept.append(begun(path))
+    return "kept"
+
+app()
+"""
+
+
+@pytest.mark.parametrize("mode", ["--json", "--jsonl", "--text", "--plain", "--json --limit 5"])
+@pytest.mark.parametrize("command", ["keep", "hold", "fail", "stdin"])
+def test_what_a_command_has_written_is_there(tmp_path: Path, command: str, mode: str) -> None:
+    script, path = tmp_path / "writer.py", tmp_path / "path"
+    script.write_text(WRITING)
+    done = run(script, command, str(path), *mode.split(), env=environment())
+    assert (done.code == 0) is (command != "fail")
+    assert path.read_text() == "all of it"
+
+
 @pytest.mark.parametrize("number", [3, 12])
 def test_what_was_written_to_an_inherited_file_is_there(tmp_path: Path, number: int) -> None:
     script, kept = tmp_path / "leaver.py", tmp_path / "kept"

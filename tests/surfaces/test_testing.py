@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -441,3 +442,17 @@ def test_examples_that_do_not_work(example: Any, complaint: str, alone: bool) ->
         app.command("other")(buy)
     with pytest.raises(AssertionError, match=complaint):
         assert_examples(app)
+
+
+def test_the_process_goes_on_as_it_was() -> None:
+    app = Tooli("one")
+
+    @app.command()
+    def add(a: int, b: int) -> int:
+        return a + b
+
+    before = gc.get_freeze_count()
+    for mode in ("json", "jsonl", "text"):
+        assert invoke(app, "1", "2", mode=mode).ok
+    assert_parity(app, Case("add", {"a": 1, "b": 2}))
+    assert (gc.get_freeze_count(), gc.isenabled()) == (before, True)

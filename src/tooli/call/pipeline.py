@@ -36,8 +36,13 @@ class Walk:
         self._entered: list[Generator[Call, Outcome, Outcome]] = []
 
     def end(self) -> Outcome:
-        """What became of the call."""
-        return self.outcome or _unanswered()
+        """What became of the call, once.
+
+        A failure holds the frames that it came through, this walk's driver among them: the walk
+        does not hold the failure, or what the tool has opened would stay open.
+        """
+        outcome, self.outcome = self.outcome, None
+        return outcome or _unanswered()
 
     def __enter__(self) -> Walk:
         try:

@@ -230,9 +230,10 @@ def spare_the_collector() -> None:
 
     The last collection of a process walks through all that was ever imported, in vain: a
     millisecond of every start. Only files that are open for writing could lose something
-    by it, so where there is one, nothing is spared.
+    by it, so where there is one, nothing is spared; nor where the process goes on after this
+    command, as that of a test does.
     """
-    if _has_no_files() or _writes_no_files():
+    if _is_on_top() and (_has_no_files() or _writes_no_files()):
         gc.freeze()
 
 
@@ -267,7 +268,10 @@ def leave(code: Any) -> Any:
     from _thread import _count as threads  # pyright: ignore
     from atexit import _ncallbacks as waiting  # pyright: ignore
 
-    if waiting() or threads() or _is_watched() or not (_is_on_top() and _has_no_files(1)):
+    if not _has_no_files(Channel._parked is not None):
+        gc.unfreeze()  # what the command has opened is to be written out
+        return code
+    if waiting() or threads() or _is_watched() or not _is_on_top():
         return code
     for module in list(sys.modules.values()):
         place = getattr(module, "__file__", None) or ""
