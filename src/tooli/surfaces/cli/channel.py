@@ -225,6 +225,9 @@ def catch_sigterm(handler: Any = _terminate) -> Any:
         return None  # not the main thread: whoever owns that one handles signals
 
 
+_spared = False
+
+
 def spare_the_collector() -> None:
     """Leave what was made before the command runs to the operating system, at the end.
 
@@ -233,7 +236,9 @@ def spare_the_collector() -> None:
     by it, so where there is one, nothing is spared; nor where the process goes on after this
     command, as that of a test does.
     """
+    global _spared
     if _is_on_top() and (_has_no_files() or _writes_no_files()):
+        _spared = True
         gc.freeze()
 
 
@@ -269,7 +274,8 @@ def leave(code: Any) -> Any:
     from atexit import _ncallbacks as waiting  # pyright: ignore
 
     if not _has_no_files(Channel._parked is not None):
-        gc.unfreeze()  # what the command has opened is to be written out
+        if _spared:
+            gc.unfreeze()  # what the command has opened is to be written out
         return code
     if waiting() or threads() or _is_watched() or not _is_on_top():
         return code
