@@ -153,7 +153,7 @@ class Bubble(Runner):
         """The file system inside, and the rest of what is told to bwrap."""
         allowance = self.allowance
         shown: dict[str, str] = {}
-        for place in (*provisions.readable(allowance.net), *_interpreter(self.entry)):
+        for place in (*provisions.readable(allowance.net)[0], *_interpreter(self.entry)):
             shown[os.path.abspath(place)] = "--ro-bind-try"
         for place in provisions.programs() if allowance.spawns else ():
             shown[os.path.abspath(place)] = "--ro-bind-try"

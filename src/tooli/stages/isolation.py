@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from tooli.contract.capabilities import Allowance
-from tooli.enforce.allowances import allowance_for, declared_for
+from tooli.enforce.allowances import bounds_of, declared_for, meet
 from tooli.enforce.kernel import NoWalls, machine
 from tooli.enforce.walls import Walls, look_for_means, refusal
 
@@ -72,9 +72,12 @@ def _find_bubble(
 
 
 def held_to(tool: Tool, house: Any) -> Allowance:
-    """What a command may touch; one that declares nothing may do nothing but compute."""
-    allowance = allowance_for(tool, house) if declared_for(tool, house) is not None else None
-    return allowance or Allowance()
+    """What a command may touch; one that declares nothing may do nothing but compute.
+
+    What the owner of the machine denies is denied to both: Python's own needs end there, too.
+    """
+    declared, bounds = declared_for(tool, house) or Allowance(), bounds_of(house)
+    return declared if bounds is None else meet(declared, bounds)
 
 
 class Ground:
