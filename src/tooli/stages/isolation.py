@@ -80,59 +80,57 @@ def held_to(tool: Tool, house: Any) -> Allowance:
     return declared if bounds is None else meet(declared, bounds)
 
 
+# ------------------------------------------------------------------ what it finds there
+
+_ROOM = "tooli-room-"
+_swept: set[str] = set()  # folders that were looked through for rooms of the dead
+
+
 class Ground:
     """What an isolated call needs to find: a folder for what is temporary, and places to write.
 
     The kernel gives rights on what exists. A declared place that does not is made first, a file
-    where its name has an ending, else a folder; and it goes again if it stays empty.
+    where its name has an ending, else a folder. It stays, even empty: another call may be about to
+    write there, and its right is on this very file.
     """
 
     def __init__(self, allowance: Allowance) -> None:
-        self._made: list[str] = []
-        self.room = _make_room()
+        self.room, self._lock = _make_room()
         for place in allowance.writes or ():
-            self._make(place)
-
-    def _make(self, place: str) -> None:
-        if os.path.lexists(place):
-            return
-        try:
-            if os.path.splitext(place)[1]:
-                os.close(os.open(place, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-            else:
-                os.makedirs(place)
-            self._made.append(place)
-        except OSError:  # then nobody can write there, and the command will say so
-            pass
+            _make(place)
 
     def clear(self) -> None:
-        """Leave nothing behind that the command has not written."""
-        try:
-            os.rmdir(self.room)
-        except OSError:
-            from shutil import rmtree
-
-            rmtree(self.room, ignore_errors=True)
-        for place in self._made:
-            try:
-                if not os.path.isdir(place):
-                    if os.path.getsize(place) == 0:
-                        os.unlink(place)
-                else:
-                    os.rmdir(place)
-            except OSError:  # it is full, or gone
-                pass
+        """Take the room away."""
+        _remove(self.room)
+        os.close(self._lock)
 
 
-def _make_room() -> str:
-    """A new folder that nobody else can look into; `tempfile` would take longer to load."""
+def _make(place: str) -> None:
+    if os.path.lexists(place):
+        return
+    try:
+        if os.path.splitext(place)[1]:
+            os.close(os.open(place, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+        else:
+            os.makedirs(place, exist_ok=True)
+    except OSError:  # then nobody can write there, and the command will say so
+        pass
+
+
+def _make_room() -> tuple[str, int]:
+    """A new folder that nobody else can look into, and a lock on it that ends with this process.
+
+    `tempfile` would take longer to load.
+    """
     said = os.environ.get("TMPDIR")
     wrong = ""
     for home in (*([said] if said else []), "/tmp", "/var/tmp"):
-        room = os.path.join(os.path.realpath(home), f"tooli-{os.urandom(8).hex()}")
+        home = os.path.realpath(home)
+        _sweep(home)
+        room = os.path.join(home, f"{_ROOM}{os.urandom(8).hex()}")
         try:
             os.mkdir(room, 0o700)
-            return room
+            return room, _lock(room)
         except OSError as failure:
             wrong = failure.strerror or str(failure)
     from tooli.errors import Suggestion, TemporaryError
@@ -141,3 +139,60 @@ def _make_room() -> str:
         f"There is no room for temporary files: {wrong}.",
         suggestion=Suggestion("ask_human", "Let TMPDIR name a folder that can be written to."),
     )
+
+
+def _lock(room: str) -> int:
+    """Show that somebody is in; whoever sweeps between the two lines finds a room for nobody.
+
+    Raises OSError where that has happened.
+    """
+    from fcntl import LOCK_NB, LOCK_SH, flock
+
+    place = os.open(room, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        flock(place, LOCK_SH | LOCK_NB)
+    except BlockingIOError:
+        os.close(place)
+        raise
+    except OSError:  # no locks here: then nobody sweeps, either
+        pass
+    if os.fstat(place).st_nlink == 0 or not os.path.isdir(room):
+        os.close(place)
+        raise FileNotFoundError(0, "it was swept away", room)
+    return place
+
+
+def _sweep(home: str) -> None:
+    """Remove what calls have left that were killed: once in the life of a process."""
+    if home in _swept:
+        return
+    _swept.add(home)
+    try:
+        names = [name for name in os.listdir(home) if name.startswith(_ROOM)]
+    except OSError:
+        return
+    from fcntl import LOCK_EX, LOCK_NB, flock
+
+    for name in names:
+        room = os.path.join(home, name)
+        try:
+            place = os.open(room, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        except OSError:
+            continue
+        try:
+            if os.fstat(place).st_uid == os.geteuid():
+                flock(place, LOCK_EX | LOCK_NB)
+                _remove(room)
+        except OSError:  # somebody is in
+            pass
+        finally:
+            os.close(place)
+
+
+def _remove(room: str) -> None:
+    try:
+        os.rmdir(room)
+    except OSError:
+        from shutil import rmtree
+
+        rmtree(room, ignore_errors=True)
