@@ -41,10 +41,8 @@ def isolate(house: Any, required: bool) -> Stage:
         allowance = held_to(call.tool, house)
         ground = Ground(allowance)
         try:
-            if bubble is not None:
-                runner = bubble(allowance, ground.room, means.seccomp)
-            else:
-                runner = Walls(call.runner, allowance, required=required, room=ground.room)
+            walls = Walls(call.runner, allowance, required=required, room=ground.room)
+            runner = walls if bubble is None else bubble(walls, means.seccomp)
             return (yield call.replace(runner=runner))
         finally:
             ground.clear()
@@ -54,7 +52,7 @@ def isolate(house: Any, required: bool) -> Stage:
 
 def _find_bubble(
     tool: Tool, house: Any, missing: list[str]
-) -> Callable[[Allowance, str, bool], Runner] | None:
+) -> Callable[[Walls, bool], Runner] | None:
     """bubblewrap in Landlock's place, and how it finds the app; or one more reason why not."""
     from tooli.enforce.bubble import Bubble, entry_of, find_bubblewrap
 
@@ -63,8 +61,8 @@ def _find_bubble(
         program = find_bubblewrap()
         if program is not None:
             entry = entry_of(house, tool)
-            return lambda allowance, room, filters: Bubble(program, entry, allowance, room, filters)
-        missing.append("there is no bubblewrap (bwrap) that works")
+            return lambda walls, filters: Bubble(program, entry, walls, filters)
+        missing.append("there is no bubblewrap (bwrap)")
     except NoWalls as reason:
         if str(reason) not in missing:
             missing.append(str(reason))
