@@ -86,11 +86,12 @@ class Bubble(Runner):
 
     def __init__(self, program: str, entry: Entry, walls: Walls, filters: bool) -> None:
         super().__init__(walls)
+        assert walls.room is not None
         self.program = program
         self.entry = entry
         self.walls = walls  # what there is without bubblewrap, where that is better than nothing
         self.allowance = walls.allowance
-        self.room = walls.room or "/tmp"
+        self.room = walls.room
         self.filters = filters  # whether system calls are filtered inside, too
         self._made_in = os.getpid()
 

@@ -37,6 +37,7 @@ PROGRAMS = (
 )
 _INSTALLED = ("site-packages", "dist-packages", "lib-dynload")
 _PROGRAM = (b"\x7fELF", b"#!")  # how one begins
+_OF_WINDOWS = (".dll", ".exe")  # WSL has folders with thousands of them in the PATH
 _CERTIFICATE, _KEY = (b"-----BEGIN CERTIFICATE-----", b"-----BEGIN TRUSTED CERT"), b"PRIVATE KEY-"
 _LARGEST = 16 << 20  # bytes of a file of certificates
 
@@ -58,16 +59,19 @@ def programs() -> Iterator[str]:
     base = os.path.join(sys.base_prefix, "bin")
     whole = dict.fromkeys((*PROGRAMS, *LIBRARIES, base))
     yield from whole
+    known = [os.path.realpath(one) for one in whole]
     said = os.environ.get("PATH", "").split(os.pathsep)
     for folder in dict.fromkeys((os.path.join(sys.prefix, "bin"), *filter(None, said))):
-        if not any([is_below(os.path.realpath(folder), os.path.realpath(one)) for one in whole]):
+        real = os.path.realpath(folder)
+        if not any([is_below(real, one) for one in known]):
             yield from [one.path for one in _entries(folder) if _is_program(one)]
 
 
 def _is_program(entry: os.DirEntry[str]) -> bool:
     try:
         return (
-            entry.is_file()
+            not entry.name.endswith(_OF_WINDOWS)
+            and entry.is_file()
             and os.access(entry.path, os.X_OK)
             and _beginning(entry.path, 4).startswith(_PROGRAM)
         )
