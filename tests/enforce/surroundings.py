@@ -86,6 +86,12 @@ def certificate_file(folder: Path) -> Surroundings:
 @attempt("none", "net")
 def certificate_folder(folder: Path) -> Surroundings:
     """SSL_CERT_DIR names the project"""
+    return Surroundings({"SSL_CERT_DIR": str(folder)})
+
+
+@attempt("net")
+def certificate_folders(folder: Path) -> Surroundings:
+    """the same in a list, as OpenSSL takes it"""
     return Surroundings({"SSL_CERT_DIR": f"/nowhere:{folder}"})
 
 
