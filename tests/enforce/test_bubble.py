@@ -23,11 +23,13 @@ MEANS = look_for_means()
 pytestmark = pytest.mark.skipif(bool(MEANS.missing), reason="; ".join(MEANS.missing))
 
 APP = '''
-import os, socket, subprocess
+import enum, os, socket, subprocess, sys
 from collections.abc import Iterator
 from pathlib import Path
 from tooli import Context, Tooli
+from tooli.enforce import bubble
 
+bubble.FOLDERS = (os.environ["BUBBLEWRAP"],) if "BUBBLEWRAP" in os.environ else ()
 app = Tooli("held")
 HERE = Path(__file__).parent
 WORDS = [f"fs:read:{HERE}/in", f"fs:write:{HERE}/in"]
@@ -91,6 +93,32 @@ def fail() -> None:
     raise FileNotFoundError("none")
 
 
+class Colour(enum.Enum):
+    """A class of the app's own."""
+
+    RED = "red"
+
+
+@app.command(isolation="required")
+def paint(colour: Colour) -> str:
+    """Take an argument that is one of those."""
+    assert colour is Colour.RED
+    return colour.value
+
+
+@app.command(isolation="required", capabilities=["proc:spawn"])
+def start() -> str:
+    """Start programs: one of the system's, one of the caller's, and Python."""
+    words = [["cat", str(HERE / "in/own")], ["hello"], [sys.executable, "-c", "print(1)"]]
+    return " ".join([str(subprocess.run(one, capture_output=True).returncode) for one in words])
+
+
+@app.command()
+def loosely(path: Path) -> str:
+    """Read a file."""
+    return path.read_text()
+
+
 @app.command(isolation="required", timeout=2)
 def hang() -> None:
     """Hang."""
@@ -123,15 +151,14 @@ def bubblewrap() -> str | None:
 
 @pytest.fixture(scope="module")
 def path() -> str:
-    """A PATH with bwrap in it."""
+    """The folder of a bwrap that works."""
     folder = bubblewrap()
     if folder is None:
         pytest.skip("there is no bubblewrap to be had")
-    whole = f"{folder}:{os.environ['PATH']}"
     words = [f"{folder}/bwrap", "--ro-bind", "/", "/", "--unshare-all", "--", "/bin/true"]
     if subprocess.run(words, capture_output=True, timeout=60).returncode:
         pytest.skip("bubblewrap does not work here")
-    return whole
+    return folder
 
 
 @pytest.fixture
@@ -146,14 +173,14 @@ def script(tmp_path: Path) -> Path:
     return file
 
 
-def run(script: Path, path: str, *words: str) -> tuple[int, bytes]:
-    """Run the app where the kernel has no Landlock."""
+def run(script: Path, path: str, *words: str, **more: str) -> tuple[int, bytes]:
+    """Run the app where the kernel has no Landlock, with the bwrap of a folder."""
     program = [sys.executable, str(HERE / "hiding.py"), LANDLOCK, str(script), *words]
     state = str(script.parent / "state")
-    env = environment(PATH=path, TOOLI_STATE_DIR=state, SECRET_OF_MINE="told")
+    env = environment(BUBBLEWRAP=path, TOOLI_STATE_DIR=state, SECRET_OF_MINE="told", **more)
     with open(script.parent / "out/secret") as inherited:
-        more: Any = {"env": env, "cwd": script.parent, "pass_fds": [inherited.fileno()]}
-        done = subprocess.run(program, capture_output=True, timeout=120, **more)
+        how: Any = {"env": env, "cwd": script.parent, "pass_fds": [inherited.fileno()]}
+        done = subprocess.run(program, capture_output=True, timeout=120, **how)
     return done.returncode, done.stdout
 
 
@@ -196,3 +223,57 @@ def test_an_app_that_cannot_be_loaded_again_is_refused(script: Path, path: str) 
     script.write_text(text)
     code, out = run(script, path, "fail", "--json")
     assert (code, json.loads(out)["error"]["code"]) == (30, "E2006")
+
+
+def test_an_argument_may_be_of_a_class_of_the_app(script: Path, path: str) -> None:
+    code, out = run(script, path, "paint", "red", "--json")
+    assert (code, json.loads(out).get("result")) == (0, "red"), out
+
+
+def test_a_class_that_is_not_found_again_is_told(script: Path, path: str) -> None:
+    text = APP.replace("class Colour", 'if "BUBBLEWRAP" in os.environ:\n  class Colour')
+    text = text.replace('    """A class of the app\'s own."""\n\n    RED', "    RED")
+    text = text.replace("colour: Colour", "colour: str").replace("is Colour.RED", "")
+    text = text.replace(
+        'if __name__ == "__main__":\n    app()',
+        'if __name__ == "__main__":\n    print(app.call("paint", colour=Colour.RED).error.code)',
+    )
+    script.write_text(text.replace("def paint(colour: str)", "def paint(colour: object)"))
+    assert run(script, path) == (0, b"E2006\n")
+
+
+def test_programs_run_and_what_is_beside_them_is_not_there(script: Path, path: str) -> None:
+    programs = script.parent / "programs"
+    programs.mkdir()
+    (programs / "hello").write_text(f"#!/bin/sh\n! cat {programs}/notes\n")
+    (programs / "hello").chmod(0o755)
+    (programs / "notes").write_text("secret")
+    folders = f"{programs}:{os.environ['PATH']}"
+    code, out = run(script, path, "start", "--json", PATH=folders)
+    assert (code, json.loads(out).get("result")) == (0, "1 0 0"), out
+
+
+@pytest.mark.parametrize("body", ["#!/bin/sh\nexit 1\n", "no program"], ids=["fails", "broken"])
+def test_one_that_does_not_work(script: Path, body: str) -> None:
+    folder = script.parent / "programs"
+    folder.mkdir()
+    (folder / "bwrap").write_text(body)
+    (folder / "bwrap").chmod(0o755)
+    code, out = run(script, str(folder), "fail", "--json")
+    assert (code, json.loads(out)["error"]["code"]) == (30, "E2006")
+    code, out = run(script, str(folder), "loosely", "in/own", "--json", TOOLI_ISOLATION="wanted")
+    answer = json.loads(out)
+    assert (code, answer["result"], answer["meta"]["enforcement"]) == (0, "own", "seccomp")
+    assert any("not isolated as wanted" in said for said in answer["meta"]["warnings"])
+
+
+def test_one_of_the_callers_is_not_taken(script: Path) -> None:
+    mark = script.parent / "mark"
+    folder = script.parent / "programs"
+    folder.mkdir()
+    (folder / "bwrap").write_text(f"#!/bin/sh\ntouch {mark}\n")
+    (folder / "bwrap").chmod(0o755)
+    nowhere = str(script.parent)
+    code, out = run(script, nowhere, "fail", "--json", PATH=f"{folder}:{os.environ['PATH']}")
+    assert (code, json.loads(out)["error"]["code"]) == (30, "E2006")
+    assert not mark.exists()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator, Iterator
 from datetime import date
 from pathlib import Path
@@ -117,10 +119,10 @@ def test_what_is_declared_is_there(app: Tooli, tmp_path: Path) -> None:
     assert app.call("read", path=tmp_path / "own.txt").result == "own"
 
 
-def test_a_place_to_write_is_made_and_goes_if_it_stays_empty(app: Tooli, tmp_path: Path) -> None:
+def test_a_place_to_write_is_made_and_stays(app: Tooli, tmp_path: Path) -> None:
     made = tmp_path / "made"
     assert app.call("write", path=tmp_path / "other.txt").error is not None
-    assert not made.exists()
+    assert list(made.iterdir()) == []
     assert app.call("write", path=made / "file.txt").result == 7
     assert (made / "file.txt").read_text() == "written"
 
@@ -142,6 +144,125 @@ def test_no_room_is_left_behind(app: Tooli, tmp_path: Path, monkeypatch: Any) ->
     found = held.call("fill")
     assert found.result is not None and str(found.result).startswith(str(room.resolve()))
     assert list(room.iterdir()) == []
+
+
+# ------------------------------------------------------------------ several at once
+
+SHARING = """
+import tempfile
+from tooli import Tooli
+
+app = Tooli("held")
+GATES = ["fs:read:./gate-a", "fs:read:./gate-b"]
+
+
+def wait(gate: str) -> None:
+    with open(gate) as file:  # until somebody opens the other end, and closes it
+        file.read()
+
+
+@app.command(isolation="required", capabilities=["fs:write:./report.txt", *GATES])
+def write(gate: str) -> str:
+    with open("report.txt", "w") as file:
+        file.write("important")  # in a buffer until the end, as ever
+        wait(gate)
+    return "written"
+
+
+@app.command(isolation="required", capabilities=["fs:write:./report.txt", *GATES])
+def look(gate: str) -> str:
+    wait(gate)
+    return "looked"
+
+
+@app.command(isolation="required", capabilities=GATES)
+def draft(gate: str) -> str:
+    with tempfile.NamedTemporaryFile("w+", delete=False) as file:
+        file.write("kept")
+    wait(gate)
+    with open(file.name) as again:
+        return again.read()
+
+
+@app.command(isolation="required")
+def nothing() -> str:
+    return "done"
+
+
+app()
+"""
+
+
+class Sharing:
+    """Calls of one app, each in a process of its own, that wait until they are let on."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.rooms = folder / "rooms"
+        self.rooms.mkdir()
+        (folder / "held.py").write_text(SHARING)
+        for name in ("gate-a", "gate-b"):
+            os.mkfifo(folder / name)
+
+    def start(self, *words: str) -> subprocess.Popen[bytes]:
+        """Begin a call."""
+        state = str(self.folder / "state")
+        return subprocess.Popen(
+            [sys.executable, "held.py", *words, "--json"],
+            stdout=subprocess.PIPE,
+            cwd=self.folder,
+            env=environment(TOOLI_STATE_DIR=state, TMPDIR=str(self.rooms)),
+        )
+
+    def meet(self, process: subprocess.Popen[bytes], gate: str) -> int:
+        """The other end of the gate that a call waits at."""
+        while process.poll() is None:
+            try:
+                return os.open(self.folder / gate, os.O_WRONLY | os.O_NONBLOCK)
+            except OSError as nobody:
+                assert nobody.errno == errno.ENXIO
+                time.sleep(0.01)
+        raise AssertionError(process.communicate())
+
+    def end(self, process: subprocess.Popen[bytes], gate: int | None = None) -> Any:
+        """Let a call on, and hear its result."""
+        if gate is not None:
+            os.close(gate)
+        out, _ = process.communicate(timeout=60)
+        answer = json.loads(out)
+        assert answer["ok"], answer
+        return answer["result"]
+
+
+@pytest.fixture
+def sharing(tmp_path: Path) -> Sharing:
+    """An app whose calls meet."""
+    return Sharing(tmp_path.resolve())
+
+
+def test_what_one_call_writes_no_other_takes_away(sharing: Sharing) -> None:
+    first = sharing.start("look", "gate-b")  # it has made the file
+    one = sharing.meet(first, "gate-b")
+    second = sharing.start("write", "gate-a")
+    other = sharing.meet(second, "gate-a")
+    assert sharing.end(first, one) == "looked"
+    assert sharing.end(second, other) == "written"
+    assert (sharing.folder / "report.txt").read_text() == "important"
+
+
+def test_the_room_of_a_call_that_was_killed_is_swept_by_the_next(sharing: Sharing) -> None:
+    killed = sharing.start("draft", "gate-a")
+    gate = sharing.meet(killed, "gate-a")
+    killed.kill()
+    killed.communicate()
+    os.close(gate)
+    assert [list(room.iterdir()) for room in sharing.rooms.iterdir()] != [[]]
+    living = sharing.start("draft", "gate-b")
+    gate = sharing.meet(living, "gate-b")
+    assert len(list(sharing.rooms.iterdir())) == 1
+    assert sharing.end(sharing.start("nothing")) == "done"
+    assert sharing.end(living, gate) == "kept"
+    assert list(sharing.rooms.iterdir()) == []
 
 
 # ------------------------------------------------------------------ inputs and outputs

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.integration.outside import environment
 
 from tooli.enforce.walls import look_for_means
 
@@ -22,6 +23,7 @@ sys.path.insert(0, str(HERE))
 
 evasions = importlib.import_module("evasions")
 strongholds = importlib.import_module("strongholds")
+surroundings = importlib.import_module("surroundings")
 
 MEANS = look_for_means()
 pytestmark = pytest.mark.skipif(bool(MEANS.missing), reason="; ".join(MEANS.missing))
@@ -76,3 +78,41 @@ def test_there_are_enough_attempts_and_they_work_where_nobody_is_held() -> None:
     working = [one for module, one in BOTH if free[module][one.name]["succeeded"]]
     assert len(working) >= 200, len(working)
     assert {one.kind for one in working} == set(evasions.KINDS)
+
+
+# ------------------------------------------------------------------ variables and layouts
+
+AROUND = [(one, command) for one in surroundings.ATTEMPTS for command in one.commands]
+
+
+def shown(folder: Path, around: Any, command: str) -> str:
+    """What a command of the app answers in these surroundings."""
+    words = [around.program, "held.py", command, around.path, "--json"]
+    env = environment(**{"TOOLI_STATE_DIR": str(folder / "state"), **around.variables})
+    done = subprocess.run(words, capture_output=True, text=True, cwd=folder, env=env, timeout=60)
+    answer = json.loads(done.stdout)
+    assert answer["ok"], answer
+    if command != "free":
+        assert answer["meta"]["enforcement"] == MEANS.level
+    return answer["result"]
+
+
+@pytest.mark.parametrize(
+    ("attempt", "command"), AROUND, ids=[f"{one.name}-{command}" for one, command in AROUND]
+)
+def test_no_variable_and_no_layout_opens_more(tmp_path: Path, attempt: Any, command: str) -> None:
+    folder = tmp_path.resolve() / "project"
+    folder.mkdir()
+    (folder / "secret.txt").write_text(evasions.TOKEN)
+    (folder / "held.py").write_text(surroundings.APP)
+    around = attempt.lay_out(folder)
+    assert evasions.TOKEN not in shown(folder, around, command)
+
+
+@pytest.mark.parametrize("attempt", surroundings.ATTEMPTS, ids=lambda one: one.name)
+def test_the_same_is_seen_where_nobody_is_held(tmp_path: Path, attempt: Any) -> None:
+    (tmp_path / "secret.txt").write_text(evasions.TOKEN)
+    (tmp_path / "held.py").write_text(surroundings.APP)
+    around = attempt.lay_out(tmp_path.resolve())
+    around.variables.pop("TOOLI_DENY_PATHS", None)  # that holds for everybody
+    assert evasions.TOKEN in shown(tmp_path, around, "free")

@@ -15,7 +15,7 @@ import pytest
 from tests.integration.outside import environment
 
 from tooli import Tooli
-from tooli.enforce import kernel, landlock, seccomp, walls
+from tooli.enforce import bubble, kernel, landlock, seccomp, walls
 
 HERE = Path(__file__).parent
 LANDLOCK = "444,445,446"
@@ -27,7 +27,9 @@ needs_linux = pytest.mark.skipif(
 APP = '''
 from pathlib import Path
 from tooli import Tooli
+from tooli.enforce import bubble
 
+bubble.FOLDERS = ()
 app = Tooli("held", security_policy="off")
 
 
@@ -51,9 +53,9 @@ if __name__ == "__main__":
 
 
 @pytest.fixture(autouse=True)
-def no_bubblewrap(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def no_bubblewrap(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is found in place of what is missing."""
-    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(bubble, "FOLDERS", ())
 
 
 @pytest.fixture
@@ -67,7 +69,6 @@ def script(tmp_path: Path) -> Path:
 def run(script: Path, *words: str, hidden: str, **more: str) -> tuple[int, dict[str, Any]]:
     """Run the app where the kernel lacks some calls."""
     program = [sys.executable, str(HERE / "hiding.py"), hidden, str(script), *words, "--json"]
-    more.setdefault("PATH", str(script.parent))  # no bubblewrap there
     env = environment(TOOLI_STATE_DIR=str(script.parent / "state"), **more)
     done = subprocess.run(program, capture_output=True, env=env, timeout=60, cwd=script.parent)
     return done.returncode, json.loads(done.stdout)

@@ -15,7 +15,7 @@ import pytest
 from tests.enforce.behind import behind
 
 from tooli.contract.capabilities import Allowance
-from tooli.enforce import landlock, seccomp
+from tooli.enforce import landlock, needs, provisions, seccomp, walls
 from tooli.enforce.walls import Means, look_for_means
 
 pytestmark = pytest.mark.skipif(
@@ -185,6 +185,10 @@ def test_a_module_beside_a_script_is_found_and_other_files_there_are_not(ground:
     (ground / "pack").mkdir()
     (ground / "pack/__init__.py").write_text("")
     (ground / "pack/inner.py").write_text("WORD = 'inner'")
+    (ground / "pack/data").mkdir()  # so that not all of the package is readable
+    (ground / "pack/data/table.csv").write_text("1")
+    (ground / "pack/deep").mkdir()
+    (ground / "pack/deep/__init__.py").write_text("WORD = 'deep'")
     (ground / "secrets.env").write_text("TOKEN=1")
     program = ground / "program.py"
     program.write_text(
@@ -192,8 +196,8 @@ def test_a_module_beside_a_script_is_found_and_other_files_there_are_not(ground:
         f"sys.path.append({str(Path(__file__).parent)!r})\n"
         "from behind import behind\n"
         "def work():\n"
-        "    import neighbour, pack.inner\n"
-        "    said = neighbour.WORD + pack.inner.WORD\n"
+        "    import neighbour, pack.deep, pack.inner\n"
+        "    said = neighbour.WORD + pack.inner.WORD + pack.deep.WORD\n"
         "    try:\n"
         "        return said + open(__file__[:-10] + 'secrets.env').read()\n"
         "    except PermissionError:\n"
@@ -203,7 +207,42 @@ def test_a_module_beside_a_script_is_found_and_other_files_there_are_not(ground:
     done = subprocess.run(
         [sys.executable, str(program)], capture_output=True, text=True, check=True, timeout=60
     )
-    assert done.stdout == "foundinner and no more\n", done.stderr
+    assert done.stdout == "foundinnerdeep and no more\n", done.stderr
+
+
+def test_certificates_that_a_variable_names_are_there_with_the_network(
+    ground: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = ground / "out/ca.pem"
+    place.write_text("Ours\n====\n-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
+    for name, said in (("SSL_CERT_FILE", place), ("SSL_CERT_DIR", place.parent)):
+        with monkeypatch.context() as patch:
+            patch.setenv(name, str(said))
+            assert behind([], place.read_text).errno == errno.EACCES
+            assert behind(["net:read"], place.read_text).error is None
+            assert behind(["net:read"], (ground / "out/file").read_text).errno == errno.EACCES
+
+
+def test_an_archive_of_modules_is_read(ground: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import zipfile
+
+    with zipfile.ZipFile(ground / "more.zip", "w") as file:
+        file.writestr("from_an_archive.py", "WORD = 'found'")
+    monkeypatch.syspath_prepend(ground / "more.zip")
+
+    def work() -> str:
+        import importlib
+
+        return importlib.import_module("from_an_archive").WORD
+
+    assert behind([], work).value == "found"
+
+
+def test_what_is_open_to_all_is_the_same_for_the_watch() -> None:
+    whole = needs.Places().libraries
+    facts = {os.path.realpath(one) + "/" for one in needs.PUBLIC}
+    assert all([one.startswith(whole) for one in facts])
+    assert needs.DEVICES >= {*provisions.SOURCES, *provisions.DEVICES}
 
 
 # ------------------------------------------------------------------ environment, descriptors
@@ -218,6 +257,16 @@ def test_the_environment_is_what_every_command_has(monkeypatch: pytest.MonkeyPat
     assert kept["LC_TIME"] == "C" and kept["PATH"] == os.environ["PATH"]
     allowed = behind(["env:read"], lambda: dict(os.environ)).value
     assert allowed["SECRET_WORD"] == "hidden" and "TOOLI_TOKEN" not in allowed
+
+
+def test_every_variable_of_ours_is_either_kept_or_not_for_commands() -> None:
+    """A new one is put in its place: nothing is kept because of how it is called."""
+    from tooli.config.keys import KEYS, OTHERS
+
+    known = {*OTHERS, *[key.variable for key in KEYS.values()]}
+    names = {"TOOLI_TOKEN_KEY", "TOOLI_TOKEN_ISSUER", "TOOLI_TOKEN_AUDIENCE", "TOOLI_TOKENS"}
+    assert known - walls.KEPT == {*walls.OURS, *names}
+    assert not walls.KEPT & {*walls.OURS, *names}
 
 
 def test_descriptors_are_gone_and_their_numbers_are_taken(ground: Path) -> None:
@@ -289,6 +338,24 @@ def test_programs_take_a_word_and_are_held_to_the_rest(ground: Path) -> None:
 
     assert behind([], work).errno == errno.EPERM
     assert behind(["proc:spawn", f"fs:read:{ground}/in"], work).value == [1, "in"]
+
+
+def test_programs_of_a_folder_in_the_path_run(
+    ground: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = ground / "out/hello"
+    program.write_text("#!/bin/sh\necho hello\n")
+    program.chmod(0o755)
+    (ground / "linked").mkdir()
+    (ground / "linked/also").symlink_to(program)
+    folders = [str(ground / "linked"), str(ground / "out"), os.environ["PATH"]]
+    monkeypatch.setenv("PATH", os.pathsep.join(folders))
+
+    def work() -> list[str]:
+        return [subprocess.check_output([name], text=True).strip() for name in ("hello", "also")]
+
+    assert behind(["proc:spawn"], work).value == ["hello", "hello"]
+    assert behind(["proc:spawn"], (ground / "out/file").read_text).errno == errno.EACCES
 
 
 def test_a_python_that_is_started_is_held_as_well(ground: Path) -> None:

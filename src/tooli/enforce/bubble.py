@@ -26,10 +26,11 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tooli.call.model import Call
-    from tooli.contract.capabilities import Allowance
     from tooli.contract.tool import Tool
+    from tooli.enforce.walls import Walls
 
-_found: dict[str, str | None] = {}
+FOLDERS = ("/usr/bin", "/bin", "/usr/local/bin", "/run/wrappers/bin", "/run/current-system/sw/bin")
+"""Where the program is looked for: what the caller puts in its PATH holds nobody."""
 
 
 class Entry(Record):
@@ -41,26 +42,24 @@ class Entry(Record):
 
 
 def find_bubblewrap() -> str | None:
-    """The program, where there is one that works here; asked once for each PATH."""
-    path = os.environ.get("PATH", os.defpath)
-    if path not in _found:
-        _found[path] = _try(path)
-    return _found[path]
+    """The program, where there is one; whether it works is seen where it is needed."""
+    for folder in FOLDERS:
+        program = os.path.join(folder, "bwrap")
+        if os.access(program, os.X_OK):
+            return program
+    return None
 
 
-def _try(path: str) -> str | None:
-    from shutil import which
-    from subprocess import DEVNULL, SubprocessError, run
+def _try(program: str) -> None:
+    """Raise NoWalls where the program does not work: containers often forbid what it needs.
 
-    program = which("bwrap", path=path)
-    if program is None:
-        return None
+    This is the process of a call: nobody else waits meanwhile.
+    """
     words = [program, "--ro-bind", "/", "/", "--unshare-all", "--", "/bin/true"]
-    try:
-        done = run(words, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL, timeout=10, check=False)
-    except (OSError, ValueError, SubprocessError):
-        return None
-    return program if done.returncode == 0 else None
+    quiet = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in (0, 1, 2)]
+    _, status = os.waitpid(os.posix_spawn(program, words, {}, file_actions=quiet), 0)
+    if status:
+        raise NoWalls("bubblewrap (bwrap) is there, but does not work")
 
 
 def entry_of(house: Any, tool: Tool) -> Entry:
@@ -85,65 +84,83 @@ class Bubble(Runner):
 
     alone = True
 
-    def __init__(
-        self, program: str, entry: Entry, allowance: Allowance, room: str, filters: bool
-    ) -> None:
-        super().__init__(None)
+    def __init__(self, program: str, entry: Entry, walls: Walls, filters: bool) -> None:
+        super().__init__(walls)
+        assert walls.room is not None
         self.program = program
         self.entry = entry
-        self.allowance = allowance
-        self.room = room
+        self.walls = walls  # what there is without bubblewrap, where that is better than nothing
+        self.allowance = walls.allowance
+        self.room = walls.room
         self.filters = filters  # whether system calls are filtered inside, too
         self._made_in = os.getpid()
 
     def run(self, call: Call) -> Any:
-        """Never comes back: what the function gives is sent by who takes this process's place."""
+        """Comes back only where there is no bubble, and that is no matter: else who takes this
+        process's place sends what the function gives."""
+        self._enter(call)
+        return self.walls.run(call)
+
+    async def arun(self, call: Call) -> Any:
+        """The same: a process of its own has no loop yet."""
+        self._enter(call)
+        return await self.walls.arun(call)
+
+    def _enter(self, call: Call) -> None:
         if os.getpid() == self._made_in:
             raise RuntimeError("a bubble takes the place of a call's own process, not of the app's")
         from tooli.enforce.walls import kept_variables, refusal
 
         try:
             letter = self._letter(call)
+            _try(self.program)
             for number in [int(name) for name in os.listdir("/proc/self/fd")]:
                 _pass_on(number, number in (0, 1, 2, letter, *self.keeps))
             left = kept_variables(self.allowance, self.room)  # bwrap itself is seen inside
             os.execve(self.program, self._words(letter), left)
         except (NoWalls, OSError, ValueError) as broken:
-            raise refusal(call.tool.name, (str(broken),)) from None
+            if self.walls.required:
+                raise refusal(call.tool.name, (str(broken),)) from None
+            call.warnings.append(f"not isolated as wanted: {broken}")
+            self.walls.keeps = self.keeps
 
     def _words(self, letter: int) -> list[str]:
         start = "from tooli.enforce.inside import main; main()"
         return [self.program, *self._binds(), "--", sys.executable, "-c", start, str(letter)]
 
-    async def arun(self, call: Call) -> Any:
-        """The same: a process of its own has no loop yet."""
-        return self.run(call)
-
     def _letter(self, call: Call) -> int:
-        """What the interpreter inside has to know, in a file that only it has."""
+        """What the interpreter inside has to know, in a file that only it has.
+
+        The arguments are a letter in the letter: their classes may be the app's own, and can be
+        read only when that is loaded.
+        """
         from tooli.call.context import Context
         from tooli.enforce.frames import dumps
 
         injected = [name for name, value in call.arguments.items() if isinstance(value, Context)]
         arguments = {n: v for n, v in call.arguments.items() if n not in injected}
-        said = {
-            "path": [os.path.abspath(entry) for entry in sys.path],
-            "entry": self.entry,
-            "tool": call.tool.key,
-            "call": (arguments, call.caller, call.options, call.policy, call.approved),
-            "meta": None if call.meta is None else dict(call.meta),
-            "context": injected,
-            "peer": call.peer is not None,
-            "sent": [n for n in ("stdout", "stderr") if type(getattr(sys, n)).__name__ == "Sent"],
-            "keeps": self.keeps,
-            "room": self.room,
-            "allowance": self.allowance,
-            "filters": self.filters,
-        }
         try:
-            data = dumps(said)
+            given = dumps((arguments, call.caller, call.options, call.policy, call.approved))
         except Exception as failure:
             raise NoWalls(f"the arguments cannot be sent into a bubble: {failure}") from None
+        data = dumps(
+            {
+                "path": [os.path.abspath(entry) for entry in sys.path],
+                "entry": self.entry,
+                "tool": call.tool.key,
+                "call": given,
+                "meta": None if call.meta is None else dict(call.meta),
+                "context": injected,
+                "peer": call.peer is not None,
+                "sent": [
+                    n for n in ("stdout", "stderr") if type(getattr(sys, n)).__name__ == "Sent"
+                ],
+                "keeps": self.keeps,
+                "room": self.room,
+                "allowance": self.allowance,
+                "filters": self.filters,
+            }
+        )
         letter = os.memfd_create("tooli")
         os.write(letter, data)
         os.lseek(letter, 0, 0)
@@ -153,7 +170,7 @@ class Bubble(Runner):
         """The file system inside, and the rest of what is told to bwrap."""
         allowance = self.allowance
         shown: dict[str, str] = {}
-        for place in (*provisions.readable(allowance.net), *_interpreter(self.entry)):
+        for place in (*provisions.readable(allowance.net)[0], *_interpreter(self.entry)):
             shown[os.path.abspath(place)] = "--ro-bind-try"
         for place in provisions.programs() if allowance.spawns else ():
             shown[os.path.abspath(place)] = "--ro-bind-try"
@@ -166,8 +183,10 @@ class Bubble(Runner):
         words += ["--share-net"] * allowance.net
         open_ones = [place for place, how in shown.items() if how == "--bind-try"]
         for place in sorted(shown, key=len):  # what is further up first: it would cover the rest
-            below = any([is_below(place, one) and place != one for one in open_ones])
-            if not below and not place.startswith(("/proc", "/dev", "/sys/")):
+            above = open_ones if shown[place] == "--bind-try" else shown
+            if any([is_below(place, one) for one in above if one != place]):
+                continue  # it is there already, and may be a link, which nothing can be put on
+            if not place.startswith(("/proc/", "/dev/", "/sys/")):
                 words += [shown[place], place, place]
         words += ["--proc", "/proc", "--dev", "/dev", "--bind", self.room, self.room]
         for place in allowance.denied:
@@ -194,7 +213,7 @@ def _interpreter(entry: Entry) -> Iterable[str]:
     """The program that runs Python, by every link on the way to it; and the file of the app."""
     place = sys.executable
     for _ in range(20):
-        yield os.path.dirname(place)
+        yield place
         if not os.path.islink(place):
             break
         place = os.path.normpath(os.path.join(os.path.dirname(place), os.readlink(place)))

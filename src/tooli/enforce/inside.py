@@ -76,7 +76,7 @@ def _open(head: dict[str, Any]) -> Call:
 
     app = getattr(load(head["entry"]), head["entry"].attribute)
     tool = app.find(head["tool"])
-    arguments, caller, options, policy, approved = head["call"]
+    arguments, caller, options, policy, approved = _read(head["call"], tool.name)
     call = Call(
         tool,
         arguments,
@@ -91,6 +91,18 @@ def _open(head: dict[str, Any]) -> Call:
     for name in head["context"]:
         arguments[name] = Context(call)
     return call
+
+
+def _read(given: bytes, name: str) -> Any:
+    """The arguments, now that classes of the app's own are there."""
+    from tooli.enforce.frames import loads
+    from tooli.enforce.walls import refusal
+
+    try:
+        return loads(given)
+    except Exception as failure:
+        reason = f"the arguments cannot be read in a bubble: {failure}"
+        raise refusal(name, (reason,)) from None
 
 
 def load(entry: Entry) -> Any:

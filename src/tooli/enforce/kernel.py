@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
+from tooli.enforce.processes import prctl
+
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -51,19 +53,9 @@ def _load() -> Any:
 
             _libc = ctypes.CDLL(None, use_errno=True)
             _libc.syscall.restype = ctypes.c_long
-            _libc.prctl.restype = ctypes.c_int
         except (ImportError, OSError, AttributeError) as missing:
             raise NoWalls(f"ctypes does not reach the C library: {missing}") from None
     return _libc
-
-
-def _prctl(option: int, *words: int) -> None:
-    from ctypes import c_ulong, get_errno
-
-    given = [*words, 0, 0, 0, 0][:4]
-    if _load().prctl(option, *map(c_ulong, given)) == -1:
-        code = get_errno()
-        raise OSError(code, os.strerror(code))
 
 
 def renounce() -> None:
@@ -71,8 +63,8 @@ def renounce() -> None:
     import resource
 
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    _prctl(_DUMPABLE, 0)
-    _prctl(_NO_NEW_PRIVS, 1)
+    if not (prctl(_DUMPABLE, 0) and prctl(_NO_NEW_PRIVS, 1)):
+        raise NoWalls("the kernel does not let a process renounce its rights (prctl)")
 
 
 def drop_privileges(kept: int) -> None:
@@ -87,10 +79,7 @@ def drop_privileges(kept: int) -> None:
     effective, permitted, _, more, *_ = struct.unpack("=6I", data.raw)
     if not permitted and not more:
         return
-    try:
-        _prctl(_AMBIENT, _CLEAR_ALL)
-    except OSError:  # older than Linux 4.3: there are none
-        pass
+    prctl(_AMBIENT, _CLEAR_ALL)  # refused before Linux 4.3: there are none
     left = struct.pack("=6I", effective & kept, permitted & kept, 0, 0, 0, 0)
     syscall(capset, header, create_string_buffer(left, 24))
 

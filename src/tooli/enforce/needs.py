@@ -20,22 +20,26 @@ if TYPE_CHECKING:
 
 DEVICES = frozenset(
     (
-        *("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random", "/dev/tty"),
+        *("/dev/null", "/dev/full", "/dev/zero", "/dev/urandom", "/dev/random", "/dev/tty"),
         *("/dev/stdin", "/dev/stdout", "/dev/stderr", "nul", "NUL", "CON", "CONIN$", "CONOUT$"),
     )
 )
 """No files: they hold nothing of anybody's."""
 
-_PUBLIC = (
+PUBLIC = (
     *("/usr/share/zoneinfo", "/usr/lib/zoneinfo", "/usr/share/lib/zoneinfo", "/etc/zoneinfo"),
     *("/var/db/timezone", "/etc/localtime", "/usr/share/locale", "/usr/lib/locale"),
     *("/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/ssl/cert.pem", "/usr/lib/ssl/certs"),
     *("/usr/share/ca-certificates", "/etc/pki/tls/certs", "/etc/pki/ca-trust/extracted"),
     *("/etc/mime.types", "/usr/share/mime", "/etc/httpd/mime.types", "/etc/apache2/mime.types"),
+    *("/etc/timezone", "/usr/share/i18n", "/etc/locale.alias", "/etc/ca-certificates"),
+    *("/usr/local/share/ca-certificates", "/etc/crypto-policies", "/etc/os-release"),
+    *("/proc/cpuinfo", "/proc/meminfo", "/proc/sys/vm/overcommit_memory"),
+    "/sys/devices/system/cpu",
 )
-"""Files that the standard library reads by itself, and that are the same for everybody."""
+"""Facts about the machine that libraries read by themselves, and that are nobody's secret."""
 
-_CODE = (".py", ".pyc", ".pyi", ".so", ".pyd", ".pth", ".egg-link")
+CODE = (".py", ".pyc", ".pyi", ".so", ".pyd", ".pth", ".egg-link")
 _IMPORTING = ("<frozen importlib", "<frozen zipimport")
 _HERE = os.path.dirname(os.path.abspath(__file__))
 HOUSE = os.path.dirname(_HERE) + os.sep
@@ -128,7 +132,7 @@ class Places:
         """Where anything may be read: installed packages, the standard library, public files."""
         if self._libraries is None:
             share = os.path.join(sys.base_prefix, "share", "locale")
-            found = {os.path.dirname(os.__file__), os.path.dirname(HOUSE), share, *_PUBLIC}
+            found = {os.path.dirname(os.__file__), os.path.dirname(HOUSE), share, *PUBLIC}
             found |= {one for one in (*self._entries, *self._homes) if _is_installed(one)}
             sources = {*self._entries, *self._homes} - found
             self._sources = _prefixes({os.path.realpath(one) for one in sources} - {os.sep})
@@ -175,7 +179,7 @@ def is_needed(act: str, where: str) -> bool:
         if whole.startswith(places().libraries):
             return True
         if whole.startswith(places().sources):
-            if where.endswith(_CODE) or ".dist-info" in where or ".egg-info" in where:
+            if where.endswith(CODE) or ".dist-info" in where or ".egg-info" in where:
                 return True
             if whole in places().sources and not os.path.isdir(where):  # an archive of modules
                 return True

@@ -30,15 +30,16 @@ PATIENCE = 2.0
 
 def adopt_orphans() -> bool:
     """Become the parent of every descendant whose own parent ends; False where that cannot be."""
-    return _prctl(_SUBREAPER, 1)
+    return prctl(_SUBREAPER, 1)
 
 
 def die_with_parent() -> bool:
     """Have this process killed when the one that made it ends."""
-    return _prctl(_ON_PARENTS_DEATH, KILL)
+    return prctl(_ON_PARENTS_DEATH, KILL)
 
 
-def _prctl(option: int, value: int) -> bool:
+def prctl(option: int, value: int) -> bool:
+    """Ask the kernel for something about this process; whether it has done so."""
     native, place = load_prctl()
     return native is not None and native.call_cdeclfunction(place, (option, value, 0, 0, 0)) == 0
 

@@ -13,7 +13,7 @@ import sys
 
 from tooli.call.model import Runner
 from tooli.contract.record import Record
-from tooli.enforce import landlock, provisions, seccomp
+from tooli.enforce import landlock, needs, provisions, seccomp
 from tooli.enforce.kernel import (
     NoWalls,
     drop_privileges,
@@ -36,12 +36,19 @@ KEPT = frozenset(
     (
         *("PATH", "HOME", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TERM", "COLUMNS", "LINES"),
         *("NO_COLOR", "FORCE_COLOR", "SSL_CERT_FILE", "SSL_CERT_DIR"),
+        *("TOOLI_CALLER", "TOOLI_CALLER_VERSION", "TOOLI_SESSION_ID", "TOOLI_CONFIG"),
+        *("TOOLI_STATE_DIR", "TOOLI_FRAMEWORK_HELP", "TOOLI_RECORD_CAPABILITIES"),
+        *("TOOLI_OUTPUT", "TOOLI_COLOR", "TOOLI_RESPONSE_FORMAT", "TOOLI_QUIET", "TOOLI_VERBOSE"),
+        *("TOOLI_NO_INPUT", "TOOLI_TIMEOUT", "TOOLI_MAX_ITEMS", "TOOLI_MAX_BYTES"),
+        *("TOOLI_MAX_TOKENS", "TOOLI_SECURITY_POLICY", "TOOLI_HUMAN_IN_THE_LOOP"),
+        *("TOOLI_ISOLATION", "TOOLI_ALLOW_PATHS", "TOOLI_DENY_PATHS", "TOOLI_WORK_DIR"),
+        *("TOOLI_RATE_LIMIT", "TOOLI_AUDIT_LOG", "TOOLI_MAX_INPUT", "TOOLI_ALLOW_PRIVATE_URLS"),
     )
 )
 """Variables that every command has, and all that begin with one of these:"""
-KEPT_KINDS = ("LC_", "PYTHON", "TOOLI_")
-OURS = ("TOOLI_TOKEN", "TOOLI_TOKEN_FILE", "TOOLI_SEAL_KEY")
-"""What the framework proves itself with: never a command's."""
+KEPT_KINDS = ("LC_", "PYTHON")
+OURS = ("TOOLI_TOKEN", "TOOLI_TOKEN_FILE", "TOOLI_SEAL_KEY", "TOOLI_STORE")
+"""What the framework proves itself with: never a command's, whatever it may read."""
 _FILE_RIGHTS = 1 << 0 | 1 << 1 | 1 << 3 | 1 << 4  # CHOWN, DAC_OVERRIDE, FOWNER, FSETID
 _PORT_RIGHTS = 1 << 10  # NET_BIND_SERVICE
 
@@ -154,9 +161,8 @@ class Walls(Runner):
         if means.missing and self.required:
             raise refusal(call.tool.name, means.missing)
         files = list(_handed_in(call)) if call.tool.handles else []
-        watch: Any = sys.modules.get("tooli.enforce.needs")
-        if watch is not None and self.room is not None:  # whoever watches lets it be, too
-            watch.rooms.append(self.room + "/")
+        if self.room is not None:  # whoever watches lets it be, too
+            needs.rooms.append(self.room + "/")
         try:
             raise_walls(self.allowance, means, self.keeps, self.room, files)
         except (NoWalls, OSError) as broken:
@@ -215,8 +221,11 @@ def raise_walls(
         ruleset = landlock.Ruleset(means.landlock, allowance.net)
         for path, rights in rules:
             ruleset.add(path, rights)
-        for path in _open_to_all(provisions.readable(allowance.net), allowance):
+        read, listed = provisions.readable(allowance.net)
+        for path in _open_to_all(read, allowance):
             ruleset.add(path, landlock.READ, follows=True)
+        for path in _open_to_all(listed, allowance):
+            ruleset.add(path, landlock.READ_DIR, follows=True)
         for path in _open_to_all(provisions.programs() if allowance.spawns else (), allowance):
             ruleset.add(path, landlock.READ | landlock.EXECUTE, follows=True)
         renounce()

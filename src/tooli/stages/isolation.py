@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from tooli.contract.capabilities import Allowance
-from tooli.enforce.allowances import allowance_for, declared_for
+from tooli.enforce.allowances import bounds_of, declared_for, meet
 from tooli.enforce.kernel import NoWalls, machine
 from tooli.enforce.walls import Walls, look_for_means, refusal
 
@@ -41,10 +41,8 @@ def isolate(house: Any, required: bool) -> Stage:
         allowance = held_to(call.tool, house)
         ground = Ground(allowance)
         try:
-            if bubble is not None:
-                runner = bubble(allowance, ground.room, means.seccomp)
-            else:
-                runner = Walls(call.runner, allowance, required=required, room=ground.room)
+            walls = Walls(call.runner, allowance, required=required, room=ground.room)
+            runner = walls if bubble is None else bubble(walls, means.seccomp)
             return (yield call.replace(runner=runner))
         finally:
             ground.clear()
@@ -54,7 +52,7 @@ def isolate(house: Any, required: bool) -> Stage:
 
 def _find_bubble(
     tool: Tool, house: Any, missing: list[str]
-) -> Callable[[Allowance, str, bool], Runner] | None:
+) -> Callable[[Walls, bool], Runner] | None:
     """bubblewrap in Landlock's place, and how it finds the app; or one more reason why not."""
     from tooli.enforce.bubble import Bubble, entry_of, find_bubblewrap
 
@@ -63,8 +61,8 @@ def _find_bubble(
         program = find_bubblewrap()
         if program is not None:
             entry = entry_of(house, tool)
-            return lambda allowance, room, filters: Bubble(program, entry, allowance, room, filters)
-        missing.append("there is no bubblewrap (bwrap) that works")
+            return lambda walls, filters: Bubble(program, entry, walls, filters)
+        missing.append("there is no bubblewrap (bwrap)")
     except NoWalls as reason:
         if str(reason) not in missing:
             missing.append(str(reason))
@@ -72,64 +70,65 @@ def _find_bubble(
 
 
 def held_to(tool: Tool, house: Any) -> Allowance:
-    """What a command may touch; one that declares nothing may do nothing but compute."""
-    allowance = allowance_for(tool, house) if declared_for(tool, house) is not None else None
-    return allowance or Allowance()
+    """What a command may touch; one that declares nothing may do nothing but compute.
+
+    What the owner of the machine denies is denied to both: Python's own needs end there, too.
+    """
+    declared, bounds = declared_for(tool, house) or Allowance(), bounds_of(house)
+    return declared if bounds is None else meet(declared, bounds)
+
+
+# ------------------------------------------------------------------ what it finds there
+
+_ROOM = "tooli-room-"
+_swept: set[str] = set()  # folders that were looked through for rooms of the dead
 
 
 class Ground:
     """What an isolated call needs to find: a folder for what is temporary, and places to write.
 
     The kernel gives rights on what exists. A declared place that does not is made first, a file
-    where its name has an ending, else a folder; and it goes again if it stays empty.
+    where its name has an ending, else a folder. It stays, even empty: another call may be about to
+    write there, and its right is on this very file.
     """
 
     def __init__(self, allowance: Allowance) -> None:
-        self._made: list[str] = []
-        self.room = _make_room()
+        self.room, self._lock = _make_room()
         for place in allowance.writes or ():
-            self._make(place)
-
-    def _make(self, place: str) -> None:
-        if os.path.lexists(place):
-            return
-        try:
-            if os.path.splitext(place)[1]:
-                os.close(os.open(place, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-            else:
-                os.makedirs(place)
-            self._made.append(place)
-        except OSError:  # then nobody can write there, and the command will say so
-            pass
+            _make(place)
 
     def clear(self) -> None:
-        """Leave nothing behind that the command has not written."""
-        try:
-            os.rmdir(self.room)
-        except OSError:
-            from shutil import rmtree
-
-            rmtree(self.room, ignore_errors=True)
-        for place in self._made:
-            try:
-                if not os.path.isdir(place):
-                    if os.path.getsize(place) == 0:
-                        os.unlink(place)
-                else:
-                    os.rmdir(place)
-            except OSError:  # it is full, or gone
-                pass
+        """Take the room away."""
+        _remove(self.room)
+        os.close(self._lock)
 
 
-def _make_room() -> str:
-    """A new folder that nobody else can look into; `tempfile` would take longer to load."""
+def _make(place: str) -> None:
+    if os.path.lexists(place):
+        return
+    try:
+        if os.path.splitext(place)[1]:
+            os.close(os.open(place, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+        else:
+            os.makedirs(place, exist_ok=True)
+    except OSError:  # then nobody can write there, and the command will say so
+        pass
+
+
+def _make_room() -> tuple[str, int]:
+    """A new folder that nobody else can look into, and a lock on it that ends with this process.
+
+    `tempfile` would take longer to load.
+    """
     said = os.environ.get("TMPDIR")
     wrong = ""
     for home in (*([said] if said else []), "/tmp", "/var/tmp"):
-        room = os.path.join(os.path.realpath(home), f"tooli-{os.urandom(8).hex()}")
+        home = os.path.realpath(home)
+        _sweep(home)
+        room = os.path.join(home, f"{_ROOM}{os.urandom(8).hex()}")
         try:
             os.mkdir(room, 0o700)
-            return room
+            return room, _lock(room)
         except OSError as failure:
             wrong = failure.strerror or str(failure)
     from tooli.errors import Suggestion, TemporaryError
@@ -138,3 +137,60 @@ def _make_room() -> str:
         f"There is no room for temporary files: {wrong}.",
         suggestion=Suggestion("ask_human", "Let TMPDIR name a folder that can be written to."),
     )
+
+
+def _lock(room: str) -> int:
+    """Show that somebody is in; whoever sweeps between the two lines finds a room for nobody.
+
+    Raises OSError where that has happened.
+    """
+    from fcntl import LOCK_NB, LOCK_SH, flock
+
+    place = os.open(room, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        flock(place, LOCK_SH | LOCK_NB)
+    except BlockingIOError:
+        os.close(place)
+        raise
+    except OSError:  # no locks here: then nobody sweeps, either
+        pass
+    if os.fstat(place).st_nlink == 0 or not os.path.isdir(room):
+        os.close(place)
+        raise FileNotFoundError(0, "it was swept away", room)
+    return place
+
+
+def _sweep(home: str) -> None:
+    """Remove what calls have left that were killed: once in the life of a process."""
+    if home in _swept:
+        return
+    _swept.add(home)
+    try:
+        names = [name for name in os.listdir(home) if name.startswith(_ROOM)]
+    except OSError:
+        return
+    from fcntl import LOCK_EX, LOCK_NB, flock
+
+    for name in names:
+        room = os.path.join(home, name)
+        try:
+            place = os.open(room, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        except OSError:
+            continue
+        try:
+            if os.fstat(place).st_uid == os.geteuid():
+                flock(place, LOCK_EX | LOCK_NB)
+                _remove(room)
+        except OSError:  # somebody is in
+            pass
+        finally:
+            os.close(place)
+
+
+def _remove(room: str) -> None:
+    try:
+        os.rmdir(room)
+    except OSError:
+        from shutil import rmtree
+
+        rmtree(room, ignore_errors=True)
