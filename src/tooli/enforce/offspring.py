@@ -111,7 +111,6 @@ class Offspring:
             self.inner.keeps = (self.sender.descriptor, self.answers)
         call = self.call = self._heard()
         try:
-            self._tell_secrets()
             value = invoke(call.replace(runner=self.inner))
             if is_stream(value):
                 self._give(value)
@@ -173,18 +172,6 @@ class Offspring:
                 raise Stopped
             data += piece
         return data
-
-    def _tell_secrets(self) -> None:
-        """Read what is secret first: whoever shows the result has to know what not to show."""
-        if not self.call.tool.handles:
-            return
-        from tooli.inputs.secret import SecretInput
-
-        for name, value in self.call.arguments.items():
-            if isinstance(value, SecretInput):
-                value.load()  # pyright: ignore[reportUnknownMemberType]
-                secret: Any = value.reveal()  # pyright: ignore[reportUnknownVariableType]
-                self.send("secret", (name, secret))
 
     def _fail(self, exc: BaseException) -> None:
         try:
