@@ -178,6 +178,7 @@ FORGERIES.update(
 LIES: dict[str, Callable[[str], list[bytes]]] = {
     "another_tool": data("meta", {"tool": "somebody.else", "caller_id": "somebody"}),
     "another_level": data("meta", {"enforcement": "none"}),
+    "acts_that_nobody_saw": data("meta", {"violations": [["fs:read", "/x", "E2003"]]}),
     "warning_of_a_number": plain("warning", 5),
     "warnings_without_end": plain("warning", *["again"] * 2000),
     "long_warning": plain("warning", "x" * 1_000_000),
@@ -206,8 +207,9 @@ def write_all(frames: list[bytes], endless: bool) -> None:
 def make_app(make: Callable[[str], list[bytes]], place: str, name: str) -> Tooli:
     """An app with one command, which makes messages up."""
     app = Tooli("forging")
+    declared = [] if name == "acts_that_nobody_saw" else ["none"]
 
-    @app.command(isolation="required", capabilities=["none"], timeout=60)
+    @app.command(isolation="required", capabilities=declared or None, timeout=60)
     def forge(secret: SecretInput[str]) -> str:
         write_all(make(place), name == "endless")
         return f"went on, and knows {secret.reveal()}"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from tooli.call.model import Call
+    from tooli.call.model import Call, Runner
     from tooli.call.peer import Question
 
 ANSWERS = ("value", "stream", "item", "done", "error")
@@ -143,15 +143,14 @@ class Wary(Hearing):
 
     def about(self, packed: Any) -> dict[str, Any]:
         """What holds the function, and what it did beyond its word; nothing else is its to say."""
-        from tooli.enforce.watched import SEEN
-
         said: Any = unpack(packed, wary=True)
         known: dict[str, Any] = {}
         if "enforcement" in said and not self._held:
             self._held = True
             known["enforcement"] = _text(said["enforcement"])
-        if SEEN in said:
-            known[SEEN] = [_act(one) for one in said[SEEN][:MOST]]
+        watched: Any = sys.modules.get("tooli.enforce.watched")
+        if watched is not None and watched.SEEN in said and _is_watched(self.call.runner, watched):
+            known[watched.SEEN] = [_act(one) for one in said[watched.SEEN][:MOST]]
         return known
 
     def text(self, said: Any) -> tuple[str, str]:
@@ -199,6 +198,13 @@ _OPENED: dict[str, Callable[[Any, Any], Any]] = {
     "ask": Wary.questions,
     "let go": Wary.nothing,
 }
+
+
+def _is_watched(runner: Runner | None, watched: Any) -> bool:
+    """Whether anybody looks at what the function does: nobody else can tell of that."""
+    while runner is not None and not isinstance(runner, watched.Watched):
+        runner = runner.inner
+    return runner is not None
 
 
 def _text(said: Any) -> str:
