@@ -7,22 +7,25 @@ import math
 import pickle
 import subprocess
 import sys
+from collections.abc import Callable, Mapping
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from functools import cache
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 import pydantic
 import pytest
 from tests.enforce import forging
 
-from tooli import Next, Page, Tooli
-from tooli.call.peer import Elicit, Roots, Sample
+from tooli import Context, Next, Page, Tooli
+from tooli.call.model import PYTHON, Call, Failed, Ok, Options
+from tooli.call.peer import Elicit, Peer, Question, Roots, Sample
+from tooli.call.pipeline import run
 from tooli.contract.content import Audio, Embedded, Image, Link, Message
 from tooli.contract.handoffs import Step
-from tooli.enforce import distrust, frames
+from tooli.enforce import distrust, frames, hearing
 from tooli.enforce.walls import look_for_means
 from tooli.errors import ToolError
 
@@ -205,3 +208,84 @@ def test_no_class_of_the_apps_is_made_by_an_error_from_there() -> None:
     assert isinstance(error, ToolError)
     assert (error.code, error.category, error.is_retryable) == ("E4999", "runtime", True)
     assert Odd.made == []
+
+
+# ------------------------------------------------------------------ a client to talk to
+
+
+class Client(Peer):
+    """A client that agrees to everything, and remembers what it was told."""
+
+    def __init__(self) -> None:
+        self.heard: list[Any] = []
+
+    def progress(self, done: float, total: float | None, message: str | None) -> None:
+        self.heard.append((done, total, message))
+
+    def log(self, level: str, data: Any) -> None:
+        self.heard.append((level, data))
+
+    def can(self, method: str) -> bool:
+        return True
+
+    def ask(self, questions: Mapping[str, Question]) -> Mapping[str, Any]:
+        self.heard.extend(questions.values())
+        return {name: {"action": "accept", "content": {"name": "Ada"}} for name in questions}
+
+
+def talked(fn: Callable[[Context], Any]) -> tuple[Ok | Failed, list[Any]]:
+    """What becomes of an isolated command with a client, and what that heard."""
+    app, client = Tooli("held"), Client()
+
+    @app.command(isolation="required")
+    def talk(ctx: Context) -> Any:
+        return fn(ctx)
+
+    tool = app.find("talk")
+    assert tool is not None
+    call, stages = app.prepare(tool, {}, PYTHON, Options(), [], peer=client)
+    return run(call, stages), client.heard
+
+
+@walled
+def test_questions_progress_and_logs_reach_the_client() -> None:
+    def talk(ctx: Context) -> Any:
+        ctx.report(1, 2.5, "half")
+        ctx.log("going on", level="warning")
+        return ctx.ask({"who": Elicit("Who?", {"type": "object"})})
+
+    outcome, heard = talked(talk)
+    assert outcome == Ok({"who": {"action": "accept", "content": {"name": "Ada"}}})
+    asked = Elicit("Who?", {"type": "object"})
+    assert heard == [(1, 2.5, "half"), ("warning", "going on"), asked]
+
+
+@walled
+@pytest.mark.parametrize(
+    "frame",
+    [
+        forging.said("progress", ["far", None, None]),
+        forging.said("log", [5, forging.packed("x")]),
+        forging.said("log", ["info", 5]),
+        forging.said("ask", forging.packed({"who": "Ada"})),
+        forging.said("ask", forging.packed(["who"])),
+    ],
+    ids=["progress", "level", "log", "question", "questions"],
+)
+def test_a_client_hears_nothing_that_was_made_up(frame: bytes) -> None:
+    outcome, heard = talked(lambda _: forging.write_all([frame], endless=False))
+    assert isinstance(outcome, Failed)
+    assert outcome.error.code == "E4051"
+    assert heard == []
+
+
+def test_what_is_printed_without_end_is_left_out(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(hearing, "LARGEST", 10)
+    warnings: list[str] = []
+    heard = hearing.Wary(Call(cast("Any", None), {}, PYTHON, warnings), lambda _: None)
+    for text in ("12345", "67890", "beyond", "and more"):
+        assert heard.hear("text", ["stdout", text])
+    assert capsys.readouterr().out == "1234567890"
+    assert warnings == ["the command printed too much: the rest is left out"]
