@@ -13,20 +13,21 @@ from __future__ import annotations
 import os
 import select
 import sys
+from _thread import allocate_lock
 from time import monotonic
 
 from tooli.call.model import Runner
 from tooli.enforce.deadlines import died, timed_out
 from tooli.enforce.forking import Deferred, fork, forking, pipes, under_way
-from tooli.enforce.frames import Receiver, dumps, preload, unpack, unpack_error
-from tooli.enforce.guardian import NO_REPORT, stand_guard
+from tooli.enforce.frames import Receiver, garbled, preload, unpack, unpack_error
+from tooli.enforce.guardian import GRACE, NO_REPORT, stand_guard
+from tooli.enforce.hearing import Hearing, Wary, checked_error
 from tooli.enforce.offspring import Offspring, write_out
-from tooli.enforce.processes import load_prctl, signals
+from tooli.enforce.processes import KILL, PATIENCE, load_prctl, signal_to, signals
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
     from tooli.call.model import Call
@@ -35,7 +36,9 @@ if TYPE_CHECKING:
 LOOK = 0.1
 """Seconds between two looks whether the client has given a call up."""
 GIVE_UP = 5.0
-"""Seconds after which a guardian that was told to end everything is not waited for any more."""
+"""Seconds after which a guardian that should have reported is not waited for any more."""
+MOST_KEPT = 8
+"""Answers of a process that is not trusted, before anybody has asked for them."""
 
 
 class Child(Runner):
@@ -76,10 +79,14 @@ class Errand:
         self.wary = self.inner is not None and self.inner.alone  # it runs what is not trusted
         self.seconds = runner.seconds
         self.report: dict[str, Any] | None = None
+        self._hearing = (Wary if self.wary else Hearing)(call, self._say)
         self._given: list[tuple[str, Any]] = []  # frames that nobody has looked at yet
         self._ends: list[int] = []  # descriptors of ours, closed in the end
+        self._ending = allocate_lock()  # whoever gives up says so to nobody else
         self._interrupts = 0
-        self._begun = False
+        self._begun = self._given_up = False
+        self._deaf = False  # the function cannot say anything more
+        self._patience: float | None = None  # until when the guardian has to have reported
 
     # -------------------------------------------------------------- beginning
 
@@ -102,8 +109,12 @@ class Errand:
         if self.inner is not None and self.inner.alone:
             preload()
         until = None if self.seconds is None else monotonic() + self.seconds
+        if until is not None:
+            self._patience = until + GRACE + PATIENCE
         parent = os.getpid()
         with forking():
+            if self._given_up:
+                raise _not_wanted()
             try:
                 data, told, heard, answers, report, reports, listens, control = pipes()
             except OSError as failure:
@@ -131,6 +142,8 @@ class Errand:
         self._watch = select.poll()
         self._watch.register(data, select.POLLIN)
         self._watch.register(report, select.POLLIN)
+        if self._given_up:  # meanwhile
+            self.give_up()
 
     def _flush(self) -> None:
         """Nothing that was written before may be written by both processes."""
@@ -167,7 +180,7 @@ class Errand:
         for _, failure in self._left("error"):
             kind, what = "error", failure
         if kind == "error":
-            raise unpack_error(what, self.wary)
+            raise unpack_error(checked_error(what) if self.wary else what, self.wary)
         if kind == "":
             raise died(report["status"], report.get("broken"))
         return unpack(what, self.wary) if what is not None else None
@@ -214,19 +227,44 @@ class Errand:
 
     def _listen(self, seconds: float | None = None) -> None:
         """Wait for frames or for the guardian's report, and take them."""
-        peer = self.call.peer
-        seconds = seconds if peer is None else LOOK
-        events = self._watch.poll(None if seconds is None else seconds * 1000)
+        peer, patience = self.call.peer, self._patience
+        waits = [s for s in (seconds, LOOK if peer is not None else None) if s is not None]
+        if patience is not None:
+            waits.append(max(0.0, patience - monotonic()))
+        events = self._watch.poll(min(waits) * 1000 if waits else None)
         if peer is not None and peer.cancelled and self._flag is not None:
             self._flag[0] = 1
         if any(descriptor == self._reports for descriptor, _ in events):
             self.report = self._read_report()
+        elif patience is not None and monotonic() >= patience:
+            self._hear_out()
         for kind, what in self._receiver.frames():
-            hear = _HEARD.get(kind)
-            if hear is not None:
-                hear(self, what)
-            else:
-                self._given.append((kind, what))
+            if not self._hearing.hear(kind, what):
+                self._keep(kind, what)
+        if self._receiver.ended and not self._deaf:  # or else it would be told of the end for ever
+            self._deaf = True
+            self._watch.unregister(self._receiver.descriptor)
+
+    def _keep(self, kind: str, what: Any) -> None:
+        """Keep a frame until it is asked for; nobody honest is far ahead of its reader."""
+        self._given.append((kind, what))
+        if self.wary and len(self._given) > MOST_KEPT:
+            raise garbled("more answers than anybody has asked for")
+
+    def _hear_out(self) -> None:
+        """Give the guardian a last chance; the function dies with it, where the system can.
+
+        From now: both of them may have been suspended until a moment ago.
+        """
+        if select.select((self._reports,), (), (), GIVE_UP)[0]:
+            self.report = self._read_report()
+            return
+        signal_to(self.guardian, KILL)
+        self.report = {**NO_REPORT, "overran": True}
+        self.call.warnings.append(
+            "the guard of the command did not answer and was killed: "
+            "processes that the command started may still be running"
+        )
 
     def _read_report(self) -> dict[str, Any]:
         from marshal import loads
@@ -247,52 +285,6 @@ class Errand:
         except OSError:  # it has gone: the report says how
             pass
 
-    # -------------------------------------------------------------- what is said on the way
-
-    def warn(self, text: str) -> None:
-        """A warning of the function's."""
-        self.call.warnings.append(text)
-
-    def note(self, packed: bytes) -> None:
-        """Something about the call, for `meta`."""
-        if self.call.meta is not None:
-            self.call.meta.update(unpack(packed, self.wary))
-
-    def write(self, said: tuple[str, str]) -> None:
-        """A text for an object in the place of stdout or stderr."""
-        if said[0] in ("stdout", "stderr"):
-            getattr(sys, said[0]).write(said[1])
-
-    def learn(self, said: tuple[str, Any]) -> None:
-        """A secret that was read."""
-        known: Any = self.call.arguments[said[0]]
-        known.know(said[1])
-
-    def progress(self, said: tuple[float, float | None, str | None]) -> None:
-        """How far the call has come."""
-        assert self.call.peer is not None
-        self.call.peer.progress(*said)
-
-    def log(self, said: tuple[str, bytes]) -> None:
-        """What is going on."""
-        assert self.call.peer is not None
-        self.call.peer.log(said[0], unpack(said[1], self.wary))
-
-    def let_go(self, _: None) -> None:
-        """The client may leave and come back."""
-        assert self.call.peer is not None
-        self.call.peer.let_go()
-
-    def ask(self, packed: bytes) -> None:
-        """A question for the client; a Pause ends the call, and with it the process."""
-        assert self.call.peer is not None
-        try:
-            said: Any = self.call.peer.ask(unpack(packed, self.wary))
-        except Exception as exc:
-            said = exc
-        data = dumps(said)
-        self._say(len(data).to_bytes(8, "big") + data)
-
     # -------------------------------------------------------------- ending
 
     def interrupt(self, *_: object) -> None:
@@ -304,18 +296,20 @@ class Errand:
 
     def give_up(self) -> None:
         """Nobody waits any more: the guardian ends everything, and whoever listens hears of it."""
-        if self._begun:
-            self._say(b"s", self._control)
+        self._given_up = True
+        with self._ending:
+            if self._begun:
+                self._say(b"s", self._control)
 
     def end(self) -> None:
         """Leave nothing behind: no process, no descriptor, no file that is half written."""
-        if not self._begun:
-            return
-        self._begun = False
+        with self._ending:
+            if not self._begun:
+                return
+            self._begun = False
         if self.report is None:
             self._say(b"s", self._control)
-            if select.select((self._reports,), (), (), GIVE_UP)[0]:
-                self.report = self._read_report()
+            self._hear_out()
         under_way.difference_update(self._ends)
         for descriptor in self._ends:
             os.close(descriptor)
@@ -333,17 +327,6 @@ class Errand:
 
 _RETURNED = ("value", "done")
 """What a function has sent that came to its end, whatever was left running."""
-_HEARD: dict[str, Callable[[Errand, Any], None]] = {
-    "warning": Errand.warn,
-    "meta": Errand.note,
-    "text": Errand.write,
-    "secret": Errand.learn,
-    "progress": Errand.progress,
-    "log": Errand.log,
-    "ask": Errand.ask,
-    "let go": Errand.let_go,
-}
-"""What a function says on its way, and what is done about it."""
 
 
 def _no_process(failure: OSError) -> ToolError:
@@ -353,6 +336,12 @@ def _no_process(failure: OSError) -> ToolError:
         f"The command was not run: it could not be given a process ({failure.strerror}).",
         suggestion=Suggestion("retry_later", "Try again when less is running here."),
     )
+
+
+def _not_wanted() -> ToolError:
+    from tooli.errors import Interrupted
+
+    return Interrupted("The call was given up before it began.")
 
 
 class Items:

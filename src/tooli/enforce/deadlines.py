@@ -57,8 +57,9 @@ def timed_out(
     if returned:
         details["returned"] = True
         after = ": it had returned, but what it started had not ended"
+    ended = _ENDED.get(what, " and was stopped")
     return TimeoutExceeded(
-        f"The command did not end within {seconds:g} s and was stopped{after}.",
+        f"The command did not end within {seconds:g} s{ended}{after}.",
         suggestion=Suggestion(
             "retry_with_modified_input",
             "Ask for less at a time, or allow more time (timeout, in seconds), "
@@ -75,6 +76,10 @@ _HOW = {
     "nothing": "nobody waits for it any more; its thread runs on",
     "no task": "it did not heed its cancellation; nobody waits for it any more",
 }
+
+
+_LEFT = ": nobody waits for it any more, but it may still be running"
+_ENDED = {"nothing": _LEFT, "no task": _LEFT}
 
 
 def died(status: int | None, broken: str | None = None) -> ToolRuntimeError:

@@ -1,6 +1,6 @@
 """Frames: what a child process and its parent tell each other, whole or not at all.
 
-    length ▸ (kind, what), marshalled or pickled
+    length ▸ (kind, what), marshalled or pickled; from behind walls as data (enforce/distrust.py)
 
 Values and errors are packed first, so that one which cannot cross arrives as something that can.
 """
@@ -19,7 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
+    from tooli.errors import ToolRuntimeError
+
 _HEAD = 8
+LARGEST = 64 << 20
+"""Bytes of one frame from behind walls: a longer one is not read."""
 _BY_NAME = b"\x93"  # in a pickle: something that is looked up by its name when it is read
 _PLAIN = frozenset((str, int, float, bool, type(None), bytes))
 _SMALL = 200
@@ -28,14 +32,23 @@ _SMALL = 200
 
 def dumps(value: Any) -> bytes:
     """Any value in bytes; what is plain and small without the price of importing `pickle`."""
-    if _checks[-1] is loads and _is_plain(value, [_SMALL]):
+    if _is_plain(value, [_SMALL]):
         return b"m" + marshal.dumps(value)
     return b"p" + _pickle().dumps(value, 5)
 
 
 def loads(data: bytes) -> Any:
-    """The value again."""
+    """The value again, from a process that is trusted."""
+    if data[:1] == b"j":  # it stands behind the walls that this one is behind itself
+        return read_data(data)
     return marshal.loads(data[1:]) if data[:1] == b"m" else _pickle().loads(data[1:])
+
+
+def read_data(data: bytes) -> Any:
+    """The value again, from behind walls."""
+    from tooli.enforce.distrust import loads as read
+
+    return read(data)
 
 
 def _is_plain(value: Any, room: list[int]) -> bool:
@@ -69,7 +82,7 @@ class Sender:
 
     def send(self, kind: str, what: Any = None) -> None:
         """Write one frame; a signal waits until it is out."""
-        data: bytes = dumps((kind, what))
+        data = _frame(kind, what)
         view = memoryview(len(data).to_bytes(_HEAD, "big") + data)
         before = signals.pthread_sigmask(signals.SIG_BLOCK, (INT, TERM))
         try:
@@ -86,35 +99,52 @@ class Receiver:
     def __init__(self, descriptor: int, wary: bool = False) -> None:
         os.set_blocking(descriptor, False)
         self.descriptor = descriptor
-        self._loads = _reader(wary)
+        self.wary = wary
+        self.ended = False  # nobody can say anything more
         self._data = bytearray()
 
     def frames(self) -> Iterator[tuple[str, Any]]:
         """The frames that are there by now."""
-        while True:
+        while not self.ended:
             try:
                 piece = os.read(self.descriptor, 1 << 16)
             except BlockingIOError:
                 return
-            if not piece:
-                return
+            self.ended = not piece
             self._data += piece
             yield from self._whole()
 
     def _whole(self) -> Iterator[tuple[str, Any]]:
         data = self._data
         while len(data) >= _HEAD:
-            end = _HEAD + int.from_bytes(data[:_HEAD], "big")
+            size = int.from_bytes(data[:_HEAD], "big")
+            if self.wary and size > LARGEST:
+                raise garbled(f"{size} bytes at once, and {LARGEST} are the most")
+            end = _HEAD + size
             if len(data) < end:
                 return
             frame = bytes(data[_HEAD:end])
             del data[:end]
-            yield self._loads(frame)
+            found: Any = unpack(frame, self.wary)
+            if self.wary and (found.__class__ is not list or len(found) != 2):
+                raise garbled("it is no message")
+            yield found
+
+
+def garbled(why: str) -> ToolRuntimeError:
+    """The failure of a call whose process says what cannot be understood, or too much of it."""
+    from tooli.errors import Suggestion, ToolRuntimeError
+
+    return ToolRuntimeError(
+        f"The isolated command was ended: what its process said cannot be taken ({why[:200]}).",
+        code="E4051",
+        suggestion=Suggestion("abort", "Look into the command: it tampers with its own answer."),
+    )
 
 
 def preload() -> None:
     """Import whatever may be needed later: behind walls there may be nothing to import from."""
-    for name in ("atexit", "traceback", "tooli.call.failure"):
+    for name in ("atexit", "traceback", "tooli.call.failure", "tooli.enforce.distrust"):
         __import__(name)
     _pickle()
 
@@ -124,10 +154,14 @@ def preload() -> None:
 
 def pack(value: Any, warn: Callable[[str], None]) -> bytes:
     """A value as it can cross to the parent; what cannot be pickled goes as JSON has it."""
+    if _behind_walls[-1]:
+        from tooli.enforce import distrust
+
+        return distrust.dumps(value, warn)
     try:
-        data: bytes = dumps(value)
+        data = dumps(value)
         if data[:1] == b"p" and _BY_NAME in data:
-            _checks[-1](data)  # what is looked up by name may not be found, or not be made
+            loads(data)  # what is looked up by name may not be found, or not be made
     except Exception:
         from tooli.contract.jsonable import jsonable
 
@@ -135,31 +169,31 @@ def pack(value: Any, warn: Callable[[str], None]) -> bytes:
         data = dumps(jsonable(value, warnings))
         for said in warnings:
             warn(said)
-        if _checks[-1] is loads:
-            warn(f"a {type(value).__name__} cannot leave the process of the command: given as JSON")
+        warn(f"a {type(value).__name__} cannot leave the process of the command: given as JSON")
     return data
 
 
 def unpack(data: bytes, wary: bool = False) -> Any:
     """The value that was packed."""
-    return _reader(wary)(data)
+    return read_data(data) if wary else loads(data)
 
 
-_checks: list[Callable[[bytes], Any]] = [loads]
-"""How the other side reads what is packed here, last."""
+_behind_walls = [False]
+"""Whether whoever reads what is said here takes nothing but data, last."""
 
 
-def _reader(wary: bool) -> Callable[[bytes], Any]:
-    if not wary:
-        return loads
-    from tooli.enforce.distrust import loads as read_warily
+def _frame(kind: str, what: Any) -> bytes:
+    if not _behind_walls[-1]:
+        return dumps((kind, what))
+    from tooli.enforce import distrust
 
-    return read_warily
+    return distrust.frame(kind, what)
 
 
 def expect_distrust() -> None:
-    """From now on: whoever reads what this process packs lets in nothing but values."""
-    _checks.append(_reader(True))
+    """From now on: whoever reads what this process packs takes nothing but data."""
+    __import__("tooli.enforce.distrust")  # while there is something to import from
+    _behind_walls.append(True)
 
 
 # ------------------------------------------------------------------ errors
@@ -185,7 +219,7 @@ def pack_error(exc: BaseException) -> tuple[str, Any, str | None]:
 
         trace = "".join(format_exception(type(exc), exc, exc.__traceback__))
     try:
-        if _checks[-1] is not loads:
+        if _behind_walls[-1]:
             return _pack_plainly(exc, trace)
         data = dumps(exc)
         if _same(loads(data), exc):
@@ -232,10 +266,14 @@ def unpack_error(packed: tuple[str, Any, str | None], wary: bool = False) -> Bas
         if trace is not None:
             exc.__cause__ = Elsewhere(trace)
         return exc
-    from tooli.errors import Suggestion, class_of
+    from tooli.errors import Suggestion, ToolError, class_of
 
     said = data.get("suggestion")
-    error = class_of(data["code"], data["category"])(
+    kind = class_of(data["code"], data["category"])
+    if wary and kind.__init__ is not ToolError.__init__:  # an app's own: it may do anything
+        likely = (class_of("", data["category"]), ToolError)
+        kind = next(one for one in likely if one.__init__ is ToolError.__init__)
+    error = kind(
         data["message"],
         code=data["code"],
         field=data.get("field"),

@@ -5,12 +5,15 @@
 
 It adopts what the command leaves alone, so it finds all of it, however it tried to get away; and
 it lives on when the caller is killed, just long enough to end the rest. It runs no code of the
-app's. Where there is no /proc, it ends the command's own group of processes, and no more.
+app's, and imports nothing: a thread of the caller's may have held the lock of a module. Where
+there is no /proc, it ends the command's own group of processes, and no more.
 """
 
 from __future__ import annotations
 
 import os
+from marshal import dumps
+from select import POLLIN, poll
 from time import monotonic
 
 from tooli.enforce.forking import start_anew
@@ -64,8 +67,6 @@ class Guardian:
 
     def watch(self) -> dict[str, Any]:
         """Wait until the command has ended, or has been ended; what there is to report."""
-        from select import POLLIN, poll
-
         watch = poll()
         watch.register(self.control, POLLIN)
         told = _tells_of_end(self.child)
@@ -147,8 +148,6 @@ def stand_guard(
 
     `strange`: the ends of the pipes that are the caller's.
     """
-    from marshal import dumps
-
     try:
         start_anew(strange)
         signals.set_wakeup_fd(-1)

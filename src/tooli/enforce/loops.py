@@ -69,6 +69,7 @@ async def _items(items: Any, call: Call, seconds: float, until: float) -> AsyncG
     wanted = asyncio.Event()
     given: asyncio.Queue[Any] = asyncio.Queue()
     task = asyncio.ensure_future(_draw(items, wanted, given))
+    step: asyncio.Task[Any] | None = None
     try:
         while True:
             wanted.set()
@@ -78,13 +79,14 @@ async def _items(items: Any, call: Call, seconds: float, until: float) -> AsyncG
             if not step.done():
                 await asyncio.sleep(0)  # an item and the end may come together
             if not step.done():
-                step.cancel()
                 if task.done():
                     task.result()
                     return
                 raise timed_out(seconds, "task" if await _stop(task, call) else "no task")
             yield step.result()
     finally:
+        if step is not None:
+            step.cancel()
         if not task.done():
             await _stop(task, call)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+from stat import S_ISSOCK
 
 from tooli.call.peer import Peer
 from tooli.enforce.frames import Sender, expect_distrust, loads, pack, pack_error
@@ -111,7 +112,6 @@ class Offspring:
             self.inner.keeps = (self.sender.descriptor, self.answers)
         call = self.call = self._heard()
         try:
-            self._tell_secrets()
             value = invoke(call.replace(runner=self.inner))
             if is_stream(value):
                 self._give(value)
@@ -174,18 +174,6 @@ class Offspring:
             data += piece
         return data
 
-    def _tell_secrets(self) -> None:
-        """Read what is secret first: whoever shows the result has to know what not to show."""
-        if not self.call.tool.handles:
-            return
-        from tooli.inputs.secret import SecretInput
-
-        for name, value in self.call.arguments.items():
-            if isinstance(value, SecretInput):
-                value.load()  # pyright: ignore[reportUnknownMemberType]
-                secret: Any = value.reveal()  # pyright: ignore[reportUnknownVariableType]
-                self.send("secret", (name, secret))
-
     def _fail(self, exc: BaseException) -> None:
         try:
             self.send("error", pack_error(exc))
@@ -247,8 +235,6 @@ def write_out() -> None:
 
 def leave_connections() -> None:
     """Let go of a server's sockets: a client must not wait for a command that is not its own."""
-    import socket
-
     found: dict[int, tuple[bool, Any]] = {}
     try:
         numbers = [int(name) for name in os.listdir("/proc/self/fd")]
@@ -256,12 +242,8 @@ def leave_connections() -> None:
         return
     for number in numbers:
         try:
-            one = socket.socket(fileno=os.dup(number))
-            listens = one.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
-            address: Any = one.getsockname()
-            named = one.family in (socket.AF_INET, socket.AF_INET6)
-            found[number] = (bool(listens), address[1] if named else address)
-            one.close()
+            if S_ISSOCK(os.fstat(number).st_mode):
+                found[number] = _look_at(os.dup(number))
         except (OSError, ValueError):
             continue
     doors = {door for listens, door in found.values() if listens}
@@ -270,6 +252,22 @@ def leave_connections() -> None:
         if door in doors:
             os.dup2(nowhere, number)
     os.close(nowhere)
+
+
+def _look_at(copy: int) -> tuple[bool, Any]:
+    """Whether a socket listens, and where it is; the descriptor is closed."""
+    import socket
+
+    try:
+        one = socket.socket(fileno=copy)
+    except BaseException:
+        os.close(copy)
+        raise
+    with one:
+        listens = one.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
+        address: Any = one.getsockname()
+        named = one.family in (socket.AF_INET, socket.AF_INET6)
+        return bool(listens), address[1] if named else address
 
 
 # ------------------------------------------------------------------ what is said on the way

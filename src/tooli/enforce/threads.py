@@ -77,6 +77,8 @@ class _Work:
         try:
             value, exc = self._done.get(timeout=max(0.0, self.until - monotonic()))
         except Empty:
+            if step is None:  # a stream is closed by its reader, who says so, too
+                self._steps.put(None)
             self.call.warnings.append("the function cannot be stopped here: it may still run")
             raise timed_out(self.seconds, "nothing") from None
         if exc is not None or step is None:

@@ -65,10 +65,6 @@ class SecretInput(_Base[T]):
             self.load()
         return self._value
 
-    def know(self, value: Any) -> None:
-        """Take what another process has read."""
-        self._value = value
-
     def load(self) -> None:
         """Read it from where it is; a secret that does not fit is refused, and not shown."""
         if self._value is not MISSING:
