@@ -149,8 +149,7 @@ def _not_here(why: str) -> ToolError:
 def _types_code(request: Request) -> bool:
     """Whether the person types the code that they are shown: nobody could have known it before."""
     from tooli.call.asking import ask_line
-    from tooli.call.shown import lines_of, visible
-    from tooli.enforce.grants import when
+    from tooli.call.shown import lines_of, visible, when
     from tooli.state.approvals import new_code
 
     code = new_code(_CODE)

@@ -3,39 +3,64 @@
 from __future__ import annotations
 
 from tooli.call.canonical import fingerprint, given_to
-from tooli.call.shown import when
+from tooli.call.claims import Claim
 from tooli.contract.jsonable import is_object
 from tooli.errors import ApprovalRequired, Suggestion, quote
+from tooli.state.audit import note
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from typing import Any
 
-    from tooli.call.model import Call, Caller
+    from tooli.call.model import Call, Caller, Stage
     from tooli.errors import ToolError
     from tooli.state.approvals import Approvals, Request
 
 
-def use_grant(call: Call, why: str) -> Call:
-    """The call, approved, where a human granted exactly this one; the grant is used up.
+class Grant(Claim):
+    """A human's grant, taken for a call."""
 
-    Otherwise it is refused: with the request that waits for a human, or with the human's no.
+    def __init__(self, store: Approvals, request: Request) -> None:
+        self._store = store
+        self._request = request
+        self._call: Call | None = None
+
+    def begin(self, call: Call) -> None:
+        """The function is about to run: that is on record before it does."""
+        super().begin(call)
+        self._call = call
+        note("approval_used", call, request=self._request.id)
+
+    def keep(self) -> None:
+        """It has run: the grant is gone for good."""
+        self._store.use_up(self._request)
+
+    def give_back(self) -> None:
+        """The same call may use it again."""
+        self._store.give_back(self._request)
+        if self._call is not None:
+            note("approval_returned", self._call, request=self._request.id)
+
+
+def take_grant(call: Call, why: str, holding: Sequence[Stage]) -> Grant:
+    """The grant of a human for exactly this call.
+
+    Where there is none the call is refused: with the request that waits for a human, or with the
+    human's no.
     """
     from tooli.call.planning import digest_of
     from tooli.call.shown import own_plan, seen, shown_arguments, visible
     from tooli.state.approvals import Approvals
-    from tooli.state.audit import note
 
     _check_known(call)
     store = Approvals()
-    plan = own_plan(call)
+    plan = own_plan(call, holding)
     match = _match(store, call, None if plan is None else digest_of(plan))
     granted = store.take(match)
     if granted is not None:
-        note("approval_used", call, request=granted.id)
-        return call.replace(approved=True)
+        return Grant(store, granted)
     denied = store.take_denial(match)
     if denied is not None:
         note("approval_denied", call, request=denied.id)
@@ -123,6 +148,8 @@ def _shown(caller: Caller) -> str:
 
 
 def _waiting(call: Call, why: str, request: Request) -> ToolError:
+    from tooli.call.shown import when
+
     command = " ".join(
         [quote(word) for word in (*_program(call), "approvals", "grant", request.id)]
     )

@@ -47,7 +47,7 @@ def choose(
         *folder_stages(house),
         *ONLY_BIND,
         *denial_stages(audited),
-        *permitting_stages(tool, house),
+        *permitting_stages(tool, options, house),
         *planning_stages(options),
         *telling_stages(options, session),
         *(() if options.dry_run else shaped[1:] or concise),  # nothing is done to a plan
@@ -55,7 +55,8 @@ def choose(
         *once_stages(options, house),
         *running_stages(options, audited),  # inside of what answers a call without a run
         *holding_stages(tool, options, house),
-        *handle_stages(tool),  # innermost: nothing is opened that another stage refuses
+        *handle_stages(tool),  # nothing is opened that another stage refuses
+        *claiming_stages(tool, options),  # innermost: from here on it runs
     )
     return stages if len(stages) > 1 else ONLY_BIND
 
@@ -87,7 +88,7 @@ def folder_stages(house: Any) -> list[Stage]:
     return [enter_folder(house)]
 
 
-def permitting_stages(tool: Tool, house: Any) -> list[Stage]:
+def permitting_stages(tool: Tool, options: Options, house: Any) -> list[Stage]:
     """Who may run it, on which paths, and who has to agree."""
     policy = house.policy
     stages: list[Stage] = []
@@ -99,11 +100,11 @@ def permitting_stages(tool: Tool, house: Any) -> list[Stage]:
         from tooli.stages.paths import keep_to_paths
 
         stages.append(keep_to_paths(house))
-    if tool.behavior.destructive or tool.guard.careful:
-        from tooli.stages.approval import require_approval, require_human
+    if may_need_human(tool):
+        from tooli.stages.approval import require_approval
 
-        human = house.rules.get("human_in_the_loop")
-        stages.append(require_human if human else require_approval)
+        human = bool(house.rules.get("human_in_the_loop"))
+        stages.append(require_approval(human, holding_stages(tool, options, house)))
     return stages
 
 
@@ -154,6 +155,20 @@ def handle_stages(tool: Tool) -> list[Stage]:
     return [open_handles]
 
 
+def claiming_stages(tool: Tool, options: Options) -> list[Stage]:
+    """What tells those who took something for a call that it is used now."""
+    if options.dry_run or not (may_need_human(tool) or options.apply is not None):
+        return []
+    from tooli.call.claims import begin_claims
+
+    return [begin_claims]
+
+
+def may_need_human(tool: Tool) -> bool:
+    """Whether a human may have to agree to a call."""
+    return tool.behavior.destructive or tool.guard.careful
+
+
 def holding_stages(tool: Tool, options: Options, house: Any) -> list[Stage]:
     """What holds the function while it runs, innermost first: each stands around those before."""
     stages: list[Stage] = []
@@ -179,8 +194,7 @@ def on_record(tool: Tool, house: Any) -> bool:
         from tooli.state.audit import keep_at
 
         keep_at(tool.app, house.rules["audit_log"])
-    careful = tool.behavior.destructive or tool.guard.careful
-    return house.policy == "strict" or (house.policy != "off" and careful)
+    return house.policy == "strict" or (house.policy != "off" and may_need_human(tool))
 
 
 def denial_stages(audited: bool) -> list[Stage]:

@@ -23,6 +23,14 @@ def claim(room: str, name: str, lasts: float) -> bool:
     return True
 
 
+def release(room: str, name: str) -> None:
+    """Take a mark away: what it says did not happen after all. One that stays does no harm."""
+    try:
+        os.unlink(os.path.join(room, name))
+    except OSError:
+        pass
+
+
 def _forget_old(room: str, lasts: float) -> None:
     from time import time
 
