@@ -31,7 +31,7 @@ APP = '''
 import os
 from pathlib import Path
 
-from tooli import Tooli
+from tooli import SecretInput, Tooli
 from tooli.annotations import Destructive
 
 app = Tooli("files", version="1.0")
@@ -62,6 +62,14 @@ def wipe(path: Path) -> str:
     with open(os.environ["NOTED"], "a") as noted:
         noted.write("wiped\\n")
     return "wiped"
+
+
+@app.command(requires_approval=True)
+def pay(to: SecretInput[str]) -> str:
+    """Pay somebody."""
+    with open(os.environ["NOTED"], "a") as noted:
+        noted.write(f"paid {to.reveal()}\\n")
+    return "paid"
 
 
 if __name__ == "__main__":
@@ -170,6 +178,22 @@ def test_the_plan_is_in_front_of_the_human_and_bound(place: Place) -> None:
     assert place.done == []
     (stock / "precious").unlink()
     assert place.agent("clear", str(stock))["result"] == "cleared"
+
+
+@pytest.mark.parametrize("word", ["env:TO", "@to.txt"])
+def test_a_secret_is_what_is_there_and_not_its_place(place: Place, word: str) -> None:
+    def put(text: str) -> None:
+        place.env["TO"] = text
+        (place.folder / "to.txt").write_text(text)
+
+    named = word.replace("@", f"@{place.folder}/")
+    put("friend")
+    place.grant(place.refused("pay", named))
+    put("foe")
+    assert place.agent("pay", named)["error"]["code"] == "E2101"
+    put("friend")
+    assert place.agent("pay", named)["result"] == "paid"
+    assert place.done == ["paid friend"]
 
 
 def test_a_person_types_the_name_of_what_is_dangerous(place: Place) -> None:

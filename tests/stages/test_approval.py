@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import io
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, SecretStr
 
 from tooli import Context, SecretInput, StdinOr, Tooli, dry_run_support, record_dry_action
 from tooli.annotations import Destructive
@@ -18,6 +19,11 @@ from tooli.call.peer import Pause, Peer
 from tooli.call.pipeline import run
 from tooli.enforce.rules import RULES
 from tooli.state.approvals import Approvals
+
+
+@dataclass(slots=True)
+class Slotted:
+    items: list[SecretStr]
 
 
 class Login(BaseModel):
@@ -158,6 +164,24 @@ class TestBinding:
         desk.grant("enter", login={"user": "ann", "password": "one"})
         assert desk.code("enter", login={"user": "ann", "password": "two"}) == "E2101"
         assert desk.code("enter", login={"user": "ann", "password": "one"}) is None
+
+    @pytest.mark.parametrize("kind", [Slotted, list, set, dict])
+    def test_another_secret_wherever_it_is_kept(self, desk: Desk, kind: Any) -> None:
+        def kept(*texts: str) -> Any:
+            secrets = [SecretStr(text) for text in texts]
+            if kind is dict:
+                return dict.fromkeys(secrets, 1)
+            return kind(secrets)
+
+        desk.grant("eat", items=kept("one", "two"))
+        assert desk.code("eat", items=kept("one", "other")) == "E2101"
+        assert desk.code("eat", items=kept("one", "two")) is None
+
+    def test_a_set_has_no_order(self, desk: Desk) -> None:
+        one, two = SecretStr("one"), SecretStr("two")
+        desk.grant("eat", items=[{("a", one), ("b", two)}])
+        assert desk.code("eat", items=[{("a", two), ("b", one)}]) == "E2101"
+        assert desk.code("eat", items=[{("b", two), ("a", one)}]) is None
 
     def test_content_that_was_given_itself(self, desk: Desk) -> None:
         desk.grant("load", data={"a": 1})

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from tooli.call.canonical import fingerprint, given_to
+from tooli.call.canonical import fingerprint, given_to, stable
 from tooli.call.claims import Claim
-from tooli.contract.jsonable import is_object
+from tooli.contract.jsonable import is_set
+from tooli.contract.parts import parts_of
 from tooli.errors import ApprovalRequired, Suggestion, quote
 from tooli.state.audit import note
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
     from tooli.call.model import Call, Caller, Stage
@@ -84,32 +85,31 @@ def _match(store: Approvals, call: Call, plan: str | None) -> str:
     caller = call.caller
     known = caller.principal is not None
     who = [caller.surface, known, caller.principal if known else caller.name or ""]
-    secrets = [store.hide(secret) for secret in _secrets(list(given_to(call).values()), set())]
+    secrets = _hidden(store, list(given_to(call).values()), {})
     return store.bind(call.tool.id, fingerprint(call), secrets, who, plan)
 
 
-def _secrets(value: Any, met: set[int]) -> Iterator[Any]:
-    """The secrets in a value, however deep; one that is named by its place is known by that."""
+def _hidden(store: Approvals, value: Any, known: dict[int, list[str]]) -> list[str]:
+    """What tells the secrets in a value from others, however deep they are.
+
+    One that is named by its place is read: what is there may be another one tomorrow. Those in
+    a set stand for what they belong to, in an order of their own: a set has none.
+    """
     kind = value.__class__
     if hasattr(kind, "reveal"):
-        if getattr(value, "tooli_word", None) is None:
-            yield value.reveal()
-        return
+        return [store.hide(value.reveal())]
     if hasattr(kind, "get_secret_value"):
-        yield value.get_secret_value()
-        return
-    if isinstance(value, (str, bytes, int, float, type(None))) or id(value) in met:
-        return
-    met.add(id(value))
-    inside: Any = ()
-    if is_object(value):
-        inside = value.values()
-    elif isinstance(value, (list, tuple)):
-        inside = value  # pyright: ignore[reportUnknownVariableType]
-    elif not hasattr(kind, "__next__"):
-        inside = getattr(value, "__dict__", {}).values()
-    for item in inside:
-        yield from _secrets(item, met)
+        return [store.hide(value.get_secret_value())]
+    if id(value) in known:  # by another way, or it is inside of itself
+        return known[id(value)]
+    known[id(value)] = []
+    found = [(part, _hidden(store, part, known)) for part in parts_of(value)]
+    if is_set(value):
+        told = sorted([store.bind(stable(part), secrets) for part, secrets in found if secrets])
+    else:
+        told = [secret for _, secrets in found for secret in secrets]
+    known[id(value)] = told
+    return told
 
 
 def _check_known(call: Call) -> None:
