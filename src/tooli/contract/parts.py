@@ -19,7 +19,7 @@ class _Slotted:
     __slots__ = ("one",)
 
 
-_SLOT: Any = type(vars(_Slotted)["one"])  # `types` would be imported for it
+_SLOT: Any = type(vars(_Slotted)["one"])  # pyright: ignore[reportUnknownVariableType]  not of `types`
 
 
 def parts_of(value: Any) -> Iterator[Any]:

@@ -42,7 +42,7 @@ def choose(
     concise = concise_stages(options)
     shaped = shaping_stages(tool, options, concise)
     stages = (
-        *arriving_stages(tool, house, session),
+        *arriving_stages(tool, house, session, audited),
         *shaped[:1],
         *folder_stages(house),
         *ONLY_BIND,
@@ -61,7 +61,7 @@ def choose(
     return stages if len(stages) > 1 else ONLY_BIND
 
 
-def arriving_stages(tool: Tool, house: Any, session: str | None) -> list[Stage]:
+def arriving_stages(tool: Tool, house: Any, session: str | None, audited: bool) -> list[Stage]:
     """What looks at a call as it comes: is it one more of the same, who makes it, with what."""
     stages: list[Stage] = []
     if session is not None:
@@ -71,6 +71,10 @@ def arriving_stages(tool: Tool, house: Any, session: str | None) -> list[Stage]:
     if "TOOLI_TOKEN_FILE" in os.environ:
         from tooli.stages.identity import identify
 
+        if audited:
+            from tooli.stages.audit import note_strangers
+
+            stages.append(note_strangers)
         stages.append(identify(house.rules))  # outside of whatever asks who is calling
     if house.policy != "off" and may_hide(tool.params):
         from tooli.stages.redaction import note_secrets
