@@ -19,6 +19,7 @@ from tooli.call.canonical import digest
 from tooli.contract.record import Record
 from tooli.errors import AuthError, Suggestion
 from tooli.state.marks import claim, release
+from tooli.state.owners import _boot
 
 TYPE_CHECKING = False
 
@@ -72,18 +73,6 @@ def moment() -> Moment:
     since = getattr(time, "CLOCK_BOOTTIME", None)
     ticks = time.monotonic() if since is None else time.clock_gettime(since)
     return Moment(time.time(), ticks, _boot())
-
-
-def _boot() -> str:
-    """What tells one start of the machine from another; empty where nothing does."""
-    try:
-        file = os.open("/proc/sys/kernel/random/boot_id", os.O_RDONLY)
-    except OSError:
-        return ""
-    try:
-        return os.read(file, 64).decode("ascii", "replace").strip()
-    finally:
-        os.close(file)
 
 
 def cannot(why: str) -> AuthError:
