@@ -19,7 +19,7 @@ from tooli.call.canonical import digest
 from tooli.contract.record import Record
 from tooli.errors import AuthError, Suggestion
 from tooli.state.marks import claim, release
-from tooli.state.owners import _boot
+from tooli.state.owners import this_process
 
 TYPE_CHECKING = False
 
@@ -72,7 +72,7 @@ def moment() -> Moment:
     """The present moment."""
     since = getattr(time, "CLOCK_BOOTTIME", None)
     ticks = time.monotonic() if since is None else time.clock_gettime(since)
-    return Moment(time.time(), ticks, _boot())
+    return Moment(time.time(), ticks, this_process().partition(":")[0])
 
 
 def cannot(why: str) -> AuthError:
