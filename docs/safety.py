@@ -54,7 +54,8 @@ command, whose words are all its own, is answered there.
   repeated call that is refused again has the same request. At most {most} requests wait. Once
   means one run: a call that is refused for something else, is answered without a run, or pauses
   for a question and comes again with the answer, has not used it.
-- It is bound to the command, all its arguments (secrets too, without keeping them), the caller, a
+- It is bound to the command, all its arguments (secrets too, without keeping them: one that is
+  named by its place is read there, and is what it is, not where), the caller, a
   nonce, and to what the command itself says that it would do (its plan, where it has one). If any
   of this moves, there is a new question. What comes through a pipe cannot be shown before it is
   read, and so it cannot be granted.

@@ -326,6 +326,45 @@ class TestRehearsal:
         assert self.ask(app, "send", path=tmp_path / "out.txt").code == "E2003"
         assert Approvals().waiting("desk") == []
 
+    def test_what_it_warns_of_is_told_once(self, tmp_path: Path) -> None:
+        app = Tooli("desk")
+        (tmp_path / "in").mkdir()
+        (tmp_path / "out.txt").write_text("outside")
+
+        @app.command(requires_approval=True, capabilities=[f"fs:read:{tmp_path / 'in'}"])
+        @dry_run_support
+        def send(path: Path) -> str:
+            text = path.read_text()
+            record_dry_action("send", path)
+            return text
+
+        path = tmp_path / "out.txt"
+        assert app.call("send", path=path).error.code == "E2101"
+        store = Approvals()
+        assert store.settle(store.waiting("desk")[0], "granted")
+        result = app.call("send", path=path)
+        assert result.result == "outside"
+        assert len(result.meta["warnings"]) == 1
+
+    def test_behind_walls(self, tmp_path: Path) -> None:
+        from tooli.enforce.walls import look_for_means
+
+        if look_for_means().missing:
+            pytest.skip("there are no walls here")
+        app = Tooli("desk")
+        (tmp_path / "in").mkdir()
+        (tmp_path / "out.txt").write_text("outside")
+        inside = [f"fs:read:{tmp_path / 'in'}"]
+
+        @app.command(requires_approval=True, isolation="required", capabilities=inside)
+        @dry_run_support
+        def send(path: Path) -> None:
+            record_dry_action("send", path, details={"text": path.read_text()})
+
+        error = self.ask(app, "send", path=tmp_path / "out.txt")
+        assert (error.code, "outside" in str(error.to_dict())) == ("E2030", False)
+        assert Approvals().waiting("desk") == []
+
     def test_not_on_an_event_loop_which_would_wait_for_it(self) -> None:
         app = Tooli("desk")
         ran: list[str] = []

@@ -49,11 +49,15 @@ def plan_now(call: Call, holding: Sequence[Stage]) -> Any:
     tool = call.tool
     if tool.handles or hasattr(tool.fn, "tooli_plan") or not rehearses(tool.fn):
         return plan_of(call)
-    dry = call.options.replace(dry_run=True)
-    outcome = run(
-        call.replace(tool=tool.replace(fn=rehearsed(call)), options=dry, flow=None), holding
+    rehearsal = call.replace(
+        tool=tool.replace(fn=rehearsed(call)),
+        options=call.options.replace(dry_run=True),
+        flow=None,
+        warnings=[],  # the run has the same ones
     )
+    outcome = run(rehearsal, holding)
     if isinstance(outcome, Failed):
+        call.warnings.extend(rehearsal.warnings)
         raise outcome.error
     return plan_of(call, outcome.value["actions"])
 

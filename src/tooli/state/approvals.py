@@ -1,12 +1,13 @@
 """Approvals: what a human was asked, and what they said. One sealed file for each, used once.
 
-    refused call ─▶ MATCH.ID.pending ─┬ grant ▶ MATCH.ID.granted ─▶ the same call runs: ID.used
+    refused call ─▶ MATCH.ID.pending ─┬ grant ▶ MATCH.ID.granted ─▶ the same call takes it: ID.used
                                       └ deny  ▶ MATCH.ID.denied ──▶ the same call is told, once
 
 MATCH is a digest of all that a request is bound to: the tool, its arguments, the caller and what
 the call would do. A file counts only with a seal of this user's key over all that it says, its
 name included, and within its time, by the clock and by the time since the machine was started.
-Of several processes that want the same file, one gets it: whoever creates what comes next.
+Of several processes that want the same file, one gets it: whoever creates what comes next. A call
+that took a grant and did not run takes the mark away again.
 """
 
 from __future__ import annotations
