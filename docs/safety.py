@@ -51,11 +51,19 @@ A human looks at it and answers, in a terminal of their own; then **the same cal
 command, whose words are all its own, is answered there.
 
 - A grant runs the call **once**, within {minutes} minutes; a request waits {minutes} minutes. A
-  repeated call that is refused again has the same request. At most {most} requests wait.
-- It is bound to the command, all its arguments (secrets too, without keeping them), the caller, a
+  repeated call that is refused again has the same request. At most {most} requests wait. Once
+  means one run: a call that is refused for something else, is answered without a run, or pauses
+  for a question and comes again with the answer, has not used it.
+- It is bound to the command, all its arguments (secrets too, without keeping them: one that is
+  named by its place is read there, and is what it is, not where), the caller, a
   nonce, and to what the command itself says that it would do (its plan, where it has one). If any
   of this moves, there is a new question. What comes through a pipe cannot be shown before it is
   read, and so it cannot be granted.
+- For that plan a function with `dry_run_support` is rehearsed as `--dry-run` does it, behind the
+  same walls, under the same watch and within the same time; where it fails, the call fails with
+  that. Nothing is rehearsed on an event loop, where all others would wait for it (`async def`
+  behind a server, `app.acall`), nor for a command that takes inputs or outputs: there the human
+  is shown the call and what the command declares.
 - The caller is the door with the name that a verified token says; where there is none, with the
   name that the caller gives itself. Callers over HTTP without tokens and names are one and the
   same.

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from tooli import Context, Output, StdinOr, Tooli, dry_run_support, record_dry_action
 from tooli.call import rehearsal
+from tooli.call.model import Caller, Options
 from tooli.call.rehearsal import digest_of_state, is_rehearsing
 
 
@@ -336,7 +337,6 @@ class TestState:
 def test_a_plan_on_the_spot(tool: str, tmp_path: Path) -> None:
     """What a human is shown before a call is the plan that a dry run gives."""
     from tooli.call.acting import plan_now
-    from tooli.call.model import Caller, Options
     from tooli.call.pipeline import fit_arguments
 
     app = Tooli("a")
@@ -370,7 +370,7 @@ def test_a_plan_on_the_spot(tool: str, tmp_path: Path) -> None:
     given = {"name": "n", **({"text": tmp_path / "text"} if tool == "reads" else {})}
     call, _ = app.prepare(app.find(tool), given, Caller("cli"), Options(), [])
     call = call.replace(arguments=fit_arguments(call))
-    plan = plan_now(call)
+    plan = plan_now(call, ())
     if tool in ("undeclared", "reads"):
         assert plan["basis"] == "declared"
         return
@@ -432,3 +432,21 @@ def test_an_async_stream_behind_a_plain_function() -> None:
         assert not done
         assert apply(plan["token"]) == [0, 1]
         assert done == [0, 1]
+
+
+def test_what_stands_in_for_a_function_is_never_loaded_anew(tmp_path: Path) -> None:
+    """bubblewrap would load the app and run the function itself: a dry run that acts."""
+    from tooli.call.acting import held, rehearsed
+    from tooli.enforce.bubble import entry_of
+    from tooli.enforce.kernel import NoWalls
+
+    app = Tooli("a")
+
+    @app.command()
+    @dry_run_support
+    def act() -> None: ...
+
+    call, _ = app.prepare(app.find("act"), {}, Caller("cli"), Options(), [])
+    for fn in (rehearsed(call), held(call, lambda told: None)):
+        with pytest.raises(NoWalls, match="a plan"):
+            entry_of(app._house, call.tool.replace(fn=fn))

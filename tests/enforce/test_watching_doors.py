@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,11 @@ from tooli.testing.parity import doors
 class Job(pydantic.BaseModel):
     source: Path
     others: list[Path] = []
+
+
+@dataclass(slots=True)
+class Slotted:
+    source: Path
 
 
 def make(policy: str, inside: Path) -> Tooli:
@@ -211,6 +217,21 @@ class TestLists:
         app._house.rules = {"deny_paths": (str(places[1].parent),)}
         result = app.call("one", path=places[1], dry_run=True)
         assert result.error is not None and result.error.code == "E2005"
+
+    def test_a_path_in_slots(self, places: tuple[Path, Path]) -> None:
+        app = self.app()
+        app._house.governed = True
+        app._house.rules = {"deny_paths": (str(places[1].parent),)}
+        ran: list[Slotted] = []
+
+        @app.command(auth=[])
+        def work(job: Slotted) -> None:
+            """Work."""
+            ran.append(job)
+
+        result = app.call("work", job=Slotted(places[1]))
+        assert result.error is not None and result.error.code == "E2005"
+        assert ran == []
 
 
 APP = """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -31,7 +32,7 @@ APP = '''
 import os
 from pathlib import Path
 
-from tooli import Tooli
+from tooli import SecretInput, Tooli
 from tooli.annotations import Destructive
 
 app = Tooli("files", version="1.0")
@@ -62,6 +63,14 @@ def wipe(path: Path) -> str:
     with open(os.environ["NOTED"], "a") as noted:
         noted.write("wiped\\n")
     return "wiped"
+
+
+@app.command(requires_approval=True)
+def pay(to: SecretInput[str]) -> str:
+    """Pay somebody."""
+    with open(os.environ["NOTED"], "a") as noted:
+        noted.write(f"paid {to.reveal()}\\n")
+    return "paid"
 
 
 if __name__ == "__main__":
@@ -172,6 +181,22 @@ def test_the_plan_is_in_front_of_the_human_and_bound(place: Place) -> None:
     assert place.agent("clear", str(stock))["result"] == "cleared"
 
 
+@pytest.mark.parametrize("word", ["env:TO", "@to.txt"])
+def test_a_secret_is_what_is_there_and_not_its_place(place: Place, word: str) -> None:
+    def put(text: str) -> None:
+        place.env["TO"] = text
+        (place.folder / "to.txt").write_text(text)
+
+    named = word.replace("@", f"@{place.folder}/")
+    put("friend")
+    place.grant(place.refused("pay", named))
+    put("foe")
+    assert place.agent("pay", named)["error"]["code"] == "E2101"
+    put("friend")
+    assert place.agent("pay", named)["result"] == "paid"
+    assert place.done == ["paid friend"]
+
+
 def test_a_person_types_the_name_of_what_is_dangerous(place: Place) -> None:
     stock = place.folder / "stock"
     stock.mkdir()
@@ -206,6 +231,40 @@ def test_an_app_that_is_one_command_is_answered_by_the_launcher(place: Place) ->
     assert run(launcher, *words, env=place.env).code == 101
     assert converse(launcher, *words, says=[typing_the_code(id)], env=place.env).code == 0
     assert envelope(run(one, "a", "b", "--json", env=place.env).out)["result"] == "a b"
+
+
+@pytest.mark.parametrize("word", ["grant", "deny"])
+def test_a_humans_word_is_on_record_in_the_log_of_the_app(place: Place, word: str) -> None:
+    log = place.folder / "here.jsonl"
+    place.env["TOOLI_AUDIT_LOG"] = str(log)
+    id = place.refused("delete", "a")
+    place.human("approvals", word, id, says=[typing_the_code(id)] if word == "grant" else ())
+    events = [json.loads(line)["event"] for line in log.read_text().splitlines()]
+    assert events[0] == "approval_requested"
+    assert events[-1] == {"grant": "approval_granted", "deny": "approval_denied"}[word]
+    assert not (place.folder / "state" / "audit").exists()
+
+
+def test_a_humans_word_is_not_on_record_where_nothing_is(place: Place) -> None:
+    place.app.write_text(APP.replace('version="1.0"', 'security_policy="off"'))
+    place.grant(place.refused("delete", "a"))
+    assert place.agent("delete", "a")["result"] == "deleted a"
+    assert not (place.folder / "state" / "audit").exists()
+
+
+@pytest.mark.parametrize("policy", ["standard", "strict"])
+def test_a_humans_word_that_cannot_be_written_down(place: Place, policy: str) -> None:
+    place.app.write_text(
+        APP.replace('version="1.0"', f'security_policy="{policy}"').replace(
+            "(requ", "(auth=[], requ"
+        )
+    )
+    id = place.refused("delete", "a")
+    place.env["TOOLI_AUDIT_LOG"] = str(place.folder)  # no file
+    code, shown = place.human("approvals", "grant", id, says=[typing_the_code(id)])
+    assert "audit log cannot be written" in shown
+    waiting = envelope(run(place.app, "approvals", "list", env=place.env).out)["result"]
+    assert (code, len(waiting)) == ((0, 0) if policy == "standard" else (75, 1))
 
 
 class TestGranting:

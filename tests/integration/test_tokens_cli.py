@@ -110,6 +110,15 @@ def test_a_token_file_that_is_not_there(home: Path) -> None:
         assert (code, answer["error"]["code"]) == (30, "E2004")
 
 
+def test_a_token_that_is_not_known_is_on_record(home: Path) -> None:
+    said = by_key(home, TOOLI_STATE_DIR=str(home / "state"))
+    code, _ = call(home, "anyone", token="nonsense", **said)
+    assert code == 30
+    (log,) = (home / "state" / "audit").glob("*.jsonl")
+    (line,) = [json.loads(line) for line in log.read_text().splitlines()]
+    assert (line["event"], line["code"], line["arguments"]) == ("denial", "E2004", {})
+
+
 def test_a_key_that_cannot_be_used_verifies_nothing(home: Path) -> None:
     (home / "key.pem").write_text("garbage")
     code, answer = call(home, "whoami", token=made(), **by_key(home))

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
+import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, SecretStr
 
-from tooli import SecretInput, StdinOr, Tooli
+from tooli import Context, SecretInput, StdinOr, Tooli, dry_run_support, record_dry_action
 from tooli.annotations import Destructive
 from tooli.call.model import Call, Caller, Failed, Ok, Options
-from tooli.call.peer import Peer
+from tooli.call.peer import Pause, Peer
 from tooli.call.pipeline import run
 from tooli.enforce.rules import RULES
 from tooli.state.approvals import Approvals
+
+
+@dataclass(slots=True)
+class Slotted:
+    items: list[SecretStr]
 
 
 class Login(BaseModel):
@@ -157,6 +165,24 @@ class TestBinding:
         assert desk.code("enter", login={"user": "ann", "password": "two"}) == "E2101"
         assert desk.code("enter", login={"user": "ann", "password": "one"}) is None
 
+    @pytest.mark.parametrize("kind", [Slotted, list, set, dict])
+    def test_another_secret_wherever_it_is_kept(self, desk: Desk, kind: Any) -> None:
+        def kept(*texts: str) -> Any:
+            secrets = [SecretStr(text) for text in texts]
+            if kind is dict:
+                return dict.fromkeys(secrets, 1)
+            return kind(secrets)
+
+        desk.grant("eat", items=kept("one", "two"))
+        assert desk.code("eat", items=kept("one", "other")) == "E2101"
+        assert desk.code("eat", items=kept("one", "two")) is None
+
+    def test_a_set_has_no_order(self, desk: Desk) -> None:
+        one, two = SecretStr("one"), SecretStr("two")
+        desk.grant("eat", items=[{("a", one), ("b", two)}])
+        assert desk.code("eat", items=[{("a", two), ("b", one)}]) == "E2101"
+        assert desk.code("eat", items=[{("b", two), ("a", one)}]) is None
+
     def test_content_that_was_given_itself(self, desk: Desk) -> None:
         desk.grant("load", data={"a": 1})
         assert desk.code("load", data={"a": 2}) == "E2101"
@@ -251,6 +277,186 @@ class TestRequest:
         monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path / "file"))
         assert desk.code("wipe", paths=["a"]) == "E2104"
         assert desk.ran == []
+
+
+class TestRehearsal:
+    """Before anybody agreed, a function is rehearsed the way it would run: held."""
+
+    def ask(self, app: Tooli, name: str, **given: Any) -> Any:
+        call, stages = app.prepare(app.find(name), given, Caller("cli", "codex"), Options(), [])
+        outcome = run(call, stages)
+        assert isinstance(outcome, Failed)
+        return outcome.error
+
+    def test_in_a_process_of_its_own_where_there_is_a_deadline(self) -> None:
+        app = Tooli("desk")
+
+        @app.command(requires_approval=True, timeout=30)
+        @dry_run_support
+        def wipe() -> None:
+            record_dry_action("wipe", "all", details={"pid": os.getpid()})
+
+        assert self.ask(app, "wipe").code == "E2101"
+        (request,) = Approvals().waiting("desk")
+        assert request.plan["actions"][0]["details"]["pid"] != os.getpid()
+
+    def test_its_deadline_holds(self) -> None:
+        app = Tooli("desk")
+
+        @app.command(requires_approval=True, timeout=0.2)
+        @dry_run_support
+        def wipe() -> None:
+            from time import sleep
+
+            sleep(30)
+
+        assert self.ask(app, "wipe").code == "E4050"
+        assert Approvals().waiting("desk") == []
+
+    def test_under_watch(self, tmp_path: Path) -> None:
+        app = Tooli("desk", security_policy="strict")
+        (tmp_path / "in").mkdir()
+        (tmp_path / "out.txt").write_text("outside")
+
+        @app.command(requires_approval=True, auth=[], capabilities=[f"fs:read:{tmp_path / 'in'}"])
+        @dry_run_support
+        def send(path: Path) -> None:
+            record_dry_action("send", path, details={"text": path.read_text()})
+
+        assert self.ask(app, "send", path=tmp_path / "out.txt").code == "E2003"
+        assert Approvals().waiting("desk") == []
+
+    def test_what_it_warns_of_is_told_once(self, tmp_path: Path) -> None:
+        app = Tooli("desk")
+        (tmp_path / "in").mkdir()
+        (tmp_path / "out.txt").write_text("outside")
+
+        @app.command(requires_approval=True, capabilities=[f"fs:read:{tmp_path / 'in'}"])
+        @dry_run_support
+        def send(path: Path) -> str:
+            text = path.read_text()
+            record_dry_action("send", path)
+            return text
+
+        path = tmp_path / "out.txt"
+        assert app.call("send", path=path).error.code == "E2101"
+        store = Approvals()
+        assert store.settle(store.waiting("desk")[0], "granted")
+        result = app.call("send", path=path)
+        assert result.result == "outside"
+        assert len(result.meta["warnings"]) == 1
+
+    def test_behind_walls(self, tmp_path: Path) -> None:
+        from tooli.enforce.walls import look_for_means
+
+        if look_for_means().missing:
+            pytest.skip("there are no walls here")
+        app = Tooli("desk")
+        (tmp_path / "in").mkdir()
+        (tmp_path / "out.txt").write_text("outside")
+        inside = [f"fs:read:{tmp_path / 'in'}"]
+
+        @app.command(requires_approval=True, isolation="required", capabilities=inside)
+        @dry_run_support
+        def send(path: Path) -> None:
+            record_dry_action("send", path, details={"text": path.read_text()})
+
+        error = self.ask(app, "send", path=tmp_path / "out.txt")
+        assert (error.code, "outside" in str(error.to_dict())) == ("E2030", False)
+        assert Approvals().waiting("desk") == []
+
+    def test_not_on_an_event_loop_which_would_wait_for_it(self) -> None:
+        app = Tooli("desk")
+        ran: list[str] = []
+
+        @app.command(requires_approval=True)
+        @dry_run_support
+        async def wipe() -> str:
+            if not record_dry_action("wipe", "all"):
+                ran.append("wiped")
+            else:
+                ran.append("rehearsed")
+            return "done"
+
+        async def ask() -> Any:
+            return await app.acall("wipe")
+
+        assert asyncio.run(ask()).error.code == "E2101"
+        store = Approvals()
+        (request,) = store.waiting("desk")
+        assert (request.plan, ran) == (None, [])
+        assert store.settle(request, "granted")
+        assert asyncio.run(ask()).result == "done"
+        assert ran == ["wiped"]
+
+
+class _Answers(Peer):
+    """A client in an era without a way back: a question ends the call, which comes again."""
+
+    def __init__(self, answered: bool) -> None:
+        self._answered = answered
+
+    def can(self, method: str) -> bool:
+        return True
+
+    def ask(self, questions: Any) -> Any:
+        if not self._answered:
+            raise Pause(questions)
+        return {name: {"action": "accept", "content": {"x": "y"}} for name in questions}
+
+
+class TestUse:
+    """A grant is used by a run, and by nothing else."""
+
+    def test_a_call_that_only_paused_for_a_question(self) -> None:
+        app = Tooli("desk", security_policy="strict")  # the peer itself is not asked
+
+        @app.command(requires_approval=True, auth=[])
+        def ask(ctx: Context) -> str:
+            return str(ctx.elicit("name?", {"type": "object", "properties": {"x": {}}}).content)
+
+        def go(answered: bool) -> Any:
+            call, stages = app.prepare(
+                app.find("ask"),
+                {},
+                Caller("mcp", "client"),
+                Options(),
+                [],
+                peer=_Answers(answered),
+            )
+            return run(call, stages)
+
+        assert go(True).error.code == "E2101"
+        store = Approvals()
+        assert store.settle(store.waiting("desk")[0], "granted")
+        with pytest.raises(Pause):
+            go(False)
+        assert go(True) == Ok("{'x': 'y'}")
+        assert go(True).error.code == "E2101"
+
+    def test_a_call_that_was_refused_further_in(self, desk: Desk) -> None:
+        def wipe(**options: Any) -> Any:
+            return desk.app.call("wipe", paths=["a"], **options)
+
+        assert wipe().error.code == "E2101"
+        store = Approvals()
+        assert store.settle(store.waiting("desk")[0], "granted")
+        assert wipe(apply="pWRONG").error.code == "E1051"
+        assert wipe().ok
+        assert wipe().error.code == "E2101"
+
+    def test_a_run_that_failed_has_used_it(self) -> None:
+        app = Tooli("desk")
+
+        @app.command(requires_approval=True)
+        def fail() -> None:
+            raise RuntimeError
+
+        assert app.call("fail").error.code == "E2101"
+        store = Approvals()
+        assert store.settle(store.waiting("desk")[0], "granted")
+        assert app.call("fail").error.code != "E2101"
+        assert app.call("fail").error.code == "E2101"
 
 
 class _Asked(Peer):

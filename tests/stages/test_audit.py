@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from tooli import InputError, SecretInput, Tooli
 from tooli.annotations import Destructive
@@ -157,8 +161,6 @@ def test_input_that_does_not_fit_is_no_denial() -> None:
 
 
 def test_no_secret_is_written_down(tmp_path: Path) -> None:
-    from pydantic import BaseModel
-
     app = Tooli("clerk")
     space = globals()
     space["Login"] = type(
@@ -176,6 +178,50 @@ def test_no_secret_is_written_down(tmp_path: Path) -> None:
     written = Path(place_of("clerk")).read_text()
     assert "hush" not in written
     assert json.loads(written.splitlines()[0])["arguments"]["password"] == "(hidden)"
+
+
+class Account(BaseModel):
+    user: str
+    password: str
+    keys: list[dict[str, str]] = []
+
+
+def test_whatever_is_called_a_secret_is_hidden_however_deep() -> None:
+    app = Tooli("clerk")
+
+    @app.command(annotations=Destructive, input_model=Account)
+    def reset(account: Account) -> int:
+        return 1
+
+    @app.command(annotations=Destructive)
+    def set_up(settings: dict[str, Any], pin_secret: int = 1234, many: int = 7) -> int:
+        return 1
+
+    app.call("reset", user="u", password="hush-1", keys=[{"api-key": "hush-2"}], yes=True)
+    deep = {"db": [{"dbPassword": "hush-3", "host": "h", "token": None}]}
+    app.call("set-up", settings=deep, yes=True)
+    first, _, third, _ = auditing.tail(place_of("clerk"), 9)
+    assert "hush" not in Path(place_of("clerk")).read_text()
+    assert first["arguments"]["account"]["user"] == "u"
+    assert third["arguments"] == {
+        "settings": {"db": [{"dbPassword": "(hidden)", "host": "h", "token": None}]},
+        "pin_secret": "(hidden)",
+        "many": 7,
+    }
+
+
+def test_what_tells_calls_apart_takes_the_key(state: Path) -> None:
+    """Without it, a short secret would be found by trying all that it can be."""
+    from tooli.call.canonical import fingerprint
+    from tooli.call.model import Call, Caller
+
+    app, _ = make_app()
+    call = Call(app.find("look"), {"path": "x"}, Caller("cli"), [])
+    told = [note("run", call) and auditing.tail(place_of("clerk"), 1)[0]["call"] for _ in "ab"]
+    assert told[0] == told[1] != fingerprint(call)
+    (state / "audit.key").write_bytes(b"k" * 32)
+    assert note("run", call)
+    assert auditing.tail(place_of("clerk"), 1)[0]["call"] != told[0]
 
 
 def test_a_stream_that_is_left_ends_on_record() -> None:
@@ -230,6 +276,33 @@ def test_a_denial_stays_one_where_it_cannot_be_written(broken: Path) -> None:
     assert not ran
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="flock")
+def test_a_loop_waits_for_a_lock_once_and_not_for_long(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import fcntl
+
+    from tooli.state import heads
+
+    app, ran = make_app()
+    assert app.call("wipe", path="a", yes=True).ok
+    waited: list[float] = []
+    lock = heads._lock
+
+    def counted(file: int, patience: float) -> None:
+        waited.append(patience)
+        lock(file, 0.0)
+
+    monkeypatch.setattr(heads, "_lock", counted)
+    with open(state / "audit" / "clerk.jsonl.head", "rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        found = asyncio.run(app.acall("wipe", path="b", yes=True))
+        assert app.call("wipe", path="c", yes=True).ok
+    assert [w for w in found.meta["warnings"] if "locked" in w]
+    assert waited == [heads.PATIENCE_ON_A_LOOP, 0.0, heads.PATIENCE, 0.0]
+    assert ran == ["a", "b", "c"]
+
+
 # ------------------------------------------------------------------ for others
 
 
@@ -239,7 +312,8 @@ def test_a_note_in_one_line() -> None:
     app, _ = make_app()
     call = Call(app.find("look"), {"path": "x"}, Caller("cli"), [])
     assert note("violation", call, used="fs:write:/x")
-    assert note_for("clerk", "approval_granted", tool="clerk.launch", request="r1")
+    assert note_for("clerk", "approval_granted", "strict", tool="clerk.launch") is None
+    assert note_for("clerk", "approval_denied", "off", tool="clerk.launch") is None
     assert [one["event"] for one in auditing.tail(place_of("clerk"), 5)] == [
         "violation",
         "approval_granted",

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 from tests.stages.plan_zoo import ALL, KINDS, make_app
 
-from tooli import Tooli, dry_run_support, record_dry_action
+from tooli import Context, Tooli, dry_run_support, record_dry_action
 from tooli.annotations import Destructive, ReadOnly
-from tooli.call.model import Caller, Failed, Options
+from tooli.call.model import Caller, Failed, Ok, Options
+from tooli.call.peer import Pause, Peer
 from tooli.call.pipeline import run
 from tooli.testing import Case, assert_parity
 from tooli.testing.parity import doors
@@ -398,3 +399,49 @@ def test_plans_are_as_the_document_says(tool: str, files: list[str]) -> None:
     plan = make_app().call(tool, files=files, dry_run=True).to_dict()["result"]
     Draft202012Validator(schema).validate(json.loads(json.dumps(plan)))
     assert set(plan) <= set(schema["properties"])
+
+
+def test_a_call_that_only_paused_has_not_used_its_token() -> None:
+    """In the stateless era of MCP the same call comes again, with the answers."""
+
+    class Client(Peer):
+        answered = False
+
+        def can(self, method: str) -> bool:
+            return True
+
+        def ask(self, questions):
+            if not self.answered:
+                raise Pause(questions)
+            return {name: {"action": "accept", "content": {"x": "y"}} for name in questions}
+
+    app, client = Tooli("a"), Client()
+
+    @app.command()
+    def ask(ctx: Context) -> str:
+        return str(ctx.elicit("name?", {"type": "object", "properties": {"x": {}}}).content)
+
+    def go(**options):
+        asked = Options(**options)
+        call, stages = app.prepare(app.find("ask"), {}, Caller("mcp"), asked, [], peer=client)
+        return run(call, stages)
+
+    token = go(dry_run=True).value["token"]
+    with pytest.raises(Pause):
+        go(apply=token)
+    client.answered = True
+    assert go(apply=token) == Ok("{'x': 'y'}")
+    assert go(apply=token).error.code == "E1051"
+
+
+def test_a_call_that_was_refused_further_in_has_not_used_its_token(
+    files: list[str], state: Path
+) -> None:
+    app = make_app(security_policy="strict")
+    token = app.call("delete", files=files, dry_run=True).result["token"]
+    log = state / "audit"
+    log.mkdir(parents=True, exist_ok=True)
+    (log / "shredder.jsonl").mkdir()  # nothing runs off the record
+    assert app.call("delete", files=files, yes=True, apply=token).error.code == "E4061"
+    (log / "shredder.jsonl").rmdir()
+    assert app.call("delete", files=files, yes=True, apply=token).ok

@@ -178,13 +178,6 @@ class TestDryRun:
         app.command("count")(lambda n=1: n)
         assert app.call("count", n="x", dry_run=True).error.code == "E1003"
 
-    def test_without_it_the_stage_steps_aside(self) -> None:
-        from tooli.stages.dry_run import only_plan
-
-        files = Files().add("list", lambda: 5)
-        call, _ = files.app.prepare(files.app.find("list"), {}, Caller("cli"), Options(), [])
-        assert run(call, [only_plan]) == Ok(5)
-
 
 class TestDetail:
     def test_the_shape_of_the_result(self) -> None:

@@ -259,7 +259,7 @@ class TestTime:
         assert left.suffix == ".pending"
 
 
-UNUSED = {"take": ("write", "rename"), "ask": ("unlink",), "settle": ("listdir",)}
+UNUSED = {"take": ("write", "rename", "unlink"), "ask": ("unlink",), "settle": ("listdir",)}
 """What need not work for a thing to be done."""
 
 

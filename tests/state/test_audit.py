@@ -235,7 +235,64 @@ def test_the_oldest_file_is_missed(log: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(audit, "LARGEST", 1000)
     write(log, 60)
     Path(f"{log}.{audit.KEPT}").unlink()
-    assert "missing before it: 1 to" in fault(log)[1]
+    assert "missing before it: " in fault(log)[1]
+
+
+@pytest.mark.parametrize(
+    ("number", "later"), [(4, 0), (3, 0), (3, 5), (1, 0), (1, 5), (0, 0), (0, 5)]
+)
+def test_the_first_lines_are_missed_though_older_ones_were_dropped(
+    log: Path, number: int, later: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where a new file was begun since: as long as the lines themselves would be there."""
+    monkeypatch.setattr(audit, "LARGEST", 1000)
+    write(log, 60)
+    for older in range(audit.KEPT, number, -1):
+        Path(f"{log}.{older}").unlink()
+    spoilt = Path(f"{log}.{number}") if number else log
+    spoilt.write_bytes(b"".join(lines_of(spoilt)[1:]))
+    write(log, later)
+    assert "missing before it" in fault(log)[1]
+
+
+def test_where_a_file_does_not_follow_the_one_that_is_dropped(
+    log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit, "LARGEST", 1000)
+    write(log, 60)
+    following = Path(f"{log}.{audit.KEPT - 1}")
+    following.write_bytes(b"".join(lines_of(following)[1:]))
+    begins = json.loads(lines_of(Path(f"{log}.{audit.KEPT}"))[0])["seq"]
+    write(log, 5)
+    assert f"missing before it: {begins} to" in fault(log)[1]
+
+
+def test_a_crash_between_a_new_file_and_its_head(
+    log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit, "LARGEST", 1000)
+    write(log, 60)
+    before = len(list(log.parent.iterdir()))
+
+    def crash(path: str) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(audit, "_rotate", crash)
+        with pytest.raises(KeyboardInterrupt):
+            write(log, 20)
+    assert fault(log) is None
+    write(log, 1)
+    assert fault(log) is None
+    assert len(list(log.parent.iterdir())) == before
+
+
+def test_a_log_that_was_removed_with_all_that_vouches_for_it(log: Path) -> None:
+    write(log, 3)
+    log.unlink()
+    assert "the last 3 lines are missing" in fault(log)[1]
+    Path(f"{log}.head").unlink()
+    assert "there is no log" in fault(log)[1]
 
 
 def test_a_line_that_is_too_long_goes_without_its_facts(log: Path) -> None:
@@ -291,15 +348,14 @@ def test_what_is_no_file(log: Path) -> None:
         write(log, 1)
 
 
-def test_a_lock_that_somebody_keeps(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lock_that_somebody_keeps(log: Path) -> None:
     import fcntl
 
-    monkeypatch.setattr(audit, "PATIENCE", 0.0)
     write(log, 1)
     with open(f"{log}.head", "rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         with pytest.raises(OSError, match="locked"):
-            write(log, 1)
+            audit.append(str(log), {"event": "run"}, patience=0.0)
     write(log, 1)
     assert fault(log) is None
 
@@ -319,6 +375,24 @@ def test_without_a_key_lines_are_checked_all_the_same(
 # ------------------------------------------------------------------ following
 
 
+def test_what_comes_between_the_last_lines_and_the_next_ones(log: Path) -> None:
+    write(log, 3)
+    lines = auditing.follow(str(log), 2)
+    assert next(lines)["seq"] == 2
+    write(log, 1)
+    assert [next(lines)["seq"] for _ in range(2)] == [3, 4]
+    lines.close()
+
+
+def test_the_last_lines_of_several_files(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit, "LARGEST", 500)
+    write(log, 9)
+    assert Path(f"{log}.2").exists()
+    for count in (1, 3, 6, 9, 12):
+        lines = auditing.follow(str(log), count, lambda: True)
+        assert list(lines) == auditing.tail(str(log), count)
+
+
 def test_following(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit, "LARGEST", 1000)
     monkeypatch.setattr(auditing, "BREATH", 0.0)
@@ -332,5 +406,5 @@ def test_following(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             write(log, 1, start=10 + look)
         return look > 30
 
-    seen = [one["number"] for one in auditing.follow(str(log), ended)]
+    seen = [one["number"] for one in auditing.follow(str(log), 0, ended)]
     assert seen == list(range(10, 20))

@@ -144,3 +144,35 @@ def test_where_nothing_can_be_kept_nothing_is_unsealed(
     monkeypatch.setattr(seals, "_shared", False)
     with pytest.raises(BrokenSeal):
         unseal(seal(MESSAGE))
+
+
+def test_the_memory_of_what_was_used_is_short(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of seals that several processes share: a mark is of no use once its seal is over."""
+    monkeypatch.setenv("TOOLI_SEAL_KEY", "between workers")
+    monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path))
+    monkeypatch.setattr(seals, "_key", None)
+    monkeypatch.setattr(seals, "_shared", False)
+    for _ in range(3):
+        unseal(seal(MESSAGE))
+    marks = list((tmp_path / "seals").iterdir())
+    assert len(marks) == 3
+    long_ago = marks[0].stat().st_mtime - 2 * seals.LASTS - 1
+    for mark in marks[1:]:
+        os.utime(mark, (long_ago, long_ago))
+    for _ in range(1000):  # some of them clear up
+        unseal(seal(MESSAGE))
+    assert [mark.exists() for mark in marks] == [True, False, False]
+
+
+def test_few_look_at_all_that_was_used(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tooli.state import marks
+
+    looks: list[str] = []
+    monkeypatch.setattr(marks, "_forget_old", lambda room, lasts: looks.append(room))
+    for number in range(1000):
+        assert marks.claim(str(tmp_path / "room"), f"mark-{number}", 1.0)
+    assert 0 < len(looks) < 100

@@ -98,7 +98,8 @@ class TestTheStore:
         long_ago = 1_000_000_000
         (old,) = (home / "sessions").glob("*/*")
         os.utime(old, (long_ago, long_ago))
-        assert is_first_call("app", "new")
+        for number in range(1000):  # some of them clear up
+            assert is_first_call("app", f"new-{number}")
         assert not old.exists()
         assert is_first_call("app", "old")
         assert KEPT > 24 * 3600

@@ -22,23 +22,26 @@ _MOST_LINES = 400
 
 def add_approvals(group: Any, app: Any = None) -> None:
     """`approvals list`, `approvals grant`, `approvals deny`; of all apps, where none is named."""
-    name = None if app is None else app._house.name
-    group.command("list")(_list(name))
-    group.command("grant")(_grant(name))
-    group.command("deny")(_deny(name))
+    group.command("list")(_list(app))
+    group.command("grant")(_grant(app))
+    group.command("deny")(_deny(app))
 
 
-def _list(app: str | None) -> Any:
+def _name_of(app: Any) -> str | None:
+    return None if app is None else app._house.name
+
+
+def _list(app: Any) -> Any:
     def list_() -> list[dict[str, object]]:
         """List the calls that wait for a human: who wants to run what, and what it would do."""
         from tooli.state.approvals import Approvals
 
-        return [_row(request) for request in Approvals().waiting(app)]
+        return [_row(request) for request in Approvals().waiting(_name_of(app))]
 
     return list_
 
 
-def _grant(app: str | None) -> Any:
+def _grant(app: Any) -> Any:
     def grant(
         request: Annotated[str, Argument(help="The id of the request.")], ctx: Context
     ) -> dict[str, object]:
@@ -59,21 +62,21 @@ def _grant(app: str | None) -> Any:
                 f"The code is not what was typed: {found.id} is not granted, and goes on waiting.",
                 code="E2103",
             )
-        return _settle(store, found, "granted")
+        return _settle(store, found, "granted", app, ctx)
 
     return grant
 
 
-def _deny(app: str | None) -> Any:
+def _deny(app: Any) -> Any:
     def deny(
-        request: Annotated[str, Argument(help="The id of the request.")],
+        request: Annotated[str, Argument(help="The id of the request.")], ctx: Context
     ) -> dict[str, object]:
         """Refuse a call that waits for a human: whoever repeats it is told so, once."""
         from tooli.state.approvals import Approvals
 
         store = Approvals()
         found = _find(store, app, request)
-        return _settle(store, found, "denied")
+        return _settle(store, found, "denied", app, ctx)
 
     return deny
 
@@ -96,10 +99,10 @@ def _row(request: Request) -> dict[str, object]:
     return {name: value for name, value in row.items() if value is not None}
 
 
-def _find(store: Approvals, app: str | None, id: str) -> Request:
+def _find(store: Approvals, app: Any, id: str) -> Request:
     from tooli.errors import NotFoundError, Suggestion
 
-    for request in store.waiting(app):
+    for request in store.waiting(_name_of(app)):
         if request.id == id.strip().lower():
             return request
     raise NotFoundError(
@@ -109,15 +112,31 @@ def _find(store: Approvals, app: str | None, id: str) -> Request:
     )
 
 
-def _settle(store: Approvals, request: Request, state: str) -> dict[str, object]:
+def _settle(
+    store: Approvals, request: Request, state: str, app: Any, ctx: Context
+) -> dict[str, object]:
+    """Put a human's word on record, and then into force: never the second without the first."""
+    _note(request, state, app, ctx)
     if not store.settle(request, state):
         from tooli.errors import ConflictError
 
         raise ConflictError(f"Somebody else has answered {request.id} meanwhile.")
-    from tooli.state.audit import note_for
-
-    note_for(request.app, f"approval_{state}", request=request.id, tool=request.tool)
     return {"id": request.id, "tool": request.tool, "state": state}
+
+
+def _note(request: Request, state: str, app: Any, ctx: Context) -> None:
+    """Write it into the app's own log; of an app that is only known by name, into the usual one."""
+    from tooli.state.audit import keep_at, note_for
+
+    policy = "standard"
+    if app is not None:
+        house = app._house
+        keep_at(house.name, house.rules.get("audit_log"))
+        policy = house.policy
+    facts = {"request": request.id, "tool": request.tool}
+    wrong = note_for(request.app, f"approval_{state}", policy, **facts)
+    if wrong is not None:
+        ctx.warn(wrong)
 
 
 # ------------------------------------------------------------------ a person, and nobody else
@@ -149,8 +168,7 @@ def _not_here(why: str) -> ToolError:
 def _types_code(request: Request) -> bool:
     """Whether the person types the code that they are shown: nobody could have known it before."""
     from tooli.call.asking import ask_line
-    from tooli.call.shown import lines_of, visible
-    from tooli.enforce.grants import when
+    from tooli.call.shown import lines_of, visible, when
     from tooli.state.approvals import new_code
 
     code = new_code(_CODE)

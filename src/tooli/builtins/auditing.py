@@ -32,9 +32,10 @@ def _tail(app: Any) -> Any:
 
         path = _place(app)
         try:
-            yield from auditing.tail(path, number) if number else ()
             if follow:
-                yield from auditing.follow(path)
+                yield from auditing.follow(path, number)
+            elif number:
+                yield from auditing.tail(path, number)
         except OSError as failure:
             raise _unreadable(path, failure) from None
 
@@ -59,8 +60,9 @@ def _verify(app: Any) -> Any:
         if fault is None:
             return {**told, "whole": True}
         seq = {"seq": fault.seq} if fault.seq is not None else {}
+        place = f"{fault.file}, line {fault.line}" if fault.line else fault.file
         raise StateError(
-            f"The audit log is not whole: {fault.file}, line {fault.line}: {fault.why}.",
+            f"The audit log is not whole: {place}: {fault.why}.",
             suggestion=Suggestion("ask_human", "Somebody should look at who can write that file."),
             is_retryable=False,
             details={**told, "file": fault.file, "line": fault.line, **seq, "why": fault.why},

@@ -12,10 +12,10 @@ from tooli.call.rehearsal import MOST_ITEMS, Held, Rehearsal, rehearses
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Generator
+    from collections.abc import AsyncGenerator, Callable, Generator, Sequence
     from typing import Any
 
-    from tooli.call.model import Call
+    from tooli.call.model import Call, Stage
 
 _COROUTINE, _ASYNC_STREAM = 0x80, 0x200  # flags of a code object
 
@@ -28,24 +28,38 @@ def rehearsed(call: Call) -> Callable[..., Any]:
         def now(**arguments: Any) -> Any:
             return _rehearse(call, fn, arguments)
 
-        return now
+        return _stand_in(now)
 
     async def later(**arguments: Any) -> dict[str, Any]:
         return await _rehearse(call, fn, arguments)
 
-    return later
+    return _stand_in(later)
 
 
-def plan_now(call: Call) -> Any:
-    """The plan of a bound call, made on the spot: for a door that shows it to a human first.
+def plan_now(call: Call, holding: Sequence[Stage]) -> Any:
+    """The plan of a bound call, made on the spot: for a human who is to see it first.
 
+    `holding` are the stages that hold the function when it runs: nobody has agreed to anything
+    yet, so its rehearsal is held by the same walls, watch and deadline. Raises what it fails with.
     Where a function cannot be rehearsed, or its inputs are not read yet, what it declares.
     """
+    from tooli.call.model import Failed
+    from tooli.call.pipeline import run
+
     tool = call.tool
     if tool.handles or hasattr(tool.fn, "tooli_plan") or not rehearses(tool.fn):
         return plan_of(call)
-    told = _finished(_rehearse(call, tool.fn, dict(call.arguments)))
-    return plan_of(call, told["actions"])
+    rehearsal = call.replace(
+        tool=tool.replace(fn=rehearsed(call)),
+        options=call.options.replace(dry_run=True),
+        flow=None,
+        warnings=[],  # the run has the same ones
+    )
+    outcome = run(rehearsal, holding)
+    if isinstance(outcome, Failed):
+        call.warnings.extend(rehearsal.warnings)
+        raise outcome.error
+    return plan_of(call, outcome.value["actions"])
 
 
 def held(call: Call, judge: Callable[[dict[str, Any]], None]) -> Callable[..., Any]:
@@ -65,7 +79,7 @@ def held(call: Call, judge: Callable[[dict[str, Any]], None]) -> Callable[..., A
             async for item in _aitems(ledger, fn(**then)):
                 yield item
 
-        return stream
+        return _stand_in(stream)
     if flags & _COROUTINE:
 
         async def later(**arguments: Any) -> Any:
@@ -73,7 +87,7 @@ def held(call: Call, judge: Callable[[dict[str, Any]], None]) -> Callable[..., A
             ledger = hold(await _rehearse(call, fn, first))
             return await _afinish(ledger, fn(**then))
 
-        return later
+        return _stand_in(later)
 
     def now(**arguments: Any) -> Any:
         first, then = _twice(arguments)
@@ -82,7 +96,14 @@ def held(call: Call, judge: Callable[[dict[str, Any]], None]) -> Callable[..., A
             value = fn(**then)
         return _finish(ledger, value)
 
-    return now
+    return _stand_in(now)
+
+
+def _stand_in(fn: Any) -> Any:
+    """Mark a function that stands in the place of a tool's own: who loads the app anew to run
+    that one would act where only a plan was asked for."""
+    fn.tooli_stands_in = True
+    return fn
 
 
 def _has(value: Any, method: str) -> bool:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
     from typing import Any, TypeAlias
 
+    from tooli.call.claims import Claim
     from tooli.call.flow import Flow
     from tooli.call.peer import Peer
     from tooli.call.shaping import Shaping
@@ -94,6 +95,7 @@ class Call(Record):
     flow: Flow | None = None  # the way of its records outward, where anything is done to them
     runner: Runner | None = None  # what runs the function, where it is not simply called
     secrets: list[Any] | None = None  # what enters as one, where a tool takes any: none leaves
+    claims: tuple[Claim, ...] = ()  # what its run uses up
 
 
 class Terms(Record):

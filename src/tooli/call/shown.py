@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
-    from tooli.call.model import Call
+    from tooli.call.model import Call, Stage
 
 _WIDEST, _MOST_LINES = 160, 24
 
@@ -31,24 +34,33 @@ def _runs_out(value: Any) -> bool:
     return any([hasattr(kind, name) for name in ("__next__", "__anext__", "read")])
 
 
-def own_plan(call: Call) -> Any:
-    """What the function itself says that it would do; None where it says nothing."""
+def own_plan(call: Call, holding: Sequence[Stage]) -> Any:
+    """What the function itself says that it would do; None where it says nothing.
+
+    On an event loop nothing is rehearsed: all others on it would wait for that.
+    """
     from tooli.call.rehearsal import rehearses
 
     tool = call.tool
-    told = not tool.handles and rehearses(tool.fn)
+    told = not tool.handles and rehearses(tool.fn) and not is_on_a_loop()
     if not told and getattr(tool.fn, "tooli_plan", None) is None:
         return None
     from tooli.call.acting import plan_now
     from tooli.contract.jsonable import jsonable
 
-    return jsonable(plan_now(call), [])
+    return jsonable(plan_now(call, holding), [])
 
 
-def describe(call: Call) -> str:
+def is_on_a_loop() -> bool:
+    """Whether an event loop runs in this thread: who waits here has everybody else wait, too."""
+    events = sys.modules.get("asyncio.events")
+    return events is not None and events._get_running_loop() is not None
+
+
+def describe(call: Call, holding: Sequence[Stage]) -> str:
     """The call and its plan, as the lines that stand above a question."""
     effects = ", ".join(call.tool.behavior.words())
-    lines = [call.tool.id, *lines_of(shown_arguments(call), own_plan(call))]
+    lines = [call.tool.id, *lines_of(shown_arguments(call), own_plan(call, holding))]
     return "\n".join([*lines, f"  effects: {effects}"] if effects else lines)
 
 

@@ -20,7 +20,7 @@ def replacement(thing: Any, warnings: list[str]) -> Any:
         home = sys.modules.get(module)
         if home is not None and isinstance(thing, getattr(home, name)):
             return change(thing)
-    if _is_set(thing):
+    if is_set(thing):
         return ordered(thing)
     if isinstance(thing, (bytes, bytearray, memoryview)):
         data: bytes = bytes(thing)  # pyright: ignore[reportUnknownArgumentType]
@@ -56,7 +56,8 @@ def is_list(value: object) -> TypeGuard[list[Any] | tuple[Any, ...]]:
     return isinstance(value, (list, tuple))
 
 
-def _is_set(value: object) -> TypeGuard[set[Any] | frozenset[Any]]:
+def is_set(value: object) -> TypeGuard[set[Any] | frozenset[Any]]:
+    """Whether it is a set, which has no order and is none of JSON's."""
     return isinstance(value, (set, frozenset))
 
 

@@ -66,6 +66,8 @@ def entry_of(house: Any, tool: Tool) -> Entry:
     """How the app of a tool is loaded again; raises NoWalls where that cannot be."""
     if tool.handles:
         raise NoWalls("inputs and outputs that the caller names take Landlock")
+    if hasattr(tool.fn, "tooli_stands_in"):  # the app that is loaded anew has the function itself
+        raise NoWalls("a plan, made or applied, takes Landlock")
     made_in: dict[str, Any] = house.root.made_in
     names = [n for n, v in made_in.items() if getattr(v, "_house", None) is house.root]
     if not names:

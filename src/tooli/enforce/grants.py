@@ -2,40 +2,66 @@
 
 from __future__ import annotations
 
-from tooli.call.canonical import fingerprint, given_to
-from tooli.call.shown import when
-from tooli.contract.jsonable import is_object
+from tooli.call.canonical import fingerprint, given_to, stable
+from tooli.call.claims import Claim
+from tooli.contract.jsonable import is_set
+from tooli.contract.parts import parts_of
 from tooli.errors import ApprovalRequired, Suggestion, quote
+from tooli.state.audit import note
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Sequence
     from typing import Any
 
-    from tooli.call.model import Call, Caller
+    from tooli.call.model import Call, Caller, Stage
     from tooli.errors import ToolError
     from tooli.state.approvals import Approvals, Request
 
 
-def use_grant(call: Call, why: str) -> Call:
-    """The call, approved, where a human granted exactly this one; the grant is used up.
+class Grant(Claim):
+    """A human's grant, taken for a call."""
 
-    Otherwise it is refused: with the request that waits for a human, or with the human's no.
+    def __init__(self, store: Approvals, request: Request) -> None:
+        self._store = store
+        self._request = request
+        self._call: Call | None = None
+
+    def begin(self, call: Call) -> None:
+        """The function is about to run: that is on record before it does."""
+        super().begin(call)
+        self._call = call
+        note("approval_used", call, request=self._request.id)
+
+    def keep(self) -> None:
+        """It has run: the grant is gone for good."""
+        self._store.use_up(self._request)
+
+    def give_back(self) -> None:
+        """The same call may use it again."""
+        self._store.give_back(self._request)
+        if self._call is not None:
+            note("approval_returned", self._call, request=self._request.id)
+
+
+def take_grant(call: Call, why: str, holding: Sequence[Stage]) -> Grant:
+    """The grant of a human for exactly this call.
+
+    Where there is none the call is refused: with the request that waits for a human, or with the
+    human's no.
     """
     from tooli.call.planning import digest_of
     from tooli.call.shown import own_plan, seen, shown_arguments, visible
     from tooli.state.approvals import Approvals
-    from tooli.state.audit import note
 
     _check_known(call)
     store = Approvals()
-    plan = own_plan(call)
+    plan = own_plan(call, holding)
     match = _match(store, call, None if plan is None else digest_of(plan))
     granted = store.take(match)
     if granted is not None:
-        note("approval_used", call, request=granted.id)
-        return call.replace(approved=True)
+        return Grant(store, granted)
     denied = store.take_denial(match)
     if denied is not None:
         note("approval_denied", call, request=denied.id)
@@ -59,32 +85,31 @@ def _match(store: Approvals, call: Call, plan: str | None) -> str:
     caller = call.caller
     known = caller.principal is not None
     who = [caller.surface, known, caller.principal if known else caller.name or ""]
-    secrets = [store.hide(secret) for secret in _secrets(list(given_to(call).values()), set())]
+    secrets = _hidden(store, list(given_to(call).values()), {})
     return store.bind(call.tool.id, fingerprint(call), secrets, who, plan)
 
 
-def _secrets(value: Any, met: set[int]) -> Iterator[Any]:
-    """The secrets in a value, however deep; one that is named by its place is known by that."""
+def _hidden(store: Approvals, value: Any, known: dict[int, list[str]]) -> list[str]:
+    """What tells the secrets in a value from others, however deep they are.
+
+    One that is named by its place is read: what is there may be another one tomorrow. Those in
+    a set stand for what they belong to, in an order of their own: a set has none.
+    """
     kind = value.__class__
     if hasattr(kind, "reveal"):
-        if getattr(value, "tooli_word", None) is None:
-            yield value.reveal()
-        return
+        return [store.hide(value.reveal())]
     if hasattr(kind, "get_secret_value"):
-        yield value.get_secret_value()
-        return
-    if isinstance(value, (str, bytes, int, float, type(None))) or id(value) in met:
-        return
-    met.add(id(value))
-    inside: Any = ()
-    if is_object(value):
-        inside = value.values()
-    elif isinstance(value, (list, tuple)):
-        inside = value  # pyright: ignore[reportUnknownVariableType]
-    elif not hasattr(kind, "__next__"):
-        inside = getattr(value, "__dict__", {}).values()
-    for item in inside:
-        yield from _secrets(item, met)
+        return [store.hide(value.get_secret_value())]
+    if id(value) in known:  # by another way, or it is inside of itself
+        return known[id(value)]
+    known[id(value)] = []
+    found = [(part, _hidden(store, part, known)) for part in parts_of(value)]
+    if is_set(value):
+        told = sorted([store.bind(stable(part), secrets) for part, secrets in found if secrets])
+    else:
+        told = [secret for _, secrets in found for secret in secrets]
+    known[id(value)] = told
+    return told
 
 
 def _check_known(call: Call) -> None:
@@ -123,6 +148,8 @@ def _shown(caller: Caller) -> str:
 
 
 def _waiting(call: Call, why: str, request: Request) -> ToolError:
+    from tooli.call.shown import when
+
     command = " ".join(
         [quote(word) for word in (*_program(call), "approvals", "grant", request.id)]
     )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from tooli.call.claims import Claim, with_claim
 from tooli.call.planning import essence_of, moved
 from tooli.call.rehearsal import rehearses
 from tooli.errors import InputError, Suggestion, TemporaryError
-from tooli.state.plans import BrokenToken, bind_to, spend, unseal
+from tooli.state.plans import BrokenToken, bind_to, spend, unseal, unspend
 
 TYPE_CHECKING = False
 
@@ -18,14 +19,12 @@ if TYPE_CHECKING:
 
 
 def apply_plan(call: Call) -> Generator[Call, Outcome, Outcome]:
-    """Hold a call to the plan that its token stands for; the token is used then.
+    """Hold a call to the plan that its token stands for; the token is used when that is run.
 
     A token is no consent: what needs `--yes` or a human has met that stage before this one.
     """
-    token, tool = call.options.apply, call.tool
-    if token is None or call.options.dry_run:
-        return (yield call)
-    licence = _read(call, token)
+    tool = call.tool
+    licence = _read(call, call.options.apply or "")
     if rehearses(tool.fn):
         from tooli.call.acting import held
 
@@ -39,8 +38,18 @@ def apply_plan(call: Call) -> Generator[Call, Outcome, Outcome]:
         if bytes.fromhex(essence_of(call, None)) != licence.plan:
             raise moved(None, b"", "the command is not the one that it was made for")
         onward = call
-    _use(licence)
-    return (yield onward)
+    return (yield from with_claim(onward, _take(licence)))
+
+
+class Token(Claim):
+    """A plan's token, taken for a call."""
+
+    def __init__(self, licence: Licence) -> None:
+        self._licence = licence
+
+    def give_back(self) -> None:
+        """The plan was not run: it may be applied again."""
+        unspend(self._licence)
 
 
 def _read(call: Call, token: str) -> Licence:
@@ -58,7 +67,7 @@ def _read(call: Call, token: str) -> Licence:
     return licence
 
 
-def _use(licence: Licence) -> None:
+def _take(licence: Licence) -> Token:
     try:
         first = spend(licence)
     except OSError as failure:
@@ -71,6 +80,7 @@ def _use(licence: Licence) -> None:
         ) from None
     if not first:
         raise _refusal("The plan token was used before: each one runs its plan once.")
+    return Token(licence)
 
 
 def _refusal(message: str) -> InputError:

@@ -7,55 +7,63 @@ from tooli.errors import ApprovalRequired, AuthError, InputError, Suggestion
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Sequence
 
-    from tooli.call.model import Call, Outcome
+    from tooli.call.model import Call, Outcome, Stage
     from tooli.enforce.rules import Verdict
 
 
-def require_approval(call: Call) -> Generator[Call, Outcome, Outcome]:
+def require_approval(human: bool, holding: Sequence[Stage]) -> Stage:
     """Destructive tools need `--yes`; guarded ones need a human's own yes.
 
     The stage does not ask. It fails with a question, and a surface that has a
     human may ask and send the call again, approved. Where nobody can be asked, the
     question is written down, and a human answers it elsewhere.
+
+    `human`: one is to be in the loop, `--yes` is not enough to destroy. `holding` are the stages
+    that hold the function when it runs, and so when it is rehearsed for that human.
     """
-    return (yield _settled(call, human=False))
+
+    def require(call: Call) -> Generator[Call, Outcome, Outcome]:
+        if _may_run(call, human, holding):
+            return (yield call)
+        from tooli.call.claims import with_claim
+        from tooli.enforce.grants import take_grant
+
+        grant = take_grant(call, _needs_human(call), holding)
+        return (yield from with_claim(call.replace(approved=True), grant))
+
+    return require
 
 
-def require_human(call: Call) -> Generator[Call, Outcome, Outcome]:
-    """The same where a human is to be in the loop: `--yes` is not enough to destroy."""
-    return (yield _settled(call, human=True))
-
-
-def _settled(call: Call, human: bool) -> Call:
-    """The call, where it may run; raises the refusal where it may not."""
+def _may_run(call: Call, human: bool, holding: Sequence[Stage]) -> bool:
+    """Whether a call may run as it is: False where it takes a grant. Raises other refusals."""
     from tooli.enforce.rules import judge
 
     verdict = judge(call, human)
     if verdict.code is None:
-        return call
+        return True
     if verdict.code == "E2000":
         raise _forbidden(call)
     if call.options.dry_run or (call.approved and verdict.asks):
-        return call
+        return True
     if verdict.asks:
         from tooli.call.asking import can_ask
 
         if can_ask(call):
-            raise _question(call, verdict)
+            raise _question(call, verdict, holding)
     if verdict.code == "E1010":
         raise needs_yes(call)
-    from tooli.enforce.grants import use_grant
-
-    return use_grant(call, _needs_human(call))
+    return False
 
 
-def _question(call: Call, verdict: Verdict) -> InputError | ApprovalRequired:
+def _question(
+    call: Call, verdict: Verdict, holding: Sequence[Stage]
+) -> InputError | ApprovalRequired:
     """A refusal that a human is shown first, with the plan, and may overcome."""
     from tooli.call.shown import describe
 
-    shown = describe(call)
+    shown = describe(call, holding)
     error = needs_yes(call) if verdict.code == "E1010" else ApprovalRequired(_needs_human(call))
     error.shown = shown
     return error

@@ -17,13 +17,27 @@ if TYPE_CHECKING:
     from tooli.errors import ToolError
 
 
+def note_strangers(call: Call) -> Generator[Call, Outcome, Outcome]:
+    """Write down that a call was refused for who made it. Stands around what looks at that, and so
+    outside of `bind`: nobody knows yet what among the arguments is a secret, so none is told."""
+    outcome = yield call
+    if isinstance(outcome, Failed) and _is_denial(outcome.error):
+        _note_denial(call.replace(arguments={}), outcome.error)
+    return outcome
+
+
 def note_denials(call: Call) -> Generator[Call, Outcome, Outcome]:
     """Write down that a call was refused. Stands right inside of `bind`: what does not fit is no
     refusal, and what is written down are arguments whose secrets are known as such."""
     outcome = yield call
     if isinstance(outcome, Failed) and _is_denial(outcome.error):
-        note("denial", call, code=outcome.error.code, message=outcome.error.message)
+        _note_denial(call, outcome.error)
     return outcome
+
+
+def _note_denial(call: Call, error: ToolError) -> None:
+    note("denial", call, code=error.code, message=error.message)
+    vars(error)["on_record"] = True
 
 
 def note_run(call: Call) -> Generator[Call, Outcome, Outcome]:
@@ -44,7 +58,7 @@ def note_run(call: Call) -> Generator[Call, Outcome, Outcome]:
 
 
 def _is_denial(error: ToolError) -> bool:
-    """Whether a call was refused; what a function says itself while it runs is on record then."""
+    """Whether a call was refused, and that is not on record: as what a function says itself."""
     refused = error.code == "E1010" or error.code[:2] == "E2"
     return refused and "on_record" not in vars(error)
 

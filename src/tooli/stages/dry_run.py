@@ -22,8 +22,6 @@ def only_plan(call: Call) -> Generator[Call, Outcome, Outcome]:
     What one does that has opted in and acts before it asks is its author's mistake: the watch on
     capabilities could refuse writes under a rehearsal, where it is on.
     """
-    if not call.options.dry_run:
-        return (yield call)
     tool = call.tool
     if getattr(tool.fn, "tooli_plan", None) is not None or not rehearses(tool.fn):
         plan = plan_of(call)

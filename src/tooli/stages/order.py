@@ -42,12 +42,12 @@ def choose(
     concise = concise_stages(options)
     shaped = shaping_stages(tool, options, concise)
     stages = (
-        *arriving_stages(tool, house, session),
+        *arriving_stages(tool, house, session, audited),
         *shaped[:1],
         *folder_stages(house),
         *ONLY_BIND,
         *denial_stages(audited),
-        *permitting_stages(tool, house),
+        *permitting_stages(tool, options, house),
         *planning_stages(options),
         *telling_stages(options, session),
         *(() if options.dry_run else shaped[1:] or concise),  # nothing is done to a plan
@@ -55,12 +55,13 @@ def choose(
         *once_stages(options, house),
         *running_stages(options, audited),  # inside of what answers a call without a run
         *holding_stages(tool, options, house),
-        *handle_stages(tool),  # innermost: nothing is opened that another stage refuses
+        *handle_stages(tool),  # nothing is opened that another stage refuses
+        *claiming_stages(tool, options),  # innermost: from here on it runs
     )
     return stages if len(stages) > 1 else ONLY_BIND
 
 
-def arriving_stages(tool: Tool, house: Any, session: str | None) -> list[Stage]:
+def arriving_stages(tool: Tool, house: Any, session: str | None, audited: bool) -> list[Stage]:
     """What looks at a call as it comes: is it one more of the same, who makes it, with what."""
     stages: list[Stage] = []
     if session is not None:
@@ -70,6 +71,10 @@ def arriving_stages(tool: Tool, house: Any, session: str | None) -> list[Stage]:
     if "TOOLI_TOKEN_FILE" in os.environ:
         from tooli.stages.identity import identify
 
+        if audited:
+            from tooli.stages.audit import note_strangers
+
+            stages.append(note_strangers)
         stages.append(identify(house.rules))  # outside of whatever asks who is calling
     if house.policy != "off" and may_hide(tool.params):
         from tooli.stages.redaction import note_secrets
@@ -87,7 +92,7 @@ def folder_stages(house: Any) -> list[Stage]:
     return [enter_folder(house)]
 
 
-def permitting_stages(tool: Tool, house: Any) -> list[Stage]:
+def permitting_stages(tool: Tool, options: Options, house: Any) -> list[Stage]:
     """Who may run it, on which paths, and who has to agree."""
     policy = house.policy
     stages: list[Stage] = []
@@ -99,11 +104,11 @@ def permitting_stages(tool: Tool, house: Any) -> list[Stage]:
         from tooli.stages.paths import keep_to_paths
 
         stages.append(keep_to_paths(house))
-    if tool.behavior.destructive or tool.guard.careful:
-        from tooli.stages.approval import require_approval, require_human
+    if may_need_human(tool):
+        from tooli.stages.approval import require_approval
 
-        human = house.rules.get("human_in_the_loop")
-        stages.append(require_human if human else require_approval)
+        human = bool(house.rules.get("human_in_the_loop"))
+        stages.append(require_approval(human, holding_stages(tool, options, house)))
     return stages
 
 
@@ -154,6 +159,20 @@ def handle_stages(tool: Tool) -> list[Stage]:
     return [open_handles]
 
 
+def claiming_stages(tool: Tool, options: Options) -> list[Stage]:
+    """What tells those who took something for a call that it is used now."""
+    if options.dry_run or not (may_need_human(tool) or options.apply is not None):
+        return []
+    from tooli.call.claims import begin_claims
+
+    return [begin_claims]
+
+
+def may_need_human(tool: Tool) -> bool:
+    """Whether a human may have to agree to a call."""
+    return tool.behavior.destructive or tool.guard.careful
+
+
 def holding_stages(tool: Tool, options: Options, house: Any) -> list[Stage]:
     """What holds the function while it runs, innermost first: each stands around those before."""
     stages: list[Stage] = []
@@ -179,8 +198,7 @@ def on_record(tool: Tool, house: Any) -> bool:
         from tooli.state.audit import keep_at
 
         keep_at(tool.app, house.rules["audit_log"])
-    careful = tool.behavior.destructive or tool.guard.careful
-    return house.policy == "strict" or (house.policy != "off" and careful)
+    return house.policy == "strict" or (house.policy != "off" and may_need_human(tool))
 
 
 def denial_stages(audited: bool) -> list[Stage]:

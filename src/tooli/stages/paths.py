@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from tooli.call.canonical import given_to
+from tooli.contract.parts import parts_of
 from tooli.contract.tool import Handle, ListOf, PathShape, TupleOf, plain
 from tooli.enforce.allowances import bounds_of, is_below
 from tooli.errors import AuthError, Suggestion
@@ -17,9 +19,6 @@ if TYPE_CHECKING:
     from tooli.call.model import Call, Outcome, Stage
     from tooli.contract.capabilities import Allowance
     from tooli.contract.tool import Shape
-
-_DEEPEST = 20
-_PLAIN = (str, int, float, bool, bytes, type(None))
 
 
 def enter_folder(house: Any) -> Stage:
@@ -51,11 +50,11 @@ def keep_to_paths(house: Any) -> Stage:
     def keep(call: Call) -> Generator[Call, Outcome, Outcome]:
         folder, bounds = _elsewhere(house), bounds_of(house)
         bound = dict(call.arguments)
-        for name, value in call.arguments.items():
+        for name, value in given_to(call).items():
             if folder is not None:  # a default is fitted late
                 bound[name] = _moved(value, folder) if not isinstance(value, str) else value
             if bounds is not None:
-                for path in _paths(bound[name], 0):
+                for path in _paths(bound[name], set()):
                     _check(call, name, os.path.join(folder or "", path), bounds)
         return (yield call if folder is None else call.replace(arguments=bound))
 
@@ -91,26 +90,18 @@ def _moved(value: Any, folder: str) -> Any:
     return value
 
 
-def _paths(value: Any, depth: int) -> Iterator[str]:
+def _paths(value: Any, met: set[int]) -> Iterator[str]:
     """Every path inside a value, as far as it can be told from a text."""
-    if isinstance(value, _PLAIN) or depth > _DEEPEST:
-        return
-    if isinstance(value, (list, tuple, set, frozenset)):
-        items: Any = value  # pyright: ignore[reportUnknownVariableType]
-        for item in items:
-            yield from _paths(item, depth + 1)
-    elif isinstance(value, dict):
-        parts: Any = value  # pyright: ignore[reportUnknownVariableType]
-        for item in parts.values():
-            yield from _paths(item, depth + 1)
-    elif hasattr(value, "tooli_place"):
+    if hasattr(value, "tooli_place"):
         place = value.tooli_place
         if place is not None and "://" not in place:
             yield os.fsdecode(place)
     elif isinstance(value, os.PathLike):
         yield os.fsdecode(value)  # pyright: ignore[reportUnknownArgumentType]
-    else:
-        yield from _paths(getattr(value, "__dict__", None), depth + 1)
+    elif id(value) not in met:
+        met.add(id(value))
+        for part in parts_of(value):
+            yield from _paths(part, met)
 
 
 def _check(call: Call, name: str, path: str, bounds: Allowance) -> None:

@@ -1,12 +1,13 @@
 """Approvals: what a human was asked, and what they said. One sealed file for each, used once.
 
-    refused call ─▶ MATCH.ID.pending ─┬ grant ▶ MATCH.ID.granted ─▶ the same call runs: ID.used
+    refused call ─▶ MATCH.ID.pending ─┬ grant ▶ MATCH.ID.granted ─▶ the same call takes it: ID.used
                                       └ deny  ▶ MATCH.ID.denied ──▶ the same call is told, once
 
 MATCH is a digest of all that a request is bound to: the tool, its arguments, the caller and what
 the call would do. A file counts only with a seal of this user's key over all that it says, its
 name included, and within its time, by the clock and by the time since the machine was started.
-Of several processes that want the same file, one gets it: whoever creates what comes next.
+Of several processes that want the same file, one gets it: whoever creates what comes next. A call
+that took a grant and did not run takes the mark away again.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from errno import ELOOP, ENOENT, ENXIO
 from tooli.call.canonical import digest
 from tooli.contract.record import Record
 from tooli.errors import AuthError, Suggestion
+from tooli.state.marks import claim, release
+from tooli.state.owners import this_process
 
 TYPE_CHECKING = False
 
@@ -70,19 +73,7 @@ def moment() -> Moment:
     """The present moment."""
     since = getattr(time, "CLOCK_BOOTTIME", None)
     ticks = time.monotonic() if since is None else time.clock_gettime(since)
-    return Moment(time.time(), ticks, _boot())
-
-
-def _boot() -> str:
-    """What tells one start of the machine from another; empty where nothing does."""
-    try:
-        file = os.open("/proc/sys/kernel/random/boot_id", os.O_RDONLY)
-    except OSError:
-        return ""
-    try:
-        return os.read(file, 64).decode("ascii", "replace").strip()
-    finally:
-        os.close(file)
+    return Moment(time.time(), ticks, this_process().partition(":")[0])
 
 
 def cannot(why: str) -> AuthError:
@@ -135,14 +126,26 @@ class Approvals:
     # -------------------------------------------------------------- for a call
 
     def take(self, match: str) -> Request | None:
-        """A grant for that call, which is used from now on; of two racers one gets it."""
+        """A grant for that call, which nobody else gets from now on; of two racers one does.
+
+        A mark says that it is taken. Only what is marked has been used, or is being used: a file
+        that somebody puts back changes nothing.
+        """
         for request in self._all("granted", match):
-            name = self._name(request)
-            if self._mark_used(request.id):
-                self._remove(name)
-                return request
-            self._remove(name)  # somebody put it back
+            try:
+                if claim(self._folder, _mark(request), _KEPT):
+                    return request
+            except OSError as failure:
+                raise cannot(_reason(failure)) from None
         return None
+
+    def use_up(self, request: Request) -> None:
+        """The call has run; the mark stays for as long as the grant could be put back."""
+        release(self._folder, self._name(request))
+
+    def give_back(self, request: Request) -> None:
+        """The call has not run: the grant is there again, for as long as it would have been."""
+        release(self._folder, _mark(request))
 
     def take_denial(self, match: str) -> Request | None:
         """A human's no to that call, told once."""
@@ -274,17 +277,6 @@ class Approvals:
         except OSError as failure:
             raise cannot(_reason(failure)) from None
 
-    def _mark_used(self, name: str) -> bool:
-        """Whether this is the first use: of all who create the mark, one succeeds."""
-        path = os.path.join(self._folder, f"{name}.used")
-        try:
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-        except FileExistsError:
-            return False
-        except OSError as failure:
-            raise cannot(_reason(failure)) from None
-        return True
-
     def _remove(self, name: str) -> bool:
         """Whether it was this process that removed the file."""
         try:
@@ -330,6 +322,10 @@ def _check_alone(folder: str) -> None:
         raise cannot(f"{folder} belongs to another user")
     if found.st_mode & 0o022:
         raise cannot(f"others may write to {folder}: chmod go-w")
+
+
+def _mark(request: Request) -> str:
+    return f"{request.id}.used"
 
 
 def _age(request: Request) -> tuple[float, str]:

@@ -5,9 +5,9 @@
          └── no number is left out
 
 The sum is over all that stands before it, with a key of the user's where one can be kept. The
-file `….head` holds the last number and sum: so lines that were cut off at the end are missed,
-too. A line is one write under a lock. What a crash leaves of one stays there, is told by
-`audit verify`, and the next line starts on a line of its own.
+file `….head` holds the last number and sum, and how the oldest line begins: so lines that were cut
+off at either end are missed, too. A line is one write under a lock. What a crash leaves of one
+stays there, is told by `audit verify`, and the next line starts on a line of its own.
 
 Who may read the key can write a log that looks whole: the log tells mistakes and tampering by
 others, not by whoever it belongs to.
@@ -16,10 +16,12 @@ others, not by whoever it belongs to.
 from __future__ import annotations
 
 import os
-from time import gmtime, monotonic, sleep, strftime, time
+from time import gmtime, strftime, time
 
 from tooli.call.canonical import digest
 from tooli.call.envelope import encode
+from tooli.contract.jsonable import is_list, is_object
+from tooli.state.heads import PATIENCE, PATIENCE_ON_A_LOOP, START, Head, read_at
 from tooli.state.home import state_home
 from tooli.state.keys import key_file
 
@@ -31,19 +33,23 @@ if TYPE_CHECKING:
 
     from tooli.call.model import Call
     from tooli.errors import ToolError
+    from tooli.state.heads import Link
 
 LARGEST, KEPT = 8 << 20, 4
 """Bytes of a log before a new one is begun, and how many old ones are kept."""
 LONGEST = 8192
 """Bytes of a line."""
-PATIENCE = 5.0
-"""Seconds to wait for others to finish their lines."""
 SUM = b',"sum":"'
 _NUMBER = b'{"seq":'
 _SIZE = 16  # bytes of a sum
 _KIND, _FILE = 0o170000, 0o100000  # of a mode: what it is of, and a plain file
 _VALUE, _WORDS = 200, 500  # characters of an argument, and of what else is told
-_HIDDEN = ("password", "passwd", "passphrase", "secret", "token", "api_key", "apikey", "credential")
+_SECRET = (
+    *("password", "passwd", "passphrase", "secret", "token", "credential"),
+    *("apikey", "privatekey", "authorization"),
+)
+_HIDDEN = "(hidden)"
+_UNWRITTEN = "the audit log cannot be written: "
 _places: dict[str, str] = {}
 
 
@@ -56,24 +62,41 @@ def note(event: str, call: Call, *, must: bool = False, **facts: Any) -> bool:
     if call.policy == "off":
         return True
     try:
-        append(place_of(call.tool.app), {"event": event, **about(call), **facts})
+        told = {"event": event, **about(call), **facts}
+        append(place_of(call.tool.app), told, _patience_of(call))
     except Exception as failure:  # whatever it is: no outcome is lost for a line about it
         if must and call.policy == "strict":
             raise unwritable(failure) from None
-        said = f"the audit log cannot be written: {_reason(failure)}"
+        said = f"{_UNWRITTEN}{_reason(failure)}"
         if said not in call.warnings:
             call.warnings.append(said)
         return False
     return True
 
 
-def note_for(app: str, event: str, **facts: Any) -> bool:
-    """The same without a call, as where a human grants what another process asked for."""
+def note_for(app: str, event: str, policy: str, **facts: Any) -> str | None:
+    """The same without a call, as where a human grants what another process asked for.
+
+    What is wrong, where it cannot be written; under the strict policy that is a refusal.
+    """
+    if policy == "off":
+        return None
     try:
         append(place_of(app), {"event": event, "app": app, **facts, "caller": _process()})
-    except OSError:
-        return False
-    return True
+    except OSError as failure:
+        if policy == "strict":
+            raise unwritable(failure) from None
+        return f"{_UNWRITTEN}{_reason(failure)}"
+    return None
+
+
+def _patience_of(call: Call) -> float:
+    """How long a call waits for others to finish their lines; where it has in vain, not again."""
+    from tooli.call.shown import is_on_a_loop
+
+    if any([said.startswith(_UNWRITTEN) for said in call.warnings]):
+        return 0.0
+    return PATIENCE_ON_A_LOOP if is_on_a_loop() else PATIENCE
 
 
 def _reason(failure: Exception) -> str:
@@ -86,7 +109,7 @@ def unwritable(failure: Exception) -> ToolError:
 
     return TemporaryError(
         f"The audit log cannot be written ({_reason(failure)}), "
-        "and the policy is strict: nothing was run.",
+        "and the policy is strict: nothing was done.",
         code="E4061",
         suggestion=Suggestion(
             "ask_human", "Make room for it, or name another file in the setting audit_log."
@@ -130,7 +153,10 @@ def about(call: Call) -> dict[str, Any]:
         "session": caller.session,
     }
     said = {name: _short(value) for name, value in who.items() if value is not None}
-    told |= {"call": fingerprint(call), "arguments": shown, "caller": {**said, **_process()}}
+    key = key_file("audit")
+    if key is not None:  # without one, what is short or likely could be found out by trying
+        told["call"] = digest(fingerprint(call).encode(), _SIZE, key).hex()
+    told |= {"arguments": shown, "caller": {**said, **_process()}}
     return {**told, "policy": call.policy}
 
 
@@ -140,18 +166,34 @@ def _process() -> dict[str, int]:
 
 
 def _shown(name: str, value: Any) -> Any:
+    """An argument as it is told."""
     kind = value.__class__
-    if kind in (int, float, bool, type(None)):
+    if kind in (bool, type(None)):
         return value
-    if hasattr(kind, "reveal") or any([word in name.lower() for word in _HIDDEN]):
-        return "(hidden)"
+    if hasattr(kind, "reveal") or _is_secret(name):
+        return _HIDDEN
     if hasattr(kind, "__next__") or hasattr(kind, "read"):
         return f"({kind.__name__})"
     from tooli.contract.jsonable import jsonable
 
-    plain = jsonable(value, [])
+    plain = _without_secrets(jsonable(value, []))
     text = encode(plain, []).decode("utf-8", "replace")
     return plain if len(text) <= _VALUE else f"{text[:_VALUE]}… ({len(text)} characters)"
+
+
+def _without_secrets(value: Any) -> Any:
+    """A value of JSON's own types without whatever has the name of a secret, however deep."""
+    if is_object(value):
+        return {
+            name: _HIDDEN if item is not None and _is_secret(name) else _without_secrets(item)
+            for name, item in value.items()
+        }
+    return [_without_secrets(item) for item in value] if is_list(value) else value
+
+
+def _is_secret(name: str) -> bool:
+    plain = name.lower().replace("_", "").replace("-", "")
+    return any([word in plain for word in _SECRET])
 
 
 def _short(value: Any) -> Any:
@@ -164,27 +206,31 @@ def _short(value: Any) -> Any:
 # ------------------------------------------------------------------ writing
 
 
-def append(path: str, facts: Mapping[str, Any]) -> None:
+def append(path: str, facts: Mapping[str, Any], patience: float = PATIENCE) -> None:
     """Add a line; an OSError where that cannot be done."""
     _prepare(path)
     key = key_file("audit") or b""
-    with Head(path) as head:
+    with Head(path, patience) as head:
         log = open_log(path)
         try:
             size = os.fstat(log).st_size
             last, torn = _last_line(log, size, key)
-            seq, prev, after = _follow(head.read(key), last, size)
+            known = head.read(key)
+            first = known[1] if known is not None else _first_of(path, key)
+            seq, prev, after = _follow(known and known[0], last, size)
             line = sealed({"seq": seq, "prev": prev, **_dated(facts, after)}, key)
             if size and size + len(line) + 2 > LARGEST:
                 os.close(log)
                 log = -1
+                first = _first_after(path, first, key)
+                head.write((seq - 1, prev), first, key)  # before: a crash may come in between
                 _rotate(path)
                 log, size, torn = open_log(path), 0, False
             _write(log, b"\n" + line if torn else line, size)
         finally:
             if log >= 0:
                 os.close(log)
-        head.write(seq, line[-2 * _SIZE - 3 : -3].decode(), key)
+        head.write((seq, line[-2 * _SIZE - 3 : -3].decode()), first, key)
 
 
 def _prepare(path: str) -> None:
@@ -217,7 +263,7 @@ def sealed(record: dict[str, Any], key: bytes) -> bytes:
 _BASIC = ("seq", "prev", "time", "event", "app", "tool", "call", "policy", "phase", "code", "after")
 
 
-def unsealed(line: bytes, key: bytes) -> tuple[int, str] | None:
+def unsealed(line: bytes, key: bytes) -> Link | None:
     """The number and the sum of a line, if it is as it was written. Nothing is parsed for it."""
     body, _, end = line.rpartition(SUM)
     digits, comma, _ = body[len(_NUMBER) :].partition(b",")
@@ -228,12 +274,12 @@ def unsealed(line: bytes, key: bytes) -> tuple[int, str] | None:
     return int(digits), end[:-2].decode()
 
 
-def _last_line(log: int, size: int, key: bytes) -> tuple[tuple[int, str] | None, bool]:
+def _last_line(log: int, size: int, key: bytes) -> tuple[Link | None, bool]:
     """The last line that is whole, and whether there is half a one after it."""
     if not size:
         return None, False
     length = min(size, 2 * LONGEST)
-    tail = _read_at(log, length, size - length)
+    tail = read_at(log, length, size - length)
     lines = tail.split(b"\n")
     for line in reversed(lines):  # of the last one only its newline may be missing
         found = unsealed(line, key)
@@ -242,9 +288,7 @@ def _last_line(log: int, size: int, key: bytes) -> tuple[tuple[int, str] | None,
     return None, bool(lines[-1])
 
 
-def _follow(
-    head: tuple[int, str] | None, last: tuple[int, str] | None, size: int
-) -> tuple[int, str, str | None]:
+def _follow(head: Link | None, last: Link | None, size: int) -> tuple[int, str, str | None]:
     """The next number, what it follows, and what is wrong with that: it is told for good."""
     if last is None:
         known = head or (0, "")
@@ -272,6 +316,52 @@ def _write(log: int, data: bytes, size: int) -> None:
     raise OSError(28, "No space left for a whole line")
 
 
+def _first_of(path: str, key: bytes) -> Link:
+    """How the oldest file of a log begins, where no head says so."""
+    kept = [name for name in files_of(path) if os.path.exists(name)]
+    return (_first_line(kept[0], key) if kept else None) or START
+
+
+def _first_after(path: str, first: Link, key: bytes) -> Link:
+    """How a log begins once its oldest file was dropped.
+
+    The next one counts only if it goes on where that one ends: otherwise lines were removed, and
+    that is to be seen for good.
+    """
+    oldest, following = files_of(path)[:2]
+    if not (os.path.exists(oldest) and os.path.exists(following)):
+        return first
+    file = os.open(oldest, os.O_RDONLY)
+    try:
+        last, _ = _last_line(file, os.fstat(file).st_size, key)
+    finally:
+        os.close(file)
+    begins = _first_line(following, key)
+    goes_on = last is not None and begins == (last[0] + 1, last[1])
+    return begins if goes_on and begins is not None else first
+
+
+def _first_line(path: str, key: bytes) -> Link | None:
+    """The number of a file's first line, and the sum of the one before it."""
+    from json import loads
+
+    file = os.open(path, os.O_RDONLY)
+    try:
+        lines = read_at(file, 2 * LONGEST, 0).split(b"\n")
+    finally:
+        os.close(file)
+    for line in lines:
+        found = unsealed(line, key)
+        if found is not None:
+            return found[0], loads(line)["prev"]
+    return None
+
+
+def files_of(path: str) -> list[str]:
+    """The files that a log may consist of, oldest first."""
+    return [*[f"{path}.{number}" for number in range(KEPT, 0, -1)], path]
+
+
 def _rotate(path: str) -> None:
     for number in range(KEPT - 1, 0, -1):
         if os.path.exists(f"{path}.{number}"):
@@ -287,94 +377,3 @@ def open_log(path: str) -> int:
         os.close(log)
         raise OSError(22, "it is not a file")
     return log
-
-
-def _read_at(file: int, length: int, offset: int) -> bytes:
-    if hasattr(os, "pread"):
-        return os.pread(file, length, offset)
-    os.lseek(file, offset, os.SEEK_SET)
-    return os.read(file, length)
-
-
-# ------------------------------------------------------------------ the head, and the lock on it
-
-
-class Head:
-    """The number and the sum of the last line, in a file of its own; locked while it is open."""
-
-    def __init__(self, path: str, *, reading: bool = False) -> None:
-        self._path = f"{path}.head"
-        self._file = -1  # there is none
-        self._flags = os.O_RDONLY if reading else os.O_RDWR | os.O_CREAT
-        self._flags |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
-
-    def __enter__(self) -> Head:
-        try:
-            self._file = os.open(self._path, self._flags, 0o600)
-        except FileNotFoundError:
-            if self._flags & os.O_CREAT:
-                raise
-            return self
-        try:
-            _lock(self._file)
-        except OSError:
-            os.close(self._file)
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._file < 0:
-            return
-        _unlock(self._file)  # said, not left to closing: a forked child has the file open, too
-        os.close(self._file)
-
-    def read(self, key: bytes) -> tuple[int, str] | None:
-        """The last number and sum; None where there are none that can be trusted."""
-        words = _read_at(self._file, 200, 0).split() if self._file >= 0 else []
-        if len(words) != 3 or digest(b" ".join(words[:2]), _SIZE, key).hex().encode() != words[2]:
-            return None
-        return int(words[0]), words[1].decode()
-
-    def write(self, seq: int, total: str, key: bytes) -> None:
-        """Go on to the next line."""
-        body = f"{seq:020d} {total}".encode()
-        data = body + b" " + digest(body, _SIZE, key).hex().encode() + b"\n"
-        os.lseek(self._file, 0, os.SEEK_SET)
-        if os.write(self._file, data) != len(data):
-            raise OSError(28, "No space left for the head")
-
-
-def _lock(file: int) -> None:
-    """Wait for the lock, but not for ever: a stopped process may hold it."""
-    until = monotonic() + PATIENCE
-    while True:
-        try:
-            return _try_lock(file)
-        except (BlockingIOError, PermissionError):
-            if monotonic() > until:
-                raise OSError(11, "another process keeps it locked") from None
-            sleep(0.001)
-
-
-def _try_lock(file: int) -> None:
-    try:
-        import fcntl
-    except ImportError:  # Windows: a byte far behind the end is locked instead of the file
-        import msvcrt
-
-        os.lseek(file, 4096, os.SEEK_SET)
-        getattr(msvcrt, "locking")(file, getattr(msvcrt, "LK_NBLCK"), 1)  # noqa: B009
-        return
-    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
-def _unlock(file: int) -> None:
-    try:
-        import fcntl
-    except ImportError:
-        import msvcrt
-
-        os.lseek(file, 4096, os.SEEK_SET)
-        getattr(msvcrt, "locking")(file, getattr(msvcrt, "LK_UNLCK"), 1)  # noqa: B009
-        return
-    fcntl.flock(file, fcntl.LOCK_UN)

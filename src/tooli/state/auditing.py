@@ -7,7 +7,8 @@ from time import sleep
 
 from tooli.contract.jsonable import is_object
 from tooli.contract.record import Record
-from tooli.state.audit import KEPT, SUM, Head, unsealed
+from tooli.state.audit import SUM, files_of, unsealed
+from tooli.state.heads import START, Head
 from tooli.state.home import state_home
 from tooli.state.keys import key_file
 
@@ -16,6 +17,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import IO, Any
+
+    from tooli.state.heads import Link
 
 BREATH = 0.25
 """Seconds between two looks at a log that is followed."""
@@ -35,7 +38,6 @@ class Finding:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self.files: list[str] = []
         self.lines = 0
         self.torn = 0  # lines of which a crash left the beginning
         self.sealed = False
@@ -48,25 +50,28 @@ class Finding:
 def verify(path: str) -> Finding:
     """Read a log from its beginning; an OSError where it cannot be read."""
     found = Finding(path)
-    if not os.path.exists(path) and not os.path.exists(f"{path}.head"):
-        return found
     key = _key()
+    if not any([os.path.exists(name) for name in (*files_of(path), f"{path}.head")]):
+        if key:  # it was made for a log: maybe for this one, maybe for another app's
+            found.fault = Fault(
+                path, 0, "there is no log: nothing was written here yet, or all of it was removed"
+            )
+        return found
     found.sealed = bool(key)
     with Head(path, reading=True) as head:  # nobody writes, while what there is is opened
-        last = head.read(key)
+        known = head.read(key)
         files = _opened(path)
         sizes = [os.fstat(file.fileno()).st_size for _, file in files]
-    chain = _Chain(found, key)
+    chain = _Chain(found, key, known and known[1])
     try:
         for (name, file), size in zip(files, sizes, strict=True):
-            found.files.append(name)
             chain.read(name, file, size)
             if found.fault is not None:
                 return found
     finally:
         for _, file in files:
             file.close()
-    chain.end(last)
+    chain.end(known and known[0])
     return found
 
 
@@ -77,16 +82,16 @@ def _key() -> bytes:
 
 
 def _opened(path: str) -> list[tuple[str, IO[bytes]]]:
-    names = [f"{path}.{number}" for number in range(KEPT, 0, -1)]
-    return [(name, open(name, "rb")) for name in (*names, path) if os.path.exists(name)]
+    return [(name, open(name, "rb")) for name in files_of(path) if os.path.exists(name)]
 
 
 class _Chain:
     """Lines in their order; each must follow the one before."""
 
-    def __init__(self, found: Finding, key: bytes) -> None:
+    def __init__(self, found: Finding, key: bytes, first: Link | None) -> None:
         self._found = found
         self._key = key
+        self._first = first  # how the log begins; None where no head says so
         self._seq, self._sum = 0, ""
         self._place = (found.path, 0)
         self._odd: list[tuple[str, int, bytes]] = []  # lines that are none, until one is again
@@ -113,12 +118,13 @@ class _Chain:
         found = self._found
         seq, total = known
         said: dict[str, Any] = loads(line)
-        beginning = not found.lines and self._may_begin_late()
+        begins = not found.lines and not self._odd and self._may_begin(seq, said.get("prev"))
         follows = seq == self._seq + 1 and said.get("prev") == self._sum
-        if not follows and not (beginning and not self._odd):
+        if not follows and not begins:
             if self._odd:
                 return self._accuse(*self._odd[0])
-            return self._fail(_gap(self._seq, seq), seq)
+            before = self._seq if found.lines else (self._first or START)[0] - 1
+            return self._fail(_gap(before, seq), seq)
         for odd in self._odd:
             if _is_whole(odd[2]):  # a crash leaves half a line
                 return self._accuse(*odd)
@@ -129,11 +135,16 @@ class _Chain:
         found.lines += 1
         self._seq, self._sum = seq, total
 
-    def _may_begin_late(self) -> bool:
-        """Whether the oldest lines are gone because new ones came: then all old files are there."""
-        return os.path.exists(f"{self._found.path}.{KEPT}")
+    def _may_begin(self, seq: int, prev: Any) -> bool:
+        """Whether a line is the oldest that is kept: older ones have gone because new ones came.
 
-    def end(self, head: tuple[int, str] | None) -> None:
+        A crash may have left a file that was to be dropped. Where there is no head, that is what
+        is wrong, and it is told at the end.
+        """
+        first = self._first
+        return first is None or seq < first[0] or (seq, prev) == first
+
+    def end(self, head: Link | None) -> None:
         """Hold the last line to what the head says."""
         found = self._found
         if self._odd:
@@ -157,7 +168,7 @@ class _Chain:
 
     def _accuse(self, name: str, number: int, line: bytes) -> None:
         self._place = (name, number)
-        self._fail("this line is not as it was written")
+        self._fail("this line is not as it was written, or was written with another key")
 
     def _fail(self, why: str, seq: int | None = None) -> None:
         self._found.fault = Fault(*self._place, why, seq)
@@ -181,51 +192,69 @@ def _is_whole(line: bytes) -> bool:
 
 def tail(path: str, count: int) -> list[dict[str, Any]]:
     """The last lines, oldest first; what is no line is left out."""
-    found: list[dict[str, Any]] = []
-    for name in (path, *[f"{path}.{number}" for number in range(1, KEPT + 1)]):
+    return _last(count, files_of(path))
+
+
+def _last(
+    count: int, names: list[str], found: list[dict[str, Any]] | None = None
+) -> list[dict[str, Any]]:
+    """So many lines, the last of those files; `found` are some that come after them."""
+    found = [] if found is None else found[max(0, len(found) - count) :]
+    for name in reversed(names):
         if len(found) >= count or not os.path.exists(name):
             break
         with open(name, "rb") as file:
-            lines = file.read().splitlines()
-        wanted = [one for line in lines if (one := _shown(line)) is not None]
-        found[:0] = wanted[-(count - len(found)) :]
+            lines = _told(file.read().split(b"\n"))
+        found[:0] = lines[-(count - len(found)) :]
     return found
 
 
-def follow(path: str, ended: Callable[[], bool] = lambda: False) -> Iterator[dict[str, Any]]:
-    """Lines that are added from now on, as they come."""
-    file = open(path, "rb") if os.path.exists(path) else None  # noqa: SIM115
-    if file is not None:
-        file.seek(0, os.SEEK_END)
+def _told(lines: list[bytes]) -> list[dict[str, Any]]:
+    return [one for line in lines if (one := _shown(line)) is not None]
+
+
+def follow(
+    path: str, count: int = 0, ended: Callable[[], bool] = lambda: False
+) -> Iterator[dict[str, Any]]:
+    """The last lines, and those that are added from now on, as they come: each of them once."""
+    file = _open(path)
     rest = b""
     try:
+        if file is not None:
+            *lines, rest = file.read().split(b"\n")
+            older = [name for name in files_of(path)[:-1] if not _is_at(name, file)]
+            yield from _last(count, older, _told(lines)) if count else ()
         while not ended():
+            moved = file is None or not _is_at(path, file)  # before it is read to its end
             data = file.read() if file is not None else b""
             *lines, rest = (rest + data).split(b"\n")
-            for line in lines:
-                one = _shown(line)
-                if one is not None:
-                    yield one
+            yield from _told(lines)
             if data:
                 continue
-            if file is None or _replaced(path, file):
+            if moved and (newer := _open(path)) is not None:
                 if file is not None:
                     file.close()
-                file = open(path, "rb") if os.path.exists(path) else None  # noqa: SIM115
-                if file is not None:
-                    continue
-            sleep(BREATH)
+                file, rest = newer, b""
+            else:
+                sleep(BREATH)
     finally:
         if file is not None:
             file.close()
 
 
-def _replaced(path: str, file: IO[bytes]) -> bool:
-    """Whether a new log was begun in the place of the one that is being read."""
+def _open(path: str) -> IO[bytes] | None:
     try:
-        return os.stat(path).st_ino != os.fstat(file.fileno()).st_ino
+        return open(path, "rb")
+    except FileNotFoundError:
+        return None
+
+
+def _is_at(path: str, file: IO[bytes]) -> bool:
+    """Whether that file is there, and no other one in its place."""
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(file.fileno()))
     except OSError:
-        return True
+        return False
 
 
 def _shown(line: bytes) -> dict[str, Any] | None:

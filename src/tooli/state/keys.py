@@ -84,7 +84,7 @@ def _make(home: str, path: str) -> bytes | None:
 
 
 class BrokenSeal(ValueError):  # noqa: N818
-    """A word has the form of ours, and not our seal."""
+    """Something was not sealed by us, or its time is over, or it was used before."""
 
 
 def sealed(kind: str, body: bytes, key: bytes, size: int) -> str:

@@ -15,7 +15,7 @@ from tooli.call.canonical import digest
 from tooli.contract.record import Record
 from tooli.state.home import state_home
 from tooli.state.keys import BrokenSeal, key_file, sealed, unsealed
-from tooli.state.marks import claim
+from tooli.state.marks import claim, release
 
 LASTS = 3600
 """Seconds for which a plan can be applied."""
@@ -78,4 +78,13 @@ def unseal(text: str) -> Licence:
 
 def spend(licence: Licence) -> bool:
     """Whether this is the first use of a token; an OSError where that cannot be known."""
-    return claim(os.path.join(state_home(), "plans"), licence.once.hex(), 2 * LASTS)
+    return claim(_room(), licence.once.hex(), 2 * LASTS)
+
+
+def unspend(licence: Licence) -> None:
+    """Let a token be used again: its plan was not run."""
+    release(_room(), licence.once.hex())
+
+
+def _room() -> str:
+    return os.path.join(state_home(), "plans")

@@ -17,6 +17,8 @@ from hashlib import sha256
 from threading import Lock
 from time import time
 
+from tooli.state.keys import BrokenSeal
+
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 LASTS = 600.0
-"""Seconds for which a seal holds, if nobody says otherwise."""
+"""Seconds for which a seal holds at most."""
 
 _key: bytes | None = None
 _shared = False
@@ -32,15 +34,11 @@ _used: dict[str, float] = {}
 _spending = Lock()  # of two that bring the same seal at once, one is first
 
 
-class BrokenSeal(ValueError):  # noqa: N818
-    """The text is not what was sealed, its time is over, or it was used before."""
-
-
 def seal(message: Mapping[str, Any], lasts: float = LASTS) -> str:
     """The message as text that nobody else can make or change."""
     from json import dumps
 
-    body = {**message, "_ends": time() + lasts, "_once": os.urandom(12).hex()}
+    body = {**message, "_ends": time() + min(lasts, LASTS), "_once": os.urandom(12).hex()}
     data = dumps(body, separators=(",", ":"), sort_keys=True).encode()
     return f"{_as_text(data)}.{_as_text(_sign(data))}"
 
@@ -92,9 +90,13 @@ def _spend(once: str, ends: float) -> bool:
         _used[once] = ends
     if not _shared:
         return True
-    from tooli.state.sessions import is_first_call
+    from tooli.state.home import state_home
+    from tooli.state.marks import claim
 
-    return is_first_call("=seals", once)
+    try:
+        return claim(os.path.join(state_home(), "seals"), once, 2 * LASTS)
+    except OSError:  # what cannot be known is not let through
+        return False
 
 
 def _as_text(data: bytes) -> str:
