@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import sys
+import zipfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -271,6 +272,52 @@ class TestProcess:
         assert (code, answer["error"]["code"]) == (30, "E2005")
         code, answer = self.run(app, "free", "data/file", TOOLI_ALLOW_PATHS="data")
         assert answer["result"] == "data"
+
+    def test_lists_hold_for_code_as_well(self, tmp_path: Path) -> None:
+        """The folder of the script is one that modules are imported from; it is no way in."""
+        app = self.app(tmp_path)
+        (tmp_path / "private.dist-info").mkdir()
+        (tmp_path / "private.dist-info" / "METADATA").write_text("Name: x")
+        (tmp_path / "private.py").write_text("PASSWORD = 1")
+        for name in ("private.py", "private.dist-info/METADATA", "app.py"):
+            for setting in ({"TOOLI_DENY_PATHS": name}, {"TOOLI_ALLOW_PATHS": "data"}):
+                code, answer = self.run(app, "free", name, **setting)
+                assert (code, answer["error"]["code"]) == (30, "E2005")
+
+    @pytest.mark.parametrize(
+        "code",
+        [
+            "import beside; return beside.VALUE",
+            "import package.inner; return package.inner.VALUE",
+            "import importlib; return importlib.import_module('beside').VALUE",
+            "import zipped; return zipped.VALUE",
+            "import traceback\n    try: 1/0\n    except Exception: return traceback.format_exc()",
+            "import warnings; warnings.warn('x'); return 1",
+            "import inspect; return inspect.stack()[0].code_context[0]",
+            "import threading; t = threading.Thread(target=lambda: 1/0)\n"
+            "    t.start(); t.join(); return 1",
+            "import logging\n    try: 1/0\n    except Exception: logging.exception('x'); return 1",
+        ],
+    )
+    def test_and_leave_importing_alone(self, tmp_path: Path, code: str) -> None:
+        (tmp_path / "data").mkdir()
+        (tmp_path / "beside.py").write_text("VALUE = 1\n")
+        (tmp_path / "package").mkdir()
+        (tmp_path / "package" / "__init__.py").write_text("")
+        (tmp_path / "package" / "inner.py").write_text("VALUE = 1\n")
+        with zipfile.ZipFile(tmp_path / "modules.zip", "w") as archive:
+            archive.writestr("zipped.py", "VALUE = 1\n")
+        app = tmp_path / "app.py"
+        app.write_text(
+            "from tooli import Tooli\napp = Tooli('x')\n"
+            f"@app.command()\ndef go() -> str:\n    {code}\n"
+            "if __name__ == '__main__': app()\n"
+        )
+        env = outside.environment(
+            TOOLI_ALLOW_PATHS="data", PYTHONPATH=str(tmp_path / "modules.zip")
+        )
+        done = outside.run(app, "--json", cwd=tmp_path, env=env)
+        assert outside.envelope(done.out).get("result"), done.out
 
     def test_the_folder(self, tmp_path: Path) -> None:
         app = self.app(tmp_path)

@@ -19,9 +19,11 @@ if TYPE_CHECKING:
     from typing import Any
 
 DEVICES = frozenset(
-    (
+    ("nul", "NUL", "CON", "CONIN$", "CONOUT$")
+    if os.name == "nt"
+    else (
         *("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random", "/dev/tty"),
-        *("/dev/stdin", "/dev/stdout", "/dev/stderr", "nul", "NUL", "CON", "CONIN$", "CONOUT$"),
+        *("/dev/stdin", "/dev/stdout", "/dev/stderr"),
     )
 )
 """No files: they hold nothing of anybody's."""
@@ -36,6 +38,9 @@ _PUBLIC = (
 """Files that the standard library reads by itself, and that are the same for everybody."""
 
 _CODE = (".py", ".pyc", ".pyi", ".so", ".pyd", ".pth", ".egg-link")
+_DOTS = ("", ".", "..")
+_LOADS = ("_find_and_load", "exec_module", "load_module")  # functions that importing is made of
+_SHOWS = ("traceback", "warnings", "inspect")  # modules that read source to show it
 _IMPORTING = ("<frozen importlib", "<frozen zipimport")
 _HERE = os.path.dirname(os.path.abspath(__file__))
 HOUSE = os.path.dirname(_HERE) + os.sep
@@ -43,18 +48,15 @@ HOUSE = os.path.dirname(_HERE) + os.sep
 _STATE = os.path.join(HOUSE, "state") + os.sep
 _STANDARD = os.path.dirname(os.__file__) + os.sep
 
-_folders: dict[str, str] = {}
-_MOST_FOLDERS = 4096
+_PATH_ONLY = getattr(os, "O_PATH", 0)  # where there is none, the kernel cannot be asked
+_GONE = " (deleted)"
 
 
 # ------------------------------------------------------------------ where a path leads
 
 
 def resolve(path: Any, follow: bool) -> str | None:
-    """A path as it really is, or None where it is no file; `follow` is whether a link counts.
-
-    Folders are looked up once, until something is done that may turn one (`forget_folders`).
-    """
+    """A path as it really is, or None where it is no file; `follow` is whether a link counts."""
     try:
         if isinstance(path, At):
             inner = os.fsdecode(path.path)
@@ -76,23 +78,41 @@ def resolve(path: Any, follow: bool) -> str | None:
 def _real(path: str, follow: bool) -> str:
     if not os.path.isabs(path):
         path = os.path.join(os.getcwd(), path)
+    if follow:
+        return os.path.normcase(_end_of(path))
     folder, name = os.path.split(path)
-    if name in ("", ".", ".."):
-        return os.path.normcase(os.path.realpath(path))
-    real = _folders.get(folder)
-    if real is None:
-        if len(_folders) >= _MOST_FOLDERS:
-            _folders.clear()
-        real = _folders[folder] = os.path.realpath(folder)
-    whole = os.path.join(real, name)
-    if follow and os.path.islink(whole):
-        whole = os.path.realpath(whole)
-    return os.path.normcase(whole)
+    if name in _DOTS:
+        return os.path.normcase(_end_of(path))
+    return os.path.normcase(os.path.join(_end_of(folder), name))
 
 
-def forget_folders() -> None:
-    """A folder may be another one now."""
-    _folders.clear()
+def _end_of(path: str) -> str:
+    """Where an absolute path leads now, its links followed.
+
+    Nothing of it is remembered: another process may turn the link of a folder at any time.
+    """
+    found = _told(path)
+    if found is None and not os.path.lexists(path):  # it is to be made: its folder is there
+        folder, name = os.path.split(path)
+        above = None if name in _DOTS else _told(folder)
+        found = None if above is None else os.path.join(above, name)
+    return found or os.path.realpath(path)
+
+
+def _told(path: str) -> str | None:
+    """The same of something that exists, in the kernel's own words: faster than to look for links
+    in every folder on the way; None where it does not tell."""
+    if not _PATH_ONLY:
+        return None
+    try:
+        fd = os.open(path, _PATH_ONLY)
+    except OSError:
+        return None
+    try:
+        found = _descriptor(fd)
+    finally:
+        os.close(fd)
+    return None if found is None or found.endswith(_GONE) else found
 
 
 def _descriptor(fd: int) -> str | None:
@@ -131,8 +151,8 @@ class Places:
             found = {os.path.dirname(os.__file__), os.path.dirname(HOUSE), share, *_PUBLIC}
             found |= {one for one in (*self._entries, *self._homes) if _is_installed(one)}
             sources = {*self._entries, *self._homes} - found
-            self._sources = _prefixes({os.path.realpath(one) for one in sources} - {os.sep})
-            self._libraries = _prefixes(
+            self._sources = prefixes({os.path.realpath(one) for one in sources} - {os.sep})
+            self._libraries = prefixes(
                 map(os.path.realpath, (*found, sys.executable or os.devnull))
             )
         return self._libraries
@@ -148,7 +168,8 @@ def _is_installed(folder: str) -> bool:
     return "site-packages" in parts or "dist-packages" in parts
 
 
-def _prefixes(paths: Iterable[str]) -> tuple[str, ...]:
+def prefixes(paths: Iterable[str]) -> tuple[str, ...]:
+    """Real paths as what the paths at and below them begin with, once those end with a slash."""
     return tuple([os.path.normcase(path).rstrip(os.sep) + os.sep for path in paths])
 
 
@@ -166,8 +187,12 @@ rooms: list[str] = []
 """Folders that a call has to itself, for what is temporary; each ends with a slash."""
 
 
-def is_needed(act: str, where: str) -> bool:
-    """Whether it is Python that does this, not the command."""
+def is_needed(act: str, where: str, ordered: bool = False) -> bool:
+    """Whether it is Python that does this, not the command.
+
+    Where the owner's lists refuse it (`ordered`), the app's own code is read by who imports it,
+    and to show it where something failed; not by anybody who names a file that ends like one.
+    """
     whole = where + os.sep
     if rooms and whole.startswith(tuple(rooms)):
         return True
@@ -175,6 +200,10 @@ def is_needed(act: str, where: str) -> bool:
         if whole.startswith(places().libraries):
             return True
         if whole.startswith(places().sources):
+            if ordered and (_is_loading(_caller()) or _is_showing(_caller())):
+                return True
+            if ordered:
+                return _is_importing(_caller()) and os.path.isdir(where)
             if where.endswith(_CODE) or ".dist-info" in where or ".egg-info" in where:
                 return True
             if whole in places().sources and not os.path.isdir(where):  # an archive of modules
@@ -193,9 +222,7 @@ def is_library_call() -> bool:
         if frame.f_code.co_name == "<module>":
             return True  # it is being imported
         frame = frame.f_back
-    return frame is not None and (
-        (os.path.realpath(frame.f_code.co_filename) + os.sep).startswith(places().libraries)
-    )
+    return frame is not None and _is_installed_code(frame)
 
 
 def is_pairing() -> bool:
@@ -212,6 +239,11 @@ def is_ours() -> bool:
             return True
         frame = frame.f_back
     return False
+
+
+def _is_installed_code(frame: FrameType) -> bool:
+    file = os.path.realpath(frame.f_code.co_filename)
+    return (file + os.sep).startswith(places().libraries)
 
 
 def _caller() -> FrameType | None:
@@ -234,6 +266,30 @@ def _is_importing(frame: FrameType | None) -> bool:
         return False
     file = frame.f_code.co_filename
     return file.startswith(_IMPORTING) or _is_of(frame, "importlib") or _is_of(frame, "pkgutil")
+
+
+def _is_loading(frame: FrameType | None) -> bool:
+    """Whether a module is really being imported, and nobody but Python and libraries reads it."""
+    while frame is not None and not frame.f_code.co_filename.startswith(HOUSE):
+        file = frame.f_code.co_filename
+        if file.startswith(_IMPORTING):
+            if frame.f_code.co_name in _LOADS:
+                return True
+        elif not _is_installed_code(frame):
+            return False
+        frame = frame.f_back
+    return False
+
+
+def _is_showing(frame: FrameType | None) -> bool:
+    """Whether the standard library shows a line of code that is loaded already."""
+    while frame is not None and frame.f_code.co_filename.startswith(_STANDARD):
+        if any([_is_of(frame, module) for module in _SHOWS]):
+            return True
+        if "excepthook" in frame.f_code.co_name and _is_of(frame, "threading"):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _is_clearing(frame: FrameType | None) -> bool:
