@@ -128,21 +128,77 @@ class TestPolicies:
 
     @pytest.mark.parametrize("said", [{}, {"timeout": 60}], ids=["here", "in a process"])
     @pytest.mark.parametrize("policy", ["standard", "strict"])
-    def test_it_is_on_record(
-        self,
-        secret: Path,
-        monkeypatch: pytest.MonkeyPatch,
-        policy: str,
-        said: dict[str, Any],
+    def test_it_is_on_record(self, secret: Path, policy: str, said: dict[str, Any]) -> None:
+        result = holding(lambda: secret.read_text(), policy=policy, **said).call("go")
+        assert "violations" not in result.meta
+        assert self.on_record() == [("fs:read", str(secret), "E2003")]
+
+    @pytest.mark.parametrize("said", [{}, {"timeout": 60}], ids=["here", "in a process"])
+    def test_an_interrupt_takes_nothing_off_the_record(
+        self, secret: Path, said: dict[str, Any]
     ) -> None:
+        def go() -> None:
+            with contextlib.suppress(OSError):
+                secret.read_text()
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            holding(go, **said).call("go")
+        assert self.on_record() == [("fs:read", str(secret), "E2003")]
+
+    @pytest.mark.parametrize("kind", ["function", "coroutine", "stream", "death"])
+    @pytest.mark.parametrize("policy", ["standard", "strict"])
+    def test_nor_does_any_other_end(self, secret: Path, policy: str, kind: str) -> None:
+        """However a call is cut off: what it did is on record, and a refusal sticks."""
+
+        def look() -> None:
+            with contextlib.suppress(OSError):
+                secret.read_text()
+
+        def function() -> None:
+            look()
+            threading.Event().wait()
+
+        async def coroutine() -> None:
+            look()
+            await asyncio.Event().wait()
+
+        def stream() -> Iterator[int]:
+            yield 1
+            look()
+            threading.Event().wait()
+            yield 2
+
+        def death() -> None:
+            look()
+            os._exit(0)
+
+        fn = {"function": function, "coroutine": coroutine, "stream": stream, "death": death}[kind]
+        app = holding(fn, policy=policy, timeout=60 if kind == "death" else 2)
+        if kind == "coroutine":
+            result = asyncio.run(app.acall("go"))
+        else:
+            result = app.call("go")
+        assert result.error is not None
+        if policy == "strict":
+            assert result.error.code == "E2003"
+            assert (result.error.details or {})["target"] == str(secret)
+        else:
+            assert result.error.code == ("E4051" if kind == "death" else "E4050")
+            assert len([one for one in result.meta["warnings"] if "undeclared" in one]) == 1
+        assert "violations" not in result.meta
+        assert self.on_record() == [("fs:read", str(secret), "E2003")]
+
+    @pytest.fixture(autouse=True)
+    def state(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path / "state"))
+
+    def on_record(self) -> list[tuple[str, str, str]]:
         from tooli.state.audit import place_of
         from tooli.state.auditing import tail
 
-        monkeypatch.setenv("TOOLI_STATE_DIR", str(secret.parent / "state"))
-        result = holding(lambda: secret.read_text(), policy=policy, **said).call("go")
-        assert "violations" not in result.meta
-        [seen] = [line for line in tail(place_of("held"), 10) if line["event"] == "violation"]
-        assert (seen["capability"], seen["target"]) == ("fs:read", str(secret))
+        lines = [line for line in tail(place_of("held"), 10) if line["event"] == "violation"]
+        return [(line["capability"], line["target"], line["code"]) for line in lines]
 
     def test_violations_have_an_end(self, tmp_path: Path) -> None:
         def go() -> None:
@@ -313,9 +369,7 @@ class TestPaths:
         inside = tmp_path / "in"
         inside.mkdir()
         (inside / "link").symlink_to(secret)
-        app = holding(
-            lambda: os.open(inside / "link", os.O_RDWR | os.O_EXCL), f"fs:write:{inside}"
-        )
+        app = holding(lambda: os.open(inside / "link", os.O_RDWR | os.O_EXCL), f"fs:write:{inside}")
         assert refused(app)["target"] == str(secret)
 
     def test_a_link_that_another_process_turns(self, tmp_path: Path) -> None:

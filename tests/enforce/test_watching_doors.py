@@ -16,6 +16,7 @@ import pytest
 from tests.integration import outside
 
 from tooli import Output, StdinOr, Tooli
+from tooli.enforce.walls import look_for_means
 from tooli.testing import Case, assert_parity
 from tooli.testing.parity import doors
 
@@ -408,6 +409,44 @@ def test_a_record_that_cannot_be_kept_is_a_warning(tmp_path: Path) -> None:
     assert "could not be recorded" in answer["meta"]["warnings"][0]
 
 
+def test_a_record_leaves_no_trace_in_the_answer(tmp_path: Path) -> None:
+    app = TestProcess().app(tmp_path)
+    record = str(tmp_path / "record.jsonl")
+    _, answer = TestProcess().run(app, "show", "secret", TOOLI_RECORD_CAPABILITIES=record)
+    assert answer["result"] == "secret"
+    assert answer["meta"].keys() == {"tool", "duration_ms", "enforcement", "warnings"}
+
+
+@pytest.mark.skipif(bool(look_for_means().missing), reason="it takes Landlock and seccomp")
+def test_behind_walls_as_well(places: tuple[Path, Path], tmp_path: Path) -> None:
+    record, inside = tmp_path / "record.jsonl", places[0]
+    app = Tooli("walled")
+    app.command("go", isolation="required", capabilities=[f"fs:read:{inside.parent}"])(
+        lambda: inside.read_text()
+    )
+    app._house.governed = True
+    app._house.rules = {"record_capabilities": str(record)}
+    result = app.call("go")
+    assert result.result == "inside"
+    assert "violations" not in result.meta
+    assert json.loads(record.read_text())["uses"] == [["fs:read", str(inside)]]
+
+
+def test_what_nobody_could_watch_is_no_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a bubble, where a fresh interpreter runs the function."""
+    record = tmp_path / "record.jsonl"
+    app = make("standard", tmp_path)
+    app._house.governed = True
+    app._house.rules = {"record_capabilities": str(record)}
+    monkeypatch.setattr("tooli.enforce.recording.Recorded.run", lambda _, call: "unseen")
+    result = app.call("read", path="anything")
+    assert result.result == "unseen"
+    assert "could not be recorded" in result.meta["warnings"][0]
+    assert not record.exists()
+
+
 def test_recording_allows_nothing(tmp_path: Path) -> None:
     app = TestProcess().app(tmp_path, "strict")
     record = tmp_path / "record.jsonl"
@@ -442,6 +481,11 @@ def asked() -> str:
     "Asked."
     return "ok"
 
+@app.command(annotations=ReadOnly, timeout=60, examples=[{"args": [], "description": "one"}])
+def limited() -> int:
+    "In a process of its own."
+    return sum([len(Path(f"many/{i}").read_text()) for i in range(150)])
+
 if __name__ == "__main__":
     app()
 """
@@ -451,6 +495,9 @@ class TestRecording:
     def record(self, folder: Path, *words: str) -> tuple[int, dict[str, Any]]:
         (folder / "data").mkdir(exist_ok=True)
         (folder / "data" / "file").write_text("data")
+        (folder / "many").mkdir(exist_ok=True)
+        for i in range(150):
+            (folder / "many" / str(i)).touch()
         (folder / "shop.py").write_text(RECORDED)
         launch = folder / "launch.py"
         launch.write_text("from tooli.launcher import main\nmain()\n")
@@ -466,7 +513,12 @@ class TestRecording:
                 "command": "show",
                 "used": ["fs:read:./data"],
                 "paste": 'capabilities=["fs:read:./data"]',
-            }
+            },
+            {
+                "command": "limited",
+                "used": ["fs:read:./many"],
+                "paste": 'capabilities=["fs:read:./many"]',
+            },
         ]
         reasons = {row["command"]: row["why"] for row in answer["result"]["not_run"]}
         assert set(reasons) == {"wipe", "asked"}
@@ -495,7 +547,7 @@ class TestRecording:
         _, answer = self.record(
             tmp_path, "--examples", "--", sys.executable, "-c", "raise SystemExit(3)"
         )
-        assert [row["command"] for row in answer["result"]["commands"]] == ["show"]
+        assert [row["command"] for row in answer["result"]["commands"]] == ["show", "limited"]
         assert answer["result"]["exit_code"] == 3
 
     def test_nothing_was_called(self, tmp_path: Path) -> None:

@@ -5,16 +5,21 @@ from __future__ import annotations
 import os
 
 from tooli.contract.capabilities import Allowance
-from tooli.enforce.watched import Watched
-from tooli.enforce.watching import Watch, unwatched
+from tooli.enforce.watched import RECORDED, Watched, carry
+from tooli.enforce.watching import Violation, Watch, unwatched
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from tooli.call.model import Call, Runner
 
 MOST = 10_000
 """Acts of one call that are recorded."""
+AT_ONCE = 100
+"""Those of them that are told at once; the rest when a step is over, for they are told all anew."""
+_BEGUN = Violation("none", "", RECORDED)  # says that somebody watches
 
 
 class Recorded(Watched):
@@ -23,18 +28,39 @@ class Recorded(Watched):
     def __init__(self, inner: Runner | None, whole: bool) -> None:
         super().__init__(Watch(Allowance(), whole=whole, most=MOST), inner)
 
+    def begin(self, call: Call) -> None:
+        """Set the watch, and say so: behind some walls nothing of this ever runs."""
+        super().begin(call)
+        carry(call, [_BEGUN])
+
+    def tell(self, call: Call) -> None:
+        """Have it written down, and warn nobody."""
+        if len(self.watch.violations) <= AT_ONCE:
+            self._carry(call)
+
     def conclude(self, call: Call, failure: BaseException | None = None) -> None:
-        """Tell nobody: it is all written down in the end."""
+        """Nothing was refused; what has not been told yet is told now."""
+        if len(self.watch.violations) > AT_ONCE:
+            self._carry(call)
+
+    def _carry(self, call: Call) -> None:
+        found = [one.replace(code=RECORDED) for one in self.watch.violations]
+        carry(call, [_BEGUN, *found])
 
 
-def write_down(call: Call, recorded: Recorded, path: str) -> None:
+def write_down(call: Call, seen: Iterable[tuple[str, str]], path: str) -> None:
     """Add what a call touched to the record: one line, whole, whoever else writes meanwhile."""
     from tooli.call.envelope import encode
 
+    uses = [[capability, target] for capability, target in seen]
+    if not uses:
+        call.warnings.append("what it touches could not be recorded: nothing could watch it there")
+        return
+    begun = [_BEGUN.capability, _BEGUN.target]
     line = {
         "app": call.tool.app,
         "command": call.tool.key,
-        "uses": [[one.capability, one.target] for one in recorded.watch.violations],
+        "uses": [use for use in uses if use != begun],
     }
     try:
         with unwatched():

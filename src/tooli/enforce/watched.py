@@ -1,4 +1,4 @@
-"""Watched: runs a function under watch, and says afterwards what it did beyond its word."""
+"""Watched: runs a function under watch, and says what it does beyond its word."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from tooli.enforce.watching import Violation
 
 SEEN = "violations"
-"""Under which name a call's `meta` carries what was seen, until its stage takes it out."""
+"""Under which name a call's `meta` carries what was seen, until its stage takes it out: rows of
+three texts, a capability, what it was of, and a code."""
+RECORDED = "recorded"
+"""In the place of a code: nobody minds it, it is written down."""
 
 
 class Watched(Runner):
@@ -31,12 +34,13 @@ class Watched(Runner):
     def __init__(self, watch: Watch, inner: Runner | None = None) -> None:
         super().__init__(inner)
         self.watch = watch
-        self._told = 0
+        self._told = 0  # violations that somebody was told of
         self._refused = False
+        self._process = 0  # where it runs: forks of it tell nobody
 
     def run(self, call: Call) -> Any:
         """What the function gives, or an iterator of its items."""
-        self._begin(call)
+        self.begin(call)
         try:
             value = self.hold(call, lambda: invoke(call.replace(runner=self.inner)))
         except BaseException:
@@ -49,7 +53,7 @@ class Watched(Runner):
         from tooli.call.aio import is_async_stream
 
         self.watch.shared = True
-        self._begin(call)
+        self.begin(call)
         try:
             value = await self._ainvoke(call)
             if hasattr(value.__class__, "__await__"):
@@ -59,8 +63,10 @@ class Watched(Runner):
             raise
         return _AsyncItems(self, call, value) if is_async_stream(value) else self._rest(call, value)
 
-    def _begin(self, call: Call) -> None:
+    def begin(self, call: Call) -> None:
         """Set the watch; where none can be had, nothing runs that must be held."""
+        self._process = os.getpid()
+        self.watch.hear = lambda: self._hear(call)
         if self.watch.begin():
             return
         said = "cannot be watched here: another audit hook of the process forbids it"
@@ -113,22 +119,41 @@ class Watched(Runner):
         self.conclude(call)
         return value
 
-    def conclude(self, call: Call, failure: BaseException | None = None) -> None:
-        """Tell what is new; raise where something was refused."""
-        watch = self.watch
-        for violation in watch.violations[self._told :]:
-            if call.meta is not None:  # from here it reaches whoever waits in another process
-                found = [violation.capability, violation.target, violation.code]
-                call.meta.setdefault(SEEN, []).append(found)
+    def _hear(self, call: Call) -> None:
+        """Tell at once what was seen: a call that is cut off says nothing afterwards."""
+        if not self.watch.ended and os.getpid() == self._process:
+            self.tell(call)
+
+    def tell(self, call: Call) -> None:
+        """Say what is new."""
+        watch, told = self.watch, self._told
+        self._told = len(watch.violations)
+        carry(call, watch.violations)
+        for violation in watch.violations[told : self._told]:
             if violation.code == "E2003" and not watch.blocks:
                 call.warnings.append(
                     f"undeclared: {violation.capability} of {violation.target}; "
                     f"declare {declaration(violation)!r}"
                 )
-        self._told = len(watch.violations)
+
+    def conclude(self, call: Call, failure: BaseException | None = None) -> None:
+        """Raise where something was refused."""
+        watch = self.watch
         if watch.denial is not None and not self._refused:
             self._refused = True  # once: a stream is closed behind its failure
             raise refusal(call, watch.denial) from failure
+
+
+def carry(call: Call, found: list[Violation]) -> None:
+    """Let a call's `meta` carry all that a watch has seen.
+
+    It is set anew each time: that is what reaches whoever waits in another process.
+    """
+    if call.meta is None or not found:
+        return
+    recorded = found[0].code == RECORDED
+    others = [row for row in call.meta.get(SEEN, ()) if (row[2] == RECORDED) is not recorded]
+    call.meta[SEEN] = [*others, *[[one.capability, one.target, one.code] for one in found]]
 
 
 def refusal(call: Call, denial: Violation) -> AuthError:

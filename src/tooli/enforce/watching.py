@@ -89,6 +89,7 @@ class Watch:
         self.ended = False
         self.shared = False  # it runs on an event loop that others use, too
         self.violations: list[Violation] = []
+        self.hear: Callable[[], None] | None = None  # is told at once that there is one more
         self.denial: Violation | None = None  # the first that was refused: it sticks
         self._declared = _Limits(declared) if declared is not None else None
         self._bounds = _Limits(bounds) if bounds is not None else None
@@ -136,6 +137,9 @@ class Watch:
         if (capability, where) not in self._seen and len(self._seen) < self._most:
             self._seen.add((capability, where))
             self.violations.append(violation)
+            if self.hear is not None:
+                with unwatched():
+                    self.hear()
         if self.blocks or code == "E2005":
             self.denial = self.denial or violation
             said = "not declared" if code == "E2003" else "not allowed by the configuration"
