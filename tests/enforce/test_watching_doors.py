@@ -324,8 +324,23 @@ class TestProcess:
         app = self.app(tmp_path)
         data = str(tmp_path / "data")
         assert self.run(app, "free", "file", TOOLI_WORK_DIR=data)[1]["result"] == "data"
+        assert self.run(app, "free", "file", TOOLI_WORK_DIR="data")[1]["result"] == "data"
         code, answer = self.run(app, "free", "file", TOOLI_WORK_DIR=str(tmp_path / "nowhere"))
         assert (code, answer["error"]["code"]) == (2, "E1011")
+
+    @pytest.mark.parametrize("absolute", [True, False])
+    def test_what_is_relative_to_the_folder(self, tmp_path: Path, absolute: bool) -> None:
+        app = self.app(tmp_path, "strict")
+        (tmp_path / "work").mkdir()
+        (tmp_path / "data").rename(tmp_path / "work" / "data")
+        folder = str(tmp_path / "work") if absolute else "work"
+        found = self.run(app, "show", "data/file", TOOLI_WORK_DIR=folder)
+        assert found[1]["result"] == "data"
+        for command in ("show", "free"):
+            code, answer = self.run(
+                app, command, "data/file", TOOLI_WORK_DIR=folder, TOOLI_DENY_PATHS="data"
+            )
+            assert (code, answer["error"]["code"]) == (30, "E2005")
 
     def test_two_calls_over_http_are_held_each_to_its_own(self, tmp_path: Path) -> None:
         script = tmp_path / "both.py"

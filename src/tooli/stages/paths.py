@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 
+from tooli.contract.capabilities import is_below
 from tooli.contract.tool import Handle, ListOf, PathShape, TupleOf, plain
-from tooli.enforce.allowances import bounds_of, is_below
+from tooli.enforce.allowances import bounds_of
 from tooli.errors import AuthError, Suggestion
 
 TYPE_CHECKING = False
