@@ -230,6 +230,11 @@ def free(path: str) -> str:
     "Free."
     return open(path).read()
 
+@app.command(auth=[])
+def again(path: str) -> str:
+    "Through another door."
+    return app.call("show", path=path).unwrap()
+
 if __name__ == "__main__":
     app()
 """
@@ -334,9 +339,10 @@ class TestProcess:
         (tmp_path / "work").mkdir()
         (tmp_path / "data").rename(tmp_path / "work" / "data")
         folder = str(tmp_path / "work") if absolute else "work"
-        found = self.run(app, "show", "data/file", TOOLI_WORK_DIR=folder)
-        assert found[1]["result"] == "data"
-        for command in ("show", "free"):
+        for command in ("show", "again"):
+            found = self.run(app, command, "data/file", TOOLI_WORK_DIR=folder)
+            assert found[1]["result"] == "data"
+        for command in ("show", "free", "again"):
             code, answer = self.run(
                 app, command, "data/file", TOOLI_WORK_DIR=folder, TOOLI_DENY_PATHS="data"
             )
