@@ -333,6 +333,13 @@ class TestProcess:
         code, answer = self.run(app, "free", "file", TOOLI_WORK_DIR=str(tmp_path / "nowhere"))
         assert (code, answer["error"]["code"]) == (2, "E1011")
 
+    def test_lists_leave_alone_what_the_framework_keeps(self, tmp_path: Path) -> None:
+        app = self.app(tmp_path, "strict")
+        env = {"TOOLI_ALLOW_PATHS": "data", "TOOLI_STATE_DIR": str(tmp_path / "state")}
+        for _ in range(2):  # the second time there is something to be read
+            code, answer = self.run(app, "again", "data/file", **env)
+            assert (code, answer.get("result")) == (0, "data"), answer
+
     @pytest.mark.parametrize("absolute", [True, False])
     def test_what_is_relative_to_the_folder(self, tmp_path: Path, absolute: bool) -> None:
         app = self.app(tmp_path, "strict")

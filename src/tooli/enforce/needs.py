@@ -200,19 +200,21 @@ def is_needed(act: str, where: str, ordered: bool = False) -> bool:
         if whole.startswith(places().libraries):
             return True
         if whole.startswith(places().sources):
-            if ordered and (_is_loading(_caller()) or _is_showing(_caller())):
-                return True
-            if ordered:
-                return _is_importing(_caller()) and os.path.isdir(where)
-            if where.endswith(_CODE) or ".dist-info" in where or ".egg-info" in where:
-                return True
-            if whole in places().sources and not os.path.isdir(where):  # an archive of modules
+            if _is_loading(_caller()) or _is_showing(_caller()) if ordered else _is_code(where):
                 return True
             if _is_importing(_caller()):
                 return os.path.isdir(where)
     elif act in ("write", "make", "place", "delete") and "__pycache__" in whole:
         return _is_importing(_caller())
     return _is_keeping(_caller()) or (act == "read" and _is_clearing(_caller()))
+
+
+def _is_code(where: str) -> bool:
+    """Whether a file looks like code, or like what says of code where it comes from."""
+    if where.endswith(_CODE) or ".dist-info" in where or ".egg-info" in where:
+        return True
+    archive = where + os.sep in places().sources  # of modules
+    return archive and not os.path.isdir(where)
 
 
 def is_library_call() -> bool:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 MOST = 10_000
 """Acts of one call that are recorded."""
 AT_ONCE = 100
-"""Those of them that are told at once; the rest when a step is over, for they are told all anew."""
+"""Those of them that are told at once, all anew each time; the rest when the call is over."""
 _BEGUN = Violation("none", "", RECORDED)  # says that somebody watches
 
 
@@ -28,19 +28,26 @@ class Recorded(Watched):
     def __init__(self, inner: Runner | None, whole: bool) -> None:
         super().__init__(Watch(Allowance(), whole=whole, most=MOST), inner)
 
-    def begin(self, call: Call) -> None:
+    def begin(self, call: Call) -> bool:
         """Set the watch, and say so: behind some walls nothing of this ever runs."""
-        super().begin(call)
-        carry(call, [_BEGUN])
+        begun = super().begin(call)
+        if begun:
+            carry(call, [_BEGUN])
+        return begun
 
     def tell(self, call: Call) -> None:
         """Have it written down, and warn nobody."""
-        if len(self.watch.violations) <= AT_ONCE:
+        self._told = len(self.watch.violations)
+        if self._told <= AT_ONCE:
             self._carry(call)
 
     def conclude(self, call: Call, failure: BaseException | None = None) -> None:
-        """Nothing was refused; what has not been told yet is told now."""
-        if len(self.watch.violations) > AT_ONCE:
+        """Nothing was refused."""
+
+    def finish(self, call: Call) -> None:
+        """Tell what has not been told yet."""
+        super().finish(call)
+        if self._told > AT_ONCE:
             self._carry(call)
 
     def _carry(self, call: Call) -> None:

@@ -44,7 +44,7 @@ class Watched(Runner):
         try:
             value = self.hold(call, lambda: invoke(call.replace(runner=self.inner)))
         except BaseException:
-            self.watch.finish()
+            self.finish(call)
             raise
         return self._rest(call, value)
 
@@ -59,27 +59,32 @@ class Watched(Runner):
             if hasattr(value.__class__, "__await__"):
                 value = await _Steps(self, call, value)
         except BaseException:
-            self.watch.finish()
+            self.finish(call)
             raise
         return _AsyncItems(self, call, value) if is_async_stream(value) else self._rest(call, value)
 
-    def begin(self, call: Call) -> None:
-        """Set the watch; where none can be had, nothing runs that must be held."""
+    def begin(self, call: Call) -> bool:
+        """Set the watch, or say that there is none; then nothing runs that must be held."""
         self._process = os.getpid()
         self.watch.hear = lambda: self._hear(call)
         if self.watch.begin():
-            return
+            return True
         said = "cannot be watched here: another audit hook of the process forbids it"
         if self.watch.must_hold:
-            self.watch.finish()
+            self.finish(call)
             raise AuthError(f"What {call.tool.name} touches {said}.")
         call.warnings.append(f"what it touches {said}")
+        return False
+
+    def finish(self, call: Call) -> None:
+        """The call is over; what it left running stays under watch."""
+        self.watch.finish()
 
     def _rest(self, call: Call, value: Any) -> Any:
         """The value, or its items that are still to come."""
         if is_stream(value):
             return _Items(self, call, value)
-        self.watch.finish()
+        self.finish(call)
         return value
 
     async def _ainvoke(self, call: Call) -> Any:
@@ -121,7 +126,8 @@ class Watched(Runner):
 
     def _hear(self, call: Call) -> None:
         """Tell at once what was seen: a call that is cut off says nothing afterwards."""
-        if not self.watch.ended and os.getpid() == self._process:
+        watch = self.watch
+        if len(watch.violations) > self._told and not watch.ended and os.getpid() == self._process:
             self.tell(call)
 
     def tell(self, call: Call) -> None:
@@ -227,7 +233,7 @@ class _Items:
             if close is not None:
                 self._watched.hold(self._call, close)
         finally:
-            self._watched.watch.finish()
+            self._watched.finish(self._call)
 
 
 class _Steps:
@@ -283,4 +289,4 @@ class _AsyncItems:
             if close is not None:
                 await _Steps(self._watched, self._call, close())
         finally:
-            self._watched.watch.finish()
+            self._watched.finish(self._call)

@@ -137,11 +137,13 @@ class Watch:
         if (capability, where) not in self._seen and len(self._seen) < self._most:
             self._seen.add((capability, where))
             self.violations.append(violation)
-            if self.hear is not None:
-                with unwatched():
-                    self.hear()
-        if self.blocks or code == "E2005":
+        refused = self.blocks or code == "E2005"
+        if refused:
             self.denial = self.denial or violation
+        if self.hear is not None:
+            with unwatched():
+                self.hear()
+        if refused:
             said = "not declared" if code == "E2003" else "not allowed by the configuration"
             raise PermissionError(EACCES, f"{capability} is {said}", where)
 
