@@ -19,7 +19,7 @@ MOST = 10_000
 """Acts of one call that are recorded."""
 AT_ONCE = 100
 """Those of them that are told at once, all anew each time; the rest when the call is over."""
-_BEGUN = Violation("none", "", RECORDED)  # says that somebody watches
+_BEGUN = Violation(f"{RECORDED}none", "", "E2003")  # says that somebody watches
 
 
 class Recorded(Watched):
@@ -51,23 +51,23 @@ class Recorded(Watched):
             self._carry(call)
 
     def _carry(self, call: Call) -> None:
-        found = [one.replace(code=RECORDED) for one in self.watch.violations]
-        carry(call, [_BEGUN, *found])
+        found = self.watch.violations
+        carry(call, [_BEGUN, *[one.replace(capability=RECORDED + one.capability) for one in found]])
 
 
-def write_down(call: Call, seen: Iterable[tuple[str, str]], path: str) -> None:
+def write_down(call: Call, seen: Iterable[Violation], path: str) -> None:
     """Add what a call touched to the record: one line, whole, whoever else writes meanwhile."""
     from tooli.call.envelope import encode
 
-    uses = [[capability, target] for capability, target in seen]
-    if not uses:
-        call.warnings.append("what it touches could not be recorded: nothing could watch it there")
+    recorded = [one for one in seen if one.capability.startswith(RECORDED)]
+    if not recorded:
+        call.warnings.append("what it touches could not be recorded: it did not run under watch")
         return
-    begun = [_BEGUN.capability, _BEGUN.target]
+    uses = [one for one in recorded if one != _BEGUN]
     line = {
         "app": call.tool.app,
         "command": call.tool.key,
-        "uses": [use for use in uses if use != begun],
+        "uses": [[one.capability[len(RECORDED) :], one.target] for one in uses],
     }
     try:
         with unwatched():

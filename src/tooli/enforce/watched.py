@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 SEEN = "violations"
 """Under which name a call's `meta` carries what was seen, until its stage takes it out: rows of
 three texts, a capability, what it was of, and a code."""
-RECORDED = "recorded"
-"""In the place of a code: nobody minds it, it is written down."""
+RECORDED = "recorded:"
+"""Stands before a capability: nobody minds it, it is written down."""
 
 
 class Watched(Runner):
@@ -153,13 +153,16 @@ class Watched(Runner):
 def carry(call: Call, found: list[Violation]) -> None:
     """Let a call's `meta` carry all that a watch has seen.
 
-    It is set anew each time: that is what reaches whoever waits in another process.
+    It is set anew each time: that is what reaches whoever waits in another process. What is only
+    recorded stands last: not all of it may be heard.
     """
     if call.meta is None or not found:
         return
-    recorded = found[0].code == RECORDED
-    others = [row for row in call.meta.get(SEEN, ()) if (row[2] == RECORDED) is not recorded]
-    call.meta[SEEN] = [*others, *[[one.capability, one.target, one.code] for one in found]]
+    recorded = found[0].capability.startswith(RECORDED)
+    seen = call.meta.get(SEEN, ())
+    others = [row for row in seen if row[0].startswith(RECORDED) is not recorded]
+    rows = [[one.capability, one.target, one.code] for one in found]
+    call.meta[SEEN] = [*others, *rows] if recorded else [*rows, *others]
 
 
 def refusal(call: Call, denial: Violation) -> AuthError:

@@ -46,17 +46,13 @@ def hold_to_capabilities(house: Any) -> Stage:
             runner = runner.inner
         seen = [Violation(*row) for row in (call.meta or {}).pop(SEEN, ())]
         if record is not None:
-            _write_down(call, seen, record)
-        return _settled(call, [one for one in seen if one.code != RECORDED], outcome)
+            from tooli.enforce.recording import write_down
+
+            write_down(call, seen, record)
+        beyond = [one for one in seen if not one.capability.startswith(RECORDED)]
+        return _settled(call, beyond, outcome)
 
     return hold
-
-
-def _write_down(call: Call, seen: list[Violation], path: str) -> None:
-    from tooli.enforce.recording import write_down
-
-    acts = [(one.capability, one.target) for one in seen if one.code == RECORDED]
-    write_down(call, acts, path)
 
 
 def _settled(call: Call, seen: list[Violation], outcome: Outcome) -> Outcome:
