@@ -37,10 +37,7 @@ _PUBLIC = (
 )
 """Files that the standard library reads by itself, and that are the same for everybody."""
 
-_CODE = (".py", ".pyc", ".pyi", ".so", ".pyd", ".pth", ".egg-link")
-_DOTS = ("", ".", "..")
-_LOADS = ("_find_and_load", "exec_module", "load_module")  # functions that importing is made of
-_SHOWS = ("traceback", "warnings", "inspect")  # modules that read source to show it
+CODE = (".py", ".pyc", ".pyi", ".so", ".pyd", ".pth", ".egg-link")
 _IMPORTING = ("<frozen importlib", "<frozen zipimport")
 _HERE = os.path.dirname(os.path.abspath(__file__))
 HOUSE = os.path.dirname(_HERE) + os.sep
@@ -48,6 +45,9 @@ HOUSE = os.path.dirname(_HERE) + os.sep
 _STATE = os.path.join(HOUSE, "state") + os.sep
 _STANDARD = os.path.dirname(os.__file__) + os.sep
 
+_DOTS = ("", ".", "..")
+_LOADS = ("_find_and_load", "exec_module", "load_module")  # functions that importing is made of
+_SHOWS = ("traceback", "warnings", "inspect")  # modules that read source to show it
 _PATH_ONLY = getattr(os, "O_PATH", 0)  # where there is none, the kernel cannot be asked
 _GONE = " (deleted)"
 
@@ -211,7 +211,7 @@ def is_needed(act: str, where: str, ordered: bool = False) -> bool:
 
 def _is_code(where: str) -> bool:
     """Whether a file looks like code, or like what says of code where it comes from."""
-    if where.endswith(_CODE) or ".dist-info" in where or ".egg-info" in where:
+    if where.endswith(CODE) or ".dist-info" in where or ".egg-info" in where:
         return True
     archive = where + os.sep in places().sources  # of modules
     return archive and not os.path.isdir(where)
