@@ -12,6 +12,7 @@ Some act late, when the process ends: the runner lets it end by itself.
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -380,6 +381,22 @@ def new_link(ground: Ground) -> Any:
 
 
 @attempt("read")
+def link_named_like_a_device(ground: Ground) -> Any:
+    """a link called `nul`, which is a device elsewhere"""
+    os.symlink(ground.secret, ground.own("nul"))
+    os.chdir(ground.inside)
+    with open("nul") as file:
+        return file.read()
+
+
+@attempt("read")
+def exclusive_open(ground: Ground) -> Any:
+    """`O_EXCL` without `O_CREAT`, which follows links"""
+    os.symlink(ground.secret, ground.own("exclusive"))
+    return os.read(os.open(ground.own("exclusive"), os.O_RDWR | os.O_EXCL), 100)
+
+
+@attempt("read")
 def exchanged_folder(ground: Ground) -> Any:
     """a folder that was looked at, then a link in its place"""
     os.mkdir(ground.own("turn"))
@@ -633,6 +650,33 @@ def sqlite_read_only(ground: Ground) -> Any:
     import sqlite3
 
     base = sqlite3.connect(f"file:{ground.out('secret.db')}?mode=ro", uri=True)
+    return base.execute("select * from secrets").fetchall()
+
+
+@attempt("read")
+def sqlite_escaped_name(ground: Ground) -> Any:
+    """a URI of an own file, whose escapes climb out"""
+    import sqlite3
+
+    base = sqlite3.connect(f"file:{ground.inside}/%2E%2E/outside/secret.db?mode=ro", uri=True)
+    return base.execute("select * from secrets").fetchall()
+
+
+@attempt("read")
+def sqlite_hidden_option(ground: Ground) -> Any:
+    """a URI with `mode=memory` in the value of another option"""
+    import sqlite3
+
+    base = sqlite3.connect(f"file:{ground.out('secret.db')}?x=mode=memory", uri=True)
+    return base.execute("select * from secrets").fetchall()
+
+
+@attempt("read")
+def sqlite_fragment(ground: Ground) -> Any:
+    """a URI with `mode=memory` behind a `#`"""
+    import sqlite3
+
+    base = sqlite3.connect(f"file:{ground.out('secret.db')}#?mode=memory", uri=True)
     return base.execute("select * from secrets").fetchall()
 
 
@@ -1738,6 +1782,27 @@ def spawn_at_exit(ground: Ground) -> Any:
     import atexit
 
     atexit.register(system, ground)
+
+
+@attempt("spawn")
+def signal_outward(ground: Ground) -> Any:
+    """`os.kill` of the parent"""
+    os.kill(os.getppid(), signal.SIGURG)
+    return "spawned: a signal"
+
+
+@attempt("spawn")
+def signal_group(ground: Ground) -> Any:
+    """`os.killpg` of its own group"""
+    os.killpg(os.getpgrp(), signal.SIGURG)
+    return "spawned: a signal"
+
+
+@attempt("spawn")
+def signal_by_descriptor(ground: Ground) -> Any:
+    """`signal.pidfd_send_signal`"""
+    signal.pidfd_send_signal(os.pidfd_open(os.getppid()), signal.SIGURG)
+    return "spawned: a signal"
 
 
 @attempt("spawn")

@@ -119,6 +119,23 @@ class TestCeiling:
         assert stay.staged
         assert allowance_for(stay, top._house) == Allowance()
 
+    def test_no_link_leads_out_of_it(self, tmp_path: Path) -> None:
+        (tmp_path / "in").mkdir()
+        (tmp_path / "out").mkdir()
+        words = [f"fs:read:{tmp_path}/in/link", f"fs:read:{tmp_path}/in/own"]
+        (tmp_path / "in" / "link").symlink_to(tmp_path / "out")
+        tool = declare(words, [f"fs:read:{tmp_path}/in"])
+        found = allowance_for(tool, Tooli("x")._house)
+        assert found is not None and found.reads == (f"{tmp_path.resolve()}/in/own",)
+
+    def test_nor_does_another_folder_to_run_in(self, tmp_path: Path) -> None:
+        """A relative path is one of the folder that commands run in; a ceiling stays its own."""
+        tool = declare(["fs:read:./data"], [f"fs:read:{Path.cwd()}"])
+        house = Tooli("x")._house
+        house.rules = {"work_dir": str(tmp_path)}
+        found = allowance_for(tool, house)
+        assert found is not None and found.reads == ()
+
 
 class TestAllowance:
     def test_places(self, tmp_path: Path) -> None:

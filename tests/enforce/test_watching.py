@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import json
 import os
+import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -125,21 +128,77 @@ class TestPolicies:
 
     @pytest.mark.parametrize("said", [{}, {"timeout": 60}], ids=["here", "in a process"])
     @pytest.mark.parametrize("policy", ["standard", "strict"])
-    def test_it_is_on_record(
-        self,
-        secret: Path,
-        monkeypatch: pytest.MonkeyPatch,
-        policy: str,
-        said: dict[str, Any],
+    def test_it_is_on_record(self, secret: Path, policy: str, said: dict[str, Any]) -> None:
+        result = holding(lambda: secret.read_text(), policy=policy, **said).call("go")
+        assert "violations" not in result.meta
+        assert self.on_record() == [("fs:read", str(secret), "E2003")]
+
+    @pytest.mark.parametrize("said", [{}, {"timeout": 60}], ids=["here", "in a process"])
+    def test_an_interrupt_takes_nothing_off_the_record(
+        self, secret: Path, said: dict[str, Any]
     ) -> None:
+        def go() -> None:
+            with contextlib.suppress(OSError):
+                secret.read_text()
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            holding(go, **said).call("go")
+        assert self.on_record() == [("fs:read", str(secret), "E2003")]
+
+    @pytest.mark.parametrize("kind", ["function", "coroutine", "stream", "death"])
+    @pytest.mark.parametrize("policy", ["standard", "strict"])
+    def test_nor_does_any_other_end(self, secret: Path, policy: str, kind: str) -> None:
+        """However a call is cut off: what it did is on record, and a refusal sticks."""
+
+        def look() -> None:
+            with contextlib.suppress(OSError):
+                secret.read_text()
+
+        def function() -> None:
+            look()
+            threading.Event().wait()
+
+        async def coroutine() -> None:
+            look()
+            await asyncio.Event().wait()
+
+        def stream() -> Iterator[int]:
+            yield 1
+            look()
+            threading.Event().wait()
+            yield 2
+
+        def death() -> None:
+            look()
+            os._exit(0)
+
+        fn = {"function": function, "coroutine": coroutine, "stream": stream, "death": death}[kind]
+        app = holding(fn, policy=policy, timeout=60 if kind == "death" else 2)
+        if kind == "coroutine":
+            result = asyncio.run(app.acall("go"))
+        else:
+            result = app.call("go")
+        assert result.error is not None
+        if policy == "strict":
+            assert result.error.code == "E2003"
+            assert (result.error.details or {})["target"] == str(secret)
+        else:
+            assert result.error.code == ("E4051" if kind == "death" else "E4050")
+            assert len([one for one in result.meta["warnings"] if "undeclared" in one]) == 1
+        assert "violations" not in result.meta
+        assert self.on_record() == [("fs:read", str(secret), "E2003")]
+
+    @pytest.fixture(autouse=True)
+    def state(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path / "state"))
+
+    def on_record(self) -> list[tuple[str, str, str]]:
         from tooli.state.audit import place_of
         from tooli.state.auditing import tail
 
-        monkeypatch.setenv("TOOLI_STATE_DIR", str(secret.parent / "state"))
-        result = holding(lambda: secret.read_text(), policy=policy, **said).call("go")
-        assert "violations" not in result.meta
-        [seen] = [line for line in tail(place_of("held"), 10) if line["event"] == "violation"]
-        assert (seen["capability"], seen["target"]) == ("fs:read", str(secret))
+        lines = [line for line in tail(place_of("held"), 10) if line["event"] == "violation"]
+        return [(line["capability"], line["target"], line["code"]) for line in lines]
 
     def test_violations_have_an_end(self, tmp_path: Path) -> None:
         def go() -> None:
@@ -285,6 +344,85 @@ class TestPaths:
         app = holding(lambda: secret.unlink(), f"fs:write:{tmp_path}")
         assert refused(app)["capability"] == "fs:delete"
 
+    @pytest.mark.parametrize("way", ["makedirs", "mkdir", "open x", "os.open"])
+    def test_what_was_there_is_not_made(self, tmp_path: Path, way: str) -> None:
+        folder = tmp_path / "out"
+        folder.mkdir()
+        file = folder / "precious"
+        file.write_text("x")
+        tries: dict[str, Callable[[], Any]] = {
+            "makedirs": lambda: os.makedirs(folder, exist_ok=True),
+            "mkdir": lambda: folder.mkdir(exist_ok=True),
+            "open x": lambda: file.open("x"),
+            "os.open": lambda: os.close(os.open(file, os.O_RDWR | os.O_EXCL)),
+        }
+
+        def go() -> None:
+            with contextlib.suppress(FileExistsError):
+                tries[way]()
+            file.unlink()
+
+        assert refused(holding(go, f"fs:write:{tmp_path}"))["capability"] == "fs:delete"
+        assert file.exists()
+
+    def test_exclusively_is_not_newly(self, tmp_path: Path, secret: Path) -> None:
+        inside = tmp_path / "in"
+        inside.mkdir()
+        (inside / "link").symlink_to(secret)
+        app = holding(lambda: os.open(inside / "link", os.O_RDWR | os.O_EXCL), f"fs:write:{inside}")
+        assert refused(app)["target"] == str(secret)
+
+    def test_a_link_that_another_process_turns(self, tmp_path: Path) -> None:
+        """As a release does it: the next call goes by what is there now."""
+        for name in ("one", "two"):
+            (tmp_path / name).mkdir()
+            (tmp_path / name / "file").write_text(name)
+        link = tmp_path / "current"
+        link.symlink_to("one")
+        released = holding(lambda: (link / "file").read_text(), f"fs:read:{link}")
+        pinned = holding(lambda: (link / "file").read_text(), f"fs:read:{tmp_path}/one")
+        assert released.call("go").result == pinned.call("go").result == "one"
+        subprocess.run(["ln", "-sfn", "two", str(link)], check=True)
+        assert released.call("go").result == "two"
+        assert refused(pinned)["target"] == str(tmp_path / "two" / "file")
+
+    def test_a_link_that_is_turned_while_it_runs(self, tmp_path: Path, secret: Path) -> None:
+        inside, reads = tmp_path / "in", []
+        (inside / "folder").mkdir(parents=True)
+        (inside / "folder" / secret.name).write_text("harmless")
+
+        def turn() -> None:
+            with watching.unwatched():  # as somebody else would
+                (inside / "folder").rename(inside / "away")
+                (inside / "folder").symlink_to(tmp_path)
+
+        def go() -> None:
+            reads.append((inside / "folder" / secret.name).read_text())
+            turn()
+            reads.append((inside / "folder" / secret.name).read_text())
+
+        assert refused(holding(go, f"fs:read:{inside}"))["target"] == str(secret)
+        assert reads == ["harmless"]
+
+    @pytest.mark.skipif(os.name == "nt", reason="there they are devices")
+    def test_devices_of_another_system_are_files(
+        self, tmp_path: Path, secret: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (tmp_path / "nul").symlink_to(secret)
+        monkeypatch.chdir(tmp_path)
+        assert refused(holding(lambda: open("nul").close()))["target"] == str(secret)
+
+    def test_what_is_to_be_made_has_a_place_as_well(self, tmp_path: Path) -> None:
+        inside, outside = tmp_path / "in", tmp_path / "out"
+        inside.mkdir()
+        outside.mkdir()
+        (inside / "dangling").symlink_to(outside / "new")
+        (inside / "folder").symlink_to(outside)
+        for name in ("dangling", "folder/new", "../out/new"):
+            app = holding(lambda name=name: (inside / name).write_text("x"), f"fs:write:{inside}")
+            assert refused(app)["target"] == str(outside / "new")
+        assert holding(lambda: (inside / "new").write_text("x"), f"fs:write:{inside}").call("go").ok
+
     def test_a_folder_of_a_like_name(self, tmp_path: Path) -> None:
         (tmp_path / "data").mkdir()
         (tmp_path / "database").write_text("x")
@@ -307,6 +445,89 @@ class TestPaths:
             assert refused(app)["target"] == str(secret)
         finally:
             os.close(folder)
+
+
+class TestDatabases:
+    """A URI is read as SQLite reads it: nothing in it hides a name."""
+
+    @pytest.fixture
+    def folder(self, tmp_path: Path) -> Path:
+        for name in ("in/db", "out/db", "in/%2E%2E"):
+            (tmp_path / name).parent.mkdir(exist_ok=True)
+            with contextlib.closing(sqlite3.connect(tmp_path / name)) as base:
+                base.execute("create table t (x)")
+        return tmp_path
+
+    def app(self, folder: Path, uri: str, *words: str) -> Tooli:
+        def go() -> int:
+            with contextlib.closing(sqlite3.connect(uri, uri=True)) as base:
+                return len(base.execute("select * from sqlite_master").fetchall())
+
+        return holding(go, *(words or (f"fs:read:{folder}/in", f"fs:write:{folder}/in")))
+
+    @pytest.mark.parametrize(
+        "uri",
+        [
+            "file:{}/in/%2E%2E/out/db",
+            "file:{}/in/%2e./out/db?mode=ro",
+            "file://{}/out/db",
+            "file://localhost{}/out/db",
+            "file:{}/out/db?x=mode=memory",
+            "file:{}/out/db?x=mode=memory&mode=ro",
+            "file:{}/out/db?mode=memory&mode=rw",
+            "file:{}/out/db#?mode=memory",
+            "file:{}/out/db%00/../../in/db",
+        ],
+    )
+    def test_names_that_lead_elsewhere(self, folder: Path, uri: str) -> None:
+        found = refused(self.app(folder, uri.format(folder)))
+        assert found["target"] == str(folder / "out" / "db")
+
+    @pytest.mark.parametrize(
+        "uri",
+        [
+            "file:{}/in/db",
+            "file:{}/in/d%62?mode=rw&cache=private",
+            "file:{}/in/%252E%252E?mode=ro",
+            "file:anything?mode=memory",
+            "file:anything?%6Dode=memor%79",
+            "file::memory:?cache=shared",
+        ],
+    )
+    def test_names_that_do_not(self, folder: Path, uri: str) -> None:
+        result = self.app(folder, uri.format(folder)).call("go")
+        assert result.ok, result.error
+
+    def test_only_to_read(self, folder: Path) -> None:
+        words = f"fs:read:{folder}/in"
+        assert self.app(folder, f"file:{folder}/in/db?mode=ro", words).call("go").ok
+        found = refused(self.app(folder, f"file:{folder}/in/db?x=mode=ro", words))
+        assert found["capability"] == "fs:write"
+
+    def test_a_file_of_such_a_name(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(folder)
+        (folder / "file:x?mode=memory").symlink_to(folder / "out" / "db")
+        app = holding(lambda: sqlite3.connect("file:x?mode=memory").close())
+        assert refused(app)["target"] == str(folder / "out" / "db")
+
+
+class TestSignals:
+    def test_other_processes_are_left_in_peace(self) -> None:
+        with subprocess.Popen(["sleep", "60"], start_new_session=True) as other:
+            one = holding(lambda: os.kill(other.pid, signal.SIGTERM))
+            group = holding(lambda: os.killpg(other.pid, signal.SIGTERM))
+            assert refused(one)["capability"] == refused(group)["capability"] == "proc:spawn"
+            assert other.poll() is None
+            free = holding(lambda: os.kill(other.pid, signal.SIGKILL), "proc:spawn")
+            assert free.call("go").ok
+        assert other.returncode == -signal.SIGKILL
+
+    def test_its_own_is_its_own(self) -> None:
+        def go() -> None:
+            os.kill(os.getppid(), 0)  # asks, and sends nothing
+            os.kill(os.getpid(), signal.SIGURG)
+
+        assert holding(go).call("go").ok
 
 
 class TestPythonsOwn:

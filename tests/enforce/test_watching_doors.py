@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import sys
+import zipfile
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 from tests.integration import outside
 
 from tooli import Output, StdinOr, Tooli
+from tooli.enforce.walls import look_for_means
 from tooli.testing import Case, assert_parity
 from tooli.testing.parity import doors
 
@@ -249,6 +251,11 @@ def free(path: str) -> str:
     "Free."
     return open(path).read()
 
+@app.command(auth=[])
+def again(path: str) -> str:
+    "Through another door."
+    return app.call("show", path=path).unwrap()
+
 if __name__ == "__main__":
     app()
 """
@@ -293,12 +300,81 @@ class TestProcess:
         code, answer = self.run(app, "free", "data/file", TOOLI_ALLOW_PATHS="data")
         assert answer["result"] == "data"
 
+    def test_lists_hold_for_code_as_well(self, tmp_path: Path) -> None:
+        """The folder of the script is one that modules are imported from; it is no way in."""
+        app = self.app(tmp_path)
+        (tmp_path / "private.dist-info").mkdir()
+        (tmp_path / "private.dist-info" / "METADATA").write_text("Name: x")
+        (tmp_path / "private.py").write_text("PASSWORD = 1")
+        for name in ("private.py", "private.dist-info/METADATA", "app.py"):
+            for setting in ({"TOOLI_DENY_PATHS": name}, {"TOOLI_ALLOW_PATHS": "data"}):
+                code, answer = self.run(app, "free", name, **setting)
+                assert (code, answer["error"]["code"]) == (30, "E2005")
+
+    @pytest.mark.parametrize(
+        "code",
+        [
+            "import beside; return beside.VALUE",
+            "import package.inner; return package.inner.VALUE",
+            "import importlib; return importlib.import_module('beside').VALUE",
+            "import zipped; return zipped.VALUE",
+            "import traceback\n    try: 1/0\n    except Exception: return traceback.format_exc()",
+            "import warnings; warnings.warn('x'); return 1",
+            "import inspect; return inspect.stack()[0].code_context[0]",
+            "import threading; t = threading.Thread(target=lambda: 1/0)\n"
+            "    t.start(); t.join(); return 1",
+            "import logging\n    try: 1/0\n    except Exception: logging.exception('x'); return 1",
+        ],
+    )
+    def test_and_leave_importing_alone(self, tmp_path: Path, code: str) -> None:
+        (tmp_path / "data").mkdir()
+        (tmp_path / "beside.py").write_text("VALUE = 1\n")
+        (tmp_path / "package").mkdir()
+        (tmp_path / "package" / "__init__.py").write_text("")
+        (tmp_path / "package" / "inner.py").write_text("VALUE = 1\n")
+        with zipfile.ZipFile(tmp_path / "modules.zip", "w") as archive:
+            archive.writestr("zipped.py", "VALUE = 1\n")
+        app = tmp_path / "app.py"
+        app.write_text(
+            "from tooli import Tooli\napp = Tooli('x')\n"
+            f"@app.command()\ndef go() -> str:\n    {code}\n"
+            "if __name__ == '__main__': app()\n"
+        )
+        env = outside.environment(
+            TOOLI_ALLOW_PATHS="data", PYTHONPATH=str(tmp_path / "modules.zip")
+        )
+        done = outside.run(app, "--json", cwd=tmp_path, env=env)
+        assert outside.envelope(done.out).get("result"), done.out
+
     def test_the_folder(self, tmp_path: Path) -> None:
         app = self.app(tmp_path)
         data = str(tmp_path / "data")
         assert self.run(app, "free", "file", TOOLI_WORK_DIR=data)[1]["result"] == "data"
+        assert self.run(app, "free", "file", TOOLI_WORK_DIR="data")[1]["result"] == "data"
         code, answer = self.run(app, "free", "file", TOOLI_WORK_DIR=str(tmp_path / "nowhere"))
         assert (code, answer["error"]["code"]) == (2, "E1011")
+
+    def test_lists_leave_alone_what_the_framework_keeps(self, tmp_path: Path) -> None:
+        app = self.app(tmp_path, "strict")
+        env = {"TOOLI_ALLOW_PATHS": "data", "TOOLI_STATE_DIR": str(tmp_path / "state")}
+        for _ in range(2):  # the second time there is something to be read
+            code, answer = self.run(app, "again", "data/file", **env)
+            assert (code, answer.get("result")) == (0, "data"), answer
+
+    @pytest.mark.parametrize("absolute", [True, False])
+    def test_what_is_relative_to_the_folder(self, tmp_path: Path, absolute: bool) -> None:
+        app = self.app(tmp_path, "strict")
+        (tmp_path / "work").mkdir()
+        (tmp_path / "data").rename(tmp_path / "work" / "data")
+        folder = str(tmp_path / "work") if absolute else "work"
+        for command in ("show", "again"):
+            found = self.run(app, command, "data/file", TOOLI_WORK_DIR=folder)
+            assert found[1]["result"] == "data"
+        for command in ("show", "free", "again"):
+            code, answer = self.run(
+                app, command, "data/file", TOOLI_WORK_DIR=folder, TOOLI_DENY_PATHS="data"
+            )
+            assert (code, answer["error"]["code"]) == (30, "E2005")
 
     def test_two_calls_over_http_are_held_each_to_its_own(self, tmp_path: Path) -> None:
         script = tmp_path / "both.py"
@@ -382,6 +458,44 @@ def test_a_record_that_cannot_be_kept_is_a_warning(tmp_path: Path) -> None:
     assert "could not be recorded" in answer["meta"]["warnings"][0]
 
 
+def test_a_record_leaves_no_trace_in_the_answer(tmp_path: Path) -> None:
+    app = TestProcess().app(tmp_path)
+    record = str(tmp_path / "record.jsonl")
+    _, answer = TestProcess().run(app, "show", "secret", TOOLI_RECORD_CAPABILITIES=record)
+    assert answer["result"] == "secret"
+    assert answer["meta"].keys() == {"tool", "duration_ms", "enforcement", "warnings"}
+
+
+@pytest.mark.skipif(bool(look_for_means().missing), reason="it takes Landlock and seccomp")
+def test_behind_walls_as_well(places: tuple[Path, Path], tmp_path: Path) -> None:
+    record, inside = tmp_path / "record.jsonl", places[0]
+    app = Tooli("walled")
+    app.command("go", isolation="required", capabilities=[f"fs:read:{inside.parent}"])(
+        lambda: inside.read_text()
+    )
+    app._house.governed = True
+    app._house.rules = {"record_capabilities": str(record)}
+    result = app.call("go")
+    assert result.result == "inside"
+    assert "violations" not in result.meta
+    assert json.loads(record.read_text())["uses"] == [["fs:read", str(inside)]]
+
+
+def test_what_nobody_could_watch_is_no_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a bubble, where a fresh interpreter runs the function."""
+    record = tmp_path / "record.jsonl"
+    app = make("standard", tmp_path)
+    app._house.governed = True
+    app._house.rules = {"record_capabilities": str(record)}
+    monkeypatch.setattr("tooli.enforce.recording.Recorded.run", lambda _, call: "unseen")
+    result = app.call("read", path="anything")
+    assert result.result == "unseen"
+    assert "could not be recorded" in result.meta["warnings"][0]
+    assert not record.exists()
+
+
 def test_recording_allows_nothing(tmp_path: Path) -> None:
     app = TestProcess().app(tmp_path, "strict")
     record = tmp_path / "record.jsonl"
@@ -416,6 +530,11 @@ def asked() -> str:
     "Asked."
     return "ok"
 
+@app.command(annotations=ReadOnly, timeout=60, examples=[{"args": [], "description": "one"}])
+def limited() -> int:
+    "In a process of its own."
+    return sum([len(Path(f"many/{i}").read_text()) for i in range(150)])
+
 if __name__ == "__main__":
     app()
 """
@@ -425,6 +544,9 @@ class TestRecording:
     def record(self, folder: Path, *words: str) -> tuple[int, dict[str, Any]]:
         (folder / "data").mkdir(exist_ok=True)
         (folder / "data" / "file").write_text("data")
+        (folder / "many").mkdir(exist_ok=True)
+        for i in range(150):
+            (folder / "many" / str(i)).touch()
         (folder / "shop.py").write_text(RECORDED)
         launch = folder / "launch.py"
         launch.write_text("from tooli.launcher import main\nmain()\n")
@@ -440,7 +562,12 @@ class TestRecording:
                 "command": "show",
                 "used": ["fs:read:./data"],
                 "paste": 'capabilities=["fs:read:./data"]',
-            }
+            },
+            {
+                "command": "limited",
+                "used": ["fs:read:./many"],
+                "paste": 'capabilities=["fs:read:./many"]',
+            },
         ]
         reasons = {row["command"]: row["why"] for row in answer["result"]["not_run"]}
         assert set(reasons) == {"wipe", "asked"}
@@ -469,7 +596,7 @@ class TestRecording:
         _, answer = self.record(
             tmp_path, "--examples", "--", sys.executable, "-c", "raise SystemExit(3)"
         )
-        assert [row["command"] for row in answer["result"]["commands"]] == ["show"]
+        assert [row["command"] for row in answer["result"]["commands"]] == ["show", "limited"]
         assert answer["result"]["exit_code"] == 3
 
     def test_nothing_was_called(self, tmp_path: Path) -> None:

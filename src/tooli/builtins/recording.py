@@ -12,7 +12,7 @@ import os
 import sys
 from tempfile import TemporaryDirectory, gettempdir
 
-from tooli.enforce.allowances import is_below
+from tooli.contract.capabilities import is_below
 from tooli.errors import NotFoundError, Suggestion
 
 TYPE_CHECKING = False

@@ -56,7 +56,10 @@ def tighten(house: Any) -> None:
     settings = settle(house.name, defaults={"security_policy": own})
     unclear = any([one.key in (None, "security_policy") for one in settings.faults])
     house.policy = "strict" if unclear else settings.get("security_policy")
+    entered = house.rules.get("work_dir")  # by a command line: from there its name is another
     house.rules = rules_of(settings)
+    if entered is not None and "work_dir" in house.rules:
+        house.rules["work_dir"] = entered
     if any([one.key in (None, "isolation") for one in settings.faults]):
         house.rules["isolation"] = "required"
     if settings.get("timeout") is not None:

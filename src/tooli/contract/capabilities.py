@@ -100,6 +100,19 @@ def allowance_of(words: Iterable[str], folder: str | None = None) -> Allowance:
     )
 
 
+def is_below(path: str, places: tuple[str, ...] | None) -> bool:
+    """Whether a path is one of the places, or below one; None is everywhere.
+
+    All of them are absolute, and compared as they are: who cares for links follows them first.
+    """
+    from os import sep
+
+    if places is None:
+        return True
+    whole = path.rstrip(sep) + sep
+    return any([whole.startswith(place.rstrip(sep) + sep) for place in places])
+
+
 # ------------------------------------------------------------------ as authors say it
 
 
@@ -173,10 +186,10 @@ def _unknown(name: object, known: Iterable[str]) -> str:
 def beyond(words: Iterable[str], ceiling: Iterable[str]) -> list[str]:
     """The capabilities that a ceiling does not allow."""
     tops = [split(word) for word in ceiling]
-    return [word for word in words if word != "none" and not _is_below(word, tops)]
+    return [word for word in words if word != "none" and not _is_allowed(word, tops)]
 
 
-def _is_below(word: str, tops: list[tuple[str, str | None]]) -> bool:
+def _is_allowed(word: str, tops: list[tuple[str, str | None]]) -> bool:
     import os
 
     head, path = split(word)
@@ -186,9 +199,8 @@ def _is_below(word: str, tops: list[tuple[str, str | None]]) -> bool:
         if folder is None:
             return True
         if path is not None:
-            root = os.path.abspath(os.path.expanduser(folder))
-            whole = os.path.abspath(os.path.expanduser(path))
-            if whole == root or whole.startswith(root.rstrip(os.sep) + os.sep):
+            whole, root = [os.path.abspath(os.path.expanduser(one)) for one in (path, folder)]
+            if is_below(whole, (root,)):
                 return True
     return False
 

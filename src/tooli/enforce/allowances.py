@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from tooli.contract.capabilities import Allowance, allowance_of
+from tooli.contract.capabilities import Allowance, allowance_of, is_below
 
 TYPE_CHECKING = False
 
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tooli.contract.tool import Tool
-
-LISTS = ("allow_paths", "deny_paths")
-"""Settings of the machine's owner that hold for files, whatever a command declares."""
 
 ANYTHING = Allowance(
     reads=None,
@@ -41,15 +38,15 @@ def allowance_for(tool: Tool, house: Any) -> Allowance | None:
 
 
 def declared_for(tool: Tool, house: Any) -> Allowance | None:
-    """What the command declares, or else the ceiling that it is held to."""
+    """What the command declares, under the ceilings that it is held to; these alone, where it
+    declares nothing. All are met anew: links may lead a declared path out of a ceiling."""
     guard = tool.guard
     folder = os.path.expanduser(house.rules.get("work_dir") or "") or None
-    if guard.capabilities:
-        return allowance_of(guard.capabilities, folder)
     found: Allowance | None = None
-    for ceiling in guard.ceilings:
-        one = allowance_of(ceiling, folder)
-        found = one if found is None else meet(found, one)
+    for words in (guard.capabilities, *guard.ceilings):
+        if words:
+            one = allowance_of(words, folder)
+            found = one if found is None else meet(found, one)
     return found
 
 
@@ -90,11 +87,3 @@ def _meet(one: tuple[str, ...] | None, other: tuple[str, ...] | None) -> tuple[s
         return other if one is None else one
     inner = [a for a in one if is_below(a, other)]
     return tuple(dict.fromkeys([*inner, *(b for b in other if is_below(b, one))]))
-
-
-def is_below(path: str, places: tuple[str, ...] | None) -> bool:
-    """Whether a real path is one of the places, or below one; None is everywhere."""
-    if places is None:
-        return True
-    whole = path.rstrip(os.sep) + os.sep
-    return any([whole.startswith(place.rstrip(os.sep) + os.sep) for place in places])

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     Acts: TypeAlias = tuple[tuple[str, Any], ...]
 
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_NEW = os.O_CREAT | os.O_EXCL
 _NONE: Acts = ()
+_HEX = frozenset(b"0123456789abcdefABCDEF")
 _INTERPRETERS = ("_interpreters", "_xxsubinterpreters")
 
 
@@ -44,7 +46,7 @@ def _open(args: tuple[Any, ...]) -> Acts:
     if type(path) is int:  # it is open already
         return _NONE
     if flags & _WRITING or (mode is not None and not {"w", "a", "x", "+"}.isdisjoint(mode)):
-        return (("make" if flags & os.O_EXCL else "write", path),)
+        return (("make" if flags & _NEW == _NEW else "write", path),)
     return (("read", path),)
 
 
@@ -52,14 +54,37 @@ def _sqlite(args: tuple[Any, ...]) -> Acts:
     name = _text(args[0])
     if not name or name == ":memory:":
         return _NONE
-    if name[:5] == "file:":
-        name, _, wishes = name[5:].partition("?")
-        if not name or "mode=memory" in wishes:
-            return _NONE
-        name = "/" + name.lstrip("/") if name[:2] == "//" else name
-        if "mode=ro" in wishes or "immutable=1" in wishes:
-            return (("read", name),)
-    return (("read", name), ("write", name))
+    if name[:5] != "file:":
+        return (("read", name), ("write", name))
+    acts = _sqlite_uri(name[5:])
+    if os.path.lexists(name):  # whether it is a URI is not told: it may be a file of that name
+        return (("read", name), ("write", name), *acts)
+    return acts
+
+
+def _sqlite_uri(rest: str) -> Acts:
+    """What a URI of SQLite's opens, read as SQLite reads it; in doubt it is written to."""
+    rest = rest.partition("#")[0]
+    path, _, query = rest.partition("?")
+    if path[:2] == "//":  # a host: none, or localhost
+        path = path[2 + len(path[2:].partition("/")[0]) :]
+    name = _unescaped(path)
+    wishes = [part.partition("=")[::2] for part in query.split("&")]
+    modes = {_unescaped(value) for key, value in wishes if _unescaped(key) == "mode"}
+    if name in ("", ":memory:") or modes == {"memory"}:
+        return _NONE
+    return (("read", name),) if modes == {"ro"} else (("read", name), ("write", name))
+
+
+def _unescaped(text: str) -> str:
+    """A part of a URI without its percent signs; it ends at a zero, as SQLite has it."""
+    first, *others = os.fsencode(text).split(b"%")
+    data = first
+    for part in others:
+        pair = part[:2]
+        whole = len(pair) == 2 and _HEX.issuperset(pair)
+        data += bytes((int(pair, 16),)) + part[2:] if whole else b"%" + part
+    return os.fsdecode(data.partition(b"\0")[0])
 
 
 def _connect(args: tuple[Any, ...]) -> Acts:
@@ -107,6 +132,16 @@ def _import(args: tuple[Any, ...]) -> Acts:
     To refuse one while it is made would end some Pythons.
     """
     return (("spawn", "another interpreter"),) if args[0] in _INTERPRETERS else _NONE
+
+
+def _signal(args: tuple[Any, ...]) -> Acts:
+    """A signal for another process; number 0 only asks whether there is one."""
+    pid, number = args
+    return _NONE if number == 0 or pid == os.getpid() else (("spawn", f"a signal for {pid}"),)
+
+
+def _group_signal(args: tuple[Any, ...]) -> Acts:
+    return (("spawn", f"a signal for the group {args[0]}"),) if args[1] else _NONE
 
 
 def _native(args: tuple[Any, ...]) -> Acts:
@@ -161,6 +196,8 @@ EVENTS: dict[str, Callable[[tuple[Any, ...]], Acts]] = {
     "os.startfile": _program,
     "os.startfile/2": _program,
     "pty.spawn": _program,
+    "os.kill": _signal,
+    "os.killpg": _group_signal,
     "_winapi.CreateProcess": _program,
     "import": _import,
     "socket.connect": _connect,
@@ -179,6 +216,3 @@ EVENTS: dict[str, Callable[[tuple[Any, ...]], Acts]] = {
     "os.unsetenv": _variable,
 }
 """The events that matter. All others pass after one look into this table."""
-
-TURNS = frozenset(("os.symlink", "os.rename", "os.rmdir", "os.mkdir"))
-"""After these a folder may lead elsewhere than before."""

@@ -19,9 +19,11 @@ if TYPE_CHECKING:
     from typing import Any
 
 DEVICES = frozenset(
-    (
+    ("nul", "NUL", "CON", "CONIN$", "CONOUT$")
+    if os.name == "nt"
+    else (
         *("/dev/null", "/dev/full", "/dev/zero", "/dev/urandom", "/dev/random", "/dev/tty"),
-        *("/dev/stdin", "/dev/stdout", "/dev/stderr", "nul", "NUL", "CON", "CONIN$", "CONOUT$"),
+        *("/dev/stdin", "/dev/stdout", "/dev/stderr"),
     )
 )
 """No files: they hold nothing of anybody's."""
@@ -47,18 +49,18 @@ HOUSE = os.path.dirname(_HERE) + os.sep
 _STATE = os.path.join(HOUSE, "state") + os.sep
 _STANDARD = os.path.dirname(os.__file__) + os.sep
 
-_folders: dict[str, str] = {}
-_MOST_FOLDERS = 4096
+_DOTS = ("", ".", "..")
+_LOADS = ("_find_and_load", "exec_module", "load_module")  # functions that importing is made of
+_SHOWS = ("traceback", "warnings", "inspect")  # modules that read source to show it
+_PATH_ONLY = getattr(os, "O_PATH", 0)  # where there is none, the kernel cannot be asked
+_GONE = " (deleted)"
 
 
 # ------------------------------------------------------------------ where a path leads
 
 
 def resolve(path: Any, follow: bool) -> str | None:
-    """A path as it really is, or None where it is no file; `follow` is whether a link counts.
-
-    Folders are looked up once, until something is done that may turn one (`forget_folders`).
-    """
+    """A path as it really is, or None where it is no file; `follow` is whether a link counts."""
     try:
         if isinstance(path, At):
             inner = os.fsdecode(path.path)
@@ -80,23 +82,41 @@ def resolve(path: Any, follow: bool) -> str | None:
 def _real(path: str, follow: bool) -> str:
     if not os.path.isabs(path):
         path = os.path.join(os.getcwd(), path)
+    if follow:
+        return os.path.normcase(_end_of(path))
     folder, name = os.path.split(path)
-    if name in ("", ".", ".."):
-        return os.path.normcase(os.path.realpath(path))
-    real = _folders.get(folder)
-    if real is None:
-        if len(_folders) >= _MOST_FOLDERS:
-            _folders.clear()
-        real = _folders[folder] = os.path.realpath(folder)
-    whole = os.path.join(real, name)
-    if follow and os.path.islink(whole):
-        whole = os.path.realpath(whole)
-    return os.path.normcase(whole)
+    if name in _DOTS:
+        return os.path.normcase(_end_of(path))
+    return os.path.normcase(os.path.join(_end_of(folder), name))
 
 
-def forget_folders() -> None:
-    """A folder may be another one now."""
-    _folders.clear()
+def _end_of(path: str) -> str:
+    """Where an absolute path leads now, its links followed.
+
+    Nothing of it is remembered: another process may turn the link of a folder at any time.
+    """
+    found = _told(path)
+    if found is None and not os.path.lexists(path):  # it is to be made: its folder is there
+        folder, name = os.path.split(path)
+        above = None if name in _DOTS else _told(folder)
+        found = None if above is None else os.path.join(above, name)
+    return found or os.path.realpath(path)
+
+
+def _told(path: str) -> str | None:
+    """The same of something that exists, in the kernel's own words: faster than to look for links
+    in every folder on the way; None where it does not tell."""
+    if not _PATH_ONLY:
+        return None
+    try:
+        fd = os.open(path, _PATH_ONLY)
+    except OSError:
+        return None
+    try:
+        found = _descriptor(fd)
+    finally:
+        os.close(fd)
+    return None if found is None or found.endswith(_GONE) else found
 
 
 def _descriptor(fd: int) -> str | None:
@@ -135,8 +155,8 @@ class Places:
             found = {os.path.dirname(os.__file__), os.path.dirname(HOUSE), share, *PUBLIC}
             found |= {one for one in (*self._entries, *self._homes) if _is_installed(one)}
             sources = {*self._entries, *self._homes} - found
-            self._sources = _prefixes({os.path.realpath(one) for one in sources} - {os.sep})
-            self._libraries = _prefixes(
+            self._sources = prefixes({os.path.realpath(one) for one in sources} - {os.sep})
+            self._libraries = prefixes(
                 map(os.path.realpath, (*found, sys.executable or os.devnull))
             )
         return self._libraries
@@ -152,7 +172,8 @@ def _is_installed(folder: str) -> bool:
     return "site-packages" in parts or "dist-packages" in parts
 
 
-def _prefixes(paths: Iterable[str]) -> tuple[str, ...]:
+def prefixes(paths: Iterable[str]) -> tuple[str, ...]:
+    """Real paths as what the paths at and below them begin with, once those end with a slash."""
     return tuple([os.path.normcase(path).rstrip(os.sep) + os.sep for path in paths])
 
 
@@ -170,8 +191,12 @@ rooms: list[str] = []
 """Folders that a call has to itself, for what is temporary; each ends with a slash."""
 
 
-def is_needed(act: str, where: str) -> bool:
-    """Whether it is Python that does this, not the command."""
+def is_needed(act: str, where: str, ordered: bool = False) -> bool:
+    """Whether it is Python that does this, not the command.
+
+    Where the owner's lists refuse it (`ordered`), the app's own code is read by who imports it,
+    and to show it where something failed; not by anybody who names a file that ends like one.
+    """
     whole = where + os.sep
     if rooms and whole.startswith(tuple(rooms)):
         return True
@@ -179,15 +204,21 @@ def is_needed(act: str, where: str) -> bool:
         if whole.startswith(places().libraries):
             return True
         if whole.startswith(places().sources):
-            if where.endswith(CODE) or ".dist-info" in where or ".egg-info" in where:
-                return True
-            if whole in places().sources and not os.path.isdir(where):  # an archive of modules
+            if _is_loading(_caller()) or _is_showing(_caller()) if ordered else _is_code(where):
                 return True
             if _is_importing(_caller()):
                 return os.path.isdir(where)
     elif act in ("write", "make", "place", "delete") and "__pycache__" in whole:
         return _is_importing(_caller())
     return _is_keeping(_caller()) or (act == "read" and _is_clearing(_caller()))
+
+
+def _is_code(where: str) -> bool:
+    """Whether a file looks like code, or like what says of code where it comes from."""
+    if where.endswith(CODE) or ".dist-info" in where or ".egg-info" in where:
+        return True
+    archive = where + os.sep in places().sources  # of modules
+    return archive and not os.path.isdir(where)
 
 
 def is_library_call() -> bool:
@@ -197,9 +228,7 @@ def is_library_call() -> bool:
         if frame.f_code.co_name == "<module>":
             return True  # it is being imported
         frame = frame.f_back
-    return frame is not None and (
-        (os.path.realpath(frame.f_code.co_filename) + os.sep).startswith(places().libraries)
-    )
+    return frame is not None and _is_installed_code(frame)
 
 
 def is_pairing() -> bool:
@@ -216,6 +245,11 @@ def is_ours() -> bool:
             return True
         frame = frame.f_back
     return False
+
+
+def _is_installed_code(frame: FrameType) -> bool:
+    file = os.path.realpath(frame.f_code.co_filename)
+    return (file + os.sep).startswith(places().libraries)
 
 
 def _caller() -> FrameType | None:
@@ -238,6 +272,30 @@ def _is_importing(frame: FrameType | None) -> bool:
         return False
     file = frame.f_code.co_filename
     return file.startswith(_IMPORTING) or _is_of(frame, "importlib") or _is_of(frame, "pkgutil")
+
+
+def _is_loading(frame: FrameType | None) -> bool:
+    """Whether a module is really being imported, and nobody but Python and libraries reads it."""
+    while frame is not None and not frame.f_code.co_filename.startswith(HOUSE):
+        file = frame.f_code.co_filename
+        if file.startswith(_IMPORTING):
+            if frame.f_code.co_name in _LOADS:
+                return True
+        elif not _is_installed_code(frame):
+            return False
+        frame = frame.f_back
+    return False
+
+
+def _is_showing(frame: FrameType | None) -> bool:
+    """Whether the standard library shows a line of code that is loaded already."""
+    while frame is not None and frame.f_code.co_filename.startswith(_STANDARD):
+        if any([_is_of(frame, module) for module in _SHOWS]):
+            return True
+        if "excepthook" in frame.f_code.co_name and _is_of(frame, "threading"):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _is_clearing(frame: FrameType | None) -> bool:

@@ -1,4 +1,4 @@
-"""Watched: runs a function under watch, and says afterwards what it did beyond its word."""
+"""Watched: runs a function under watch, and says what it does beyond its word."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from tooli.enforce.watching import Violation
 
 SEEN = "violations"
-"""Under which name a call's `meta` carries what was seen, until its stage takes it out."""
+"""Under which name a call's `meta` carries what was seen, until its stage takes it out: rows of
+three texts, a capability, what it was of, and a code."""
+RECORDED = "recorded:"
+"""Stands before a capability: nobody minds it, it is written down."""
 
 
 class Watched(Runner):
@@ -31,16 +34,17 @@ class Watched(Runner):
     def __init__(self, watch: Watch, inner: Runner | None = None) -> None:
         super().__init__(inner)
         self.watch = watch
-        self._told = 0
+        self._told = 0  # violations that somebody was told of
         self._refused = False
+        self._process = 0  # where it runs: forks of it tell nobody
 
     def run(self, call: Call) -> Any:
         """What the function gives, or an iterator of its items."""
-        self._begin(call)
+        self.begin(call)
         try:
             value = self.hold(call, lambda: invoke(call.replace(runner=self.inner)))
         except BaseException:
-            self.watch.finish()
+            self.finish(call)
             raise
         return self._rest(call, value)
 
@@ -49,31 +53,38 @@ class Watched(Runner):
         from tooli.call.aio import is_async_stream
 
         self.watch.shared = True
-        self._begin(call)
+        self.begin(call)
         try:
             value = await self._ainvoke(call)
             if hasattr(value.__class__, "__await__"):
                 value = await _Steps(self, call, value)
         except BaseException:
-            self.watch.finish()
+            self.finish(call)
             raise
         return _AsyncItems(self, call, value) if is_async_stream(value) else self._rest(call, value)
 
-    def _begin(self, call: Call) -> None:
-        """Set the watch; where none can be had, nothing runs that must be held."""
+    def begin(self, call: Call) -> bool:
+        """Set the watch, or say that there is none; then nothing runs that must be held."""
+        self._process = os.getpid()
+        self.watch.hear = lambda: self._hear(call)
         if self.watch.begin():
-            return
+            return True
         said = "cannot be watched here: another audit hook of the process forbids it"
         if self.watch.must_hold:
-            self.watch.finish()
+            self.finish(call)
             raise AuthError(f"What {call.tool.name} touches {said}.")
         call.warnings.append(f"what it touches {said}")
+        return False
+
+    def finish(self, call: Call) -> None:
+        """The call is over; what it left running stays under watch."""
+        self.watch.finish()
 
     def _rest(self, call: Call, value: Any) -> Any:
         """The value, or its items that are still to come."""
         if is_stream(value):
             return _Items(self, call, value)
-        self.watch.finish()
+        self.finish(call)
         return value
 
     async def _ainvoke(self, call: Call) -> Any:
@@ -113,22 +124,45 @@ class Watched(Runner):
         self.conclude(call)
         return value
 
-    def conclude(self, call: Call, failure: BaseException | None = None) -> None:
-        """Tell what is new; raise where something was refused."""
+    def _hear(self, call: Call) -> None:
+        """Tell at once what was seen: a call that is cut off says nothing afterwards."""
         watch = self.watch
-        for violation in watch.violations[self._told :]:
-            if call.meta is not None:  # from here it reaches whoever waits in another process
-                found = [violation.capability, violation.target, violation.code]
-                call.meta.setdefault(SEEN, []).append(found)
+        if len(watch.violations) > self._told and not watch.ended and os.getpid() == self._process:
+            self.tell(call)
+
+    def tell(self, call: Call) -> None:
+        """Say what is new."""
+        watch, told = self.watch, self._told
+        self._told = len(watch.violations)
+        carry(call, watch.violations)
+        for violation in watch.violations[told : self._told]:
             if violation.code == "E2003" and not watch.blocks:
                 call.warnings.append(
                     f"undeclared: {violation.capability} of {violation.target}; "
                     f"declare {declaration(violation)!r}"
                 )
-        self._told = len(watch.violations)
+
+    def conclude(self, call: Call, failure: BaseException | None = None) -> None:
+        """Raise where something was refused."""
+        watch = self.watch
         if watch.denial is not None and not self._refused:
             self._refused = True  # once: a stream is closed behind its failure
             raise refusal(call, watch.denial) from failure
+
+
+def carry(call: Call, found: list[Violation]) -> None:
+    """Let a call's `meta` carry all that a watch has seen.
+
+    It is set anew each time: that is what reaches whoever waits in another process. What is only
+    recorded stands last: not all of it may be heard.
+    """
+    if call.meta is None or not found:
+        return
+    recorded = found[0].capability.startswith(RECORDED)
+    seen = call.meta.get(SEEN, ())
+    others = [row for row in seen if row[0].startswith(RECORDED) is not recorded]
+    rows = [[one.capability, one.target, one.code] for one in found]
+    call.meta[SEEN] = [*others, *rows] if recorded else [*rows, *others]
 
 
 def refusal(call: Call, denial: Violation) -> AuthError:
@@ -202,7 +236,7 @@ class _Items:
             if close is not None:
                 self._watched.hold(self._call, close)
         finally:
-            self._watched.watch.finish()
+            self._watched.finish(self._call)
 
 
 class _Steps:
@@ -258,4 +292,4 @@ class _AsyncItems:
             if close is not None:
                 await _Steps(self._watched, self._call, close())
         finally:
-            self._watched.watch.finish()
+            self._watched.finish(self._call)

@@ -18,14 +18,14 @@ from contextvars import ContextVar
 from errno import EACCES
 
 from tooli.contract.record import Record
-from tooli.enforce.events import EVENTS, TURNS
+from tooli.enforce.events import EVENTS
 from tooli.enforce.needs import (
-    forget_folders,
     is_library_call,
     is_needed,
     is_ours,
     is_pairing,
     places,
+    prefixes,
     resolve,
 )
 
@@ -89,6 +89,7 @@ class Watch:
         self.ended = False
         self.shared = False  # it runs on an event loop that others use, too
         self.violations: list[Violation] = []
+        self.hear: Callable[[], None] | None = None  # is told at once that there is one more
         self.denial: Violation | None = None  # the first that was refused: it sticks
         self._declared = _Limits(declared) if declared is not None else None
         self._bounds = _Limits(bounds) if bounds is not None else None
@@ -124,10 +125,10 @@ class Watch:
         lets = declared is None or declared.allows(act, where, self._made)
         bounded = bounds is None or bounds.allows(act, where, self._made)
         if lets and bounded:
-            if act == "make":
+            if act == "make" and not os.path.lexists(where):  # what is there will not be made
                 self._made.add(where)
             return
-        if not _excused(act, where):
+        if not _excused(act, where, not bounded):
             self._note(act, where, "E2003" if bounded else "E2005")
 
     def _note(self, act: str, where: str, code: str) -> None:
@@ -136,8 +137,13 @@ class Watch:
         if (capability, where) not in self._seen and len(self._seen) < self._most:
             self._seen.add((capability, where))
             self.violations.append(violation)
-        if self.blocks or code == "E2005":
+        refused = self.blocks or code == "E2005"
+        if refused:
             self.denial = self.denial or violation
+        if self.hear is not None:
+            with unwatched():
+                self.hear()
+        if refused:
             said = "not declared" if code == "E2003" else "not allowed by the configuration"
             raise PermissionError(EACCES, f"{capability} is {said}", where)
 
@@ -148,20 +154,23 @@ class _Limits:
     __slots__ = ("_denied", "_flags", "_places")
 
     def __init__(self, allowance: Allowance) -> None:
-        self._denied = _prefixes(allowance.denied) or ()
+        self._denied = prefixes(allowance.denied)
         self._flags = {
             "net": allowance.net,
             "spawn": allowance.spawns,
             "native": allowance.spawns,
             "env": allowance.env_writes,
         }
-        writes = _prefixes(allowance.writes)
+        reads, writes, deletes = [
+            None if paths is None else prefixes(paths)
+            for paths in (allowance.reads, allowance.writes, allowance.deletes)
+        ]
         self._places = {
-            "read": _prefixes(allowance.reads),
+            "read": reads,
             "write": writes,
             "make": writes,
             "place": writes,
-            "delete": _prefixes(allowance.deletes),
+            "delete": deletes,
         }
 
     def open_to(self, act: str) -> bool:
@@ -176,16 +185,16 @@ class _Limits:
         whole = where if where[-1:] == os.sep else where + os.sep
         if self._denied and whole.startswith(self._denied):
             return False
-        prefixes = self._places[act]
-        if prefixes is None or whole.startswith(prefixes):
+        places = self._places[act]
+        if places is None or whole.startswith(places):
             return True
-        if act == "delete" and made and _is_below(where, made):
+        if act == "delete" and made and _is_made(where, made):
             return self.allows("write", where, made)
         return False
 
 
-def _is_below(path: str, made: set[str]) -> bool:
-    """Whether a path, or a folder that it is in, is one of those."""
+def _is_made(path: str, made: set[str]) -> bool:
+    """Whether a path, or a folder that it is in, is one of those; there may be many."""
     while path not in made:
         above: str = os.path.dirname(path)
         if above == path:
@@ -194,19 +203,13 @@ def _is_below(path: str, made: set[str]) -> bool:
     return True
 
 
-def _prefixes(paths: tuple[str, ...] | None) -> tuple[str, ...] | None:
-    if paths is None:
-        return None
-    return tuple([os.path.normcase(path).rstrip(os.sep) + os.sep for path in paths])
-
-
-def _excused(act: str, where: str) -> bool:
-    """Whether it is no doing of the command's."""
+def _excused(act: str, where: str, ordered: bool) -> bool:
+    """Whether it is no doing of the command's; `ordered` is that the owner's lists refuse it."""
     if act == "native":
         return is_library_call()
     if act == "net":
         return is_pairing()
-    return act not in ("spawn", "env") and is_needed(act, where)
+    return act not in ("spawn", "env") and is_needed(act, where, ordered)
 
 
 # ------------------------------------------------------------------ whose event it is
@@ -314,15 +317,17 @@ def _judge(
     read: Callable[[tuple[Any, ...]], tuple[tuple[str, Any], ...]],
     args: tuple[Any, ...],
 ) -> None:
-    if event in TURNS:
-        forget_folders()
     for act, target in read(args):
         if act not in _FILES:
             where: str | None = target
         elif all([act in watch.everywhere for watch in watches]):
             continue
         else:
-            where = resolve(target, act not in _NOT_FOLLOWED)
+            token = _current.set(())  # to look where it leads raises an event of its own
+            try:
+                where = resolve(target, act not in _NOT_FOLLOWED)
+            finally:
+                _current.reset(token)
         if where is not None:
             for watch in watches:
                 watch.look(act, where)

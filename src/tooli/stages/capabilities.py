@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from tooli.call.model import Failed
 from tooli.enforce.allowances import bounds_of, declared_for
-from tooli.enforce.watched import SEEN, Watched
-from tooli.enforce.watching import Watch
+from tooli.enforce.watched import RECORDED, SEEN, Watched, refusal
+from tooli.enforce.watching import Violation, Watch
 from tooli.state.audit import note
 
 TYPE_CHECKING = False
@@ -36,20 +37,35 @@ def hold_to_capabilities(house: Any) -> Stage:
             runner = Watched(watch, runner)
         record = house.rules.get("record_capabilities")
         if record is not None:
-            return (yield from _recording(call.replace(runner=runner), record, whole))
+            from tooli.enforce.recording import Recorded
+
+            runner = Recorded(runner, whole)  # around whatever holds it: nothing is allowed by that
         outcome = yield (call if runner is call.runner else call.replace(runner=runner))
-        for capability, target, code in (call.meta or {}).pop(SEEN, ()):
-            note("violation", call, capability=capability, target=target, code=code)
-        return outcome
+        while isinstance(runner, Watched):
+            runner.watch.hear = None  # whatever was left running says nothing more about the call
+            runner = runner.inner
+        seen = [Violation(*row) for row in (call.meta or {}).pop(SEEN, ())]
+        if record is not None:
+            from tooli.enforce.recording import write_down
+
+            write_down(call, seen, record)
+        beyond = [one for one in seen if not one.capability.startswith(RECORDED)]
+        return _settled(call, beyond, outcome)
 
     return hold
 
 
-def _recording(call: Call, path: str, whole: bool) -> Generator[Call, Outcome, Outcome]:
-    """Note what the function touches, around whatever holds it: nothing is allowed by that."""
-    from tooli.enforce.recording import Recorded, write_down
+def _settled(call: Call, seen: list[Violation], outcome: Outcome) -> Outcome:
+    """The outcome, with all that was seen on record; a refusal sticks, however the call ended."""
+    for one in seen:
+        note("violation", call, capability=one.capability, target=one.target, code=one.code)
+    refused = [one for one in seen if one.code == "E2005" or call.policy == "strict"]
+    if not refused or (isinstance(outcome, Failed) and outcome.error.code in _REFUSALS):
+        return outcome
+    error = refusal(call, refused[0])
+    if isinstance(outcome, Failed):
+        error.__cause__ = outcome.error
+    return Failed(error)
 
-    recorded = Recorded(call.runner, whole)
-    outcome = yield call.replace(runner=recorded)
-    write_down(call, recorded, path)
-    return outcome
+
+_REFUSALS = ("E2003", "E2005")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 
 from tooli.call.canonical import given_to
+from tooli.contract.capabilities import is_below
 from tooli.contract.parts import parts_of
 from tooli.contract.tool import Handle, ListOf, PathShape, TupleOf, plain
-from tooli.enforce.allowances import bounds_of, is_below
+from tooli.enforce.allowances import bounds_of
 from tooli.errors import AuthError, Suggestion
 
 TYPE_CHECKING = False

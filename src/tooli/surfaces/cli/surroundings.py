@@ -74,15 +74,19 @@ def furnish(session: Session, own: Any) -> None:
             line.settled.add(name)
     session.faults = [one for one in settings.faults if one.origin != "TOOLI_OUTPUT"]
     if session.standalone and "work_dir" in own.rules:
-        _go_to(session, settings.said()["work_dir"])
+        _go_to(session, settings.said()["work_dir"], own.rules)
 
 
-def _go_to(session: Session, word: Word) -> None:
-    """Run in the folder that is set: the process is this command's alone, or a server's."""
+def _go_to(session: Session, word: Word, rules: dict[str, Any]) -> None:
+    """Run in the folder that is set: the process is this command's alone, or a server's.
+
+    From there a relative name of it would lead elsewhere, and all that is relative to it.
+    """
     from tooli.config.layers import Fault
 
     try:
         os.chdir(os.path.expanduser(word.value))
+        rules["work_dir"] = os.getcwd()
     except OSError as failure:
         said = f"work_dir {word.value!r} cannot be used: {failure.strerror}"
         session.faults = [*session.faults, Fault(word.origin, said, "work_dir")]
