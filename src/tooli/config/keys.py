@@ -63,8 +63,9 @@ class Key(Record):
             if scalar.kind in ("any", "text") and text in self.choices:
                 return text
         elif self.kind in ("text", "paths"):
-            if text and text.isprintable():
-                return text if self.kind == "text" else tuple(filter(None, text.split(os.pathsep)))
+            value = text if self.kind == "text" else tuple(filter(None, text.split(os.pathsep)))
+            if value and text.isprintable():
+                return value
         elif scalar.kind != "text":
             value = _READERS[self.kind](text, scalar.kind)
             if value is not None:

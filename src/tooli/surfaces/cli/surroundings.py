@@ -9,13 +9,11 @@ from tooli.adapt import BEHAVIOUR
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from typing import Any
 
     from tooli.adapt import Behaviour
-    from tooli.config.layers import Fault, Word
+    from tooli.config.layers import Word
     from tooli.detect import ExecutionContext
-    from tooli.errors import ToolError
     from tooli.surfaces.cli.main import Session
 
 
@@ -74,18 +72,18 @@ def furnish(session: Session, own: Any) -> None:
             line.settled.add(name)
     session.faults = [one for one in settings.faults if one.origin != "TOOLI_OUTPUT"]
     if session.standalone and "work_dir" in own.rules:
-        _go_to(session, settings.said()["work_dir"])
+        _go_to(session, own.rules["work_dir"], settings.said()["work_dir"])
 
 
-def _go_to(session: Session, word: Word) -> None:
+def _go_to(session: Session, folder: str, word: Word) -> None:
     """Run in the folder that is set: the process is this command's alone, or a server's."""
-    from tooli.config.layers import Fault
+    from tooli.config.places import move_to
+    from tooli.config.policy import no_folder
 
     try:
-        os.chdir(os.path.expanduser(word.value))
+        move_to(folder)
     except OSError as failure:
-        said = f"work_dir {word.value!r} cannot be used: {failure.strerror}"
-        session.faults = [*session.faults, Fault(word.origin, said, "work_dir")]
+        session.faults = [*session.faults, no_folder(word, failure.strerror)]
 
 
 def _names() -> list[str]:
@@ -129,6 +127,7 @@ def suit(session: Session) -> int | None:
         from tooli.surfaces.cli.argv import QUESTIONS
 
         if QUESTIONS.isdisjoint(said):
+            from tooli.config.layers import faulty
             from tooli.surfaces.cli.answers import fail
 
             session.line.problems.clear()
@@ -149,22 +148,6 @@ def suit(session: Session) -> int | None:
 
         _hint(detect_execution_context())
     return None
-
-
-def faulty(faults: Sequence[Fault]) -> ToolError:
-    """All that is wrong with the settings, as one error."""
-    from tooli.errors import InputError, Suggestion
-
-    first = faults[0]
-    more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
-    return InputError(
-        f"{first}{more}",
-        code="E1011",
-        field=first.key,
-        suggestion=Suggestion("fix", f"Correct {first.origin}, or leave the setting out."),
-        details={"errors": [{"where": one.origin, "message": one.message} for one in faults]},
-        is_retryable=False,
-    )
 
 
 def _hint(context: ExecutionContext) -> None:
