@@ -340,6 +340,23 @@ def test_the_glance_never_misses_what_the_search_finds(
         assert not channel._has_settings()
 
 
+def test_the_glance_asks_for_nothing_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / ".git").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("TOOLI_CONFIG", raising=False)
+    asked: list[str] = []
+    usual = os.access
+
+    def access(path: str, mode: int) -> bool:
+        asked.append(path)
+        return usual(path, mode)
+
+    monkeypatch.setattr(os, "access", access)
+    assert not channel._has_settings()
+    assert len(asked) == len(set(asked))
+    assert str(tmp_path / ".env") in asked
+
+
 def test_the_glance_knows_every_variable() -> None:
     variables = {key.variable for key in KEYS.values()} - {"TOOLI_OUTPUT"}
     assert variables == channel.SETTINGS - {"TOOLI_RECORD_CAPABILITIES"}
