@@ -102,10 +102,9 @@ def _level(text: str, kind: str) -> int | None:
 
 
 def _seconds(text: str, kind: str) -> float | None:
-    digits = text.replace(".", "", 1)
-    if kind == "truth" or not (digits.isascii() and digits.isdigit()) or len(digits) > 15:
-        return None
-    return float(text) or None
+    from tooli.contract.limits import read_seconds
+
+    return read_seconds(text) if kind != "truth" else None
 
 
 def _truth(text: str, kind: str) -> bool | None:
