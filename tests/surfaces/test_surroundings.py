@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -341,6 +342,17 @@ class TestSettings:
         done = run(app, "--help", cwd=project)
         assert (done.code, done.out[:6]) == (0, b"Usage:")
         assert b"Warning: " in done.err
+
+    @pytest.mark.skipif(os.name == "nt", reason="no such names there")
+    def test_a_folders_name_is_not_obeyed(self, app: Path, project: Path) -> None:
+        inner = project / "\x1b[31mred\u202e"
+        inner.mkdir()
+        self.say(inner, "verbos: 2\n")
+        for words in (("--help",), ("stock", "x", "--text"), ("stock", "x", "--plain")):
+            done = run(app, *words, cwd=inner)
+            assert b".tooli.yaml:1" in done.err.replace(b"\n", b"").replace(b" ", b"")
+            assert b"\x1b" not in done.err
+            assert "\u202e".encode() not in done.err
 
     def test_a_variable_that_is_wrong(self, app: Path) -> None:
         done = run(app, "stock", "x", "--json", env=environment(TOOLI_TIMEOUT="soon"))

@@ -165,6 +165,9 @@ def _hint(context: ExecutionContext) -> None:
 
 
 def _tell(text: str) -> None:
+    """A line on stderr; a folder's name or a variable in it is nothing for a terminal to obey."""
+    from tooli.call.cleaning import clean_line
+    from tooli.call.model import Terms
     from tooli.surfaces.cli.channel import complain
 
-    complain(text)
+    complain(clean_line(text, Terms()))
