@@ -88,7 +88,7 @@ class Context:
 
     def warn(self, message: str) -> None:
         """Tell the caller something that is no failure; it stands in `meta.warnings`."""
-        self._call.warnings.append(message)
+        self._call.warnings.append(str(message))  # an exception, say: it is told by its text
 
     def log(self, message: str, *, level: int | str = 1) -> None:
         """Say what is going on: on stderr where `-v` asks for it, to the client over MCP.
@@ -124,7 +124,8 @@ class Context:
                 from tooli.errors import Interrupted
 
                 raise Interrupted("The client cancelled the call.")
-            peer.progress(done, total, message and _clean(message, self._call))
+            said = None if message is None else _clean(str(message), self._call)
+            peer.progress(done, total, said)
 
     @property
     def cancelled(self) -> bool:
