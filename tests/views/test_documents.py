@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from typing import Annotated, Any
 
 import pytest
 from markdown_it import MarkdownIt
@@ -19,6 +19,7 @@ from tooli.views.llms_txt import llms_files
 from tooli.views.man import man_pages
 from tooli.views.manifest import discovery, manifest
 from tooli.views.portrait import portray
+from tooli.views.schema import describe_tool
 from tooli.views.skill import skill_files
 
 
@@ -184,6 +185,24 @@ def test_no_document_holds_what_a_terminal_obeys() -> None:
         assert "\r" not in text
         assert "[31m" not in text
         assert "Burn it" in text or "odd" in text, "and nothing beside it was lost"
+
+
+@pytest.mark.parametrize("form", ["json", "mcp", "openai", "anthropic"])
+def test_no_description_holds_it_either(form: str) -> None:
+    told: list[str] = []
+
+    def look(value: Any) -> None:
+        if isinstance(value, dict):
+            told.extend([text for name, text in value.items() if name == "description"])
+        for item in value.values() if isinstance(value, dict) else value:
+            if isinstance(item, (dict, list)):
+                look(item)
+
+    schema = describe_tool(next(iter(hostile().catalog)), form)
+    schema.pop("examples", None)  # the author's own words to be run
+    look(schema)
+    assert len(told) >= 2
+    assert all(map(is_clean, told))
 
 
 def test_every_command_is_one_line_for_agents() -> None:

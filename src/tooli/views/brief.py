@@ -59,9 +59,9 @@ def _line(text: str) -> str:
     """A text on one line, without what a terminal obeys and no reader sees."""
     if text.isprintable():
         return text
-    from tooli.views.markdown import clean
+    from tooli.contract.docstring import readable
 
-    return text[: len(text) - len(text.lstrip(" "))] + " ".join(clean(text).split())
+    return text[: len(text) - len(text.lstrip(" "))] + " ".join(readable(text).split())
 
 
 def call_for_agents(tool: Tool) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tooli.contract.docstring import readable
+
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -13,17 +15,8 @@ def page(*blocks: str | Iterable[str]) -> str:
     flat: list[str] = []
     for block in blocks:
         flat += [block] if isinstance(block, str) else block
-    clear = [clean(block).strip("\n") for block in flat]
+    clear = [readable(block).strip("\n") for block in flat]
     return "\n\n".join([_closed(block) for block in clear if block.strip()]) + "\n"
-
-
-def clean(text: str) -> str:
-    """An author's text without what a terminal obeys and no reader sees."""
-    if text.replace("\n", "").isprintable():
-        return text
-    from tooli.contract.sanitizing import sanitize
-
-    return sanitize(text)[0].replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _closed(block: str) -> str:
@@ -45,7 +38,7 @@ def _closed(block: str) -> str:
 
 def flat(text: str) -> str:
     """Text as one line."""
-    return " ".join(clean(text).split())
+    return " ".join(readable(text).split())
 
 
 def sentence(text: str) -> str:
