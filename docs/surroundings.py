@@ -86,7 +86,8 @@ a `.git`; where there is none, it is the current folder.
 A security setting can only be tightened: the strictest word of all layers and of the app's author
 holds, through every door. `TOOLI_CONFIG=off` leaves the files of project and user alone; the
 system's own stays. What is set for the command line (output, colour, verbosity, input) concerns
-the command line only.
+the command line only, and so does a section for callers. A security setting cannot stand in one:
+who calls is what a caller says of itself.
 
 ```yaml
 # .tooli.yaml
@@ -103,9 +104,11 @@ callers:          # for one caller, or one kind of caller
 ```
 
 An unknown name and a value of the wrong type are errors (E1011) that name file and line; nothing
-runs. `mytool config show` shows what holds, `mytool config show --origin` what every layer says and
-where. YAML is read as far as settings need it; for anchors, lists and the like PyYAML is asked, if
-it is there: `pip install 'tooli[yaml]'`.
+runs. On the other doors, too: `app.call` answers with the error, a server does not begin to serve;
+only what is wrong about the command line alone is nothing to them. `mytool config show` shows what
+holds, `mytool config show --origin` what every layer says and where. YAML is read as far as
+settings need it; for anchors, lists and the like PyYAML is asked, if it is there:
+`pip install 'tooli[yaml]'`.
 """
 
 

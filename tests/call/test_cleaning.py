@@ -235,6 +235,92 @@ def test_a_traceback_for_people_tells_no_secret(tmp_path: Any) -> None:
     assert "hunter22" not in told["crash"]
 
 
+LOCALS = """
+from tooli import SecretInput, Tooli
+app = Tooli("app", pretty_exceptions_show_locals=True)
+
+def inner(key):
+    raise ValueError("inner")
+
+@app.command()
+def crash(token: SecretInput[str]):
+    key = token.reveal()
+    try:
+        inner(key)
+    except ValueError:
+        raise RuntimeError("outer")
+
+@app.command()
+def other(key: str):
+    raise RuntimeError("outer")
+
+app()
+"""
+
+
+def test_locals_are_shown_where_no_secret_is_among_them(tmp_path: Any) -> None:
+    (tmp_path / "app.py").write_text(LOCALS)
+    told = {}
+    for line in (("crash", "env:K"), ("other", "hunter22")):
+        done = subprocess.run(
+            [sys.executable, "app.py", *line, "--text"],
+            capture_output=True, text=True, cwd=tmp_path, check=False,
+            env={"K": "hunter22", "HOME": str(tmp_path), "PYTHONPATH": ":".join(sys.path)},
+        )  # fmt: skip
+        assert done.returncode != 0
+        told[line[0]] = done.stderr
+    assert "hunter22" in told["other"]
+    assert all([word in told["crash"] for word in ("Traceback", "inner", "outer")])
+    assert "hunter22" not in told["crash"]
+
+
+SAYING = """
+from collections.abc import Iterator
+from tooli import Context, SecretInput, Tooli
+app = Tooli("app")
+
+@app.command()
+def pins(pin: SecretInput[int]) -> list[int]:
+    return [pin.reveal(), 5]
+
+@app.command()
+def flow(pin: SecretInput[int]) -> Iterator[dict[str, int]]:
+    yield {"n": 1}
+    yield {"n": pin.reveal()}
+
+@app.command()
+def note(pin: SecretInput[int], ctx: Context) -> str:
+    ctx.log({"pin": pin.reveal(), "of": ["x", str(pin.reveal())]}, level=0)
+    for _ in ctx.progress([1], label=f"with {pin.reveal()}"):
+        pass
+    return "x"
+
+app()
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "out"),
+    [
+        ("pins env:K --print0", "***\x005\x00"),
+        ("flow env:K --print0", "1\x00***\x00"),
+        ("flow env:K --plain", "1\n***\n"),
+        ("flow env:K --jsonl", '{"n":1}\n{"n":"***"}\n'),
+        ("note env:K --plain", "x\n"),
+    ],
+)
+def test_numbers_and_data_that_are_secrets(tmp_path: Any, line: str, out: str) -> None:
+    (tmp_path / "app.py").write_text(SAYING)
+    done = subprocess.run(
+        [sys.executable, "app.py", *line.split()],
+        capture_output=True, text=True, cwd=tmp_path, check=True,
+        env={"K": "48151623", "HOME": str(tmp_path), "PYTHONPATH": ":".join(sys.path)},
+    )  # fmt: skip
+    assert done.stdout == out
+    assert "48151623" not in done.stderr
+    assert ("'pin': ***" in done.stderr) == line.startswith("note")
+
+
 def test_a_question_is_cleaned(monkeypatch: pytest.MonkeyPatch) -> None:
     from tooli.call import asking, context
     from tooli.call.model import Call, Options
@@ -273,6 +359,33 @@ class TestInOneProcess:
         assert cleaned(picture, STANDARD, []) == {**picture, "note": "x"}
         odd = {"type": "image", "data": "\x1b[1mAAE", "mimeType": "image/png"}
         assert cleaned(odd, STANDARD, [])["data"] == "AAE"
+
+    @pytest.mark.parametrize("key", ["blob", "data"])
+    def test_what_looks_like_a_document_hides_no_secret(self, key: str) -> None:
+        for terms, text in (
+            (Terms(secrets=[SecretInput("hunter2secretvalue")]), "hunter2secretvalueabAAAA"),
+            (STRICT, "AKIAIOSFODNN7EXAMPLE"),
+        ):
+            found = cleaned({"type": "image", key: text}, terms, [])
+            assert text[:16] not in found[key]
+
+    def test_one_cleaner_serves_a_stream(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        from tooli.call.cleaning import Tidy
+        from tooli.call.model import PYTHON, Call
+        from tooli.inputs import traces
+
+        made: list[int] = []
+        usual = traces.traces_of
+        monkeypatch.setattr(traces, "traces_of", lambda s: made.append(len(s)) or usual(s))
+        tool = self.app().find("say")
+        assert tool is not None
+        for exact in (True, False):
+            secrets = [SecretInput("hunter22")]
+            tidy = Tidy(Call(tool, {}, PYTHON, [], secrets=secrets), exact=exact)
+            assert [tidy(item) for item in ("hunter22", "a", "hunter22")] == ["***", "a", "***"]
+            secrets.append(SecretInput("another-one"))
+            assert tidy("another-one") == "***", "one that entered meanwhile"
+        assert made == [1, 2, 1, 2]
 
     def test_a_changed_command_is_no_longer_one_to_run(self) -> None:
         said = {"argv": ["x", "\x1b[1mfile"], "applicability": "machine_applicable"}

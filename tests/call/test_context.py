@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 import typer
 
+from tooli import Tooli
 from tooli.call import asking
 from tooli.call.context import Context, typer_context
 from tooli.call.model import Call, Caller, Options
 from tooli.contract.reading import read_tool
+from tooli.testing import invoke
 
 
 def context(*, approved: bool = False, **options) -> Context:
@@ -27,6 +31,22 @@ def test_warnings_end_up_in_the_call() -> None:
     ctx = context()
     ctx.warn("careful")
     assert ctx._call.warnings == ["careful"]
+
+
+def test_a_warning_that_is_no_text_is_told_by_its_text() -> None:
+    app = Tooli("app")
+
+    @app.command()
+    def look(ctx: Context) -> str:
+        """Look."""
+        ctx.warn(ValueError("no luck"))  # pyright: ignore[reportArgumentType]
+        ctx.warn({"a": 1})  # pyright: ignore[reportArgumentType]
+        return "x"
+
+    told = ["no luck", "{'a': 1}"]
+    assert app.call("look").to_dict()["meta"]["warnings"] == told
+    assert json.loads(invoke(app, "--json").stdout)["meta"]["warnings"] == told
+    assert "Warning: no luck" in invoke(app, "--plain").stderr
 
 
 @pytest.mark.parametrize(

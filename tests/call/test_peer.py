@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tooli import ApprovalRequired, Context, Elicit, Roots, Sample, Tooli
+from tooli import ApprovalRequired, Context, Elicit, Roots, Sample, SecretInput, Tooli
 from tooli.call.model import PLAIN_OPTIONS, Call, Caller, Options
 from tooli.call.peer import Peer, Question
 from tooli.call.replies import Reply, reply, says_yes, text_of
@@ -40,11 +40,13 @@ class Client(Peer):
         self.heard.append("let go")
 
 
-def context(peer: Peer | None, options: Options = PLAIN_OPTIONS, approved: bool = False) -> Context:
+def context(
+    peer: Peer | None, options: Options = PLAIN_OPTIONS, approved: bool = False, **more: Any
+) -> Context:
     app = Tooli("app")
     app.command("tool")(lambda: None)
     (tool,) = app.catalog
-    return Context(Call(tool, {}, Caller("mcp"), [], options, approved=approved, peer=peer))
+    return Context(Call(tool, {}, Caller("mcp"), [], options, approved=approved, peer=peer, **more))
 
 
 def accepted(**content: Any) -> dict[str, Any]:
@@ -140,6 +142,34 @@ async def test_models() -> None:
     assert await ctx.asample([{"role": "user", "content": block}]) == "42"
     (_, params) = client.heard[0]["answer"]
     assert (params["maxTokens"], params["systemPrompt"]) == (5, "be brief")
+
+
+async def test_no_secret_is_asked_about() -> None:
+    block = {"type": "text", "text": "yes"}
+    client = Client(
+        {
+            "sampling/createMessage": {"content": block},
+            "elicitation/create": accepted(),
+            "roots/list": {"roots": []},
+        }
+    )
+    ctx = context(client, secrets=[SecretInput("hunter22"), SecretInput(1000)])
+    schema = {"properties": {"a": {"type": "string", "default": "hunter22"}}}
+    ctx.sample("use hunter22", system="\x1b[1mhunter22")
+    await ctx.asample([{"role": "user", "content": {"type": "text", "text": "hunter22"}}])
+    ctx.elicit("hunter22?", schema)
+    await ctx.aelicit("hunter22?", schema)
+    ctx.ask({"a": Sample([{"role": "user", "content": "hunter22"}]), "b": Roots()})
+    ctx.log({"hunter22": ["hunter22", 1000]})  # pyright: ignore[reportArgumentType]
+    assert "hunter22" not in str(client.heard)
+    (_, params) = client.heard[0]["answer"]
+    assert params == {
+        "messages": [{"role": "user", "content": {"type": "text", "text": "use ***"}}],
+        "maxTokens": 1000,
+        "systemPrompt": "***",
+    }
+    assert client.heard[2]["answer"][1]["requestedSchema"]["properties"]["a"]["default"] == "***"
+    assert client.heard[-1] == ("info", {"***": ["***", "***"]})
 
 
 def test_several_at_once() -> None:

@@ -8,7 +8,15 @@ import pickle
 
 import pytest
 
-from tooli import NotFoundError, Suggestion, TooliError, TooliResult, ToolRuntimeError
+from tooli import (
+    NotFoundError,
+    SecretInput,
+    Suggestion,
+    Tooli,
+    TooliError,
+    TooliResult,
+    ToolRuntimeError,
+)
 from tooli.call.result import error_value
 from tooli.errors import Interrupted, StateError
 
@@ -101,6 +109,20 @@ class TestError:
             "fix": "Wait.",
             "applicability": "maybe_incorrect",
         }
+
+    def test_its_source_is_not_shown(self) -> None:
+        app = Tooli("app")
+
+        @app.command()
+        def fetch(token: SecretInput[str]) -> str:
+            """Fetch."""
+            raise ConnectionError(f"GET ?key={token.reveal()}")
+
+        found = app.call("fetch", token="hunter22")
+        assert found.error is not None
+        assert "hunter22" in str(found.error.source)
+        assert "hunter22" not in repr(found)
+        assert "message='GET ?key=***'" in repr(found)
 
     def test_few_fields(self) -> None:
         error = error_value(StateError("no"))

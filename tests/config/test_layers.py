@@ -173,8 +173,10 @@ class TestSections:
         assert world.settle("other").faults
 
     def test_a_section_of_another_caller_is_checked_before_he_calls(self, world: World) -> None:
-        world.say("project", "callers:\n  codex:\n    nonsense: 1\n")
-        assert world.settle().faults
+        for text in ("nonsense: 1", "timeout: soon"):
+            world.say("project", f"callers:\n  codex:\n    {text}\n")
+            assert len(world.settle().faults) == 1
+            assert len(world.settle(callers=lambda: ("codex",)).faults) == 1
 
 
 class TestSecurity:
@@ -189,8 +191,17 @@ class TestSecurity:
     def test_a_section_does_not_loosen_what_its_file_says(self, world: World) -> None:
         world.say("user", "security_policy: strict\napps:\n  shop:\n    security_policy: off\n")
         assert world.settle().get("security_policy") == "strict"
-        world.say("user", "security_policy: off\ncallers:\n  human:\n    security_policy: strict\n")
-        assert world.settle(callers=lambda: ("human",)).get("security_policy") == "strict"
+
+    @pytest.mark.parametrize("name", [key.name for key in KEYS.values() if key.secures])
+    def test_none_depends_on_who_calls(self, world: World, name: str) -> None:
+        value = {"security_policy": "strict", "human_in_the_loop": "yes", "isolation": "required"}
+        world.say("user", f"callers:\n  human:\n    {name}: {value.get(name, 'x')}\n")
+        for callers in ((), ("human",)):
+            found = world.settle(callers=lambda callers=callers: callers)
+            (fault,) = found.faults
+            assert fault.key == name
+            assert fault.message == f"{name} holds whoever calls: say it outside of callers"
+            assert name not in found.said()
 
     def test_an_app_may_declare_itself_open(self, world: World) -> None:
         own = {"security_policy": Word("off", "default", "the app's own")}
@@ -327,6 +338,23 @@ def test_the_glance_never_misses_what_the_search_finds(
     assert channel._has_settings() or not says
     if not found and not file.endswith(".env"):
         assert not channel._has_settings()
+
+
+def test_the_glance_asks_for_nothing_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / ".git").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("TOOLI_CONFIG", raising=False)
+    asked: list[str] = []
+    usual = os.access
+
+    def access(path: str, mode: int) -> bool:
+        asked.append(path)
+        return usual(path, mode)
+
+    monkeypatch.setattr(os, "access", access)
+    assert not channel._has_settings()
+    assert len(asked) == len(set(asked))
+    assert str(tmp_path / ".env") in asked
 
 
 def test_the_glance_knows_every_variable() -> None:

@@ -376,6 +376,21 @@ class TestProcess:
             )
             assert (code, answer["error"]["code"]) == (30, "E2005")
 
+    def test_a_server_in_another_folder_keeps_its_projects_settings(self, tmp_path: Path) -> None:
+        app = self.app(tmp_path)
+        (tmp_path / "data" / ".git").mkdir()
+        (tmp_path / ".tooli.yaml").write_text("work_dir: data\nsecurity_policy: strict\n")
+        asked = [
+            {"id": 1, "method": "initialize", "params": HELLO},
+            {"method": "notifications/initialized"},
+            {"id": 2, "method": "tools/call", "params": {"name": "show", "arguments": CLAIM}},
+        ]
+        lines = [json.dumps({"jsonrpc": "2.0", **message}).encode() for message in asked]
+        done = outside.run(app, "mcp", "serve", stdin=b"\n".join([*lines, b""]), cwd=tmp_path)
+        answer = json.loads(done.out.splitlines()[-1])["result"]
+        assert answer["isError"]
+        assert "E2003" in answer["content"][0]["text"]
+
     def test_two_calls_over_http_are_held_each_to_its_own(self, tmp_path: Path) -> None:
         script = tmp_path / "both.py"
         script.write_text(BOTH)
@@ -386,6 +401,13 @@ class TestProcess:
         assert narrow == "E2003"
         assert free == "second"
 
+
+HELLO = {
+    "protocolVersion": "2025-06-18",
+    "capabilities": {},
+    "clientInfo": {"name": "test", "version": "1"},
+}
+CLAIM = {"path": "file"}
 
 BOTH = """
 import asyncio, json, os, threading

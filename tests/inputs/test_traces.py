@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64encode, urlsafe_b64encode
 from urllib.parse import quote, quote_plus
 
@@ -39,6 +40,8 @@ def test_encodings(secret: str, before: str) -> None:
         quote(secret),
         quote_plus(secret),
         secret.encode().hex(),
+        secret.encode().hex().upper(),
+        re.sub("%..", lambda code: code[0].lower(), quote(secret, safe="")),
         b64encode(data).decode(),
         urlsafe_b64encode(data).decode(),
     ):

@@ -31,6 +31,15 @@ def page(tmp_path: Path) -> Path:
     return tmp_path / "AGENTS.md"
 
 
+def test_a_marker_in_a_text_ends_no_block(page: Path) -> None:
+    body = "## shop\n\n<!-- tooli:shop end --> and <!-- tooli:shop begin sha256=0 -->\n"
+    page.write_text("# Mine\n")
+    assert add(page, body=body) == "updated"
+    assert add(page, body=body) == "current"
+    assert remove(page) == "removed"
+    assert page.read_text() == "# Mine\n"
+
+
 class TestInAndOut:
     @pytest.mark.parametrize(
         "text",

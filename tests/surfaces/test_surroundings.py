@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from tooli.adapt import AGENT_TIMEOUT, BEHAVIOUR
 from tooli.annotations import Destructive
 from tooli.config import places
 from tooli.detect import CATEGORIES
-from tooli.errors import DefinitionError
+from tooli.errors import DefinitionError, InputError
 from tooli.surfaces.cli import channel
 from tooli.testing import invoke
 
@@ -342,6 +343,17 @@ class TestSettings:
         assert (done.code, done.out[:6]) == (0, b"Usage:")
         assert b"Warning: " in done.err
 
+    @pytest.mark.skipif(os.name == "nt", reason="no such names there")
+    def test_a_folders_name_is_not_obeyed(self, app: Path, project: Path) -> None:
+        inner = project / "\x1b[31mred\u202e"
+        inner.mkdir()
+        self.say(inner, "verbos: 2\n")
+        for words in (("--help",), ("stock", "x", "--text"), ("stock", "x", "--plain")):
+            done = run(app, *words, cwd=inner)
+            assert b".tooli.yaml:1" in done.err.replace(b"\n", b"").replace(b" ", b"")
+            assert b"\x1b" not in done.err
+            assert "\u202e".encode() not in done.err
+
     def test_a_variable_that_is_wrong(self, app: Path) -> None:
         done = run(app, "stock", "x", "--json", env=environment(TOOLI_TIMEOUT="soon"))
         message = envelope(done.out)["error"]["message"]
@@ -405,12 +417,11 @@ class TestOtherDoors:
 
         return app
 
-    @pytest.mark.parametrize("text", ["security_policy: strict\n", "nonsense: 1\n", "}{"])
-    def test_python_and_servers_hold_to_the_machines_policy(self, machine: Path, text: str) -> None:
+    def test_python_and_servers_hold_to_the_machines_policy(self, machine: Path) -> None:
         from tooli.surfaces.serving import Desk
 
         assert self.make().call("stock").ok
-        machine.write_text(text)
+        machine.write_text("security_policy: strict\n")
         app = self.make()
         refused = app.call("stock")
         assert not refused.ok
@@ -419,6 +430,47 @@ class TestOtherDoors:
         served = self.make()
         Desk(served)
         assert served._house.policy == "strict"
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            *("nonsense: 1", "}{", "human_in_the_loop: maybe", "security_policy: strct"),
+            *("isolation: yes", "deny_paths:\n  a: b", "allow_paths: ''", "allow_paths: ':'"),
+            *("work_dir: ''", "work_dir: /absent", "audit_log: ''", "store:\n  a: b"),
+            *("timeout: soon", "token_key: ''", "rate_limit:\n  a: b"),
+            "callers:\n  claude-code:\n    human_in_the_loop: true",
+            "callers:\n  codex:\n    timeout: soon",
+        ],
+    )
+    async def test_what_is_wrong_about_guards_opens_no_door(self, machine: Path, text: str) -> None:
+        from tooli.surfaces.mcp.stdio import serve_stdio
+
+        machine.write_text(f"{text}\n")
+        app = self.make()
+        if "work_dir: /" not in text:  # that is found by going there, which a test does not do
+            assert (invoke(app, "--json").error or {})["code"] == "E1011"
+        by_python = app.call("stock")
+        assert by_python.error is not None
+        assert by_python.error.code == "E1011"
+        assert by_python.error.message.startswith(str(machine))
+        with pytest.raises(InputError, match=r"system\.yaml"):
+            list(app.stream("stock"))
+        waited = (await app.acall("stock")).error
+        assert waited is not None
+        assert waited.to_dict() == by_python.error.to_dict()
+        for served in (app, self.make()):
+            with pytest.raises(InputError) as caught:
+                served.asgi()
+            assert caught.value.code == "E1011"
+            with pytest.raises(InputError):
+                serve_stdio(served)
+
+    @pytest.mark.parametrize("text", ["output: loud", "verbose: often", "max_items: few"])
+    def test_what_is_wrong_about_a_command_line_concerns_no_other_door(
+        self, machine: Path, text: str
+    ) -> None:
+        machine.write_text(f"{text}\n")
+        assert self.make().call("stock").ok
 
     def test_one_run_leaves_nothing_to_the_next(self, machine: Path) -> None:
         app = self.make()

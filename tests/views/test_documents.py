@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import json
+from typing import Annotated, Any
 
 import pytest
+from markdown_it import MarkdownIt
 from tests.views.test_skill import big, make
 
-from tooli import Tooli
+from tooli import Option, Tooli
+from tooli.contract.sanitizing import is_clean
 from tooli.contract.tokens import estimate
 from tooli.testing import invoke
 from tooli.views.agents_md import agents_block, write_agents_md
 from tooli.views.claude_md import claude_block, write_claude_md
+from tooli.views.llms_txt import llms_files
+from tooli.views.man import man_pages
 from tooli.views.manifest import discovery, manifest
 from tooli.views.portrait import portray
+from tooli.views.schema import describe_tool
+from tooli.views.skill import skill_files
 
 
 def test_agents_md() -> None:
@@ -131,3 +138,92 @@ class TestFromOutside:
             "delegate: An agent with a disk.",
         ):
             assert line in text
+
+
+# ------------------------------------------------------------------ hostile texts
+
+ODD = "\x1b[31mred\x1b[0m \x1b]0;title\x07 \u202egnp.exe\u202c z\u200bw \x9b31m\x7f\r over"
+OPEN = "\x1b]0;a sequence that nobody ends"
+
+
+def hostile() -> Tooli:
+    app = Tooli("odd", help=f"An app {ODD}.\n\n~~~\nnobody closes it", version=f"1{ODD}")
+
+    @app.command(
+        help=f"Show: {OPEN}\n\n{ODD}\n\n```python\ncode\n`` `",
+        examples=[{"args": ["--name", ODD], "description": f"{ODD}\n```"}],
+        error_codes={"E3001": ODD},
+        when_to_use=f"Never \x07 {ODD}",
+    )
+    def show(name: Annotated[str, Option(help=f"Its {ODD}\n---\n```")] = f"a\nb{ODD}") -> str:
+        return name
+
+    @app.command(help=f"Burn it \x07 {ODD}")
+    def burn() -> str:
+        return ""
+
+    return app
+
+
+def documents() -> dict[str, str]:
+    portrait = portray(hostile())
+    written = {"AGENTS.md": write_agents_md(portrait), "CLAUDE.md": write_claude_md(portrait)}
+    return {
+        **written,
+        **skill_files(portrait),
+        **{f"llms/{name}": text for name, text in llms_files(portrait).items()},
+    }
+
+
+def test_no_document_holds_what_a_terminal_obeys() -> None:
+    app = hostile()
+    texts = [*documents().values(), *man_pages(portray(app)).values()]
+    texts += [invoke(app, *words, "--help-agent").stdout for words in ([], ["show"])]
+    assert len(texts) > 8
+    for text in texts:
+        assert is_clean(text)
+        assert "\r" not in text
+        assert "[31m" not in text
+        assert "Burn it" in text or "odd" in text, "and nothing beside it was lost"
+
+
+@pytest.mark.parametrize("form", ["json", "mcp", "openai", "anthropic"])
+def test_no_description_holds_it_either(form: str) -> None:
+    told: list[str] = []
+
+    def look(value: Any) -> None:
+        if isinstance(value, dict):
+            told.extend([text for name, text in value.items() if name == "description"])
+        for item in value.values() if isinstance(value, dict) else value:
+            if isinstance(item, (dict, list)):
+                look(item)
+
+    schema = describe_tool(next(iter(hostile().catalog)), form)
+    schema.pop("examples", None)  # the author's own words to be run
+    look(schema)
+    assert len(told) >= 2
+    assert all(map(is_clean, told))
+
+
+def test_every_command_is_one_line_for_agents() -> None:
+    lines = invoke(hostile(), "--help-agent").stdout.splitlines()
+    assert [line.split()[0] for line in lines] == ["odd", "show", "burn", "call:", "any"]
+    assert "Show:" in lines[1]
+
+
+@pytest.mark.parametrize("name", ["AGENTS.md", "SKILL.md", "references/show.md", "llms/llms.txt"])
+def test_code_that_nobody_closed_ends_with_its_text(name: str) -> None:
+    text = documents()[name]
+    _, _, body = text.rpartition("\n---\n") if text.startswith("---") else ("", "", text)
+    found = MarkdownIt().parse(body)
+    heads = [found[i + 1].content for i, one in enumerate(found) if one.type == "heading_open"]
+    wanted = {"references/show.md": ["Call", "Result"], "llms/llms.txt": ["Commands"]}
+    assert set(wanted.get(name, ["Commands", "Answers", "burn"])) <= set(heads)
+
+
+def test_the_front_matter_stays_whole() -> None:
+    yaml = pytest.importorskip("yaml")
+    head = documents()["SKILL.md"].split("---\n")[1]
+    said = yaml.safe_load(head)
+    assert list(said) == ["name", "description", "compatibility", "metadata"]
+    assert "burn it" in said["description"]

@@ -29,33 +29,46 @@ if TYPE_CHECKING:
 
 HIDDEN = "***"
 _SMALL = 1 << 13
-_ENCODED = ("data", "blob")
 _AS_THEY_ARE = ("argv", "example")
 """Parts of a suggestion that somebody may run: there a path stays a path."""
 
 
 class Cleaner:
-    """Takes out of values what must not go out; counts it, over as many values as it is given."""
+    """Takes out of values what must not go out; counts it, over as many values as it is given.
 
-    def __init__(self, terms: Call | Terms) -> None:
+    An `exact` one takes out secrets, and leaves all else byte for byte.
+    """
+
+    def __init__(self, terms: Call | Terms, *, exact: bool = False) -> None:
+        self.exact = exact
         self.strict = terms.policy == "strict"
-        self.traces: Sequence[str] = ()
-        if terms.secrets:
-            from tooli.inputs.traces import traces_of
-
-            self.traces = traces_of(terms.secrets)
+        self._secrets: Sequence[Any] = () if terms.secrets is None else terms.secrets
+        self._known, self._traces = 0, list[str]()
         self.home = _home() if self.strict else None
         self.sequences = self.controls = self.invisible = self.secrets = self.paths = 0
         self.credentials: dict[str, int] = {}
         self.phrases: list[tuple[str, str]] = []
         self.notes: list[str] = []
 
+    @property
+    def traces(self) -> Sequence[str]:
+        """How what entered as a secret may be written; a stream may read one between two items."""
+        if self._secrets:
+            known = sum([secret.is_known for secret in self._secrets])
+            if known != self._known:
+                from tooli.inputs.traces import traces_of
+
+                self._known, self._traces = known, traces_of(self._secrets)
+        return self._traces
+
     # -------------------------------------------------------------- texts and values
 
     def text(self, text: str, paths: bool = True) -> str:
         """A text as it may go out."""
         if self.traces:
-            text = self.hide(text)
+            text = self._hide(text)
+        if self.exact:
+            return text
         if self.strict or not (text.isascii() and text.isprintable()):
             from tooli.contract.sanitizing import sanitize
 
@@ -64,10 +77,10 @@ class Cleaner:
                 self.sequences += removed.sequences
                 self.controls += removed.controls
                 self.invisible += removed.invisible
-                text = self.hide(clean) if self.traces else clean
+                text = self._hide(clean) if self.traces else clean
         return self._strictly(text, paths) if self.strict else text
 
-    def hide(self, text: str) -> str:
+    def _hide(self, text: str) -> str:
         """The text without what entered as a secret."""
         for trace in self.traces:
             if trace in text:
@@ -105,16 +118,8 @@ class Cleaner:
             name = self.text(key, paths)
             while name in out:  # two keys that differed in what nobody sees: both stay
                 name += "_"
-            exact = key in _ENCODED and self._is_encoded(value, item)
-            out[name] = item if exact else self.value(item, paths)
+            out[name] = self.value(item, paths)
         return out
-
-    def _is_encoded(self, content: dict[Any, Any], item: object) -> bool:
-        """Whether a text is a picture, a sound or a document in base64: its bytes stay."""
-        known = content.get("type") in ("image", "audio") or "blob" in content
-        if not known or not isinstance(item, str) or len(item) % 4 or item in self.traces:
-            return False
-        return item.isascii() and item.rstrip("=").replace("+", "").replace("/", "").isalnum()
 
     def error(self, fields: dict[str, Any]) -> dict[str, Any]:
         """An error as it may go out; a command that had to be changed is no longer one to run."""
@@ -314,8 +319,7 @@ class Tidy:
 
     def __init__(self, call: Call, *, exact: bool = False) -> None:
         self._call = call
-        self._exact = exact
-        self._cleaner: Cleaner | None = None
+        self._cleaner = Cleaner(call, exact=True) if exact else None
         self._write = json_writer()
 
     def __call__(self, value: Any) -> Any:
@@ -324,8 +328,8 @@ class Tidy:
         value = jsonable(value, call.warnings)
         if call.policy == "off" or value is None:
             return value
-        if self._exact:
-            return _hidden(value, Cleaner(call)) if call.secrets else value
+        if self._cleaner is not None and self._cleaner.exact:
+            return self._cleaner.value(value) if self._cleaner.traces else value
         text = self._write(value)
         found = is_suspect(text, call) and clean_json(text, call, self._cleaner, "result")
         if not found:
@@ -336,17 +340,6 @@ class Tidy:
         return clean
 
 
-def _hidden(value: Any, cleaner: Cleaner) -> Any:
-    """The value without its secrets, and otherwise byte for byte."""
-    if isinstance(value, str):
-        return cleaner.hide(value)
-    if is_list(value):
-        return [_hidden(item, cleaner) for item in value]
-    if is_object(value):
-        return {cleaner.hide(key): _hidden(item, cleaner) for key, item in value.items()}
-    return value
-
-
 def clean_line(text: str, terms: Call | Terms, *, paths: bool = True) -> str:
     """One text as it may go out, and no word about it: a warning, a log line, a question."""
     if terms.policy == "off":
@@ -354,6 +347,15 @@ def clean_line(text: str, terms: Call | Terms, *, paths: bool = True) -> str:
     if terms.policy != "strict" and not terms.secrets and text.isascii() and text.isprintable():
         return text
     return Cleaner(terms).text(text, paths)
+
+
+def clean_word(word: Any, terms: Call | Terms, *, paths: bool = True) -> Any:
+    """Anything that a tool says on the way, in JSON's own types, as it may go out."""
+    if isinstance(word, str):
+        return clean_line(word, terms, paths=paths)
+    if terms.policy == "off" or word is None:
+        return word
+    return Cleaner(terms).value(jsonable(word, []), paths)
 
 
 def before_secret(text: str, shown: int, terms: Call | Terms) -> int:

@@ -88,7 +88,7 @@ class Context:
 
     def warn(self, message: str) -> None:
         """Tell the caller something that is no failure; it stands in `meta.warnings`."""
-        self._call.warnings.append(message)
+        self._call.warnings.append(str(message))  # an exception, say: it is told by its text
 
     def log(self, message: str, *, level: int | str = 1) -> None:
         """Say what is going on: on stderr where `-v` asks for it, to the client over MCP.
@@ -97,14 +97,13 @@ class Context:
         ("debug", "info", "warning", "error", …).
         """
         call = self._call
-        message = _clean(message, call)
         if call.peer is not None:
             word = level if isinstance(level, str) else "info" if level <= 1 else "debug"
-            call.peer.log(word, message)
+            call.peer.log(word, _clean(message, call))
             return
         needed = level if isinstance(level, int) else _NEEDED.get(level, 0)
         if call.options.verbose >= needed and not call.options.quiet:
-            print(message, file=sys.stderr, flush=True)
+            print(_clean(str(message), call), file=sys.stderr, flush=True)
 
     def progress(
         self, items: Iterable[T], *, total: int | None = None, label: str = ""
@@ -115,7 +114,7 @@ class Context:
             return _told(self, items, total, label or None)
         if not call.options.interactive or call.options.quiet:
             return iter(items)
-        return _bar(items, total, label or call.tool.name)
+        return _bar(items, total, _clean(label or call.tool.name, call))
 
     def report(self, done: float, total: float | None = None, message: str | None = None) -> None:
         """Tell an MCP client how far the call has come; a call that it cancelled ends here."""
@@ -125,7 +124,8 @@ class Context:
                 from tooli.errors import Interrupted
 
                 raise Interrupted("The client cancelled the call.")
-            peer.progress(done, total, message and _clean(message, self._call))
+            said = None if message is None else _clean(str(message), self._call)
+            peer.progress(done, total, said)
 
     @property
     def cancelled(self) -> bool:
@@ -162,15 +162,13 @@ class Context:
         """
         from tooli.call.replies import form, reply
 
-        asked = form(_clean(message, self._call), schema)
-        return reply(self.ask({"answer": asked})["answer"])
+        return reply(self.ask({"answer": form(message, schema)})["answer"])
 
     async def aelicit(self, message: str, schema: Any) -> Reply:
         """The same in async code."""
         from tooli.call.replies import form, reply
 
-        asked = form(_clean(message, self._call), schema)
-        return reply((await self.aask({"answer": asked}))["answer"])
+        return reply((await self.aask({"answer": form(message, schema)}))["answer"])
 
     def sample(self, prompt: Any, *, max_tokens: int = 1000, system: str | None = None) -> str:
         """Let the client's model answer a prompt: text, or a list of messages."""
@@ -196,13 +194,13 @@ class Context:
         """Several questions at once (Elicit, Sample, Roots); each answer as MCP writes it."""
         from tooli.call.replies import peer_for
 
-        return peer_for(self._call, questions).ask(questions)
+        return peer_for(self._call, questions).ask(_asked(questions, self._call))
 
     async def aask(self, questions: Mapping[str, Question]) -> Mapping[str, Any]:
         """The same in async code."""
         from tooli.call.replies import peer_for
 
-        return await peer_for(self._call, questions).ask_async(questions)
+        return await peer_for(self._call, questions).ask_async(_asked(questions, self._call))
 
     def let_go(self) -> None:
         """Let the client go while the call runs on; it comes back for the answer if it can."""
@@ -212,11 +210,20 @@ class Context:
 
 def _clean(message: Any, call: Call) -> Any:
     """A word on the way, as it may go out."""
-    if not isinstance(message, str):
-        return message
-    from tooli.call.cleaning import clean_line
+    from tooli.call.cleaning import clean_word
 
-    return clean_line(message, call)
+    return clean_word(message, call)
+
+
+def _asked(questions: Mapping[str, Question], call: Call) -> Mapping[str, Question]:
+    """Questions as they may go out: to a client, its person or its model."""
+    return {name: _cleaned(question, call) for name, question in questions.items()}
+
+
+def _cleaned(question: Question, call: Call) -> Question:
+    said = {name: getattr(question, name) for name in type(question).__match_args__}
+    words = {name: value for name, value in said.items() if not isinstance(value, int)}
+    return question.replace(**{name: _clean(value, call) for name, value in words.items()})
 
 
 _NEEDED = {"debug": 2, "info": 1, "notice": 1}

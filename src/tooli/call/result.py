@@ -42,6 +42,12 @@ class TooliError(Record):
     details: Mapping[str, Any] | None = None
     source: ToolError | None = None
 
+    def __repr__(self) -> str:
+        """All but the source: that one may hold what the message does not tell."""
+        told = [name for name in type(self).__match_args__ if name != "source"]
+        fields = ", ".join([f"{name}={getattr(self, name)!r}" for name in told])
+        return f"{type(self).__name__}({fields})"
+
     def to_exception(self) -> ToolError:
         """The error as an exception of the right class."""
         if self.source is not None:

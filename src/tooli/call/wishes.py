@@ -11,32 +11,21 @@ if TYPE_CHECKING:
     from tooli.call.model import Problem
 
 WISHES = ("timeout", "idempotency_key", "apply")
-LONGEST = 10_000_000.0
-"""Seconds: nobody waits longer."""
 _LONGEST_KEY, _LONGEST_TOKEN = 255, 4096
 
 
 def read_wish(name: str, value: Any) -> tuple[Any, str | None]:
     """A wish as the framework takes it, and what is wrong with it."""
     if name == "timeout":
-        seconds = _seconds(value)
+        from tooli.contract.limits import read_seconds
+
+        seconds = read_seconds(value)
         return seconds, None if seconds else "a number of seconds above 0"
     longest = _LONGEST_KEY if name == "idempotency_key" else _LONGEST_TOKEN
     plain = isinstance(value, str) and 0 < len(value) <= longest
     if plain and value.isascii() and value.isprintable() and " " not in value:
         return value, None
     return None, f"one word of at most {longest} ASCII letters"
-
-
-def _seconds(value: Any) -> float | None:
-    if isinstance(value, str):
-        digits = value.replace(".", "", 1)
-        if not (digits.isascii() and digits.isdigit()) or len(digits) > 15:
-            return None
-    elif type(value) not in (int, float):
-        return None
-    number = float(value)
-    return number if 0 < number <= LONGEST else None
 
 
 def read_wishes(said: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[Problem, ...]]:

@@ -63,8 +63,9 @@ class Key(Record):
             if scalar.kind in ("any", "text") and text in self.choices:
                 return text
         elif self.kind in ("text", "paths"):
-            if text and text.isprintable():
-                return text if self.kind == "text" else tuple(filter(None, text.split(os.pathsep)))
+            value = text if self.kind == "text" else tuple(filter(None, text.split(os.pathsep)))
+            if value and text.isprintable():
+                return value
         elif scalar.kind != "text":
             value = _READERS[self.kind](text, scalar.kind)
             if value is not None:
@@ -101,10 +102,9 @@ def _level(text: str, kind: str) -> int | None:
 
 
 def _seconds(text: str, kind: str) -> float | None:
-    digits = text.replace(".", "", 1)
-    if kind == "truth" or not (digits.isascii() and digits.isdigit()) or len(digits) > 15:
-        return None
-    return float(text) or None
+    from tooli.contract.limits import read_seconds
+
+    return read_seconds(text) if kind != "truth" else None
 
 
 def _truth(text: str, kind: str) -> bool | None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from tooli.config.keys import Key
     from tooli.config.places import Place
+    from tooli.errors import ToolError
 
 LAYERS = ("flag", "environment", ".env", "project", "user", "system", "default")
 """Highest first."""
@@ -39,6 +40,22 @@ class Fault(Record):
 
     def __str__(self) -> str:
         return f"{self.origin}: {self.message}"
+
+
+def faulty(faults: Sequence[Fault]) -> ToolError:
+    """All that is wrong with the settings, as one error."""
+    from tooli.errors import InputError, Suggestion
+
+    first = faults[0]
+    more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
+    return InputError(
+        f"{first}{more}",
+        code="E1011",
+        field=first.key,
+        suggestion=Suggestion("fix", f"Correct {first.origin}, or leave the setting out."),
+        details={"errors": [{"where": one.origin, "message": one.message} for one in faults]},
+        is_retryable=False,
+    )
 
 
 class Settings:
@@ -184,12 +201,32 @@ def _sections(
     inner = {name: _inner(settings, place, content, name) for name in SECTIONS}
     names = list(callers()) if inner["callers"] else []
     for name, block in inner["callers"].items():
-        said = _known(settings, place, block)  # all are checked: who calls next is nobody's guess
+        said = _for_callers(settings, place, block)
         if name in names:
             found.insert(0 if name == names[0] else len(found), said)
     if app in inner["apps"]:
         found.append(_known(settings, place, inner["apps"][app]))
     found.append(_known(settings, place, content, SECTIONS))
+    return found
+
+
+def _for_callers(settings: Settings, place: Place, block: Block) -> list[tuple[Key, Scalar]]:
+    """The settings of a section for callers, all checked: who calls next is nobody's guess.
+
+    Who calls is what callers say of themselves, and that decides about no permission.
+    """
+    found: list[tuple[Key, Scalar]] = []
+    for key, scalar in _known(settings, place, block):
+        try:
+            key.fit(scalar)
+        except Misfit as failure:
+            _fault(settings, place, scalar.line, str(failure), key.name)
+            continue
+        if key.secures:
+            said = f"{key.name} holds whoever calls: say it outside of callers"
+            _fault(settings, place, scalar.line, said, key.name)
+        else:
+            found.append((key, scalar))
     return found
 
 

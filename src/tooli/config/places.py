@@ -43,17 +43,35 @@ def find(env: Mapping[str, str], folder: str | None = None) -> list[Place]:
     return found
 
 
+_moved = ("", "")
+
+
+def move_to(folder: str) -> None:
+    """Go to the folder of `work_dir`; whose project it is that runs does not change by that."""
+    global _moved  # a process has one current folder
+    before = started_in()
+    os.chdir(folder)
+    _moved = (before, os.getcwd())
+
+
+def started_in() -> str:
+    """The current folder, or the one that `work_dir` took the process from; "" if it is gone."""
+    try:
+        here = os.getcwd()
+    except OSError:
+        return ""
+    return _moved[0] if here == _moved[1] else here
+
+
 def project(folder: str | None = None) -> list[Place]:
     """The settings of the project that a folder (this one) belongs to.
 
     A project's folder has a `.tooli.yaml`, a pyproject.toml with a table `tool.tooli`, or is
     the top of a repository. Where there is none, it is the folder itself.
     """
-    try:
-        here = folder or os.getcwd()
-    except OSError:  # it was deleted meanwhile
+    here = root = folder or started_in()
+    if not here:
         return []
-    root = here
     for _ in range(HIGHEST):
         files = [path for path in _files(root) if os.path.exists(path)]
         kept = [path for path in files if not path.endswith(".toml") or names_tooli(path)]

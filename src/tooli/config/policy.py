@@ -1,13 +1,12 @@
-"""The security policy that configuration asks for, on doors that have no command line."""
+"""The security settings that configuration asks for, on doors that have no command line."""
 
 from __future__ import annotations
 
 import os
 
 from tooli.config.keys import KEYS
-from tooli.config.places import find
+from tooli.config.places import find, started_in
 
-_GUARDING = ("token_key", "token_issuer", "token_audience", "tokens", "rate_limit")
 _DECIDING = ("token_key", "tokens")
 """Settings that say together who is believed: what the lower layer says of any, it says of all."""
 
@@ -16,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from tooli.config.layers import Settings
+    from tooli.config.layers import Fault, Settings, Word
 
 
 def rules_of(settings: Settings) -> dict[str, Any]:
@@ -33,9 +32,8 @@ def rules_of(settings: Settings) -> dict[str, Any]:
     for name, layer in layers.items():
         if layer < max(layers.values()):
             del rules[name]  # or a caller would add a way in that the machine's owner did not mean
-    for fault in settings.faults:
-        if fault.key in _GUARDING:
-            rules[fault.key] = ""  # nothing that works: it was meant to guard, and is not missed
+    if "work_dir" in rules:
+        rules["work_dir"] = os.path.join(started_in(), os.path.expanduser(rules["work_dir"]))
     record = os.environ.get("TOOLI_RECORD_CAPABILITIES")
     return {**rules, "record_capabilities": record} if record else rules
 
@@ -43,7 +41,8 @@ def rules_of(settings: Settings) -> dict[str, Any]:
 def tighten(house: Any) -> None:
     """Hold an app to the strictest policy that anybody asks for; looked up once for each app.
 
-    There is nobody to tell about a file that cannot be understood: it is taken at its strictest.
+    What is wrong with a setting becomes a rule, too: its `faults` refuse every call, and a
+    server does not begin to serve. Nobody knows what was meant to be guarded.
     """
     if house.governed:
         return
@@ -54,14 +53,25 @@ def tighten(house: Any) -> None:
 
     own = Word(house.declared, "default", "the app's own")
     settings = settle(house.name, defaults={"security_policy": own})
-    unclear = any([one.key in (None, "security_policy") for one in settings.faults])
-    house.policy = "strict" if unclear else settings.get("security_policy")
-    entered = house.rules.get("work_dir")  # by a command line: from there its name is another
+    house.policy = settings.get("security_policy")
     house.rules = rules_of(settings)
-    if entered is not None and "work_dir" in house.rules:
-        house.rules["work_dir"] = entered
-    if any([one.key in (None, "isolation") for one in settings.faults]):
-        house.rules["isolation"] = "required"
     if settings.get("timeout") is not None:
         house.rules["timeout"] = settings.get("timeout")  # what a line's own options say elsewhere
+    faults = [*filter(_concerns_all, settings.faults)]
+    if "work_dir" in house.rules and not os.path.isdir(house.rules["work_dir"]):
+        faults.append(no_folder(settings.said()["work_dir"], "it is no folder"))
+    if faults:
+        house.rules["faults"] = faults
     house.prepared.clear()
+
+
+def _concerns_all(fault: Fault) -> bool:
+    """Whether a fault is one for every door, and not about what only a command line does."""
+    return fault.key is None or fault.key == "timeout" or KEYS[fault.key].secures
+
+
+def no_folder(word: Word, why: str | None) -> Fault:
+    """The fault of a work_dir that nobody can work in."""
+    from tooli.config.layers import Fault
+
+    return Fault(word.origin, f"work_dir {word.value!r} cannot be used: {why}", "work_dir")

@@ -170,8 +170,8 @@ def _read_with_library(text: str, more: Beyond) -> Block:
     except (library.YAMLError, RecursionError) as failure:
         mark = getattr(failure, "problem_mark", None)
         line = mark.line + 1 if mark is not None else more.line
-        why = getattr(failure, "problem", None) or "it is no YAML"
-        raise Unreadable(line, f"it is no YAML: {why}") from None
+        why = getattr(failure, "problem", None) or getattr(failure, "reason", None)
+        raise Unreadable(line, f"it is no YAML: {why}" if why else "it is no YAML") from None
     if node is None or node.value == "":
         return Block({})
     found = _Tree(library).content(node, 0)

@@ -75,6 +75,15 @@ def cleandoc(text: str) -> str:
     return "\n".join([lines[0].lstrip(), *[line[margin:] for line in lines[1:]]]).strip("\n")
 
 
+def readable(text: str) -> str:
+    """An author's text without what a terminal obeys and no reader sees."""
+    if text.replace("\n", "").isprintable():
+        return text
+    from tooli.contract.sanitizing import sanitize
+
+    return sanitize(text)[0].replace("\r\n", "\n").replace("\r", "\n")
+
+
 def _lines(text: str) -> tuple[list[str], int]:
     """Give the cleaned lines, blank ones empty, and how many of them people are shown."""
     raw = text.replace("\r\n", "\n").replace("\r", "\n").expandtabs().split("\n")

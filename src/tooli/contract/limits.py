@@ -14,9 +14,22 @@ if TYPE_CHECKING:
 PAGE = 100
 """How many records a page has where a tool is `paginated=True` and nobody says how many."""
 
-
+LONGEST = 10_000_000.0
+"""Seconds: nobody waits longer."""
 _UNITS = ("second", "minute", "hour", "day")
 _MOST = 10_000  # calls in a window: each of them is remembered
+
+
+def read_seconds(value: Any) -> float | None:
+    """How many seconds a number or its text says; None for what nobody can wait for."""
+    if isinstance(value, str):
+        digits = value.replace(".", "", 1)
+        if not (digits.isascii() and digits.isdigit()) or len(digits) > 15:
+            return None
+        value = float(value)
+    elif type(value) not in (int, float):
+        return None
+    return float(value) if 0 < value <= LONGEST else None
 
 
 def is_rate(text: Any) -> bool:

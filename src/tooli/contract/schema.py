@@ -70,7 +70,9 @@ def param_schema(param: Param, doc: str | None = None) -> dict[str, Any]:
     _add_bounds(schema, param)
     text = param.help or doc
     if text:
-        schema["description"] = text
+        from tooli.contract.docstring import readable
+
+        schema["description"] = readable(text)
     if not param.required and param.default not in (MISSING, None):
         default = _json_default(param.default)
         if default is not MISSING:

@@ -67,10 +67,12 @@ def _escaped(text: str) -> Iterator[str]:
     yield dumps(text, ensure_ascii=False)[1:-1]
     yield repr(text)[1:-1]
     data = text.encode("utf-8", "surrogateescape")
-    yield quote(data, safe="")
-    yield quote(data)
-    yield quote_plus(data)
+    for url in (quote(data, safe=""), quote(data), quote_plus(data)):
+        yield url
+        head, *rest = url.split("%")
+        yield "%".join([head, *[part[:2].lower() + part[2:] for part in rest]])
     yield data.hex()
+    yield data.hex().upper()
 
 
 def _in_base64(text: str) -> Iterator[str]:

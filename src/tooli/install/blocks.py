@@ -109,7 +109,8 @@ def marked(app: str, body: str) -> str:
 
 
 def _trim(body: str) -> str:
-    return body.replace("\r\n", "\n").strip("\n")
+    """What stands between the markers; one in an author's text must not end the block."""
+    return body.replace("\r\n", "\n").strip("\n").replace("<!-- tooli:", "<!-- tooli ")
 
 
 def _is_ours(found: Block) -> bool:

@@ -11,10 +11,11 @@ from tooli.contract.tool import may_hide
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
     from typing import Any
 
-    from tooli.call.model import Options, Stage
+    from tooli.call.model import Call, Options, Outcome, Stage
+    from tooli.config.layers import Fault
     from tooli.contract.tool import Tool
 
 
@@ -38,6 +39,8 @@ def choose(
 
     `house` is the app's: its policy, its rules, the ceiling of its commands.
     """
+    if "faults" in house.rules:
+        return (refuse_all(house.rules["faults"]),)
     audited = on_record(tool, house)
     concise = concise_stages(options)
     shaped = shaping_stages(tool, options, concise)
@@ -59,6 +62,18 @@ def choose(
         *claiming_stages(tool, options),  # innermost: from here on it runs
     )
     return stages if len(stages) > 1 else ONLY_BIND
+
+
+def refuse_all(faults: list[Fault]) -> Stage:
+    """The stage of an app whose settings are wrong: nobody knows what they were to guard."""
+
+    def refuse(call: Call) -> Generator[Call, Outcome, Outcome]:
+        from tooli.config.layers import faulty
+
+        yield from ()
+        raise faulty(faults)
+
+    return refuse
 
 
 def arriving_stages(tool: Tool, house: Any, session: str | None, audited: bool) -> list[Stage]:

@@ -46,8 +46,13 @@ class Desk:
         from tooli.config.policy import tighten
 
         tighten(app._house)
-        if "rate_limit" in app._house.rules:
-            check_rate(app._house.rules["rate_limit"])
+        rules = app._house.rules
+        if "faults" in rules:
+            from tooli.config.layers import faulty
+
+            raise faulty(rules["faults"])
+        if "rate_limit" in rules:
+            check_rate(rules["rate_limit"])
         self.app = app
         self._loops: Stage | None = None  # what looks after failures that repeat
         self._edition = -1

@@ -28,7 +28,7 @@ def app_for_agents(house: Any, tools: Iterable[Tool]) -> str:
     """Every command of an app, a line each: signature, what it returns, what it does."""
     head = " ".join(filter(None, (house.name, house.version)))
     about = _first_line(house.description)
-    lines = [f"{head}: {about}" if about else head]
+    lines = [_line(f"{head}: {about}" if about else head)]
     lines += [tool_for_agents(tool) for tool in tools if not tool.hidden]
     lines.append(
         f"call: {house.name} COMMAND … --json -> "
@@ -52,7 +52,16 @@ def tool_for_agents(tool: Tool) -> str:
         words.append(summary)
     if behaviour:
         words.append(f"({behaviour})")
-    return " ".join(words)
+    return " ".join(map(_line, words))
+
+
+def _line(text: str) -> str:
+    """A text on one line, without what a terminal obeys and no reader sees."""
+    if text.isprintable():
+        return text
+    from tooli.contract.docstring import readable
+
+    return text[: len(text) - len(text.lstrip(" "))] + " ".join(readable(text).split())
 
 
 def call_for_agents(tool: Tool) -> str:
@@ -82,7 +91,7 @@ def details_for_agents(tool: Tool) -> str:
     for handoff in tool.guidance.handoffs:
         command = handoff.command.replace(".", " ")
         lines.append(f"next: {command}" + (f"  # {handoff.when}" if handoff.when else ""))
-    return "\n".join(lines)
+    return "\n".join([_line(line) for line in lines])
 
 
 def _minded(tool: Tool) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tooli.contract.docstring import readable
+
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -13,12 +15,30 @@ def page(*blocks: str | Iterable[str]) -> str:
     flat: list[str] = []
     for block in blocks:
         flat += [block] if isinstance(block, str) else block
-    return "\n\n".join([block.strip("\n") for block in flat if block.strip()]) + "\n"
+    clear = [readable(block).strip("\n") for block in flat]
+    return "\n\n".join([_closed(block) for block in clear if block.strip()]) + "\n"
+
+
+def _closed(block: str) -> str:
+    """A block whose code ends with it: a fence that nobody closed would take in the next one."""
+    if "```" not in block and "~~~" not in block:
+        return block
+    fence = ""
+    for line in block.split("\n"):
+        words = line.strip(" ")
+        run = words[: len(words) - len(words.lstrip(words[:1] or " "))]
+        if len(run) < 3 or run[0] not in "`~" or line[:4] == "    ":
+            continue
+        if not fence and not (run[0] == "`" and "`" in words[len(run) :]):
+            fence = run
+        elif fence and run.startswith(fence) and run == words:
+            fence = ""
+    return f"{block}\n{fence}" if fence else block
 
 
 def flat(text: str) -> str:
     """Text as one line."""
-    return " ".join(text.split())
+    return " ".join(readable(text).split())
 
 
 def sentence(text: str) -> str:

@@ -5,6 +5,8 @@ Everything is plain ASCII: what has a meaning to roff, and what is not ASCII, be
 
 from __future__ import annotations
 
+from tooli.contract.docstring import readable
+
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -79,7 +81,7 @@ def _clean(text: str) -> str:
     return "".join(
         [
             " " if c in "\n\t" or c in _SPACES else "\ufffd" if "\ud800" <= c <= "\udfff" else c
-            for c in text
+            for c in readable(text)
             if c in "\n\t" or (c.isprintable() or c in _SPACES or "\ud800" <= c <= "\udfff")
         ]
     )

@@ -55,8 +55,10 @@ def describe_app(
 
 def text_of(tool: Tool) -> str:
     """What the tool does, in words."""
+    from tooli.contract.docstring import readable
+
     doc = tool.doc
-    return f"{doc.summary}\n\n{doc.description}".strip() if doc.description else doc.summary
+    return readable(f"{doc.summary}\n\n{doc.description}".strip())
 
 
 def safe_name(tool: Tool) -> str:

@@ -49,8 +49,7 @@ def write_skill(portrait: Portrait, *, linked: bool = False) -> str:
 
 def _skill(portrait: Portrait, detail: int, linked: bool) -> str:
     next_steps = list(chapters.onward(portrait)) if detail < chapters.NAMES else []
-    return page(
-        _front_matter(portrait),
+    return f"{_front_matter(portrait)}\n\n" + page(
         f"# {flat(portrait.name)}",
         portrait.description,
         "## Commands",
@@ -101,10 +100,10 @@ def _entry(portrait: Portrait) -> str:
 
 def _folded(text: str) -> list[str]:
     """Text as the lines of a YAML block; three hyphens would end the front matter there."""
-    clean = "".join([c if c.isprintable() else " " for c in text.replace("---", "—")])
+    words = "".join([c if c.isprintable() else " " for c in text.replace("---", "—")])
     lines: list[str] = []
     line = " "
-    for word in clean.split():
+    for word in words.split():
         if len(line) > 1 and len(line) + 1 + len(word) > 98:
             lines.append(line)
             line = " "

@@ -374,10 +374,10 @@ def _has_settings() -> bool:
     if there(f"{home or env('HOME', '') + '/.config'}/tooli/config.yaml", 0):
         return True
     try:
-        folder = os.getcwd()
+        here = folder = os.getcwd()
     except OSError:
         return False
-    if _names(f"{folder}/.env", b"TOOLI_"):
+    if _names(f"{here}/.env", b"TOOLI_"):
         return True
     for _ in range(40):
         if there(f"{folder}/.tooli.yaml", 0):
@@ -385,7 +385,7 @@ def _has_settings() -> bool:
         if _names(f"{folder}/pyproject.toml", b"tool.tooli", b"[tool]\n", b"\ntool={"):
             return True
         if there(f"{folder}/.git", 0):
-            return _names(f"{folder}/.env", b"TOOLI_")
+            return folder != here and _names(f"{folder}/.env", b"TOOLI_")
         folder, below = os.path.dirname(folder), folder
         if folder == below:
             break

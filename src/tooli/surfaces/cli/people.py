@@ -35,7 +35,23 @@ def show(session: Session, outcome: Outcome, call: Call) -> int:
 
     error = clean_error(outcome.error, call, call.warnings)
     show_warnings(call)
+    if call.secrets:
+        _forget_locals(error.__cause__)
     return _show_error(session, error, error is outcome.error and _may_be_traced(error, call))
+
+
+def _forget_locals(exc: BaseException | None) -> None:
+    """Clear what the frames of a failure hold: Typer may show it, and a secret is among it."""
+    from traceback import clear_frames
+
+    left: list[Any] = [exc]
+    known: set[int] = set()
+    while left:
+        one = left.pop()
+        if one is not None and id(one) not in known:
+            known.add(id(one))
+            clear_frames(one.__traceback__)
+            left += [one.__cause__, one.__context__, *getattr(one, "exceptions", ())]
 
 
 def _may_be_traced(error: ToolError, call: Call) -> bool:

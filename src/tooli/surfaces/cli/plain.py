@@ -24,6 +24,8 @@ byte, apart from NUL, and TAB within columns.
 
 from __future__ import annotations
 
+from tooli.contract.jsonable import is_list, is_object
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -65,7 +67,7 @@ def plain_lines(value: object, *, end: str = "\n") -> Iterator[str]:
         return
     if isinstance(value, str):
         yield value.translate(bare) if end == "\0" else value
-    elif is_record(value):
+    elif is_object(value):
         for key, item in value.items():
             yield f"{cell(key)}\t{cell(item)}"
     elif is_iterable(value):
@@ -77,7 +79,7 @@ def plain_lines(value: object, *, end: str = "\n") -> Iterator[str]:
 def _rows(records: Iterable[object], cell: Cell, bare: Cell) -> Iterator[str]:
     columns: dict[str, None] = {}
     for record in records:
-        if is_record(record):
+        if is_object(record):
             if not record.keys() <= columns.keys():
                 columns.update(dict.fromkeys(record))
             yield "\t".join([cell(record.get(key)) for key in columns])
@@ -94,7 +96,7 @@ def _cell(value: object, table: dict[int, str]) -> str:
         return ""
     if value is True or value is False:
         return "true" if value else "false"
-    if is_record(value) or is_list(value):
+    if is_object(value) or is_list(value):
         # Only here, because most output has no nested cells and json costs milliseconds.
         from json import dumps
 
@@ -108,9 +110,9 @@ def in_words(value: object) -> str:
         return "–"
     if value is True or value is False:
         return "yes" if value else "no"
-    if not is_record(value) and not is_list(value):
+    if not is_object(value) and not is_list(value):
         return str(value)
-    noun = "field" if is_record(value) else "item"
+    noun = "field" if is_object(value) else "item"
     return f"{len(value)} {noun}{'s' if len(value) > 1 else ''}" if value else "none"
 
 
@@ -119,9 +121,9 @@ def summary(value: object, room: int | None = 40) -> str:
 
     `room` is in characters; None is as much as it takes.
     """
-    if is_record(value):
+    if is_object(value):
         pairs = [(f"{name}: ", item) for name, item in value.items()]
-    elif is_list(value) and not any(is_record(item) or is_list(item) for item in value):
+    elif is_list(value) and not any(is_object(item) or is_list(item) for item in value):
         pairs = [("", item) for item in value]
     else:
         return in_words(value)
@@ -136,16 +138,6 @@ def summary(value: object, room: int | None = 40) -> str:
         words.append(word if len(word) <= room else word[: room - 1] + "…")
         room -= len(word) + 2
     return ", ".join(words) or in_words(value)
-
-
-def is_record(value: object) -> TypeGuard[dict[str, object]]:
-    """Whether a JSON-like value has named fields."""
-    return isinstance(value, dict)
-
-
-def is_list(value: object) -> TypeGuard[list[object]]:
-    """Whether a JSON-like value is a list."""
-    return isinstance(value, (list, tuple))
 
 
 def is_iterable(value: object) -> TypeGuard[Iterable[object]]:
@@ -184,6 +176,10 @@ class Escapes(dict[int, str]):
         )
 
 
+_REORDERING = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+ONE_LINE = Escapes(more=_REORDERING)
+MANY_LINES = Escapes(keep="\n\t", more=_REORDERING)
+"""What a person sees of a text: marks that reorder it are shown, as well."""
 _VISIBLE = Escapes()
 _IN_JSON = Escapes(json=True)
 _NUL_BARE = {0: "\\x00"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from tooli.surfaces.cli.plain import Escapes, summary
+from tooli.surfaces.cli.plain import ONE_LINE, summary
 
 TYPE_CHECKING = False
 
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     from tooli.call.model import Call
 
-_ONE_LINE = Escapes(more="\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 MOST = 200
 """Actions that are shown; more of them nobody reads."""
 
@@ -28,7 +27,7 @@ def show_plan(plan: dict[str, Any], call: Call) -> None:
 
         line = again(call.replace(options=call.options.replace(dry_run=False)), apply=token)
         lines += ["", "Nothing was done. To do exactly this, within an hour and once:"]
-        lines.append("  " + " ".join(map(quote, line)).translate(_ONE_LINE))
+        lines.append("  " + " ".join(map(quote, line)).translate(ONE_LINE))
     else:
         lines += ["", "Nothing was done."]
     sys.stdout.write("\n".join(lines) + "\n")
@@ -41,11 +40,11 @@ def _lines(plan: dict[str, Any]) -> list[str]:
         effects = ", ".join(plan["effects"]) or "none declared"
         lines = [f"would call  {plan['tool']}", f"with        {shown}", f"effects     {effects}"]
         lines.append("The command does not tell what it would do: no more is known.")
-        return [line.translate(_ONE_LINE) for line in lines]
+        return [line.translate(ONE_LINE) for line in lines]
     if not actions:
         return ["would do nothing"]
     width = max([len(entry["action"]) for entry in actions[:MOST]])
-    lines = [_line(entry, width).translate(_ONE_LINE) for entry in actions[:MOST]]
+    lines = [_line(entry, width).translate(ONE_LINE) for entry in actions[:MOST]]
     more = len(actions) - MOST
     return [*lines, f"… and {more} more"] if more > 0 else lines
 

@@ -17,7 +17,8 @@ Longer than a room should be, because table, cards and tree hold one another.
 
 from __future__ import annotations
 
-from tooli.surfaces.cli.plain import Escapes, in_words, is_list, is_record, summary
+from tooli.contract.jsonable import is_list, is_object
+from tooli.surfaces.cli.plain import MANY_LINES, ONE_LINE, in_words, summary
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from typing import TextIO
 
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+
+    from tooli.surfaces.cli.plain import Escapes
 
     Span = tuple[str, str]  # text and style
     Line = list[Span]
@@ -39,9 +42,6 @@ MEASURE = 100  # text that has to be broken is read best in lines no longer than
 TALLEST = 4  # lines that the cells of most rows of a table may take
 DEEPEST = 6  # what is nested further is summed up
 
-_REORDERING = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-_MANY_LINES = Escapes(keep="\n\t", more=_REORDERING)
-_ONE_LINE = Escapes(more=_REORDERING)
 _ASCII = str.maketrans("─│├└•–→…", "-||`*->~")
 
 
@@ -126,7 +126,7 @@ def _page(value: object, width: int, title: str | None = None) -> Iterator[Line]
     if title and value is not None:
         yield from _paragraph(_clean(title), "bold", width)
     if isinstance(value, str):
-        text = value.removesuffix("\n").replace("\r\n", "\n").translate(_MANY_LINES)
+        text = value.removesuffix("\n").replace("\r\n", "\n").translate(MANY_LINES)
         yield from ([(line, "")] for line in text.split("\n"))
     elif _nests(value) and not value:
         yield [("No results.", "dim")]
@@ -137,17 +137,17 @@ def _page(value: object, width: int, title: str | None = None) -> Iterator[Line]
 def _block(value: object, width: int, depth: int) -> Iterator[Line]:
     """Any value, as tall as it must be and never wider than `width`."""
     if value and depth < DEEPEST and width >= SQUEEZED:
-        if is_record(value):
+        if is_object(value):
             fields = _fields(list(value.items()), width, depth)
             return (line for lines in fields for line in lines)
         if is_list(value):
-            records = [item for item in value if is_record(item)]
+            records = [item for item in value if is_object(item)]
             whole = len(records) == len(value) and any(records)
             return _records(records, width, depth) if whole else _items(value, width, depth)
     return _paragraph(*_inline(value), width)
 
 
-def _items(items: list[object], width: int, depth: int) -> Iterator[Line]:
+def _items(items: Sequence[object], width: int, depth: int) -> Iterator[Line]:
     """One item a line, with bullets where it would not be plain which lines belong together."""
     spans = [_beside(item, width - 2, depth) for item in items]
     if all(span and _wrap(span[0], width) == [span[0]] for span in spans):
@@ -162,7 +162,7 @@ def _fields(
     pairs: Sequence[tuple[str, object]], width: int, depth: int, column: int = 0
 ) -> Iterator[Iterator[Line]]:
     """Each name with its value beside it, or hanging below it as a tree."""
-    names = [_clean(name, _ONE_LINE) for name, _ in pairs]
+    names = [_clean(name, ONE_LINE) for name, _ in pairs]
     column = min(column or max(map(_cells, names)), width * 2 // 5)
     for name, (_, value) in zip(names, pairs, strict=True):
         span = _beside(value, width - column - GAP, depth)
@@ -173,11 +173,11 @@ def _beside(value: object, room: int, depth: int) -> Span | None:
     """The value in words, unless it is worth lines of its own."""
     if not value or not _nests(value) or depth + 1 >= DEEPEST or room < SQUEEZED:
         return _inline(value)
-    named = is_record(value)
-    parts = list(value.values()) if is_record(value) else value if is_list(value) else []
+    named = is_object(value)
+    parts = list(value.values()) if is_object(value) else value if is_list(value) else []
     if any(map(_nests, parts)) or (named and not depth):
         return None
-    words = summary(value, None).translate(_ONE_LINE)
+    words = summary(value, None).translate(ONE_LINE)
     texts = "".join([part for part in parts if isinstance(part, str)])
     brief = _cells(words) <= (min(room, WORD) if named else room) and not set(texts) & set(",\n")
     return (words, "") if brief or not (texts or named) else None
@@ -195,7 +195,7 @@ def _side(name: str, span: Span, column: int, width: int) -> Iterator[Line]:
 
 def _below(name: str, value: object, width: int, depth: int) -> Iterator[Line]:
     yield from _paragraph(name, "bold", width)
-    if not is_record(value):
+    if not is_object(value):
         yield from _marked(_block(value, width - GAP, depth + 1), "  ", "  ")
         return
     for index, lines in enumerate(_fields(list(value.items()), width - 3, depth + 1), 1):
@@ -211,7 +211,7 @@ def _records(records: list[Record], width: int, depth: int) -> Iterator[Line]:
 
 
 def _cards(records: list[Record], columns: list[str], width: int, depth: int) -> Iterator[Line]:
-    column = max(_cells(_clean(name, _ONE_LINE)) for name in columns)
+    column = max(_cells(_clean(name, ONE_LINE)) for name in columns)
     for number, record in enumerate(records, 1):
         yield [(f"── {number} ".ljust(min(width, WORD), "─"), "dim")]
         for lines in _fields(list(record.items()), width, depth + 1, column) if record else ():
@@ -220,7 +220,7 @@ def _cards(records: list[Record], columns: list[str], width: int, depth: int) ->
 
 def _table(records: list[Record], columns: list[str], width: int) -> Iterator[Line] | None:
     """The records as a table, or None where that would be unreadable."""
-    heads = [(_clean(name, _ONE_LINE), "bold") for name in columns]
+    heads = [(_clean(name, ONE_LINE), "bold") for name in columns]
     grid = [
         [_inline(row[name]) if name in row else ("", "") for name in columns] for row in records
     ]
@@ -282,12 +282,12 @@ def _draw(rows: list[list[Cell]], widths: list[int], right: list[bool]) -> Itera
 def _error(error: Mapping[str, object], width: int, verbose: bool) -> Iterator[Line]:
     facts = {name: fact for name, fact in error.items() if fact is not None}
     message = _clean(str(facts.pop("message", "Something went wrong.")))
-    code = _clean(str(facts.pop("code", "")), _ONE_LINE)
+    code = _clean(str(facts.pop("code", "")), ONE_LINE)
     suggestion = facts.pop("suggestion", None)
     details = facts.get("details")
-    problems = details.get("errors") if is_record(details) else None
-    listed = [each for each in problems if is_record(each)] if is_list(problems) else []
-    field = _clean(str(facts.get("field", "")), _ONE_LINE)
+    problems = details.get("errors") if is_object(details) else None
+    listed = [each for each in problems if is_object(each)] if is_list(problems) else []
+    field = _clean(str(facts.get("field", "")), ONE_LINE)
     if len(listed) < 2 and field.replace("_", "-") not in message.replace("_", "-"):
         message = f"{field}: {message}"
     yield from _marked(_headline(message, code, width - 7), "Error: ", " " * 7, "bold red")
@@ -295,7 +295,7 @@ def _error(error: Mapping[str, object], width: int, verbose: bool) -> Iterator[L
         pairs = [(str(each.get("field") or ""), each.get("message")) for each in listed]
         for lines in _fields(pairs, width - 2, 0):
             yield from _marked(lines, "  ", "  ")
-    yield from _suggestion(suggestion if is_record(suggestion) else {}, width)
+    yield from _suggestion(suggestion if is_object(suggestion) else {}, width)
     if verbose and facts:
         yield []
         yield from _block(facts, width, 0)
@@ -317,7 +317,7 @@ def _suggestion(suggestion: Record, width: int) -> Iterator[Line]:
         command = join(map(str, argv))
     if command:
         # Whole, however long: a command with a line break in it cannot be copied.
-        yield [("Try: ", "dim"), (_clean(str(command), _ONE_LINE), "bold")]
+        yield [("Try: ", "dim"), (_clean(str(command), ONE_LINE), "bold")]
 
 
 def _inline(value: object) -> Span:
@@ -325,7 +325,7 @@ def _inline(value: object) -> Span:
     if not _nests(value):
         style = "green" if value is True else "dim" if value is None or value is False else ""
         return _clean(in_words(value)), style
-    return summary(value).translate(_ONE_LINE), "" if value else "dim"
+    return summary(value).translate(ONE_LINE), "" if value else "dim"
 
 
 def _is_numeric(values: Iterable[object]) -> bool:
@@ -337,10 +337,10 @@ def _nests(value: object) -> bool:
     return isinstance(value, (dict, list, tuple))
 
 
-def _clean(text: str, table: Escapes = _MANY_LINES) -> str:
+def _clean(text: str, table: Escapes = MANY_LINES) -> str:
     if text.isprintable():
         return text
-    if table is _MANY_LINES:
+    if table is MANY_LINES:
         text = text.replace("\r\n", "\n").strip("\n").expandtabs(4)
     return text.translate(table)
 

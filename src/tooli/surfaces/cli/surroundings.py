@@ -9,13 +9,11 @@ from tooli.adapt import BEHAVIOUR
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from typing import Any
 
     from tooli.adapt import Behaviour
-    from tooli.config.layers import Fault, Word
+    from tooli.config.layers import Word
     from tooli.detect import ExecutionContext
-    from tooli.errors import ToolError
     from tooli.surfaces.cli.main import Session
 
 
@@ -74,22 +72,18 @@ def furnish(session: Session, own: Any) -> None:
             line.settled.add(name)
     session.faults = [one for one in settings.faults if one.origin != "TOOLI_OUTPUT"]
     if session.standalone and "work_dir" in own.rules:
-        _go_to(session, settings.said()["work_dir"], own.rules)
+        _go_to(session, own.rules["work_dir"], settings.said()["work_dir"])
 
 
-def _go_to(session: Session, word: Word, rules: dict[str, Any]) -> None:
-    """Run in the folder that is set: the process is this command's alone, or a server's.
-
-    From there a relative name of it would lead elsewhere, and all that is relative to it.
-    """
-    from tooli.config.layers import Fault
+def _go_to(session: Session, folder: str, word: Word) -> None:
+    """Run in the folder that is set: the process is this command's alone, or a server's."""
+    from tooli.config.places import move_to
+    from tooli.config.policy import no_folder
 
     try:
-        os.chdir(os.path.expanduser(word.value))
-        rules["work_dir"] = os.getcwd()
+        move_to(folder)
     except OSError as failure:
-        said = f"work_dir {word.value!r} cannot be used: {failure.strerror}"
-        session.faults = [*session.faults, Fault(word.origin, said, "work_dir")]
+        session.faults = [*session.faults, no_folder(word, failure.strerror)]
 
 
 def _names() -> list[str]:
@@ -133,6 +127,7 @@ def suit(session: Session) -> int | None:
         from tooli.surfaces.cli.argv import QUESTIONS
 
         if QUESTIONS.isdisjoint(said):
+            from tooli.config.layers import faulty
             from tooli.surfaces.cli.answers import fail
 
             session.line.problems.clear()
@@ -155,22 +150,6 @@ def suit(session: Session) -> int | None:
     return None
 
 
-def faulty(faults: Sequence[Fault]) -> ToolError:
-    """All that is wrong with the settings, as one error."""
-    from tooli.errors import InputError, Suggestion
-
-    first = faults[0]
-    more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
-    return InputError(
-        f"{first}{more}",
-        code="E1011",
-        field=first.key,
-        suggestion=Suggestion("fix", f"Correct {first.origin}, or leave the setting out."),
-        details={"errors": [{"where": one.origin, "message": one.message} for one in faults]},
-        is_retryable=False,
-    )
-
-
 def _hint(context: ExecutionContext) -> None:
     """A word to an agent that can only be guessed at."""
     from tooli.detect import POSSIBLE, SURE
@@ -186,6 +165,9 @@ def _hint(context: ExecutionContext) -> None:
 
 
 def _tell(text: str) -> None:
+    """A line on stderr; a folder's name or a variable in it is nothing for a terminal to obey."""
+    from tooli.call.cleaning import clean_line
+    from tooli.call.model import Terms
     from tooli.surfaces.cli.channel import complain
 
-    complain(text)
+    complain(clean_line(text, Terms()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tooli.call.model import PLAIN_OPTIONS, Caller, Options, Problem
 from tooli.call.wishes import WISHES
+from tooli.config.keys import TRUTHS
 from tooli.errors import nearest
 
 TYPE_CHECKING = False
@@ -16,10 +17,6 @@ if TYPE_CHECKING:
 
 NOBODY = Caller("http", agent=True)
 _LONGEST_NAME = 200
-_TRUTHS = {
-    **dict.fromkeys(("true", "1", "yes", "on"), True),
-    **dict.fromkeys(("false", "0", "no", "off"), False),
-}
 _FORMATS = {"concise": False, "detailed": True}
 SHAPING = ("limit", "cursor", "filter", "fields", "select", "max_items", "max_bytes", "max_tokens")
 OPTIONS = ("dry_run", "yes", "response_format", *WISHES, *SHAPING)
@@ -47,7 +44,7 @@ def read_options(query: bytes, key: bytes | None = None) -> tuple[Options, tuple
         return PLAIN_OPTIONS, (Problem("E1007", None, "The query has too many parts"),)
     for name, value in pairs:
         if name in ("dry_run", "yes"):
-            said = _TRUTHS.get(value.lower())
+            said = TRUTHS.get(value.lower())
             if said is None:
                 problems.append(_misused(name, value, "true or false"))
             asked[name] = bool(said)
