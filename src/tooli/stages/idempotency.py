@@ -21,7 +21,7 @@ from tooli.state.ledger import (
     close_at_exit,
     ledger_of,
 )
-from tooli.state.outcomes import MOST, UNKEPT, hider_for, pack, pack_items, revive, unpack
+from tooli.state.outcomes import MOST, UNKEPT, cleaner_for, pack, pack_items, revive, unpack
 
 TYPE_CHECKING = False
 
@@ -155,10 +155,10 @@ def _packed(
 ) -> tuple[bytes, Outcome]:
     """What is kept of an outcome, and the outcome; one that cannot be written is not kept."""
     try:
-        hider = hider_for(call)
+        cleaner = cleaner_for(call)
         if items.opened and isinstance(outcome, Ok):
-            return pack_items(items.texts, said, hider), outcome
-        data, outcome = pack(outcome, printed, said, hider)
+            return pack_items(items.texts, said, cleaner), outcome
+        data, outcome = pack(outcome, printed, said, cleaner)
         call.warnings.extend([line for line in said if line not in call.warnings])
         return data, outcome
     except Exception as failure:  # whatever it is made of: it has run, and its entry is settled

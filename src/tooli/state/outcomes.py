@@ -39,29 +39,14 @@ class Kept(Record):
     warnings: tuple[str, ...] = ()
 
 
-class Hider(Cleaner):
-    """Takes secrets out of values, and nothing else: the rest is cleaned where it goes out."""
-
-    def text(self, text: str, paths: bool = True) -> str:
-        """A text without secrets; one that only shows once a text is cleaned is none the less."""
-        text = self.hide(text)
-        if text.isascii() and text.isprintable():
-            return text
-        from tooli.contract.sanitizing import sanitize
-
-        clean, _ = sanitize(text, self.strict)
-        bare = self.hide(clean)
-        return text if bare == clean else bare
-
-
-def hider_for(call: Call) -> Hider | None:
+def cleaner_for(call: Call) -> Cleaner | None:
     """What takes the secrets of a call out of what is kept of it; None where there are none."""
-    hider = Hider(call) if call.secrets else None
-    return hider if hider is not None and hider.traces else None
+    cleaner = Cleaner(call) if call.secrets else None
+    return cleaner if cleaner is not None and cleaner.traces else None
 
 
 def pack(
-    outcome: Outcome, printed: str, warnings: list[str], hider: Hider | None = None
+    outcome: Outcome, printed: str, warnings: list[str], cleaner: Cleaner | None = None
 ) -> tuple[bytes, Outcome]:
     """An outcome as it is kept, and the outcome: a part that can be read but once is a copy now.
 
@@ -69,39 +54,40 @@ def pack(
     """
     told = list(warnings)
     if isinstance(outcome, Failed):
-        kept: dict[str, Any] = {"failed": _error_parts(outcome.error, hider)}
+        kept: dict[str, Any] = {"failed": _error_parts(outcome.error, cleaner)}
     else:
-        value, kept = _value_parts(outcome.value, told, hider)
+        value, kept = _value_parts(outcome.value, told, cleaner)
         if value is not outcome.value:
             outcome, warnings[:] = Ok(value), told
     if printed:
-        kept["printed"] = printed if hider is None else hider.text(printed)
-    _tell(kept, told, hider, "error" if isinstance(outcome, Failed) else "result")
+        kept["printed"] = _bare(printed, cleaner)
+    _tell(kept, told, cleaner, "error" if isinstance(outcome, Failed) else "result")
     data = encode(kept, [])
     return (data if len(data) <= MOST else UNKEPT), outcome
 
 
-def pack_items(items: list[bytes] | None, warnings: list[str], hider: Hider | None = None) -> bytes:
+def pack_items(
+    items: list[bytes] | None, warnings: list[str], cleaner: Cleaner | None = None
+) -> bytes:
     """The items of a stream as they are kept; None where there were too many."""
     if items is None:
         return UNKEPT
-    if hider is not None:
+    if cleaner is not None:
         from json import loads
 
-        items = [encode(hider.value(loads(item)), []) for item in items]
+        items = [encode(_bare(loads(item), cleaner), []) for item in items]
     rest: dict[str, Any] = {}
-    _tell(rest, warnings, hider, "result")
+    _tell(rest, warnings, cleaner, "result")
     return b'{"value":[' + b",".join(items) + b"]" + (b"," + encode(rest, [])[1:] if rest else b"}")
 
 
-def _tell(kept: dict[str, Any], warnings: list[str], hider: Hider | None, what: str) -> None:
+def _tell(kept: dict[str, Any], warnings: list[str], cleaner: Cleaner | None, what: str) -> None:
     """Keep the warnings as well, and one about what was hidden, as the first answer has it."""
-    if hider is not None:
-        warnings = list(warnings)
-        hider.tell(warnings, what)
-        warnings = [hider.text(line) for line in warnings]
+    warnings = list(warnings)
+    if cleaner is not None and cleaner.secrets:
+        cleaner.tell(warnings, what)
     if warnings:
-        kept["warnings"] = warnings
+        kept["warnings"] = _bare(warnings, cleaner)
 
 
 def unpack(data: bytes) -> Kept:
@@ -126,7 +112,7 @@ def unpack(data: bytes) -> Kept:
 
 
 def _value_parts(
-    value: Any, warnings: list[str], hider: Hider | None
+    value: Any, warnings: list[str], cleaner: Cleaner | None
 ) -> tuple[Any, dict[str, Any]]:
     """The value, and what stands for it."""
     kind = value.__class__
@@ -136,26 +122,30 @@ def _value_parts(
         _, items, _ = weigh(value.items, warnings)
         page = Page(items, next_cursor=value.next_cursor, total=value.total)
         rest = {"next_cursor": value.next_cursor, "total": value.total}
-        return page, {"page": {"items": _bare(items, hider), **rest}}
+        return page, {"page": {"items": _bare(items, cleaner), **rest}}
     if kind.__module__ == "tooli.contract.handoffs":
-        result, parts = _value_parts(value.result, warnings, hider)
+        result, parts = _value_parts(value.result, warnings, cleaner)
         value.result = result
         steps = [
-            [step.command, _bare(step.arguments, hider), _bare(step.why, hider)]
+            [step.command, _bare(step.arguments, cleaner), _bare(step.why, cleaner)]
             for step in value.steps
         ]
         return value, {"next": {"result": parts, "steps": steps}}
     if _is_shown(value):
         listed = kind in (list, tuple)
-        blocks = [_block(item, hider) for item in (value if listed else (value,))]
+        blocks = [_block(item, cleaner) for item in (value if listed else (value,))]
         return value, {"shown": blocks, "listed": listed}
     _, copy, _ = weigh(value, warnings)
-    return (value if _is_json(value) else copy), {"value": _bare(copy, hider)}
+    return (value if _is_json(value) else copy), {"value": _bare(copy, cleaner)}
 
 
-def _bare(value: Any, hider: Hider | None) -> Any:
-    """A value without what entered as a secret."""
-    return value if hider is None else hider.value(jsonable(value, []))
+def _bare(value: Any, cleaner: Cleaner | None) -> Any:
+    """A value in which no secret stands: where one does, as it may go out; else as it is."""
+    if cleaner is None:
+        return value
+    before = cleaner.secrets
+    clean = cleaner.value(jsonable(value, []))
+    return clean if cleaner.secrets > before else value
 
 
 def _is_json(value: Any, room: int = DEEPEST) -> bool:
@@ -197,18 +187,18 @@ def _is_shown(value: Any) -> bool:
     return home is not None and home.is_content(value)
 
 
-def _block(item: Any, hider: Hider | None) -> list[Any]:
+def _block(item: Any, cleaner: Cleaner | None) -> list[Any]:
     from base64 import b64encode
 
     from tooli.contract.content import Content
 
     if not isinstance(item, Content):
-        return ["", _bare(item, hider)]
+        return ["", _bare(item, cleaner)]
     fields: dict[str, Any] = {}
     for name in type(item).__match_args__:
         part = getattr(item, name)
         raw = isinstance(part, bytes)
-        fields[name] = [b64encode(part).decode()] if raw else _bare(part, hider)
+        fields[name] = [b64encode(part).decode()] if raw else _bare(part, cleaner)
     return [type(item).__name__, fields]
 
 
@@ -276,11 +266,11 @@ _FIXED = ("code", "category", "is_retryable")
 """Fields of an error that say what kind it is: nobody's words."""
 
 
-def _error_parts(error: ToolError, hider: Hider | None) -> dict[str, Any]:
+def _error_parts(error: ToolError, cleaner: Cleaner | None) -> dict[str, Any]:
     kind, said = type(error), error.to_dict()
-    if hider is not None:
+    if cleaner is not None:
         own = {name: part for name, part in said.items() if name not in _FIXED}
-        said.update(hider.error(jsonable(own, [])))
+        said.update(cleaner.error(jsonable(own, [])))
     return {
         "kind": f"{kind.__module__}:{kind.__qualname__}",
         "said": said,
