@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import pydantic
 import pytest
 
-from tooli import Context, SecretInput, Tooli
+from tooli import Context, SecretInput, Tooli, dry_run_support, record_dry_action
 from tooli.annotations import Destructive, Idempotent, ReadOnly
 from tooli.call.model import Caller, Options
 from tooli.call.pipeline import run
@@ -563,6 +563,76 @@ def test_what_is_refused_before_it_runs_takes_no_key(shop: Shop, home: Path) -> 
     assert shop.app.call("do", idempotency_key="k", yes=True).error.code == "E1002"
     assert not list(home.glob("*idempotency*"))
     assert shop.app.call("do", order="a", idempotency_key="k", yes=True).ok
+
+
+def removing(shop: Shop, **said: Any) -> Shop:
+    @dry_run_support
+    def rm(path: Path) -> int:
+        if not record_dry_action("delete", path, state=path):
+            shop.ran()
+            path.unlink()
+        return shop.runs
+
+    return shop.add(rm, "rm", annotations=Destructive, auth=[], **said)
+
+
+@pytest.mark.parametrize("said", [{}, {"timeout": 60}], ids=["here", "child"])
+def test_a_plan_that_cannot_be_applied_gives_the_key_back(
+    shop: Shop, tmp_path: Path, said: dict[str, Any]
+) -> None:
+    removing(shop, **said)
+    file = tmp_path / "file"
+    file.write_text("1")
+
+    def apply(token: str) -> Any:
+        return shop.app.call("rm", path=file, yes=True, apply=token, idempotency_key="k")
+
+    assert apply("nonsense").error.code == "E1051"
+    stale = shop.app.call("rm", path=file, dry_run=True).unwrap()["token"]
+    file.write_text("22")
+    assert apply(stale).error.code == "E3053"
+    done = apply(shop.app.call("rm", path=file, dry_run=True).unwrap()["token"])
+    assert done.ok and done.meta["idempotency"]["replayed"] is False
+    assert not file.exists()
+
+
+def test_a_call_that_cannot_be_written_down_gives_the_key_back(home: Path) -> None:
+    shop = Shop(security_policy="strict")
+    shop.add(lambda: shop.ran(), "do", auth=[])
+    (home / "audit").write_text("")  # no folder can be there
+    assert shop.app.call("do", idempotency_key="k").error.code == "E4061"
+    (home / "audit").unlink()
+    assert shop.app.call("do", idempotency_key="k").result == 1
+
+
+def test_an_input_that_cannot_be_read_gives_the_key_back(shop: Shop) -> None:
+    def do(number: SecretInput[int]) -> int:
+        return shop.ran()
+
+    shop.add(do)
+    words = ["do", "env:NO", "--idempotency-key=k", "--json"]
+    assert invoke(shop.app, *words, env={"NO": "none"}).envelope["error"]["code"] == "E1003"
+    assert invoke(shop.app, *words, env={"NO": "4711"}).result == 1
+
+
+def test_a_refusal_that_a_function_passes_on_is_its_answer(shop: Shop, tmp_path: Path) -> None:
+    """What the function called did not run; the function did."""
+    removing(shop)
+    file = tmp_path / "file"
+
+    def do() -> None:
+        shop.ran()
+        file.write_text("1")
+        token = shop.app.call("rm", path=file, dry_run=True).unwrap()["token"]
+        file.write_text("22")
+        shop.app.call("rm", path=file, yes=True, apply=token).unwrap()
+
+    shop.add(do)
+    for replayed in (False, True):
+        answer = shop.app.call("do", idempotency_key="k")
+        assert answer.error.code == "E3053"
+        assert answer.meta["idempotency"]["replayed"] is replayed
+    assert shop.runs == 1
 
 
 def test_principals_have_keys_of_their_own_and_names_do_not(shop: Shop) -> None:

@@ -138,7 +138,7 @@ def _run(call: Call, ledger: Ledger, found: New) -> Generator[Call, Outcome, Out
     error = outcome.error if isinstance(outcome, Failed) else None
     state = "broken" if error is not None and _was_stopped(error) else "done"
     try:
-        if error is not None and _comes_again(error):
+        if isinstance(outcome, Failed) and _is_free(outcome):
             ledger.release(found.token)
             return outcome
         data, outcome = _packed(call, found.since, outcome, items, call.warnings[before:], printed)
@@ -168,11 +168,14 @@ def _packed(
         return UNKEPT, outcome
 
 
-def _comes_again(error: ToolError) -> bool:
-    """Whether the call ended with a question: with the answer it is made again."""
+def _is_free(outcome: Failed) -> bool:
+    """Whether the key is: the call was refused before it ran, or ended with a question, and with
+    the answer it is made again."""
     from tooli.call.peer import Pause
 
-    return isinstance(error.__cause__, Pause) or error.category == "human"
+    error = outcome.error
+    asks = isinstance(error.__cause__, Pause) or error.category == "human"
+    return asks or not outcome.begun
 
 
 def _was_stopped(error: ToolError) -> bool:
