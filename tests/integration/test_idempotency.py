@@ -224,6 +224,11 @@ def test_a_signal_in_the_middle_leaves_it_open(env: dict[str, str], stop: signal
         wait_for_ready(process)
         code, told = _run(env, "wait", "o1", *KEY)
         assert (code, told["error"]["code"]) == (75, "E3051")
+        code, told = _run(env, "idempotency", "forget", "k")
+        assert (code, told["error"]["code"]) == (75, "E3051")
+        assert "--running" in told["error"]["suggestion"]["fix"]
+        (listed,) = _run(env, "idempotency", "list", "--open")[1]["result"]
+        assert (listed["key"], listed["state"]) == ("k", "running")
         process.send_signal(stop)
         finish(process)
     code, told = _run(env, "wait", "o1", *KEY)

@@ -28,6 +28,7 @@ from tooli.errors import (
     TimeoutExceeded,
 )
 from tooli.state import ledger as ledgers
+from tooli.state.ledger_sqlite import SqliteLedger
 from tooli.testing import invoke
 from tooli.testing.http_door import request
 from tooli.testing.parity import Case, doors, timeless
@@ -798,6 +799,38 @@ def test_what_cannot_be_kept_afterwards_is_said(shop: Shop, home: Path) -> None:
     assert result.result == 1
     assert result.meta["idempotency"]["kept"] is False
     assert "could not be kept" in result.meta["warnings"][0]
+
+
+def test_a_loop_waits_no_longer_for_the_end_than_for_the_beginning(
+    shop: Shop, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where others are in the way then, the entry is settled as soon as they are not."""
+    import sqlite3
+
+    monkeypatch.setattr("tooli.stages.idempotency.PATIENCE_ON_A_LOOP", 0.3)
+    waited: list[float] = []
+    do_it = SqliteLedger._do
+
+    def do_and_note(self: Any, work: Any, patience: float) -> Any:
+        waited.append(patience)
+        return do_it(self, work, patience)
+
+    monkeypatch.setattr(SqliteLedger, "_do", do_and_note)
+    others: list[Any] = []
+
+    async def do() -> int:
+        others.append(sqlite3.connect(home / "idempotency.db", isolation_level=None))
+        others[0].execute("BEGIN IMMEDIATE")
+        return shop.ran()
+
+    shop.add(do)
+    first = asyncio.run(shop.app.acall("do", idempotency_key="k"))
+    assert first.result == 1 and first.meta["idempotency"]["kept"] is False
+    assert waited == [0.3, 0.3]
+    others[0].close()
+    while (again := shop.app.call("do", idempotency_key="k")).error is not None:
+        assert again.error.code == "E3051"
+    assert (again.result, again.meta["idempotency"]["replayed"]) == (1, True)
 
 
 def test_what_was_kept_and_cannot_be_read_is_not_run_again(shop: Shop, home: Path) -> None:

@@ -11,6 +11,7 @@ from tooli.call.model import Failed, Ok
 from tooli.call.shown import when
 from tooli.errors import StateError, Suggestion, TemporaryError
 from tooli.state.ledger import (
+    PATIENCE,
     Indeterminate,
     Mismatch,
     New,
@@ -32,10 +33,12 @@ if TYPE_CHECKING:
     from tooli.call.flow import Push
     from tooli.call.model import Call, Outcome, Stage
     from tooli.errors import ToolError
-    from tooli.state.ledger import Found, Ledger
+    from tooli.state.ledger import Found, Ledger, Token
 
-PATIENCE, PATIENCE_ON_A_LOOP = 10.0, 2.0
+PATIENCE_ON_A_LOOP = 2.0
 """Seconds to wait for other processes; a loop has others to serve meanwhile."""
+SETTLING = 300
+"""How often an entry is tried to be settled that others were in the way of."""
 STOPPED = frozenset(("E4051", "E4130", "E4143"))
 """Codes of calls that were stopped, and did not come to an end of their own."""
 
@@ -137,6 +140,7 @@ def _run(call: Call, ledger: Ledger, found: New) -> Generator[Call, Outcome, Out
     printed = overheard() if overheard is not None else ""
     error = outcome.error if isinstance(outcome, Failed) else None
     state = "broken" if error is not None and _was_stopped(error) else "done"
+    data: bytes | None = None
     try:
         if isinstance(outcome, Failed) and _is_free(outcome):
             ledger.release(found.token)
@@ -147,7 +151,30 @@ def _run(call: Call, ledger: Ledger, found: New) -> Generator[Call, Outcome, Out
     except Unavailable as lost:  # it has run: that must be said, whatever else is wrong
         call.warnings.append(f"What became of the call could not be kept. {lost.reason}")
         _tell(call, found.since, replayed=False, kept=False)
+        if lost.busy and call.caller.surface != "cli":
+            _settle_later(ledger, found.token, state, data)
     return outcome
+
+
+def _settle_later(ledger: Ledger, token: Token, state: str, data: bytes | None) -> None:
+    """Go on trying to settle an entry while others are in the way.
+
+    The process lives on, and so the call would seem to run for as long as it does.
+    """
+    from threading import Event, Thread
+
+    def settle() -> None:
+        waiting = Event()  # never set: only time passes
+        for _ in range(SETTLING):
+            waiting.wait(1.0)
+            try:
+                ledger.release(token) if data is None else ledger.finish(token, state, data)
+                return
+            except Unavailable as lost:
+                if not lost.busy:
+                    return
+
+    Thread(target=settle, name="tooli-settling", daemon=True).start()
 
 
 def _packed(
