@@ -616,6 +616,19 @@ def test_an_input_that_cannot_be_read_gives_the_key_back(shop: Shop) -> None:
     assert invoke(shop.app, *words, env={"NO": "4711"}).result == 1
 
 
+def test_a_call_that_gets_no_process_gives_the_key_back(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full() -> Any:
+        raise OSError(24, "Too many open files")
+
+    shop.add(lambda: 1, "do", timeout=60)
+    with monkeypatch.context() as patch:
+        patch.setattr("tooli.enforce.child.pipes", full)
+        assert "was not run" in shop.app.call("do", idempotency_key="k").error.message
+    assert shop.app.call("do", idempotency_key="k").result == 1
+
+
 def test_a_refusal_that_a_function_passes_on_is_its_answer(shop: Shop, tmp_path: Path) -> None:
     """What the function called did not run; the function did."""
     removing(shop)
