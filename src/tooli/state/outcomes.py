@@ -121,7 +121,7 @@ def _value_parts(
 
         _, items, _ = weigh(value.items, warnings)
         page = Page(items, next_cursor=value.next_cursor, total=value.total)
-        rest = {"next_cursor": value.next_cursor, "total": value.total}
+        rest = {"next_cursor": _bare(value.next_cursor, cleaner), "total": value.total}
         return page, {"page": {"items": _bare(items, cleaner), **rest}}
     if kind.__module__ == "tooli.contract.handoffs":
         result, parts = _value_parts(value.result, warnings, cleaner)
