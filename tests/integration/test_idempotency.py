@@ -154,6 +154,23 @@ def test_a_failure_is_repeated_with_its_exit_code(env: dict[str, str]) -> None:
     assert len(_lines(env, "effects")) == 1
 
 
+@pytest.mark.parametrize("mode", ["json", "jsonl", "text", "plain"])
+@pytest.mark.parametrize("command", ["login", "login-fails", "login-prints", "login-streams"])
+def test_a_secret_that_was_hidden_is_hidden_again(
+    env: dict[str, str], command: str, mode: str
+) -> None:
+    """The secret is not even there any more: nothing that is kept holds it."""
+    words = [sys.executable, str(APPS / "canaries.py"), command, "env:PW", "-o", mode, *KEY]
+    first = subprocess.run(words, env={**env, "PW": "hunter2hunter2"}, capture_output=True)
+    again = subprocess.run(words, env={**env, "PW": "changed"}, capture_output=True)
+    if (command, mode) not in (("login-prints", "text"), ("login-prints", "plain")):
+        assert b"hunter2" not in first.stdout + first.stderr
+    assert b"hunter2" not in again.stdout + again.stderr
+    assert b"***" in again.stdout + again.stderr
+    for path in (Path(env["SHOP"]) / "state").rglob("*"):
+        assert path.is_dir() or b"hunter2" not in path.read_bytes(), path
+
+
 @pytest.mark.parametrize("mode", ["--json", "--text", "--plain", "--jsonl", "--output=auto"])
 @pytest.mark.parametrize("words", [("say", "o1"), ("pay", "o1"), ("items", "3")], ids=repr)
 def test_every_form_of_an_answer_is_the_same_again(
@@ -207,6 +224,11 @@ def test_a_signal_in_the_middle_leaves_it_open(env: dict[str, str], stop: signal
         wait_for_ready(process)
         code, told = _run(env, "wait", "o1", *KEY)
         assert (code, told["error"]["code"]) == (75, "E3051")
+        code, told = _run(env, "idempotency", "forget", "k")
+        assert (code, told["error"]["code"]) == (75, "E3051")
+        assert "--running" in told["error"]["suggestion"]["fix"]
+        (listed,) = _run(env, "idempotency", "list", "--open")[1]["result"]
+        assert (listed["key"], listed["state"]) == ("k", "running")
         process.send_signal(stop)
         finish(process)
     code, told = _run(env, "wait", "o1", *KEY)

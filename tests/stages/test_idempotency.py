@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Annotated, Any
 import pydantic
 import pytest
 
-from tooli import Context, Tooli
+from tooli import Context, SecretInput, Tooli, dry_run_support, record_dry_action
 from tooli.annotations import Destructive, Idempotent, ReadOnly
 from tooli.call.model import Caller, Options
 from tooli.call.pipeline import run
@@ -21,11 +22,14 @@ from tooli.contract.handoffs import Next
 from tooli.contract.pages import Page
 from tooli.errors import (
     ApprovalRequired,
+    AuthError,
     ConflictError,
     Suggestion,
     TimeoutExceeded,
 )
 from tooli.state import ledger as ledgers
+from tooli.state.ledger_sqlite import SqliteLedger
+from tooli.testing import invoke
 from tooli.testing.http_door import request
 from tooli.testing.parity import Case, doors, timeless
 
@@ -184,6 +188,106 @@ def test_what_can_be_read_but_once_reaches_the_first_caller_too(shop: Shop) -> N
         assert shop.app.call("do", idempotency_key="k").to_dict()["result"] == {"inner": [1, 2]}
 
 
+def _inside_itself() -> list[Any]:
+    made: list[Any] = [1]
+    made += [made, made]
+    return made
+
+
+def _deep(levels: int) -> list[Any]:
+    made: list[Any] = []
+    for _ in range(levels):
+        made = [made]
+    return made
+
+
+@pytest.mark.parametrize("value", [_inside_itself(), _deep(300), _deep(5000)], ids=["in", "d", "D"])
+def test_what_contains_itself_or_is_very_deep_is_kept_as_it_is_written(
+    shop: Shop, value: Any
+) -> None:
+    def do() -> Any:
+        shop.ran()
+        return value
+
+    shop.add(do)
+    plainly = timeless(shop.app.call("do").to_dict())
+    for replayed in (False, True):
+        answer = shop.app.call("do", idempotency_key="k").to_dict()
+        assert answer["meta"].pop("idempotency")["replayed"] is replayed
+        assert timeless(answer) == plainly
+    assert shop.runs == 2
+
+
+def test_what_cannot_be_written_is_done_and_not_kept(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> Any:
+        raise RuntimeError("no")
+
+    monkeypatch.setattr("tooli.state.outcomes._value_parts", fail)
+    shop.add(lambda: shop.ran(), "do")
+    first = shop.app.call("do", idempotency_key="k")
+    assert (first.result, first.meta["idempotency"]["kept"]) == (1, False)
+    assert "could not be kept" in first.meta["warnings"][0]
+    again = shop.app.call("do", idempotency_key="k").error
+    assert (again.code, again.details["done"], shop.runs) == ("E3052", True, 1)
+
+
+SECRET = "hunter2hunter2"
+
+
+@pytest.mark.parametrize("kind", ["value", "number", "split", "page", "next", "shown", "error"])
+def test_a_secret_is_not_kept_and_so_not_given_out_again(shop: Shop, home: Path, kind: str) -> None:
+    """Nothing of it is read for a replay: it could not be hidden there."""
+
+    def do(pw: SecretInput[str], number: SecretInput[int], ctx: Context) -> Any:
+        shop.ran()
+        ctx.warn(f"used {pw.reveal()}")
+        said = f"as {pw.reveal()}"
+        if kind == "error":
+            raise ConflictError(said, details={said: [said]}, suggestion=Suggestion("fix", said))
+        return {
+            "value": {said: (said, User(name=said))},
+            "number": {"n": number.reveal()},
+            "split": f"as {SECRET[:4]}\x1b[31m{SECRET[4:]}",
+            "page": Page([said]),
+            "next": Next([said], "other", {}, why=said),
+            "shown": [said, Link("file:///x", said)],
+        }[kind]
+
+    shop.add(do)
+    words = ["do", "env:PW", "env:NO", "--idempotency-key=k", "--json"]
+    first = invoke(shop.app, *words, env={"PW": SECRET, "NO": "71077345"})
+    again = invoke(shop.app, *words, env={"PW": "another one by now", "NO": "4711"})
+    shown = [done.envelope for done in (first, again)]
+    assert [one["meta"].pop("idempotency")["replayed"] for one in shown] == [False, True]
+    said = [one["meta"].pop("warnings") for one in shown]
+    assert all(["used ***" in one and "hidden in the" in one[-1] for one in said]), said
+    assert timeless(shown[0]) == timeless(shown[1])
+    assert "***" in again.stdout
+    assert shop.runs == 1
+    for ledger in ledgers._open.values():
+        ledger.close()
+    kept = b"".join([path.read_bytes() for path in home.iterdir() if path.is_file()])
+    assert SECRET[4:].encode() not in kept and b"71077345" not in kept
+
+
+def test_an_error_of_the_function_is_no_refusal_when_it_is_given_again(home: Path) -> None:
+    shop = Shop()
+
+    def do(pw: SecretInput[str]) -> None:
+        raise AuthError(f"the server refused {pw.reveal()}")
+
+    shop.add(do, annotations=Destructive)
+    for _ in "ab":
+        error = shop.app.call("do", pw=SECRET, yes=True, idempotency_key="k").error
+        assert error.message == "the server refused ***"
+    noted = (home / "audit" / "shop.jsonl").read_text()
+    assert SECRET not in noted
+    events = [json.loads(line)["event"] for line in noted.splitlines()]
+    assert events == ["destructive_run"] * 2
+
+
 def test_warnings_are_said_again(shop: Shop) -> None:
     def do(ctx: Context) -> int:
         ctx.warn("mind the gap")
@@ -331,14 +435,23 @@ def test_details_that_were_left_out_are_there_for_who_wants_them(shop: Shop) -> 
     assert shop.runs == 1
 
 
-def test_a_stream_without_an_end_is_left_once_it_is_too_large(
+def test_a_stream_that_is_too_large_runs_to_its_end_all_the_same(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tooli.stages.idempotency.MOST", 1000)
-    shop.add(counting(shop))
-    first = shop.app.call("do", count=1 << 40, idempotency_key="k", limit=2)
-    assert first.result == [{"n": 0}, {"n": 1}]
-    assert shop.app.call("do", count=1 << 40, idempotency_key="k").error.details["done"] is True
+    ended: list[int] = []
+
+    def do(count: int) -> Iterator[dict[str, int]]:
+        yield from counting(shop)(count)
+        ended.append(count)
+
+    shop.add(do)
+    first = shop.app.call("do", count=500, idempotency_key="k", limit=2)
+    assert (first.result, ended) == ([{"n": 0}, {"n": 1}], [500])
+    error = shop.app.call("do", count=500, idempotency_key="k").error
+    assert error.details["done"] is True
+    assert error.suggestion["fix"].startswith("It took effect and is not run again.")
+    assert shop.runs == 1
 
 
 def test_a_stream_that_fails_says_after_how_many(shop: Shop) -> None:
@@ -451,6 +564,89 @@ def test_what_is_refused_before_it_runs_takes_no_key(shop: Shop, home: Path) -> 
     assert shop.app.call("do", idempotency_key="k", yes=True).error.code == "E1002"
     assert not list(home.glob("*idempotency*"))
     assert shop.app.call("do", order="a", idempotency_key="k", yes=True).ok
+
+
+def removing(shop: Shop, **said: Any) -> Shop:
+    @dry_run_support
+    def rm(path: Path) -> int:
+        if not record_dry_action("delete", path, state=path):
+            shop.ran()
+            path.unlink()
+        return shop.runs
+
+    return shop.add(rm, "rm", annotations=Destructive, auth=[], **said)
+
+
+@pytest.mark.parametrize("said", [{}, {"timeout": 60}], ids=["here", "child"])
+def test_a_plan_that_cannot_be_applied_gives_the_key_back(
+    shop: Shop, tmp_path: Path, said: dict[str, Any]
+) -> None:
+    removing(shop, **said)
+    file = tmp_path / "file"
+    file.write_text("1")
+
+    def apply(token: str) -> Any:
+        return shop.app.call("rm", path=file, yes=True, apply=token, idempotency_key="k")
+
+    assert apply("nonsense").error.code == "E1051"
+    stale = shop.app.call("rm", path=file, dry_run=True).unwrap()["token"]
+    file.write_text("22")
+    assert apply(stale).error.code == "E3053"
+    done = apply(shop.app.call("rm", path=file, dry_run=True).unwrap()["token"])
+    assert done.ok and done.meta["idempotency"]["replayed"] is False
+    assert not file.exists()
+
+
+def test_a_call_that_cannot_be_written_down_gives_the_key_back(home: Path) -> None:
+    shop = Shop(security_policy="strict")
+    shop.add(lambda: shop.ran(), "do", auth=[])
+    (home / "audit").write_text("")  # no folder can be there
+    assert shop.app.call("do", idempotency_key="k").error.code == "E4061"
+    (home / "audit").unlink()
+    assert shop.app.call("do", idempotency_key="k").result == 1
+
+
+def test_an_input_that_cannot_be_read_gives_the_key_back(shop: Shop) -> None:
+    def do(number: SecretInput[int]) -> int:
+        return shop.ran()
+
+    shop.add(do)
+    words = ["do", "env:NO", "--idempotency-key=k", "--json"]
+    assert invoke(shop.app, *words, env={"NO": "none"}).envelope["error"]["code"] == "E1003"
+    assert invoke(shop.app, *words, env={"NO": "4711"}).result == 1
+
+
+def test_a_call_that_gets_no_process_gives_the_key_back(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full() -> Any:
+        raise OSError(24, "Too many open files")
+
+    shop.add(lambda: 1, "do", timeout=60)
+    with monkeypatch.context() as patch:
+        patch.setattr("tooli.enforce.child.pipes", full)
+        assert "was not run" in shop.app.call("do", idempotency_key="k").error.message
+    assert shop.app.call("do", idempotency_key="k").result == 1
+
+
+def test_a_refusal_that_a_function_passes_on_is_its_answer(shop: Shop, tmp_path: Path) -> None:
+    """What the function called did not run; the function did."""
+    removing(shop)
+    file = tmp_path / "file"
+
+    def do() -> None:
+        shop.ran()
+        file.write_text("1")
+        token = shop.app.call("rm", path=file, dry_run=True).unwrap()["token"]
+        file.write_text("22")
+        shop.app.call("rm", path=file, yes=True, apply=token).unwrap()
+
+    shop.add(do)
+    for replayed in (False, True):
+        answer = shop.app.call("do", idempotency_key="k")
+        assert answer.error.code == "E3053"
+        assert answer.meta["idempotency"]["replayed"] is replayed
+    assert shop.runs == 1
 
 
 def test_principals_have_keys_of_their_own_and_names_do_not(shop: Shop) -> None:
@@ -616,6 +812,38 @@ def test_what_cannot_be_kept_afterwards_is_said(shop: Shop, home: Path) -> None:
     assert result.result == 1
     assert result.meta["idempotency"]["kept"] is False
     assert "could not be kept" in result.meta["warnings"][0]
+
+
+def test_a_loop_waits_no_longer_for_the_end_than_for_the_beginning(
+    shop: Shop, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where others are in the way then, the entry is settled as soon as they are not."""
+    import sqlite3
+
+    monkeypatch.setattr("tooli.stages.idempotency.PATIENCE_ON_A_LOOP", 0.3)
+    waited: list[float] = []
+    do_it = SqliteLedger._do
+
+    def do_and_note(self: Any, work: Any, patience: float) -> Any:
+        waited.append(patience)
+        return do_it(self, work, patience)
+
+    monkeypatch.setattr(SqliteLedger, "_do", do_and_note)
+    others: list[Any] = []
+
+    async def do() -> int:
+        others.append(sqlite3.connect(home / "idempotency.db", isolation_level=None))
+        others[0].execute("BEGIN IMMEDIATE")
+        return shop.ran()
+
+    shop.add(do)
+    first = asyncio.run(shop.app.acall("do", idempotency_key="k"))
+    assert first.result == 1 and first.meta["idempotency"]["kept"] is False
+    assert waited == [0.3, 0.3]
+    others[0].close()
+    while (again := shop.app.call("do", idempotency_key="k")).error is not None:
+        assert again.error.code == "E3051"
+    assert (again.result, again.meta["idempotency"]["replayed"]) == (1, True)
 
 
 def test_what_was_kept_and_cannot_be_read_is_not_run_again(shop: Shop, home: Path) -> None:

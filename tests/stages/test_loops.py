@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.integration.outside import APPS, environment, run
 
-from tooli import InputError, StateError, ToolError, Tooli
+from tooli import InputError, SecretInput, StateError, ToolError, Tooli
 from tooli.call.model import Caller, Options
 from tooli.call.shaping import read_shaping
 from tooli.errors import TemporaryError, TimeoutExceeded
@@ -172,3 +176,100 @@ def test_memory_is_bounded(calls: Calls, monkeypatch: pytest.MonkeyPatch) -> Non
     for i in range(100):
         memory.note(f"session {i}", "tool", failure)
     assert len(memory._failures) == 5
+
+
+# ------------------------------------------------------------------ secrets
+
+
+def test_what_is_remembered_holds_no_secret(tmp_path: Path) -> None:
+    """The fifth call reads no secret, and so could hide none: what it tells was hidden before."""
+    env = environment(
+        TOOLI_STATE_DIR=str(tmp_path), TOOLI_SESSION_ID="s", PW="hunter2hunter2", TOOLI_CONFIG="off"
+    )
+    words = [APPS / "canaries.py", "login-fails", "env:PW", "--json"]
+    answers = [run(*words, env=env) for _ in range(5)]
+    codes = [json.loads(one.out)["error"]["code"] for one in answers]
+    assert codes == ["E3020"] * 4 + ["E4031"]
+    assert json.loads(answers[4].out)["error"]["details"]["error"]["message"] == "bad ***"
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    kept = b"".join([path.read_bytes() for path in files])
+    assert b"E3020" in kept and b"hunter2" not in kept
+
+
+def test_a_server_remembers_no_secret() -> None:
+    app = Tooli("app")
+
+    @app.command()
+    def login(pw: SecretInput[str]) -> None:
+        raise StateError(f"no {pw.reveal()}")
+
+    @app.command()
+    def other() -> None: ...
+
+    desk, tool = Desk(app), app.find("login")
+    assert tool is not None
+    caller = Caller("mcp", session="one")
+    answers = [desk.open(tool, {"pw": "hunter2hunter2"}, caller).run() for _ in range(5)]
+    stuck = answers[-1].error
+    assert stuck is not None and stuck.code == "E4031"
+    assert stuck.details == {"repeated": 5, "error": {"code": "E3000", "message": "no ***"}}
+
+
+# ------------------------------------------------------------------ files
+
+
+@pytest.mark.parametrize("where", ["here", "work_dir"])
+def test_a_file_that_was_corrected_is_another_call_on_a_server_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "below" if where == "work_dir" else tmp_path
+    folder.mkdir(exist_ok=True)
+    if where == "work_dir":
+        monkeypatch.setenv("TOOLI_WORK_DIR", str(folder))
+    app = Tooli("app")
+
+    @app.command()
+    def check(path: Path) -> str:
+        if path.read_text() != "good":
+            raise StateError("The file is malformed.")
+        return "fine"
+
+    @app.command()
+    def other() -> None: ...
+
+    desk, tool = Desk(app), app.find("check")
+    assert tool is not None
+    file = folder / "input.txt"
+    file.write_text("bad")
+    for _ in range(6):
+        answer = desk.open(tool, {"path": "input.txt"}, Caller("mcp", session="one")).run()
+    assert answer.error is not None and answer.error.code == "E4031"
+    file.write_text("good")
+    answer = desk.open(tool, {"path": "input.txt"}, Caller("mcp", session="one")).run()
+    assert answer.error is None
+
+
+def test_a_server_looks_at_no_file_that_a_mere_text_names(
+    calls: Calls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Any] = []
+    monkeypatch.setattr("tooli.stages.loops._looks", lambda *words: seen.append(words))
+    assert calls.codes(5, {"kind": "single", "word": "/etc/passwd"})[-1] == "E4031"
+    assert seen == []
+
+
+def test_what_a_file_holds_is_what_is_read_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Long texts in any script: as many of the latest failures as there is room for."""
+    monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path))
+    files = loops.Files()
+    told = {"code": "E3000", "message": "\U0001f600" * 500, "blocks": True}
+    for number in range(loops.MOST_TOOLS):
+        files.note("me", f"tool{number}", loops.Failure("m", "w", 1, time.time(), told))
+        for latest in range(max(0, number - 5), number + 1):
+            assert files.recall("me", f"tool{latest}") is not None
+    assert files.recall("me", "tool0") is None
+    (kept,) = (tmp_path / "loops").iterdir()
+    assert kept.stat().st_size <= loops._LARGEST

@@ -18,6 +18,7 @@ import pytest
 from tooli.state import ledger as ledgers
 from tooli.state import owners
 from tooli.state.ledger import (
+    Entry,
     Indeterminate,
     Ledger,
     Mismatch,
@@ -25,7 +26,9 @@ from tooli.state.ledger import (
     Replay,
     Running,
     Slot,
+    StillRunning,
     Unavailable,
+    judge,
 )
 from tooli.state.ledger_postgres import PostgresLedger, without_password
 from tooli.state.ledger_sqlite import SqliteLedger
@@ -132,18 +135,39 @@ def test_who_was_taken_over_cannot_release(ledger: Ledger) -> None:
 
 
 def test_entries_are_listed_and_forgotten_by_app(ledger: Ledger) -> None:
-    begin(ledger)
-    begin(ledger, SLOT.replace(tool="shop.buy"))
-    begin(ledger, SLOT.replace(tool="shopping.buy"))
-    begin(ledger, SLOT.replace(tool="shop", key="only"))
+    slots = [SLOT, SLOT.replace(tool="shop.buy"), SLOT.replace(tool="shopping.buy")]
+    for slot in (*slots, SLOT.replace(tool="shop", key="only")):
+        ledger.finish(begin(ledger, slot).token, "broken", b"")
     listed = list(ledger.entries("shop", 10))
     assert [entry.slot.tool for entry in listed] == ["shop", "shop.buy", "shop.pay"]
     assert len(list(ledger.entries("shop", 1))) == 1
     assert ledger.forget("shop", "k1", "shop.pay") == 1
-    assert isinstance(begin(ledger), New)
+    ledger.finish(begin(ledger).token, "done", b"x")
     assert ledger.forget("shop", "k1") == 2
     assert ledger.forget("shop", "k1") == 0
     assert [entry.slot.tool for entry in ledger.entries("shopping", 9)] == ["shopping.buy"]
+
+
+def test_open_ones_are_found_behind_any_number_of_settled_ones(ledger: Ledger) -> None:
+    ledger.finish(begin(ledger, SLOT.replace(key="lost")).token, "broken", b"")
+    begin(ledger, SLOT.replace(key="runs"))
+    for number in range(5):
+        ledger.finish(begin(ledger, SLOT.replace(key=f"k{number}")).token, "done", b"x")
+    listed = list(ledger.entries("shop", 3, unsettled=True))
+    assert [entry.slot.key for entry in listed] == ["runs", "lost"]
+    assert len(list(ledger.entries("shop", 3))) == 3
+
+
+def test_a_running_call_is_not_forgotten_unless_that_is_said(ledger: Ledger) -> None:
+    token = begin(ledger).token
+    ledger.finish(begin(ledger, SLOT.replace(tool="shop.buy")).token, "done", b"x")
+    with pytest.raises(StillRunning) as caught:
+        ledger.forget("shop", "k1")
+    assert caught.value.entry.slot == SLOT
+    assert isinstance(begin(ledger, SLOT.replace(tool="shop.buy")), Replay)  # all, or nothing
+    assert isinstance(begin(ledger), Running)
+    assert ledger.forget("shop", "k1", running=True) == 2
+    assert not ledger.finish(token, "done", b"x")
 
 
 def test_what_is_old_is_forgotten_and_what_is_open_is_kept_longer(
@@ -311,6 +335,26 @@ def test_a_fork_opens_its_own(ledger: Ledger) -> None:
     assert isinstance(begin(ledger, SLOT.replace(key="child")), Indeterminate)
 
 
+def test_where_no_machine_has_a_name_only_the_lease_counts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Without /proc a number may be that of a process on any machine, ours as well."""
+    owners._known.clear()
+    monkeypatch.setattr(owners, "boot", lambda: "")
+    monkeypatch.setattr(owners, "_namespace", lambda: "")
+    monkeypatch.setattr(owners, "_start_of", lambda _: ("", ""))
+    try:
+        assert owners.this_process() == f"::{os.getpid()}:"
+        for owner in ("::999999:", f"::{os.getpid()}:"):
+            entry = Entry(SLOT, "f", "running", owner, "a", 1000.0, lapsed=False)
+            for again in (False, True):
+                assert isinstance(judge(entry, "f", again, 1001.0), Running)
+                gone = judge(entry.replace(lapsed=True), "f", again, 1001.0)
+                assert gone is None if again else isinstance(gone, Indeterminate)
+    finally:
+        owners._known.clear()
+
+
 # ------------------------------------------------------------------ SQLite alone
 
 
@@ -413,11 +457,62 @@ def test_a_lease_is_renewed_while_the_call_runs(postgres_server: str) -> None:
             leases |= set(
                 base.execute("SELECT lease FROM tooli_keys WHERE key = %s", (slot.key,)).fetchall()
             )
+        beating = ledger._beating
         assert ledger.finish(token, "done", b"x")
-    beating = ledger._beating
     beating.join(10)
     assert not beating.is_alive()
     ledger.close()
+
+
+def test_who_enters_while_the_leases_thread_ends_is_renewed_too() -> None:
+    ledger = PostgresLedger("postgresql://127.0.0.1:1/none", lease=0.003)
+    renewed, wait = threading.Event(), 60
+    ledger._do = lambda work, patience: renewed.set()  # type: ignore[method-assign]
+
+    class Held(set[str]):
+        """Empty when it is looked at; just then another thread enters its call."""
+
+        entering: threading.Thread | None = None
+
+        def __iter__(self) -> Iterator[str]:
+            found = list(set.__iter__(self))
+            if not found and self.entering is None:
+                entering = threading.Thread(target=ledger._hold, args=("second",))
+                entering.start()
+                self.entering = entering
+                while "second" not in self and not ledger._beats.locked():
+                    pass
+            return iter(found)
+
+    held = ledger._held = Held()
+    ledger._hold("first")
+    held.discard("first")
+    while held.entering is None:
+        threading.Event().wait(0.001)
+    held.entering.join(wait)
+    renewed.clear()
+    assert renewed.wait(wait)
+    beating = ledger._beating
+    held.discard("second")
+    beating.join(wait)
+    assert not beating.is_alive()
+
+
+def test_a_network_that_is_gone_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    psycopg = pytest.importorskip("psycopg")
+    asked: list[dict[str, Any]] = []
+
+    def connect(address: str, **said: Any) -> None:
+        asked.append(said)
+        raise psycopg.OperationalError("no")
+
+    monkeypatch.setattr(psycopg, "connect", connect)
+    for more in ("", "?tcp_user_timeout=500&connect_timeout=3"):
+        with pytest.raises(Unavailable):
+            begin(PostgresLedger(f"postgresql://127.0.0.1:1/none{more}"))
+    assert asked[0]["connect_timeout"] == "10" and asked[0]["tcp_user_timeout"] == "10000"
+    assert asked[1]["keepalives"] == asked[0]["keepalives"] == "1"
+    assert not {"connect_timeout", "tcp_user_timeout"} & asked[1].keys()
 
 
 @pytest.mark.xdist_group("postgres")

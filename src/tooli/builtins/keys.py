@@ -9,9 +9,13 @@ from tooli.contract.info import Argument, Option
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Callable
+    from typing import Any, TypeVar
 
+    from tooli.errors import StateError
     from tooli.state.ledger import Entry, Ledger
+
+    T = TypeVar("T")
 
 MOST = 1000
 """How many keys are listed."""
@@ -30,8 +34,9 @@ def _list(app: Any) -> Any:
         ] = False,
     ) -> list[dict[str, object]]:
         """List the idempotency keys that are kept, the newest first."""
-        shown = [_shown(entry, app._house.name) for entry in _opened(app, "entries")]
-        return [one for one in shown if not unsettled or one["state"] != "done"]
+        name = app._house.name
+        found = _asked(app, lambda ledger: list(ledger.entries(name, MOST, unsettled=unsettled)))
+        return [_shown(entry, name) for entry in found]
 
     return keys
 
@@ -40,14 +45,23 @@ def _forget(app: Any) -> Any:
     def forget(
         key: Annotated[str, Argument(help="The key.")],
         command: Annotated[str, Option(help="Only that of this command.")] = "",
+        running: Annotated[
+            bool,
+            Option("--running", help="Even while its call runs: the next one runs beside it."),
+        ] = False,
     ) -> dict[str, int]:
         """Forget an idempotency key: the next call with it runs. See what the last one did."""
         from tooli.errors import NotFoundError
+        from tooli.state.ledger import StillRunning
 
-        tool = app.find(command) if command else None
-        if command and tool is None:
+        found = app.find(command) if command else None
+        if command and found is None:
             raise NotFoundError(f"There is no command {command}.")
-        count = _opened(app, "forget", key, tool.id if tool is not None else None)
+        name, tool = app._house.name, found.id if found is not None else None
+        try:
+            count = _asked(app, lambda ledger: ledger.forget(name, key, tool, running=running))
+        except StillRunning as still:
+            raise _still_running(still.entry) from None
         if not count:
             raise NotFoundError(f"No call with the key {key} is kept.")
         return {"forgotten": count}
@@ -55,20 +69,34 @@ def _forget(app: Any) -> Any:
     return forget
 
 
-def _opened(app: Any, what: str, *words: Any) -> Any:
-    """Ask the app's ledger."""
+def _still_running(entry: Entry) -> StateError:
+    from tooli.call.shown import when
+    from tooli.errors import StateError, Suggestion
+
+    return StateError(
+        f"A call with the key {entry.slot.key} is running: it was not forgotten.",
+        code="E3051",
+        is_retryable=True,
+        suggestion=Suggestion(
+            "retry_later",
+            "Wait until it has ended, or end it. Where it certainly runs no more, and only seems "
+            "to, add --running.",
+        ),
+        details={"first_run": when(entry.started), "owner": entry.owner},
+    )
+
+
+def _asked(app: Any, ask: Callable[[Ledger], T]) -> T:
+    """What the app's ledger says."""
     from tooli.config.policy import tighten
     from tooli.errors import Suggestion, TemporaryError
     from tooli.state.ledger import Unavailable, ledger_of
 
     tighten(app._house)
-    name = app._house.name
     ledger: Ledger | None = None
     try:
         ledger = ledger_of(app._house.rules.get("store"))
-        if what == "forget":
-            return ledger.forget(name, *words)
-        return list(ledger.entries(name, MOST))
+        return ask(ledger)
     except Unavailable as lost:
         fix = Suggestion("ask_human", lost.fix)
         raise TemporaryError(lost.reason, code="E4060", suggestion=fix) from None

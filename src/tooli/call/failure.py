@@ -19,7 +19,11 @@ from tooli.errors import (
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from typing import TypeVar
+
     from tooli.call.model import Outcome
+
+    E = TypeVar("E", bound=Exception)
 
 _FAMILIAR: tuple[tuple[type[BaseException], type[ToolError], str | None], ...] = (
     (FileNotFoundError, NotFoundError, None),
@@ -35,7 +39,7 @@ def outcome_of(exc: BaseException) -> Outcome:
     code = exit_request(exc)
     if code == 0:
         return Ok(None)
-    return Failed(as_tool_error(exc))
+    return Failed(as_tool_error(exc), begun=not vars(exc).pop("unrun", False))
 
 
 def as_tool_error(exc: BaseException) -> ToolError:
@@ -46,6 +50,17 @@ def as_tool_error(exc: BaseException) -> ToolError:
     error.__cause__ = exc
     error.translated = True
     return error
+
+
+def unrun(exc: E) -> E:
+    """The exception, marked as one that came before the function's own code: nothing was done.
+
+    For those that arise where the function is already called for: its inputs cannot be read, the
+    plan that it is held to has moved. The mark ends with the call that failed so: whoever raises
+    the same error further up may well have done something.
+    """
+    vars(exc)["unrun"] = True
+    return exc
 
 
 def is_translation(error: ToolError, cause: BaseException) -> bool:

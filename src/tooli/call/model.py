@@ -139,6 +139,7 @@ class Failed(Record):
     """The tool did not run, or broke."""
 
     error: ToolError
+    begun: bool = True  # False: it was refused before the function did anything
 
 
 if TYPE_CHECKING:

@@ -53,7 +53,9 @@ class Walk:
         except StopIteration as early:
             self.outcome = early.value or _unanswered()
         except (Exception, SystemExit) as exc:
-            self.outcome = _failed(exc)
+            outcome = _failed(exc)
+            refused = isinstance(outcome, Failed)
+            self.outcome = outcome.replace(begun=False) if refused else outcome
         return self
 
     def __exit__(

@@ -99,9 +99,10 @@ def moved(
     details: dict[str, Any] = {"actions": actions} if actions is not None else {}
     if marks and actions is not None:
         details = _difference(actions, marks)
+    from tooli.call.failure import unrun
     from tooli.errors import StateError, Suggestion
 
-    return StateError(
+    refusal = StateError(
         f"The plan does not hold any more: {why}. Nothing was done.",
         code="E3053",
         suggestion=Suggestion(
@@ -110,6 +111,7 @@ def moved(
         ),
         details=details,
     )
+    return unrun(refusal)
 
 
 def _difference(actions: Sequence[dict[str, Any]], marks: bytes) -> dict[str, Any]:

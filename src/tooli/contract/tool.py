@@ -233,6 +233,16 @@ def is_handle(shape: Shape) -> bool:
     return isinstance(shape.item if isinstance(shape, ListOf) else shape, Handle)
 
 
+def is_path(shape: Shape) -> bool:
+    """Whether it names files: a path, a way to what is in one, or several of such."""
+    shape = plain(shape)
+    if isinstance(shape, ListOf):
+        return is_path(shape.item)
+    if isinstance(shape, TupleOf):
+        return any([is_path(item) for item in shape.items])
+    return isinstance(shape, PathShape) or (isinstance(shape, Handle) and not shape.secret)
+
+
 def is_structured(shape: Shape) -> bool:
     """Whether its text is JSON: an object with parts, or a list of such."""
     shape = plain(shape)

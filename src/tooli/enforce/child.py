@@ -330,12 +330,14 @@ _RETURNED = ("value", "done")
 
 
 def _no_process(failure: OSError) -> ToolError:
+    from tooli.call.failure import unrun
     from tooli.errors import Suggestion, TemporaryError
 
-    return TemporaryError(
+    refusal = TemporaryError(
         f"The command was not run: it could not be given a process ({failure.strerror}).",
         suggestion=Suggestion("retry_later", "Try again when less is running here."),
     )
+    return unrun(refusal)
 
 
 def _not_wanted() -> ToolError:

@@ -55,7 +55,13 @@ def _opening(tool: Tool) -> Callable[..., Any]:
     flags = code.co_flags if code is not None else 0
 
     def load(arguments: dict[str, Any]) -> dict[str, Any]:
-        return {**arguments, **dict(_loaded(tool, arguments))}
+        try:
+            return {**arguments, **dict(_loaded(tool, arguments))}
+        except Exception as failure:
+            from tooli.call.failure import unrun
+
+            unrun(failure)
+            raise
 
     if flags & _ASYNC_STREAM:
 

@@ -11,6 +11,7 @@ from tooli.call.model import Failed, Ok
 from tooli.call.shown import when
 from tooli.errors import StateError, Suggestion, TemporaryError
 from tooli.state.ledger import (
+    PATIENCE,
     Indeterminate,
     Mismatch,
     New,
@@ -21,7 +22,7 @@ from tooli.state.ledger import (
     close_at_exit,
     ledger_of,
 )
-from tooli.state.outcomes import MOST, pack, pack_items, revive, unpack
+from tooli.state.outcomes import MOST, UNKEPT, cleaner_for, pack, pack_items, revive, unpack
 
 TYPE_CHECKING = False
 
@@ -32,10 +33,12 @@ if TYPE_CHECKING:
     from tooli.call.flow import Push
     from tooli.call.model import Call, Outcome, Stage
     from tooli.errors import ToolError
-    from tooli.state.ledger import Found, Ledger
+    from tooli.state.ledger import Found, Ledger, Token
 
-PATIENCE, PATIENCE_ON_A_LOOP = 10.0, 2.0
+PATIENCE_ON_A_LOOP = 2.0
 """Seconds to wait for other processes; a loop has others to serve meanwhile."""
+SETTLING = 300
+"""How often an entry is tried to be settled that others were in the way of."""
 STOPPED = frozenset(("E4051", "E4130", "E4143"))
 """Codes of calls that were stopped, and did not come to an end of their own."""
 
@@ -110,13 +113,15 @@ def _replay(call: Call, found: Replay) -> Outcome:
         reason = f"What became of the first call cannot be read: {strange}"
         raise _lost(Unavailable(reason, _ANEW)) from strange
     if kept.outcome is None:
-        raise _too_large(call, found)
+        raise _unkept(call, found)
     _tell(call, found.since, replayed=True)
     call.warnings.extend([said for said in kept.warnings if said not in call.warnings])
     if kept.printed and call.caller.surface != "python":
         sys.stdout.write(kept.printed)
     outcome = kept.outcome
-    if isinstance(outcome, Ok) and call.caller.surface == "python":
+    if isinstance(outcome, Failed):
+        vars(outcome.error)["on_record"] = True  # with the first run, which it is an answer of
+    elif call.caller.surface == "python":
         return Ok(revive(call.tool, outcome.value))
     return outcome
 
@@ -134,28 +139,70 @@ def _run(call: Call, ledger: Ledger, found: New) -> Generator[Call, Outcome, Out
     outcome = yield call
     printed = overheard() if overheard is not None else ""
     error = outcome.error if isinstance(outcome, Failed) else None
+    state = "broken" if error is not None and _was_stopped(error) else "done"
+    data: bytes | None = None
     try:
-        if error is not None and _comes_again(error):
+        if isinstance(outcome, Failed) and _is_free(outcome):
             ledger.release(found.token)
             return outcome
-        if items.opened and error is None:
-            data = pack_items(items.texts, call.warnings[before:])
-        else:
-            data, outcome = pack(outcome, printed, call.warnings[before:])
-        state = "broken" if error is not None and _was_stopped(error) else "done"
+        data, outcome = _packed(call, found.since, outcome, items, call.warnings[before:], printed)
         if not ledger.finish(found.token, state, data):
             call.warnings.append("Another call with this idempotency key has run meanwhile.")
     except Unavailable as lost:  # it has run: that must be said, whatever else is wrong
         call.warnings.append(f"What became of the call could not be kept. {lost.reason}")
         _tell(call, found.since, replayed=False, kept=False)
+        if lost.busy and call.caller.surface != "cli":
+            _settle_later(ledger, found.token, state, data)
     return outcome
 
 
-def _comes_again(error: ToolError) -> bool:
-    """Whether the call ended with a question: with the answer it is made again."""
+def _settle_later(ledger: Ledger, token: Token, state: str, data: bytes | None) -> None:
+    """Go on trying to settle an entry while others are in the way.
+
+    The process lives on, and so the call would seem to run for as long as it does.
+    """
+    from threading import Event, Thread
+
+    def settle() -> None:
+        waiting = Event()  # never set: only time passes
+        for _ in range(SETTLING):
+            waiting.wait(1.0)
+            try:
+                ledger.release(token) if data is None else ledger.finish(token, state, data)
+                return
+            except Unavailable as lost:
+                if not lost.busy:
+                    return
+
+    Thread(target=settle, name="tooli-settling", daemon=True).start()
+
+
+def _packed(
+    call: Call, since: float, outcome: Outcome, items: _Items, said: list[str], printed: str
+) -> tuple[bytes, Outcome]:
+    """What is kept of an outcome, and the outcome; one that cannot be written is not kept."""
+    try:
+        cleaner = cleaner_for(call)
+        if items.opened and isinstance(outcome, Ok):
+            return pack_items(items.texts, said, cleaner), outcome
+        data, outcome = pack(outcome, printed, said, cleaner)
+        call.warnings.extend([line for line in said if line not in call.warnings])
+        return data, outcome
+    except Exception as failure:  # whatever it is made of: it has run, and its entry is settled
+        kind = type(failure).__name__
+        call.warnings.append(f"The result could not be kept, for it cannot be written ({kind}).")
+        _tell(call, since, replayed=False, kept=False)
+        return UNKEPT, outcome
+
+
+def _is_free(outcome: Failed) -> bool:
+    """Whether the key is: the call was refused before it ran, or ended with a question, and with
+    the answer it is made again."""
     from tooli.call.peer import Pause
 
-    return isinstance(error.__cause__, Pause) or error.category == "human"
+    error = outcome.error
+    asks = isinstance(error.__cause__, Pause) or error.category == "human"
+    return asks or not outcome.begun
 
 
 def _was_stopped(error: ToolError) -> bool:
@@ -189,7 +236,7 @@ class _Items(Sieve):
                 if self._size > MOST:
                     self.texts = None
             self._enough = self._enough or bool(push(item))
-            return self._enough and self.texts is None
+            return False
 
         return keep
 
@@ -278,11 +325,16 @@ def _settling(call: Call) -> Suggestion:
     )
 
 
-def _too_large(call: Call, found: Replay) -> StateError:
+def _unkept(call: Call, found: Replay) -> StateError:
     return StateError(
-        "The call with this idempotency key has run; its result was too large to be kept.",
+        "The call with this idempotency key has run; its result was not kept: it was too large, "
+        "or could not be written.",
         code="E3052",
-        suggestion=Suggestion("ask_human", f"It took effect. {_ANEW}"),
+        suggestion=Suggestion(
+            "ask_human",
+            "It took effect and is not run again. With a new key it would run, and take effect, "
+            "once more.",
+        ),
         details=_details(call, found.since, done=True, most=MOST),
     )
 

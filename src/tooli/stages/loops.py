@@ -10,6 +10,8 @@ for a human, is never held back.
 
 from __future__ import annotations
 
+import os
+
 from tooli.call.model import Failed, Ok
 from tooli.contract.jsonable import is_list
 
@@ -40,22 +42,28 @@ def break_loops(call: Call) -> Generator[Call, Outcome, Outcome]:
     return (yield from _look_after(call, who, Files()))
 
 
-def break_loops_in(memory: Memory) -> Stage:
-    """The same on a server, for as many sessions as it has: those of known callers, or its one."""
+def break_loops_in(memory: Memory, house: Any = None) -> Stage:
+    """The same on a server, for as many sessions as it has: those of known callers, or its one.
+
+    `house` is the app's, which may say in which folder relative paths begin.
+    """
 
     def stage(call: Call) -> Generator[Call, Outcome, Outcome]:
         caller = call.caller
         who = f"{caller.surface} {caller.principal or ''} {caller.session or ''}"
-        return (yield from _look_after(call, who, memory))
+        folder = house.rules.get("work_dir") if house is not None else None
+        return (yield from _look_after(call, who, memory, folder or ""))
 
     return stage
 
 
-def _look_after(call: Call, who: str, kept: Memory | Files) -> Generator[Call, Outcome, Outcome]:
+def _look_after(
+    call: Call, who: str, kept: Memory | Files, folder: str = ""
+) -> Generator[Call, Outcome, Outcome]:
     """Count identical failures in a row, and end a row that leads nowhere."""
     before, mark = kept.recall(who, call.tool.id), None
     if before is not None:
-        mark = mark_of(call)
+        mark = mark_of(call, folder)
         if before.mark == mark and before.count + 1 >= STUCK and before.error.get("blocks"):
             again = before.replace(count=before.count + 1)
             kept.note(who, call.tool.id, again)
@@ -65,7 +73,7 @@ def _look_after(call: Call, who: str, kept: Memory | Files) -> Generator[Call, O
         if before is not None:
             kept.forget(who, call.tool.id)
         return outcome
-    return _noted(call, outcome, before, mark or mark_of(call), who, kept)
+    return _noted(call, outcome, before, mark or mark_of(call, folder), who, kept)
 
 
 def note_failure(call: Call, outcome: Failed) -> Outcome:
@@ -86,18 +94,21 @@ def _noted(
 ) -> Outcome:
     from time import time
 
+    from tooli.call.canonical import digest
+    from tooli.call.cleaning import clean_line
     from tooli.state.loops import Failure
 
     error = outcome.error
     if error.code in _STOPPED:  # nobody's failure: somebody stopped it
         return outcome
-    way = error.code if error.category == "input" else f"{error.code} {error.message}"
-    way = way[:_LONGEST_TEXT]
+    message = clean_line(error.message, call)  # who is told of it later knows no secret to hide
+    way = error.code if error.category == "input" else f"{error.code} {message}"
+    way = digest(way.encode(errors="surrogatepass"), 16).hex()
     same = before is not None and (before.mark, before.way) == (mark, way)
     count = before.count + 1 if before is not None and same else 1
     told: dict[str, Any] = {
         "code": error.code,
-        "message": error.message[:_LONGEST_TEXT],
+        "message": message[:_LONGEST_TEXT],
         "blocks": not (_may_work_later(error) or _reads_stdin(call)),
     }
     kept.note(who, call.tool.id, Failure(mark, way, count, time(), told))
@@ -121,7 +132,7 @@ def _session(call: Call) -> str | None:
 # ------------------------------------------------------------------ which call
 
 
-def mark_of(call: Call) -> str:
+def mark_of(call: Call, folder: str = "") -> str:
     """The tool and all that was asked, as given: equal calls have equal marks.
 
     Of a file that an argument names, its size and date belong to it: who corrects an input and
@@ -137,7 +148,7 @@ def mark_of(call: Call) -> str:
         *(call.approved, call.caller.principal, repr(options.shaping)),
     ]
     wrong = [[one.code, one.field, one.message] for one in call.problems]
-    files = list(_files(list(given.values()))) if call.caller.surface == "cli" else []
+    files = list(_files(_named(call, given), folder))
     whole = [sorted((name, stable(value)) for name, value in given.items()), asked, wrong, files]
     return digest(call.tool.id.encode() + b"\0" + encode(whole, []), 16).hex()
 
@@ -152,10 +163,19 @@ def _plain(value: Any) -> Any:
     return value.value if isinstance(value, Given) else value
 
 
-def _files(values: list[Any]) -> Iterator[list[Any]]:
-    """Where a line was typed, and what the files are like that it names."""
-    import os
+def _named(call: Call, given: dict[str, Any]) -> list[Any]:
+    """What may name files: any word of a line; on a server, whose callers may be anybody, only
+    what the command itself takes for a path."""
+    if call.caller.surface == "cli":
+        return list(given.values())
+    from tooli.contract.tool import is_path
 
+    paths = {param.name for param in call.tool.params if is_path(param.shape)}
+    return [value for name, value in given.items() if name in paths]
+
+
+def _files(values: list[Any], folder: str) -> Iterator[list[Any]]:
+    """Where a line was typed, and what the files are like that it names."""
     try:
         yield [os.getcwd()]
     except OSError:
@@ -165,16 +185,14 @@ def _files(values: list[Any]) -> Iterator[list[Any]]:
         for text in texts:
             path: Any = text.lstrip("@") if isinstance(text, str) else text
             if isinstance(path, (str, os.PathLike)):
-                yield _looks(path)
+                yield _looks(path, folder)
 
 
-def _looks(path: Any) -> list[int]:
+def _looks(path: Any, folder: str) -> list[int]:
     """The size and the date of a file; nothing where there is none."""
-    import os
-
     try:
-        found = os.stat(path)
-    except (OSError, ValueError):
+        found = os.stat(os.path.join(os.path.expanduser(folder), path))
+    except (OSError, ValueError, TypeError):
         return []
     return [found.st_size, found.st_mtime_ns]
 

@@ -7,7 +7,7 @@ import os
 from tooli.call.canonical import given_to
 from tooli.contract.capabilities import is_below
 from tooli.contract.parts import parts_of
-from tooli.contract.tool import Handle, ListOf, PathShape, TupleOf, plain
+from tooli.contract.tool import is_path
 from tooli.enforce.allowances import bounds_of
 from tooli.errors import AuthError, Suggestion
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from tooli.call.model import Call, Outcome, Stage
     from tooli.contract.capabilities import Allowance
-    from tooli.contract.tool import Shape
 
 
 def enter_folder(house: Any) -> Stage:
@@ -35,7 +34,7 @@ def enter_folder(house: Any) -> Stage:
             return (yield call)
         given = dict(call.arguments)
         for param in call.tool.public:
-            if param.name in given and _is_path(param.shape):
+            if param.name in given and is_path(param.shape):
                 given[param.name] = _moved(given[param.name], folder)
         return (yield call.replace(arguments=given))
 
@@ -69,15 +68,6 @@ def _elsewhere(house: Any) -> str | None:
         return None
     folder = os.path.realpath(os.path.expanduser(folder))
     return None if folder == os.path.realpath(os.curdir) else folder
-
-
-def _is_path(shape: Shape) -> bool:
-    shape = plain(shape)
-    if isinstance(shape, ListOf):
-        return _is_path(shape.item)
-    if isinstance(shape, TupleOf):
-        return any([_is_path(item) for item in shape.items])
-    return isinstance(shape, PathShape) or (isinstance(shape, Handle) and not shape.secret)
 
 
 def _moved(value: Any, folder: str) -> Any:

@@ -13,7 +13,7 @@ leaves it open, and so nothing runs twice unknown. A ledger does not know what i
 from __future__ import annotations
 
 from tooli.contract.record import Record
-from tooli.state.owners import is_alive, is_certain, is_of_this_boot
+from tooli.state.owners import is_alive, is_certain, is_of_some_boot, is_of_this_boot
 
 TYPE_CHECKING = False
 
@@ -25,6 +25,8 @@ KEPT = 48 * 3600.0
 """Seconds for which what became of a call is kept."""
 KEPT_OPEN = 30 * 24 * 3600.0
 """Seconds for which a call that nobody settled is kept."""
+PATIENCE = 10.0
+"""Seconds to wait for other processes, where nothing else is said."""
 LEASE = 3600.0
 """Seconds for which an owner that cannot be seen from here is taken to be alive."""
 SWEPT = 64
@@ -38,6 +40,11 @@ class Slot(Record):
     principal: str  # "": anybody
     key: str
 
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """Where a table has it."""
+        return self.tool, self.principal, self.key
+
 
 class Token(Record):
     """The right to settle an entry, as long as nobody else has taken it over."""
@@ -45,6 +52,7 @@ class Token(Record):
     slot: Slot
     attempt: str
     durable: bool = True
+    patience: float = PATIENCE  # how long to wait for other processes, also when it is settled
 
 
 class New(Record):
@@ -103,11 +111,22 @@ if TYPE_CHECKING:
 class Unavailable(Exception):  # noqa: N818
     """A ledger cannot be used; says why, and what to do about it."""
 
-    def __init__(self, reason: str, fix: str, *, damaged: str | None = None) -> None:
+    def __init__(
+        self, reason: str, fix: str, *, damaged: str | None = None, busy: bool = False
+    ) -> None:
         super().__init__(reason)
         self.reason = reason
         self.fix = fix
+        self.busy = busy  # only others are in the way: that may be over in a moment
         self.damaged = damaged  # where the part of it is kept that cannot be read any more
+
+
+class StillRunning(Exception):  # noqa: N818
+    """A key is not to be forgotten: the call that it was made with is running."""
+
+    def __init__(self, entry: Entry) -> None:
+        super().__init__(entry.slot.key)
+        self.entry = entry
 
 
 class Ledger:
@@ -138,12 +157,18 @@ class Ledger:
         """Take an entry back: the call is going to be made once more, from its beginning."""
         raise NotImplementedError
 
-    def entries(self, app: str, most: int) -> Iterator[Entry]:
-        """What is kept for an app, the newest first, without what became of it."""
+    def entries(self, app: str, most: int, *, unsettled: bool = False) -> Iterator[Entry]:
+        """What is kept for an app, the newest first, without what became of it.
+
+        `unsettled`: only calls that are running, or broke off.
+        """
         raise NotImplementedError
 
-    def forget(self, app: str, key: str, tool: str | None = None) -> int:
-        """Drop a key of an app, or of one tool; how many entries there were."""
+    def forget(self, app: str, key: str, tool: str | None = None, *, running: bool = False) -> int:
+        """Drop a key of an app, or of one tool; how many entries there were.
+
+        Raises StillRunning where one of the calls is, and drops nothing; unless `running`.
+        """
         raise NotImplementedError
 
     def close(self) -> None:
@@ -168,12 +193,20 @@ def is_running(entry: Entry, now: float) -> bool:
     """Whether somebody is at it, as far as can be seen from here."""
     if entry.state != "running":
         return False
+    if entry.lapsed is not None and not is_of_some_boot(entry.owner):
+        return not entry.lapsed  # its number says nothing, not even whether it is ours
     alive = is_alive(entry.owner)
     if alive is False or (alive is True and is_certain(entry.owner)):
         return alive
     if entry.lapsed is not None:
         return not entry.lapsed
     return is_of_this_boot(entry.owner) and now - entry.started < LEASE
+
+
+def spare_running(entry: Entry, now: float) -> None:
+    """Raise StillRunning where a call is."""
+    if is_running(entry, now):
+        raise StillRunning(entry)
 
 
 def new_attempt() -> str:

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import os
 from _thread import allocate_lock
+from time import monotonic
 
 from tooli.state.ledger import (
     KEPT,
     KEPT_OPEN,
+    PATIENCE,
     SWEPT,
     Entry,
     Ledger,
@@ -22,6 +24,7 @@ from tooli.state.ledger import (
     Unavailable,
     judge,
     new_attempt,
+    spare_running,
 )
 from tooli.state.owners import this_process
 
@@ -35,9 +38,17 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-PATIENCE = 10.0
 LEASE = 60.0
 """Seconds for which an owner is taken to be alive; renewed three times meanwhile."""
+_WIRE = {
+    "application_name": "tooli",
+    "keepalives": "1",
+    "keepalives_idle": "5",
+    "keepalives_interval": "2",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "10000",
+}
+"""A network that is gone is noticed within some ten seconds, unless the address says otherwise."""
 
 _TABLE = """
 CREATE TABLE IF NOT EXISTS tooli_keys (
@@ -53,6 +64,7 @@ tool, principal, key, fingerprint, state, owner, attempt, extract(epoch FROM sta
 {outcome}, extract(epoch FROM ended)::float8, lease < clock_timestamp(),
 extract(epoch FROM clock_timestamp())::float8
 """
+_HEADS = _COLUMNS.format(outcome="''::bytea")
 _WHERE = "WHERE tool = %s AND principal = %s AND key = %s"
 _OF_APP = "(tool = %s OR starts_with(tool, %s))"
 _INSERT = """
@@ -92,7 +104,9 @@ class PostgresLedger(Ledger):
         self._base: Any = None
         self._process = 0
         self._held: set[str] = set()  # attempts whose lease is to be renewed
+        self._beats = allocate_lock()  # around what decides whether somebody renews them
         self._beating: Any = None
+        self._patience = PATIENCE
 
     # -------------------------------------------------------------- what a ledger does
 
@@ -107,14 +121,14 @@ class PostgresLedger(Ledger):
         whole: bool = True,
     ) -> Found:
         """Enter a call, unless the key is taken."""
-        token = Token(slot, new_attempt(), durable)
+        token = Token(slot, new_attempt(), durable, patience)
         mine = (fingerprint, this_process(), token.attempt, self._lease)
 
         def work(base: Any) -> Found:
             while True:
                 found = _find(base, slot)
                 if found is None:
-                    entered = base.execute(_FIRST, (*_place(slot), *mine)).fetchone()
+                    entered = base.execute(_FIRST, (*slot.place, *mine)).fetchone()
                     if entered is None:
                         continue  # somebody was faster
                     if token.attempt[0] == "0":  # now and then
@@ -127,7 +141,7 @@ class PostgresLedger(Ledger):
                 if answer is not None:
                     return answer
                 stale = (entry.attempt, entry.state)
-                entered = base.execute(_OVER, (*_place(slot), *mine, *stale)).fetchone()
+                entered = base.execute(_OVER, (*slot.place, *mine, *stale)).fetchone()
                 if entered is not None:
                     return New(token, entered[0])
 
@@ -143,46 +157,51 @@ class PostgresLedger(Ledger):
             done = base.execute(
                 "UPDATE tooli_keys SET state = %s, outcome = %s, ended = clock_timestamp() "
                 f"{_WHERE} AND attempt = %s",
-                (state, outcome, *_place(token.slot), token.attempt),
+                (state, outcome, *token.slot.place, token.attempt),
             )
             return done.rowcount > 0
 
         try:
-            return self._do(work, PATIENCE)
+            return self._do(work, token.patience)
         finally:
             self._held.discard(token.attempt)
 
     def release(self, token: Token) -> None:
         """Take an entry back."""
         self._held.discard(token.attempt)
-        place = (*_place(token.slot), token.attempt)
+        place = (*token.slot.place, token.attempt)
         self._do(
             lambda base: base.execute(f"DELETE FROM tooli_keys {_WHERE} AND attempt = %s", place),
-            PATIENCE,
+            token.patience,
         )
 
-    def entries(self, app: str, most: int) -> Iterator[Entry]:
+    def entries(self, app: str, most: int, *, unsettled: bool = False) -> Iterator[Entry]:
         """What is kept for an app, the newest first."""
-        columns = _COLUMNS.format(outcome="''::bytea")
+        which = f"{_OF_APP} AND state <> 'done'" if unsettled else _OF_APP
 
         def work(base: Any) -> list[Entry]:
             rows = base.execute(
-                f"SELECT {columns} FROM tooli_keys WHERE {_OF_APP} ORDER BY started DESC LIMIT %s",
+                f"SELECT {_HEADS} FROM tooli_keys WHERE {which} ORDER BY started DESC LIMIT %s",
                 (app, f"{app}.", most),
             )
             return [_entry(row)[0] for row in rows]
 
         return iter(self._do(work, PATIENCE))
 
-    def forget(self, app: str, key: str, tool: str | None = None) -> int:
+    def forget(self, app: str, key: str, tool: str | None = None, *, running: bool = False) -> int:
         """Drop a key of an app, or of one tool."""
+        which = f"WHERE key = %s AND coalesce(tool = %s::text, true) AND {_OF_APP}"
+        words = (key, tool, app, f"{app}.")
 
         def work(base: Any) -> int:
-            return base.execute(
-                "DELETE FROM tooli_keys WHERE key = %s AND coalesce(tool = %s::text, true) "
-                f"AND {_OF_APP}",
-                (key, tool, app, f"{app}."),
-            ).rowcount
+            with base.transaction():
+                if not running:
+                    rows = base.execute(
+                        f"SELECT {_HEADS} FROM tooli_keys {which} FOR UPDATE", words
+                    )
+                    for entry, now in map(_entry, rows):
+                        spare_running(entry, now)
+                return base.execute(f"DELETE FROM tooli_keys {which}", words).rowcount
 
         return self._do(work, PATIENCE)
 
@@ -199,17 +218,20 @@ class PostgresLedger(Ledger):
     def _do(self, work: Callable[[Any], T], patience: float) -> T:
         """Work on the database; once more where an old connection turns out to be dead."""
         psycopg = _psycopg()
+        until = monotonic() + patience  # for all of it: the threads of this process, and others
         if not self._lock.acquire(timeout=patience):
-            raise Unavailable("The store of idempotency keys is busy for too long.", "Try again.")
+            reason = "The store of idempotency keys is busy for too long."
+            raise Unavailable(reason, "Try again.", busy=True)
         try:
+            left = max(0.1, int((until - monotonic()) * 10 + 0.99) / 10)  # seldom another number
             old = self._base is not None and self._process == os.getpid()
             try:
-                return work(self._connect(psycopg, patience))
-            except psycopg.OperationalError:
+                return work(self._connect(psycopg, left))
+            except psycopg.OperationalError as failure:
                 self._drop()
-                if not old:
+                if not old or isinstance(failure, psycopg.errors.QueryCanceled):  # it took too long
                     raise
-                return work(self._connect(psycopg, patience))
+                return work(self._connect(psycopg, left))
         except psycopg.Error as failure:
             self._drop()
             raise self._unusable(failure) from None  # the cause may hold the password
@@ -218,15 +240,16 @@ class PostgresLedger(Ledger):
 
     def _connect(self, psycopg: Any, patience: float) -> Any:
         if self._base is not None and self._process == os.getpid():
+            self._wait_for(self._base, patience)
             return self._base
         if self._process != os.getpid():
             self._held, self._beating = set(), None  # a fork: the parent renews its own
-        seconds = str(max(2, int(patience)))
-        base = psycopg.connect(
-            self._address, autocommit=True, connect_timeout=seconds, application_name="tooli"
-        )
+            self._beats = allocate_lock()
+        wire = {**_WIRE, "connect_timeout": str(max(2, int(patience)))}
+        wire = {name: said for name, said in wire.items() if f"{name}=" not in self._address}
+        base = psycopg.connect(self._address, autocommit=True, **wire)
         try:
-            base.execute(f"SET statement_timeout = {int(PATIENCE * 1000)}")
+            self._wait_for(base, patience, anew=True)
             if base.execute("SELECT to_regclass('tooli_keys')").fetchone()[0] is None:
                 with base.transaction():
                     base.execute("SELECT pg_advisory_xact_lock(%s)", (_TURN,))
@@ -237,6 +260,11 @@ class PostgresLedger(Ledger):
             raise
         self._base, self._process = base, os.getpid()
         return base
+
+    def _wait_for(self, base: Any, patience: float, *, anew: bool = False) -> None:
+        if anew or self._patience != patience:
+            base.execute(f"SET statement_timeout = {int(patience * 1000)}")
+            self._patience = patience
 
     def _drop(self) -> None:
         base, self._base = self._base, None
@@ -258,10 +286,11 @@ class PostgresLedger(Ledger):
         """Renew the lease of an attempt until it is settled."""
         from threading import Thread
 
-        self._held.add(attempt)
-        if self._beating is None or not self._beating.is_alive():
-            self._beating = Thread(target=self._beat, name="tooli-leases", daemon=True)
-            self._beating.start()
+        with self._beats:
+            self._held.add(attempt)
+            if self._beating is None:
+                self._beating = Thread(target=self._beat, name="tooli-leases", daemon=True)
+                self._beating.start()
 
     def _beat(self) -> None:
         from threading import Event
@@ -269,9 +298,11 @@ class PostgresLedger(Ledger):
         waiting = Event()  # never set: only time passes
         while True:
             waiting.wait(self._lease / 3)
-            held = list(self._held)
-            if not held:
-                return
+            with self._beats:  # whoever holds something from now on starts another thread
+                held = list(self._held)
+                if not held:
+                    self._beating = None
+                    return
             try:
                 self._do(
                     lambda base, held=held: base.execute(
@@ -325,13 +356,9 @@ def _secrets(address: str) -> list[str]:
 # ------------------------------------------------------------------ rows
 
 
-def _place(slot: Slot) -> tuple[str, str, str]:
-    return slot.tool, slot.principal, slot.key
-
-
 def _find(base: Any, slot: Slot) -> tuple[Entry, float] | None:
     columns = _COLUMNS.format(outcome="outcome")
-    row = base.execute(f"SELECT {columns} FROM tooli_keys {_WHERE}", _place(slot)).fetchone()
+    row = base.execute(f"SELECT {columns} FROM tooli_keys {_WHERE}", slot.place).fetchone()
     return None if row is None else _entry(row)
 
 

@@ -15,6 +15,7 @@ from tooli.state.damage import damaged, gap, is_busy, recent_gap, set_aside, sql
 from tooli.state.ledger import (
     KEPT,
     KEPT_OPEN,
+    PATIENCE,
     SWEPT,
     Entry,
     Ledger,
@@ -24,6 +25,7 @@ from tooli.state.ledger import (
     Unavailable,
     judge,
     new_attempt,
+    spare_running,
 )
 from tooli.state.owners import this_process
 
@@ -39,7 +41,6 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 NAME = "idempotency.db"
-PATIENCE = 10.0
 _EDITION = 1
 _TABLE = (
     "CREATE TABLE keys (tool TEXT NOT NULL, principal TEXT NOT NULL, key TEXT NOT NULL, "
@@ -92,7 +93,10 @@ class SqliteLedger(Ledger):
             self._sync(base, durable)
             with _Writing(base):
                 found = _judged(base, slot, fingerprint, again)
-                return found or _enter(base, slot, fingerprint, durable)
+                if found is not None:
+                    return found
+                token = Token(slot, new_attempt(), durable, patience)
+                return New(token, _enter(base, token, fingerprint))
 
         return self._do(work, patience)
 
@@ -104,11 +108,11 @@ class SqliteLedger(Ledger):
             with _Writing(base):
                 done = base.execute(
                     f"UPDATE keys SET state = ?, outcome = ?, ended = ? {_WHERE} AND attempt = ?",
-                    (state, outcome, time(), *_place(token.slot), token.attempt),
+                    (state, outcome, time(), *token.slot.place, token.attempt),
                 )
                 return done.rowcount > 0
 
-        return self._do(work, PATIENCE)
+        return self._do(work, token.patience)
 
     def release(self, token: Token) -> None:
         """Take an entry back."""
@@ -117,33 +121,36 @@ class SqliteLedger(Ledger):
             with _Writing(base):
                 base.execute(
                     f"DELETE FROM keys {_WHERE} AND attempt = ?",
-                    (*_place(token.slot), token.attempt),
+                    (*token.slot.place, token.attempt),
                 )
 
-        self._do(work, PATIENCE)
+        self._do(work, token.patience)
 
-    def entries(self, app: str, most: int) -> Iterator[Entry]:
+    def entries(self, app: str, most: int, *, unsettled: bool = False) -> Iterator[Entry]:
         """What is kept for an app, the newest first."""
+        which = f"{_OF_APP} AND state <> 'done'" if unsettled else _OF_APP
 
         def work(base: Connection) -> list[Entry]:
             rows = base.execute(
-                f"SELECT {_HEADS} FROM keys WHERE {_OF_APP} ORDER BY started DESC LIMIT ?",
+                f"SELECT {_HEADS} FROM keys WHERE {which} ORDER BY started DESC LIMIT ?",
                 (app, f"{app}.", f"{app}.", most),
             )
             return [_entry(row) for row in rows]
 
         return iter(self._do(work, PATIENCE) if os.path.exists(self.path) else ())
 
-    def forget(self, app: str, key: str, tool: str | None = None) -> int:
+    def forget(self, app: str, key: str, tool: str | None = None, *, running: bool = False) -> int:
         """Drop a key of an app, or of one tool."""
+        which = f"WHERE key = ? AND coalesce(tool = ?, 1) AND {_OF_APP}"
+        words = (key, tool, app, f"{app}.", f"{app}.")
 
         def work(base: Connection) -> int:
             self._sync(base, True)
             with _Writing(base):
-                return base.execute(
-                    f"DELETE FROM keys WHERE key = ? AND coalesce(tool = ?, 1) AND {_OF_APP}",
-                    (key, tool, app, f"{app}.", f"{app}."),
-                ).rowcount
+                if not running:
+                    for row in base.execute(f"SELECT {_HEADS} FROM keys {which}", words).fetchall():
+                        spare_running(_entry(row), time())
+                return base.execute(f"DELETE FROM keys {which}", words).rowcount
 
         return self._do(work, PATIENCE) if os.path.exists(self.path) else 0
 
@@ -165,10 +172,11 @@ class SqliteLedger(Ledger):
             raise Unavailable(
                 "This Python has no sqlite3.", "Set `store` to a postgresql:// address."
             ) from None
+        until = monotonic() + patience  # for all of it: the threads of this process, and others
         if not self._lock.acquire(timeout=patience):
             raise _busy(self.path)
         try:
-            return self._tried(work, patience)
+            return self._tried(work, until)
         except sqlite3.OperationalError as failure:
             if is_busy(failure):
                 raise _busy(self.path) from failure
@@ -185,14 +193,13 @@ class SqliteLedger(Ledger):
         finally:
             self._lock.release()
 
-    def _tried(self, work: Callable[[Connection], T], patience: float) -> T:
+    def _tried(self, work: Callable[[Connection], T], until: float) -> T:
         """SQLite itself waits for a lock, but not for every one: so it is tried until then."""
         sqlite3 = sqlite()
-        until = monotonic() + patience
         while True:
+            left = max(0.1, int((until - monotonic()) * 10 + 0.99) / 10)  # seldom another number
             try:
-                base = self._connect(patience)
-                return work(base)
+                return work(self._connect(left))
             except sqlite3.OperationalError as failure:
                 if not is_busy(failure) or monotonic() > until:
                     raise
@@ -285,10 +292,6 @@ def _prepare(base: Connection, path: str) -> None:
 # ------------------------------------------------------------------ rows
 
 
-def _place(slot: Slot) -> tuple[str, str, str]:
-    return slot.tool, slot.principal, slot.key
-
-
 def _entry(row: Any) -> Entry:
     tool, principal, key, fingerprint, state, owner, attempt, started, outcome, ended = row
     slot = Slot(tool, principal, key)
@@ -296,16 +299,17 @@ def _entry(row: Any) -> Entry:
 
 
 def _judged(base: Connection, slot: Slot, fingerprint: str, again: bool) -> Found | None:
-    row = base.execute(f"SELECT {_COLUMNS} FROM keys {_WHERE}", _place(slot)).fetchone()
+    row = base.execute(f"SELECT {_COLUMNS} FROM keys {_WHERE}", slot.place).fetchone()
     return None if row is None else judge(_entry(row), fingerprint, again, time())
 
 
-def _enter(base: Connection, slot: Slot, fingerprint: str, durable: bool) -> New:
-    now, attempt = time(), new_attempt()
+def _enter(base: Connection, token: Token, fingerprint: str) -> float:
+    """Write a call down as running; since when it is."""
+    now = time()
     base.execute(
         "INSERT OR REPLACE INTO keys (tool, principal, key, fingerprint, state, owner, attempt, "
         "started) VALUES (?, ?, ?, ?, 'running', ?, ?, ?)",
-        (*_place(slot), fingerprint, this_process(), attempt, now),
+        (*token.slot.place, fingerprint, this_process(), token.attempt, now),
     )
     base.execute(
         "DELETE FROM keys WHERE rowid IN (SELECT rowid FROM keys "
@@ -313,7 +317,7 @@ def _enter(base: Connection, slot: Slot, fingerprint: str, durable: bool) -> New
         f"ORDER BY coalesce(ended, started) LIMIT {SWEPT})",
         (now - KEPT, now - KEPT_OPEN),
     )
-    return New(Token(slot, attempt, durable), now)
+    return now
 
 
 # ------------------------------------------------------------------ files
@@ -340,7 +344,8 @@ def _make_file(home: str, path: str) -> None:
 
 
 def _busy(path: str) -> Unavailable:
-    return Unavailable(f"{path} is in use by other processes for too long.", "Try again.")
+    reason = f"{path} is in use by other processes for too long."
+    return Unavailable(reason, "Try again.", busy=True)
 
 
 def _unusable(path: str, failure: Exception) -> Unavailable:

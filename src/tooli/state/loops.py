@@ -22,6 +22,7 @@ KEPT = 600.0
 """Seconds after its last failure for which a call is remembered."""
 MOST_SESSIONS, MOST_TOOLS = 2048, 32
 _LARGEST = 1 << 16
+"""Bytes of a session's file: more is not read, and so not written."""
 
 
 class Failure(Record):
@@ -123,8 +124,6 @@ def _load(path: str) -> dict[str, Failure]:
 
 def _save(path: str, failures: dict[str, Failure]) -> None:
     """Put a file in place whole, for its user alone; a session without failures has none."""
-    from json import dumps
-
     folder = os.path.dirname(path)
     draft = f"{path}.{os.getpid()}"
     try:
@@ -134,14 +133,29 @@ def _save(path: str, failures: dict[str, Failure]) -> None:
         os.makedirs(folder, mode=0o700, exist_ok=True)
         file = os.open(draft, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)
         try:
-            rows = {tool: [f.mark, f.way, f.count, f.at, f.error] for tool, f in failures.items()}
-            os.write(file, dumps(rows).encode())
+            os.write(file, _written(failures))
         finally:
             os.close(file)
         os.replace(draft, path)
         _forget_old(folder)
     except OSError:
         return  # no room, or nobody may: then nothing is remembered
+
+
+def _written(failures: dict[str, Failure]) -> bytes:
+    """As many failures as there is room for, the latest first of all."""
+    from json import dumps
+
+    rows: list[str] = []
+    room = _LARGEST - 2
+    for tool, one in reversed(failures.items()):
+        kept = [one.mark, one.way, one.count, one.at, one.error]
+        row = f"{dumps(tool)}: {dumps(kept)}"  # ASCII, whatever is said: a letter is a byte
+        room -= len(row) + 2
+        if room < 0:
+            break
+        rows.append(row)
+    return ("{" + ", ".join(reversed(rows)) + "}").encode()
 
 
 def _forget_old(folder: str) -> None:

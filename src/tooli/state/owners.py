@@ -17,7 +17,8 @@ def this_process() -> str:
     number = os.getpid()
     if number not in _known:
         _known.clear()  # a fork: the parent's name is not ours
-        _known[number] = f"{_boot()}:{_namespace()}:{number}:{_start_of(number)[1]}"
+        started = f"{boot().replace('-', '')}:{_namespace()}"
+        _known[number] = f"{started}:{number}:{_start_of(number)[1]}"
     return _known[number]
 
 
@@ -41,6 +42,11 @@ def is_of_this_boot(owner: str) -> bool:
     return _parts(owner)[0] == _parts(this_process())[0]
 
 
+def is_of_some_boot(owner: str) -> bool:
+    """Whether it is told on which machine it runs: elsewhere its number may be anybody's."""
+    return bool(_parts(owner)[0])
+
+
 def is_certain(owner: str) -> bool:
     """Whether `is_alive` knows of it by more than a number, which others are given later."""
     return owner == this_process() or bool(_parts(owner)[3])
@@ -51,8 +57,9 @@ def _parts(owner: str) -> tuple[str, str, str, str]:
     return boot, namespace, number, start
 
 
-def _boot() -> str:
-    return _text("/proc/sys/kernel/random/boot_id").strip().replace("-", "")
+def boot() -> str:
+    """What tells one start of this machine from another, and from other machines; else empty."""
+    return _text("/proc/sys/kernel/random/boot_id").strip()
 
 
 def _namespace() -> str:

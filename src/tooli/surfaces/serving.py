@@ -71,7 +71,7 @@ class Desk:
         from tooli.stages.loops import break_loops_in
         from tooli.state.loops import Memory
 
-        self._loops = break_loops_in(Memory())
+        self._loops = break_loops_in(Memory(), self.app._house)
         return self._loops
 
     @property
