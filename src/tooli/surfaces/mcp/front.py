@@ -88,9 +88,12 @@ class Front:
 
     def wait(self, seconds: float) -> None:
         """Let the calls end, as long as somebody is there to read their answers."""
+        from time import monotonic
+
+        until = monotonic() + seconds
         self.flights.wait(seconds)
         if self.sdk is not None:
-            self.sdk.wait(seconds)
+            self.sdk.wait(until - monotonic())
 
     @property
     def busy(self) -> bool:
