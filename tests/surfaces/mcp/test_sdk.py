@@ -172,7 +172,7 @@ async def test_no_more_calls_than_there_are_places() -> None:
         go.wait(10)
         running.discard(threading.get_ident())
 
-    calls = [crew.do(work) for _ in range(10)]
+    calls = [asyncio.ensure_future(crew.do(work)) for _ in range(10)]
     while len(running) < 3:
         await asyncio.sleep(0.001)
     calls[0].cancel()  # its thread still runs: its place is not free
