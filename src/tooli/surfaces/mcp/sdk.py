@@ -25,7 +25,7 @@ from tooli.surfaces.mcp.line import Line, notes_of
 from tooli.surfaces.mcp.news import News
 from tooli.surfaces.mcp.offers import not_found
 from tooli.surfaces.mcp.service import caller_named
-from tooli.surfaces.mcp.shelf import Shelf, completion
+from tooli.surfaces.mcp.shelf import Shelf
 from tooli.surfaces.mcp.words import INTERNAL_ERROR, MODERN, RpcError
 from tooli.surfaces.serving import MOST_CALLS, too_busy
 
@@ -197,14 +197,6 @@ def _runs(find: Callable[[AppServer], Callable[..., Request]]) -> Answerer:
     return answer
 
 
-async def _complete(server: AppServer, ctx: Ctx, params: Params, modern: bool) -> Any:
-    found = await server.crew.do(lambda: server.shelf.candidates(params))
-    if hasattr(found, "__await__"):
-        found = await found
-    made = completion(found, params["argument"]["value"])
-    return server.service.complete(made) if modern else made
-
-
 async def _subscribe(server: AppServer, ctx: Ctx, params: Params, modern: bool) -> Any:
     if not server.shelf.knows(params["uri"]):
         raise not_found(params["uri"], modern)
@@ -233,7 +225,7 @@ _METHODS: dict[str, tuple[Any, Answerer]] = {
     "resources/unsubscribe": (types.UnsubscribeRequestParams, _unsubscribe),
     "prompts/list": (types.PaginatedRequestParams, _lists(lambda s: s.shelf.prompts)),
     "prompts/get": (types.GetPromptRequestParams, _runs(lambda s: s.shelf.asking)),
-    "completion/complete": (types.CompleteRequestParams, _complete),
+    "completion/complete": (types.CompleteRequestParams, _runs(lambda s: s.shelf.completing)),
     "logging/setLevel": (types.SetLevelRequestParams, _set_level),
 }
 
