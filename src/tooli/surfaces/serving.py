@@ -129,7 +129,7 @@ class Desk:
         if named or caller.address is None:  # or it is the one client of a process
             stages = (self._loops or self._watch_loops(), *stages)
         said = self.app._house.rules.get("rate_limit")
-        rates = [rate for rate in (tool.limits.rate, said) if rate is not None]
+        rates = [rate for rate in dict.fromkeys((tool.limits.rate, said)) if rate is not None]
         if rates and not approved:  # a call that is sent again, approved, was counted already
             from tooli.stages.rates import limit_rate
 
