@@ -6,6 +6,8 @@ import pytest
 from tests.surfaces.http.driving import HOST, post, send
 
 from tooli import DefinitionError, Tooli
+from tooli.stages import rates
+from tooli.state.approvals import Approvals
 
 
 def make(policy: str = "standard", **settings):
@@ -205,6 +207,29 @@ async def test_the_scopes_are_the_tokens(settings, token: bytes, status: int) ->
     assert client.status == status
     assert client.code in (None, "E2001")
     assert (await post(make("strict", **settings), "anyone", {}, bearer(token))).status == 200
+
+
+async def test_each_of_several_tokens_is_a_caller_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rates, "_limiter", None)
+    monkeypatch.setenv("TOOLI_RATE_LIMIT", "1/hour")
+    api = make(tokens={"a": ["x"], "b": ["x"]}, token="shared")
+    for token in (b"a", b"b", b"shared"):
+        assert (await post(api, "anyone", {}, bearer(token))).status == 200
+        assert (await post(api, "anyone", {}, bearer(token))).code == "E4029"
+
+
+async def test_a_grant_for_one_token_is_none_for_another() -> None:
+    app = Tooli("granted")
+    app.command("push", requires_approval=True)(lambda: "pushed")
+    api = app.asgi(mcp=False, tokens={"a": [], "b": []})
+    assert (await post(api, "push", {}, bearer(b"a"))).code == "E2101"
+    store = Approvals()
+    (request,) = store.waiting("granted")
+    assert store.settle(request, "granted")
+    assert (await post(api, "push", {}, bearer(b"b"))).code == "E2101"
+    assert (await post(api, "push", {}, bearer(b"a"))).json()["result"] == "pushed"
 
 
 async def test_without_tokens_nobody_holds_a_scope() -> None:
