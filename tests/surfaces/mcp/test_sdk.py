@@ -122,6 +122,22 @@ async def test_deferred(mode: Any) -> None:
         assert result.content[0].text == "hello"  # type: ignore[union-attr]
 
 
+@ERAS
+async def test_deferred_under_a_strict_policy(mode: Any) -> None:
+    app = Tooli("app", security_policy="strict")
+    app.command("open", auth=[], help="Open the door.")(lambda: "opened")
+    app.command("close", auth=["door"], help="Close the door.")(lambda: "closed")
+    async with Client(serve(app, deferred=True), mode=mode) as client:
+        found = await client.call_tool("search_tools", {"query": "door"})
+        assert not found.is_error
+        assert "Close" in found.content[0].text
+        assert not (await client.call_tool("run_tool", {"name": "open"})).is_error
+        refused = await client.call_tool("run_tool", {"name": "close"})
+        assert "E2001" in refused.content[0].text
+        unknown = await client.call_tool("run_tool", {"name": "lock"})
+        assert "E1001" in unknown.content[0].text
+
+
 # ------------------------------------------------------------------ while a call runs
 
 
