@@ -174,6 +174,15 @@ def no_such_tool(app: Any, name: str) -> InputError:
     return no_such_command(branch, words[0], path) if words else no_command_given(branch)
 
 
+def path_within(scope: Mapping[str, Any]) -> str:
+    """The path of an HTTP request, without what stands before the application."""
+    path: str = scope["path"]
+    root: str = scope.get("root_path", "").rstrip("/")
+    if root and (path == root or path.startswith(root + "/")):
+        return path[len(root) :] or "/"
+    return path
+
+
 MOST_CALLS = 256
 """How many calls a door takes at a time, where nothing else is said; more are sent away."""
 
