@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 from tests.surfaces.http.driving import HOST, post, send
 
 from tooli import DefinitionError, Tooli
 from tooli.stages import rates
 from tooli.state.approvals import Approvals
+from tooli.surfaces.http import refusals
 
 
 def make(policy: str = "standard", **settings):
@@ -256,3 +260,42 @@ async def test_a_callers_name_gives_no_scope() -> None:
 def test_settings_that_cannot_be_meant_are_refused(settings) -> None:
     with pytest.raises(DefinitionError):
         make(**settings)
+
+
+# ------------------------------------------------------------------ on record
+
+
+@pytest.mark.parametrize("policy", ["off", "standard", "strict"])
+async def test_who_is_not_let_in_is_on_record(
+    policy: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path))
+    api = make(policy, token="secret")
+    assert (await post(api, "anyone", {}, bearer(b"hunter2"))).status == 401
+    assert (await post(api, "anyone", {}, (b"origin", b"http://evil.example"))).status == 403
+    log = tmp_path / "audit" / "guarded.jsonl"
+    if policy == "off":
+        assert not log.exists()
+        return
+    text = log.read_text()
+    told = [json.loads(line) for line in text.splitlines()]
+    assert [line["event"] for line in told] == ["denial"] * 2
+    assert [line["code"] for line in told] == ["E2401", "E2403"]
+    assert told[0]["address"] == "network" and told[0]["caller"]["surface"] == "http"
+    assert "hunter2" not in text and "evil" not in text
+
+
+async def test_nobody_fills_the_log_from_outside(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(refusals, "monotonic", lambda: now[0])
+    monkeypatch.setattr(refusals, "MOST", 2)
+    monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path))
+    api = make(token="secret")
+    for _ in range(5):
+        assert (await post(api, "anyone")).status == 401
+    now[0] += 60
+    assert (await post(api, "anyone")).status == 401
+    lines = (tmp_path / "audit" / "guarded.jsonl").read_text().splitlines()
+    assert [json.loads(line).get("unnoted") for line in lines] == [None, None, 3]

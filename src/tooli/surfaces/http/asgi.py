@@ -23,6 +23,7 @@ from tooli.surfaces.http.exchange import Exchange, Gone, Refused
 from tooli.surfaces.http.guard import Guard
 from tooli.surfaces.http.mounts import Mount
 from tooli.surfaces.http.pages import OPEN, Pages
+from tooli.surfaces.http.refusals import Refusals
 from tooli.surfaces.http.settings import Settings
 from tooli.surfaces.http.streams import (
     answer_stream,
@@ -75,6 +76,7 @@ class Api:
         self._running = 0  # calls that are answered whole
         self._streams: set[Feed] = set()
         self._crew = Crew(settings.threads)
+        self._refusals = Refusals(app)
         self._letter: Letter | None = None
         self._restore: Callable[[], None] | None = None
 
@@ -93,7 +95,10 @@ class Api:
         try:
             await self._serve(exchange)
         except Refused as refused:
-            await self._refuse(exchange, refused.error, *refused.headers)
+            error = refused.error
+            await self._refuse(exchange, error, *refused.headers)
+            if self._refusals.wants(error):
+                await self._crew.do(lambda: self._refusals.note(error, exchange.address))
         except Gone:
             pass
         except asyncio.CancelledError:
