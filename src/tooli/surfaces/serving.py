@@ -11,7 +11,7 @@ from time import perf_counter
 from tooli.call.envelope import document
 from tooli.call.model import PLAIN_OPTIONS, Failed, Options
 from tooli.call.pipeline import run
-from tooli.call.wishes import WISHES
+from tooli.call.wishes import SHAPING, WISHES
 from tooli.contract.jsonable import is_object
 
 TYPE_CHECKING = False
@@ -31,12 +31,6 @@ WORDS = {
     "verbose": int,
 }
 """The framework's options that a call may name, and what they are."""
-SHAPING = {
-    **dict.fromkeys(("limit", "max_items", "max_bytes", "max_tokens"), (int,)),
-    **dict.fromkeys(("cursor", "filter"), (str,)),
-    **dict.fromkeys(("fields", "select"), (str, list)),
-}
-"""Those that say how much of the result is wanted, and which part."""
 
 
 class Desk:
@@ -143,8 +137,9 @@ def check_rate(said: Any) -> None:
     from tooli.errors import InputError, Suggestion
 
     if not is_rate(said):
-        fix = Suggestion("fix", "Correct the setting, or leave it out.")
-        text = f"rate_limit says {RATE}; this is none."
+        where = "Correct it in the configuration file or in TOOLI_RATE_LIMIT, or leave it out."
+        fix = Suggestion("fix", where)
+        text = f"The setting rate_limit is {str(said)[:60]!r}: it must say {RATE}."
         raise InputError(text, code="E1011", field="rate_limit", suggestion=fix, is_retryable=False)
 
 
