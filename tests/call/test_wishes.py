@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tooli.call.wishes import read_wish, read_wishes
+from tooli.call.wishes import SHAPING, WISHES, read_wish, read_wishes
 from tooli.contract.limits import LONGEST
+from tooli.surfaces.cli import argv
 
 
 @pytest.mark.parametrize(
@@ -45,3 +46,9 @@ def test_all_that_is_wished() -> None:
     found, problems = read_wishes({"timeout": "soon", "idempotency_key": "a b"})
     assert [problem.field for problem in problems] == ["timeout", "idempotency_key"]
     assert {problem.code for problem in problems} == {"E1007"}
+
+
+def test_the_command_line_has_the_same_words() -> None:
+    """It keeps its own, which cost an ordinary call nothing; --select is another name there."""
+    assert {*SHAPING} - {"select"} == argv.SHAPING
+    assert {*WISHES} == argv.WISHES

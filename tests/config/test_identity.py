@@ -398,6 +398,14 @@ def test_a_setting_that_cannot_be_held_to_opens_no_door(
     assert caught.value.code == "E1011"
 
 
+def test_a_rate_that_is_none_is_told_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOOLI_RATE_LIMIT", "sixty")
+    with pytest.raises(InputError, match=r"rate_limit is 'sixty'.*60/minute") as caught:
+        Tooli("served").asgi(mcp=False)
+    assert caught.value.suggestion is not None
+    assert "TOOLI_RATE_LIMIT" in caught.value.suggestion.fix
+
+
 def test_the_lower_layer_decides_who_is_believed() -> None:
     settings = Settings()
     for name, layer in (("tokens", "environment"), ("token_key", "project")):

@@ -180,13 +180,16 @@ def test_a_command_that_is_decorated_again_keeps_its_guard() -> None:
     app = Tooli("app")
 
     @app.resource("n://x")
-    @app.command(requires_approval=True, auth=["admin"])
+    @app.command(requires_approval=True, auth=["admin"], isolation="required", rate_limit="2/hour")
     def secret() -> str:
         return "s"
 
     (resource,) = resources_of(app)
-    assert resource.tool(app._house).guard.approval
-    assert resource.tool(app._house).guard.scopes == ("admin",)
+    tool = resource.tool(app._house)
+    assert tool.guard.approval
+    assert tool.guard.scopes == ("admin",)
+    assert tool.guard.isolation == "required"
+    assert tool.limits.rate == "2/hour"
 
 
 def test_registered_twice_is_replaced() -> None:

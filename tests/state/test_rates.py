@@ -24,35 +24,54 @@ def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 def test_a_window_moves(now: list[float]) -> None:
     limiter = rates.Limiter()
-    assert [limiter.hit("2/minute", "ada", "find") for _ in range(2)] == [0, 0]
-    assert limiter.hit("2/minute", "ada", "find") == 60
+
+    def wait(*names: str) -> float:
+        return limiter.hit(["2/minute"], *names)[0]
+
+    assert [wait("ada", "find") for _ in range(2)] == [0, 0]
+    assert wait("ada", "find") == 60
     now[0] += 59
-    assert limiter.hit("2/minute", "ada", "find") == 1
-    assert limiter.hit("2/minute", "eve", "find") == 0
-    assert limiter.hit("2/minute", "ada", "put") == 0
+    assert wait("ada", "find") == 1
+    assert wait("eve", "find") == 0
+    assert wait("ada", "put") == 0
     now[0] += 1
-    assert limiter.hit("2/minute", "ada", "find") == 0
+    assert wait("ada", "find") == 0
 
 
 def test_what_is_refused_does_not_count(now: list[float]) -> None:
     limiter = rates.Limiter()
-    assert limiter.hit("1/second", "ada") == 0
+    assert limiter.hit(["1/second"], "ada") == (0, "")
     for _ in range(100):
-        assert limiter.hit("1/second", "ada") > 0
+        assert limiter.hit(["1/second"], "ada")[0] > 0
     now[0] += 1
-    assert limiter.hit("1/second", "ada") == 0
+    assert limiter.hit(["1/second"], "ada") == (0, "")
+
+
+@pytest.mark.parametrize("both", [["1/second", "3/hour"], ["3/hour", "1/second"]])
+def test_what_one_rate_refuses_the_other_does_not_count(now: list[float], both: list[str]) -> None:
+    limiter = rates.Limiter()
+    for _ in range(3):
+        assert limiter.hit(both, "ada") == (0, "")
+        for _ in range(10):
+            assert limiter.hit(both, "ada")[1] in both
+        now[0] += 1
+    assert limiter.hit(both, "ada") == (3597, "3/hour")  # the longest wait is told
+    now[0] += 3597
+    assert limiter.hit(both, "ada") == (0, "")
 
 
 def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch, now: list[float]) -> None:
-    monkeypatch.setattr(rates, "MOST_CALLERS", 10)
+    monkeypatch.setattr(rates, "MOST_WINDOWS", 16)
     monkeypatch.setattr(rates, "MOST_CALLS", 50)
     windows = rates.Windows()
     for i in range(1000):
         windows.acquire_entry(f"caller {i}", 100, 60)
-    assert len(windows._made) == 10
+        assert len(windows._windows) <= 16
+    assert "caller 999" in windows._windows
     for i in range(1000):
         windows.acquire_entry(f"caller {i % 5}", 100, 60)
-    assert sum(map(len, windows._made.values())) == windows._count <= 51
+        held = sum(len(window.made) for window in windows._windows.values())
+        assert held == windows._count <= 50
     now[0] += 61
     assert windows.get_moving_window("caller 4", 100, 60) == (now[0], 0)
     windows.clear("caller 4")
@@ -60,12 +79,25 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch, now: list[float]) ->
     assert windows._count == 0
 
 
+def test_windows_that_count_for_nothing_go_first(
+    monkeypatch: pytest.MonkeyPatch, now: list[float]
+) -> None:
+    monkeypatch.setattr(rates, "MOST_WINDOWS", 16)
+    windows = rates.Windows()
+    assert windows.acquire_entry("ada", 1, 86_400)  # the one that is unused the longest
+    for i in range(100):
+        windows.acquire_entry(f"caller {i}", 1, 60)
+        now[0] += 10  # so that six of these count at a time
+    assert not windows.acquire_entry("ada", 1, 86_400)
+
+
 def test_many_at_once_are_counted_right() -> None:
     limiter = rates.Limiter()
     passed: list[bool] = []
 
     def call() -> None:
-        passed.extend([limiter.hit("100/hour", "ada") == 0 for _ in range(50)])
+        both = ["100/hour", "1000/day"]
+        passed.extend([limiter.hit(both, "ada")[0] == 0 for _ in range(50)])
 
     threads = [threading.Thread(target=call) for _ in range(8)]
     for thread in threads:
@@ -73,6 +105,20 @@ def test_many_at_once_are_counted_right() -> None:
     for thread in threads:
         thread.join()
     assert passed.count(True) == 100
+
+
+def test_a_rate_that_is_said_twice_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stage, "_limiter", None)
+    monkeypatch.setenv("TOOLI_RATE_LIMIT", "4/minute")
+    app = Tooli("rated")
+
+    @app.command(rate_limit="4/minute")
+    def find() -> str:
+        return "found"
+
+    desk, caller = Desk(app), Caller("http", address="10.0.0.1")
+    errors = [desk.open(app.find("find"), {}, caller).run().error for _ in range(5)]
+    assert [error and error.code for error in errors] == [None] * 4 + ["E4029"]
 
 
 @pytest.mark.parametrize(
@@ -83,6 +129,8 @@ def test_many_at_once_are_counted_right() -> None:
         (Caller("http", address="2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::/64"),
         (Caller("http", address="fe80::1%eth0"), "fe80::/64"),
         (Caller("http", address="not:an:address"), "not:an:address"),
+        (Caller("http", address="::ffff:10.0.0.1"), "10.0.0.1"),
+        (Caller("http", address="::ffff:8.8.8.8"), "8.8.8.8"),
         (Caller("mcp"), "here"),
     ],
 )

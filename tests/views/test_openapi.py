@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
@@ -15,7 +16,9 @@ from tests.parity.zoo import make_app, make_called, make_single
 
 from tooli import Argument, Context, Option, Tooli
 from tooli.annotations import Destructive, ReadOnly
+from tooli.call.wishes import read_wish
 from tooli.errors import CODES
+from tooli.surfaces.http.words import read_options
 from tooli.views.examples import arguments_of
 from tooli.views.openapi import describe
 
@@ -265,3 +268,20 @@ def test_a_paginated_command_takes_pages() -> None:
         for path, said in paths.items()
     }
     assert named == {"/tools/many": ["limit", "cursor"], "/tools/few": []}
+
+
+def test_every_operation_takes_a_deadline_and_a_key() -> None:
+    app = Tooli("app", version="1")
+    app.command("few")(lambda: 1)
+    app.command("many", paginated=True)(lambda: [1])
+    document = describe("app", "1", None, app.catalog)
+    shared = document["components"]["parameters"]
+    for said in document["paths"].values():
+        taken = {one["$ref"].rpartition("/")[2] for one in said["post"]["parameters"][:9]}
+        assert {"timeout", "Idempotency-Key"} <= taken <= shared.keys()
+    assert (shared["timeout"]["in"], shared["Idempotency-Key"]["in"]) == ("query", "header")
+    assert [read_wish("timeout", text)[1] for text in ("0.5", "10000000")] == [None, None]
+    pattern = re.compile(shared["Idempotency-Key"]["schema"]["pattern"])
+    for key in ("a", "order-7", '"order-7"', "a" * 255, '"', "", "a b", "é", "a" * 256):
+        problems = read_options(b"", key.encode())[1]
+        assert bool(pattern.search(key)) == (not problems), key

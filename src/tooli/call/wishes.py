@@ -1,4 +1,7 @@
-"""Wishes about how a call is run: until when, only once, as planned. Read for every door."""
+"""Wishes about how a call is run: until when, only once, as planned. Read for every door.
+
+The words of `call/shaping.py` stand here as well, so that a door knows them without reading it.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,13 @@ if TYPE_CHECKING:
     from tooli.call.model import Problem
 
 WISHES = ("timeout", "idempotency_key", "apply")
+SHAPING: dict[str, tuple[type, ...]] = {
+    "limit": (int,),
+    **dict.fromkeys(("cursor", "filter"), (str,)),
+    **dict.fromkeys(("fields", "select"), (str, list)),
+    **dict.fromkeys(("max_items", "max_bytes", "max_tokens"), (int,)),
+}
+"""What says how much of the result is wanted, and which part; and what it is in JSON."""
 _LONGEST_KEY, _LONGEST_TOKEN = 255, 4096
 
 

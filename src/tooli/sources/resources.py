@@ -10,7 +10,7 @@ gives arrives as text, and is fitted to the parameters like the words of a comma
 from __future__ import annotations
 
 from tooli.contract.reading import names_of, needs_of, read_tool, returns_of
-from tooli.contract.tool import Behavior
+from tooli.contract.tool import GUARDING, Behavior
 from tooli.errors import DefinitionError, check_keywords, nearest
 from tooli.sources.kinds import kind_of, kind_of_result
 from tooli.sources.uris import Template
@@ -47,10 +47,7 @@ if TYPE_CHECKING:
 PROMPT_KEYWORDS = frozenset(("title", "description", "complete", "auth"))
 RESOURCE_KEYWORDS = PROMPT_KEYWORDS | {"name", "mime_type", "size", "annotations"}
 
-_GUARDING = (
-    *("annotations", "auth", "capabilities", "requires_approval", "human_in_the_loop"),
-    *("danger_level", "timeout", "version"),
-)
+_GUARDING = (*GUARDING, "annotations", "timeout", "rate_limit", "version")
 
 
 class Offer:

@@ -18,10 +18,9 @@ def limit_rate(rates: Sequence[str]) -> Stage:
 
     def stage(call: Call) -> Generator[Call, Outcome, Outcome]:
         limiter, who = _find_limiter(), _name(call.caller)
-        for rate in rates:
-            wait = limiter.hit(rate, who, call.tool.id, rate)
-            if wait:
-                raise _too_many(call, rate, wait)
+        wait, rate = limiter.hit(rates, who, call.tool.id)
+        if wait:
+            raise _too_many(call, rate, wait)
         return (yield call)
 
     return stage
@@ -49,14 +48,20 @@ def _name(caller: Caller) -> str:
     if caller.principal is not None:
         return f"by token {caller.principal}"
     address = caller.address or "here"
-    if ":" in address:  # one machine has as many of these as it likes, in one network
-        from ipaddress import ip_network
+    return _network(address) if ":" in address else address
 
-        try:
-            return str(ip_network(f"{address.partition('%')[0]}/64", strict=False))
-        except ValueError:
-            return address
-    return address
+
+def _network(address: str) -> str:
+    """Where IPv6 comes from: one machine has as many of these as it likes, in one network."""
+    from ipaddress import IPv6Address, ip_network
+
+    try:
+        given = IPv6Address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if given.ipv4_mapped is not None:  # a socket for both says it so
+        return str(given.ipv4_mapped)
+    return str(ip_network((given, 64), strict=False))
 
 
 def _too_many(call: Call, rate: str, wait: float) -> Exception:

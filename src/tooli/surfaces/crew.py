@@ -35,6 +35,7 @@ class Crew:
 
     def __init__(self, size: int) -> None:
         self.size = size
+        self.left = 0  # work that nobody waits for any more, and that is not done yet
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
         self._done: deque[tuple[Future[Any], Any, BaseException | None]] = deque()
         self._loop: AbstractEventLoop | None = None
@@ -44,8 +45,17 @@ class Crew:
         self._settled = 0
         self._looking = False
 
-    def do(self, work: Callable[[], T]) -> Future[T]:
+    async def do(self, work: Callable[[], T]) -> T:
         """What the work returns or raises, once a thread has done it."""
+        future = self._put(work)
+        try:
+            return await future
+        except asyncio.CancelledError:
+            if future.cancelled():  # who waited was cancelled, and not the work from within
+                self.left += 1
+            raise
+
+    def _put(self, work: Callable[[], T]) -> Future[T]:
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
             self._turn_to(loop)
@@ -65,7 +75,7 @@ class Crew:
             raise RuntimeError("a crew works for one event loop at a time")
         self._loop = loop
         self._waking = self._looking = False
-        self._under_way = 0
+        self._under_way = self.left = 0
         self._done.clear()
 
     def _look(self, settled_before: int) -> None:
@@ -85,8 +95,10 @@ class Crew:
     def _work(self) -> None:
         while (job := self._jobs.get()) is not None:
             work, context, future = job
-            try:
-                self._done.append((future, context.run(work), None))
+            try:  # what nobody waits for any more is not begun
+                result = context.run(work) if not future.cancelled() else None
+                self._done.append((future, result, None))
+                del result
             except BaseException as exc:
                 self._done.append((future, None, exc))
             del job, work, context, future  # what a call held is let go before the next one comes
@@ -106,8 +118,8 @@ class Crew:
             self._under_way -= 1
             self._settled += 1
             if future.cancelled():
-                continue
-            if exc is None:
+                self.left -= 1
+            elif exc is None:
                 future.set_result(result)
             else:
                 future.set_exception(exc)

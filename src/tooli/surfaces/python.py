@@ -9,7 +9,7 @@ from tooli.call.envelope import meta_of
 from tooli.call.model import PLAIN_OPTIONS, PYTHON, Call, Caller, Failed, Ok, Options
 from tooli.call.pipeline import ONLY_BIND, run, stream
 from tooli.call.result import TooliResult, error_value
-from tooli.call.wishes import WISHES
+from tooli.call.wishes import SHAPING, WISHES
 
 TYPE_CHECKING = False
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from tooli.call.model import Outcome, Problem, Stage
 
 PLAIN = ("dry_run", "yes", "no_input", "quiet", "verbose", "detailed", "concise")
-SHAPING = ("limit", "cursor", "filter", "fields", "select", "max_items", "max_bytes", "max_tokens")
 OPTIONS = frozenset((*PLAIN, *SHAPING, *WISHES))
 """What may be said to the framework by keyword, where the tool has no parameter of that name."""
 

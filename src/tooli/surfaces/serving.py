@@ -11,7 +11,7 @@ from time import perf_counter
 from tooli.call.envelope import document
 from tooli.call.model import PLAIN_OPTIONS, Failed, Options
 from tooli.call.pipeline import run
-from tooli.call.wishes import WISHES
+from tooli.call.wishes import SHAPING, WISHES
 from tooli.contract.jsonable import is_object
 
 TYPE_CHECKING = False
@@ -31,12 +31,6 @@ WORDS = {
     "verbose": int,
 }
 """The framework's options that a call may name, and what they are."""
-SHAPING = {
-    **dict.fromkeys(("limit", "max_items", "max_bytes", "max_tokens"), (int,)),
-    **dict.fromkeys(("cursor", "filter"), (str,)),
-    **dict.fromkeys(("fields", "select"), (str, list)),
-}
-"""Those that say how much of the result is wanted, and which part."""
 
 
 class Desk:
@@ -134,7 +128,7 @@ class Desk:
         if named or caller.address is None:  # or it is the one client of a process
             stages = (self._loops or self._watch_loops(), *stages)
         said = self.app._house.rules.get("rate_limit")
-        rates = [rate for rate in (tool.limits.rate, said) if rate is not None]
+        rates = [rate for rate in dict.fromkeys((tool.limits.rate, said)) if rate is not None]
         if rates and not approved:  # a call that is sent again, approved, was counted already
             from tooli.stages.rates import limit_rate
 
@@ -148,8 +142,9 @@ def check_rate(said: Any) -> None:
     from tooli.errors import InputError, Suggestion
 
     if not is_rate(said):
-        fix = Suggestion("fix", "Correct the setting, or leave it out.")
-        text = f"rate_limit says {RATE}; this is none."
+        where = "Correct it in the configuration file or in TOOLI_RATE_LIMIT, or leave it out."
+        fix = Suggestion("fix", where)
+        text = f"The setting rate_limit is {str(said)[:60]!r}: it must say {RATE}."
         raise InputError(text, code="E1011", field="rate_limit", suggestion=fix, is_retryable=False)
 
 
@@ -177,6 +172,15 @@ def no_such_tool(app: Any, name: str) -> InputError:
         path.append(words[0])
         branch = branch.groups[words.pop(0)]
     return no_such_command(branch, words[0], path) if words else no_command_given(branch)
+
+
+def path_within(scope: Mapping[str, Any]) -> str:
+    """The path of an HTTP request, without what stands before the application."""
+    path: str = scope["path"]
+    root: str = scope.get("root_path", "").rstrip("/")
+    if root and (path == root or path.startswith(root + "/")):
+        return path[len(root) :] or "/"
+    return path
 
 
 MOST_CALLS = 256

@@ -9,10 +9,9 @@ from urllib.parse import urlencode
 
 from tooli.call import aio
 from tooli.call.envelope import encode
-from tooli.call.wishes import WISHES
+from tooli.call.wishes import SHAPING, WISHES
 from tooli.contract.jsonable import jsonable
 from tooli.contract.record import Record
-from tooli.surfaces.http.words import SHAPING
 from tooli.testing.parity import Answer, Door, door
 
 if TYPE_CHECKING:

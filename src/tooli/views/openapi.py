@@ -9,6 +9,7 @@ from tooli.contract.jsonable import is_list, is_object
 from tooli.contract.schema import input_schema, output_schema
 from tooli.errors import CODES
 from tooli.views.examples import request_examples
+from tooli.views.parameters import parameters_of, shared_parameters
 from tooli.views.schema import named, text_of
 
 TYPE_CHECKING = False
@@ -21,34 +22,6 @@ if TYPE_CHECKING:
 
 _ALWAYS = (400, 403, 404, 408, 409, 413, 415, 421, 422, 429, 500, 502, 503, 504)
 """The statuses of failures that any command may have: the door's own, and what a tool raises."""
-
-_OPTIONS: tuple[tuple[str, dict[str, Any], str], ...] = (
-    ("dry_run", {"type": "boolean"}, "Check the call and say what would happen; nothing does."),
-    ("yes", {"type": "boolean"}, "Confirm a command that may destroy data."),
-    (
-        "response_format",
-        {"type": "string", "enum": ["concise", "detailed"]},
-        "`concise` leaves out what the result's schema marks with `detail`; "
-        "with `detailed`, `meta.output_schema` describes the result.",
-    ),
-)
-_PAGING: tuple[tuple[str, dict[str, Any], str], ...] = (
-    ("limit", {"type": "integer", "minimum": 0}, "Records on a page; 0 is all of them."),
-    ("cursor", {"type": "string"}, "Where to go on: `meta.page.next_cursor` of the page before."),
-)
-"""Said of paginated commands alone; every command takes them, and more of the kind."""
-_APPLYING = ("apply", {"type": "string"}, "Run exactly the plan that a dry run gave a token for.")
-"""Said of commands that tell what they would do."""
-_HEADERS: tuple[tuple[str, str], ...] = (
-    (
-        "Prefer",
-        'With `handling=strict`, the body must be valid by its schema to the letter: `"7"` is no '
-        "integer, and formats count. Other preferences are ignored.",
-    ),
-    ("Tooli-Caller", "Who calls; it is noted, and decides nothing."),
-    ("Tooli-Caller-Version", "The version of who calls."),
-    ("Tooli-Session-Id", "The session that the call belongs to."),
-)
 
 
 def describe(
@@ -72,7 +45,7 @@ def describe(
         info["description"] = description
     components: dict[str, Any] = {
         "schemas": schemas,
-        "parameters": _parameters(),
+        "parameters": shared_parameters(),
         "headers": _headers(),
         "responses": _responses(secured),
     }
@@ -107,14 +80,7 @@ def _operation(identity: str, tool: Tool, schemas: dict[str, Any], secured: bool
     said["description"] = text_of(tool)
     if tool.deprecated:
         said["deprecated"] = True
-    said["parameters"] = [
-        {"$ref": f"#/components/parameters/{name}"}
-        for name in (*[name for name, *_ in _OPTIONS], *[name for name, _ in _HEADERS])
-    ]
-    if tool.limits.paginated:
-        said["parameters"] += [_query(*one) for one in _PAGING]
-    if getattr(tool.fn, "tooli_rehearses", False):
-        said["parameters"].append(_query(*_APPLYING))
+    said["parameters"] = parameters_of(tool)
     said["requestBody"] = _request(identity, tool, schemas)
     responses: dict[str, Any] = {"200": _success(identity, tool, schemas)}
     for status in _statuses(tool, secured):
@@ -333,18 +299,6 @@ def _plan() -> dict[str, Any]:
         "properties": {**fields, **more},
         "required": [*fields],
     }
-
-
-def _parameters() -> dict[str, Any]:
-    shared: dict[str, Any] = {one[0]: _query(*one) for one in _OPTIONS}
-    for name, about in _HEADERS:
-        said = {"name": name, "in": "header", "description": about}
-        shared[name] = {**said, "schema": {"type": "string"}}
-    return shared
-
-
-def _query(name: str, schema: dict[str, Any], about: str) -> dict[str, Any]:
-    return {"name": name, "in": "query", "description": about, "schema": schema}
 
 
 _APPLIED: dict[str, Any] = {

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -169,6 +171,99 @@ def test_a_client_that_stops_reading(handed: bool) -> None:
         assert line.process.wait(PATIENCE) == 0
         assert line.err.count(b"\n") < 5
         assert b"Traceback" not in line.err
+
+
+DEAF = """
+import sys, time
+from pathlib import Path
+from tooli import Tooli
+from tooli.surfaces.mcp import stdio
+
+stdio.GRACE = float(sys.argv.pop(1))
+app = Tooli("deaf")
+
+@app.command()
+def wait(mark: str) -> int:
+    while not Path(mark).exists():
+        time.sleep(0.01)
+    print("landing", file=sys.stderr, flush=True)
+    return 1
+
+@app.command(help="x" * 300_000)
+def long() -> int: ...
+
+@app.resource("deaf://long")
+def book() -> str:
+    return "x" * 300_000
+
+app()
+"""
+
+
+def wait_until(happened: Callable[[], bool]) -> None:
+    until = time.monotonic() + PATIENCE
+    while not happened():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def all_asleep(pid: int) -> bool:
+    """Whether every thread of a process waits for something."""
+    stats = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/stat")]
+    return all([stat.rpartition(")")[2].split()[0] == "S" for stat in stats])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+@pytest.mark.parametrize("again", [False, True], ids=["once", "twice"])
+@pytest.mark.parametrize("handed", [False, True], ids=["front", "sdk"])
+def test_a_signal_ends_a_server_whose_client_does_not_read(
+    tmp_path: Path, handed: bool, again: bool
+) -> None:
+    import fcntl
+    import termios
+
+    app, mark = tmp_path / "deaf.py", tmp_path / "mark"
+    app.write_text(DEAF)
+    grace = "7200" if again else "0.2"
+    pipe = subprocess.PIPE
+    words = [sys.executable, str(app), grace, "mcp", "serve"]
+    with subprocess.Popen(words, 0, None, pipe, pipe, pipe, env=environment()) as server:
+        assert server.stdin and server.stdout and server.stderr
+        source = server.stdout.fileno()
+
+        def ask(number: int, method: str, **params: object) -> None:
+            said = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+            assert server.stdin
+            server.stdin.write(json.dumps(said).encode() + b"\n")
+
+        try:
+            client = {"name": "x", "version": "1"}
+            ask(1, "initialize", protocolVersion=LEGACY, capabilities={}, clientInfo=client)
+            assert server.stdout.readline()
+            ask(2, "tools/call", name="wait", arguments={"mark": str(mark)})
+            if handed:
+                ask(3, "resources/read", uri="deaf://long")
+            else:
+                ask(3, "tools/list")
+            room = fcntl.fcntl(source, 1032)  # F_GETPIPE_SZ
+            full = bytearray(4)
+            wait_until(
+                lambda: (
+                    fcntl.ioctl(source, termios.FIONREAD, full) == 0
+                    and int.from_bytes(full, sys.byteorder) == room
+                )
+            )
+            mark.touch()
+            assert server.stderr.readline() == b"landing\n"
+            wait_until(lambda: all_asleep(server.pid))
+            server.send_signal(signal.SIGTERM)
+            until = time.monotonic() + PATIENCE
+            while again and server.poll() is None and time.monotonic() < until:
+                server.send_signal(signal.SIGTERM)  # two that come at once are one
+                time.sleep(0.05)
+            assert server.wait(PATIENCE) == 0
+        finally:
+            server.kill()
 
 
 @pytest.mark.parametrize("closed", [0, 1])

@@ -10,6 +10,7 @@ from tests.parity.zoo import make_app, make_single
 from tests.surfaces.http.driving import HOST, JSON, Client, post, send
 
 from tooli import DefinitionError, ToolError, Tooli
+from tooli.surfaces.http.words import read_options
 from tooli.testing.http_door import alive
 
 
@@ -218,6 +219,21 @@ async def test_yes_and_dry_run_are_in_the_query(api, truth: bytes) -> None:
 async def test_a_misused_option_is_refused_and_nothing_runs(api, query: bytes) -> None:
     client = await post(api, "delete", {"path": "x"}, query=query)
     assert (client.status, client.code) == (422, "E1007")
+
+
+@pytest.mark.parametrize(
+    ("query", "key", "code", "says"),
+    [
+        (b"timeout=1&timeout=2", None, "E1007", "?timeout= is there twice"),
+        (b"idempotency_key=a&idempotency_key=b", None, "E1050", "?idempotency_key= is there twice"),
+        (b"idempotency_key=a", b"b", "E1050", "The header Idempotency-Key and"),
+        (b"timeout=1&timeout=2", b"b", "E1007", "?timeout= is there twice"),
+    ],
+)
+def test_what_is_said_twice_and_not_alike(query: bytes, key: bytes | None, code, says) -> None:
+    (problem,) = read_options(query, key)[1]
+    assert problem.code == code
+    assert problem.message.startswith(says)
 
 
 async def test_a_misspelled_option_is_answered_with_the_right_one(api) -> None:

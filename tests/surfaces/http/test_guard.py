@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 from tests.surfaces.http.driving import HOST, post, send
 
 from tooli import DefinitionError, Tooli
+from tooli.stages import rates
+from tooli.state.approvals import Approvals
+from tooli.surfaces.http import refusals
 
 
 def make(policy: str = "standard", **settings):
@@ -207,6 +213,29 @@ async def test_the_scopes_are_the_tokens(settings, token: bytes, status: int) ->
     assert (await post(make("strict", **settings), "anyone", {}, bearer(token))).status == 200
 
 
+async def test_each_of_several_tokens_is_a_caller_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rates, "_limiter", None)
+    monkeypatch.setenv("TOOLI_RATE_LIMIT", "1/hour")
+    api = make(tokens={"a": ["x"], "b": ["x"]}, token="shared")
+    for token in (b"a", b"b", b"shared"):
+        assert (await post(api, "anyone", {}, bearer(token))).status == 200
+        assert (await post(api, "anyone", {}, bearer(token))).code == "E4029"
+
+
+async def test_a_grant_for_one_token_is_none_for_another() -> None:
+    app = Tooli("granted")
+    app.command("push", requires_approval=True)(lambda: "pushed")
+    api = app.asgi(mcp=False, tokens={"a": [], "b": []})
+    assert (await post(api, "push", {}, bearer(b"a"))).code == "E2101"
+    store = Approvals()
+    (request,) = store.waiting("granted")
+    assert store.settle(request, "granted")
+    assert (await post(api, "push", {}, bearer(b"b"))).code == "E2101"
+    assert (await post(api, "push", {}, bearer(b"a"))).json()["result"] == "pushed"
+
+
 async def test_without_tokens_nobody_holds_a_scope() -> None:
     assert (await post(make("strict"), "read")).code == "E2001"
     warned = (await post(make(), "read")).json()
@@ -231,3 +260,42 @@ async def test_a_callers_name_gives_no_scope() -> None:
 def test_settings_that_cannot_be_meant_are_refused(settings) -> None:
     with pytest.raises(DefinitionError):
         make(**settings)
+
+
+# ------------------------------------------------------------------ on record
+
+
+@pytest.mark.parametrize("policy", ["off", "standard", "strict"])
+async def test_who_is_not_let_in_is_on_record(
+    policy: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path))
+    api = make(policy, token="secret")
+    assert (await post(api, "anyone", {}, bearer(b"hunter2"))).status == 401
+    assert (await post(api, "anyone", {}, (b"origin", b"http://evil.example"))).status == 403
+    log = tmp_path / "audit" / "guarded.jsonl"
+    if policy == "off":
+        assert not log.exists()
+        return
+    text = log.read_text()
+    told = [json.loads(line) for line in text.splitlines()]
+    assert [line["event"] for line in told] == ["denial"] * 2
+    assert [line["code"] for line in told] == ["E2401", "E2403"]
+    assert told[0]["address"] == "network" and told[0]["caller"]["surface"] == "http"
+    assert "hunter2" not in text and "evil" not in text
+
+
+async def test_nobody_fills_the_log_from_outside(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(refusals, "monotonic", lambda: now[0])
+    monkeypatch.setattr(refusals, "MOST", 2)
+    monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path))
+    api = make(token="secret")
+    for _ in range(5):
+        assert (await post(api, "anyone")).status == 401
+    now[0] += 60
+    assert (await post(api, "anyone")).status == 401
+    lines = (tmp_path / "audit" / "guarded.jsonl").read_text().splitlines()
+    assert [json.loads(line).get("unnoted") for line in lines] == [None, None, 3]

@@ -24,6 +24,7 @@ class Farm:
         self.made = 0
         self.threads: set[int] = set()
         self.closed = threading.Event()
+        self.waiting = threading.Semaphore(0)
         self.gate = threading.Event()
         app = Tooli("farm", version="1")
 
@@ -58,6 +59,7 @@ class Farm:
         def held(n: int) -> Iterator[int]:
             """The first at once, the others when the gate is open."""
             yield 0
+            self.waiting.release()
             self.gate.wait(20)
             yield from range(1, n)
 
@@ -234,6 +236,34 @@ async def test_a_client_that_leaves_before_the_first_item() -> None:
     await asyncio.wait_for(client.start("POST", "/tools/silent", [HOST, JSON, EVENTS]), 20)
     assert farm.closed.is_set()
     assert client.sent == []
+
+
+async def test_a_stream_counts_until_its_thread_has_ended() -> None:
+    farm = Farm(limit=2)
+    for _ in range(2):
+        client = Client(farm.api)
+        client.say(b'{"n":2}')
+        work = client.start("POST", "/tools/held", [HOST, JSON, LINES])
+        assert await asyncio.to_thread(farm.waiting.acquire, True, 20)
+        client.leave()
+        await asyncio.wait_for(work, 20)
+    for tool, accept in (("held", LINES), ("plain", JSON)):
+        refused = await post(farm.api, tool, {"n": 1} if tool == "held" else {}, accept)
+        assert (refused.status, refused.code) == (503, "E4075")
+    farm.gate.set()
+    until = asyncio.get_running_loop().time() + 20
+    while (await post(farm.api, "plain", {})).status == 503:
+        assert asyncio.get_running_loop().time() < until
+        await asyncio.sleep(0.01)
+
+
+async def test_a_stream_that_was_read_makes_room() -> None:
+    farm = Farm(limit=1)
+    for tool in ("rows", "arows") * 3:
+        until = asyncio.get_running_loop().time() + 20
+        while (await post(farm.api, tool, {"n": 3}, LINES)).status == 503:  # its thread ends yet
+            assert asyncio.get_running_loop().time() < until
+            await asyncio.sleep(0.01)
 
 
 async def test_a_silent_event_stream_says_that_it_lives() -> None:

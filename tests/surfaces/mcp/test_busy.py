@@ -83,6 +83,24 @@ async def test_behind_the_sdk(monkeypatch: pytest.MonkeyPatch, mode: Any) -> Non
         assert not (await client.call_tool("wait", {})).is_error
 
 
+async def test_a_call_counts_until_its_function_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sdk, "MOST_CALLS", 2)
+    app, begun, go = make()
+    async with Client(make_server(Service(app)), mode="legacy") as client:
+        for _ in range(2):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(client.call_tool, "wait", {})
+                assert await anyio.to_thread.run_sync(begun.acquire, True, 60)
+                tasks.cancel_scope.cancel()
+        with anyio.fail_after(60):
+            result = await client.call_tool("wait", {})
+        assert (result.meta or {})[ENVELOPE]["error"]["code"] == "E4075"
+        go.set()
+        with anyio.fail_after(60):
+            while (await client.call_tool("wait", {})).is_error:
+                await anyio.sleep(0.01)
+
+
 def ours() -> int:
     """How many threads run calls for somebody."""
     return sum(thread.name in ("tooli-call", "tooli-loop") for thread in threading.enumerate())

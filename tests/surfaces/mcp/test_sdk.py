@@ -14,6 +14,7 @@ from mcp.shared.exceptions import MCPError
 
 from tooli import Context, Message, Tooli
 from tooli.annotations import Destructive
+from tooli.stages import rates
 from tooli.surfaces.crew import Crew
 from tooli.surfaces.mcp import service, shelf
 from tooli.surfaces.mcp.line import MOST_WAITING
@@ -121,6 +122,22 @@ async def test_deferred(mode: Any) -> None:
         assert result.content[0].text == "hello"  # type: ignore[union-attr]
 
 
+@ERAS
+async def test_deferred_under_a_strict_policy(mode: Any) -> None:
+    app = Tooli("app", security_policy="strict")
+    app.command("open", auth=[], help="Open the door.")(lambda: "opened")
+    app.command("close", auth=["door"], help="Close the door.")(lambda: "closed")
+    async with Client(serve(app, deferred=True), mode=mode) as client:
+        found = await client.call_tool("search_tools", {"query": "door"})
+        assert not found.is_error
+        assert "Close" in found.content[0].text
+        assert not (await client.call_tool("run_tool", {"name": "open"})).is_error
+        refused = await client.call_tool("run_tool", {"name": "close"})
+        assert "E2001" in refused.content[0].text
+        unknown = await client.call_tool("run_tool", {"name": "lock"})
+        assert "E1001" in unknown.content[0].text
+
+
 # ------------------------------------------------------------------ while a call runs
 
 
@@ -172,7 +189,7 @@ async def test_no_more_calls_than_there_are_places() -> None:
         go.wait(10)
         running.discard(threading.get_ident())
 
-    calls = [crew.do(work) for _ in range(10)]
+    calls = [asyncio.ensure_future(crew.do(work)) for _ in range(10)]
     while len(running) < 3:
         await asyncio.sleep(0.001)
     calls[0].cancel()  # its thread still runs: its place is not free
@@ -313,3 +330,66 @@ async def test_destructive_resources_are_refused() -> None:
         with pytest.raises(MCPError) as refused:
             await client.read_resource("x://wipe")
         assert refused.value.data["error"]["code"] == "E1010"
+
+
+# ------------------------------------------------------------------ completion behind its guards
+
+
+def letters(*scopes: str) -> tuple[Tooli, list[str]]:
+    app, asked = Tooli("app", security_policy="strict"), list[str]()
+
+    def names(text: str) -> list[str]:
+        asked.append(text)
+        return ["alice\x1b]0;x\x07 AKIAIOSFODNN7EXAMPLE"]
+
+    async def places(text: str) -> list[str]:
+        asked.append(text)
+        return ["al\x1b[2Jps"]
+
+    complete = {"name": names, "place": places}
+
+    @app.prompt(auth=scopes, complete=complete)
+    def letter(name: str, place: str) -> str:
+        return name + place
+
+    return app, asked
+
+
+@ERAS
+async def test_completion_is_for_those_who_may_ask(mode: Any) -> None:
+    app, asked = letters("vault:read")
+    async with Client(serve(app), mode=mode) as client:
+        for name in ("name", "place"):
+            with pytest.raises(MCPError) as refused:
+                await client.complete(
+                    types.PromptReference(name="letter"), {"name": name, "value": "al"}
+                )
+            assert refused.value.data["error"]["code"] == "E2001"
+    assert asked == []
+
+
+@ERAS
+async def test_completions_are_cleaned(mode: Any) -> None:
+    app, asked = letters()
+    prompt = types.PromptReference(name="letter")
+    async with Client(serve(app), mode=mode) as client:
+        found = await client.complete(prompt, {"name": "name", "value": "al"})
+        assert "\x1b" not in found.completion.values[0]
+        assert "AKIAIOSFODNN7EXAMPLE" not in found.completion.values[0]
+        found = await client.complete(prompt, {"name": "place", "value": "al"})
+        assert found.completion.values == ["alps"]
+    assert asked == ["al", "al"]
+
+
+async def test_completions_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rates, "_limiter", None)
+    monkeypatch.setenv("TOOLI_RATE_LIMIT", "2/hour")
+    app, asked = letters()
+    prompt = types.PromptReference(name="letter")
+    async with Client(serve(app), mode="legacy") as client:
+        for value in ("a", "al"):
+            await client.complete(prompt, {"name": "name", "value": value})
+        with pytest.raises(MCPError) as refused:
+            await client.complete(prompt, {"name": "name", "value": "ali"})
+        assert refused.value.data["error"]["code"] == "E4029"
+    assert asked == ["a", "al"]

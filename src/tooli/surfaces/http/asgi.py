@@ -23,8 +23,15 @@ from tooli.surfaces.http.exchange import Exchange, Gone, Refused
 from tooli.surfaces.http.guard import Guard
 from tooli.surfaces.http.mounts import Mount
 from tooli.surfaces.http.pages import OPEN, Pages
+from tooli.surfaces.http.refusals import Refusals
 from tooli.surfaces.http.settings import Settings
-from tooli.surfaces.http.streams import answer_stream, headers_of, status_of, terminated
+from tooli.surfaces.http.streams import (
+    answer_stream,
+    headers_of,
+    start_feed,
+    status_of,
+    terminated,
+)
 from tooli.surfaces.http.words import NOBODY, caller_of, form_wanted, read_options
 from tooli.surfaces.serving import Desk, no_such_tool, too_busy, without_tool
 
@@ -38,6 +45,7 @@ if TYPE_CHECKING:
     from tooli.contract.tool import Tool
     from tooli.errors import ToolError
     from tooli.surfaces.http.settings import Headers, Receive, Scope, Send, SettingWords
+    from tooli.surfaces.http.streams import Feed
     from tooli.surfaces.http.strict import Letter
     from tooli.surfaces.serving import Served
 
@@ -65,8 +73,10 @@ class Api:
         self._pages = Pages(self.desk, self.guard.secured, settings)
         self._paths: dict[str, Tool] = {}
         self._edition = -1
-        self._running = 0
+        self._running = 0  # calls that are answered whole
+        self._streams: set[Feed] = set()
         self._crew = Crew(settings.threads)
+        self._refusals = Refusals(app)
         self._letter: Letter | None = None
         self._restore: Callable[[], None] | None = None
 
@@ -85,7 +95,10 @@ class Api:
         try:
             await self._serve(exchange)
         except Refused as refused:
-            await self._refuse(exchange, refused.error, *refused.headers)
+            error = refused.error
+            await self._refuse(exchange, error, *refused.headers)
+            if self._refusals.wants(error):
+                await self._crew.do(lambda: self._refusals.note(error, exchange.address))
         except Gone:
             pass
         except asyncio.CancelledError:
@@ -173,33 +186,45 @@ class Api:
 
     # -------------------------------------------------------------- calling a tool
 
+    @property
+    def _is_full(self) -> bool:
+        """Whether as many calls run as may, those among them that nobody waits for any more."""
+        return self._running + len(self._streams) + self._crew.left >= self.settings.limit
+
     async def _call(self, exchange: Exchange, tool: Tool) -> None:
-        if self._running >= self.settings.limit:
+        if self._is_full:
             raise Refused(too_busy(), (b"retry-after", b"1"))
         self._running += 1
         try:
-            arguments = await read_arguments(exchange, self.settings)
-            options, problems = read_options(
-                exchange.query, exchange.headers.get(b"idempotency-key")
-            )
-            if b"prefer" in exchange.headers:
-                problems += await self._heed_preference(exchange, tool, arguments)
-            caller = caller_of(exchange, tool)
-            served = self.desk.open(tool, arguments, caller, options=options, problems=problems)
-            if tool.streams:
-                form = form_wanted(exchange.headers.get(b"accept"))
-                if form != "whole":
-                    await answer_stream(exchange, served, form, self.settings)
-                    return
-            if tool.prints and self._restore is None:
-                self._route()
-            if is_async(served.call.tool.fn):
-                status, body, headers = await _run_on_loop(served)
-            else:
-                status, body, headers = await self._crew.do(lambda: _run_in_thread(served))
-            await exchange.answer(status, body, *headers)
+            served = await self._open(exchange, tool)
+            accept = exchange.headers.get(b"accept")
+            form = form_wanted(accept) if tool.streams else "whole"
+            if form == "whole":
+                await self._answer_whole(exchange, served)
+                return
+            feed = start_feed(served, self._streams)
         finally:
             self._running -= 1
+        await answer_stream(exchange, feed, form, self.settings)
+
+    async def _open(self, exchange: Exchange, tool: Tool) -> Served:
+        """The call that a request asks for."""
+        arguments = await read_arguments(exchange, self.settings)
+        options, problems = read_options(exchange.query, exchange.headers.get(b"idempotency-key"))
+        if b"prefer" in exchange.headers:
+            problems += await self._heed_preference(exchange, tool, arguments)
+        caller = caller_of(exchange, tool)
+        return self.desk.open(tool, arguments, caller, options=options, problems=problems)
+
+    async def _answer_whole(self, exchange: Exchange, served: Served) -> None:
+        tool = served.call.tool
+        if tool.prints and self._restore is None:
+            self._route()
+        if is_async(tool.fn):
+            status, body, headers = await _run_on_loop(served)
+        else:
+            status, body, headers = await self._crew.do(lambda: _run_in_thread(served))
+        await exchange.answer(status, body, *headers)
 
     async def _heed_preference(
         self, exchange: Exchange, tool: Tool, arguments: Mapping[str, Any]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tooli.errors import InputError
+from tooli.surfaces.serving import path_within
 
 TYPE_CHECKING = False
 
@@ -63,11 +64,7 @@ class Exchange:
         self.receive = receive
         self.send = send
         self.method: str = scope["method"]
-        path: str = scope["path"]
-        root: str = scope.get("root_path", "")
-        if root and path.startswith(root):
-            path = path[len(root) :] or "/"
-        self.path = path
+        self.path = path_within(scope)
         self.begun = False  # the head of the answer is out
         self.extra: Headers = ()  # what stands in the head of any answer
         self.scopes: frozenset[str] | None = frozenset()  # what the caller holds; None: all

@@ -116,10 +116,10 @@ class Guard:
         token = token.strip()
         found = False
         if kind.lower() == b"bearer" and token:
-            for known, scopes in self._tokens:
+            for known, scopes, principal in self._tokens:
                 if compare_digest(known, token):  # all are compared, whichever it is
                     found = True
-                    exchange.scopes = scopes
+                    exchange.scopes, exchange.principal = scopes, principal
         if not found and self._verifier is not None and kind.lower() == b"bearer" and token:
             self._verify(exchange, self._verifier, token)
         elif not found:
@@ -135,6 +135,8 @@ class Guard:
             wait = Suggestion("ask_human", "Whoever runs the server finds the reason in its log.")
             said = "Tokens cannot be verified at the moment."
             raise Refused(TemporaryError(said, suggestion=wait)) from None
+        if identity.principal in [principal for *_, principal in self._tokens]:
+            raise _unknown_token(True)  # a name that is one of the door's own tokens
         exchange.scopes, exchange.principal = identity.scopes, identity.principal
 
 
@@ -144,20 +146,33 @@ def _words(name: str, said: Iterable[str]) -> list[str]:
     return [word.lower().strip() for word in said]
 
 
-def _tokens_of(settings: Settings) -> list[tuple[bytes, frozenset[str] | None]]:
+def _tokens_of(settings: Settings) -> list[tuple[bytes, frozenset[str] | None, str | None]]:
+    """The door's own tokens: the letters, the scopes, and whom each of them names.
+
+    The one `token` opens the door for all who share it, and names nobody.
+    """
     said = dict(settings.tokens or {})
     if settings.token is not None:
         said[settings.token] = settings.scopes
     elif settings.scopes is not None:
         raise DefinitionError("scopes=… say what the token allows: give token=…, too")
-    tokens: list[tuple[bytes, frozenset[str] | None]] = []
+    tokens: list[tuple[bytes, frozenset[str] | None, str | None]] = []
     for token, scopes in said.items():
         if not token or not token.isascii() or not token.isprintable() or " " in token:
             raise DefinitionError("a token is one word of ASCII letters, and not empty")
         if isinstance(scopes, str):
             raise DefinitionError("the scopes of a token are a list")
-        tokens.append((token.encode("ascii"), None if scopes is None else frozenset(scopes)))
+        letters = token.encode("ascii")
+        principal = _name(letters) if token != settings.token else None
+        tokens.append((letters, None if scopes is None else frozenset(scopes), principal))
     return tokens
+
+
+def _name(token: bytes) -> str:
+    """What the holder of a token is called; the same in every worker, and after a restart."""
+    from hashlib import sha256
+
+    return f"token:{sha256(token).hexdigest()[:16]}"
 
 
 def _split_host(host: bytes) -> tuple[str, str]:

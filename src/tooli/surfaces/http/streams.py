@@ -51,13 +51,32 @@ class End:
 
 
 class Feed:
-    """A running stream's items, as JSON, in the order in which the tool makes them."""
+    """A running stream's items, as JSON, in the order in which the tool makes them.
 
-    def __init__(self, served: Served) -> None:
+    It is among those that are `live` until its generator has ended and its client is served: one
+    that nobody reads any more may still hold a thread.
+    """
+
+    def __init__(self, served: Served, live: set[Feed]) -> None:
         self.served = served
+        self._live = live
+        self._is_over = self._is_served = False
+        live.add(self)
         self._loop = asyncio.get_running_loop()
         self._ready: deque[bytes | End] = deque()
         self._waiter: Future[None] | None = None
+
+    def end(self) -> None:
+        """The generator has ended; in whichever thread."""
+        self._is_over = True
+        if self._is_served:
+            self._live.discard(self)
+
+    def part(self) -> None:
+        """The client is served, or has left."""
+        self._is_served = True
+        if self._is_over:
+            self._live.discard(self)
 
     def put(self, entry: bytes | End) -> None:
         """Add an entry; on the loop's own thread."""
@@ -103,11 +122,21 @@ class ThreadFeed(Feed):
     """A sync generator, in one thread from its first item to its end: it may hold what is bound
     to a thread."""
 
-    def __init__(self, served: Served) -> None:
-        super().__init__(served)
+    def __init__(self, served: Served, live: set[Feed]) -> None:
+        super().__init__(served, live)
         self._room = Semaphore(AHEAD)
         self._stopped = False
-        Thread(target=self._make, name="tooli-stream", daemon=True).start()
+        try:
+            Thread(target=self._run, name="tooli-stream", daemon=True).start()
+        except RuntimeError:  # the machine has no more of them
+            live.discard(self)
+            raise
+
+    def _run(self) -> None:
+        try:
+            self._make()
+        finally:
+            self.end()
 
     def _make(self) -> None:
         items = stream(self.served.call, self.served.stages)
@@ -141,10 +170,11 @@ class ThreadFeed(Feed):
 class TaskFeed(Feed):
     """An async generator, on the loop."""
 
-    def __init__(self, served: Served) -> None:
-        super().__init__(served)
+    def __init__(self, served: Served, live: set[Feed]) -> None:
+        super().__init__(served, live)
         self._room = asyncio.Semaphore(AHEAD)
         self._task: Task[None] = self._loop.create_task(self._make())
+        self._task.add_done_callback(lambda _: self.end())
 
     async def _make(self) -> None:
         from tooli.call import aio
@@ -214,9 +244,13 @@ class Events(Lines):
         return b"event: end\ndata: " + envelope + b"\n\n"
 
 
-async def answer_stream(exchange: Exchange, served: Served, form: str, settings: Settings) -> None:
-    """Run the call and send its items as they come; a client that leaves ends it."""
-    feed = TaskFeed(served) if is_async(served.call.tool.fn) else ThreadFeed(served)
+def start_feed(served: Served, live: set[Feed]) -> Feed:
+    """Run the call; its items come as they are made."""
+    return (TaskFeed if is_async(served.call.tool.fn) else ThreadFeed)(served, live)
+
+
+async def answer_stream(exchange: Exchange, feed: Feed, form: str, settings: Settings) -> None:
+    """Send a call's items as they come; a client that leaves ends it."""
     writer = Events() if form == "events" else Lines()
     leaving = asyncio.get_running_loop().create_task(_wait_until_gone(exchange, feed))
     try:
@@ -224,9 +258,10 @@ async def answer_stream(exchange: Exchange, served: Served, form: str, settings:
     except Late:
         pass  # it does not read: to it nothing can be said
     except asyncio.CancelledError:
-        await _say_terminated(exchange, served, writer)
+        await _say_terminated(exchange, feed.served, writer)
     finally:
         leaving.cancel()
+        feed.part()
         await feed.stop()
 
 

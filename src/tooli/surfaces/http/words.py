@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tooli.call.model import PLAIN_OPTIONS, Caller, Options, Problem
-from tooli.call.wishes import WISHES
+from tooli.call.wishes import SHAPING, WISHES
 from tooli.config.keys import TRUTHS
 from tooli.errors import nearest
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 NOBODY = Caller("http", agent=True)
 _LONGEST_NAME = 200
 _FORMATS = {"concise": False, "detailed": True}
-SHAPING = ("limit", "cursor", "filter", "fields", "select", "max_items", "max_bytes", "max_tokens")
 OPTIONS = ("dry_run", "yes", "response_format", *WISHES, *SHAPING)
 """What may be said to the framework, behind the question mark."""
 
@@ -57,8 +56,7 @@ def read_options(query: bytes, key: bytes | None = None) -> tuple[Options, tuple
             shaped[name] = value
         elif name in WISHES:
             if wished.get(name, value) != value:
-                differ = "The header Idempotency-Key and ?idempotency_key= differ: say one of them"
-                problems.append(Problem("E1050", name, differ))
+                problems.append(_twice(name, is_header=key is not None))
             wished[name] = value
         else:
             problems.append(_unknown(name))
@@ -77,6 +75,15 @@ def read_options(query: bytes, key: bytes | None = None) -> tuple[Options, tuple
 
 def _misused(name: str, value: str, wants: str) -> Problem:
     return Problem("E1007", name, f"{name}={value[:80]!r}: say {wants}")
+
+
+def _twice(name: str, *, is_header: bool) -> Problem:
+    """What is said two times, and not alike."""
+    if is_header and name == "idempotency_key":
+        twice = "The header Idempotency-Key and ?idempotency_key= differ: say one of them"
+    else:
+        twice = f"?{name}= is there twice, and not alike: say it once"
+    return Problem("E1050" if name == "idempotency_key" else "E1007", name, twice)
 
 
 def _unknown(name: str) -> Problem:

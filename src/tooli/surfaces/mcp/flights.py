@@ -27,7 +27,8 @@ class Flights:
     def __init__(self, front: Front) -> None:
         self.front = front
         self._flying: dict[int | str, Flight] = {}
-        self._change = Condition()
+        self._landing = 0  # calls that have ended, and whose answers are not out yet
+        self._change = Condition()  # never held while anything is written: clients may not read
         self._asked: dict[str, Asked] = {}
         self._numbers = count(1)
 
@@ -36,13 +37,13 @@ class Flights:
 
     @property
     def busy(self) -> bool:
-        """Whether a call is still in flight."""
-        return bool(self._flying)
+        """Whether a call is still in flight, or its answer on the way."""
+        return bool(self._flying or self._landing)
 
     @property
     def full(self) -> bool:
         """Whether as many calls are in flight as there may be."""
-        return len(self._flying) >= MOST_CALLS
+        return len(self._flying) + self._landing >= MOST_CALLS
 
     def add(self, flight: Flight) -> None:
         """A call has begun."""
@@ -50,20 +51,25 @@ class Flights:
 
     def done(self, flight: Flight, message: dict[str, Any]) -> None:
         """A call has ended; whoever cancelled it hears nothing more."""
-        with self._change:
+        with self._change:  # the id is free again as soon as the client can know it
             self._flying.pop(flight.id, None)
+            self._landing += 1
+        try:
             if not flight.cancelled:
                 self.front.wire.write(message)
-            self._change.notify_all()
+        finally:
+            with self._change:
+                self._landing -= 1
+                self._change.notify_all()
 
     def cancel(self, given: Any) -> bool:
         """The client does not want an answer any more; False where it is no call of ours."""
         if type(given) not in (int, str):
             return False
-        flight = self._flying.get(given) or self._flying.get(twin(given))
-        if flight is None:
-            return False
         with self._change:
+            flight = self._flying.get(given) or self._flying.get(twin(given))
+            if flight is None:
+                return False
             flight.cancelled = True
         if flight.on_cancel is not None:
             flight.on_cancel()
@@ -78,7 +84,7 @@ class Flights:
 
         until = monotonic() + seconds
         with self._change:
-            while self._flying and monotonic() < until and not self.front.wire.deserted():
+            while self.busy and monotonic() < until and not self.front.wire.deserted():
                 self._change.wait(0.1)
 
     # -------------------------------------------------------------- questions

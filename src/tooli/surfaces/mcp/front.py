@@ -85,12 +85,16 @@ class Front:
             self._take(line)
         house.watchers.remove(self._changed)
         self.wait(GRACE)
+        self.hands.rest()
 
     def wait(self, seconds: float) -> None:
         """Let the calls end, as long as somebody is there to read their answers."""
+        from time import monotonic
+
+        until = monotonic() + seconds
         self.flights.wait(seconds)
         if self.sdk is not None:
-            self.sdk.wait(seconds)
+            self.sdk.wait(until - monotonic())
 
     @property
     def busy(self) -> bool:

@@ -35,7 +35,8 @@ class Handover:
         self._read_message = jsonrpc_message_adapter.validate_python
         self._again = {message["id"] for message in opening if "id" in message}
         self._open: set[Any] = set()  # requests that are not answered yet
-        self._change = Condition()
+        self._leaving = 0  # answers that are not out yet
+        self._change = Condition()  # never held while anything is written: clients may not read
         self._loop: Any = None
         self._inbox: Any = None
         self._over = False
@@ -70,8 +71,8 @@ class Handover:
 
     @property
     def busy(self) -> bool:
-        """Whether a request is not answered yet."""
-        return bool(self._open)
+        """Whether a request is not answered yet, or its answer on the way."""
+        return bool(self._open or self._leaving)
 
     def wait(self, seconds: float) -> None:
         """Let the SDK answer what it was asked, as long as somebody is there to read it."""
@@ -79,7 +80,7 @@ class Handover:
 
         until = monotonic() + seconds
         with self._change:
-            while self._open and monotonic() < until and not self._wire.deserted():
+            while self.busy and monotonic() < until and not self._wire.deserted():
                 self._change.wait(0.1)
 
     # -------------------------------------------------------------- on the loop
@@ -116,10 +117,20 @@ class Handover:
             async for item in outbox:
                 message = item.message.model_dump(by_alias=True, mode="json", exclude_unset=True)
                 answered = message.get("id") if "method" not in message else None
-                with self._change:  # the id is free again as soon as the client can know it
-                    self._open.discard(answered)
-                    if answered is not None and answered in self._again:
-                        self._again.discard(answered)
-                    else:
-                        self._wire.write(message)
-                    self._change.notify_all()
+                if answered is not None and answered in self._again:
+                    self._again.discard(answered)
+                    self._send(None, answered)
+                else:
+                    self._send(message, answered)
+
+    def _send(self, message: Any, answered: Any) -> None:
+        with self._change:  # the id is free again as soon as the client can know it
+            self._open.discard(answered)
+            self._leaving += 1
+        try:
+            if message is not None:
+                self._wire.write(message)
+        finally:
+            with self._change:
+                self._leaving -= 1
+                self._change.notify_all()

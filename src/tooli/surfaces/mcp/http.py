@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from contextlib import AsyncExitStack, asynccontextmanager
 
+from tooli.surfaces.serving import path_within
+
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -37,8 +39,7 @@ class Endpoint:
 
     def __init__(self, server: AppServer, transport: str = "http", path: str = "/mcp") -> None:
         self.server = server
-        self._path = path
-        self._serve = (_Sse if transport == "sse" else _Streamable)(server, path)
+        self._serve = _Sse(server) if transport == "sse" else _Streamable(server, path)
         self._posts = 0  # requests whose answer is not out yet
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
@@ -109,7 +110,7 @@ class _Streamable:
         return self._manager.run()
 
     async def answer(self, scope: Message, receive: Receive, send: Send) -> None:
-        if scope["path"] not in self._paths:
+        if path_within(scope) not in self._paths:
             await _nothing_here(send)
         else:
             await self._manager.handle_request(scope, receive, send)
@@ -118,7 +119,7 @@ class _Streamable:
 class _Sse:
     """The transport of 2024: a stream at `/sse`, and messages posted beside it."""
 
-    def __init__(self, server: AppServer, path: str) -> None:
+    def __init__(self, server: AppServer) -> None:
         from mcp.server.sse import SseServerTransport
 
         self._server = server
@@ -134,9 +135,10 @@ class _Sse:
     async def answer(self, scope: Message, receive: Receive, send: Send) -> None:
         from mcp.server.runner import serve_dual_era_loop
 
-        if scope["path"] == "/messages/":
+        path = path_within(scope)
+        if path == "/messages/":
             await self._transport.handle_post_message(scope, receive, send)
-        elif scope["path"] == "/sse" and scope["method"] == "GET":
+        elif path == "/sse" and scope["method"] == "GET":
             async with self._transport.connect_sse(scope, receive, send) as (incoming, outgoing):
                 await serve_dual_era_loop(
                     self._server, incoming, outgoing, lifespan_state=self._lifespan

@@ -17,7 +17,7 @@ from mcp.shared.message import ServerMessageMetadata
 
 from tooli.call.peer import Peer
 from tooli.surfaces.mcp.asking import declares
-from tooli.surfaces.mcp.words import LEVELS, LOG_KEY, MODERN
+from tooli.surfaces.mcp.words import LEVELS, LOG_KEY, MODERN, USUAL_LEVEL
 
 TYPE_CHECKING = False
 
@@ -32,9 +32,6 @@ if TYPE_CHECKING:
 
 MOST_WAITING = 1000
 """How many messages may wait for a client that reads slowly; what is said beyond is dropped."""
-
-USUAL_LEVEL = "info"
-"""How loud a handshake-era client hears us before it sets a level itself."""
 
 _QUESTIONS: dict[str, tuple[Any, Any]] = {
     "elicitation/create": (types.ElicitRequest, types.ElicitResult),

@@ -1,4 +1,4 @@
-"""Offers: one `resources/read` and one `prompts/get`, each run like a call of a tool.
+"""Offers: `resources/read`, `prompts/get` and `completion/complete`, each run like a call.
 
     URI or arguments, as text ─▶ Call ─▶ Outcome ─▶ {"contents": […]} │ {"messages": […]}
 
@@ -8,10 +8,13 @@ error of JSON-RPC that carries it.
 
 from __future__ import annotations
 
+from tooli.annotations import ReadOnly
 from tooli.call.cleaning import clean_error, cleaned
 from tooli.call.model import Ok
+from tooli.call.pipeline import is_async
 from tooli.contract.content import Content, Embedded, Message, contents
 from tooli.contract.jsonable import is_list, is_object, jsonable
+from tooli.contract.reading import read_tool
 from tooli.errors import InputError, NotFoundError
 from tooli.sources.kinds import BYTES, JSON, TEXT
 from tooli.sources.resources import as_arguments
@@ -26,10 +29,14 @@ if TYPE_CHECKING:
 
     from tooli.call.model import Call, Caller
     from tooli.call.peer import Peer
+    from tooli.contract.tool import Tool
     from tooli.errors import ToolError
     from tooli.sources.resources import Prompt, Resource
     from tooli.surfaces.mcp.service import Service
     from tooli.surfaces.serving import Answer
+
+MOST_SUGGESTIONS = 100
+"""How many completions one answer may hold."""
 
 
 def not_found(uri: str, modern: bool) -> RpcError:
@@ -128,6 +135,63 @@ class Asking(Offered):
             "messages": [_message(part, answer.call) for part in parts],
         }
         return self._service.complete(made) if self._modern else made
+
+
+class Completing(Offered):
+    """One `completion/complete`: behind the same guards as what it completes, and without a human:
+    nobody is asked at each letter."""
+
+    def __init__(
+        self,
+        service: Service,
+        offer: Resource | Prompt,
+        params: Mapping[str, Any],
+        caller: Caller,
+        peer: Peer | None,
+        modern: bool,
+    ) -> None:
+        whole = offer.tool(service.app._house)
+        argument: dict[str, str] = params["argument"]
+        context: dict[str, Any] = params.get("context") or {}
+        given: dict[str, str] = context.get("arguments") or {}
+        tool = _completion_tool(whole, offer.complete.get(argument["name"]))
+        super().__init__(service, tool, {}, caller, peer, modern)
+        self._arguments = {"argument": argument["name"], "value": argument["value"], "given": given}
+
+    def result(self, answer: Answer) -> dict[str, Any]:
+        """The values, or the error that the completion ends with."""
+        found = self._value(answer)
+        shown = cleaned(found[:MOST_SUGGESTIONS], answer.call, answer.call.warnings)
+        more = len(found) > len(shown)
+        made = {"completion": {"values": shown, "total": len(found), "hasMore": more}}
+        return self._service.complete(made) if self._modern else made
+
+
+def _completion_tool(whole: Tool, said: Any) -> Tool:
+    """What gives the values of an argument, as a tool of its own; held to what the `whole` is."""
+    from tooli.sources.completion import candidates, matching
+
+    def complete(argument: str, value: str, given: dict[str, str]) -> Any:
+        found = candidates(whole.param(argument), said, value, given)
+        if hasattr(found, "__await__"):
+            return later(found, value)
+        return matching(found or (), value)
+
+    async def later(found: Any, value: str) -> list[str]:
+        return matching(await found or (), value)
+
+    async def on_loop(argument: str, value: str, given: dict[str, str]) -> Any:
+        return await complete(argument, value, given)
+
+    tool = read_tool(
+        on_loop if is_async(said) else complete,
+        app=whole.app,
+        path=(*whole.path[:-1], f"{whole.path[-1]}-completion"),
+        said={"annotations": ReadOnly},
+        version=whole.version,
+    )
+    guard = whole.guard.replace(approval=False, human_in_the_loop=False, danger=None)
+    return tool.replace(guard=guard, limits=whole.limits)
 
 
 def _message(part: Any, call: Call) -> dict[str, Any]:

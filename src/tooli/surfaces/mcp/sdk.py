@@ -25,7 +25,7 @@ from tooli.surfaces.mcp.line import Line, notes_of
 from tooli.surfaces.mcp.news import News
 from tooli.surfaces.mcp.offers import not_found
 from tooli.surfaces.mcp.service import caller_named
-from tooli.surfaces.mcp.shelf import Shelf, completion
+from tooli.surfaces.mcp.shelf import Shelf
 from tooli.surfaces.mcp.words import INTERNAL_ERROR, MODERN, RpcError
 from tooli.surfaces.serving import MOST_CALLS, too_busy
 
@@ -88,6 +88,11 @@ class AppServer(Server[Any]):
 
     # -------------------------------------------------------------- running
 
+    @property
+    def _is_full(self) -> bool:
+        """Whether as many calls run as may; some wait for a human, some nobody waits for."""
+        return len(self._busy) + self.crew.left >= MOST_CALLS
+
     async def fulfil(self, ctx: Ctx, make: Callable[[Line], Request]) -> dict[str, Any]:
         """The answer to a request that runs a function of the app's."""
         if self._closing:
@@ -98,16 +103,15 @@ class AppServer(Server[Any]):
         if came is not None:  # over a network, through a guard that has looked at the token
             known = came.scope.get
             request.grant(known("tooli.scopes", ()), known("tooli.principal"))
-        if len(self._busy) >= MOST_CALLS:  # some may wait for a human
+        if self._is_full:
             return request.refuse(too_busy())
         work = request.arun() if request.is_async else self.crew.do(request.run)
         job = asyncio.ensure_future(line.carry(work))
-        job.add_done_callback(_look_at)
         self._busy[job] = line
+        job.add_done_callback(self._look_at)
         try:
             await asyncio.wait({job, line.ended}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            del self._busy[job]
             line.ended.cancel()
             if not job.done():  # the client has given up, or the server has to
                 line.give_up()
@@ -120,16 +124,17 @@ class AppServer(Server[Any]):
         """End in order: no new calls, a while for those that run, and an answer to the rest."""
         self._closing = True
         self.listeners.close()
-        if self._busy:
-            await asyncio.wait(set(self._busy), timeout=grace)
+        awaited = {job for job, line in self._busy.items() if not line.cancelled}
+        if awaited:
+            await asyncio.wait(awaited, timeout=grace)
         for line in list(self._busy.values()):
             line.end()
 
-
-def _look_at(job: asyncio.Future[Any]) -> None:
-    """A job that nobody waits for any more may end as it likes."""
-    if not job.cancelled():
-        job.exception()
+    def _look_at(self, job: asyncio.Future[Any]) -> None:
+        """A job counts until it is done; one that nobody waits for may end as it likes."""
+        del self._busy[job]
+        if not job.cancelled():
+            job.exception()
 
 
 @asynccontextmanager
@@ -192,14 +197,6 @@ def _runs(find: Callable[[AppServer], Callable[..., Request]]) -> Answerer:
     return answer
 
 
-async def _complete(server: AppServer, ctx: Ctx, params: Params, modern: bool) -> Any:
-    found = await server.crew.do(lambda: server.shelf.candidates(params))
-    if hasattr(found, "__await__"):
-        found = await found
-    made = completion(found, params["argument"]["value"])
-    return server.service.complete(made) if modern else made
-
-
 async def _subscribe(server: AppServer, ctx: Ctx, params: Params, modern: bool) -> Any:
     if not server.shelf.knows(params["uri"]):
         raise not_found(params["uri"], modern)
@@ -228,7 +225,7 @@ _METHODS: dict[str, tuple[Any, Answerer]] = {
     "resources/unsubscribe": (types.UnsubscribeRequestParams, _unsubscribe),
     "prompts/list": (types.PaginatedRequestParams, _lists(lambda s: s.shelf.prompts)),
     "prompts/get": (types.GetPromptRequestParams, _runs(lambda s: s.shelf.asking)),
-    "completion/complete": (types.CompleteRequestParams, _complete),
+    "completion/complete": (types.CompleteRequestParams, _runs(lambda s: s.shelf.completing)),
     "logging/setLevel": (types.SetLevelRequestParams, _set_level),
 }
 

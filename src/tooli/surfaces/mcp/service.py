@@ -342,7 +342,7 @@ class Request:
         error = answer.error
         if error is not None and self._modern:
             self.check_capability(clean_error(error, answer.call, []))
-        made = self._failure(answer, error) if error is not None else self._success(answer)
+        made = self._failure(answer) if error is not None else self._success(answer)
         return self._service.complete(made) if self._modern else made
 
     def check_capability(self, error: ToolError) -> None:
@@ -353,7 +353,7 @@ class Request:
         if refusal is not None:
             raise refusal
 
-    def _failure(self, answer: Answer, error: ToolError) -> dict[str, Any]:
+    def _failure(self, answer: Answer) -> dict[str, Any]:
         """The envelope as text and in `_meta`: off-schema structured content breaks clients."""
         text, envelope = readable(answer.document().decode(), [])
         return {
@@ -366,7 +366,7 @@ class Request:
         """The failure of a tool that declares an object and returns none: no client takes that."""
         error = InternalError(f"{self._tool.name} did not return the object that it declares.")
         answer.outcome = Failed(error)
-        return self._failure(answer, error)
+        return self._failure(answer)
 
     def _success(self, answer: Answer) -> dict[str, Any]:
         from tooli.contract.content import is_content

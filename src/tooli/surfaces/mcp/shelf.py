@@ -2,13 +2,14 @@
 
 resources/read ─▶ Shelf.reading ─▶ Reading.run │ arun ─▶ {"contents": […]}
 prompts/get    ─▶ Shelf.asking  ─▶ Asking.run  │ arun ─▶ {"messages": […]}
+completion/…   ─▶ Shelf.completing ─▶ Completing.run ─▶ {"completion": {…}}
 """
 
 from __future__ import annotations
 
 from tooli.sources.resources import Resource, find_resource, prompts_of, resources_of
 from tooli.sources.uris import Template
-from tooli.surfaces.mcp.offers import Asking, Reading, not_found
+from tooli.surfaces.mcp.offers import Asking, Completing, Reading, not_found
 from tooli.surfaces.mcp.service import PAGE, cursor_at, page_start, unknown
 from tooli.surfaces.mcp.words import INVALID_PARAMS, RpcError
 
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
     from tooli.call.peer import Peer
     from tooli.sources.resources import Prompt
     from tooli.surfaces.mcp.service import Service
-
-MOST_SUGGESTIONS = 100
-"""How many completions one answer may hold."""
 
 
 class Shelf:
@@ -169,13 +167,12 @@ class Shelf:
 
     # -------------------------------------------------------------- completion
 
-    def candidates(self, params: Mapping[str, Any]) -> Any:
-        """The values that an argument may take; what an async function gives is to be awaited."""
-        from tooli.sources.completion import candidates
-
+    def completing(
+        self, params: Mapping[str, Any], caller: Caller, peer: Peer | None, *, modern: bool
+    ) -> Completing:
+        """Values for an argument; raises an RpcError where there is nothing to complete."""
         self._look()
-        ref, argument = params["ref"], params["argument"]
-        name, text = argument["name"], argument["value"]
+        ref = params["ref"]
         offer: Resource | Prompt | None
         if ref["type"] == "ref/prompt":
             offer = self._prompts.get(ref["name"])
@@ -183,10 +180,7 @@ class Shelf:
                 raise RpcError(INVALID_PARAMS, unknown("prompt", ref["name"], self._prompts))
         else:
             offer = self._by_template(ref["uri"])
-        context: dict[str, Any] = params.get("context") or {}
-        given: dict[str, str] = context.get("arguments") or {}
-        param = offer.tool(self._service.app._house).param(name)
-        return candidates(param, offer.complete.get(name), text, given)
+        return Completing(self._service, offer, params, caller, peer, modern)
 
     def _by_template(self, uri: str) -> Resource:
         for resource in self._resources:
@@ -196,13 +190,3 @@ class Shelf:
         if found is None:
             raise RpcError(INVALID_PARAMS, f"Unknown resource: {uri}", {"uri": uri})
         return found[0]
-
-
-def completion(values: Any, text: str) -> dict[str, Any]:
-    """The values that complete a text, as the wire has them."""
-    from tooli.sources.completion import matching
-
-    found = matching(values or (), text)
-    shown = found[:MOST_SUGGESTIONS]
-    more = len(found) > len(shown)
-    return {"completion": {"values": shown, "total": len(found), "hasMore": more}}

@@ -23,10 +23,18 @@ def serve_stdio(app: Any, *, deferred: bool = False) -> None:
 
 
 def _on_sigterm(front: Front) -> Callable[[], None]:
-    """End in order when asked to; whatever still runs by then is left behind, with its children."""
+    """End in order when asked to, at once when asked again; whatever still runs by then is left
+    behind, and its children are told."""
     import signal
 
+    asked = False
+
     def ended(number: int, frame: Any) -> None:
+        nonlocal asked
+        if asked:  # the first time is still waiting below
+            end_children()
+            os._exit(0)
+        asked = True
         front.wait(GRACE / 2)
         leave()
         raise SystemExit(0)
