@@ -303,7 +303,7 @@ CODES: dict[str, tuple[str, int, int]] = {
     "E4031": ("the same call failed again and again", 75, 429),
     "E4040": ("an external dependency failed", 40, 502),
     "E4050": ("timeout", 50, 504),
-    "E4051": ("the process of the command died", 70, 500),
+    "E4051": ("the process of the command died, or says what it should not", 70, 500),
     "E4060": ("what was done before cannot be looked up or kept", 75, 503),
     "E4061": ("the audit log cannot be written", 75, 503),
     "E4075": ("temporary failure", 75, 503),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,6 +22,11 @@ class Note(pydantic.BaseModel):
     tags: list[str] = []
 
 
+@dataclass(slots=True)
+class Slotted:
+    text: str
+
+
 def make() -> Tooli:
     app = Tooli("notes")
 
@@ -37,6 +43,11 @@ def make() -> Tooli:
     @app.command()
     def keep(note: Note) -> str:
         """Keep it."""
+        return note.text
+
+    @app.command()
+    def hold(note: Slotted) -> str:
+        """Hold it."""
         return note.text
 
     @app.command()
@@ -90,6 +101,7 @@ def test_servers_callers_are_looked_at(app: Tooli, surface: str) -> None:
     [
         ("say", {"text": "x", "more": ["ok", "a\x1b"]}, "more.1"),
         ("keep", {"note": {"text": "x", "tags": ["a", "\x07"]}}, "note.tags.1"),
+        ("hold", {"note": {"text": "\x07"}}, "note.text"),
         ("path", {"file": "a\0b"}, "file"),
     ],
 )

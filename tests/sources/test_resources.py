@@ -10,6 +10,8 @@ import pytest
 
 from tooli import Context, DefinitionError, Tooli
 from tooli.annotations import Destructive, ReadOnly
+from tooli.call.model import Caller, Failed, Options
+from tooli.call.pipeline import run
 from tooli.contract.fit import Words
 from tooli.sources.completion import candidates, matching
 from tooli.sources.kinds import kind_of, kind_of_result
@@ -359,3 +361,21 @@ def test_completion_by_the_author() -> None:
     words = ["Paris", "Park", "Rome", "Upper Park", "Park"]
     assert matching(words, "par") == ["Paris", "Park", "Upper Park"]
     assert matching([1, 12, 21], "1") == ["1", "12", "21"]
+
+
+def test_documents_are_held_to_what_the_app_is_permitted(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("not for everybody")
+    app = Tooli("held", permissions=["none"], security_policy="strict")
+
+    @app.resource("file://it", auth=())
+    def it() -> str:
+        return path.read_text()
+
+    (resource,) = resources_of(app)
+    tool = resource.tool(app._house)
+    assert tool.guard.ceilings == (("none",),)
+    call, stages = app.prepare(tool, {}, Caller("mcp"), Options(), [])
+    outcome = run(call, stages)
+    assert isinstance(outcome, Failed)
+    assert outcome.error.code == "E2003"

@@ -73,7 +73,9 @@ def _texts(value: Any, at: tuple[Any, ...], depth: int) -> Iterator[tuple[tuple[
     elif hasattr(value, "tooli_place"):
         yield from _texts(value.tooli_place, at, depth)
     elif not hasattr(value, "tooli_text"):
-        yield from _texts(getattr(value, "__dict__", None), at, depth + 1)
+        from tooli.contract.parts import attributes_of
+
+        yield from _texts(attributes_of(value), at, depth + 1)
 
 
 # ------------------------------------------------------------------ stdin and stdout

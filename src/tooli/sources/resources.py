@@ -102,7 +102,12 @@ class Offer:
         if self.said.get("auth") is not None:
             said["auth"] = self.said["auth"]
         path = (self.name,)
-        return read_tool(self.fn, app=root.name, path=path, said=said, version=root.version)
+        found = read_tool(self.fn, app=root.name, path=path, said=said, version=root.version)
+        if self._house.ceilings:
+            from tooli.contract.capabilities import hold_to
+
+            found = hold_to(found, self._house.ceilings)
+        return found
 
 
 class Resource(Offer):

@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 
 from tooli.call.canonical import fingerprint
+from tooli.call.claims import is_paused
 from tooli.call.envelope import encode, weigh
 from tooli.call.flow import Sieve
 from tooli.call.model import Failed, Ok
-from tooli.call.shown import when
+from tooli.call.shown import is_on_a_loop, when
 from tooli.errors import StateError, Suggestion, TemporaryError
 from tooli.state.ledger import (
     PATIENCE,
@@ -78,7 +79,7 @@ def _begin(call: Call, ledger: Ledger) -> Found:
     again = behavior.idempotent or behavior.read_only
     whole = not again or call.policy == "strict"
     asked = fingerprint(call, *_page_wanted(call))
-    patience = PATIENCE_ON_A_LOOP if _is_on_a_loop() else PATIENCE
+    patience = PATIENCE_ON_A_LOOP if is_on_a_loop() else PATIENCE
     for attempt in (1, 2):
         try:
             return ledger.begin(
@@ -99,11 +100,6 @@ def _begin(call: Call, ledger: Ledger) -> Found:
 def _page_wanted(call: Call) -> tuple[Any, ...]:
     """Which page a tool is asked for that pages at the source: that is an argument, too."""
     return call.flow.wanted() if call.tool.limits.sourced and call.flow is not None else ()
-
-
-def _is_on_a_loop() -> bool:
-    events = sys.modules.get("asyncio.events")
-    return events is not None and events._get_running_loop() is not None
 
 
 def _replay(call: Call, found: Replay) -> Outcome:
@@ -198,11 +194,7 @@ def _packed(
 def _is_free(outcome: Failed) -> bool:
     """Whether the key is: the call was refused before it ran, or ended with a question, and with
     the answer it is made again."""
-    from tooli.call.peer import Pause
-
-    error = outcome.error
-    asks = isinstance(error.__cause__, Pause) or error.category == "human"
-    return asks or not outcome.begun
+    return is_paused(outcome) or outcome.error.category == "human" or not outcome.begun
 
 
 def _was_stopped(error: ToolError) -> bool:
