@@ -12,6 +12,7 @@ from tests.integration.documents import reading, setup_validators
 from tests.integration.documents.apps import APPS, random_app
 
 from tooli import Tooli
+from tooli.contract.docstring import readable
 from tooli.testing import assert_examples
 from tooli.views.agents_md import write_agents_md
 from tooli.views.claude_md import write_claude_md
@@ -127,7 +128,7 @@ def test_llms_txt_is_read_back_as_it_was_meant(name: str) -> None:
     tools = {" ".join(tool.words) or tool.app: tool for tool in portrait.tools}
     assert sorted(link.title for link in links) == sorted(tools)
     for link in links:
-        summary = " ".join(tools[link.title].doc.summary.split())
+        summary = " ".join(readable(tools[link.title].doc.summary).split())
         assert (link.desc or "").startswith(summary)
 
 
