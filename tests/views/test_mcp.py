@@ -161,7 +161,22 @@ def test_a_paginated_tool_takes_pages_among_its_arguments() -> None:
     assert not tools["few"]
 
 
-@pytest.mark.parametrize("kind", [str, int, list[int], dict[str, int], Node, list[Node], None])
+class Token(pydantic.BaseModel):
+    """A result with a field that plans have, too."""
+
+    token: int
+
+
+class Closed(pydantic.BaseModel, extra="forbid"):
+    """A result that has no other fields."""
+
+    count: int
+
+
+KINDS = (str, int, list[int], dict[str, int], Node, list[Node], Token, Closed)
+
+
+@pytest.mark.parametrize("kind", [*KINDS, None])
 @pytest.mark.parametrize("modern", [False, True])
 def test_a_plan_fits_where_a_result_was_declared(kind: Any, modern: bool) -> None:
     """Clients hold what comes to the schema, and a dry run brings a plan."""
@@ -183,5 +198,6 @@ def test_a_plan_fits_where_a_result_was_declared(kind: Any, modern: bool) -> Non
     jsonschema.Draft202012Validator(schema).validate(sent)
     assert modern or schema["type"] == "object"
     if kind is not None:
-        wrong = {"result": {"x": object}} if wraps(tool, modern) else {"x": object}
+        field = next(iter(schema.get("properties", {})), "x")
+        wrong = {"result": {"x": object}} if wraps(tool, modern) else {field: object}
         assert not jsonschema.Draft202012Validator(schema).is_valid(wrong)

@@ -142,23 +142,28 @@ def result_schema(tool: Tool, modern: bool) -> dict[str, Any] | None:
         return None
     schema = _with_plain_root(schema)
     inner = {key: value for key, value in schema.items() if key != "$defs"}
-    planned = is_confirmed(tool)
+    if is_confirmed(tool):
+        inner = _or_a_plan(inner)
     if is_wrapped(schema, modern):
-        either = {"anyOf": [inner, _PLAN]} if planned else inner
-        inner = {"type": "object", "properties": {"result": either}, "required": ["result"]}
-    elif planned:
-        root = {"type": "object"} if schema.get("type") == "object" else {}
-        inner = {**root, "anyOf": [inner, _PLAN]}
+        inner = {"type": "object", "properties": {"result": inner}, "required": ["result"]}
     return {**inner, "$defs": schema["$defs"]} if "$defs" in schema else inner
 
 
-_PLAN: dict[str, Any] = {
-    "type": "object",
-    "description": "Of a dry run.",
-    "properties": {"basis": {"enum": ["declared", "rehearsed"]}},
-    "required": ["tool", "basis"],
-}
-"""What a client that validates results must take instead of one: a plan."""
+def _or_a_plan(schema: dict[str, Any]) -> dict[str, Any]:
+    """What a client that validates results must take: a result, or the plan of a dry run.
+
+    Of two open objects no field is required; that says it in the fewest words.
+    """
+    is_object = schema.get("type") == "object"
+    is_open = schema.get("additionalProperties", True) is True
+    if is_object and is_open and _PLANNED.isdisjoint(schema.get("properties", ())):
+        return {key: value for key, value in schema.items() if key != "required"}
+    root = {"type": "object"} if is_object else {}
+    return {**root, "anyOf": [schema, {"type": "object", "required": ["tool", "basis"]}]}
+
+
+_PLANNED = frozenset(("tool", "arguments", "effects", "basis", "actions", "state", "token", "cut"))
+"""The fields that a plan may have."""
 
 
 def _with_plain_root(schema: dict[str, Any]) -> dict[str, Any]:
