@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 from pydantic import BaseModel
 
-from tooli.contract.parts import attributes_of, parts_of
+from tooli.contract.parts import parts_of
 from tooli.contract.record import Record
 
 
@@ -78,15 +78,3 @@ def test_a_model_and_what_it_was_given_beyond_its_fields() -> None:
     found = list(parts_of(Model.model_validate({"one": 1, "more": 2})))
     assert 1 in found
     assert {"more": 2} in found
-
-
-def test_by_name() -> None:
-    class Above:
-        __slots__ = ("one", "two")
-
-    class Below(Above):
-        __slots__ = ("__dict__", "three")
-
-    made: Any = Below()
-    made.one, made.three, made.free = 1, 3, 4
-    assert attributes_of(made) == {"one": 1, "three": 3, "free": 4}

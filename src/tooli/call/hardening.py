@@ -73,9 +73,9 @@ def _texts(value: Any, at: tuple[Any, ...], depth: int) -> Iterator[tuple[tuple[
     elif hasattr(value, "tooli_place"):
         yield from _texts(value.tooli_place, at, depth)
     elif not hasattr(value, "tooli_text"):
-        from tooli.contract.parts import attributes_of
-
-        yield from _texts(attributes_of(value), at, depth + 1)
+        fields = getattr(value.__class__, "__dataclass_fields__", ())  # they may be in slots
+        own: Any = {name: getattr(value, name, None) for name in fields}
+        yield from _texts(own or getattr(value, "__dict__", None), at, depth + 1)
 
 
 # ------------------------------------------------------------------ stdin and stdout

@@ -35,22 +35,14 @@ def parts_of(value: Any) -> Iterator[Any]:
         yield from value.values()
     elif is_list(value) or is_set(value) or _is_deque(value):
         yield from value
-    yield from attributes_of(value).values()
-
-
-def attributes_of(value: Any) -> dict[str, Any]:
-    """What an object keeps by name, in its `__dict__` and in slots."""
-    found: dict[str, Any] = {**getattr(value, "__dict__", {})}
-    for cls in value.__class__.__mro__:
-        own = cls.__dict__
-        for name in [key for key in own if type(own[key]) is _SLOT] if "__slots__" in own else ():
-            try:
-                found[f"{cls.__qualname__}.{name}" if name in found else name] = own[name].__get__(
-                    value
-                )
-            except AttributeError:  # nothing was put into it
-                continue
-    return found
+    yield from getattr(value, "__dict__", {}).values()
+    for cls in kind.__mro__:
+        for slot in cls.__dict__.values() if "__slots__" in cls.__dict__ else ():
+            if type(slot) is _SLOT:
+                try:
+                    yield slot.__get__(value)
+                except AttributeError:  # nothing was put into it
+                    continue
 
 
 def _is_deque(value: Any) -> bool:
