@@ -20,7 +20,10 @@ HERE = Path(__file__).parent
 CACHE = HERE.parents[1] / ".cache" / "bubblewrap"
 LANDLOCK = "444,445,446"
 MEANS = look_for_means()
-pytestmark = pytest.mark.skipif(bool(MEANS.missing), reason="; ".join(MEANS.missing))
+pytestmark = [
+    pytest.mark.skipif(bool(MEANS.missing), reason="; ".join(MEANS.missing)),
+    pytest.mark.xdist_group("bubblewrap"),  # which is fetched once
+]
 
 APP = '''
 import enum, os, socket, subprocess, sys
