@@ -192,7 +192,7 @@ def test_more_at_once_than_is_read_is_refused_in_words(monkeypatch: pytest.Monke
 class Odd(ToolError):
     """An error of an app's own, which does something when it is made."""
 
-    category, default_code = "runtime", "E4999"
+    category, default_code = "runtime", "E4991"
     made: list[str] = []
 
     def __init__(self, message: str, **more: Any) -> None:
@@ -203,10 +203,10 @@ class Odd(ToolError):
 def test_no_class_of_the_apps_is_made_by_an_error_from_there() -> None:
     from tooli.enforce.hearing import checked_error
 
-    fields = {"code": "E4999", "category": "runtime", "message": "m", "is_retryable": True}
+    fields = {"code": "E4991", "category": "runtime", "message": "m", "is_retryable": True}
     error = frames.unpack_error(checked_error(["Odd", fields, None]), wary=True)
     assert isinstance(error, ToolError)
-    assert (error.code, error.category, error.is_retryable) == ("E4999", "runtime", True)
+    assert (error.code, error.category, error.is_retryable) == ("E4991", "runtime", True)
     assert Odd.made == []
 
 
