@@ -276,6 +276,10 @@ def leave(code: Any) -> Any:
     if not _has_no_files(Channel._parked is not None):
         if _spared:
             gc.unfreeze()  # what the command has opened is to be written out
+        if _is_on_top():
+            from tooli.enforce.offspring import write_out
+
+            write_out()  # now: a file in a circle with a failure loses what it holds
         return code
     if waiting() or threads() or _is_watched() or not _is_on_top():
         return code
