@@ -219,17 +219,23 @@ app()
 """
 
 
-def test_a_traceback_for_people_tells_no_secret(tmp_path: Any) -> None:
-    (tmp_path / "app.py").write_text(CRASHING)
-    told = {}
-    for line in (("crash", "env:K"), ("other",)):
+def people_see(folder: Any, script: str, *lines: tuple[str, ...]) -> dict[str, str]:
+    """What people are told of commands that crash, by their names."""
+    (folder / "app.py").write_text(script)
+    told: dict[str, str] = {}
+    for line in lines:
         done = subprocess.run(
             [sys.executable, "app.py", *line, "--text"],
-            capture_output=True, text=True, cwd=tmp_path, check=False,
-            env={"K": "hunter22", "HOME": str(tmp_path), "PYTHONPATH": ":".join(sys.path)},
+            capture_output=True, text=True, cwd=folder, check=False,
+            env={"K": "hunter22", "HOME": str(folder), "PYTHONPATH": ":".join(sys.path)},
         )  # fmt: skip
         assert done.returncode != 0
         told[line[0]] = done.stderr
+    return told
+
+
+def test_a_traceback_for_people_tells_no_secret(tmp_path: Any) -> None:
+    told = people_see(tmp_path, CRASHING, ("crash", "env:K"), ("other",))
     assert "Traceback" in told["other"], "others see where it broke"
     assert "outer" in told["crash"]
     assert "hunter22" not in told["crash"]
@@ -259,16 +265,7 @@ app()
 
 
 def test_locals_are_shown_where_no_secret_is_among_them(tmp_path: Any) -> None:
-    (tmp_path / "app.py").write_text(LOCALS)
-    told = {}
-    for line in (("crash", "env:K"), ("other", "hunter22")):
-        done = subprocess.run(
-            [sys.executable, "app.py", *line, "--text"],
-            capture_output=True, text=True, cwd=tmp_path, check=False,
-            env={"K": "hunter22", "HOME": str(tmp_path), "PYTHONPATH": ":".join(sys.path)},
-        )  # fmt: skip
-        assert done.returncode != 0
-        told[line[0]] = done.stderr
+    told = people_see(tmp_path, LOCALS, ("crash", "env:K"), ("other", "hunter22"))
     assert "hunter22" in told["other"]
     assert all([word in told["crash"] for word in ("Traceback", "inner", "outer")])
     assert "hunter22" not in told["crash"]

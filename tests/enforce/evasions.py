@@ -636,48 +636,41 @@ def gzip_file(ground: Ground) -> Any:
         return file.read()
 
 
+def _rows(address: str) -> Any:
+    import sqlite3
+
+    base = sqlite3.connect(address, uri=address.startswith("file:"))
+    return base.execute("select * from secrets").fetchall()
+
+
 @attempt("read")
 def sqlite_connect(ground: Ground) -> Any:
     """`sqlite3.connect`"""
-    import sqlite3
-
-    return sqlite3.connect(ground.out("secret.db")).execute("select * from secrets").fetchall()
+    return _rows(ground.out("secret.db"))
 
 
 @attempt("read")
 def sqlite_read_only(ground: Ground) -> Any:
     """`sqlite3.connect("file:…?mode=ro", uri=True)`"""
-    import sqlite3
-
-    base = sqlite3.connect(f"file:{ground.out('secret.db')}?mode=ro", uri=True)
-    return base.execute("select * from secrets").fetchall()
+    return _rows(f"file:{ground.out('secret.db')}?mode=ro")
 
 
 @attempt("read")
 def sqlite_escaped_name(ground: Ground) -> Any:
     """a URI of an own file, whose escapes climb out"""
-    import sqlite3
-
-    base = sqlite3.connect(f"file:{ground.inside}/%2E%2E/outside/secret.db?mode=ro", uri=True)
-    return base.execute("select * from secrets").fetchall()
+    return _rows(f"file:{ground.inside}/%2E%2E/outside/secret.db?mode=ro")
 
 
 @attempt("read")
 def sqlite_hidden_option(ground: Ground) -> Any:
     """a URI with `mode=memory` in the value of another option"""
-    import sqlite3
-
-    base = sqlite3.connect(f"file:{ground.out('secret.db')}?x=mode=memory", uri=True)
-    return base.execute("select * from secrets").fetchall()
+    return _rows(f"file:{ground.out('secret.db')}?x=mode=memory")
 
 
 @attempt("read")
 def sqlite_fragment(ground: Ground) -> Any:
     """a URI with `mode=memory` behind a `#`"""
-    import sqlite3
-
-    base = sqlite3.connect(f"file:{ground.out('secret.db')}#?mode=memory", uri=True)
-    return base.execute("select * from secrets").fetchall()
+    return _rows(f"file:{ground.out('secret.db')}#?mode=memory")
 
 
 @attempt("read")

@@ -17,11 +17,12 @@ from uuid import UUID
 
 import pydantic
 import pytest
+from tests.call import test_peer
 from tests.enforce import forging
 
 from tooli import Context, Next, Page, Tooli
 from tooli.call.model import PYTHON, Call, Failed, Ok, Options
-from tooli.call.peer import Elicit, Peer, Question, Roots, Sample
+from tooli.call.peer import Elicit, Question, Roots, Sample
 from tooli.call.pipeline import run
 from tooli.contract.content import Audio, Embedded, Image, Link, Message
 from tooli.contract.handoffs import Step
@@ -213,20 +214,8 @@ def test_no_class_of_the_apps_is_made_by_an_error_from_there() -> None:
 # ------------------------------------------------------------------ a client to talk to
 
 
-class Client(Peer):
+class Client(test_peer.Client):
     """A client that agrees to everything, and remembers what it was told."""
-
-    def __init__(self) -> None:
-        self.heard: list[Any] = []
-
-    def progress(self, done: float, total: float | None, message: str | None) -> None:
-        self.heard.append((done, total, message))
-
-    def log(self, level: str, data: Any) -> None:
-        self.heard.append((level, data))
-
-    def can(self, method: str) -> bool:
-        return True
 
     def ask(self, questions: Mapping[str, Question]) -> Mapping[str, Any]:
         self.heard.extend(questions.values())

@@ -18,11 +18,11 @@ from time import monotonic
 
 from tooli.call.model import Runner
 from tooli.enforce.deadlines import died, timed_out
-from tooli.enforce.forking import Deferred, fork, forking, pipes, under_way
+from tooli.enforce.forking import Deferred, fork, forking, pipes, under_way, write_out
 from tooli.enforce.frames import Receiver, garbled, preload, unpack, unpack_error
 from tooli.enforce.guardian import GRACE, NO_REPORT, stand_guard
 from tooli.enforce.hearing import Hearing, Wary, checked_error
-from tooli.enforce.offspring import Offspring, write_out
+from tooli.enforce.offspring import Offspring
 from tooli.enforce.processes import KILL, PATIENCE, load_prctl, signal_to, signals
 
 TYPE_CHECKING = False

@@ -64,6 +64,22 @@ def start_anew(ends: Sequence[int]) -> None:
     _locks[0] = allocate_lock()
 
 
+def write_out() -> None:
+    """Write out what open files still hold: so nothing is there twice after a fork, or lost at an
+    end."""
+    import _io
+    import gc
+
+    kinds = (_io.TextIOWrapper, _io.BufferedWriter, _io.BufferedRandom)
+    for one in gc.get_objects():
+        if type(one) in kinds:
+            try:
+                if not one.closed and one.writable():
+                    one.flush()
+            except (OSError, ValueError):
+                pass
+
+
 class Deferred:
     """While a function runs at a terminal, Ctrl-C is its own to answer."""
 

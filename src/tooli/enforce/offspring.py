@@ -15,6 +15,7 @@ import sys
 from stat import S_ISSOCK
 
 from tooli.call.peer import Peer
+from tooli.enforce.forking import write_out
 from tooli.enforce.frames import Sender, expect_distrust, loads, pack, pack_error
 from tooli.enforce.processes import INT, TERM, die_with_parent, signals
 
@@ -216,21 +217,6 @@ def _forget_endings() -> None:
     for module, name in (("thread", "_threads_queues"), ("process", "_threads_wakeups")):
         pools: Any = sys.modules.get(f"concurrent.futures.{module}")
         getattr(pools, name, {}).clear()
-
-
-def write_out() -> None:
-    """Write out what open files still hold, on both sides of a fork: so nothing is there twice."""
-    import _io
-    import gc
-
-    kinds = (_io.TextIOWrapper, _io.BufferedWriter, _io.BufferedRandom)
-    for one in gc.get_objects():
-        if type(one) in kinds:
-            try:
-                if not one.closed and one.writable():
-                    one.flush()
-            except (OSError, ValueError):
-                pass
 
 
 def leave_connections() -> None:

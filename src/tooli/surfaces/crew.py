@@ -47,15 +47,6 @@ class Crew:
 
     async def do(self, work: Callable[[], T]) -> T:
         """What the work returns or raises, once a thread has done it."""
-        future = self._put(work)
-        try:
-            return await future
-        except asyncio.CancelledError:
-            if future.cancelled():  # who waited was cancelled, and not the work from within
-                self.left += 1
-            raise
-
-    def _put(self, work: Callable[[], T]) -> Future[T]:
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
             self._turn_to(loop)
@@ -67,7 +58,12 @@ class Crew:
             self._looking = True
             loop.call_later(MOMENT, self._look, self._settled)
         self._jobs.put((work, copy_context(), future))
-        return future
+        try:
+            return await future
+        except asyncio.CancelledError:
+            if future.cancelled():  # who waited was cancelled, and not the work from within
+                self.left += 1
+            raise
 
     def _turn_to(self, loop: AbstractEventLoop) -> None:
         """Serve another loop; one that has ended left whatever it waited for."""

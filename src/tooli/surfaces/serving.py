@@ -127,13 +127,13 @@ class Desk:
         named = caller.session is not None or caller.principal is not None
         if named or caller.address is None:  # or it is the one client of a process
             stages = (self._loops or self._watch_loops(), *stages)
-        said = self.app._house.rules.get("rate_limit")
-        rates = [rate for rate in dict.fromkeys((tool.limits.rate, said)) if rate is not None]
-        if rates and not approved:  # a call that is sent again, approved, was counted already
-            from tooli.stages.rates import limit_rate
+        own, said = tool.limits.rate, self.app._house.rules.get("rate_limit")
+        if approved or (own is None and said is None):  # sent again, approved: it was counted
+            return stages
+        from tooli.stages.rates import limit_rate
 
-            stages = (limit_rate(rates), *stages)
-        return stages
+        rates = [rate for rate in dict.fromkeys((own, said)) if rate is not None]
+        return (limit_rate(rates), *stages)
 
 
 def check_rate(said: Any) -> None:
@@ -177,9 +177,11 @@ def no_such_tool(app: Any, name: str) -> InputError:
 def path_within(scope: Mapping[str, Any]) -> str:
     """The path of an HTTP request, without what stands before the application."""
     path: str = scope["path"]
-    root: str = scope.get("root_path", "").rstrip("/")
-    if root and (path == root or path.startswith(root + "/")):
-        return path[len(root) :] or "/"
+    root: str | None = scope.get("root_path")
+    if root:
+        root = root.rstrip("/")
+        if root and (path == root or path.startswith(root + "/")):
+            return path[len(root) :] or "/"
     return path
 
 

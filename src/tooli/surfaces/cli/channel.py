@@ -277,7 +277,7 @@ def leave(code: Any) -> Any:
         if _spared:
             gc.unfreeze()  # what the command has opened is to be written out
         if _is_on_top():
-            from tooli.enforce.offspring import write_out
+            from tooli.enforce.forking import write_out
 
             write_out()  # now: a file in a circle with a failure loses what it holds
         return code

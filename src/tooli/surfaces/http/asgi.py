@@ -196,35 +196,26 @@ class Api:
             raise Refused(too_busy(), (b"retry-after", b"1"))
         self._running += 1
         try:
-            served = await self._open(exchange, tool)
-            accept = exchange.headers.get(b"accept")
-            form = form_wanted(accept) if tool.streams else "whole"
+            arguments, heads = await read_arguments(exchange, self.settings), exchange.headers
+            options, problems = read_options(exchange.query, heads.get(b"idempotency-key"))
+            if b"prefer" in heads:
+                problems += await self._heed_preference(exchange, tool, arguments)
+            caller = caller_of(exchange, tool)
+            served = self.desk.open(tool, arguments, caller, options=options, problems=problems)
+            form = form_wanted(heads.get(b"accept")) if tool.streams else "whole"
             if form == "whole":
-                await self._answer_whole(exchange, served)
+                if tool.prints and self._restore is None:
+                    self._route()
+                if is_async(tool.fn):
+                    status, body, headers = await _run_on_loop(served)
+                else:
+                    status, body, headers = await self._crew.do(lambda: _run_in_thread(served))
+                await exchange.answer(status, body, *headers)
                 return
             feed = start_feed(served, self._streams)
         finally:
             self._running -= 1
         await answer_stream(exchange, feed, form, self.settings)
-
-    async def _open(self, exchange: Exchange, tool: Tool) -> Served:
-        """The call that a request asks for."""
-        arguments = await read_arguments(exchange, self.settings)
-        options, problems = read_options(exchange.query, exchange.headers.get(b"idempotency-key"))
-        if b"prefer" in exchange.headers:
-            problems += await self._heed_preference(exchange, tool, arguments)
-        caller = caller_of(exchange, tool)
-        return self.desk.open(tool, arguments, caller, options=options, problems=problems)
-
-    async def _answer_whole(self, exchange: Exchange, served: Served) -> None:
-        tool = served.call.tool
-        if tool.prints and self._restore is None:
-            self._route()
-        if is_async(tool.fn):
-            status, body, headers = await _run_on_loop(served)
-        else:
-            status, body, headers = await self._crew.do(lambda: _run_in_thread(served))
-        await exchange.answer(status, body, *headers)
 
     async def _heed_preference(
         self, exchange: Exchange, tool: Tool, arguments: Mapping[str, Any]

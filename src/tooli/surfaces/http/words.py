@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 NOBODY = Caller("http", agent=True)
 _LONGEST_NAME = 200
+_MOST_STRANGERS = 1000
 _FORMATS = {"concise": False, "detailed": True}
 OPTIONS = ("dry_run", "yes", "response_format", *WISHES, *SHAPING)
 """What may be said to the framework, behind the question mark."""
@@ -100,6 +101,9 @@ def caller_of(exchange: Exchange, tool: Tool) -> Caller:
     scopes = exchange.scopes
     if scopes is None:  # every scope: as far as this tool asks for any
         scopes = frozenset(tool.guard.scopes or ())
+    address, principal = exchange.address, exchange.principal
+    if name is None and session is None and principal is None and not scopes:
+        return _strangers.get(address) or _stranger(address)
     version = _said(headers.get(b"tooli-caller-version")) if name is not None else None
     return Caller(
         "http",
@@ -108,9 +112,20 @@ def caller_of(exchange: Exchange, tool: Tool) -> Caller:
         session,
         scopes,
         agent=True,
-        principal=exchange.principal,
-        address=exchange.address,
+        principal=principal,
+        address=address,
     )
+
+
+_strangers: dict[str, Caller] = {}
+"""Those who say nothing of themselves, by where they come from: most calls are theirs."""
+
+
+def _stranger(address: str) -> Caller:
+    if len(_strangers) >= _MOST_STRANGERS:
+        _strangers.clear()
+    made = _strangers[address] = Caller("http", agent=True, address=address)
+    return made
 
 
 def _said(value: bytes | None) -> str | None:
