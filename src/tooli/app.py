@@ -315,8 +315,7 @@ class Tooli(_NotYet):
         **more: Any,
     ) -> tuple[Call, tuple[Stage, ...]]:
         """A door's call to a tool, and the stages that stand around it."""
-        from tooli.call.model import Call
-        from tooli.call.pipeline import ONLY_BIND
+        from tooli.call.pipeline import ONLY_BIND, Call
 
         stages = self.stages_for(tool, options, caller.session)
         if stages is not ONLY_BIND:

@@ -237,6 +237,14 @@ def test_rates_are_counted_by_caller_and_command(files: Path) -> None:
         assert answers == [200, 200, 429]  # the command's own rate is the stricter one
 
 
+@pytest.mark.parametrize("trusted, last", [({}, 429), ({"FORWARDED_ALLOW_IPS": "127.0.0.1"}, 200)])
+def test_an_address_is_no_word_of_theirs(trusted: dict[str, str], last: int, files: Path) -> None:
+    with served(APP, door=("api",), TOOLI_STATE_DIR=str(files), **trusted) as running:
+        said = [{"X-Forwarded-For": f"10.0.0.{n}"} for n in range(3)]
+        answers = [post(running, "rare", **forwarded)[0] for forwarded in said]
+        assert answers == [200, 200, last]
+
+
 @pytest.mark.parametrize("version", [LEGACY, MODERN])
 def test_rates_and_loops_over_stdio(version: str, tmp_path: Path) -> None:
     env = environment(HOME=str(tmp_path), TOOLI_STATE_DIR=str(tmp_path))

@@ -107,6 +107,9 @@ def encode(
     value: Any, warnings: list[str], terms: Call | Terms | None = None, what: str = "result"
 ) -> bytes:
     """Compact JSON in UTF-8. Never fails: what JSON cannot hold is replaced, with a warning."""
+    text = _by_hand(value)
+    if text is not None and (terms is None or not is_suspect(text, terms, what)):
+        return text.encode()
     return encoder(warnings, terms, what)(value)
 
 
@@ -271,10 +274,10 @@ def _by_hand(value: Any, depth: int = 0) -> str | None:
     if kind is dict and len(value) <= 12 and depth < 4:
         parts: list[str] = []
         for key, item in value.items():
-            name, text = _by_hand(key), _by_hand(item, depth + 1)
-            if name is None or text is None or type(key) is not str:
+            text = _by_hand(item, depth + 1)
+            if text is None or type(key) is not str or not (key.isidentifier() and key.isascii()):
                 return None
-            parts.append(f"{name}:{text}")
+            parts.append(f'"{key}":{text}')
         return "{" + ",".join(parts) + "}"
     return None
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tooli.call.model import Call
 
 _DEEPEST = 50
+_SILENT = frozenset((int, float, bool, type(None)))
 
 
 def look_closer(
@@ -40,14 +41,21 @@ def look_closer(
 
 
 def _made_up(call: Call, bound: Mapping[str, Any]) -> Iterator[Problem]:
-    from tooli.call.repair import problems_of
-
-    for param in call.tool.public:
-        if param.name not in bound or param.name not in call.arguments or Verbatim in param.marks:
+    for param in call.tool.params:
+        name = param.name
+        if name not in bound or name not in call.arguments:
             continue
-        for at, text in _texts(bound[param.name], (), 0):
+        value = bound[name]
+        kind = value.__class__
+        if kind in _SILENT or (kind is str and value.isprintable()):
+            continue
+        if param.kind == "injected" or Verbatim in param.marks:
+            continue
+        for at, text in _texts(value, (), 0):
             odd = control_character(text)
             if odd:
+                from tooli.call.repair import problems_of
+
                 said = f"there is a control character in it, {odd}: leave it out"
                 yield from problems_of(param, Misfit(said, at, code="E1030"))
 

@@ -33,6 +33,10 @@ STALL_TIMEOUT = 60.0
 LARGE = 1 << 16
 """Bytes of an answer that are not kept back to leave with its head."""
 
+FORWARDED = "FORWARDED_ALLOW_IPS"
+"""uvicorn's variable: whose word counts for where a request comes from. Here nobody's unless said:
+any client on this machine could give itself another address with every call."""
+
 LAST_RESORT = 5.0
 """Seconds beyond the grace after which the process ends, whatever still runs in it."""
 _ENDING = (signal.SIGINT, signal.SIGTERM)
@@ -63,6 +67,7 @@ def run_server(
         log_config=_logging(access_log),
         access_log=access_log,
         server_header=False,
+        proxy_headers=FORWARDED in os.environ,
         timeout_graceful_shutdown=math.ceil(grace),
     )
     Server(config, leash, grace, before_end).run(sockets=[listener])
@@ -149,17 +154,25 @@ class Corked:
         self._transport = transport
         self._loop = loop
         self._parts: list[bytes] = []
+        self._held = False  # a head that says how long its body is: the body takes it along
 
     def write(self, data: bytes) -> None:
         """Send it before the loop turns to anything else; a large piece, or a third one, at once.
 
         Whoever writes a stream may never let the loop turn, unless the transport says stop.
         """
-        if not self._parts:
-            self._loop.call_soon(self._flush)
-        self._parts.append(data)
-        if len(self._parts) > 2 or len(data) > LARGE:
-            self._flush()
+        parts = self._parts
+        if parts:
+            parts.append(data)
+            if self._held or len(parts) > 2 or len(data) > LARGE:
+                self._flush()
+        elif data:
+            parts.append(data)
+            self._held = data.startswith(b"HTTP/1.1 ") and b"\r\ncontent-length: " in data
+            if len(data) > LARGE:
+                self._flush()
+            elif not self._held:
+                self._loop.call_soon(self._flush)
 
     def _flush(self) -> None:
         if self._parts:
@@ -170,6 +183,10 @@ class Corked:
         """Close, once everything is sent."""
         self._flush()
         self._transport.close()
+
+    def is_closing(self) -> bool:
+        """Whether it is closed, or about to be."""
+        return self._transport.is_closing()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)

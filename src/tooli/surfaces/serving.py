@@ -332,11 +332,10 @@ class Answer:
         """The error, if it failed."""
         return self.outcome.error if isinstance(self.outcome, Failed) else None
 
-    @property
     def milliseconds(self) -> int:
         """How long it took."""
         return int((perf_counter() - self.started) * 1000)
 
     def document(self) -> bytes:
         """The envelope."""
-        return document(self.outcome, self.call, lambda: self.milliseconds)
+        return document(self.outcome, self.call, self.milliseconds)

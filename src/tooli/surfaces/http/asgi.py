@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from functools import partial
 
 from tooli.call.envelope import document
 from tooli.call.failure import as_tool_error
@@ -84,32 +85,32 @@ class Api:
         """Answer a request, or live as long as the server does."""
         kind = scope["type"]
         if kind == "http":
-            await self._answer(Exchange(scope, receive, send))
+            exchange = Exchange(scope, receive, send)
+            try:
+                await self._serve(exchange)
+            except (Exception, asyncio.CancelledError) as exc:
+                await self._end_badly(exchange, exc)
         elif kind == "lifespan":
             await self._live(scope, receive, send)
         elif kind == "websocket":
             await receive()
             await send({"type": "websocket.close", "code": 1000})
 
-    async def _answer(self, exchange: Exchange) -> None:
-        try:
-            await self._serve(exchange)
-        except Refused as refused:
-            error = refused.error
-            await self._refuse(exchange, error, *refused.headers)
+    async def _end_badly(self, exchange: Exchange, exc: BaseException) -> None:
+        """Answer a request that was stopped on its way, where it can still be answered."""
+        if isinstance(exc, Refused):
+            error = exc.error
+            await self._refuse(exchange, error, *exc.headers)
             if self._refusals.wants(error):
                 await self._crew.do(lambda: self._refusals.note(error, exchange.address))
-        except Gone:
-            pass
-        except asyncio.CancelledError:
+        elif isinstance(exc, asyncio.CancelledError):
             if not exchange.begun:
                 await self._refuse(exchange, terminated())
-        except Exception as exc:
+        elif not isinstance(exc, Gone):
             _report(exc)
-            if not exchange.begun:
-                await self._refuse(exchange, InternalError("The server itself failed."))
-            else:
-                raise
+            if exchange.begun:
+                raise exc
+            await self._refuse(exchange, InternalError("The server itself failed."))
 
     async def _refuse(
         self, exchange: Exchange, error: ToolError, *headers: tuple[bytes, bytes]
@@ -186,13 +187,9 @@ class Api:
 
     # -------------------------------------------------------------- calling a tool
 
-    @property
-    def _is_full(self) -> bool:
-        """Whether as many calls run as may, those among them that nobody waits for any more."""
-        return self._running + len(self._streams) + self._crew.left >= self.settings.limit
-
     async def _call(self, exchange: Exchange, tool: Tool) -> None:
-        if self._is_full:
+        under_way = self._running + len(self._streams) + self._crew.left  # left: waited for no more
+        if under_way >= self.settings.limit:
             raise Refused(too_busy(), (b"retry-after", b"1"))
         self._running += 1
         try:
@@ -209,7 +206,7 @@ class Api:
                 if is_async(tool.fn):
                     status, body, headers = await _run_on_loop(served)
                 else:
-                    status, body, headers = await self._crew.do(lambda: _run_in_thread(served))
+                    status, body, headers = await self._crew.do(partial(_run_in_thread, served))
                 await exchange.answer(status, body, *headers)
                 return
             feed = start_feed(served, self._streams)
@@ -283,7 +280,7 @@ async def _run_on_loop(served: Served) -> tuple[int, bytes, Headers]:
     return status_of(answer.outcome), answer.document(), headers_of(answer.outcome)
 
 
-def _report(exc: Exception) -> None:
+def _report(exc: BaseException) -> None:
     """A defect of ours, told to whoever runs the server."""
     from traceback import print_exception
 

@@ -42,29 +42,35 @@ async def read_body(exchange: Exchange, settings: Settings) -> bytes:
     length = exchange.headers.get(b"content-length")
     if length is not None and int(length) > settings.max_body:
         raise _too_large(settings)
-    message = await _next(exchange, settings.chunk_timeout)
-    pieces: list[bytes] = [message.get("body", b"")]
-    size = len(pieces[0])
-    if message.get("more_body"):
-        now = asyncio.get_running_loop().time
-        end = now() + settings.body_timeout
-        while message.get("more_body") and size <= settings.max_body:
-            message = await _next(exchange, min(settings.chunk_timeout, end - now()))
-            pieces.append(message.get("body", b""))
-            size += len(pieces[-1])
-    if size > settings.max_body:
-        raise _too_large(settings)
-    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
-
-
-async def _next(exchange: Exchange, seconds: float) -> Message:
     try:
-        message = await within(seconds, exchange.receive())
+        message = await within(settings.chunk_timeout, exchange.receive())
+        body = _piece(message)
+        if message.get("more_body"):
+            body = await _read_on(body, exchange, settings)
     except Late:
         raise _too_slow() from None
+    if len(body) > settings.max_body:
+        raise _too_large(settings)
+    return body
+
+
+async def _read_on(first: bytes, exchange: Exchange, settings: Settings) -> bytes:
+    """The first piece of a body with those behind it, as far as they are wanted."""
+    pieces, size, more = [first], len(first), True
+    now = asyncio.get_running_loop().time
+    end = now() + settings.body_timeout
+    while more and size <= settings.max_body:
+        message = await within(min(settings.chunk_timeout, end - now()), exchange.receive())
+        pieces.append(_piece(message))
+        size += len(pieces[-1])
+        more = message.get("more_body")
+    return b"".join(pieces)
+
+
+def _piece(message: Message) -> bytes:
     if message["type"] == "http.disconnect":
         raise Gone
-    return message
+    return message.get("body", b"")
 
 
 def _check_type(declared: bytes) -> None:

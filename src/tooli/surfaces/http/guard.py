@@ -44,11 +44,7 @@ class Guard:
         self._welcome: set[bytes] = set()  # Hosts that were looked at and are ours
         self._tokens = _tokens_of(settings)
         self._verifier = verifier
-
-    @property
-    def secured(self) -> bool:
-        """Whether a token is needed."""
-        return bool(self._tokens) or self._verifier is not None
+        self.secured = bool(self._tokens) or verifier is not None  # whether a token is needed
 
     def admit(self, exchange: Exchange) -> None:
         """Let a request of a known host and origin pass; refuse any other."""

@@ -96,8 +96,8 @@ def _unknown(name: str) -> Problem:
 def caller_of(exchange: Exchange, tool: Tool) -> Caller:
     """Who calls, as they say themselves, and with which scopes, as their token says."""
     headers = exchange.headers
-    name = _said(headers.get(b"tooli-caller"))
-    session = _said(headers.get(b"tooli-session-id"))
+    name = _said(headers[b"tooli-caller"]) if b"tooli-caller" in headers else None
+    session = _said(headers[b"tooli-session-id"]) if b"tooli-session-id" in headers else None
     scopes = exchange.scopes
     if scopes is None:  # every scope: as far as this tool asks for any
         scopes = frozenset(tool.guard.scopes or ())

@@ -383,5 +383,5 @@ class Request:
                 return self._mistyped(answer)
         if call.meta and ("page" in call.meta or "truncated" in call.meta):
             made["content"] = [*made["content"], *rest(call.meta)]
-        meta = cleaned(jsonable(meta_of(call, answer.milliseconds), []), call, [], "")
+        meta = cleaned(jsonable(meta_of(call, answer.milliseconds()), []), call, [], "")
         return {**made, "_meta": {META_KEY: meta}}
