@@ -13,7 +13,7 @@ from typing import Annotated
 from tooli.app import Tooli
 from tooli.builtins.approving import add_approvals
 from tooli.builtins.marks import lasts, takes_stdout
-from tooli.builtins.serving import Deferred, Host, Names, Port, Token, Transport, serve_mcp
+from tooli.builtins.serving import Deferred, Grace, Host, Names, Port, Token, Transport, serve_mcp
 from tooli.contract.info import Argument, Option
 from tooli.errors import InputError, NotFoundError
 
@@ -44,9 +44,10 @@ def serve(
     token: Token = None,
     allow_host: Names = [],  # noqa: B006  nobody changes it
     defer_loading: Deferred = False,
+    grace: Grace = 10,
 ) -> None:
     """Serve an app to MCP clients, without a line of code in it."""
-    serve_mcp(load(app), transport, host, port, token, allow_host, defer_loading)
+    serve_mcp(load(app), transport, host, port, token, allow_host, defer_loading, grace)
 
 
 @launcher.command()

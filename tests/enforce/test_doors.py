@@ -44,7 +44,7 @@ class Served:
 
     def __init__(self, place: Place, *flags: str) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, str(APP), "api", "serve", "--port", "0", *flags],
+            [sys.executable, str(APP), "api", "serve", "--port", "0", "--grace", "0.5", *flags],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

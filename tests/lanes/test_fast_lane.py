@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from tooli.call.model import Call, Outcome
 
 LINES = 40
-EXAMPLES = examples_of(115)
+EXAMPLES = examples_of(100)
 FORMS: dict[str, tuple[tuple[str, ...], ...]] = {
     "single": ((),),
     "light": ((),),
@@ -76,9 +76,12 @@ def test_there_are_enough_lines() -> None:
 
 
 @pytest.fixture(autouse=True, scope="module")
-def tokens_alike() -> Iterator[None]:
-    """Tokens of plans differ from call to call: here they do not."""
-    with mock.patch("tooli.state.plans.seal", lambda *_: "token"):
+def alike() -> Iterator[None]:
+    """Tokens of plans do not differ from call to call; no process is started for a deadline."""
+    with (
+        mock.patch("tooli.state.plans.seal", lambda *_: "token"),
+        mock.patch("tooli.enforce.deadlines.can_fork", lambda: False),
+    ):
         yield
 
 

@@ -25,7 +25,9 @@ def _place(app: Any) -> str:
 def _tail(app: Any) -> Any:
     def tail(
         number: Annotated[int, Option("--number", "-n", min=0, help="How many lines.")] = 10,
-        follow: Annotated[bool, Option("--follow", "-f", help="Go on as lines come.")] = False,
+        follow: Annotated[
+            bool, Option("--follow", "-f", help="Go on as lines come; programs add --jsonl.")
+        ] = False,
     ) -> Iterator[dict[str, Any]]:
         """Show the last lines of the audit log: runs, refusals, approvals."""
         from tooli.state import auditing

@@ -12,6 +12,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from tooli.surfaces.http.settings import SettingWords
+
 _HERE = ("localhost", "127.0.0.1", "[::1]")
 """Where pages may come from that talk to an MCP server on this machine, as inspectors do."""
 
@@ -28,6 +30,9 @@ Token = Annotated[
 ]
 Names = Annotated[
     list[str], Option(help="A further name under which clients reach the server: its Host.")
+]
+Grace = Annotated[
+    float, Option(help="Seconds that calls over HTTP get to finish in when it ends.", min=0)
 ]
 Deferred = Annotated[
     bool,
@@ -65,6 +70,7 @@ def serve_mcp(
     token: str | None,
     allow_host: list[str],
     deferred: bool,
+    grace: float,
 ) -> None:
     """Serve an app to MCP clients, the way that was asked for or that the app prefers."""
     house = app._house
@@ -87,6 +93,7 @@ def serve_mcp(
             port,
             mcp=False,
             at=at,
+            grace=grace,
             tools=False,
             token=token,
             mounts=mounts,
@@ -105,9 +112,10 @@ def _serving(app: Any) -> Any:
         token: Token = None,
         allow_host: Names = [],  # noqa: B006  nobody changes it
         defer_loading: Deferred = False,
+        grace: Grace = 10,
     ) -> None:
         """Serve the app's tools, resources and prompts to an MCP client."""
-        serve_mcp(app, transport, host, port, token, allow_host, defer_loading)
+        serve_mcp(app, transport, host, port, token, allow_host, defer_loading, grace)
 
     return serve
 
@@ -142,11 +150,13 @@ def _http_serving(app: Any) -> Any:
         workers: Annotated[int, Option(min=1, max=256, help="Processes that share the port.")] = 1,
         token: Token = None,
         allow_host: Names = [],  # noqa: B006  nobody changes it
+        grace: Grace = 10,
     ) -> None:
         """Serve the app's tools over HTTP, with a page for people, OpenAPI, and MCP at /mcp."""
         from tooli.surfaces.http.serve import serve_http
 
-        serve_http(app, host, port, workers=workers, token=token, allowed_hosts=allow_host)
+        said: SettingWords = {"token": token, "allowed_hosts": allow_host}
+        serve_http(app, host, port, workers=workers, grace=grace, **said)
 
     return serve
 

@@ -209,7 +209,7 @@ async def test_ending_lets_calls_finish() -> None:
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 async def test_ending_tells_calls_that_do_not(mode: str, tmp_path: pathlib.Path) -> None:
     mark = tmp_path / "mark"
-    with served() as server:
+    with served(NOTES, "--grace", "1") as server:
         async with Client(server.url, mode=mode) as client:
 
             async def hear(*progress: Any) -> None:

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from .environment import held
-from .place import HOOKS, Place
+from .place import HOOKS, WITHIN, Place
 
 TOOLI = "tooli:Tooli"
 # How Typer's own scripts/test.sh sets the suite up.
@@ -95,7 +95,7 @@ class Outcomes:
         return cls(**json.loads(source.read_text(encoding="utf-8")))
 
 
-def environment(standin: Standin | None, work: Path) -> dict[str, str]:
+def environment(place: Place, standin: Standin | None, work: Path) -> dict[str, str]:
     """The whole environment of a run."""
     kept = {name: os.environ[name] for name in KEPT if name in os.environ}
     paths = [str(HOOKS / "outcomes"), *(standin.paths() if standin else [])]
@@ -105,6 +105,7 @@ def environment(standin: Standin | None, work: Path) -> dict[str, str]:
         "PYTHONPATH": os.pathsep.join(paths),
         "TYPER_SUITE_HOME": str(work / "homes"),
         "TYPER_SUITE_OUTCOMES": str(work / "outcomes.json"),
+        **({"TYPER_SUITE_WITHIN": "1"} if place.version in WITHIN else {}),
     }
     return {**kept, **TYPERS_SETTINGS, **ours, **(standin.environment() if standin else {})}
 
@@ -170,7 +171,7 @@ def run(
     started = time.monotonic()
     with held(place), tempfile.TemporaryDirectory(prefix="typer-suite-") as folder:
         work = Path(folder)
-        settings = environment(standin, work)
+        settings = environment(place, standin, work)
         if standin:
             probe(place, standin, settings)
         options = chosen if chosen is not None else ["-q"]
@@ -186,5 +187,5 @@ def collect(place: Place) -> set[str]:
     """The ids of all tests of the suite, as Typer itself has them."""
     with held(place), tempfile.TemporaryDirectory(prefix="typer-suite-") as folder:
         line = command(place, ["--collect-only", "-q"], workers=1)
-        text = execute(place, line, environment(None, Path(folder)), show=False)
+        text = execute(place, line, environment(place, None, Path(folder)), show=False)
     return {line.strip() for line in text.splitlines() if "::" in line}

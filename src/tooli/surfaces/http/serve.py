@@ -34,9 +34,6 @@ if TYPE_CHECKING:
     from tooli.surfaces.http.asgi import Api
     from tooli.surfaces.http.settings import SettingWords
 
-GRACE = 10.0
-"""Seconds that calls get to finish in, once the server is asked to end."""
-
 
 def serve_http(
     app: Any,
@@ -45,7 +42,7 @@ def serve_http(
     *,
     workers: int = 1,
     token_file: str | None = None,
-    grace: float = GRACE,
+    grace: float = 10,
     access_log: bool = False,
     mcp: bool = True,
     at: str = "",

@@ -2,6 +2,7 @@
 
 ``TYPER_SUITE_OUTCOMES`` names the file. ``TYPER_SUITE_HOME`` names a folder in which every
 worker gets a home of its own, because several tests rewrite the same shell start-up files.
+With ``TYPER_SUITE_WITHIN`` tests that start programs are left out.
 """
 
 from __future__ import annotations
@@ -77,6 +78,20 @@ def pytest_runtest_makereport(
         if said:
             report.sections.append((_EVIDENCE, said))
     return report
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what starts programs, where that is asked for."""
+    if "TYPER_SUITE_WITHIN" not in os.environ:
+        return
+    functions = [getattr(item, "function", None) for item in items]
+    starting = [
+        item
+        for item, function in zip(items, functions, strict=True)
+        if function is not None and "subprocess" in function.__code__.co_names
+    ]
+    config.hook.pytest_deselected(items=starting)
+    items[:] = [item for item in items if item not in starting]
 
 
 def pytest_configure() -> None:
