@@ -266,14 +266,15 @@ def vanish(code: int = 4) -> str:
 
 @app.command()
 def swarm() -> str:
-    """Processes that run away while they are looked for."""
+    """Processes that run away while they are looked for; not for ever, should nobody stop them."""
+    until = time.monotonic() + 5
     for _ in range(20):
         if os.fork() == 0:
             os.setsid()
             if os.fork() == 0:
-                while os.fork() == 0:
+                while time.monotonic() < until and os.fork() == 0:
                     time.sleep(0.01)
-                linger()
+                time.sleep(30)
             os._exit(0)
     time.sleep(LONG)
     return "awake"

@@ -372,3 +372,33 @@ def test_who_catches_the_exit_goes_on(place: Place, tmp_path: Path) -> None:
     env = {**place.env, "TOOLI_CALLER": "claude-code", "AGENT_SECONDS": "0.3"}
     done = run(script, env=env)
     assert (done.code, done.err) == (0, b"went on\n")
+
+
+SLOW_LOOK = """
+import os, sys, time
+from tooli.enforce import processes
+processes.adopt_orphans()
+until = time.monotonic() + 5
+for _ in range(5):
+    if os.fork() == 0:
+        os.setsid()
+        while time.monotonic() < until and os.fork() == 0:
+            time.sleep(0.01)
+        time.sleep(30)
+        os._exit(0)
+look = processes.living
+def slow():
+    seen = look()
+    time.sleep(0.4)  # as where others have the processor
+    return seen
+processes.living = slow
+time.sleep(0.2)
+processes.end_descendants(os.getpid(), buries=True)
+print(len(processes.descendants(os.getpid(), look())))
+"""
+
+
+@pytest.mark.skipif(not LINUX, reason="/proc")
+def test_nobody_is_born_while_the_others_are_killed() -> None:
+    done = subprocess.run([sys.executable, "-c", SLOW_LOOK], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("0\n", "")

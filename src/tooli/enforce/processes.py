@@ -8,7 +8,7 @@ from time import monotonic
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
 
@@ -72,29 +72,28 @@ def signal_to(pid: int, number: int) -> bool:
     return True
 
 
-def descendants(root: int) -> dict[int, str]:
-    """The living processes below one, with their names; nothing where there is no /proc."""
-    parents: dict[int, tuple[int, str]] = {}
+class Process:
+    """What /proc tells of a living process."""
+
+    __slots__ = ("group", "name", "parent")
+
+    def __init__(self, parent: int, group: int, name: str) -> None:
+        self.parent = parent
+        self.group = group
+        self.name = name
+
+
+def living() -> dict[int, Process]:
+    """All processes that have not ended; none where there is no /proc."""
     try:
         names = [name for name in os.listdir("/proc") if name.isdigit()]
     except OSError:
         return {}
-    for name in names:
-        found = _parent_of(name)
-        if found is not None:
-            parents[int(name)] = found
-    below: dict[int, str] = {}
-    for pid in parents:
-        line = [pid]
-        while line[-1] in parents and line[-1] != root and len(line) < 10_000:
-            line.append(parents[line[-1]][0])
-        if line[-1] == root and pid != root:
-            below[pid] = parents[pid][1]
-    return below
+    seen = [(int(name), _read(name)) for name in names]
+    return {pid: process for pid, process in seen if process is not None}
 
 
-def _parent_of(pid: str) -> tuple[int, str] | None:
-    """The parent of a process and its own name; None for one that has ended."""
+def _read(pid: str) -> Process | None:
     try:
         descriptor = os.open(f"/proc/{pid}/stat", os.O_RDONLY)
         try:
@@ -103,10 +102,26 @@ def _parent_of(pid: str) -> tuple[int, str] | None:
             os.close(descriptor)
     except OSError:
         return None
-    fields = tail.split()
-    if len(fields) < 2 or fields[0] in (b"Z", b"X"):
+    fields = tail.split(None, 3)
+    if len(fields) < 3 or fields[0] in (b"Z", b"X"):
         return None
-    return int(fields[1]), head.partition(b"(")[2].decode("utf-8", "replace")
+    name = head.partition(b"(")[2].decode("utf-8", "replace")
+    return Process(int(fields[1]), int(fields[2]), name)
+
+
+def descendants(root: int, among: Mapping[int, Process]) -> dict[int, str]:
+    """Those of the processes that are below one, with their names."""
+    children: dict[int, list[int]] = {}
+    for pid, process in among.items():
+        children.setdefault(process.parent, []).append(pid)
+    below: dict[int, str] = {}
+    ahead = [root]
+    while ahead:
+        for pid in children.get(ahead.pop(), ()):
+            if pid not in below and pid != root:
+                below[pid] = among[pid].name
+                ahead.append(pid)
+    return below
 
 
 def end_descendants(root: int, *, buries: bool = False) -> list[str]:
@@ -118,13 +133,26 @@ def end_descendants(root: int, *, buries: bool = False) -> list[str]:
     """
     ended: dict[int, str] = {}
     until = monotonic() + PATIENCE
-    while (living := descendants(root)) and monotonic() < until:
-        for pid in living:
+    while monotonic() < until:
+        seen = living()
+        below = descendants(root, seen)
+        if not below:
+            break
+        for group in _groups_of(below, seen):
+            signal_to(-group, KILL)
+        for pid in below:
             signal_to(pid, KILL)
-        ended.update(living)
+        ended.update(below)
         if buries:
             reap()
     return list(ended.values())
+
+
+def _groups_of(below: Mapping[int, str], seen: Mapping[int, Process]) -> set[int]:
+    """The groups that nobody else is in: killed as a whole, not even a newborn gets away."""
+    ours = {seen[pid].group for pid in below}
+    others = {process.group for pid, process in seen.items() if pid not in below}
+    return {group for group in ours - others if group > 1}
 
 
 def end_group(leader: int) -> None:
