@@ -30,12 +30,11 @@ COMMANDS: dict[str, dict[str, Any]] = {
     "dirty": {"auth": []},
 }
 DIRT = "\x1b[31m\u202e"
-EVERY_SCOPE = {"http": "a server without tokens gives its callers every scope"}
 YES = {"yes": True}
 CASES: dict[str, list[Case]] = {
     "forbidden": [Case("forbidden"), Case("forbidden", {}, YES)],
     "unsaid": [Case("unsaid"), Case("unsaid", {}, YES)],
-    "scope": [Case("scoped", {}, skip=EVERY_SCOPE), Case("scoped", {}, YES, skip=EVERY_SCOPE)],
+    "scope": [Case("scoped", {}), Case("scoped", {}, YES)],
     "approval": [Case("approval"), Case("approval", {}, YES), Case("both", {}, YES)],
     "critical": [Case("critical"), Case("critical", {}, YES)],
     "human": [Case("human"), Case("human", {}, YES), Case("wiping", {}, YES)],
