@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from typing import TYPE_CHECKING
 
@@ -85,6 +86,42 @@ def test_somebody_waits(tmp_path: Path, case: str) -> None:
     assert b"at once" not in done.err
     assert seen.encode() in done.err
     assert b'"result":3' in done.out
+
+
+@pytest.mark.skipif(
+    sys.version_info < (3, 11) or sys.platform != "linux", reason="cannot be told here"
+)
+def test_what_others_left_open_holds_nobody_up(tmp_path: Path) -> None:
+    script = tmp_path / "leaver.py"
+    script.write_text(APP + "app()")
+    left = os.open(os.devnull, os.O_RDWR)
+    words = [sys.executable, str(script), "add", "1", "2", "--json"]
+    try:
+        done = subprocess.run(words, capture_output=True, env=environment(), pass_fds=[left])
+    finally:
+        os.close(left)
+    assert done.stderr == b"at once\n"
+    assert b'"result":3' in done.stdout
+
+
+@pytest.mark.skipif(os.name != "posix", reason="descriptors are passed on")
+@pytest.mark.parametrize("where", ["app", "command"])
+def test_what_is_written_to_what_others_left_open_is_there(tmp_path: Path, where: str) -> None:
+    """`--status-fd 7`, as it is done; nobody closes it."""
+    script, kept = tmp_path / "leaver.py", tmp_path / "kept"
+    body = "kept = open(int(os.environ['STATUS']), 'w')\nkept.write('all of it')\n"
+    if where == "command":
+        body = "@app.command()\ndef tell() -> None:\n    global kept\n    " + body.replace(
+            "\nkept.", "\n    kept."
+        )
+    script.write_text(APP + body + "app()")
+    line = ["tell"] if where == "command" else ["add", "1", "2"]
+    with kept.open("w") as file:
+        env = {**environment(), "STATUS": str(file.fileno())}
+        words = [sys.executable, str(script), *line, "--json"]
+        done = subprocess.run(words, capture_output=True, env=env, pass_fds=[file.fileno()])
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert kept.read_text() == "all of it"
 
 
 def test_what_was_written_is_there(tmp_path: Path) -> None:

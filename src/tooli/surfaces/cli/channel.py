@@ -243,23 +243,37 @@ def spare_the_collector() -> None:
 
 
 def _has_no_files(ours: int = 0) -> bool:
-    """Whether nothing but stdin, stdout and stderr is open here; False where nobody can tell."""
+    """Whether nothing was opened here beside stdin, stdout, stderr; False where nobody can tell.
+
+    What whoever started us left open is inheritable; nothing is that Python opens.
+    """
     try:
-        count = len(os.listdir("/proc/self/fd"))
+        names = os.listdir("/proc/self/fd")
     except OSError:
         return False
-    standard = (sys.__stdin__, sys.__stdout__, sys.__stderr__)
-    return count - 1 - ours <= 3 - standard.count(None)  # 1: the folder that was just read
+    missing = (sys.__stdin__, sys.__stdout__, sys.__stderr__).count(None)
+    if len(names) - 1 - ours <= 3 - missing:  # 1: the folder that was just read
+        return True
+    opened = [name for name in names if int(name) > 2 and not _is_inherited(int(name))]
+    return not missing and len(opened) <= ours and _writes_no_files()
+
+
+def _is_inherited(descriptor: int) -> bool:
+    try:
+        return os.get_inheritable(descriptor)
+    except OSError:  # it has been closed: the folder that was just read
+        return True
 
 
 def _writes_no_files() -> bool:
     """The same of files that are open for writing, by looking at every object there is."""
     import _io
 
-    kinds = list(map(type, gc.get_objects()))
-    standard = [getattr(stream, "buffer", None) for stream in (sys.stdout, sys.stderr)]
-    ours = list(map(type, standard)).count(_io.BufferedWriter)
-    return kinds.count(_io.BufferedWriter) <= ours and not kinds.count(_io.BufferedRandom)
+    files = (_io.BufferedWriter, _io.BufferedRandom)
+    writing = [one for one in gc.get_objects() if type(one) in files]
+    streams = (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__)
+    standard = [id(getattr(stream, "buffer", None)) for stream in streams]
+    return all([id(one) in standard for one in writing])
 
 
 def leave(code: Any) -> Any:
