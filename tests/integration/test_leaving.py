@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from typing import TYPE_CHECKING
 
@@ -95,33 +94,12 @@ def test_what_others_left_open_holds_nobody_up(tmp_path: Path) -> None:
     script = tmp_path / "leaver.py"
     script.write_text(APP + "app()")
     left = os.open(os.devnull, os.O_RDWR)
-    words = [sys.executable, str(script), "add", "1", "2", "--json"]
     try:
-        done = subprocess.run(words, capture_output=True, env=environment(), pass_fds=[left])
+        done = run(script, "add", "1", "2", "--json", env=environment(), pass_fds=(left,))
     finally:
         os.close(left)
-    assert done.stderr == b"at once\n"
-    assert b'"result":3' in done.stdout
-
-
-@pytest.mark.skipif(os.name != "posix", reason="descriptors are passed on")
-@pytest.mark.parametrize("where", ["app", "command"])
-def test_what_is_written_to_what_others_left_open_is_there(tmp_path: Path, where: str) -> None:
-    """`--status-fd 7`, as it is done; nobody closes it."""
-    script, kept = tmp_path / "leaver.py", tmp_path / "kept"
-    body = "kept = open(int(os.environ['STATUS']), 'w')\nkept.write('all of it')\n"
-    if where == "command":
-        body = "@app.command()\ndef tell() -> None:\n    global kept\n    " + body.replace(
-            "\nkept.", "\n    kept."
-        )
-    script.write_text(APP + body + "app()")
-    line = ["tell"] if where == "command" else ["add", "1", "2"]
-    with kept.open("w") as file:
-        env = {**environment(), "STATUS": str(file.fileno())}
-        words = [sys.executable, str(script), *line, "--json"]
-        done = subprocess.run(words, capture_output=True, env=env, pass_fds=[file.fileno()])
-    assert (done.returncode, done.stderr) == (0, b"")
-    assert kept.read_text() == "all of it"
+    assert done.err == b"at once\n"
+    assert b'"result":3' in done.out
 
 
 def test_what_was_written_is_there(tmp_path: Path) -> None:
@@ -183,15 +161,29 @@ def test_what_a_command_has_written_is_there(tmp_path: Path, command: str, mode:
     assert path.read_text() == "all of it"
 
 
+BY_COMMAND = """
+@app.command()
+def tell() -> str:
+    global file
+    file = os.fdopen(int(os.environ['FILE']), 'w')
+    file.write('all of it')
+    return "told"
+
+app()
+"""
+BY_APP = "file = os.fdopen(int(os.environ['FILE']), 'w')\nfile.write('all of it')\napp()"
+
+
 @pytest.mark.parametrize("number", [3, 12])
-def test_what_was_written_to_an_inherited_file_is_there(tmp_path: Path, number: int) -> None:
+@pytest.mark.parametrize(("body", "line"), [(BY_APP, "add 1 2"), (BY_COMMAND, "tell")])
+def test_what_was_written_to_an_inherited_file_is_there(
+    tmp_path: Path, body: str, line: str, number: int
+) -> None:
     script, kept = tmp_path / "leaver.py", tmp_path / "kept"
-    script.write_text(
-        APP + "file = os.fdopen(int(os.environ['FILE']), 'w')\nfile.write('all of it')\napp()"
-    )
+    script.write_text(APP + body)
     with kept.open("w") as file, os.fdopen(os.dup2(file.fileno(), 60 + number), "w") as handed:
         env = {**environment(), "FILE": str(handed.fileno())}
-        done = run(script, "add", "1", "2", "--json", env=env, pass_fds=(handed.fileno(),))
+        done = run(script, *line.split(), "--json", env=env, pass_fds=(handed.fileno(),))
     assert done.code == 0
     assert kept.read_text() == "all of it"
 
