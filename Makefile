@@ -7,6 +7,9 @@ REPORT  = .cache/coverage.json
 # What is run under coverage: the tests of the rooms whose branches are counted.
 MEASURED = tests/contract tests/call tests/stages tests/inputs tests/enforce/test_declaring.py tests/views/test_schema.py tests/views/test_mcp.py tests/parity/test_shaping.py tests/parity/test_inputs.py tests/test_errors.py tests/test_python_door.py
 
+# Thousands of processes are started, here by Make and there by tests: none compiles what another did.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test check bench docs clean
 
 demo: $(READY)          ## what tooli does, as a transcript

@@ -36,11 +36,9 @@ def python() -> pathlib.Path:
 
 def _install(room: pathlib.Path) -> None:
     interpreter = room / "bin" / "python"
-    pip = [interpreter, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "uv"]
-    uv = [interpreter, "-m", "uv", "pip", "install", "--quiet", "--python", interpreter]
+    uv = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--python", interpreter]
     for words in (
-        [sys.executable, "-m", "venv", "--clear", room],
-        pip,
+        [sys.executable, "-m", "venv", "--clear", "--without-pip", room],
         [*uv, "--requirement", REQUIREMENTS],
     ):
         done = subprocess.run(words, capture_output=True, text=True, timeout=600)

@@ -53,13 +53,14 @@ def ready(place: Place, wanted: str) -> bool:
 
 def install(place: Place) -> None:
     """Make the virtual environment, with Typer's tree and this project both editable."""
-    checked([sys.executable, "-m", "venv", "--clear", str(place.venv)])
+    checked([sys.executable, "-m", "venv", "--clear", "--without-pip", str(place.venv)])
     pins = place.runtime / "constraints.txt"
     pins.write_text(constraints(), encoding="utf-8")
-    pip = [str(place.python), "-m", "pip", "install", "--disable-pip-version-check"]
+    uv = [sys.executable, "-m", "uv", "pip"]
+    into = ["--python", str(place.python)]
     projects = ["-e", str(place.tree), "-e", str(ROOT)]
-    checked([*pip, "-c", str(pins), *projects, *SUITE_NEEDS])
-    listing = [str(place.python), "-m", "pip", "list", "--format", "json", "--exclude", "tooli"]
+    checked([*uv, "install", *into, "-c", str(pins), *projects, *SUITE_NEEDS])
+    listing = [*uv, "list", *into, "--format", "json", "--exclude", "tooli"]
     done = subprocess.run(listing, stdout=subprocess.PIPE, text=True, check=True)
     names = {(one["name"], one["version"]) for one in json.loads(done.stdout)}
     lines = [f"{name}=={version}\n" for name, version in sorted(names)]
