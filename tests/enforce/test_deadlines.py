@@ -333,10 +333,13 @@ CHEAP = tuple(name for name in HANGS if name not in ("blocked-signals", "c-code"
 
 @pytest.mark.parametrize("hang", CHEAP)
 def test_an_agent_is_not_left_waiting(place: Place, hang: str) -> None:
+    late = hang in ("thread-after-return", "at-exit")
+    if late and sys.version_info < (3, 11):
+        pytest.skip("who would see the exit cannot be told")
     done = place.run(hang, "--json", TOOLI_CALLER="claude-code", AGENT_SECONDS="0.5")
     assert done.code == 50, done
     first = json.loads(done.out)
-    if hang in ("thread-after-return", "at-exit"):
+    if late:
         assert first["ok"], "the answer was out already"
         assert b"did not end within 0.5 s" in done.err
     else:

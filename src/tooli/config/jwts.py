@@ -206,6 +206,8 @@ def _key(key: Any, algorithms: tuple[str, ...], name: str | None = None) -> Key:
 
 # ------------------------------------------------------------------ tokens
 
+_UNFIT = "does not hold yet, or holds what it must not"
+
 
 def verify(token: bytes, keys: Keys, issuer: str | None, audience: str | None) -> Identity:
     """Who a JWT was made for; raises Invalid."""
@@ -257,6 +259,7 @@ def _accept(claims: dict[str, Any], issuer: str | None, audience: str | None) ->
     for name, value in (("iss", issuer), ("aud", audience)):
         if value is not None:
             wanted[name] = {"essential": True, "value": value}
+    _check_kinds(claims)
     try:
         JWTClaimsRegistry(leeway=LEEWAY, **wanted).validate(claims)
     except errors.ExpiredTokenError:
@@ -272,6 +275,19 @@ def _accept(claims: dict[str, Any], issuer: str | None, audience: str | None) ->
     return Identity(subject, _scopes(claims))
 
 
+def _check_kinds(claims: dict[str, Any]) -> None:
+    """Refuse times that are none, true or without end among them, and subjects that are no text.
+
+    Not every joserfc that there is for a Python looks at that.
+    """
+    for name in ("exp", "nbf", "iat"):
+        value = claims.get(name)
+        if value is not None and not (type(value) in (int, float) and abs(value) < 1 << 53):
+            raise Invalid(_UNFIT)
+    if not isinstance(claims.get("sub"), (str, type(None))):
+        raise Invalid(_UNFIT)
+
+
 def _unfit(claims: dict[str, Any], issuer: str | None, audience: str | None) -> str:
     """What a claim is not as it must be, without its value: that is a stranger's word."""
     heard = claims.get("aud")
@@ -279,7 +295,7 @@ def _unfit(claims: dict[str, Any], issuer: str | None, audience: str | None) -> 
         return "is from another issuer"
     if audience is not None and heard != audience and not (is_list(heard) and audience in heard):
         return "is for another audience"
-    return "does not hold yet, or holds what it must not"
+    return _UNFIT
 
 
 def _scopes(claims: dict[str, Any]) -> frozenset[str]:

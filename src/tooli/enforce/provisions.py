@@ -35,6 +35,8 @@ PROGRAMS = (
     *("/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin"),
     *("/usr/libexec", "/usr/share", "/etc/alternatives"),
 )
+_LIBRARY = os.path.dirname(os.path.realpath(os.path.dirname(os.__file__)))
+"""Where Python itself may lie as a library, which a Python that is started needs."""
 _INSTALLED = ("site-packages", "dist-packages", "lib-dynload")
 _PROGRAM = (b"\x7fELF", b"#!")  # how one begins
 _OF_WINDOWS = (".dll", ".exe")  # WSL has folders with thousands of them in the PATH
@@ -59,6 +61,7 @@ def programs() -> Iterator[str]:
     base = os.path.join(sys.base_prefix, "bin")
     whole = dict.fromkeys((*PROGRAMS, *LIBRARIES, base))
     yield from whole
+    yield from [one.path for one in _entries(_LIBRARY) if one.name.startswith("libpython")]
     known = [os.path.realpath(one) for one in whole]
     said = os.environ.get("PATH", "").split(os.pathsep)
     for folder in dict.fromkeys((os.path.join(sys.prefix, "bin"), *filter(None, said))):
