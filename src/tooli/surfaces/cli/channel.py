@@ -288,12 +288,7 @@ def leave(code: Any) -> Any:
     from atexit import _ncallbacks as waiting  # pyright: ignore
 
     if not _has_no_files(Channel._parked is not None):
-        if _spared:
-            gc.unfreeze()  # what the command has opened is to be written out
-        if _is_on_top():
-            from tooli.enforce.forking import write_out
-
-            write_out()  # now: a file in a circle with a failure loses what it holds
+        _write_out_files()
         return code
     if waiting() or threads() or _is_watched() or not _is_on_top():
         return code
@@ -307,6 +302,24 @@ def leave(code: Any) -> Any:
     except (OSError, ValueError, AttributeError):
         return code
     os._exit(code or 0)
+
+
+def _write_out_files() -> None:
+    """Have files that are still open written out, in time.
+
+    The collector closes what is in a circle with a failure in any order: what a text still holds
+    is lost where the bytes below it come first. So it waits.
+    """
+    collects = gc.isenabled()
+    gc.disable()
+    if _spared:
+        gc.unfreeze()  # what the command has opened is among what there is again
+    if _is_on_top():
+        from tooli.enforce.forking import write_out
+
+        write_out()
+    if collects:
+        gc.enable()
 
 
 def _is_watched() -> bool:
