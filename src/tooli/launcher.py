@@ -16,6 +16,7 @@ from tooli.builtins.marks import lasts, takes_stdout
 from tooli.builtins.serving import Deferred, Grace, Host, Names, Port, Token, Transport, serve_mcp
 from tooli.contract.info import Argument, Option
 from tooli.errors import InputError, NotFoundError
+from tooli.surfaces.serving import GRACE
 
 TYPE_CHECKING = False
 
@@ -44,7 +45,7 @@ def serve(
     token: Token = None,
     allow_host: Names = [],  # noqa: B006  nobody changes it
     defer_loading: Deferred = False,
-    grace: Grace = 10,
+    grace: Grace = GRACE,
 ) -> None:
     """Serve an app to MCP clients, without a line of code in it."""
     serve_mcp(load(app), transport, host, port, token, allow_host, defer_loading, grace)

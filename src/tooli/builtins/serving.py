@@ -6,6 +6,7 @@ from typing import Annotated, Literal, Optional
 
 from tooli.builtins.marks import is_document, lasts, takes_stdout
 from tooli.contract.info import Argument, Option
+from tooli.surfaces.serving import GRACE
 
 TYPE_CHECKING = False
 
@@ -112,7 +113,7 @@ def _serving(app: Any) -> Any:
         token: Token = None,
         allow_host: Names = [],  # noqa: B006  nobody changes it
         defer_loading: Deferred = False,
-        grace: Grace = 10,
+        grace: Grace = GRACE,
     ) -> None:
         """Serve the app's tools, resources and prompts to an MCP client."""
         serve_mcp(app, transport, host, port, token, allow_host, defer_loading, grace)
@@ -150,7 +151,7 @@ def _http_serving(app: Any) -> Any:
         workers: Annotated[int, Option(min=1, max=256, help="Processes that share the port.")] = 1,
         token: Token = None,
         allow_host: Names = [],  # noqa: B006  nobody changes it
-        grace: Grace = 10,
+        grace: Grace = GRACE,
     ) -> None:
         """Serve the app's tools over HTTP, with a page for people, OpenAPI, and MCP at /mcp."""
         from tooli.surfaces.http.serve import serve_http

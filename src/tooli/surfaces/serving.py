@@ -185,6 +185,9 @@ def path_within(scope: Mapping[str, Any]) -> str:
     return path
 
 
+GRACE = 10.0
+"""Seconds that calls over HTTP get to finish in, once the server is asked to end."""
+
 MOST_CALLS = 256
 """How many calls a door takes at a time, where nothing else is said; more are sent away."""
 

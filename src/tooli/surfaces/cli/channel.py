@@ -237,43 +237,25 @@ def spare_the_collector() -> None:
     command, as that of a test does.
     """
     global _spared
-    if _is_on_top() and (_has_no_files() or _writes_no_files()):
-        _spared = True
-        gc.freeze()
+    if not _is_on_top():
+        return
+    if not _has_no_files():
+        from tooli.surfaces.cli.leaving import writes_no_files
+
+        if not writes_no_files():
+            return
+    _spared = True
+    gc.freeze()
 
 
 def _has_no_files(ours: int = 0) -> bool:
-    """Whether nothing was opened here beside stdin, stdout, stderr; False where nobody can tell.
-
-    What whoever started us left open is inheritable; nothing is that Python opens.
-    """
+    """Whether nothing but stdin, stdout and stderr is open here; False where nobody can tell."""
     try:
-        names = os.listdir("/proc/self/fd")
+        count = len(os.listdir("/proc/self/fd"))
     except OSError:
         return False
-    missing = (sys.__stdin__, sys.__stdout__, sys.__stderr__).count(None)
-    if len(names) - 1 - ours <= 3 - missing:  # 1: the folder that was just read
-        return True
-    opened = [name for name in names if int(name) > 2 and not _is_inherited(int(name))]
-    return not missing and len(opened) <= ours and _writes_no_files()
-
-
-def _is_inherited(descriptor: int) -> bool:
-    try:
-        return os.get_inheritable(descriptor)
-    except OSError:  # it has been closed: the folder that was just read
-        return True
-
-
-def _writes_no_files() -> bool:
-    """The same of files that are open for writing, by looking at every object there is."""
-    import _io
-
-    files = (_io.BufferedWriter, _io.BufferedRandom)
-    writing = [one for one in gc.get_objects() if type(one) in files]
-    streams = (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__)
-    standard = [id(getattr(stream, "buffer", None)) for stream in streams]
-    return all([id(one) in standard for one in writing])
+    standard = (sys.__stdin__, sys.__stdout__, sys.__stderr__)
+    return count - 1 - ours <= 3 - standard.count(None)  # 1: the folder that was just read
 
 
 def leave(code: Any) -> Any:
@@ -287,8 +269,8 @@ def leave(code: Any) -> Any:
     from _thread import _count as threads  # pyright: ignore
     from atexit import _ncallbacks as waiting  # pyright: ignore
 
-    if not _has_no_files(Channel._parked is not None):
-        _write_out_files()
+    ours = Channel._parked is not None
+    if not _has_no_files(ours) and not _can_lose_nothing(ours):
         return code
     if waiting() or threads() or _is_watched() or not _is_on_top():
         return code
@@ -304,22 +286,22 @@ def leave(code: Any) -> Any:
     os._exit(code or 0)
 
 
-def _write_out_files() -> None:
-    """Have files that are still open written out, in time.
+def _can_lose_nothing(ours: int) -> bool:
+    """Whether what is open is others'; or else it is written out now.
 
-    The collector closes what is in a circle with a failure in any order: what a text still holds
-    is lost where the bytes below it come first. So it waits.
+    Meanwhile the collector waits: it closes what is in a circle with a failure in any order, and
+    what a text still holds is lost where the bytes below it come first.
     """
     collects = gc.isenabled()
     gc.disable()
-    if _spared:
-        gc.unfreeze()  # what the command has opened is among what there is again
-    if _is_on_top():
-        from tooli.enforce.forking import write_out
+    from tooli.surfaces.cli.leaving import opened_no_files, write_out_files
 
-        write_out()
+    others = opened_no_files(ours)
+    if not others:
+        write_out_files(_spared, ends=_is_on_top())
     if collects:
         gc.enable()
+    return others
 
 
 def _is_watched() -> bool:

@@ -21,7 +21,7 @@ from tooli.surfaces.listening import (
     listen,
     url_of,
 )
-from tooli.surfaces.serving import is_installed
+from tooli.surfaces.serving import GRACE, is_installed
 
 TYPE_CHECKING = False
 
@@ -42,7 +42,7 @@ def serve_http(
     *,
     workers: int = 1,
     token_file: str | None = None,
-    grace: float = 10,
+    grace: float = GRACE,
     access_log: bool = False,
     mcp: bool = True,
     at: str = "",
