@@ -10,94 +10,110 @@ _PAGE = """\
 
 Generated from the table in `tooli.enforce.rules` by `make docs`; do not edit.
 
-## What each policy makes of a call
+The security policy is `off`, `standard` (the default) or `strict`. A destructive command needs
+`--yes` or a person who confirms it. A command with `requires_approval=True` needs a human's
+approval, which `--yes` does not replace. The rules are the same on every interface and do not
+depend on who seems to be calling. They prevent accidents; they do not stop an agent that runs as
+your own user (see [Limitations](#limitations)).
 
-`Tooli(security_policy="off" | "standard" | "strict")`, `TOOLI_SECURITY_POLICY` or
-`security_policy` in a file of settings; the strictest of them holds, and `standard` where nobody
-says anything. The same rules hold on a command line, in Python, over MCP and over HTTP. Of
-several that apply to a call, the first that does not let it run decides.
+## Security policies
+
+Set the policy with `Tooli(security_policy="off" | "standard" | "strict")`, `TOOLI_SECURITY_POLICY`,
+or `security_policy` in a settings file. The strictest of them applies. The default is `standard`.
+The same rules apply on the command line, in Python, over MCP and over HTTP. If several rules apply
+to a call, the first one that does not let it run decides.
 
 {table}
 
-- **A person is asked** at a terminal, with the call and its plan in front of them; over MCP the
-  client's human, where the client can ask (elicitation). Nobody is asked with `--no-input`, in a
-  machine mode (`--json`, …), under `strict`, or where an agent shows itself in the environment or
-  among the processes above.
-- `--yes` is the caller's word that a human wants it. It never stands for a human's grant.
-- `danger_level="high"` or `"critical"`: at a terminal the person types the command's name, not
-  `y`.
-- `--dry-run` wins over everything: nothing happens, on every door. Only who may not run a command
-  at all (E2000, E2001, E2002) may not plan it, either.
-- Who seems to be calling stands in none of these rules. A detected agent gains nothing.
+- **A person is asked** at a terminal, and is shown the call and its plan. Over MCP, the client's
+  user is asked, if the client supports it (elicitation). Nobody is asked with `--no-input`, in a
+  machine mode (`--json`, …), under `strict`, or if an agent is detected in the environment or among
+  the parent processes.
+- `--yes` is the caller's statement that a human wants the call. It never replaces a human's
+  approval.
+- With `danger_level="high"` or `"critical"`, the person at a terminal must type the name of the
+  command instead of `y`.
+- `--dry-run` overrides everything: nothing is changed, on any interface. Only a caller who may not
+  run the command at all (E2000, E2001, E2002) cannot plan it either.
+- No rule depends on the detected caller. A detected agent gets no additional rights.
 
-## A human's grant
+## Approvals
 
-A call that needs a human and reaches none fails with exit code 101 (HTTP 428). What was asked is
-written down, and `error.details.approval` names it:
+A call that needs a human and cannot reach one fails with exit code 101 (HTTP 428). The request is
+stored, and `error.details.approval` identifies it:
 
 ```json
 {{"id": "mbst-e5cq", "expires": "2026-11-15T18:17:12Z", "command": "mytool approvals grant mbst-e5cq"}}
 ```
 
-A human looks at it and answers, in a terminal of their own; then **the same call is repeated**:
+A human reviews and answers the request in their own terminal. Then **the same call is repeated**:
 
-| command | what it does |
+| command | effect |
 | --- | --- |
-| `mytool approvals list` | what waits: who wants to run what, and what it would do |
-| `mytool approvals grant ID` | shows the call and its plan, and asks for a code that it shows; the call may run |
-| `mytool approvals deny ID` | the call is told so (E2103), once |
+| `mytool approvals list` | lists the pending requests: who wants to run what, and what it would do |
+| `mytool approvals grant ID` | shows the call and its plan, and asks for a displayed code; the call may then run |
+| `mytool approvals deny ID` | denies the request; the next call gets E2103, once |
 
-`tooli approvals list|grant|deny` does the same for all apps of a user; an app that is one single
-command, whose words are all its own, is answered there.
+`tooli approvals list|grant|deny` does the same for all apps of a user. Use it for an app that
+consists of a single command, because such an app takes all arguments for itself.
 
-- A grant runs the call **once**, within {minutes} minutes; a request waits {minutes} minutes. A
-  repeated call that is refused again has the same request. At most {most} requests wait. Once
-  means one run: a call that is refused for something else, is answered without a run, or pauses
-  for a question and comes again with the answer, has not used it.
-- It is bound to the command, all its arguments (secrets too, without keeping them: one that is
-  named by its place is read there, and is what it is, not where), the caller, a
-  nonce, and to what the command itself says that it would do (its plan, where it has one). If any
-  of this moves, there is a new question. What comes through a pipe cannot be shown before it is
-  read, and so it cannot be granted.
-- For that plan a function with `dry_run_support` is rehearsed as `--dry-run` does it, behind the
-  same walls, under the same watch and within the same time; where it fails, the call fails with
-  that. Nothing is rehearsed on an event loop, where all others would wait for it (`async def`
-  behind a server, `app.acall`), nor for a command that takes inputs or outputs: there the human
-  is shown the call and what the command declares.
-- The caller is the door with the name that a verified token says; where there is none, with the
-  name that the caller gives itself. Callers over HTTP without tokens and names are one and the
-  same.
-- Requests and grants are files in `approvals/` of the state folder (`TOOLI_STATE_DIR`, else
-  `~/.local/state/tooli`), mode 0600, sealed with the key in `approvals.key`. A file that was
-  forged, changed, copied back or renamed counts for nothing, nor does one whose time is over by
-  the clock or by the time since the machine was started. A restart of the machine ends them all.
-- `grant` wants a terminal. It refuses with `--no-input`, in the environment of an agent and below
-  an agent's process; `--yes` does not answer it, and no variable does.
-- Where requests cannot be kept (no key, a full disk, a folder that others may write to), the call
-  is refused (E2104). Nothing is skipped.
+### Scope of an approval
 
-## What this is worth
+- An approval allows **one run** of the call, within {minutes} minutes. A request expires after
+  {minutes} minutes. A repeated call that is refused again keeps its request. At most {most}
+  requests can be pending.
+- A call does not use up its approval if it is refused for another reason, is answered without a
+  run, or pauses for a question and is repeated with the answer.
+- An approval is bound to the command, all its arguments, the caller, a nonce, and the plan of the
+  command if it has one. If any of these changes, a new request is created.
+- Secrets are part of the bound arguments, but are not stored. A secret passed as `@FILE` or
+  `env:NAME` is bound by its value, not by its location.
+- Input from a pipe cannot be shown before it is read, and therefore cannot be approved.
+- The caller is the interface together with the name in a verified token, or else with the name that
+  the caller gives itself. All HTTP callers without a token and a name count as the same caller.
 
-| | calls | what commands touch (`capabilities=`) |
+### Plan of an approval request
+
+To show the plan, a function with `dry_run_support` is run as in `--dry-run`, in the same sandbox,
+with the same monitoring and timeout. If that fails, the call fails with the same error. The
+function is not run on an event loop, where all other calls would have to wait (`async def` behind a
+server, `app.acall`), and not for a command that takes inputs or outputs. The human then sees the
+call and what the command declares.
+
+### Storage
+
+- Requests and approvals are files in `approvals/` of the state folder (`TOOLI_STATE_DIR`, else
+  `~/.local/state/tooli`), mode 0600, signed with the key in `approvals.key`.
+- A file that was forged, changed, restored from a copy or renamed is ignored. An expired file is
+  ignored as well; the expiry is checked with the clock and with the time since the machine was
+  started. A restart of the machine invalidates all requests and approvals.
+- `grant` needs a terminal. It refuses with `--no-input`, in the environment of an agent and below
+  the process of an agent. Neither `--yes` nor a variable answers it.
+- If requests cannot be stored (no key, a full disk, a folder that others may write to), the call is
+  refused (E2104).
+
+## What each policy protects
+
+| | calls | what commands access (`capabilities=`) |
 | --- | --- | --- |
-| **off** | Destructive commands run without `--yes`. What a human must approve still needs the human. | Declarations are documentation; nothing is checked. |
-| **standard** | Nothing destroys by accident: somebody said `--yes` (an agent can say it as well), or a human agreed. | Undeclared use of files, processes and the network through Python's standard library is noticed and reported. Not a security boundary. |
-| **strict** | The same, nobody is asked in passing, and every command says who may run it. | Such use is blocked, and the call fails even where the command swallows the error. It stops mistakes and confused deputies, not hostile code. |
-| **strict, isolated** | The same. | In a process of its own on Linux, the kernel denies what was not declared, to native code, too. Where that cannot be had, a command that demands it does not run. |
+| **off** | Destructive commands run without `--yes`. Commands that need a human's approval still need it. | Declarations are documentation; nothing is checked. |
+| **standard** | Nothing is destroyed by accident: the caller passed `--yes` (an agent can do so as well), or a human agreed. | Undeclared use of files, processes and the network through Python's standard library is detected and reported. Not a security boundary. |
+| **strict** | The same. In addition, nobody is prompted, and every command must declare who may run it. | Undeclared use is blocked, and the call fails even if the command catches the error. This stops mistakes and confused deputies, not hostile code. |
+| **strict, isolated** | The same. | The command runs in its own process on Linux, and the kernel denies undeclared access, also to native code. If this is not available, a command that requires it does not run. |
 
-What it does not do, so that nobody relies on it:
+## Limitations
 
-- **An agent that runs as you can do what you can do.** It can open a terminal of its own, leave
-  no mark in the environment and type the code; it can read the key; it can set `TOOLI_STATE_DIR`
-  to a folder that it fills itself; it can call the command's function, or delete your file
-  without any command of yours. On one machine, under one user, approvals keep an agent honest
-  that means to be.
-- **To put the key out of its reach, let another user hold it.** Serve the app under a user of its
-  own (`mytool mcp serve --transport http`, `mytool api serve`), whose state folder the agent can
-  neither read nor write; give the agent the address and, best, a token. Then a grant is made with
-  `sudo -u THAT_USER mytool approvals grant ID`, and nothing that the agent can run makes one.
-- Over MCP a yes comes from the client. It is worth as much as the client is: under `strict` it
-  does not count.
+- **An agent that runs as your user can do what you can do.** It can open its own terminal, remove
+  all traces from the environment and type the code. It can read the key, or set `TOOLI_STATE_DIR`
+  to a folder that it fills itself. It can call the function of the command, or delete your files
+  without using any command. On one machine, under one user, approvals work only for an agent that
+  cooperates.
+- **To protect the key, use another user.** Run the app as a server under its own user
+  (`mytool mcp serve --transport http`, `mytool api serve`), with a state folder that the agent can
+  neither read nor write. Give the agent the address and, preferably, a token. Approvals are then
+  granted with `sudo -u THAT_USER mytool approvals grant ID`, and the agent cannot grant them.
+- **Over MCP, a confirmation comes from the client**, and is only as trustworthy as the client.
+  Under `strict` it is not accepted.
 """  # noqa: E501  tables
 
 

@@ -13,81 +13,90 @@ _PAGE = """\
 Generated from the tables in `tooli.detect`, `tooli.adapt` and `tooli.config` by `make docs`; do not
 edit.
 
-## Who is calling
+tooli detects whether a person, an agent or a CI system is calling. The result changes the output
+format, the help and the wording, but never what is allowed. `TOOLI_CALLER` sets the caller
+explicitly. Settings come from flags, environment variables and files; security settings can only be
+tightened. `mytool detect-context` and `mytool config show --origin` show what was detected and
+where each setting comes from.
 
-An app looks at its environment and takes the first that speaks:
+## Caller detection
 
-1. `TOOLI_CALLER`, with `TOOLI_CALLER_VERSION` and `TOOLI_SESSION_ID`: certain. Any name is an
-   agent; `human`, `ci` and the names of CI systems say what they say.
-2. A variable that only one agent sets (below): confidence 0.95 where it was measured, 0.9 where it
-   comes from the agent's maker.
-3. `AI_AGENT`: 0.9. Its version is read, too: `claude-code_2-1-325_agent` is 2.1.325.
-4. `AGENT`: 0.85 for a known name, 0.75 for any other and for `1`.
-5. A CI system: 0.95, or 0.85 where only `CI` is set.
-6. A container, where nobody is at a terminal: 0.7.
-7. The terminal: a person, 0.8 if stdout is one, 0.6 if only stdin and stderr are. Else nobody
-   knows.
+The first signal that is present determines the caller:
 
-All that spoke are candidates. Nothing but the environment and the three streams is looked at, and
-`tooli.detect` is not even loaded where no such variable is set. `mytool detect-context` shows
-every signal and every candidate, and where each setting came from; with `--deep` it also looks at
-the processes above this one and at the files that containers leave. In Python:
-`detect_execution_context()`, and `ctx.execution_context` in a running tool.
+1. `TOOLI_CALLER`, with `TOOLI_CALLER_VERSION` and `TOOLI_SESSION_ID`: confidence 1.0. Any name is
+   an agent, except `human`, `ci` and the names of CI systems.
+2. A variable that only one agent sets (see [Agent markers](#agent-markers)): confidence 0.95 if it
+   was measured, 0.9 if it is documented by the vendor of the agent.
+3. `AI_AGENT`: 0.9. It may contain a version: `claude-code_2-1-325_agent` is 2.1.325.
+4. `AGENT`: 0.85 for a known name, 0.75 for any other name and for `1`.
+5. A CI system: 0.95, or 0.85 if only `CI` is set.
+6. A container without a terminal: 0.7.
+7. A terminal: a person, 0.8 if stdout is a terminal, 0.6 if only stdin and stderr are. Otherwise
+   the caller is unknown.
 
-**What is found shapes output and wording, never permission.** A destructive command needs its
-`--yes` and a guarded one its human, whoever seems to call.
+All signals that are present are listed as candidates. Detection reads only the environment and the
+three standard streams. If none of the variables is set, `tooli.detect` is not loaded.
+`mytool detect-context` shows all signals and candidates, and the origin of each setting. With
+`--deep` it also checks the parent processes and the files that containers create. In Python, use
+`detect_execution_context()`, or `ctx.execution_context` in a running tool.
 
-## What a caller gets
+**Detection changes output and wording, never permissions.** A destructive command needs `--yes`,
+and a command that requires approval needs a human, whoever seems to be calling.
+
+## Defaults by caller
 
 {behaviour}
 
-`auto` is text for people at a terminal, and JSON or plain text anywhere else. Flags, variables and
-files of settings say otherwise. Of errors, `full` shows the details in text modes that a person
-asks for with `-v`; JSON always holds them. The timeout of an agent is `TOOLI_TIMEOUT`, if that
-is set.
+- `output`, `help`, `color`: `auto` is text for a person at a terminal, and JSON or plain text
+  otherwise. Flags, variables and settings files override it.
+- `errors`: in text modes, `full` shows the details that a person gets with `-v`. JSON always
+  contains them.
+- `timeout`: `TOOLI_TIMEOUT` replaces the default of an agent.
+- `confirm`: `ctx.confirm(…)` in a tool asks a person who can answer. Otherwise its default is used.
+  With `@app.command(agent_auto_confirm=True)`, which is meant for harmless questions only, the
+  answer for an agent is yes. It cannot be set on a command that is destructive, requires approval
+  or is dangerous, and has no effect under a strict policy.
 
-`confirm`: a question that a tool asks with `ctx.confirm(…)` goes to a person who can answer;
-otherwise its default is the answer. With `@app.command(agent_auto_confirm=True)`, for harmless
-questions only, an agent's answer is yes. A command that destroys, needs approval or is dangerous
-cannot be declared so, and under a strict policy it has no effect.
+In `meta`, `caller_id` and `caller_version` identify a caller that identified itself or was detected
+with a confidence of at least 0.8. `session_id` is `TOOLI_SESSION_ID`. `execution_context` is the
+category of the caller; it is present if the caller has no name, or with
+`--response-format detailed`. If the caller is possibly an agent (0.5 to 0.8), `-v` reports this on
+stderr.
 
-In `meta`, `caller_id` and `caller_version` name a caller who said so or is known with a confidence
-of 0.8 or more, `session_id` is `TOOLI_SESSION_ID`, and `execution_context` is the kind of caller,
-where no name says it or `--response-format detailed` asks for everything. Where an agent is only
-possible (0.5 to 0.8), `-v` says so on stderr.
-
-## Marks of agents
+## Agent markers
 
 {strong}
 
 CI systems: {ci}.
 
-These are weak, as people's shells have them as well. They are shown and never decide:
+These signals are weak, because they also occur in people's shells. They are shown, but never
+decide:
 
 {weak}
 
 ## Settings
 
-From the highest layer to the lowest:
+Settings are read from these layers, highest first:
 
 1. flags;
-2. variables: `TOOLI_OUTPUT`, …;
-3. `.env` in the project: only its `TOOLI_` lines are read, and nothing is exported;
-4. `.tooli.yaml` in the project, or the table `[tool.tooli]` of its pyproject.toml;
+2. environment variables: `TOOLI_OUTPUT`, …;
+3. `.env` in the project: only lines that start with `TOOLI_` are read, and nothing is exported;
+4. `.tooli.yaml` in the project, or the table `[tool.tooli]` in its pyproject.toml;
 5. the user's `~/.config/tooli/config.yaml` (`XDG_CONFIG_HOME`; on Windows in `%APPDATA%`);
 6. the system's `/etc/tooli/config.yaml` (on Windows in `%PROGRAMDATA%`);
-7. defaults: the app's own, and those of the table above.
+7. defaults: those of the app, and those of the table above.
 
-The project's folder is the nearest one upwards that has a `.tooli.yaml`, such a pyproject.toml, or
-a `.git`; where there is none, it is the current folder.
+The project folder is the nearest parent folder (or the current folder) that contains a
+`.tooli.yaml`, such a pyproject.toml, or a `.git`. If there is none, it is the current folder.
 
 {keys}
 
-A security setting can only be tightened: the strictest word of all layers and of the app's author
-holds, through every door. `TOOLI_CONFIG=off` leaves the files of project and user alone; the
-system's own stays. What is set for the command line (output, colour, verbosity, input) concerns
-the command line only, and so does a section for callers. A security setting cannot stand in one:
-who calls is what a caller says of itself.
+- Security settings can only be tightened. The strictest value of all layers and of the app's author
+  applies, on every interface.
+- `TOOLI_CONFIG=off` ignores the files of the project and the user. The system file is still read.
+- Settings for output, colour, verbosity and input apply to the command line only, and so do the
+  sections under `callers`. A `callers` section cannot contain security settings, because callers
+  identify themselves.
 
 ```yaml
 # .tooli.yaml
@@ -103,12 +112,15 @@ callers:          # for one caller, or one kind of caller
     verbose: 1
 ```
 
-An unknown name and a value of the wrong type are errors (E1011) that name file and line; nothing
-runs. On the other doors, too: `app.call` answers with the error, a server does not begin to serve;
-only what is wrong about the command line alone is nothing to them. `mytool config show` shows what
-holds, `mytool config show --origin` what every layer says and where. YAML is read as far as
-settings need it; for anchors, lists and the like PyYAML is asked, if it is there:
-`pip install 'tooli[yaml]'`.
+An unknown setting or a value of the wrong type is an error (E1011) with the file and line, and
+nothing runs. On the other interfaces `app.call` returns the error, and a server does not start.
+Errors in settings that apply to the command line only are ignored there.
+
+`mytool config show` shows the effective settings. `mytool config show --origin` shows the value of
+every layer and its location.
+
+tooli reads the subset of YAML that settings need. For anchors, lists and other features it uses
+PyYAML, if installed: `pip install 'tooli[yaml]'`.
 """
 
 
