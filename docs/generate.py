@@ -128,14 +128,14 @@ def errors_page() -> str:
     exits = [f"| {code} | {meaning} |" for code, meaning in errors.EXIT_CODES.items()]
     codes = [
         f"| {code} | `{class_of_code(code).__name__}` | {exit_code} | {status} | {meaning} |"
-        for code, (meaning, exit_code, status) in errors.CODES.items()
+        for code, (meaning, exit_code, status) in errors.ERROR_CODES.items()
     ]
     return _PAGE.format(
         tree=tree,
         exits="\n".join(exits),
         codes="\n".join(codes),
-        actions=", ".join(f"`{action}`" for action in errors.ACTIONS),
-        applicability=", ".join(f"`{word}`" for word in errors.APPLICABILITY),
+        actions=", ".join(f"`{action}`" for action in errors.SUGGESTION_ACTIONS),
+        applicability=", ".join(f"`{word}`" for word in errors.APPLICABILITY_LEVELS),
     )
 
 

@@ -1,14 +1,14 @@
-"""docs/safety.md, from the table of `tooli.enforce.rules`."""
+"""docs/safety.md, from the table of `tooli.policy.rules`."""
 
 from __future__ import annotations
 
-from tooli.enforce.rules import RULES
-from tooli.state.approvals import LASTS, MOST
+from tooli.policy.rules import RULES
+from tooli.storage.approval_store import APPROVAL_TTL_SECONDS, MAX_PENDING_REQUESTS
 
 _PAGE = """\
 # Safety
 
-Generated from the table in `tooli.enforce.rules` by `make docs`; do not edit.
+Generated from the table in `tooli.policy.rules` by `make docs`; do not edit.
 
 The security policy is `off`, `standard` (the default) or `strict`. A destructive command needs
 `--yes` or a person who confirms it. A command with `requires_approval=True` needs a human's
@@ -121,7 +121,11 @@ def safety_page() -> str:
     """docs/safety.md, from the table."""
     head = ["| a call | off | standard | strict |", "| --- | --- | --- | --- |"]
     rows = [
-        f"| {rule.about} | {rule.off.words} | {rule.standard.words} | {rule.strict.words} |"
+        f"| {rule.description} | {rule.off.summary} | {rule.standard.summary} | {rule.strict.summary} |"
         for rule in RULES.values()
     ]
-    return _PAGE.format(table="\n".join([*head, *rows]), minutes=LASTS // 60, most=MOST)
+    return _PAGE.format(
+        table="\n".join([*head, *rows]),
+        minutes=APPROVAL_TTL_SECONDS // 60,
+        most=MAX_PENDING_REQUESTS,
+    )

@@ -1,16 +1,16 @@
-"""docs/callers.md, from the tables of `tooli.detect`, `tooli.adapt` and `tooli.config`."""
+"""docs/callers.md, from the tables of `tooli.detect`, `tooli.core.caller_profile` and `tooli.config`."""
 
 from __future__ import annotations
 
-from tooli.adapt import BEHAVIOUR
-from tooli.config.keys import KEYS
-from tooli.detect import shown_name
-from tooli.detect.markers import CI, SOURCED, STRONG, WEAK
+from tooli.config.setting_definitions import SETTINGS
+from tooli.core.caller_profile import CALLER_PROFILES
+from tooli.detect import display_name
+from tooli.detect.markers import CI_MARKERS, SOURCED_CONFIDENCE, STRONG_MARKERS, WEAK_MARKERS
 
 _PAGE = """\
 # Callers and configuration
 
-Generated from the tables in `tooli.detect`, `tooli.adapt` and `tooli.config` by `make docs`; do not
+Generated from the tables in `tooli.detect`, `tooli.core.caller_profile` and `tooli.config` by `make docs`; do not
 edit.
 
 tooli detects whether a person, an agent or a CI system is calling. The result changes the output
@@ -29,7 +29,7 @@ The first signal that is present determines the caller:
    was measured, 0.9 if it is documented by the vendor of the agent.
 3. `AI_AGENT`: 0.9. It may contain a version: `claude-code_2-1-325_agent` is 2.1.325.
 4. `AGENT`: 0.85 for a known name, 0.75 for any other name and for `1`.
-5. A CI system: 0.95, or 0.85 if only `CI` is set.
+5. A CI system: 0.95, or 0.85 if only `CI_MARKERS` is set.
 6. A container without a terminal: 0.7.
 7. A terminal: a person, 0.8 if stdout is a terminal, 0.6 if only stdin and stderr are. Otherwise
    the caller is unknown.
@@ -129,16 +129,16 @@ def callers_page() -> str:
     return _PAGE.format(
         behaviour=_behaviour(),
         strong=_strong(),
-        ci=", ".join(f"{name} (`{variable}`)" for name, variable in CI),
-        weak="\n".join(f"- {shown_name(name)}: {_code(row)}" for name, row in WEAK),
+        ci=", ".join(f"{name} (`{variable}`)" for name, variable in CI_MARKERS),
+        weak="\n".join(f"- {display_name(name)}: {_code(row)}" for name, row in WEAK_MARKERS),
         keys=_keys(),
     )
 
 
 def _behaviour() -> str:
-    fields = type(BEHAVIOUR["human"]).__match_args__
+    fields = type(CALLER_PROFILES["human"]).__match_args__
     rows = [("caller", *fields), ("---",) * (len(fields) + 1)]
-    for name, manner in BEHAVIOUR.items():
+    for name, manner in CALLER_PROFILES.items():
         values = [getattr(manner, field) for field in fields]
         rows.append((f"`{name}`", *["none" if value is None else str(value) for value in values]))
     return _table(rows)
@@ -146,22 +146,22 @@ def _behaviour() -> str:
 
 def _strong() -> str:
     found: dict[str, list[tuple[float, tuple[str, ...]]]] = {}
-    for name, confidence, row in STRONG:
+    for name, confidence, row in STRONG_MARKERS:
         found.setdefault(name, []).append((confidence, row))
     rows = [("agent", "measured", "from its maker"), ("---",) * 3]
     for name, tiers in found.items():
-        measured = [marker for sure, row in tiers if sure > SOURCED for marker in row]
-        sourced = [marker for sure, row in tiers if sure <= SOURCED for marker in row]
-        rows.append((f"{shown_name(name)} (`{name}`)", _code(measured), _code(sourced)))
+        measured = [marker for sure, row in tiers if sure > SOURCED_CONFIDENCE for marker in row]
+        sourced = [marker for sure, row in tiers if sure <= SOURCED_CONFIDENCE for marker in row]
+        rows.append((f"{display_name(name)} (`{name}`)", _code(measured), _code(sourced)))
     return _table(rows)
 
 
 def _keys() -> str:
     rows = [("setting", "what it takes", "variable", "flag", "what it is"), ("---",) * 5]
-    for name, key in KEYS.items():
+    for name, key in SETTINGS.items():
         kind = key.type.replace("|", ", ")
         flag = f"`{key.flag}`" if key.flag else ""
-        rows.append((f"`{name}`", kind, f"`{key.variable}`", flag, key.about))
+        rows.append((f"`{name}`", kind, f"`{key.variable}`", flag, key.description))
     return _table(rows)
 
 

@@ -161,11 +161,15 @@ class TestServing:
         app.command("a")(lambda: None)
         app.command("b")(lambda: None)
         monkeypatch.setattr(
-            "tooli.surfaces.http.serve.serve_http", lambda *a, **k: asked.append((a[1:], k))
+            "tooli.http.http_server.serve_http", lambda *a, **k: asked.append((a[1:], k))
         )
         assert invoke(app, "mcp", "serve", "--port", "0").exit_code == 0
         ((address, settings),) = asked
-        assert (address, settings["at"], settings["tools"]) == (("127.0.0.1", 0), "/sse", False)
+        assert (address, settings["display_path"], settings["tools"]) == (
+            ("127.0.0.1", 0),
+            "/sse",
+            False,
+        )
         assert settings["mounts"][""].server.service.deferred
 
 

@@ -9,10 +9,10 @@ import pytest
 
 from tooli import errors
 from tooli.errors import (
-    ACTIONS,
-    APPLICABILITY,
-    CODES,
+    APPLICABILITY_LEVELS,
+    ERROR_CODES,
     EXIT_CODES,
+    SUGGESTION_ACTIONS,
     DefinitionError,
     InputError,
     InternalError,
@@ -21,8 +21,8 @@ from tooli.errors import (
     Suggestion,
     ToolError,
     ToolRuntimeError,
-    class_of,
-    nearest,
+    closest_match,
+    error_class_for,
 )
 
 TREE = [
@@ -36,7 +36,7 @@ TREE = [
     ("NotFoundError", "StateError", "E3010", "state", 10, 404, False),
     ("ConflictError", "StateError", "E3020", "state", 20, 409, False),
     ("ToolRuntimeError", "ToolError", "E4000", "runtime", 70, 500, False),
-    ("Ended", "ToolRuntimeError", "E4001", "runtime", 1, 500, False),
+    ("CommandExited", "ToolRuntimeError", "E4001", "runtime", 1, 500, False),
     ("DependencyError", "ToolRuntimeError", "E4040", "runtime", 40, 502, False),
     ("TimeoutExceeded", "ToolRuntimeError", "E4050", "runtime", 50, 504, True),
     ("TemporaryError", "ToolRuntimeError", "E4075", "runtime", 75, 503, True),
@@ -63,7 +63,7 @@ class TestTree:
         assert (error.code, error.category) == (code, category)
         assert (error.exit_code, error.http_status) == (exit_code, status)
         assert error.is_retryable is again
-        assert CODES[code][1:] == (exit_code, status)
+        assert ERROR_CODES[code][1:] == (exit_code, status)
 
     def test_no_class_is_missing_here(self) -> None:
         assert {cls.__name__ for cls in tree()} == {row[0] for row in TREE}
@@ -81,9 +81,9 @@ class TestTree:
 
 
 class TestTable:
-    @pytest.mark.parametrize("code", CODES)
+    @pytest.mark.parametrize("code", ERROR_CODES)
     def test_code(self, code) -> None:
-        meaning, exit_code, status = CODES[code]
+        meaning, exit_code, status = ERROR_CODES[code]
         assert meaning
         assert exit_code in EXIT_CODES or code == "E4001"
         assert 400 <= status < 600
@@ -97,12 +97,12 @@ class TestTable:
         [("E1", "input"), ("E2", "auth"), ("E3", "state"), ("E4", "runtime"), ("E5", "internal")],
     )
     def test_every_code_is_of_a_family(self, family, category) -> None:
-        for code in CODES:
+        for code in ERROR_CODES:
             if code[:2] == family and code != "E2101":
-                assert class_of(code, category).category == category
+                assert error_class_for(code, category).category == category
 
     def test_codes_are_in_order(self) -> None:
-        assert list(CODES) == sorted(CODES)
+        assert list(ERROR_CODES) == sorted(ERROR_CODES)
 
 
 class TestFields:
@@ -188,17 +188,21 @@ class TestSuggestion:
         assert list(found.to_dict()) == ["action", "fix", "example", "argv", "applicability"]
         assert Suggestion.from_dict(found.to_dict()) == found
 
-    @pytest.mark.parametrize("action", ACTIONS)
-    @pytest.mark.parametrize("applicability", APPLICABILITY)
+    @pytest.mark.parametrize("action", SUGGESTION_ACTIONS)
+    @pytest.mark.parametrize("applicability", APPLICABILITY_LEVELS)
     def test_words(self, action, applicability) -> None:
         assert Suggestion(action, "x", applicability=applicability).action == action
 
     def test_the_words_of_the_contract(self) -> None:
-        assert set(ACTIONS) == {
+        assert set(SUGGESTION_ACTIONS) == {
             *("retry_with_modified_input", "use_different_tool", "retry_later"),
             *("ask_human", "abort", "fix"),
         }
-        assert set(APPLICABILITY) == {"machine_applicable", "maybe_incorrect", "has_placeholders"}
+        assert set(APPLICABILITY_LEVELS) == {
+            "machine_applicable",
+            "maybe_incorrect",
+            "has_placeholders",
+        }
 
     @pytest.mark.parametrize(
         ("action", "applicability", "word"),
@@ -241,17 +245,17 @@ class TestNearest:
         ],
     )
     def test_words(self, word, meant) -> None:
-        assert nearest(word, ["pattern", "root", "depth"]) == meant
+        assert closest_match(word, ["pattern", "root", "depth"]) == meant
 
     def test_the_closest_wins(self) -> None:
-        assert nearest("cat", ["cart", "cat", "bat"]) == "cat"
+        assert closest_match("cat", ["cart", "cat", "bat"]) == "cat"
 
     def test_long_words_are_compared_whole(self) -> None:
-        assert nearest("y" * 80, ["y" * 80]) == "y" * 80
-        assert nearest("y" * 80, ["y" * 79 + "z"]) is None
+        assert closest_match("y" * 80, ["y" * 80]) == "y" * 80
+        assert closest_match("y" * 80, ["y" * 79 + "z"]) is None
 
     def test_nothing_known(self) -> None:
-        assert nearest("a", []) is None
+        assert closest_match("a", []) is None
 
 
 @pytest.mark.parametrize(
@@ -266,7 +270,7 @@ class TestNearest:
     ],
 )
 def test_class_of(code, category, name) -> None:
-    assert class_of(code, category).__name__ == name
+    assert error_class_for(code, category).__name__ == name
 
 
 def test_an_internal_error_is_a_bug() -> None:

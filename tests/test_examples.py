@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from examples.file_tools.app import app
 
-from tooli.testing import Case, Invocation, assert_examples, assert_parity, run
+from tooli.testing import Case, CommandResult, assert_examples, assert_parity, run
 
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAM = ROOT / "examples" / "file_tools" / "app.py"
@@ -38,7 +38,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def file_tools(*words: str, code: int = 0) -> Invocation:
+def file_tools(*words: str, code: int = 0) -> CommandResult:
     """Run the example as a process in the current folder."""
     done = run(PROGRAM, *words)
     assert done.exit_code == code, (done.stdout, done.stderr)

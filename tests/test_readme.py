@@ -20,8 +20,8 @@ from docs.generate import (
 )
 from docs.transcript import play, settled
 
-from tooli.errors import CODES, EXIT_CODES
-from tooli.surfaces.cli.argv import FLAGS, MODES
+from tooli.cli.argv import FLAGS, MODES
+from tooli.errors import ERROR_CODES, EXIT_CODES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,7 +53,7 @@ def test_errors_are_documented() -> None:
     """docs/errors.md comes from the tables; `make docs` writes it."""
     page = ERRORS.read_text(encoding="utf-8")
     assert page == errors_page()
-    assert all(f"| {code} |" in page for code in CODES)
+    assert all(f"| {code} |" in page for code in ERROR_CODES)
 
 
 def test_callers_md_is_current() -> None:

@@ -4,7 +4,7 @@ import socket
 import sys
 
 from tooli import Tooli
-from tooli.surfaces.network import run_server
+from tooli.serving.uvicorn_server import run_server
 
 app = Tooli(name="shop", version="1.0.0")
 

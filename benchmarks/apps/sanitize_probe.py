@@ -4,7 +4,7 @@ import json
 import sys
 from time import process_time
 
-from tooli.contract.sanitizing import sanitize
+from tooli.text.sanitize import sanitize
 
 ROUNDS = 10
 TEXTS = {

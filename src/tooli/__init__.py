@@ -14,23 +14,16 @@ if TYPE_CHECKING:
     from typer import Option as Option
 
     from tooli.app import Tooli as Tooli
-    from tooli.call.context import Context as AgentContext
-    from tooli.call.context import Context as Context
-    from tooli.call.peer import Elicit as Elicit
-    from tooli.call.peer import Roots as Roots
-    from tooli.call.peer import Sample as Sample
-    from tooli.call.rehearsal import dry_run_support as dry_run_support
-    from tooli.call.rehearsal import record_dry_action as record_dry_action
-    from tooli.call.result import TooliError as TooliError
-    from tooli.call.result import TooliResult as TooliResult
-    from tooli.contract.content import Audio as Audio
-    from tooli.contract.content import Embedded as Embedded
-    from tooli.contract.content import Image as Image
-    from tooli.contract.content import Link as Link
-    from tooli.contract.content import Message as Message
-    from tooli.contract.details import Detail as Detail
-    from tooli.contract.handoffs import Next as Next
-    from tooli.contract.pages import Page as Page
+    from tooli.core.content import Audio as Audio
+    from tooli.core.content import Embedded as Embedded
+    from tooli.core.content import Image as Image
+    from tooli.core.content import Link as Link
+    from tooli.core.content import Message as Message
+    from tooli.core.handoffs import Next as Next
+    from tooli.core.page import Page as Page
+    from tooli.core.peer import Elicit as Elicit
+    from tooli.core.peer import Roots as Roots
+    from tooli.core.peer import Sample as Sample
     from tooli.detect import CallerCategory as CallerCategory
     from tooli.detect import ExecutionContext as ExecutionContext
     from tooli.detect import detect_execution_context as detect_execution_context
@@ -49,51 +42,60 @@ if TYPE_CHECKING:
     from tooli.errors import TimeoutExceeded as TimeoutExceeded
     from tooli.errors import ToolError as ToolError
     from tooli.errors import ToolRuntimeError as ToolRuntimeError
-    from tooli.inputs.marks import Identifier as Identifier
-    from tooli.inputs.marks import InputLimits as InputLimits
-    from tooli.inputs.marks import Verbatim as Verbatim
-    from tooli.inputs.marks import Within as Within
+    from tooli.inputs.constraints import Identifier as Identifier
+    from tooli.inputs.constraints import InputLimits as InputLimits
+    from tooli.inputs.constraints import Verbatim as Verbatim
+    from tooli.inputs.constraints import Within as Within
     from tooli.inputs.output import Output as Output
     from tooli.inputs.secret import SecretInput as SecretInput
     from tooli.inputs.source import Input as Input
     from tooli.inputs.source import StdinOr as StdinOr
+    from tooli.pipeline.context import Context as AgentContext
+    from tooli.pipeline.context import Context as Context
+    from tooli.pipeline.dry_run_recorder import dry_run_support as dry_run_support
+    from tooli.pipeline.dry_run_recorder import record_dry_action as record_dry_action
+    from tooli.pipeline.result import TooliError as TooliError
+    from tooli.pipeline.result import TooliResult as TooliResult
+    from tooli.schema.detail_fields import Detail as Detail
 
 _ERRORS = (
     *("ApprovalRequired", "AuthError", "ConflictError", "DefinitionError", "DependencyError"),
     *("FormatError", "InputError", "InternalError", "NotFoundError", "StateError"),
     *("Suggestion", "TemporaryError", "TimeoutExceeded", "ToolError", "ToolRuntimeError"),
 )
-_HOMES = {
+_LAZY_IMPORTS = {
     "Tooli": "tooli.app",
-    "Option": "tooli.contract.info",
-    "Argument": "tooli.contract.info",
+    "Option": "tooli.schema.param_info",
+    "Argument": "tooli.schema.param_info",
     "Annotated": "typing",
-    "Context": "tooli.call.context",
-    "dry_run_support": "tooli.call.rehearsal",
-    "record_dry_action": "tooli.call.rehearsal",
-    "TooliResult": "tooli.call.result",
-    "TooliError": "tooli.call.result",
-    "Next": "tooli.contract.handoffs",
-    "Detail": "tooli.contract.details",
-    "Page": "tooli.contract.pages",
+    "Context": "tooli.pipeline.context",
+    "dry_run_support": "tooli.pipeline.dry_run_recorder",
+    "record_dry_action": "tooli.pipeline.dry_run_recorder",
+    "TooliResult": "tooli.pipeline.result",
+    "TooliError": "tooli.pipeline.result",
+    "Next": "tooli.core.handoffs",
+    "Detail": "tooli.schema.detail_fields",
+    "Page": "tooli.core.page",
     "CallerCategory": "tooli.detect",
     "ExecutionContext": "tooli.detect",
     "detect_execution_context": "tooli.detect",
-    **dict.fromkeys(("Audio", "Embedded", "Image", "Link", "Message"), "tooli.contract.content"),
-    **dict.fromkeys(("Elicit", "Roots", "Sample"), "tooli.call.peer"),
+    **dict.fromkeys(("Audio", "Embedded", "Image", "Link", "Message"), "tooli.core.content"),
+    **dict.fromkeys(("Elicit", "Roots", "Sample"), "tooli.core.peer"),
     **dict.fromkeys(_ERRORS, "tooli.errors"),
     **dict.fromkeys(("StdinOr", "Input"), "tooli.inputs.source"),
-    **dict.fromkeys(("Identifier", "InputLimits", "Verbatim", "Within"), "tooli.inputs.marks"),
+    **dict.fromkeys(
+        ("Identifier", "InputLimits", "Verbatim", "Within"), "tooli.inputs.constraints"
+    ),
     "SecretInput": "tooli.inputs.secret",
     "Output": "tooli.inputs.output",
 }
 
-__all__ = ["AgentContext", "typer", *_HOMES]  # pyright: ignore[reportUnsupportedDunderAll]
+__all__ = ["AgentContext", "typer", *_LAZY_IMPORTS]  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> object:
-    home = _HOMES.get("Context" if name == "AgentContext" else name)
-    if home is None:
+    module_name = _LAZY_IMPORTS.get("Context" if name == "AgentContext" else name)
+    if module_name is None:
         if name == "__version__":
             from importlib.metadata import version
 
@@ -103,7 +105,7 @@ def __getattr__(name: str) -> object:
 
             return tooli.typer
         raise AttributeError(f"module 'tooli' has no attribute {name!r}")
-    module = __import__(home, fromlist=(name,))
+    module = __import__(module_name, fromlist=(name,))
     value = getattr(module, "Context" if name == "AgentContext" else name)
     globals()[name] = value
     return value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tooli.contract.tool import Behavior
+from tooli.core.tool import Behavior
 
 ReadOnly = Behavior(read_only=True)
 """Only reads; nothing changes."""

@@ -10,17 +10,17 @@ from __future__ import annotations
 
 import sys
 
-from tooli.sources.local import (
+from tooli.core.app_state import (
     APP_SETTINGS,
     COMMAND_SETTINGS,
     GROUP_SETTINGS,
     OUTPUT_MODES,
-    House,
+    AppState,
     Registration,
-    branch_of,
-    ceiling,
-    home_name,
-    one_of,
+    build_command_tree,
+    check_choice,
+    default_app_name,
+    read_permissions,
 )
 
 TYPE_CHECKING = False
@@ -32,25 +32,25 @@ if TYPE_CHECKING:
     import typer as real_typer
     from typing_extensions import Unpack
 
-    from tooli.call.model import Call, Caller, Options, Stage
-    from tooli.call.result import TooliResult
-    from tooli.contract.catalog import Catalog
-    from tooli.contract.tool import Tool
-    from tooli.sources.local import Branch
-    from tooli.sources.resources import PromptWords, ResourceWords
-    from tooli.surfaces.http.asgi import Api
-    from tooli.surfaces.http.settings import SettingWords
-    from tooli.surfaces.python import PythonDoor
+    from tooli.core.app_state import CommandGroup
+    from tooli.core.call import Call, Caller, Options, Stage
+    from tooli.core.catalog import Catalog
+    from tooli.core.tool import Tool
+    from tooli.http.asgi import Api
+    from tooli.http.http_settings import HttpSettingsDict
+    from tooli.pipeline.result import TooliResult
+    from tooli.providers.resources import PromptOptions, ResourceOptions
+    from tooli.python_api import PythonSurface
 
     F = TypeVar("F", bound=Callable[..., Any])
-    _NotYet = real_typer.Typer
+    _TyperPlaceholder = real_typer.Typer
 else:
 
-    class _NotYet:
+    class _TyperPlaceholder:
         """What stands in for `typer.Typer` until it is needed."""
 
 
-_TYPER_STATE = frozenset(
+_TYPER_ATTRIBUTES = frozenset(
     (
         *("info", "registered_commands", "registered_groups", "registered_callback"),
         *("rich_markup_mode", "rich_help_panel", "suggest_commands", "_add_completion"),
@@ -58,10 +58,10 @@ _TYPER_STATE = frozenset(
         *("pretty_exceptions_short",),
     )
 )
-_POLICIES = ("off", "standard", "strict")
+_SECURITY_POLICIES = ("off", "standard", "strict")
 
 
-class Tooli(_NotYet):
+class Tooli(_TyperPlaceholder):
     """An app: typed functions that become a CLI, a JSON contract and a Python call.
 
     Takes everything `typer.Typer` takes, and what is named here.
@@ -83,175 +83,175 @@ class Tooli(_NotYet):
         sections: Mapping[str, str] | None = None,
         **settings: Any,
     ) -> None:
-        _known_keywords("Tooli", settings, APP_SETTINGS)
-        one_of("security_policy", security_policy, _POLICIES)
-        one_of("default_output", default_output, OUTPUT_MODES)
-        one_of("mcp_transport", mcp_transport, ("stdio", "http", "sse"))
+        _check_keywords("Tooli", settings, APP_SETTINGS)
+        check_choice("security_policy", security_policy, _SECURITY_POLICIES)
+        check_choice("default_output", default_output, OUTPUT_MODES)
+        check_choice("mcp_transport", mcp_transport, ("stdio", "http", "sse"))
         if description is not None:
             settings.setdefault("help", description)
         if name is not None:
             settings["name"] = name
-        made_in = sys._getframe(1).f_globals
-        house = House(name or home_name(made_in), settings)
-        house.made_in = made_in
-        house.sections = sections or {}
-        house.description = description if description is not None else settings.get("help")
-        house.version = version
-        house.default_output = default_output
-        house.mcp_transport = mcp_transport
-        house.skill_auto_generate = skill_auto_generate
-        house.permissions = None if permissions is None else ceiling(permissions)
-        house.policy = house.declared = security_policy
-        house.framework_help = framework_help
-        house.defer_loading = defer_loading
-        self.__dict__["_house"] = house
+        module_globals = sys._getframe(1).f_globals
+        state = AppState(name or default_app_name(module_globals), settings)
+        state.module_globals = module_globals
+        state.sections = sections or {}
+        state.description = description if description is not None else settings.get("help")
+        state.version = version
+        state.default_output = default_output
+        state.mcp_transport = mcp_transport
+        state.skill_auto_generate = skill_auto_generate
+        state.permissions = None if permissions is None else read_permissions(permissions)
+        state.policy = state.declared_policy = security_policy
+        state.framework_help = framework_help
+        state.defer_loading = defer_loading
+        self.__dict__["_state"] = state
 
     # -------------------------------------------------------------- registering
 
-    def command(self, name: str | None = None, **said: Any) -> Callable[[F], F]:
+    def command(self, name: str | None = None, **kwargs: Any) -> Callable[[F], F]:
         """Register a function as a tool; it stays what it was. Takes all that Typer's takes."""
-        _command_keywords(said)
+        _check_command_keywords(kwargs)
 
         def register(fn: F) -> F:
-            self._register(Registration(self._house, name, fn, said))
+            self._register(Registration(self._state, name, fn, kwargs))
             return fn
 
         return register
 
-    def lazy_command(self, target: str, name: str | None = None, **said: Any) -> None:
+    def lazy_command(self, target: str, name: str | None = None, **kwargs: Any) -> None:
         """Register `package.module:function` without importing it until it is called."""
-        _command_keywords(said)
+        _check_command_keywords(kwargs)
         if ":" not in target:
             from tooli.errors import DefinitionError
 
             raise DefinitionError(f"lazy_command({target!r}): say 'package.module:function'")
-        self._register(Registration(self._house, name, None, said, target))
+        self._register(Registration(self._state, name, None, kwargs, target))
 
     def _register(self, registration: Registration) -> None:
-        house = self._house
-        house.enter(registration)
-        if house.real:
-            from tooli.surfaces.cli.typer_register import give_command
+        state = self._state
+        state.add_command(registration)
+        if state.is_typer_initialized:
+            from tooli.cli.typer_register import register_command
 
-            give_command(self, registration)
+            register_command(self, registration)
 
-    def callback(self, **said: Any) -> Callable[[F], F]:
+    def callback(self, **kwargs: Any) -> Callable[[F], F]:
         """Register what runs before the app's commands. Takes what Typer's takes."""
-        _known_keywords("callback", said, GROUP_SETTINGS)
+        _check_keywords("callback", kwargs, GROUP_SETTINGS)
 
         def register(fn: F) -> F:
-            house = self._house
-            house.forget()
-            house.callback = (fn, said)
-            if house.real:
-                from tooli.surfaces.cli.typer_register import give_callback
+            state = self._state
+            state.invalidate()
+            state.callback = (fn, kwargs)
+            if state.is_typer_initialized:
+                from tooli.cli.typer_register import register_callback
 
-                give_callback(self, fn, said)
+                register_callback(self, fn, kwargs)
             return fn
 
         return register
 
-    def add_typer(self, typer_instance: Any, **said: Any) -> None:
+    def add_typer(self, typer_instance: Any, **kwargs: Any) -> None:
         """Put another app, Tooli or Typer, below this one."""
-        _known_keywords("add_typer", said, GROUP_SETTINGS | {"name", "callback"})
-        house = self._house
-        inner = typer_instance.__dict__.get("_house")
+        _check_keywords("add_typer", kwargs, GROUP_SETTINGS | {"name", "callback"})
+        state = self._state
+        inner = typer_instance.__dict__.get("_state")
         if inner is not None:
-            inner.parent = house
-        house.groups.append((typer_instance, said))
-        house.forget()
-        if house.real:
-            from tooli.surfaces.cli.typer_register import give_group
+            inner.parent = state
+        state.groups.append((typer_instance, kwargs))
+        state.invalidate()
+        if state.is_typer_initialized:
+            from tooli.cli.typer_register import register_group
 
-            give_group(self, typer_instance, said)
+            register_group(self, typer_instance, kwargs)
 
-    def resource(self, uri: str, **said: Unpack[ResourceWords]) -> Callable[[F], F]:
+    def resource(self, uri: str, **kwargs: Unpack[ResourceOptions]) -> Callable[[F], F]:
         """Serve what a function returns as a document at a URI, or at many: `notes://{id}`."""
-        from tooli.sources.resources import resource
+        from tooli.providers.resources import resource_decorator
 
-        return resource(self._house, uri, said)
+        return resource_decorator(self._state, uri, kwargs)
 
-    def prompt(self, name: str | None = None, **said: Unpack[PromptWords]) -> Callable[[F], F]:
+    def prompt(self, name: str | None = None, **kwargs: Unpack[PromptOptions]) -> Callable[[F], F]:
         """Serve what a function returns as a prompt that a client's person can pick."""
-        from tooli.sources.resources import prompt
+        from tooli.providers.resources import prompt_decorator
 
-        return prompt(self._house, name, said)
+        return prompt_decorator(self._state, name, kwargs)
 
     def announce(self, uri: str) -> None:
         """Tell the clients that watch a resource that the document at this URI has changed."""
-        self._house.tell("resource", uri)
+        self._state.notify_change("resource", uri)
 
     # -------------------------------------------------------------- being a Typer
 
-    def _realise(self) -> None:
+    def _initialize_typer(self) -> None:
         """Become a real Typer: everything that was registered is given to it, in order."""
-        house = self._house
-        if not house.real:
-            house.real = True
-            from tooli.surfaces.cli.typer_register import realise
+        state = self._state
+        if not state.is_typer_initialized:
+            state.is_typer_initialized = True
+            from tooli.cli.typer_register import initialize_typer
 
-            realise(self)
+            initialize_typer(self)
 
     def __getattr__(self, name: str) -> Any:
-        house = self.__dict__.get("_house")
-        if house is None or (name[:2] == "__" and name[-2:] == "__"):
+        state = self.__dict__.get("_state")
+        if state is None or (name[:2] == "__" and name[-2:] == "__"):
             raise AttributeError(name)
-        if name not in _TYPER_STATE and name[:1] != "_":
-            from tooli.surfaces.python import accessor
+        if name not in _TYPER_ATTRIBUTES and name[:1] != "_":
+            from tooli.python_api import find_accessor
 
-            found = accessor(self, (), branch_of(self), name)
+            found = find_accessor(self, (), build_command_tree(self), name)
             if found is not None:
                 return found
-        if house.real:
+        if state.is_typer_initialized:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        self._realise()
+        self._initialize_typer()
         return getattr(self, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        house = self.__dict__.get("_house")
-        if house is not None and not house.real and name in _TYPER_STATE:
-            self._realise()
-        if house is not None:
-            house.forget()
+        state = self.__dict__.get("_state")
+        if state is not None and not state.is_typer_initialized and name in _TYPER_ATTRIBUTES:
+            self._initialize_typer()
+        if state is not None:
+            state.invalidate()
         object.__setattr__(self, name, value)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the command line."""
-        from tooli.surfaces.cli.main import main
+        from tooli.cli.main import main
 
         return main(self, *args, **kwargs)
 
     # -------------------------------------------------------------- the tools
 
-    def tree(self) -> Branch:
+    def tree(self) -> CommandGroup:
         """The app's commands and groups, as the doors walk them."""
-        return branch_of(self)
+        return build_command_tree(self)
 
     @property
     def catalog(self) -> Catalog:
         """Every tool of the app, read."""
-        from tooli.contract.catalog import Catalog
+        from tooli.core.catalog import Catalog
 
-        tree = branch_of(self)
-        return Catalog([found.tool(path, self._house) for path, found in tree.walk()])
+        tree = build_command_tree(self)
+        return Catalog([found.tool(path, self._state) for path, found in tree.walk()])
 
-    def builtins(self, word: str | None = None) -> Tooli:
+    def builtins(self, name: str | None = None) -> Tooli:
         """The commands that every app has beside its own; only those of a word: `mcp`, `docs`."""
-        from tooli.builtins import built_in
+        from tooli.builtins import build_builtin_app
 
-        return built_in(self, Tooli, word)
+        return build_builtin_app(self, Tooli, name)
 
     def find(self, name: str) -> Tool | None:
         """The tool of a name: `find-files`, `find_files`, `users.create` or `users create`."""
-        words = name.replace(".", " ").replace("/", " ").split() or [name]
-        branch = branch_of(self)
+        parts = name.replace(".", " ").replace("/", " ").split() or [name]
+        group = build_command_tree(self)
         path: list[str] = []
-        for i, word in enumerate(words):
-            for candidate in (word, word.replace("_", "-"), word.replace("-", "_")):
-                if i == len(words) - 1 and candidate in branch.commands:
-                    return branch.commands[candidate].tool((*path, candidate), self._house)
-                if candidate in branch.groups:
-                    branch = branch.groups[candidate]
+        for i, part in enumerate(parts):
+            for candidate in (part, part.replace("_", "-"), part.replace("-", "_")):
+                if i == len(parts) - 1 and candidate in group.commands:
+                    return group.commands[candidate].tool((*path, candidate), self._state)
+                if candidate in group.groups:
+                    group = group.groups[candidate]
                     path.append(candidate)
                     break
             else:
@@ -262,48 +262,48 @@ class Tooli(_NotYet):
 
     def call(self, tool_name: str, /, **arguments: Any) -> TooliResult[Any]:
         """Run a tool from Python: the same checks as on every door; never raises, never exits."""
-        return self._python().run(tool_name, arguments)
+        return self._python_surface().run(tool_name, arguments)
 
     async def acall(self, tool_name: str, /, **arguments: Any) -> TooliResult[Any]:
         """The same from async code: coroutines on this loop, other functions in a thread."""
-        return await self._python().acall(tool_name, **arguments)
+        return await self._python_surface().acall(tool_name, **arguments)
 
     def stream(self, tool_name: str, /, **arguments: Any) -> Generator[Any, None, None]:
         """A tool's items as it makes them; raises the ToolError where it fails."""
-        return self._python().stream(tool_name, **arguments)
+        return self._python_surface().stream(tool_name, **arguments)
 
     def astream(self, tool_name: str, /, **arguments: Any) -> AsyncGenerator[Any, None]:
         """The same, in async code."""
-        return self._python().astream(tool_name, **arguments)
+        return self._python_surface().astream(tool_name, **arguments)
 
-    def options(self, *, caller: str | None = None, **options: Any) -> PythonDoor:
+    def options(self, *, caller: str | None = None, **options: Any) -> PythonSurface:
         """The same calls with framework options set, and in whose name they are made:
 
         `app.options(yes=True).call(…)`, `app.options(caller="langchain").call(…)`.
         """
-        from tooli.surfaces.python import OPTIONS, PythonDoor
+        from tooli.python_api import PYTHON_OPTIONS, PythonSurface
 
-        _known_keywords("options", options, OPTIONS | {"caller"})
-        return PythonDoor(self, options, caller)
+        _check_keywords("options", options, PYTHON_OPTIONS | {"caller"})
+        return PythonSurface(self, options, caller)
 
-    def asgi(self, *, mcp: bool = True, **said: Unpack[SettingWords]) -> Api:
+    def asgi(self, *, mcp: bool = True, **kwargs: Unpack[HttpSettingsDict]) -> Api:
         """The app over HTTP, as an ASGI application for any server; with MCP at /mcp."""
-        from tooli.surfaces.http.asgi import make_api
-        from tooli.surfaces.serving import is_installed
+        from tooli.http.asgi import make_api
+        from tooli.serving.dispatcher import is_installed
 
         if mcp and is_installed("mcp"):
-            from tooli.surfaces.mcp.http import mcp_endpoint
+            from tooli.mcp.http_transport import mcp_endpoint
 
-            said["mounts"] = {"/mcp": mcp_endpoint(self), **said.get("mounts", {})}
-        return make_api(self, said)
+            kwargs["mounts"] = {"/mcp": mcp_endpoint(self), **kwargs.get("mounts", {})}
+        return make_api(self, kwargs)
 
-    def _python(self) -> PythonDoor:
-        house = self._house
-        if house.door is None:
-            from tooli.surfaces.python import PythonDoor
+    def _python_surface(self) -> PythonSurface:
+        state = self._state
+        if state.python_surface is None:
+            from tooli.python_api import PythonSurface
 
-            house.door = PythonDoor(self, {})
-        return house.door
+            state.python_surface = PythonSurface(self, {})
+        return state.python_surface
 
     def prepare(
         self,
@@ -312,70 +312,72 @@ class Tooli(_NotYet):
         caller: Caller,
         options: Options,
         warnings: list[str],
-        **more: Any,
+        **extra: Any,
     ) -> tuple[Call, tuple[Stage, ...]]:
         """A door's call to a tool, and the stages that stand around it."""
-        from tooli.call.pipeline import ONLY_BIND, Call
+        from tooli.pipeline.drivers import ONLY_BIND, Call
 
         stages = self.stages_for(tool, options, caller.session)
         if stages is not ONLY_BIND:
-            more |= {"meta": {}, "secrets": []}
-        call = Call(tool, arguments, caller, warnings, options, self._house.policy, **more)
+            extra |= {"meta": {}, "secrets": []}
+        call = Call(tool, arguments, caller, warnings, options, self._state.policy, **extra)
         return call, stages
 
     def stages_for(
         self, tool: Tool, options: Options, session: str | None = None
     ) -> tuple[Stage, ...]:
         """The stages that have something to do for a tool, outermost first."""
-        from tooli.call.pipeline import ONLY_BIND
+        from tooli.pipeline.drivers import ONLY_BIND
 
-        house = self._house
-        plain = not (tool.staged or house.guarded or options.asks)
-        if plain and (session is None or options.detailed is not None):
+        state = self._state
+        needs_no_stages = not (
+            tool.needs_stages or state.has_security_restrictions or options.needs_stages
+        )
+        if needs_no_stages and (session is None or options.detailed is not None):
             return ONLY_BIND
-        from tooli.stages.order import choose
+        from tooli.stages.stage_table import select_stages
 
-        return choose(tool, options, house, session, self.find)
+        return select_stages(tool, options, state, session, self.find)
 
 
 # ------------------------------------------------------------------ keywords
 
 
-def _command_keywords(said: Mapping[str, Any]) -> None:
-    if said and not said.keys() <= COMMAND_SETTINGS:
-        from tooli.contract.reading import COMMAND_KEYWORDS
+def _check_command_keywords(kwargs: Mapping[str, Any]) -> None:
+    if kwargs and not kwargs.keys() <= COMMAND_SETTINGS:
+        from tooli.schema.tool_reader import COMMAND_KEYWORDS
 
-        _known_keywords("command", said, COMMAND_SETTINGS | COMMAND_KEYWORDS)
-        if said.get("agent_auto_confirm"):
-            from tooli.call.asking import check_harmless
+        _check_keywords("command", kwargs, COMMAND_SETTINGS | COMMAND_KEYWORDS)
+        if kwargs.get("agent_auto_confirm"):
+            from tooli.pipeline.terminal_prompts import check_auto_confirm
 
-            check_harmless(said)
+            check_auto_confirm(kwargs)
 
 
-def _known_keywords(where: str, given: Mapping[str, Any], known: frozenset[str]) -> None:
-    if not given.keys() <= known:
+def _check_keywords(function_name: str, kwargs: Mapping[str, Any], allowed: frozenset[str]) -> None:
+    if not kwargs.keys() <= allowed:
         from tooli.errors import check_keywords
 
-        check_keywords(where, given, known)
+        check_keywords(function_name, kwargs, allowed)
 
 
 # ------------------------------------------------------------------ Typer in waiting
 
 
-def rebase() -> None:
+def set_typer_base() -> None:
     """Put Tooli on its real base; the class and its instances stay the same objects."""
-    if Tooli.__bases__ == (_NotYet,):
+    if Tooli.__bases__ == (_TyperPlaceholder,):
         Tooli.__bases__ = (sys.modules["typer"].Typer,)
 
 
-class _Watch:
+class _TyperImportHook:
     """Stands on `sys.meta_path` until somebody imports typer, then puts Tooli on it."""
 
     @staticmethod
     def find_spec(name: str, path: Any = None, target: Any = None) -> Any:
         if name != "typer":
             return None
-        sys.meta_path.remove(_Watch)  # type: ignore[arg-type]
+        sys.meta_path.remove(_TyperImportHook)  # type: ignore[arg-type]
         from importlib.util import find_spec
 
         spec = find_spec("typer")
@@ -385,7 +387,7 @@ class _Watch:
 
             def then_rebase(module: Any) -> None:
                 load(module)
-                rebase()
+                set_typer_base()
 
             loader.exec_module = then_rebase
         return spec
@@ -393,6 +395,6 @@ class _Watch:
 
 if not TYPE_CHECKING:
     if hasattr(sys.modules.get("typer"), "Typer"):
-        rebase()
+        set_typer_base()
     else:
-        sys.meta_path.insert(0, _Watch)
+        sys.meta_path.insert(0, _TyperImportHook)

@@ -12,7 +12,7 @@
     │   ├── DependencyError   E4040  runtime  40   something it relies on failed
     │   ├── TimeoutExceeded   E4050  runtime  50
     │   ├── TemporaryError    E4075  runtime  75   try again
-    │   ├── Ended             E4001  runtime   *   the command chose its own exit code
+    │   ├── CommandExited     E4001  runtime   *   the command chose its own exit code
     │   └── Interrupted       E4130  runtime 130   Ctrl-C; 143 when asked to terminate
     └── InternalError         E5xxx  internal 70   a bug
 
@@ -53,18 +53,20 @@ class Suggestion:
         applicability: str = "maybe_incorrect",
         argv: Sequence[str] | None = None,
     ) -> None:
-        if action not in ACTIONS:
-            raise DefinitionError(f"Suggestion(action={action!r}): say one of {', '.join(ACTIONS)}")
-        if applicability not in APPLICABILITY:
+        if action not in SUGGESTION_ACTIONS:
+            raise DefinitionError(
+                f"Suggestion(action={action!r}): say one of {', '.join(SUGGESTION_ACTIONS)}"
+            )
+        if applicability not in APPLICABILITY_LEVELS:
             raise DefinitionError(
                 f"Suggestion(applicability={applicability!r}): "
-                f"say one of {', '.join(APPLICABILITY)}"
+                f"say one of {', '.join(APPLICABILITY_LEVELS)}"
             )
         self.action = action
         self.fix = fix
         self.argv = list(argv) if argv is not None else None
         if example is None and self.argv:
-            example = " ".join(map(quote, self.argv))
+            example = " ".join(map(shell_quote, self.argv))
         self.example = example
         self.applicability = applicability
 
@@ -93,7 +95,7 @@ class Suggestion:
         return f"Suggestion({self.to_dict()!r})"
 
 
-ACTIONS = (
+SUGGESTION_ACTIONS = (
     "retry_with_modified_input",
     "use_different_tool",
     "retry_later",
@@ -101,7 +103,7 @@ ACTIONS = (
     "abort",
     "fix",
 )
-APPLICABILITY = ("machine_applicable", "maybe_incorrect", "has_placeholders")
+APPLICABILITY_LEVELS = ("machine_applicable", "maybe_incorrect", "has_placeholders")
 
 
 class ToolError(Exception):
@@ -131,13 +133,13 @@ class ToolError(Exception):
         self.suggestion = suggestion
         self.is_retryable = self.retryable if is_retryable is None else is_retryable
         self.details = dict(details) if details else None
-        self.translated = False  # stands for an exception of another kind, which is its cause
-        self.shown: str | None = None  # what a human who may overcome it is shown first
-        known = CODES.get(code) if code is not None else None
+        self.is_translated = False  # stands for an exception of another kind, which is its cause
+        self.approval_text: str | None = None  # what a human who may overcome it is shown first
+        registered = ERROR_CODES.get(code) if code is not None else None
         if exit_code is not None:
             self.exit_code = exit_code
-        elif known is not None:
-            self.exit_code, self.http_status = known[1], known[2]
+        elif registered is not None:
+            self.exit_code, self.http_status = registered[1], registered[2]
 
     def to_dict(self) -> dict[str, object]:
         """The error as the envelope carries it: fixed order, no empty fields."""
@@ -204,7 +206,7 @@ class ToolRuntimeError(ToolError):
     category, default_code = "runtime", "E4000"
 
 
-class Ended(ToolRuntimeError):  # noqa: N818  the word of the contract
+class CommandExited(ToolRuntimeError):  # noqa: N818  the word of the contract
     """The command ended itself with an exit code of its own."""
 
     default_code, exit_code = "E4001", 1
@@ -238,7 +240,7 @@ class InternalError(ToolError):
     """A bug in the tool."""
 
 
-CODES: dict[str, tuple[str, int, int]] = {
+ERROR_CODES: dict[str, tuple[str, int, int]] = {
     # code: (meaning, exit code, HTTP status). The documents are generated from this table.
     "E1000": ("invalid input", 2, 422),
     "E1001": ("no such command", 2, 404),
@@ -329,48 +331,50 @@ EXIT_CODES: dict[int, str] = {
 }
 
 
-def check_keywords(where: str, given: Iterable[str], known: Iterable[str]) -> None:
+def check_keywords(callable_name: str, keywords: Iterable[str], known: Iterable[str]) -> None:
     """Refuse a keyword that nobody knows, and name the one that was probably meant."""
-    for name in given:
+    for name in keywords:
         if name not in known:
-            close = nearest(name, known)
-            hint = f"; did you mean {close!r}?" if close else ""
-            raise DefinitionError(f"{where}() has no keyword {name!r}{hint}")
+            suggestion = closest_match(name, known)
+            hint = f"; did you mean {suggestion!r}?" if suggestion else ""
+            raise DefinitionError(f"{callable_name}() has no keyword {name!r}{hint}")
 
 
-_SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./-_")
+_SHELL_SAFE_CHARS = frozenset(
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./-_"
+)
 
 
-def quote(word: str) -> str:
+def shell_quote(text: str) -> str:
     """A word as a POSIX shell needs it."""
-    if word and _SAFE.issuperset(word):
-        return word
-    return "'" + word.replace("'", "'\"'\"'") + "'"
+    if text and _SHELL_SAFE_CHARS.issuperset(text):
+        return text
+    return "'" + text.replace("'", "'\"'\"'") + "'"
 
 
-def nearest(word: str, known: Iterable[str]) -> str | None:
+def closest_match(name: str, candidates: Iterable[str]) -> str | None:
     """The known word that was probably meant, or None when nothing is close."""
-    best, best_distance = None, 1 + max(len(word) > 2, len(word) // 3)
-    for candidate in known:
-        if abs(len(candidate) - len(word)) < best_distance:
-            distance = _distance(word.lower(), candidate.lower(), best_distance)
+    best, best_distance = None, 1 + max(len(name) > 2, len(name) // 3)
+    for candidate in candidates:
+        if abs(len(candidate) - len(name)) < best_distance:
+            distance = _edit_distance(name.lower(), candidate.lower(), best_distance)
             if distance < best_distance:
                 best, best_distance = candidate, distance
     return best
 
 
-def _distance(a: str, b: str, limit: int) -> int:
+def _edit_distance(left: str, right: str, limit: int) -> int:
     """Edits (change, add, drop, swap neighbours) from a to b; `limit` when there are as many."""
-    if len(a) > 64 or len(b) > 64:
-        return 0 if a == b else limit
+    if len(left) > 64 or len(right) > 64:
+        return 0 if left == right else limit
     before: list[int] = []
-    row = list(range(len(b) + 1))
-    for i, x in enumerate(a, 1):
+    row = list(range(len(right) + 1))
+    for i, x in enumerate(left, 1):
         older, before = before, row
         row = [i]
-        for j, y in enumerate(b, 1):
+        for j, y in enumerate(right, 1):
             cost = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (x != y))
-            if i > 1 and j > 1 and x == b[j - 2] and y == a[i - 2]:
+            if i > 1 and j > 1 and x == right[j - 2] and y == left[i - 2]:
                 cost = min(cost, older[j - 2] + 1)
             row.append(cost)
         if min(row) >= limit:
@@ -378,15 +382,15 @@ def _distance(a: str, b: str, limit: int) -> int:
     return row[-1]
 
 
-def class_of(code: str, category: str) -> type[ToolError]:
+def error_class_for(code: str, category: str) -> type[ToolError]:
     """The class of the tree that an error with this code and category belongs to."""
     classes = [ToolError]
-    for known in classes:
-        classes.extend(known.__subclasses__())
-    for known in classes:
-        if known.default_code == code and known is not ToolError:
-            return known
-    for known in classes[1:]:
-        if known.category == category:
-            return known
+    for candidates in classes:
+        classes.extend(candidates.__subclasses__())
+    for candidates in classes:
+        if candidates.default_code == code and candidates is not ToolError:
+            return candidates
+    for candidates in classes[1:]:
+        if candidates.category == category:
+            return candidates
     return InternalError

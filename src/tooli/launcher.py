@@ -11,12 +11,21 @@ import sys
 from typing import Annotated
 
 from tooli.app import Tooli
-from tooli.builtins.approving import add_approvals
-from tooli.builtins.marks import lasts, takes_stdout
-from tooli.builtins.serving import Deferred, Grace, Host, Names, Port, Token, Transport, serve_mcp
-from tooli.contract.info import Argument, Option
+from tooli.builtins.approval_commands import add_approvals
+from tooli.builtins.command_markers import long_running, owns_stdout
+from tooli.builtins.serve_commands import (
+    AllowedHosts,
+    DeferLoading,
+    GracePeriod,
+    Host,
+    Port,
+    Token,
+    Transport,
+    serve_mcp,
+)
 from tooli.errors import InputError, NotFoundError
-from tooli.surfaces.serving import GRACE
+from tooli.schema.param_info import Argument, Option
+from tooli.serving.dispatcher import GRACE_PERIOD
 
 TYPE_CHECKING = False
 
@@ -24,7 +33,7 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
-Which = Annotated[
+AppReference = Annotated[
     str, Argument(help="A file or module, and the app in it: app.py, app.py:cli, package.mod:cli.")
 ]
 
@@ -35,29 +44,29 @@ launcher.add_typer(approvals, name="approvals")
 
 
 @launcher.command()
-@lasts
-@takes_stdout
+@long_running
+@owns_stdout
 def serve(
-    app: Which,
+    app: AppReference,
     transport: Transport = None,
     host: Host = "127.0.0.1",
     port: Port = 8000,
     token: Token = None,
-    allow_host: Names = [],  # noqa: B006  nobody changes it
-    defer_loading: Deferred = False,
-    grace: Grace = GRACE,
+    allow_host: AllowedHosts = [],  # noqa: B006  nobody changes it
+    defer_loading: DeferLoading = False,
+    grace: GracePeriod = GRACE_PERIOD,
 ) -> None:
     """Serve an app to MCP clients, without a line of code in it."""
-    serve_mcp(load(app), transport, host, port, token, allow_host, defer_loading, grace)
+    serve_mcp(load_app(app), transport, host, port, token, allow_host, defer_loading, grace)
 
 
 @launcher.command()
-def tools(app: Which) -> list[dict[str, object]]:
+def tools(app: AppReference) -> list[dict[str, object]]:
     """List the tools of an app, each with its signature."""
-    from tooli.sources.signature import signature
+    from tooli.providers.signature import format_signature
 
-    shown = [tool for tool in load(app).catalog if not tool.hidden]
-    return [{"name": tool.key, "signature": signature(tool)} for tool in shown]
+    visible = [tool for tool in load_app(app).catalog if not tool.hidden]
+    return [{"name": tool.key, "signature": format_signature(tool)} for tool in visible]
 
 
 capabilities = Tooli("capabilities", description="What the commands of an app touch.")
@@ -66,7 +75,7 @@ launcher.add_typer(capabilities, name="capabilities")
 
 @capabilities.command(name="record")
 def record_capabilities(
-    app: Which,
+    app: AppReference,
     tests: Annotated[
         list[str], Argument(help="A command that runs the app's tests, after --.")
     ] = [],  # noqa: B006  nobody changes it
@@ -84,9 +93,9 @@ def record_capabilities(
 
     Examples of commands that are not ReadOnly are left out, unless --all is said.
     """
-    from tooli.builtins.recording import record
+    from tooli.builtins.capabilities_command import record_usage
 
-    return record(load(app), app, tests, examples or not tests, everything, root)
+    return record_usage(load_app(app), app, tests, examples or not tests, everything, root)
 
 
 def main() -> None:
@@ -97,24 +106,24 @@ def main() -> None:
 # ------------------------------------------------------------------ loading
 
 
-def load(which: str) -> Tooli:
+def load_app(reference: str) -> Tooli:
     """The app that is named; a plain Typer is made one of ours."""
-    path, _, attribute = _split(which)
+    path, _, attribute = _split_reference(reference)
     module = _load_file(path) if path.endswith(".py") else _load_module(path)
-    found = _choose(module, attribute, which)
+    found = _select_app(module, attribute, reference)
     if isinstance(found, Tooli):
         return found
     name = os.path.splitext(os.path.basename(path))[0].rpartition(".")[2]
-    adopted = Tooli(name.replace("_", "-"))
-    adopted.add_typer(found, name="")
-    return adopted
+    wrapper = Tooli(name.replace("_", "-"))
+    wrapper.add_typer(found, name="")
+    return wrapper
 
 
-def _split(which: str) -> tuple[str, str, str]:
+def _split_reference(reference: str) -> tuple[str, str, str]:
     """Path and attribute; the colon of a Windows drive belongs to the path."""
-    drive, rest = os.path.splitdrive(which)
+    drive, rest = os.path.splitdrive(reference)
     path, colon, attribute = rest.rpartition(":")
-    return (drive + path, colon, attribute) if colon else (which, "", "")
+    return (drive + path, colon, attribute) if colon else (reference, "", "")
 
 
 def _load_file(path: str) -> ModuleType:
@@ -144,23 +153,23 @@ def _load_module(name: str) -> ModuleType:
         raise NotFoundError(message, field="app") from None
 
 
-def _choose(module: ModuleType, attribute: str, which: str) -> Any:
+def _select_app(module: ModuleType, attribute: str, reference: str) -> Any:
     """The app of a module: the one that is named, one called `app`, or the only one."""
     apps = {name: value for name, value in vars(module).items() if _is_app(value)}
     if attribute:
         if attribute in apps:
             return apps[attribute]
         known = ", ".join(apps) or "none"
-        raise InputError(f"{which!r} names no app; the apps there are: {known}.", field="app")
+        raise InputError(f"{reference!r} names no app; the apps there are: {known}.", field="app")
     if "app" in apps:
         return apps["app"]
     distinct = list({id(value): value for value in apps.values()}.values())
     if len(distinct) == 1:
         return distinct[0]
     if not apps:
-        raise InputError(f"There is no app in {which!r}.", field="app")
+        raise InputError(f"There is no app in {reference!r}.", field="app")
     raise InputError(
-        f"There are several apps in {which!r}: say one of {', '.join(apps)}.", field="app"
+        f"There are several apps in {reference!r}: say one of {', '.join(apps)}.", field="app"
     )
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tooli.app import Tooli as Typer
 else:
     from tooli.app import Tooli as Typer
-    from tooli.contract.info import Argument, Option
+    from tooli.schema.param_info import Argument, Option
 
     def echo(message=None, file=None, nl=True, err=False, color=None):
         """Write a message and a newline; text is written as it is, the rest is Typer's."""

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from tooli.config import places
-from tooli.config.keys import KEYS, POLICIES
-from tooli.config.layers import LAYERS, Settings, Word, settle
-from tooli.surfaces.cli import channel
-from tooli.views.schema import ENVIRONMENT
+from tooli.cli import process
+from tooli.config import config_files
+from tooli.config.layers import LAYERS, Settings, SettingValue, resolve_settings
+from tooli.config.setting_definitions import SECURITY_POLICIES, SETTINGS
+from tooli.describe.schema_formats import ENVIRONMENT_VARIABLES
 
 COMBINATIONS = list(itertools.product((False, True), repeat=len(LAYERS)))
 
@@ -55,14 +55,16 @@ class World:
         self.files[layer].write_text(text)
 
     def settle(self, app: str = "shop", **more: Any) -> Settings:
-        return settle(app, env={**self.env, **more.pop("env", {})}, folder=str(self.here), **more)
+        return resolve_settings(
+            app, env={**self.env, **more.pop("env", {})}, folder=str(self.here), **more
+        )
 
 
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     made = World(tmp_path)
-    monkeypatch.setattr(places, "SYSTEM", str(made.system))
-    monkeypatch.setattr(channel, "SYSTEM_SETTINGS", str(made.system))
+    monkeypatch.setattr(config_files, "SYSTEM_CONFIG_PATH", str(made.system))
+    monkeypatch.setattr(process, "SYSTEM_CONFIG_PATH", str(made.system))
     return made
 
 
@@ -72,12 +74,12 @@ def speak(world: World, key: str, layers: set[str]) -> Settings:
     for layer, file in world.files.items():
         file.unlink(missing_ok=True)
         if layer in layers:
-            name = KEYS[key].variable + "=" if layer == ".env" else f"{key}: "
+            name = SETTINGS[key].variable + "=" if layer == ".env" else f"{key}: "
             file.write_text(f"# a setting\n{name}{said[layer]}\n")
-    default = Word(said["default"], "default", "the app's own")
+    default = SettingValue(said["default"], "default", "the app's own")
     return world.settle(
         flags={key: said["flag"]} if "flag" in layers else {},
-        env={KEYS[key].variable: str(said["environment"])} if "environment" in layers else {},
+        env={SETTINGS[key].variable: str(said["environment"])} if "environment" in layers else {},
         defaults={key: default} if "default" in layers else {},
     )
 
@@ -90,14 +92,14 @@ def test_every_combination_of_layers(world: World, key: str) -> None:
         settings = speak(world, key, layers)
         assert not settings.faults
         values = [SAID[key][layer] for layer in LAYERS if layer in layers]
-        usual = KEYS[key].default
+        usual = SETTINGS[key].default
         if "default" not in layers and usual is not None:
             values.append(usual)
-        word = settings.word(key)
+        word = settings.effective(key)
         if not values:
             assert word is None
-        elif KEYS[key].secures:
-            assert settings.get(key) == max(values, key=POLICIES.index)
+        elif SETTINGS[key].is_security:
+            assert settings.get(key) == max(values, key=SECURITY_POLICIES.index)
         else:
             assert settings.get(key) == values[0]
             assert word is not None
@@ -192,7 +194,7 @@ class TestSecurity:
         world.say("user", "security_policy: strict\napps:\n  shop:\n    security_policy: off\n")
         assert world.settle().get("security_policy") == "strict"
 
-    @pytest.mark.parametrize("name", [key.name for key in KEYS.values() if key.secures])
+    @pytest.mark.parametrize("name", [key.name for key in SETTINGS.values() if key.is_security])
     def test_none_depends_on_who_calls(self, world: World, name: str) -> None:
         value = {"security_policy": "strict", "human_in_the_loop": "yes", "isolation": "required"}
         world.say("user", f"callers:\n  human:\n    {name}: {value.get(name, 'x')}\n")
@@ -201,10 +203,10 @@ class TestSecurity:
             (fault,) = found.faults
             assert fault.key == name
             assert fault.message == f"{name} holds whoever calls: say it outside of callers"
-            assert name not in found.said()
+            assert name not in found.non_default()
 
     def test_an_app_may_declare_itself_open(self, world: World) -> None:
-        own = {"security_policy": Word("off", "default", "the app's own")}
+        own = {"security_policy": SettingValue("off", "default", "the app's own")}
         assert world.settle(defaults=own).get("security_policy") == "off"
         world.say("system", "security_policy: standard\n")
         assert world.settle(defaults=own).get("security_policy") == "standard"
@@ -278,7 +280,7 @@ class TestPlaces:
 
     def test_no_project_at_all(self, tmp_path: Path) -> None:
         (tmp_path / ".env").write_text("TOOLI_OUTPUT=plain\n")
-        found = settle("shop", env={}, folder=str(tmp_path))
+        found = resolve_settings("shop", env={}, folder=str(tmp_path))
         assert found.get("output") == "plain"
 
     def test_xdg(self, world: World, tmp_path: Path) -> None:
@@ -293,8 +295,8 @@ class TestPlaces:
         gone.mkdir()
         monkeypatch.chdir(gone)
         gone.rmdir()
-        assert settle("shop", env={}).get("output") == "auto"
-        assert not channel._has_settings()
+        assert resolve_settings("shop", env={}).get("output") == "auto"
+        assert not process._has_config_file()
         monkeypatch.chdir(world.here)
 
     def test_none_is_exported(self, world: World) -> None:
@@ -333,11 +335,13 @@ def test_the_glance_never_misses_what_the_search_finds(
     monkeypatch.chdir(here)
     for name in ("HOME", "XDG_CONFIG_HOME", "TOOLI_CONFIG"):
         monkeypatch.delenv(name, raising=False)
-    found = [place for place in places.find(os.environ) if str(tmp_path) in place.path]
+    found = [
+        place for place in config_files.find_config_files(os.environ) if str(tmp_path) in place.path
+    ]
     says = [place for place in found if "TOOLI_" in text or place.layer != ".env"]
-    assert channel._has_settings() or not says
+    assert process._has_config_file() or not says
     if not found and not file.endswith(".env"):
-        assert not channel._has_settings()
+        assert not process._has_config_file()
 
 
 def test_the_glance_asks_for_nothing_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -352,20 +356,20 @@ def test_the_glance_asks_for_nothing_twice(tmp_path: Path, monkeypatch: pytest.M
         return usual(path, mode)
 
     monkeypatch.setattr(os, "access", access)
-    assert not channel._has_settings()
+    assert not process._has_config_file()
     assert len(asked) == len(set(asked))
     assert str(tmp_path / ".env") in asked
 
 
 def test_the_glance_knows_every_variable() -> None:
-    variables = {key.variable for key in KEYS.values()} - {"TOOLI_OUTPUT"}
-    assert variables == channel.SETTINGS - {"TOOLI_RECORD_CAPABILITIES"}
-    assert variables < set(ENVIRONMENT)
-    assert channel.SYSTEM_SETTINGS == places.SYSTEM.replace("\\", "/")
+    variables = {key.variable for key in SETTINGS.values()} - {"TOOLI_OUTPUT"}
+    assert variables == process.SETTING_VARIABLES - {"TOOLI_RECORD_CAPABILITIES"}
+    assert variables < set(ENVIRONMENT_VARIABLES)
+    assert process.SYSTEM_CONFIG_PATH == config_files.SYSTEM_CONFIG_PATH.replace("\\", "/")
 
 
 def test_a_file_may_name_every_mode() -> None:
-    from tooli.config.keys import KEYS
-    from tooli.sources.local import OUTPUT_MODES
+    from tooli.config.setting_definitions import SETTINGS
+    from tooli.core.app_state import OUTPUT_MODES
 
-    assert KEYS["output"].choices == OUTPUT_MODES
+    assert SETTINGS["output"].choices == OUTPUT_MODES

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from tooli.cli.process import CALLER_VARIABLES
 from tooli.detect import CallerCategory, detect_execution_context
-from tooli.detect.markers import CI, STRONG, every_name, strong_names
-from tooli.surfaces.cli.channel import MARKS
+from tooli.detect.markers import CI_MARKERS, STRONG_MARKERS, all_variables, strong_variables
 
 FACTS: dict[str, Any] = json.loads((Path(__file__).parent / "callers.json").read_text("utf-8"))
 VARIABLE = re.compile(r"^([A-Z][A-Z0-9_]+)(?:=(\S+))?")
@@ -95,7 +95,7 @@ def test_the_facts_were_read() -> None:
 
 def test_every_row_of_the_table_is_in_the_facts() -> None:
     known = {agent["id"] for agent in FACTS["agents"]}
-    assert {name for name, _, _ in STRONG} <= known
+    assert {name for name, _, _ in STRONG_MARKERS} <= known
 
 
 class TestGenericVariables:
@@ -180,7 +180,7 @@ class TestOrder:
         env = {"OPENCODE": "1", "AGENT": "1", "OPENCODE_TERMINAL": "1"}
         assert not detect_execution_context(env).is_agent
 
-    @pytest.mark.parametrize(("name", "variable"), CI)
+    @pytest.mark.parametrize(("name", "variable"), CI_MARKERS)
     def test_ci(self, name: str, variable: str) -> None:
         seen = detect_execution_context({variable: "true"})
         assert (seen.category, seen.ci_name, seen.is_agent) == ("ci_cd", name, False)
@@ -216,8 +216,8 @@ class TestValues:
 
 class TestTheGlance:
     def test_it_knows_every_variable_that_decides(self) -> None:
-        assert MARKS == strong_names()
+        assert CALLER_VARIABLES == strong_variables()
 
     def test_tests_of_users_take_all_of_them_away(self) -> None:
-        assert MARKS <= every_name()
-        assert not every_name() & {"HOME", "PATH", "USER", "TERM_PROGRAM"}
+        assert CALLER_VARIABLES <= all_variables()
+        assert not all_variables() & {"HOME", "PATH", "USER", "TERM_PROGRAM"}

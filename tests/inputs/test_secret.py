@@ -223,7 +223,7 @@ def test_stdin_is_for_one(app: Tooli) -> None:
 
 
 def test_schema(app: Tooli) -> None:
-    from tooli.contract.schema import input_schema
+    from tooli.schema.json_schema import input_schema
 
     tool: Any = app.find("login")
     assert input_schema(tool)["properties"]["token"] == {
@@ -266,7 +266,7 @@ def test_to_compare_is_not_to_read() -> None:
     class Named:
         name = "x"
 
-    named: Any = SecretShape(str).take("-", Named(), True)  # type: ignore[arg-type]
+    named: Any = SecretShape(str).parse("-", Named(), True)  # type: ignore[arg-type]
     assert named == named
     assert named != SecretInput("a")
 
@@ -274,10 +274,10 @@ def test_to_compare_is_not_to_read() -> None:
 @pytest.mark.parametrize("value", [{CANARY: 1}, [CANARY], 5])
 def test_the_letter_of_the_schema_does_not_quote_it(app: Tooli, value: Any) -> None:
     """`Prefer: handling=strict` says what is wrong with a body, in jsonschema's words."""
-    from tooli.surfaces.http.strict import Letter
+    from tooli.http.strict_validation import StrictValidator
 
     tool: Any = app.find("login")
-    problems = Letter().problems(tool, {"token": value})
+    problems = StrictValidator().problems(tool, {"token": value})
     assert [problem.field for problem in problems] == ["token"]
     assert problems[0].message == "'token': it is not the text that a secret is"
 

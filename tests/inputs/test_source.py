@@ -288,10 +288,10 @@ def test_a_mistake_ends_the_reading_of_an_array(app: Tooli, tmp_path: Path) -> N
             return io.BufferedReader(Watched(str(file)))
 
     source = Source(str(file))
-    from tooli.inputs.rows import rows
+    from tooli.inputs.rows import iter_rows
 
     with pytest.raises(Exception, match="not valid JSON"):
-        list(rows(source, dict))
+        list(iter_rows(source, dict))
     assert 0 < read < 300_000
 
 
@@ -444,7 +444,7 @@ def test_the_environment_only_tightens(tmp_path: Path) -> None:
 
 
 def test_schema(app: Tooli) -> None:
-    from tooli.contract.schema import input_schema
+    from tooli.schema.json_schema import input_schema
 
     named = {"type": "string", "description": "A path, or an http(s) URL."}
 

@@ -11,7 +11,7 @@ from tests.inputs.served import Site, site
 
 from tooli import InputLimits, StdinOr, Tooli
 from tooli.inputs import urls
-from tooli.inputs.marks import NO_LIMITS
+from tooli.inputs.constraints import DEFAULT_INPUT_LIMITS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -187,9 +187,9 @@ class TestAllowed:
         assert "compressed" in fails("text", web("/gz")).message
 
     def test_a_size_that_nobody_set(self, web: Site, monkeypatch) -> None:
-        from tooli.inputs import opening
+        from tooli.inputs import byte_streams
 
-        monkeypatch.setattr(opening, "WHOLE", 3)
+        monkeypatch.setattr(byte_streams, "MAX_URL_BYTES", 3)
         error = fails("text", web("/ok"))
         assert (error.code, error.details["max_bytes"]) == ("E1034", 3)
 
@@ -228,7 +228,7 @@ def test_https_does_not_lead_to_http(monkeypatch) -> None:
             pass
 
     monkeypatch.setattr(urls, "_connect", lambda *_: Connection())
-    monkeypatch.setattr(urls, "_ask", lambda *_: Response())
+    monkeypatch.setattr(urls, "_send_request", lambda *_: Response())
     error = fails("text", "https://example.com/")
     assert "from https to http" in error.message
 
@@ -263,5 +263,11 @@ def test_nor_one_that_sends_a_byte_now_and_then(web: Site) -> None:
 
 
 def test_limits_are_those_that_are_documented() -> None:
-    assert NO_LIMITS == InputLimits(max_bytes=None, timeout=None, private=False, urls=True)
-    assert (urls.REDIRECTS, urls.PATIENCE, urls.ALTOGETHER) == (5, 30.0, 300.0)
+    assert DEFAULT_INPUT_LIMITS == InputLimits(
+        max_bytes=None, timeout=None, private=False, urls=True
+    )
+    assert (urls.MAX_REDIRECTS, urls.READ_TIMEOUT_SECONDS, urls.TOTAL_TIMEOUT_SECONDS) == (
+        5,
+        30.0,
+        300.0,
+    )

@@ -14,7 +14,7 @@ import pytest
 from tests.integration.hostile import lines
 from tests.integration.outside import APPS, DOCUMENTED, Finished, check, environment, parse, run
 
-from tooli.surfaces.cli.main import Session
+from tooli.cli.main import Invocation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,9 +61,9 @@ def judge(app: Any, argv: list[str], monkeypatch: pytest.MonkeyPatch) -> str | N
     code: Any = None
     mode = "none"
     try:
-        session = Session(app, argv, None, True)
+        session = Invocation(app, argv, None, True)
         mode = session.mode
-        session.answer()
+        session.run_and_exit()
     except SystemExit as end:
         code = end.code or 0
     except BaseException as crash:

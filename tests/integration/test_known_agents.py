@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.integration.outside import APPS, converse, envelope, environment, run
 
-from tooli.call.model import Caller, Failed, Options
-from tooli.call.pipeline import run as run_call
+from tooli.core.call import Caller, Failed, Options
 from tooli.detect import detect_execution_context
-from tooli.detect.markers import ALIASES, NOT_AGENTS, STRONG, WEAK
+from tooli.detect.markers import AGENT_ALIASES, NON_AGENT_CALLERS, STRONG_MARKERS, WEAK_MARKERS
+from tooli.pipeline.drivers import run as run_call
 from tooli.testing import invoke
 
 if TYPE_CHECKING:
@@ -42,7 +42,12 @@ GUARDED: dict[tuple[str, str], list[str]] = {
     ("shredder", "hang"): [],
 }
 """Every command of the examples that destroys or needs a human, and words for it."""
-NAMES = sorted({row[0] for row in STRONG} | set(ALIASES.values()) | set(NOT_AGENTS) | {"human"})
+NAMES = sorted(
+    {row[0] for row in STRONG_MARKERS}
+    | set(AGENT_ALIASES.values())
+    | set(NON_AGENT_CALLERS)
+    | {"human"}
+)
 
 
 def _environment_of(marker: str) -> dict[str, str]:
@@ -57,8 +62,8 @@ def _environment_of(marker: str) -> dict[str, str]:
     return found
 
 
-MARKS = [(row[0], marker) for row in STRONG for marker in row[2]]
-ALL_MARKS = [*MARKS, *((name, marker) for name, row in WEAK for marker in row)]
+MARKS = [(row[0], marker) for row in STRONG_MARKERS for marker in row[2]]
+ALL_MARKS = [*MARKS, *((name, marker) for name, row in WEAK_MARKERS for marker in row)]
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +71,7 @@ def apps() -> Iterator[dict[str, Tooli]]:
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(APPS))  # where they load their lazy commands from
         found = [importlib.import_module(name).app for name in MODULES]
-        yield {app._house.name: app for app in found}
+        yield {app._state.name: app for app in found}
 
 
 @pytest.fixture
@@ -86,7 +91,7 @@ def test_every_destructive_example_is_tried(apps: Any) -> None:
         (name, tool.key)
         for name, app in apps.items()
         for tool in app.catalog
-        if tool.behavior.destructive or tool.guard.careful
+        if tool.behavior.destructive or tool.guard.may_need_approval
     }
     assert found == GUARDED.keys()
 
@@ -121,11 +126,11 @@ def test_by_what_it_calls_itself(
         app = apps[key[0]]
         tool = app.find(key[1])
         given = {
-            param.name: [str(precious)] if param.many else str(precious)
-            for param in tool.public[: len(GUARDED[key])]
+            param.name: [str(precious)] if param.is_multiple else str(precious)
+            for param in tool.public_params[: len(GUARDED[key])]
         }
         for surface in ("cli", "python", "http", "mcp"):
-            who = Caller(surface, name, category="ai_agent", agent=True)
+            who = Caller(surface, name, category="ai_agent", maybe_agent=True)
             call, stages = app.prepare(tool, given, who, Options(), [])
             outcome = run_call(call, stages)
             assert isinstance(outcome, Failed)
@@ -134,7 +139,7 @@ def test_by_what_it_calls_itself(
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a terminal is needed")
-@pytest.mark.parametrize("agent", sorted({row[0] for row in STRONG}))
+@pytest.mark.parametrize("agent", sorted({row[0] for row in STRONG_MARKERS}))
 def test_as_a_process(agent: str, precious: Path, tmp_path: Path) -> None:
     """All that the agent leaves, through a pipe and at a terminal of its own."""
     env = environment(TERM="xterm-256color", TOOLI_STATE_DIR=str(tmp_path / "state"))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.integration.node import TOON, install, node
 from tests.integration.outside import EVERY, run
 
-from tooli.surfaces.cli.toon import encode
+from tooli.cli.toon import encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

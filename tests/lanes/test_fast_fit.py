@@ -33,10 +33,10 @@ from tests.lanes.generators import (
 )
 
 from tooli import Argument
-from tooli.contract.fit import Misfit
-from tooli.contract.reading import read_param
-from tooli.contract.tool import MISSING
-from tooli.contract.values import fit_value
+from tooli.core.tool import MISSING
+from tooli.schema.convert import ConversionError
+from tooli.schema.convert_values import convert_value
+from tooli.schema.tool_reader import read_param
 
 VALUES = 60
 EXAMPLES = examples_of(200)
@@ -246,9 +246,9 @@ def compare(want: Wanted, values: list[Any]) -> None:
         event("refused" if places else "fitted")
         about = f"{want} and {value!r}: pydantic gives {theirs!r}, or refuses {places}"
         try:
-            ours = fit_value(param, value)
-        except Misfit as misfit:
-            found = [reason.at for reason in (misfit, *misfit.others)]
+            ours = convert_value(param, value)
+        except ConversionError as misfit:
+            found = [reason.location for reason in (misfit, *misfit.other_errors)]
             assert places, f"refused at {found}: {about}"
             if not want.settings:
                 assert found == places, f"refused at {found}: {about}"

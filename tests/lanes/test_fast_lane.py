@@ -40,13 +40,13 @@ from tests.lanes.generators import (
 from typer.main import get_command
 
 import tooli
-from tooli.call.model import Failed
-from tooli.surfaces.cli.main import Session
+from tooli.cli.main import Invocation
+from tooli.core.call import Failed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tooli.call.model import Call, Outcome
+    from tooli.core.call import Call, Outcome
 
 LINES = 40
 EXAMPLES = examples_of(100)
@@ -79,8 +79,8 @@ def test_there_are_enough_lines() -> None:
 def alike() -> Iterator[None]:
     """Tokens of plans do not differ from call to call; no process is started for a deadline."""
     with (
-        mock.patch("tooli.state.plans.seal", lambda *_: "token"),
-        mock.patch("tooli.enforce.deadlines.can_fork", lambda: False),
+        mock.patch("tooli.storage.plan_tokens.encode_plan_token", lambda *_: "token"),
+        mock.patch("tooli.execution.timeouts.can_fork", lambda: False),
     ):
         yield
 
@@ -95,22 +95,22 @@ class Verdict(NamedTuple):
     field: str | None = None
 
 
-class Recorded(Session):
+class Recorded(Invocation):
     """A session that keeps its outcome to itself."""
 
     judged = False
     outcome: Outcome
 
-    def claim(self, *, capture: bool = False) -> None:
+    def guard_stdout(self, *, capture: bool = False) -> None:
         pass
 
-    def finish(self, outcome: Outcome, call: Call) -> int:
+    def write_outcome(self, outcome: Outcome, call: Call) -> int:
         self.outcome = outcome
         return 0
 
-    def judge(self, param: Any, words: Any) -> Any:
+    def convert_with_typer(self, param: Any, words: Any) -> Any:
         self.judged = True
-        return super().judge(param, words)
+        return super().convert_with_typer(param, words)
 
     def verdict(self) -> Verdict:
         self.run()
@@ -253,7 +253,7 @@ def compare(form: str, command: Command, drawn: list[Line], tally: Tally) -> Non
 def ask_fast_lane(app: Any, words: tuple[str, ...], tally: Tally | None = None) -> Verdict | None:
     """The fast lane's verdict; None where it steps aside."""
     session = Recorded(app, list(words), "prog", False)
-    aside = session._for_typer()
+    aside = session._needs_typer()
     verdict = None if aside else session.verdict()
     if tally is not None:
         tally.lines += 1

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from tests.integration.outside import environment
 
-from tooli.views.portrait import portray
-from tooli.views.skill import skill_files
+from tooli.describe.app_info import collect_app_info
+from tooli.describe.skill import build_skill_files
 
 APP = """\
 from tooli import Tooli
@@ -145,8 +145,8 @@ def test_the_packaged_skill_is_the_one_that_is_found(tmp_path: Path) -> None:
         page.write("\nMade when it was built.\n")
     code = (
         "from shop_tools.app import app\n"
-        "from tooli.install.packaged import packaged_skill\n"
-        "found = packaged_skill(app)\n"
+        "from tooli.install.packaged_skill import read_packaged_skill\n"
+        "found = read_packaged_skill(app)\n"
         "print(list(found), found['SKILL.md'].endswith('was built.\\n'))"
     )
     done = subprocess.run(
@@ -161,9 +161,9 @@ def test_the_packaged_skill_is_the_one_that_is_found(tmp_path: Path) -> None:
 
 
 def test_an_app_without_one() -> None:
-    from tests.views.test_skill import make
+    from tests.describe.test_skill import make
 
-    from tooli.install.packaged import packaged_skill
+    from tooli.install.packaged_skill import read_packaged_skill
 
-    assert packaged_skill(make()) is None
-    assert "SKILL.md" in skill_files(portray(make()))
+    assert read_packaged_skill(make()) is None
+    assert "SKILL.md" in build_skill_files(collect_app_info(make()))

@@ -189,7 +189,7 @@ USAGE = [
     Case("users.list", {"limit": "x"}),
 ]
 LINES = [
-    Case("find-files", words=words)
+    Case("find-files", argv=words)
     for words in (
         ["x", "y", "z"],
         ["x", "--limit"],
@@ -209,19 +209,19 @@ LINES = [
         ["x", "--output", "jsn"],
     )
 ] + [
-    Case("take-row", words=["1"]),
-    Case("take-row", words=["1", "x", "y"]),
-    Case("maybe-row", words=["--value", "1"]),
-    Case("maybe-user", words=["--value.name", "A", "--value.age", "4"]),
-    Case("maybe-user", words=["--value.name", "A", "--value.address.city", "L"]),
-    Case("maybe-user", words=["--value.name", "A", "--value.tags", "x", "--value.tags", "y"]),
-    Case("maybe-user", words=["--value.name", "A", "--value.age", "x"]),
-    Case("maybe-user", words=["--value.nme", "A"]),
-    Case("maybe-user", words=["--value", "name=A"]),
-    Case("take-user", words=["name=A"]),
-    Case("take-user", words=["@/nowhere/at/all"]),
-    Case("maybe-truth", words=["--no-value"]),
-    Case("say", words=["hi", "there"]),
+    Case("take-row", argv=["1"]),
+    Case("take-row", argv=["1", "x", "y"]),
+    Case("maybe-row", argv=["--value", "1"]),
+    Case("maybe-user", argv=["--value.name", "A", "--value.age", "4"]),
+    Case("maybe-user", argv=["--value.name", "A", "--value.address.city", "L"]),
+    Case("maybe-user", argv=["--value.name", "A", "--value.tags", "x", "--value.tags", "y"]),
+    Case("maybe-user", argv=["--value.name", "A", "--value.age", "x"]),
+    Case("maybe-user", argv=["--value.nme", "A"]),
+    Case("maybe-user", argv=["--value", "name=A"]),
+    Case("take-user", argv=["name=A"]),
+    Case("take-user", argv=["@/nowhere/at/all"]),
+    Case("maybe-truth", argv=["--no-value"]),
+    Case("say", argv=["hi", "there"]),
 ]
 FUNCTIONS = [
     Case("ask"),
@@ -312,7 +312,7 @@ CALLED = [
     Case("find-files", {"limit": "q", "color": "rd"}),
     Case("find-files", {"pattern": "x", "limit": 1000}),
     Case("find-files", {"pattern": "x", "depp": True, "limit": "q"}),
-    Case("find-files", words=["x", "y", "--colr", "red"]),
+    Case("find-files", argv=["x", "y", "--colr", "red"]),
     Case("say", {"text": "hi"}, skip=PRINTS),
     Case("nope"),
     Case("plain"),

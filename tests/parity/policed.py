@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-# A new rule: a row in tooli.enforce.rules.RULES, a command here, its cases below.
+# A new rule: a row in tooli.policy.rules.RULES, a command here, its cases below.
 COMMANDS: dict[str, dict[str, Any]] = {
     "forbidden": {"danger_level": "forbidden", "auth": []},
     "unsaid": {},

@@ -13,7 +13,7 @@ import pytest
 from tooli import Identifier, Option, Output, SecretInput, StdinOr, Tooli, Within
 from tooli.annotations import Destructive
 from tooli.testing import Case, assert_parity
-from tooli.testing.parity import doors
+from tooli.testing.parity import interfaces
 
 CANARY = "c4nary-5ecret"
 NOT_TYPED = {"cli": "a command line names inputs and secrets, and holds neither"}
@@ -130,10 +130,10 @@ CASES = [
     Case("pin", {"number": CANARY}, skip=NOT_TYPED),
     Case("drop", {"token": CANARY}, skip=NOT_TYPED),
     Case("drop", {"token": CANARY}, {"yes": True}, skip=NOT_TYPED),
-    Case("login", words=[CANARY]),
-    Case("login", words=["@token", "--port", "x"]),
-    Case("login", words=["@token"]),
-    Case("drop", words=["@token"]),
+    Case("login", argv=[CANARY]),
+    Case("login", argv=["@token", "--port", "x"]),
+    Case("login", argv=["@token"]),
+    Case("drop", argv=["@token"]),
     Case("get", {"id": "a"}),
     Case("get", {"id": "../a"}),
     Case("get", {"id": "a%2fb", "file": "/etc/passwd"}),
@@ -142,7 +142,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(
-    "case", CASES, ids=lambda case: f"{case.tool} {case.words or case.arguments}"
+    "case", CASES, ids=lambda case: f"{case.tool} {case.argv or case.arguments}"
 )
 @pytest.mark.parametrize("real", [False, True], ids=["light", "typer"])
 def test_the_doors_agree(home: Path, monkeypatch, case: Case, real: bool) -> None:
@@ -162,9 +162,9 @@ def test_no_door_says_what_a_secret_is(home: Path, monkeypatch, capfd, case: Cas
     monkeypatch.chdir(home)
     (home / "token").write_text(CANARY + "\n")
     app = make()
-    asked = [door for door in doors(app) if door.declines(case) is None]
+    asked = [door for door in interfaces(app) if door.skip_reason(case) is None]
     for door in asked:
-        assert CANARY not in json.dumps(door.answer(case).envelope), door.name
+        assert CANARY not in json.dumps(door.send_case(case).envelope), door.name
     out, err = capfd.readouterr()
     assert CANARY not in out + err
 
@@ -172,8 +172,8 @@ def test_no_door_says_what_a_secret_is(home: Path, monkeypatch, capfd, case: Cas
 @pytest.mark.parametrize("tool", ["text", "file"])
 def test_servers_have_no_stdin(tool: str) -> None:
     app = make()
-    for door in doors(app):
+    for door in interfaces(app):
         if door.surface in ("mcp", "http"):
-            error = door.answer(Case(tool, {"data": "-"})).envelope["error"]
+            error = door.send_case(Case(tool, {"data": "-"})).envelope["error"]
             assert (error["code"], error["field"]) == ("E1035", "data"), door.name
             assert "there is no stdin here" in error["message"]

@@ -10,7 +10,7 @@ from tests.parity import cases
 from tests.parity.zoo import make_app, make_called, make_single
 
 from tooli.testing import Case, assert_parity, invoke
-from tooli.testing.parity import CallDoor
+from tooli.testing.parity import CallInterface
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,7 +29,7 @@ ALL = [
 
 
 def _name(room: str, case: Case) -> str:
-    said = list(case.words) if case.words is not None else dict(case.arguments)
+    said = list(case.argv) if case.argv is not None else dict(case.arguments)
     options = " ".join(case.options)
     return f"{room.lower()}: {case.tool} {said!r:.70} {options}".strip()
 
@@ -94,7 +94,7 @@ def test_meta_names_the_app_and_the_whole_path(case: Case, tool: str) -> None:
 def test_the_suggested_line_works(make: Callable[[], Tooli], case: Case) -> None:
     """What an error suggests as machine-applicable is a line that runs."""
     app = make()
-    suggestion = CallDoor(app).answer(case).envelope["error"]["suggestion"]
+    suggestion = CallInterface(app).send_case(case).envelope["error"]["suggestion"]
     assert suggestion["applicability"] == "machine_applicable"
     done = invoke(app, *suggestion["argv"][1:], mode="json")
     assert done.ok, done.stdout

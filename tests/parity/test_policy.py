@@ -13,19 +13,19 @@ from tests.integration.outside import envelope as only_envelope
 from tests.integration.outside import run as run_outside
 from tests.parity.policed import CASES, COMMANDS, DIRT, make
 
-from tooli.enforce.rules import RULES, Verdict
-from tooli.surfaces.mcp.front import Front
-from tooli.surfaces.mcp.wire import from_json, to_json
-from tooli.surfaces.mcp.words import (
+from tooli.mcp.protocol import (
     CAPABILITIES_KEY,
     ENVELOPE_KEY,
-    MODERN,
+    MODERN_VERSIONS,
     OPTIONS_KEY,
     VERSION_KEY,
 )
+from tooli.mcp.stdio_server import StdioServer
+from tooli.mcp.stdio_transport import from_json, to_json
+from tooli.policy.rules import RULES, Verdict
 from tooli.testing import Case, assert_parity
-from tooli.testing.mcp_doors import MemoryWire
-from tooli.testing.parity import doors
+from tooli.testing.mcp_interfaces import MemoryWire
+from tooli.testing.parity import interfaces
 
 APP = Path(__file__).parent / "policed.py"
 POLICIES = ("off", "standard", "strict")
@@ -33,7 +33,7 @@ TABLE = [
     pytest.param(
         policy,
         case,
-        rule.at(policy),
+        rule.verdict_for(policy),
         id=f"{name}-{policy}-{case.tool}{'-yes' * bool(case.options)}",
     )
     for name, rule in RULES.items()
@@ -71,11 +71,12 @@ CONTRACT = {
 def test_the_table_is_the_contracts() -> None:
     def short(verdict: Verdict) -> str:
         if verdict.code is None:
-            return "warns" if verdict.warns else "runs"
-        return verdict.code + "?" * verdict.asks
+            return "warns" if verdict.adds_warning else "runs"
+        return verdict.code + "?" * verdict.asks_human
 
     assert {
-        name: tuple(short(rule.at(policy)) for policy in POLICIES) for name, rule in RULES.items()
+        name: tuple(short(rule.verdict_for(policy)) for policy in POLICIES)
+        for name, rule in RULES.items()
     } == CONTRACT
 
 
@@ -90,8 +91,8 @@ def test_through_every_door(policy: str, case: Case, verdict: Verdict) -> None:
     if verdict.code is None:
         left = DIRT if case.tool == "dirty" and policy == "off" else ""
         assert answer["result"] == case.tool + left
-        assert bool(answer["meta"].get("warnings")) is verdict.warns
-        assert len(ran) == len([door for door in doors(app) if door.declines(case) is None])
+        assert bool(answer["meta"].get("warnings")) is verdict.adds_warning
+        assert len(ran) == len([door for door in interfaces(app) if door.skip_reason(case) is None])
     else:
         assert answer["error"]["code"] == verdict.code
         assert ran == []
@@ -151,10 +152,10 @@ def question_of(case: Case) -> tuple[bytes, bytes]:
 @every_cell
 def test_at_a_terminal(policy: str, case: Case, verdict: Verdict, tmp_path: Path) -> None:
     outside = Outside(tmp_path, policy)
-    says = [question_of(case)] if verdict.asks else []
+    says = [question_of(case)] if verdict.asks_human else []
     done = converse(APP, *words(case), says=says, env=outside.env)
-    assert outside.ran is (verdict.code is None or verdict.asks)
-    if verdict.asks:
+    assert outside.ran is (verdict.code is None or verdict.asks_human)
+    if verdict.asks_human:
         assert f"policed.{case.tool}".encode() in done.out.partition(says[0][0])[0]
     else:
         assert QUESTION not in done.out
@@ -213,29 +214,29 @@ def test_a_terminal_is_not_enough(
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_a_grant_runs_the_call_once_through_each_door(policy: str) -> None:
-    from tooli.state.approvals import Approvals
+    from tooli.storage.approval_store import ApprovalStore
 
     ran: list[str] = []
-    case, store = Case("approval"), Approvals()
-    for door in doors(make(policy, ran.append)):
+    case, store = Case("approval"), ApprovalStore()
+    for door in interfaces(make(policy, ran.append)):
         ran.clear()
         waiting = _waiting(door, case)
         assert waiting == _waiting(door, case)
-        (request,) = [one for one in store.waiting("policed") if one.id == waiting]
-        assert store.settle(request, "granted")
-        assert door.answer(case).envelope["ok"] is True, door.name
+        (request,) = [one for one in store.list_pending("policed") if one.id == waiting]
+        assert store.decide(request, "granted")
+        assert door.send_case(case).envelope["ok"] is True, door.name
         assert ran == ["approval"], door.name
         again = _waiting(door, case)
         assert again != waiting
-        (request,) = [one for one in store.waiting("policed") if one.id == again]
-        assert store.settle(request, "denied")
-        assert door.answer(case).envelope["error"]["code"] == "E2103", door.name
+        (request,) = [one for one in store.list_pending("policed") if one.id == again]
+        assert store.decide(request, "denied")
+        assert door.send_case(case).envelope["error"]["code"] == "E2103", door.name
         assert ran == ["approval"], door.name
 
 
 def _waiting(door: Any, case: Case) -> str:
     """The id of the request that a refused call leads to."""
-    error = door.answer(case).envelope["error"]
+    error = door.send_case(case).envelope["error"]
     assert error["code"] == "E2101", door.name
     return error["details"]["approval"]["id"]
 
@@ -271,12 +272,12 @@ def test_the_setting_holds_through_every_door(policy: str, monkeypatch: pytest.M
 class Client:
     """An MCP client of one era whose human gives one answer."""
 
-    def __init__(self, app: Any, modern: bool, answer: bool) -> None:
+    def __init__(self, app: Any, modern: bool, send_case: bool) -> None:
         self.modern = modern
         self.asked: list[str] = []
-        self.reply = {"action": "accept", "content": {"yes": answer}}
-        self.wire = _Answering(self)
-        self.front = Front(app, self.wire)
+        self.reply = {"action": "accept", "content": {"yes": send_case}}
+        self.transport = _Answering(self)
+        self.server = StdioServer(app, self.transport)
         if not modern:
             info = {"clientInfo": {"name": "asking", "version": "1"}}
             capabilities = {"capabilities": {"elicitation": {}}}
@@ -295,14 +296,14 @@ class Client:
 
     def send(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         if self.modern:
-            era = {VERSION_KEY: MODERN[-1], CAPABILITIES_KEY: {"elicitation": {}}}
+            era = {VERSION_KEY: MODERN_VERSIONS[-1], CAPABILITIES_KEY: {"elicitation": {}}}
             params = {**params, "_meta": {**params.get("_meta", {}), **era}}
-        number = f"mine-{len(self.wire.sent)}"
+        number = f"mine-{len(self.transport.sent)}"
         request = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
-        self.front.take(from_json(to_json(request)))
-        self.front.flights.wait(60)
-        self.front.hands.rest()
-        return next(sent["result"] for sent in self.wire.sent if sent.get("id") == number)
+        self.server.handle_message(from_json(to_json(request)))
+        self.server.pending.wait(60)
+        self.server.thread_pool.shut_down()
+        return next(sent["result"] for sent in self.transport.sent if sent.get("id") == number)
 
 
 class _Answering(MemoryWire):
@@ -316,7 +317,7 @@ class _Answering(MemoryWire):
         if message.get("method") == "elicitation/create":
             self.client.asked.append(message["params"]["message"])
             reply = {"jsonrpc": "2.0", "id": message["id"], "result": self.client.reply}
-            threading.Thread(target=self.client.front.take, args=(reply,)).start()
+            threading.Thread(target=self.client.server.handle_message, args=(reply,)).start()
 
 
 @pytest.mark.parametrize("modern", [False, True], ids=["handshake", "stateless"])
@@ -328,8 +329,8 @@ def test_a_client_that_can_ask(
     ran: list[str] = []
     client = Client(make(policy, ran.append), modern, agrees)
     result = client.call(case)
-    assert len(client.asked) == int(verdict.asks)
-    assert bool(ran) is (verdict.code is None or (verdict.asks and agrees))
+    assert len(client.asked) == int(verdict.asks_human)
+    assert bool(ran) is (verdict.code is None or (verdict.asks_human and agrees))
     if not ran:
         error = result["_meta"][ENVELOPE_KEY]["error"]
-        assert error["code"] == ("E2103" if verdict.asks else verdict.code)
+        assert error["code"] == ("E2103" if verdict.asks_human else verdict.code)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.parity.shaped import make_app, row
 
 from tooli.testing import Case, assert_parity
-from tooli.testing.parity import doors
+from tooli.testing.parity import interfaces
 
 LISTS = ("rows", "stream", "astream")
 CASES = [
@@ -75,7 +75,7 @@ def follow(door: Any, tool: str, options: dict[str, Any], arguments: Any) -> lis
     """Page after page, by the cursor, to the end."""
     found: list[Any] = []
     while True:
-        envelope = door.answer(Case(tool, arguments, options)).envelope
+        envelope = door.send_case(Case(tool, arguments, options)).envelope
         assert envelope["ok"], envelope
         found.append(envelope)
         cursor = envelope["meta"].get("page", {}).get("next_cursor")
@@ -101,7 +101,7 @@ def test_the_pages_are_the_whole_through_every_door(
     options: dict[str, Any] = {"limit": limit}
     if filtered is not None:
         options["filter"] = filtered
-    for door in doors(app):
+    for door in interfaces(app):
         if door.streams:
             continue
         pages = follow(door, tool, options, {"count": count})
@@ -118,26 +118,28 @@ def test_the_pages_are_the_whole_through_every_door(
 def test_a_stream_makes_no_more_than_the_page_has(tool: str) -> None:
     app = make_app()
     made = app.__dict__["made"]
-    for door in doors(app):
-        answer = door.answer(Case(tool, {"count": 10**6}, {"limit": 10}))
+    for door in interfaces(app):
+        answer = door.send_case(Case(tool, {"count": 10**6}, {"limit": 10}))
         assert answer.envelope["result"] == [row(i) for i in range(10)], door.name
         assert made == list(range(10)), door.name
 
 
 def test_a_cursor_of_one_door_goes_on_through_another() -> None:
     app = make_app()
-    asked = [door for door in doors(app) if not door.streams]
-    cursor = asked[0].answer(Case("rows", {}, {"limit": 5})).envelope["meta"]["page"]["next_cursor"]
+    asked = [door for door in interfaces(app) if not door.streams]
+    cursor = (
+        asked[0].send_case(Case("rows", {}, {"limit": 5})).envelope["meta"]["page"]["next_cursor"]
+    )
     for door in asked:
-        answer = door.answer(Case("rows", {}, {"limit": 5, "cursor": cursor}))
+        answer = door.send_case(Case("rows", {}, {"limit": 5, "cursor": cursor}))
         assert answer.envelope["result"] == [row(i) for i in range(5, 10)], door.name
 
 
 def test_models_are_told_that_there_is_more() -> None:
     """`_meta` is the client's; what the model reads is content."""
-    from tooli.testing.mcp_doors import HandshakeDoor
+    from tooli.testing.mcp_interfaces import HandshakeInterface
 
-    door = HandshakeDoor(make_app())
+    door = HandshakeInterface(make_app())
     params = {"name": "pages", "arguments": {"count": 12}}
     result = door._send("tools/call", params)["result"]
     told = result["content"][-1]["text"]

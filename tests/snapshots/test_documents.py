@@ -9,32 +9,32 @@ from pathlib import Path
 import pytest
 from examples.file_tools.app import app
 
-from tooli.testing.parity import pretty
-from tooli.views.agents_md import write_agents_md
-from tooli.views.claude_md import write_claude_md
-from tooli.views.export.permissions import rules
-from tooli.views.llms_txt import llms_full, llms_txt
-from tooli.views.man import man_pages
-from tooli.views.manifest import discovery, manifest
-from tooli.views.portrait import Portrait, portray
-from tooli.views.skill import skill_files
+from tooli.describe.agents_md import render_agents_md
+from tooli.describe.app_info import AppInfo, collect_app_info
+from tooli.describe.claude_md import render_claude_md
+from tooli.describe.llms_txt import render_llms_full, render_llms_txt
+from tooli.describe.man import build_man_pages
+from tooli.describe.manifest import build_discovery, build_manifest
+from tooli.describe.skill import build_skill_files
+from tooli.export.permissions import render_rules
+from tooli.testing.parity import format_json
 
 HERE = Path(__file__).parent / "documents"
-DOCUMENTS: dict[str, Callable[[Portrait], dict[str, str]]] = {
-    "skill": skill_files,
-    "agents-md": lambda portrait: {"AGENTS.md": write_agents_md(portrait)},
-    "claude-md": lambda portrait: {"CLAUDE.md": write_claude_md(portrait)},
+DOCUMENTS: dict[str, Callable[[AppInfo], dict[str, str]]] = {
+    "skill": build_skill_files,
+    "agents-md": lambda portrait: {"AGENTS.md": render_agents_md(portrait)},
+    "claude-md": lambda portrait: {"CLAUDE.md": render_claude_md(portrait)},
     "llms": lambda portrait: {
-        "llms.txt": llms_txt(portrait),
-        "llms-full.txt": llms_full(portrait),
+        "llms.txt": render_llms_txt(portrait),
+        "llms-full.txt": render_llms_full(portrait),
     },
-    "man": man_pages,
+    "man": build_man_pages,
     "manifest": lambda portrait: {
-        "manifest.json": pretty(manifest(portrait)),
-        "discovery.json": pretty(discovery(portrait)),
+        "manifest.json": format_json(build_manifest(portrait)),
+        "discovery.json": format_json(build_discovery(portrait)),
     },
     **{
-        f"permissions-{host}": lambda portrait, host=host: rules(portrait, host)
+        f"permissions-{host}": lambda portrait, host=host: render_rules(portrait, host)
         for host in ("claude-code", "codex", "cursor", "gemini")
     },
 }
@@ -43,7 +43,7 @@ DOCUMENTS: dict[str, Callable[[Portrait], dict[str, str]]] = {
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_document(document: str) -> None:
     folder = HERE / document
-    found = DOCUMENTS[document](portray(app))
+    found = DOCUMENTS[document](collect_app_info(app))
     if os.environ.get("TOOLI_UPDATE_SNAPSHOTS", "") not in ("", "0"):
         for name, text in found.items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -52,4 +52,4 @@ def test_document(document: str) -> None:
     assert sorted(path.relative_to(folder).as_posix() for path in kept) == sorted(found)
     for name, text in found.items():
         assert (folder / name).read_text(encoding="utf-8") == text
-    assert DOCUMENTS[document](portray(app)) == found, "the same again, byte for byte"
+    assert DOCUMENTS[document](collect_app_info(app)) == found, "the same again, byte for byte"

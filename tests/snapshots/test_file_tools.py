@@ -26,7 +26,7 @@ CASES = [
     Case("delete", {"files": ["a.md"]}),
     Case("delete", {"files": ["a.md"]}, {"dry_run": True}),
     Case("find-file"),
-    Case("checksum", words=["a.md", "--algorithm", "sha265", "--fast"]),
+    Case("checksum", argv=["a.md", "--algorithm", "sha265", "--fast"]),
 ]
 
 

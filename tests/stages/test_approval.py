@@ -14,11 +14,11 @@ from pydantic import BaseModel, SecretStr
 
 from tooli import Context, SecretInput, StdinOr, Tooli, dry_run_support, record_dry_action
 from tooli.annotations import Destructive
-from tooli.call.model import Call, Caller, Failed, Ok, Options
-from tooli.call.peer import Pause, Peer
-from tooli.call.pipeline import run
-from tooli.enforce.rules import RULES
-from tooli.state.approvals import Approvals
+from tooli.core.call import Call, Caller, Failed, Ok, Options
+from tooli.core.peer import InputRequired, Peer
+from tooli.pipeline.drivers import run
+from tooli.policy.rules import RULES
+from tooli.storage.approval_store import ApprovalStore
 
 
 @dataclass(slots=True)
@@ -95,9 +95,9 @@ class Desk:
         assert outcome.error.code == "E2101"
         assert outcome.error.details is not None
         wanted: Any = outcome.error.details["approval"]
-        store = Approvals()
-        (request,) = [one for one in store.waiting("desk") if one.id == wanted["id"]]
-        assert store.settle(request, "granted")
+        store = ApprovalStore()
+        (request,) = [one for one in store.list_pending("desk") if one.id == wanted["id"]]
+        assert store.decide(request, "granted")
 
 
 @pytest.fixture
@@ -201,7 +201,7 @@ class TestBinding:
         outcome = desk.call("eat", items=items)
         assert outcome.error.code == "E2101"
         assert outcome.error.details is None
-        assert Approvals().waiting("desk") == []
+        assert ApprovalStore().list_pending("desk") == []
 
     def test_stdin_is_not_known_before(self, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("sys.stdin", io.StringIO('{"a": 1}'))
@@ -221,9 +221,9 @@ class TestBinding:
 
     def test_no_is_told_once(self, desk: Desk) -> None:
         assert desk.code("wipe", paths=["a"]) == "E2101"
-        store = Approvals()
-        (request,) = store.waiting("desk")
-        store.settle(request, "denied")
+        store = ApprovalStore()
+        (request,) = store.list_pending("desk")
+        store.decide(request, "denied")
         assert desk.code("wipe", paths=["b"]) == "E2101"
         assert desk.code("wipe", paths=["a"]) == "E2103"
         assert desk.code("wipe", paths=["a"]) == "E2101"
@@ -233,7 +233,7 @@ class TestRequest:
     def test_what_is_written_down(self, desk: Desk) -> None:
         outcome = desk.call("pay", amount=7, key="hush")
         approval = outcome.error.details["approval"]
-        (request,) = Approvals().waiting("desk")
+        (request,) = ApprovalStore().list_pending("desk")
         assert (request.tool, request.arguments) == ("desk.pay", {"amount": 7, "key": "***"})
         assert request.caller == "codex (cli)"
         assert approval.keys() == {"id", "expires", "command"}
@@ -250,19 +250,19 @@ class TestRequest:
 
     def test_the_plan(self, desk: Desk) -> None:
         desk.call("clear")
-        (request,) = Approvals().waiting("desk")
+        (request,) = ApprovalStore().list_pending("desk")
         assert request.plan == {"removes": ["a", "b"]}
 
     def test_nothing_in_it_acts_on_a_terminal(self, desk: Desk) -> None:
         desk.call("wipe", Caller("cli", "x\x1b[2J"), paths=["\x1b]0;owned\x07", "a\u202eb\n"])
-        (request,) = Approvals().waiting("desk")
+        (request,) = ApprovalStore().list_pending("desk")
         assert request.arguments["paths"] == ["\\x1b]0;owned\\x07", "a\\u202eb\\n"]
         assert request.caller.isprintable()
 
     def test_nobody_calls_themselves_verified(self, desk: Desk) -> None:
         desk.call("clear", Caller("http", "ann (http, verified)"))
         desk.call("clear", Caller("http", "x", principal="ann"))
-        shown = [request.caller for request in Approvals().waiting("desk")]
+        shown = [request.caller for request in ApprovalStore().list_pending("desk")]
         assert shown == ["'ann (http, verified)' (http)", "ann (http, verified)"]
 
     def test_the_same_refused_call_has_one_request(self, desk: Desk) -> None:
@@ -297,7 +297,7 @@ class TestRehearsal:
             record_dry_action("wipe", "all", details={"pid": os.getpid()})
 
         assert self.ask(app, "wipe").code == "E2101"
-        (request,) = Approvals().waiting("desk")
+        (request,) = ApprovalStore().list_pending("desk")
         assert request.plan["actions"][0]["details"]["pid"] != os.getpid()
 
     def test_its_deadline_holds(self) -> None:
@@ -311,7 +311,7 @@ class TestRehearsal:
             sleep(30)
 
         assert self.ask(app, "wipe").code == "E4050"
-        assert Approvals().waiting("desk") == []
+        assert ApprovalStore().list_pending("desk") == []
 
     def test_under_watch(self, tmp_path: Path) -> None:
         app = Tooli("desk", security_policy="strict")
@@ -324,7 +324,7 @@ class TestRehearsal:
             record_dry_action("send", path, details={"text": path.read_text()})
 
         assert self.ask(app, "send", path=tmp_path / "out.txt").code == "E2003"
-        assert Approvals().waiting("desk") == []
+        assert ApprovalStore().list_pending("desk") == []
 
     def test_what_it_warns_of_is_told_once(self, tmp_path: Path) -> None:
         app = Tooli("desk")
@@ -340,16 +340,16 @@ class TestRehearsal:
 
         path = tmp_path / "out.txt"
         assert app.call("send", path=path).error.code == "E2101"
-        store = Approvals()
-        assert store.settle(store.waiting("desk")[0], "granted")
+        store = ApprovalStore()
+        assert store.decide(store.list_pending("desk")[0], "granted")
         result = app.call("send", path=path)
         assert result.result == "outside"
         assert len(result.meta["warnings"]) == 1
 
     def test_behind_walls(self, tmp_path: Path) -> None:
-        from tooli.enforce.walls import look_for_means
+        from tooli.execution.sandbox.sandbox_runner import detect_sandbox_support
 
-        if look_for_means().missing:
+        if detect_sandbox_support().missing:
             pytest.skip("there are no walls here")
         app = Tooli("desk")
         (tmp_path / "in").mkdir()
@@ -363,7 +363,7 @@ class TestRehearsal:
 
         error = self.ask(app, "send", path=tmp_path / "out.txt")
         assert (error.code, "outside" in str(error.to_dict())) == ("E2030", False)
-        assert Approvals().waiting("desk") == []
+        assert ApprovalStore().list_pending("desk") == []
 
     def test_not_on_an_event_loop_which_would_wait_for_it(self) -> None:
         app = Tooli("desk")
@@ -382,10 +382,10 @@ class TestRehearsal:
             return await app.acall("wipe")
 
         assert asyncio.run(ask()).error.code == "E2101"
-        store = Approvals()
-        (request,) = store.waiting("desk")
+        store = ApprovalStore()
+        (request,) = store.list_pending("desk")
         assert (request.plan, ran) == (None, [])
-        assert store.settle(request, "granted")
+        assert store.decide(request, "granted")
         assert asyncio.run(ask()).result == "done"
         assert ran == ["wiped"]
 
@@ -396,12 +396,12 @@ class _Answers(Peer):
     def __init__(self, answered: bool) -> None:
         self._answered = answered
 
-    def can(self, method: str) -> bool:
+    def supports(self, method: str) -> bool:
         return True
 
     def ask(self, questions: Any) -> Any:
         if not self._answered:
-            raise Pause(questions)
+            raise InputRequired(questions)
         return {name: {"action": "accept", "content": {"x": "y"}} for name in questions}
 
 
@@ -427,9 +427,9 @@ class TestUse:
             return run(call, stages)
 
         assert go(True).error.code == "E2101"
-        store = Approvals()
-        assert store.settle(store.waiting("desk")[0], "granted")
-        with pytest.raises(Pause):
+        store = ApprovalStore()
+        assert store.decide(store.list_pending("desk")[0], "granted")
+        with pytest.raises(InputRequired):
             go(False)
         assert go(True) == Ok("{'x': 'y'}")
         assert go(True).error.code == "E2101"
@@ -439,8 +439,8 @@ class TestUse:
             return desk.app.call("wipe", paths=["a"], **options)
 
         assert wipe().error.code == "E2101"
-        store = Approvals()
-        assert store.settle(store.waiting("desk")[0], "granted")
+        store = ApprovalStore()
+        assert store.decide(store.list_pending("desk")[0], "granted")
         assert wipe(apply="pWRONG").error.code == "E1051"
         assert wipe().ok
         assert wipe().error.code == "E2101"
@@ -453,14 +453,14 @@ class TestUse:
             raise RuntimeError
 
         assert app.call("fail").error.code == "E2101"
-        store = Approvals()
-        assert store.settle(store.waiting("desk")[0], "granted")
+        store = ApprovalStore()
+        assert store.decide(store.list_pending("desk")[0], "granted")
         assert app.call("fail").error.code != "E2101"
         assert app.call("fail").error.code == "E2101"
 
 
 class _Asked(Peer):
-    def can(self, method: str) -> bool:
+    def supports(self, method: str) -> bool:
         return True
 
 
@@ -476,7 +476,7 @@ class TestWord:
         assert tool is not None
         call, stages = app.prepare(tool, {}, Caller("cli"), Options(), [], approved=True)
         outcome = run(call, stages)
-        assert isinstance(outcome, Ok) is RULES["approval"].at(policy).asks
+        assert isinstance(outcome, Ok) is RULES["approval"].verdict_for(policy).asks_human
 
     def test_a_question_carries_what_a_human_is_shown(self, desk: Desk) -> None:
         tool = desk.app.find("pay")
@@ -485,9 +485,9 @@ class TestWord:
         call, stages = desk.app.prepare(tool, given, Caller("mcp"), Options(), [], peer=_Asked())
         outcome = run(call, stages)
         assert isinstance(outcome, Failed)
-        assert outcome.error.shown == 'desk.pay\n  amount: 7\n  key: "***"'
+        assert outcome.error.approval_text == 'desk.pay\n  amount: 7\n  key: "***"'
         assert outcome.error.details is None
-        assert Approvals().waiting("desk") == []
+        assert ApprovalStore().list_pending("desk") == []
 
     def test_a_tools_own_refusal_asks_nobody(self) -> None:
         """It has run by then: to ask and run it again would be another run."""
@@ -504,23 +504,23 @@ class TestWord:
         call = Call(tool, {}, Caller("mcp"), [], peer=_Asked())
         outcome = run(call, app.stages_for(tool, Options()))
         assert isinstance(outcome, Failed)
-        assert outcome.error.shown is None
+        assert outcome.error.approval_text is None
 
 
 class TestShown:
     def test_long_and_wide(self) -> None:
-        from tooli.call.shown import lines_of
+        from tooli.pipeline.approval_view import format_lines
 
-        lines = lines_of({"paths": [str(n) for n in range(100)], "text": "x" * 500}, {"a": []})
+        lines = format_lines({"paths": [str(n) for n in range(100)], "text": "x" * 500}, {"a": []})
         assert len(lines) == 25
         assert lines[-1] == "  … and 80 more lines"
-        (line,) = lines_of({"text": "x" * 500}, None)
+        (line,) = format_lines({"text": "x" * 500}, None)
         assert line.endswith("more characters")
 
     def test_nested(self) -> None:
-        from tooli.call.shown import lines_of
+        from tooli.pipeline.approval_view import format_lines
 
-        assert lines_of({"a": {"b": [1, {"c": None}], "\x1b": "\x07"}}, "just so") == [
+        assert format_lines({"a": {"b": [1, {"c": None}], "\x1b": "\x07"}}, "just so") == [
             "  a:",
             "    b:",
             "      - 1",

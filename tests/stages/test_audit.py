@@ -13,12 +13,12 @@ from pydantic import BaseModel
 
 from tooli import InputError, SecretInput, Tooli
 from tooli.annotations import Destructive
-from tooli.state import auditing
-from tooli.state.audit import note, note_for, place_of
+from tooli.storage import audit_reader
+from tooli.storage.audit_log import get_log_path, log_app_event, log_event
 from tooli.testing import Case, invoke
-from tooli.testing.parity import doors
+from tooli.testing.parity import interfaces
 
-DOORS = [door.name for door in doors(Tooli("none"))]
+DOORS = [door.name for door in interfaces(Tooli("none"))]
 
 
 @pytest.fixture(autouse=True)
@@ -61,13 +61,13 @@ def make_app(**settings) -> tuple[Tooli, list[str]]:
 
 
 def events() -> list[tuple]:
-    lines = auditing.tail(place_of("clerk"), 100)
+    lines = audit_reader.read_last_records(get_log_path("clerk"), 100)
     return [(one["event"], one.get("phase"), one.get("code")) for one in lines]
 
 
 def ask(app: Tooli, door: str, tool: str, **options) -> dict:
     case = Case(tool, {"path": "x"}, options)
-    return next(each for each in doors(app) if each.name == door).answer(case).envelope
+    return next(each for each in interfaces(app) if each.name == door).send_case(case).envelope
 
 
 RUN = [("destructive_run", "begins", None), ("destructive_run", "ends", None)]
@@ -109,7 +109,7 @@ def test_what_is_written_down(policy: str, door: str) -> None:
         ask(app, door, tool, **options)
         expected += more
         assert events() == expected, (tool, options)
-    assert auditing.verify(place_of("clerk")).fault is None
+    assert audit_reader.verify_log(get_log_path("clerk")).fault is None
 
 
 def test_what_stands_in_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,7 +117,7 @@ def test_what_stands_in_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
 
     app, _ = make_app()
     app.options(yes=True, caller="langchain").call("wipe", path="x" * 500)
-    begins, ends = auditing.tail(place_of("clerk"), 5)
+    begins, ends = audit_reader.read_last_records(get_log_path("clerk"), 5)
     assert begins["tool"] == "clerk.wipe"
     assert begins["version"] == "2.0"
     assert begins["policy"] == "standard"
@@ -175,7 +175,7 @@ def test_no_secret_is_written_down(tmp_path: Path) -> None:
     app.call("wipe", **arguments)
     app.call("wipe", **arguments, yes=True)
     assert len(events()) == 3
-    written = Path(place_of("clerk")).read_text()
+    written = Path(get_log_path("clerk")).read_text()
     assert "hush" not in written
     assert json.loads(written.splitlines()[0])["arguments"]["password"] == "(hidden)"
 
@@ -200,8 +200,8 @@ def test_whatever_is_called_a_secret_is_hidden_however_deep() -> None:
     app.call("reset", user="u", password="hush-1", keys=[{"api-key": "hush-2"}], yes=True)
     deep = {"db": [{"dbPassword": "hush-3", "host": "h", "token": None}]}
     app.call("set-up", settings=deep, yes=True)
-    first, _, third, _ = auditing.tail(place_of("clerk"), 9)
-    assert "hush" not in Path(place_of("clerk")).read_text()
+    first, _, third, _ = audit_reader.read_last_records(get_log_path("clerk"), 9)
+    assert "hush" not in Path(get_log_path("clerk")).read_text()
     assert first["arguments"]["account"]["user"] == "u"
     assert third["arguments"] == {
         "settings": {"db": [{"dbPassword": "(hidden)", "host": "h", "token": None}]},
@@ -212,16 +212,20 @@ def test_whatever_is_called_a_secret_is_hidden_however_deep() -> None:
 
 def test_what_tells_calls_apart_takes_the_key(state: Path) -> None:
     """Without it, a short secret would be found by trying all that it can be."""
-    from tooli.call.canonical import fingerprint
-    from tooli.call.model import Call, Caller
+    from tooli.core.call import Call, Caller
+    from tooli.pipeline.call_fingerprint import fingerprint
 
     app, _ = make_app()
     call = Call(app.find("look"), {"path": "x"}, Caller("cli"), [])
-    told = [note("run", call) and auditing.tail(place_of("clerk"), 1)[0]["call"] for _ in "ab"]
+    told = [
+        log_event("run", call)
+        and audit_reader.read_last_records(get_log_path("clerk"), 1)[0]["call"]
+        for _ in "ab"
+    ]
     assert told[0] == told[1] != fingerprint(call)
     (state / "audit.key").write_bytes(b"k" * 32)
-    assert note("run", call)
-    assert auditing.tail(place_of("clerk"), 1)[0]["call"] != told[0]
+    assert log_event("run", call)
+    assert audit_reader.read_last_records(get_log_path("clerk"), 1)[0]["call"] != told[0]
 
 
 def test_a_stream_that_is_left_ends_on_record() -> None:
@@ -282,24 +286,29 @@ def test_a_loop_waits_for_a_lock_once_and_not_for_long(
 ) -> None:
     import fcntl
 
-    from tooli.state import heads
+    from tooli.storage import audit_head
 
     app, ran = make_app()
     assert app.call("wipe", path="a", yes=True).ok
     waited: list[float] = []
-    lock = heads._lock
+    lock = audit_head._lock
 
     def counted(file: int, patience: float) -> None:
         waited.append(patience)
         lock(file, 0.0)
 
-    monkeypatch.setattr(heads, "_lock", counted)
+    monkeypatch.setattr(audit_head, "_lock", counted)
     with open(state / "audit" / "clerk.jsonl.head", "rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         found = asyncio.run(app.acall("wipe", path="b", yes=True))
         assert app.call("wipe", path="c", yes=True).ok
     assert [w for w in found.meta["warnings"] if "locked" in w]
-    assert waited == [heads.PATIENCE_ON_A_LOOP, 0.0, heads.PATIENCE, 0.0]
+    assert waited == [
+        audit_head.EVENT_LOOP_LOCK_TIMEOUT_SECONDS,
+        0.0,
+        audit_head.LOCK_TIMEOUT_SECONDS,
+        0.0,
+    ]
     assert ran == ["a", "b", "c"]
 
 
@@ -307,18 +316,18 @@ def test_a_loop_waits_for_a_lock_once_and_not_for_long(
 
 
 def test_a_note_in_one_line() -> None:
-    from tooli.call.model import Call, Caller
+    from tooli.core.call import Call, Caller
 
     app, _ = make_app()
     call = Call(app.find("look"), {"path": "x"}, Caller("cli"), [])
-    assert note("violation", call, used="fs:write:/x")
-    assert note_for("clerk", "approval_granted", "strict", tool="clerk.launch") is None
-    assert note_for("clerk", "approval_denied", "off", tool="clerk.launch") is None
-    assert [one["event"] for one in auditing.tail(place_of("clerk"), 5)] == [
+    assert log_event("violation", call, used="fs:write:/x")
+    assert log_app_event("clerk", "approval_granted", "strict", tool="clerk.launch") is None
+    assert log_app_event("clerk", "approval_denied", "off", tool="clerk.launch") is None
+    assert [one["event"] for one in audit_reader.read_last_records(get_log_path("clerk"), 5)] == [
         "violation",
         "approval_granted",
     ]
-    assert not note("violation", call.replace(policy="off")) or len(events()) == 2
+    assert not log_event("violation", call.replace(policy="off")) or len(events()) == 2
 
 
 # ------------------------------------------------------------------ the commands
@@ -332,7 +341,7 @@ def test_the_commands() -> None:
     assert invoke(app, "audit", "tail", "-n", "0", mode="json").envelope["result"] == []
     found = invoke(app, "audit", "verify", mode="json").envelope["result"]
     assert (found["lines"], found["whole"], found["sealed"]) == (2, True, True)
-    log = Path(place_of("clerk"))
+    log = Path(get_log_path("clerk"))
     log.write_bytes(log.read_bytes().replace(b'"path":"x"', b'"path":"y"', 1))
     done = invoke(app, "audit", "verify", mode="json")
     assert done.exit_code == 20
@@ -347,6 +356,6 @@ def test_the_place_that_is_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     app.options(yes=True).call("wipe", path="x")
     assert (tmp_path / "elsewhere.jsonl").exists()
     assert len(invoke(app, "audit", "tail", mode="json").envelope["result"]) == 2
-    from tooli.state import audit
+    from tooli.storage import audit_log
 
-    audit._places.pop("clerk")
+    audit_log._configured_paths.pop("clerk")

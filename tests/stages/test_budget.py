@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tooli import Tooli
-from tooli.contract.tokens import estimate
 from tooli.testing import invoke
+from tooli.text.tokens import estimate_tokens
 
 SMALLEST = 700
 """A document that says that it is cut, by what, and what to type for the rest, fits in this."""
@@ -151,7 +151,7 @@ def test_what_is_cut_says_how_much_there_is() -> None:
 
 def test_tokens_are_estimated_as_everywhere() -> None:
     done = invoke(make(ROWS), "tool", "--max-tokens", "400", "--json")
-    assert estimate(done.stdout) <= 400
+    assert estimate_tokens(done.stdout) <= 400
     assert done.envelope["meta"]["truncated"]["by"] == "max-tokens"
 
 
@@ -214,7 +214,7 @@ def test_the_authors_limit_is_every_doors() -> None:
         return ROWS
 
     assert app.call("tool").meta["truncated"]["by"] == "max-tokens"
-    assert estimate(app.call("tool").model_dump_json()) <= 200
+    assert estimate_tokens(app.call("tool").model_dump_json()) <= 200
     assert len(app.call("tool", max_tokens=0).result) == 100
     assert len(app.call("tool", max_bytes=90000).result) == 100
 

@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from tooli import Detail, Next, Tooli
-from tooli.contract.schema import output_schema
+from tooli.schema.json_schema import output_schema
 from tooli.testing import Case, assert_parity, invoke
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tooli import Context, DefinitionError, Page, Tooli
-from tooli.state import paging
+from tooli.storage import page_window
 
 
 def make(records: list[Any]) -> Tooli:
@@ -101,7 +101,7 @@ def test_a_result_that_has_become_short_ends(tool: str) -> None:
 
 
 def test_a_stream_is_searched_near_the_place_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paging, "REACH", 5)
+    monkeypatch.setattr(page_window, "SEARCH_DISTANCE", 5)
     records: list[Any] = list(range(40))
     app = make(records)
     _, cursor, _ = page(app, "streamed", limit=20)

@@ -9,13 +9,13 @@ from tests.stages.plan_zoo import ALL, KINDS, make_app
 
 from tooli import Context, Tooli, dry_run_support, record_dry_action
 from tooli.annotations import Destructive, ReadOnly
-from tooli.call.model import Caller, Failed, Ok, Options
-from tooli.call.peer import Pause, Peer
-from tooli.call.pipeline import run
+from tooli.core.call import Caller, Failed, Ok, Options
+from tooli.core.peer import InputRequired, Peer
+from tooli.pipeline.drivers import run
 from tooli.testing import Case, assert_parity
-from tooli.testing.parity import doors
+from tooli.testing.parity import interfaces
 
-DOORS = [door.name for door in doors(Tooli("none"))]
+DOORS = [door.name for door in interfaces(Tooli("none"))]
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +35,7 @@ def files(tmp_path: Path) -> list[str]:
 
 def ask(app: Tooli, door: str, tool: str, files: list[str], **options) -> dict:
     case = Case(tool, {"files": files}, options)
-    return next(each for each in doors(app) if each.name == door).answer(case).envelope
+    return next(each for each in interfaces(app) if each.name == door).send_case(case).envelope
 
 
 def plan_in(envelope: dict) -> dict:
@@ -239,12 +239,12 @@ def test_a_token_of_another_key(files: list[str], state: Path) -> None:
 
 
 def test_an_old_token(files: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    from tooli.state import plans
+    from tooli.storage import plan_tokens
 
     app = make_app()
     token = app.call("delete", files=files, dry_run=True).result["token"]
-    now = plans.time()
-    monkeypatch.setattr(plans, "time", lambda: now + plans.LASTS + 2)
+    now = plan_tokens.time()
+    monkeypatch.setattr(plan_tokens, "time", lambda: now + plan_tokens.PLAN_TTL_SECONDS + 2)
     found = app.call("delete", files=files, apply=token, yes=True)
     assert found.error.code == "E1051"
     assert "time is over" in found.error.message
@@ -285,7 +285,7 @@ def test_another_principal(files: list[str]) -> None:
 def test_another_version_of_the_command(files: list[str]) -> None:
     token = make_app().call("wipe", files=files, dry_run=True).result["token"]
     newer = make_app()
-    newer._house.version = "2.0"
+    newer._state.version = "2.0"
     found = newer.call("wipe", files=files, apply=token, yes=True)
     assert found.error.code == "E3053"
     assert gone(files) == [False, False]
@@ -407,12 +407,12 @@ def test_a_call_that_only_paused_has_not_used_its_token() -> None:
     class Client(Peer):
         answered = False
 
-        def can(self, method: str) -> bool:
+        def supports(self, method: str) -> bool:
             return True
 
         def ask(self, questions):
             if not self.answered:
-                raise Pause(questions)
+                raise InputRequired(questions)
             return {name: {"action": "accept", "content": {"x": "y"}} for name in questions}
 
     app, client = Tooli("a"), Client()
@@ -427,7 +427,7 @@ def test_a_call_that_only_paused_has_not_used_its_token() -> None:
         return run(call, stages)
 
     token = go(dry_run=True).value["token"]
-    with pytest.raises(Pause):
+    with pytest.raises(InputRequired):
         go(apply=token)
     client.answered = True
     assert go(apply=token) == Ok("{'x': 'y'}")

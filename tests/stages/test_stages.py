@@ -9,8 +9,8 @@ import pytest
 
 from tooli import ApprovalRequired, Argument, AuthError, InputError, Tooli
 from tooli.annotations import Destructive, Idempotent
-from tooli.call.model import Caller, Ok, Options
-from tooli.call.pipeline import run
+from tooli.core.call import Caller, Ok, Options
+from tooli.pipeline.drivers import run
 
 
 class Files:

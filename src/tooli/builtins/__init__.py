@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-_GROUPS = {
+_GROUP_DESCRIPTIONS = {
     "mcp": "Serve the app to MCP clients.",
     "api": "Serve the app over HTTP.",
     "docs": "Write the app's documents, and see whether they are current.",
@@ -23,50 +23,54 @@ _GROUPS = {
     "audit": "Show what was dared and refused, and whether the record is whole.",
     "idempotency": "The keys that calls were made with.",
 }
-_PARTS = {
-    "mcp": (("serving", "add_mcp"), ("installing", "add_servers")),
-    "api": (("serving", "add_api"),),
-    "search-tools": (("serving", "add_search"),),
-    "generate-skill": (("documents", "add_generators"),),
-    "docs": (("documents", "add_docs"),),
-    "export": (("exporting", "add_export"),),
-    "detect-context": (("inspecting", "add_detection"),),
-    "config": (("inspecting", "add_config"),),
-    "skills": (("installing", "add_skills"),),
-    "approvals": (("approving", "add_approvals"),),
-    "audit": (("auditing", "add_audit"),),
-    "idempotency": (("keys", "add_keys"),),
+_COMMAND_LOADERS = {
+    "mcp": (("serve_commands", "add_mcp"), ("install_commands", "add_servers")),
+    "api": (("serve_commands", "add_api"),),
+    "search-tools": (("serve_commands", "add_search"),),
+    "generate-skill": (("docs_commands", "add_generators"),),
+    "docs": (("docs_commands", "add_docs"),),
+    "export": (("export_command", "add_export"),),
+    "detect-context": (("inspect_commands", "add_detection"),),
+    "config": (("inspect_commands", "add_config"),),
+    "skills": (("install_commands", "add_skills"),),
+    "approvals": (("approval_commands", "add_approvals"),),
+    "audit": (("audit_commands", "add_audit"),),
+    "idempotency": (("idempotency_commands", "add_keys"),),
 }
 """The functions that add what a word stands for, to the app or to the group of that name."""
 
 
-def built_in(app: Any, make: Callable[..., Any], word: str | None = None) -> Any:
+def build_builtin_app(app: Any, app_factory: Callable[..., Any], word: str | None = None) -> Any:
     """The built-in commands of an app, as an app; only those of one word, where one is said.
 
     `make` is Tooli.
     """
-    house = app._house
-    whole = make(
-        house.name,
-        description=house.description,
-        version=house.version,
-        default_output=house.default_output,
+    state = app._state
+    builtin_app = app_factory(
+        state.name,
+        description=state.description,
+        version=state.version,
+        default_output=state.default_output,
         security_policy="off",
-        framework_help=house.framework_help,
+        framework_help=state.framework_help,
     )
-    for name in _wanted(word):
-        place = whole
-        if name in _GROUPS:
-            place = make(name, description=_GROUPS[name])
-            whole.add_typer(place, name=name)
-        for module, function in _PARTS[name]:
-            room = __import__(f"tooli.builtins.{module}", fromlist=(function,))
-            getattr(room, function)(place, app)
-    return whole
+    for name in _names_to_load(word):
+        target = builtin_app
+        if name in _GROUP_DESCRIPTIONS:
+            target = app_factory(name, description=_GROUP_DESCRIPTIONS[name])
+            builtin_app.add_typer(target, name=name)
+        for module, function in _COMMAND_LOADERS[name]:
+            loaded_module = __import__(f"tooli.builtins.{module}", fromlist=(function,))
+            getattr(loaded_module, function)(target, app)
+    return builtin_app
 
 
-def _wanted(word: str | None) -> list[str]:
+def _names_to_load(word: str | None) -> list[str]:
     """The words to add; one that is no group brings its like: one command alone needs no word."""
-    if word in _GROUPS:
+    if word in _GROUP_DESCRIPTIONS:
         return [word]
-    return [name for name in _PARTS if word not in _PARTS or name not in _GROUPS]
+    return [
+        name
+        for name in _COMMAND_LOADERS
+        if word not in _COMMAND_LOADERS or name not in _GROUP_DESCRIPTIONS
+    ]

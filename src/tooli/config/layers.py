@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import os
 
-from tooli.config.keys import KEYS, OTHERS, SECTIONS, Misfit, Scalar, strictest
-from tooli.config.places import find
-from tooli.config.reading import Block, Unreadable, read_file
-from tooli.contract.record import Record
+from tooli.config.config_files import find_config_files
+from tooli.config.file_reader import ConfigSection, UnreadableConfig, read_config_file
+from tooli.config.setting_definitions import (
+    OTHER_VARIABLES,
+    SECTION_NAMES,
+    SETTINGS,
+    InvalidSetting,
+    RawSetting,
+    merge_security_values,
+)
+from tooli.core.record import Record
 
 TYPE_CHECKING = False
 
@@ -15,15 +22,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from tooli.config.keys import Key
-    from tooli.config.places import Place
+    from tooli.config.config_files import ConfigFile
+    from tooli.config.setting_definitions import SettingDefinition
     from tooli.errors import ToolError
 
 LAYERS = ("flag", "environment", ".env", "project", "user", "system", "default")
 """Highest first."""
 
 
-class Word(Record):
+class SettingValue(Record):
     """What one layer says about one setting, and where it says so."""
 
     value: Any
@@ -31,7 +38,7 @@ class Word(Record):
     origin: str
 
 
-class Fault(Record):
+class SettingFault(Record):
     """Something wrong with a setting: where, and what."""
 
     origin: str
@@ -42,7 +49,7 @@ class Fault(Record):
         return f"{self.origin}: {self.message}"
 
 
-def faulty(faults: Sequence[Fault]) -> ToolError:
+def make_settings_error(faults: Sequence[SettingFault]) -> ToolError:
     """All that is wrong with the settings, as one error."""
     from tooli.errors import InputError, Suggestion
 
@@ -62,228 +69,246 @@ class Settings:
     """Every setting of a run: the word that holds, the words that were said, what is wrong."""
 
     def __init__(self) -> None:
-        self.words: dict[str, list[Word]] = {}
-        self.faults: list[Fault] = []
-        self.files: list[Place] = []
+        self.all_values: dict[str, list[SettingValue]] = {}
+        self.faults: list[SettingFault] = []
+        self.files: list[ConfigFile] = []
 
     def get(self, name: str) -> Any:
         """The value that holds."""
-        word = self.word(name)
-        return word.value if word is not None else None
+        value = self.effective(name)
+        return value.value if value is not None else None
 
-    def word(self, name: str) -> Word | None:
+    def effective(self, name: str) -> SettingValue | None:
         """The word that holds: the highest layer's; of a security setting the strictest."""
-        said = self.words.get(name)
-        if not said:
+        values = self.all_values.get(name)
+        if not values:
             return None
-        if not KEYS[name].secures:
-            return said[0]
-        value = strictest(KEYS[name], [word.value for word in said])
-        if KEYS[name].merges in ("union", "each"):
-            return Word(value, said[0].layer, ", ".join([word.origin for word in said]))
-        return next(word for word in said if word.value == value)
+        if not SETTINGS[name].is_security:
+            return values[0]
+        value = merge_security_values(SETTINGS[name], [candidate.value for candidate in values])
+        if SETTINGS[name].merge_rule in ("union", "each"):
+            return SettingValue(
+                value, values[0].layer, ", ".join([candidate.origin for candidate in values])
+            )
+        return next(candidate for candidate in values if candidate.value == value)
 
-    def said(self) -> dict[str, Word]:
+    def non_default(self) -> dict[str, SettingValue]:
         """The words that hold and are more than a default."""
-        held = {name: word for name in self.words if (word := self.word(name)) is not None}
-        return {name: word for name, word in held.items() if word.layer != "default"}
+        effective = {
+            name: value for name in self.all_values if (value := self.effective(name)) is not None
+        }
+        return {name: value for name, value in effective.items() if value.layer != "default"}
 
-    def add(self, name: str, word: Word) -> None:
+    def add(self, name: str, value: SettingValue) -> None:
         """A further word, of the same layer or a lower one."""
-        self.words.setdefault(name, []).append(word)
+        self.all_values.setdefault(name, []).append(value)
 
 
-def settle(
+def resolve_settings(
     app: str,
     *,
     flags: Mapping[str, Any] | None = None,
     env: Mapping[str, str] | None = None,
     folder: str | None = None,
     callers: Callable[[], Sequence[str]] = tuple,
-    defaults: Mapping[str, Word] | None = None,
+    defaults: Mapping[str, SettingValue] | None = None,
 ) -> Settings:
     """The settings of a run of an app.
 
     `flags` is what the command line says, `callers` gives the caller's name and category where
     a file asks for them, and `defaults` is what holds where nobody says anything.
     """
-    space = os.environ if env is None else env
+    environ = os.environ if env is None else env
     settings = Settings()
     for name, value in (flags or {}).items():
-        if name in KEYS:
-            settings.add(name, Word(value, "flag", KEYS[name].flag or name))
-    _from_environment(settings, space)
-    said = space.get("TOOLI_CONFIG", "").lower()
-    if said not in ("", "on", "1", "true", "yes", "off", "0", "false", "no"):
-        settings.faults.append(Fault("TOOLI_CONFIG", "it is on or off"))
-    settings.files = find(space, folder)
-    for place in settings.files:
+        if name in SETTINGS:
+            settings.add(name, SettingValue(value, "flag", SETTINGS[name].flag or name))
+    _add_environment(settings, environ)
+    config_switch = environ.get("TOOLI_CONFIG", "").lower()
+    if config_switch not in ("", "on", "1", "true", "yes", "off", "0", "false", "no"):
+        settings.faults.append(SettingFault("TOOLI_CONFIG", "it is on or off"))
+    settings.files = find_config_files(environ, folder)
+    for file in settings.files:
         try:
-            _from_file(settings, place, app, callers)
-        except Unreadable as failure:
-            settings.faults.append(Fault(_at(place.path, failure.line), str(failure)))
-    _both_of_a_kind(settings)
-    for name, key in KEYS.items():
-        word = (defaults or {}).get(name) or Word(key.default, "default", "default")
-        if word.value is not None:
-            settings.add(name, word)
+            _add_file(settings, file, app, callers)
+        except UnreadableConfig as failure:
+            settings.faults.append(
+                SettingFault(_format_location(file.path, failure.line), str(failure))
+            )
+    _check_single_project_file(settings)
+    for name, key in SETTINGS.items():
+        default = (defaults or {}).get(name) or SettingValue(key.default, "default", "default")
+        if default.value is not None:
+            settings.add(name, default)
     return settings
 
 
-def _at(path: str, line: int) -> str:
+def _format_location(path: str, line: int) -> str:
     return f"{path}:{line}" if line else path
 
 
-def _both_of_a_kind(settings: Settings) -> None:
-    paths = [place.path for place in settings.files if place.layer == "project"]
-    if len(paths) > 1 and all([_says_something(path) for path in paths]):
+def _check_single_project_file(settings: Settings) -> None:
+    paths = [file.path for file in settings.files if file.layer == "project"]
+    if len(paths) > 1 and all([_has_settings(path) for path in paths]):
         other = os.path.basename(paths[0])
-        settings.faults.append(Fault(paths[1], f"{other} holds settings, too: keep one of them"))
+        settings.faults.append(
+            SettingFault(paths[1], f"{other} holds settings, too: keep one of them")
+        )
 
 
-def _says_something(path: str) -> bool:
+def _has_settings(path: str) -> bool:
     try:
-        return bool(read_file(path).entries)
-    except Unreadable:
+        return bool(read_config_file(path).entries)
+    except UnreadableConfig:
         return True
 
 
 # ------------------------------------------------------------------ variables
 
 
-def _from_environment(settings: Settings, env: Mapping[str, str]) -> None:
-    for name, key in KEYS.items():
+def _add_environment(settings: Settings, env: Mapping[str, str]) -> None:
+    for name, key in SETTINGS.items():
         text = env.get(key.variable)
         if text:
-            _take(settings, key, Scalar(text), "environment", key.variable)
+            _add_value(settings, key, RawSetting(text), "environment", key.variable)
             continue
-        for variable, value in key.also:
+        for variable, value in key.shared_variables:
             if env.get(variable):
-                settings.add(name, Word(value, "environment", variable))
+                settings.add(name, SettingValue(value, "environment", variable))
                 break
 
 
-def _take(settings: Settings, key: Key, scalar: Scalar, layer: str, origin: str) -> None:
+def _add_value(
+    settings: Settings, key: SettingDefinition, scalar: RawSetting, layer: str, origin: str
+) -> None:
     try:
-        settings.add(key.name, Word(key.fit(scalar), layer, origin))
-    except Misfit as failure:
-        settings.faults.append(Fault(origin, str(failure), key.name))
+        settings.add(key.name, SettingValue(key.convert(scalar), layer, origin))
+    except InvalidSetting as failure:
+        settings.faults.append(SettingFault(origin, str(failure), key.name))
 
 
 # ------------------------------------------------------------------ files
 
 
-def _from_file(
-    settings: Settings, place: Place, app: str, callers: Callable[[], Sequence[str]]
+def _add_file(
+    settings: Settings, file: ConfigFile, app: str, callers: Callable[[], Sequence[str]]
 ) -> None:
-    content = read_file(place.path)
-    if place.layer == ".env":
-        _from_dotenv(settings, place, content)
+    content = read_config_file(file.path)
+    if file.layer == ".env":
+        _add_dotenv(settings, file, content)
         return
-    words: dict[str, list[tuple[Key, Scalar]]] = {}
-    for section in _sections(settings, place, content, app, callers):
+    by_setting: dict[str, list[tuple[SettingDefinition, RawSetting]]] = {}
+    for section in _applicable_sections(settings, file, content, app, callers):
         for key, scalar in section:
-            words.setdefault(key.name, []).append((key, scalar))
-    for said in words.values():
-        for key, scalar in said if said[0][0].secures else said[:1]:
-            _take(settings, key, scalar, place.layer, _at(place.path, scalar.line))
+            by_setting.setdefault(key.name, []).append((key, scalar))
+    for candidates in by_setting.values():
+        for key, scalar in candidates if candidates[0][0].is_security else candidates[:1]:
+            _add_value(settings, key, scalar, file.layer, _format_location(file.path, scalar.line))
 
 
-def _sections(
+def _applicable_sections(
     settings: Settings,
-    place: Place,
-    content: Block,
+    file: ConfigFile,
+    content: ConfigSection,
     app: str,
     callers: Callable[[], Sequence[str]],
-) -> list[list[tuple[Key, Scalar]]]:
+) -> list[list[tuple[SettingDefinition, RawSetting]]]:
     """The sections of a file that hold for this run, the most particular first."""
-    found: list[list[tuple[Key, Scalar]]] = []
-    inner = {name: _inner(settings, place, content, name) for name in SECTIONS}
+    found: list[list[tuple[SettingDefinition, RawSetting]]] = []
+    inner = {name: _named_sections(settings, file, content, name) for name in SECTION_NAMES}
     names = list(callers()) if inner["callers"] else []
     for name, block in inner["callers"].items():
-        said = _for_callers(settings, place, block)
+        settings_here = _caller_settings(settings, file, block)
         if name in names:
-            found.insert(0 if name == names[0] else len(found), said)
+            found.insert(0 if name == names[0] else len(found), settings_here)
     if app in inner["apps"]:
-        found.append(_known(settings, place, inner["apps"][app]))
-    found.append(_known(settings, place, content, SECTIONS))
+        found.append(_known_settings(settings, file, inner["apps"][app]))
+    found.append(_known_settings(settings, file, content, SECTION_NAMES))
     return found
 
 
-def _for_callers(settings: Settings, place: Place, block: Block) -> list[tuple[Key, Scalar]]:
+def _caller_settings(
+    settings: Settings, file: ConfigFile, block: ConfigSection
+) -> list[tuple[SettingDefinition, RawSetting]]:
     """The settings of a section for callers, all checked: who calls next is nobody's guess.
 
     Who calls is what callers say of themselves, and that decides about no permission.
     """
-    found: list[tuple[Key, Scalar]] = []
-    for key, scalar in _known(settings, place, block):
+    found: list[tuple[SettingDefinition, RawSetting]] = []
+    for key, scalar in _known_settings(settings, file, block):
         try:
-            key.fit(scalar)
-        except Misfit as failure:
-            _fault(settings, place, scalar.line, str(failure), key.name)
+            key.convert(scalar)
+        except InvalidSetting as failure:
+            _add_fault(settings, file, scalar.line, str(failure), key.name)
             continue
-        if key.secures:
-            said = f"{key.name} holds whoever calls: say it outside of callers"
-            _fault(settings, place, scalar.line, said, key.name)
+        if key.is_security:
+            message = f"{key.name} holds whoever calls: say it outside of callers"
+            _add_fault(settings, file, scalar.line, message, key.name)
         else:
             found.append((key, scalar))
     return found
 
 
-def _inner(settings: Settings, place: Place, content: Block, name: str) -> dict[str, Block]:
+def _named_sections(
+    settings: Settings, file: ConfigFile, content: ConfigSection, name: str
+) -> dict[str, ConfigSection]:
     section = content.entries.get(name)
     if section is None:
         return {}
-    if isinstance(section, Scalar):
-        _fault(settings, place, section.line, f"{name} is a section of names, each with settings")
+    if isinstance(section, RawSetting):
+        _add_fault(
+            settings, file, section.line, f"{name} is a section of names, each with settings"
+        )
         return {}
-    found: dict[str, Block] = {}
+    found: dict[str, ConfigSection] = {}
     for inner, block in section.entries.items():
-        if isinstance(block, Block):
+        if isinstance(block, ConfigSection):
             found[inner] = block
         else:
-            _fault(settings, place, block.line, f"{name}: {inner} is a section of settings")
+            _add_fault(settings, file, block.line, f"{name}: {inner} is a section of settings")
     return found
 
 
-def _known(
-    settings: Settings, place: Place, block: Block, besides: tuple[str, ...] = ()
-) -> list[tuple[Key, Scalar]]:
+def _known_settings(
+    settings: Settings, file: ConfigFile, block: ConfigSection, other_names: tuple[str, ...] = ()
+) -> list[tuple[SettingDefinition, RawSetting]]:
     """The settings of a section; what is none, and what is no value, is a fault."""
-    found: list[tuple[Key, Scalar]] = []
+    found: list[tuple[SettingDefinition, RawSetting]] = []
     for name, value in block.entries.items():
-        key = KEYS.get(name)
-        if key is not None and isinstance(value, Scalar):
+        key = SETTINGS.get(name)
+        if key is not None and isinstance(value, RawSetting):
             found.append((key, value))
         elif key is not None:
-            _fault(settings, place, value.line, f"{name} is {key.type}, not a section", name)
-        elif name not in besides:
-            from tooli.errors import nearest
+            _add_fault(settings, file, value.line, f"{name} is {key.type}, not a section", name)
+        elif name not in other_names:
+            from tooli.errors import closest_match
 
-            meant = nearest(name, (*KEYS, *besides))
-            hint = f"; did you mean {meant!r}?" if meant else f": there are {', '.join(KEYS)}"
-            _fault(settings, place, value.line, f"there is no setting {name[:60]!r}{hint}")
+            closest = closest_match(name, (*SETTINGS, *other_names))
+            hint = (
+                f"; did you mean {closest!r}?" if closest else f": there are {', '.join(SETTINGS)}"
+            )
+            _add_fault(settings, file, value.line, f"there is no setting {name[:60]!r}{hint}")
     return found
 
 
-def _fault(
-    settings: Settings, place: Place, line: int, message: str, key: str | None = None
+def _add_fault(
+    settings: Settings, file: ConfigFile, line: int, message: str, key: str | None = None
 ) -> None:
-    settings.faults.append(Fault(_at(place.path, line), message, key))
+    settings.faults.append(SettingFault(_format_location(file.path, line), message, key))
 
 
-def _from_dotenv(settings: Settings, place: Place, content: Block) -> None:
+def _add_dotenv(settings: Settings, file: ConfigFile, content: ConfigSection) -> None:
     """A `.env` is shared with other programs: only what is close to a name of ours is a mistake."""
-    by_variable = {key.variable: key for key in KEYS.values()}
+    by_variable = {key.variable: key for key in SETTINGS.values()}
     for name, scalar in content.entries.items():
-        assert isinstance(scalar, Scalar)
+        assert isinstance(scalar, RawSetting)
         key = by_variable.get(name)
         if key is not None and scalar.text:
-            _take(settings, key, scalar, place.layer, _at(place.path, scalar.line))
-        elif key is None and name not in OTHERS:
-            from tooli.errors import nearest
+            _add_value(settings, key, scalar, file.layer, _format_location(file.path, scalar.line))
+        elif key is None and name not in OTHER_VARIABLES:
+            from tooli.errors import closest_match
 
-            meant = nearest(name[6:], [known.name for known in KEYS.values()])
-            if meant is not None:
-                message = f"{name} is no setting; did you mean {KEYS[meant].variable}?"
-                _fault(settings, place, scalar.line, message)
+            closest = closest_match(name[6:], [definition.name for definition in SETTINGS.values()])
+            if closest is not None:
+                message = f"{name} is no setting; did you mean {SETTINGS[closest].variable}?"
+                _add_fault(settings, file, scalar.line, message)

@@ -11,46 +11,50 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-MEASURED, SOURCED = 0.95, 0.9
+MEASURED_CONFIDENCE, SOURCED_CONFIDENCE = 0.95, 0.9
 """How sure a strong marker is: dumped from the real program, or taken from its maker's source."""
 
-STRONG: tuple[tuple[str, float, tuple[str, ...]], ...] = (
+STRONG_MARKERS: tuple[tuple[str, float, tuple[str, ...]], ...] = (
     # Agents that imitate others stand before them: the first row that matches is the answer.
-    ("amp", SOURCED, ("AGENT=amp", "AMP_CURRENT_THREAD_ID", "AGENT_THREAD_ID")),
-    ("kilo", SOURCED, ("KILO=1", "KILO_PID", "KILOCODE_FEATURE=cli")),
-    ("goose", SOURCED, ("AGENT=goose", "GOOSE_TERMINAL=1", "AGENT_SESSION_ID")),
-    ("crush", SOURCED, ("CRUSH=1", "AGENT=crush", "AI_AGENT=crush")),
-    ("claude-code", MEASURED, ("CLAUDECODE=1", "CLAUDE_CODE_CHILD_SESSION=1")),
-    ("claude-code", MEASURED, ("CLAUDE_CODE_SESSION_ID", "CLAUDE_CODE_SESSION_ATTENDED=0|1")),
-    ("claude-code", MEASURED, ("CLAUDE_PID",)),
-    ("claude-code", SOURCED, ("CLAUDE_CODE_IS_COWORK",)),
-    ("codex", MEASURED, ("CODEX_THREAD_ID", "CODEX_SESSION_ID", "CODEX_CI=1")),
-    ("codex", MEASURED, ("CODEX_VERSION", "CODEX_TOOL_CALL_ID")),
-    ("codex", SOURCED, ("CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED=1")),
-    ("gemini-cli", MEASURED, ("GEMINI_CLI=1",)),
-    ("qwen-code", MEASURED, ("QWEN_CODE=1",)),
-    ("copilot-cli", MEASURED, ("COPILOT_CLI=1", "COPILOT_AGENT_SESSION_ID")),
-    ("copilot-cli", MEASURED, ("COPILOT_CLI_BINARY_VERSION",)),
-    ("copilot-vscode", SOURCED, ("COPILOT_AGENT=1",)),
-    ("opencode", MEASURED, ("OPENCODE=1", "OPENCODE_PID")),
-    ("pi", MEASURED, ("PI_CODING_AGENT=true", "PATH~.pi/agent/bin")),
-    ("cursor", SOURCED, ("CURSOR_AGENT=1", "CURSOR_EXTENSION_HOST_ROLE=agent-exec")),
-    ("auggie", SOURCED, ("AUGMENT_AGENT=1",)),
-    ("cline", SOURCED, ("CLINE_ACTIVE=true",)),
-    ("roo", SOURCED, ("ROO_ACTIVE", "ROO_CLI_RUNTIME")),
-    ("windsurf", SOURCED, ("WINDSURF_CASCADE_TERMINAL",)),
-    ("antigravity", SOURCED, ("ANTIGRAVITY_AGENT",)),
-    ("trae", SOURCED, ("TRAE_AI_SHELL_ID",)),
-    ("junie", SOURCED, ("JUNIE_DATA", "JUNIE_SHIM_PATH")),
-    ("kiro", SOURCED, ("AGENT_DISPLAY_OUT", "AGENT_CONTEXT_OUT")),
-    ("grok", SOURCED, ("GROK_SESSION_ID", "GROK_AGENT=1")),
-    ("openclaw", SOURCED, ("OPENCLAW_SHELL", "OPENCLAW_CLI")),
-    ("iflow", SOURCED, ("IFLOW_CLI",)),
-    ("amazon-q", SOURCED, ("AWS_EXECUTION_ENV~AmazonQ-For-CLI",)),
-    ("warp", SOURCED, ("OZ_RUN_ID",)),
+    ("amp", SOURCED_CONFIDENCE, ("AGENT=amp", "AMP_CURRENT_THREAD_ID", "AGENT_THREAD_ID")),
+    ("kilo", SOURCED_CONFIDENCE, ("KILO=1", "KILO_PID", "KILOCODE_FEATURE=cli")),
+    ("goose", SOURCED_CONFIDENCE, ("AGENT=goose", "GOOSE_TERMINAL=1", "AGENT_SESSION_ID")),
+    ("crush", SOURCED_CONFIDENCE, ("CRUSH=1", "AGENT=crush", "AI_AGENT=crush")),
+    ("claude-code", MEASURED_CONFIDENCE, ("CLAUDECODE=1", "CLAUDE_CODE_CHILD_SESSION=1")),
+    (
+        "claude-code",
+        MEASURED_CONFIDENCE,
+        ("CLAUDE_CODE_SESSION_ID", "CLAUDE_CODE_SESSION_ATTENDED=0|1"),
+    ),
+    ("claude-code", MEASURED_CONFIDENCE, ("CLAUDE_PID",)),
+    ("claude-code", SOURCED_CONFIDENCE, ("CLAUDE_CODE_IS_COWORK",)),
+    ("codex", MEASURED_CONFIDENCE, ("CODEX_THREAD_ID", "CODEX_SESSION_ID", "CODEX_CI=1")),
+    ("codex", MEASURED_CONFIDENCE, ("CODEX_VERSION", "CODEX_TOOL_CALL_ID")),
+    ("codex", SOURCED_CONFIDENCE, ("CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED=1")),
+    ("gemini-cli", MEASURED_CONFIDENCE, ("GEMINI_CLI=1",)),
+    ("qwen-code", MEASURED_CONFIDENCE, ("QWEN_CODE=1",)),
+    ("copilot-cli", MEASURED_CONFIDENCE, ("COPILOT_CLI=1", "COPILOT_AGENT_SESSION_ID")),
+    ("copilot-cli", MEASURED_CONFIDENCE, ("COPILOT_CLI_BINARY_VERSION",)),
+    ("copilot-vscode", SOURCED_CONFIDENCE, ("COPILOT_AGENT=1",)),
+    ("opencode", MEASURED_CONFIDENCE, ("OPENCODE=1", "OPENCODE_PID")),
+    ("pi", MEASURED_CONFIDENCE, ("PI_CODING_AGENT=true", "PATH~.pi/agent/bin")),
+    ("cursor", SOURCED_CONFIDENCE, ("CURSOR_AGENT=1", "CURSOR_EXTENSION_HOST_ROLE=agent-exec")),
+    ("auggie", SOURCED_CONFIDENCE, ("AUGMENT_AGENT=1",)),
+    ("cline", SOURCED_CONFIDENCE, ("CLINE_ACTIVE=true",)),
+    ("roo", SOURCED_CONFIDENCE, ("ROO_ACTIVE", "ROO_CLI_RUNTIME")),
+    ("windsurf", SOURCED_CONFIDENCE, ("WINDSURF_CASCADE_TERMINAL",)),
+    ("antigravity", SOURCED_CONFIDENCE, ("ANTIGRAVITY_AGENT",)),
+    ("trae", SOURCED_CONFIDENCE, ("TRAE_AI_SHELL_ID",)),
+    ("junie", SOURCED_CONFIDENCE, ("JUNIE_DATA", "JUNIE_SHIM_PATH")),
+    ("kiro", SOURCED_CONFIDENCE, ("AGENT_DISPLAY_OUT", "AGENT_CONTEXT_OUT")),
+    ("grok", SOURCED_CONFIDENCE, ("GROK_SESSION_ID", "GROK_AGENT=1")),
+    ("openclaw", SOURCED_CONFIDENCE, ("OPENCLAW_SHELL", "OPENCLAW_CLI")),
+    ("iflow", SOURCED_CONFIDENCE, ("IFLOW_CLI",)),
+    ("amazon-q", SOURCED_CONFIDENCE, ("AWS_EXECUTION_ENV~AmazonQ-For-CLI",)),
+    ("warp", SOURCED_CONFIDENCE, ("OZ_RUN_ID",)),
 )
 
-WEAK: tuple[tuple[str, tuple[str, ...]], ...] = (
+WEAK_MARKERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     # People's shells have these, too: they are shown, and never decide.
     ("claude-code", ("ANTHROPIC_API_KEY", "CLAUDE_CODE", "CLAUDE_CODE_ENTRYPOINT")),
     ("codex", ("CODEX_HOME",)),
@@ -71,10 +75,10 @@ WEAK: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("aider", ("AIDER_MODEL", "AIDER_CHAT_HISTORY_FILE", "OR_APP_NAME=Aider")),
 )
 
-VETOES: dict[str, str] = {"opencode": "OPENCODE_TERMINAL"}
+HUMAN_TERMINAL_VARIABLES: dict[str, str] = {"opencode": "OPENCODE_TERMINAL"}
 """Agent: the variable that says a person types here, in the agent's own terminal."""
 
-CI: tuple[tuple[str, str], ...] = (
+CI_MARKERS: tuple[tuple[str, str], ...] = (
     ("github-actions", "GITHUB_ACTIONS"),
     ("gitlab-ci", "GITLAB_CI"),
     ("circleci", "CIRCLECI"),
@@ -95,7 +99,7 @@ CI: tuple[tuple[str, str], ...] = (
 )
 """CI systems by the variable that each sets; the last one says only that there is some."""
 
-CONTAINERS: tuple[tuple[str, str], ...] = (
+CONTAINER_MARKERS: tuple[tuple[str, str], ...] = (
     ("kubernetes", "KUBERNETES_SERVICE_HOST"),
     ("podman", "container=podman"),
     ("docker", "container=docker"),
@@ -104,11 +108,11 @@ CONTAINERS: tuple[tuple[str, str], ...] = (
     ("systemd-nspawn", "container=systemd-nspawn"),
 )
 
-VERSIONS: dict[str, tuple[str, ...]] = {
+VERSION_VARIABLES: dict[str, tuple[str, ...]] = {
     "codex": ("CODEX_VERSION",),
     "copilot-cli": ("COPILOT_CLI_BINARY_VERSION",),
 }
-SESSIONS: dict[str, tuple[str, ...]] = {
+SESSION_VARIABLES: dict[str, tuple[str, ...]] = {
     "claude-code": ("CLAUDE_CODE_SESSION_ID",),
     "codex": ("CODEX_SESSION_ID", "CODEX_THREAD_ID"),
     "copilot-cli": ("COPILOT_AGENT_SESSION_ID",),
@@ -118,13 +122,13 @@ SESSIONS: dict[str, tuple[str, ...]] = {
 }
 """Where an agent says its version and its session, in variables of its own."""
 
-ALIASES: dict[str, str] = {
+AGENT_ALIASES: dict[str, str] = {
     "github_copilot_vscode": "copilot-vscode",
     "github_copilot_cloud": "copilot-cloud",
 }
 """What `AI_AGENT` calls an agent that we call otherwise."""
 
-SHOWN: dict[str, str] = {
+DISPLAY_NAMES: dict[str, str] = {
     "claude-code": "Claude Code",
     "codex": "Codex",
     "gemini-cli": "Gemini CLI",
@@ -145,23 +149,23 @@ SHOWN: dict[str, str] = {
 }
 """Names as their makers write them, where a capital letter does not do."""
 
-NOT_AGENTS: dict[str, str] = {
+NON_AGENT_CALLERS: dict[str, str] = {
     **dict.fromkeys(("human", "person", "terminal", "shell"), "human"),
-    **dict.fromkeys([name for name, _ in CI], "ci_cd"),
+    **dict.fromkeys([name for name, _ in CI_MARKERS], "ci_cd"),
     **dict.fromkeys(("ci_cd", "cron"), "ci_cd"),
-    **dict.fromkeys([name for name, _ in CONTAINERS], "container"),
+    **dict.fromkeys([name for name, _ in CONTAINER_MARKERS], "container"),
     **dict.fromkeys(("container",), "container"),
     **dict.fromkeys(("unknown_automation", "script"), "unknown_automation"),
     **dict.fromkeys(("python_api", "python"), "python_api"),
 }
 """What `TOOLI_CALLER` may say that is no agent; everything else is one."""
 
-FALSE = frozenset(("", "0", "false", "no", "off", "none"))
+FALSE_VALUES = frozenset(("", "0", "false", "no", "off", "none"))
 
 
 def is_set(env: Mapping[str, str], name: str) -> bool:
     """Whether a variable is there and does not say no."""
-    return env.get(name, "").lower() not in FALSE
+    return env.get(name, "").lower() not in FALSE_VALUES
 
 
 def matches(env: Mapping[str, str], marker: str) -> bool:
@@ -170,29 +174,35 @@ def matches(env: Mapping[str, str], marker: str) -> bool:
         return all([matches(env, part.strip()) for part in marker.split("&")])
     name, equals, value = marker.partition("=")
     if equals:
-        said = env.get(name)
-        return said is not None and said in value.split("|")
+        actual = env.get(name)
+        return actual is not None and actual in value.split("|")
     name, contains, text = marker.partition("~")
     return text in env.get(name, "") if contains else is_set(env, name)
 
 
-def variables(marker: str) -> Iterator[str]:
+def marker_variables(marker: str) -> Iterator[str]:
     """The variables that a marker looks at."""
     for part in marker.split("&"):
         yield part.partition("=")[0].partition("~")[0].strip()
 
 
-def strong_names() -> frozenset[str]:
+def strong_variables() -> frozenset[str]:
     """Every variable that can change what a caller gets: where none is set, nobody need look."""
-    markers = [marker for _, _, row in STRONG for marker in row]
-    markers += [marker for _, marker in CI]
-    named = {name for marker in markers for name in variables(marker)}
+    markers = [marker for _, _, row in STRONG_MARKERS for marker in row]
+    markers += [marker for _, marker in CI_MARKERS]
+    named = {name for marker in markers for name in marker_variables(marker)}
     return frozenset(named | {"TOOLI_CALLER", "AI_AGENT", "AGENT"}) - {"PATH"}
 
 
-def every_name() -> frozenset[str]:
+def all_variables() -> frozenset[str]:
     """Those, and the ones that are only shown; without what every process has."""
-    rows = (*[row for _, row in WEAK], [marker for _, marker in CONTAINERS])
-    shown = {name for row in rows for marker in row for name in variables(marker)}
-    shown.update(VETOES.values())
-    return (strong_names() | shown) - {"HOME", "USER", "EDITOR", "PAGER", "TERM_PROGRAM"}
+    rows = (*[row for _, row in WEAK_MARKERS], [marker for _, marker in CONTAINER_MARKERS])
+    weak_variables = {name for row in rows for marker in row for name in marker_variables(marker)}
+    weak_variables.update(HUMAN_TERMINAL_VARIABLES.values())
+    return (strong_variables() | weak_variables) - {
+        "HOME",
+        "USER",
+        "EDITOR",
+        "PAGER",
+        "TERM_PROGRAM",
+    }

@@ -10,8 +10,8 @@ import io
 import os
 import sys
 
-from tooli.contract.fit import Misfit
-from tooli.contract.tool import Handle
+from tooli.core.tool import Handle
+from tooli.schema.convert import ConversionError
 
 TYPE_CHECKING = False
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from typing import IO, Any
 
-    from tooli.contract.tool import Param
+    from tooli.core.tool import Param
 
 
-UNTOUCHED = b"\0nothing was written here\0"
+UNWRITTEN_MARKER = b"\0nothing was written here\0"
 
 
 class Output:
@@ -31,14 +31,14 @@ class Output:
     The file takes its place when the tool has succeeded, and not before.
     """
 
-    __slots__ = ("_opened", "_reserved", "_temporary", "field", "target")
+    __slots__ = ("_open_files", "_reserved_path", "_temporary_file", "field", "target")
 
     def __init__(self, target: str | os.PathLike[str]) -> None:
         self.target = os.fspath(target)
         self.field: str | None = None
-        self._temporary: str | None = None
-        self._reserved: str | None = None  # where another process writes it
-        self._opened: list[Any] = []
+        self._temporary_file: str | None = None
+        self._reserved_path: str | None = None  # where another process writes it
+        self._open_files: list[Any] = []
 
     @staticmethod
     def tooli_shape() -> OutputShape:
@@ -51,17 +51,17 @@ class Output:
         return self.target == "-"
 
     @property
-    def tooli_text(self) -> str:
+    def tooli_json(self) -> str:
         """What stands for it in JSON and on a command line."""
         return self.target
 
     @property
-    def tooli_word(self) -> str:
+    def tooli_cli_text(self) -> str:
         """What names it on a command line."""
         return self.target
 
     @property
-    def tooli_place(self) -> str | None:
+    def tooli_location(self) -> str | None:
         """The path that it is at, for those who look where that leads."""
         return None if self.is_stdout else self.target
 
@@ -81,13 +81,13 @@ class Output:
             raise ValueError(f"an output is opened with 'w' or 'wb', not with {mode!r}")
         binary = "b" in mode
         if self.is_stdout:
-            return _Bytes() if binary else _Text()  # type: ignore[return-value]
-        place = self._place()
-        more: dict[str, Any] = {}
+            return _StdoutBytes() if binary else _StdoutText()  # type: ignore[return-value]
+        path = self._write_path()
+        text_options: dict[str, Any] = {}
         if not binary:
-            more = {"encoding": encoding or "utf-8", "errors": errors, "newline": newline}
-        file = open(place, "wb" if binary else "w", buffering, **more)  # noqa: SIM115
-        self._opened.append(file)
+            text_options = {"encoding": encoding or "utf-8", "errors": errors, "newline": newline}
+        file = open(path, "wb" if binary else "w", buffering, **text_options)  # noqa: SIM115
+        self._open_files.append(file)
         return file
 
     def write_text(
@@ -106,94 +106,94 @@ class Output:
         with self.open("wb") as file:
             return file.write(data)
 
-    def tooli_unwritten(self, note: Callable[..., object]) -> Output:
+    def tooli_dry_run(self, record_action: Callable[..., object]) -> Output:
         """The same output for a rehearsal: to write it is told, and leads nowhere."""
-        return _Unwritten(self, note)
+        return _DryRunOutput(self, record_action)
 
     # -------------------------------------------------------------- in the end
 
-    def _place(self) -> str:
+    def _write_path(self) -> str:
         """Where it is written to: beside the target, unless that is a device or a pipe."""
         target = os.path.realpath(self.target)
         if os.path.exists(target) and not os.path.isfile(target):
             return target
-        if self._temporary is None:
-            made = self._reserved or _beside(target)
-            os.close(os.open(made, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-            self._temporary = made
+        if self._temporary_file is None:
+            temporary_path = self._reserved_path or _temporary_path(target)
+            os.close(os.open(temporary_path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+            self._temporary_file = temporary_path
             if os.path.exists(target):  # it keeps who may read it
-                os.chmod(made, os.stat(target).st_mode & 0o7777)
-        return self._temporary
+                os.chmod(temporary_path, os.stat(target).st_mode & 0o7777)
+        return self._temporary_file
 
     def prepare(self) -> str:
         """Make the file now, for a process that will not be able to: its path.
 
         It holds a mark until somebody opens it, so that one which nobody wanted is no output.
         """
-        place = self._place()
-        if place == self._temporary:
-            with open(place, "wb") as file:
-                file.write(UNTOUCHED)
-        return place
+        path = self._write_path()
+        if path == self._temporary_file:
+            with open(path, "wb") as file:
+                file.write(UNWRITTEN_MARKER)
+        return path
 
     def reserve(self) -> None:
         """Choose where another process writes it, which may be killed before it can tell."""
         if not self.is_stdout:
-            self._reserved = _beside(os.path.realpath(self.target))
+            self._reserved_path = _temporary_path(os.path.realpath(self.target))
 
     def reclaim(self) -> None:
         """Take over what that process has written, be it to keep or to remove it."""
-        if self._reserved is not None and os.path.exists(self._reserved):
-            self._temporary = self._reserved
-            if _is_untouched(self._reserved):
+        if self._reserved_path is not None and os.path.exists(self._reserved_path):
+            self._temporary_file = self._reserved_path
+            if _is_unwritten(self._reserved_path):
                 self.discard()
-        self._reserved = None
+        self._reserved_path = None
 
     def close(self) -> None:
         """Let what was written be in its file."""
-        for file in self._opened:
+        for file in self._open_files:
             file.close()
 
     def commit(self) -> None:
         """Put what was written in its place."""
         self.close()
-        if self._temporary is not None:
-            with open(self._temporary, "rb+") as file:
+        if self._temporary_file is not None:
+            with open(self._temporary_file, "rb+") as file:
                 os.fsync(file.fileno())
-            os.replace(self._temporary, os.path.realpath(self.target))
-            self._temporary = None
+            os.replace(self._temporary_file, os.path.realpath(self.target))
+            self._temporary_file = None
 
     def discard(self) -> None:
         """Leave no trace of what was written."""
-        for file in self._opened:
+        for file in self._open_files:
             try:
                 file.close()
             except OSError:  # the disk is full: what it has not written is not wanted
                 pass
-        if self._temporary is not None:
+        if self._temporary_file is not None:
             try:
-                os.unlink(self._temporary)
+                os.unlink(self._temporary_file)
             except OSError:
                 pass
-            self._temporary = None
+            self._temporary_file = None
 
 
-def _is_untouched(path: str) -> bool:
+def _is_unwritten(path: str) -> bool:
     """Whether nobody has opened a file that was prepared."""
     try:
         with open(path, "rb") as file:
-            return file.read(len(UNTOUCHED) + 1) == UNTOUCHED
+            return file.read(len(UNWRITTEN_MARKER) + 1) == UNWRITTEN_MARKER
     except OSError:
         return False
 
 
-def _beside(target: str) -> str:
+def _temporary_path(target: str) -> str:
     """A name for a file that will take another's place."""
     folder, name = os.path.split(target)
     return os.path.join(folder, f".{name[:80]}.{os.urandom(6).hex()}.tmp")
 
 
-def outputs_in(arguments: Mapping[str, Any]) -> Iterator[Output]:
+def find_outputs(arguments: Mapping[str, Any]) -> Iterator[Output]:
     """The outputs among some arguments."""
     for value in arguments.values():
         for item in value if type(value) in (list, tuple, set, frozenset) else (value,):
@@ -201,15 +201,15 @@ def outputs_in(arguments: Mapping[str, Any]) -> Iterator[Output]:
                 yield item
 
 
-class _Unwritten(Output):
+class _DryRunOutput(Output):
     """An output that is not written, and says that it would be."""
 
-    __slots__ = ("_note",)
+    __slots__ = ("_record_action",)
 
-    def __init__(self, output: Output, note: Callable[..., object]) -> None:
+    def __init__(self, output: Output, record_action: Callable[..., object]) -> None:
         super().__init__(output.target)
         self.field = output.field
-        self._note: Callable[..., object] | None = note
+        self._record_action: Callable[..., object] | None = record_action
 
     def open(
         self,
@@ -219,34 +219,34 @@ class _Unwritten(Output):
         errors: str | None = None,
         newline: str | None = None,
     ) -> IO[Any]:
-        note, self._note = self._note, None
-        if note is not None:
-            note("write", self.target, None, None)
+        record_action, self._record_action = self._record_action, None
+        if record_action is not None:
+            record_action("write", self.target, None, None)
         file = Output(os.devnull).open(mode, buffering, encoding, errors, newline)
-        self._opened.append(file)
+        self._open_files.append(file)
         return file
 
 
 class OutputShape(Handle):
     """A file to write."""
 
-    def take(self, value: Any, param: Param, typed: bool) -> Any:
+    def parse(self, value: Any, param: Param, is_cli_text: bool) -> Any:
         """The output that a text or a path names."""
         if not isinstance(value, (str, os.PathLike, Output)):
-            raise Misfit("give the path of a file to write")
+            raise ConversionError("give the path of a file to write")
         target: Any = value.target if isinstance(value, Output) else value  # pyright: ignore[reportUnknownVariableType]
-        made = Output(target)
-        made.field = param.name
-        if not made.is_stdout:
-            _check_target(made.target)
-        return made
+        output = Output(target)
+        output.field = param.name
+        if not output.is_stdout:
+            _check_target(output.target)
+        return output
 
     def schema(self) -> dict[str, Any]:
         """A path."""
         return {"type": "string", "format": "path"}
 
     @property
-    def wants(self) -> str:
+    def expected_text(self) -> str:
         """What is to be given, in words."""
         return "the path of a file to write, or - for stdout"
 
@@ -258,20 +258,22 @@ class OutputShape(Handle):
 
 def _check_target(path: str) -> None:
     if not path or "\0" in path:
-        raise Misfit(f"{path!r} is no path")
+        raise ConversionError(f"{path!r} is no path")
     target = os.path.realpath(path)
     if os.path.isdir(target) or path.endswith(("/", os.sep)):
-        raise Misfit(f"{path!r} is a directory, not a file")
+        raise ConversionError(f"{path!r} is a directory, not a file")
     folder = os.path.dirname(target)
     if not os.path.isdir(folder):
-        raise Misfit(f"there is no folder {os.path.dirname(path) or folder!r} to write it into")
+        raise ConversionError(
+            f"there is no folder {os.path.dirname(path) or folder!r} to write it into"
+        )
     if os.path.exists(target) and not os.access(target, os.W_OK):
-        raise Misfit(f"{path!r} is not writable")
+        raise ConversionError(f"{path!r} is not writable")
     if not os.path.exists(target) and not os.access(folder, os.W_OK):
-        raise Misfit(f"nothing can be written into {os.path.dirname(path) or folder!r}")
+        raise ConversionError(f"nothing can be written into {os.path.dirname(path) or folder!r}")
 
 
-class _Text(io.TextIOBase):
+class _StdoutText(io.TextIOBase):
     """Stdout as a file that may be closed."""
 
     def writable(self) -> bool:
@@ -286,7 +288,7 @@ class _Text(io.TextIOBase):
         super().close()
 
 
-class _Bytes(io.RawIOBase):
+class _StdoutBytes(io.RawIOBase):
     """The same for bytes."""
 
     def writable(self) -> bool:

@@ -9,55 +9,55 @@ from __future__ import annotations
 import os
 from contextvars import ContextVar
 
-from tooli.contract.fit import Misfit
-from tooli.contract.tool import MISSING, PLAIN, Handle
+from tooli.core.tool import MISSING, SCALAR_SHAPES, Handle
+from tooli.schema.convert import ConversionError
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from typing import Any, Generic, NoReturn, TypeVar
 
-    from tooli.contract.tool import Param
+    from tooli.core.tool import Param
 
     T = TypeVar("T")
 
-    class _Base(Generic[T]):
+    class _SecretBase(Generic[T]):
         pass
 else:
     T = object
 
-    class _Base:
+    class _SecretBase:
         __slots__ = ()
         __class_getitem__ = classmethod(type(list[int]))
 
 
-HIDDEN = "***"
-noted: ContextVar[list[Any] | None] = ContextVar("tooli_secrets", default=None)
+SECRET_MASK = "***"
+call_secrets: ContextVar[list[Any] | None] = ContextVar("tooli_secrets", default=None)
 """Where secrets are noted as they enter a call: none of them may leave it."""
 
 
-def _note(secret: Any) -> Any:
-    listed = noted.get()
-    if listed is not None:
-        listed.append(secret)
+def _record_secret(secret: Any) -> Any:
+    secrets = call_secrets.get()
+    if secrets is not None:
+        secrets.append(secret)
     return secret
 
 
-class SecretInput(_Base[T]):
+class SecretInput(_SecretBase[T]):
     """A secret: `.reveal()` is its value; nothing else shows it, be it text, JSON or pickle."""
 
-    __slots__ = ("_source", "_value", "_wanted", "field")
+    __slots__ = ("_annotation", "_source", "_value", "field")
 
     def __init__(self, value: T) -> None:
         self._value: Any = value
         self._source: str | None = None
-        self._wanted: Any = str
+        self._annotation: Any = str
         self.field: str | None = None
 
     @staticmethod
-    def tooli_shape(wanted: Any = str) -> SecretShape:
+    def tooli_shape(annotation: Any = str) -> SecretShape:
         """How a parameter of this type is given."""
-        return SecretShape(wanted)
+        return SecretShape(annotation)
 
     def reveal(self) -> T:
         """The secret itself."""
@@ -72,20 +72,20 @@ class SecretInput(_Base[T]):
         from tooli.errors import InputError
 
         source = self._source or ""
-        said: str | None
+        problem: str | None
         try:
-            self._value, said = convert(self._wanted, _read(source)), None
-        except Misfit as misfit:
-            said = misfit.message
+            self._value, problem = convert_secret(self._annotation, _read_source(source)), None
+        except ConversionError as error:
+            problem = error.message
         except (OSError, ValueError) as failure:
-            said = (
+            problem = (
                 f"{source} cannot be read: {getattr(failure, 'strerror', None) or 'it is no text'}"
             )
-        if said is not None:
-            raise InputError(f"{self.field!r}: {said}", code="E1003", field=self.field)
+        if problem is not None:
+            raise InputError(f"{self.field!r}: {problem}", code="E1003", field=self.field)
 
     @property
-    def is_known(self) -> bool:
+    def is_loaded(self) -> bool:
         """Whether it has been read, and can be looked at without reading anything."""
         return self._value is not MISSING
 
@@ -95,23 +95,23 @@ class SecretInput(_Base[T]):
         return self._source == "-"
 
     @property
-    def tooli_text(self) -> str:
+    def tooli_json(self) -> str:
         """What stands for it in JSON."""
-        return HIDDEN
+        return SECRET_MASK
 
     @property
-    def tooli_word(self) -> str | None:
+    def tooli_cli_text(self) -> str | None:
         """What stands for it on a command line: where it is, never what it is."""
         return self._source
 
     def __repr__(self) -> str:
-        return f"SecretInput({HIDDEN!r})"
+        return f"SecretInput({SECRET_MASK!r})"
 
     def __str__(self) -> str:
-        return HIDDEN
+        return SECRET_MASK
 
     def __format__(self, spec: str) -> str:
-        return HIDDEN
+        return SECRET_MASK
 
     def __bool__(self) -> bool:
         return bool(self.reveal())
@@ -143,17 +143,20 @@ class SecretInput(_Base[T]):
         """A secret as a field of a model: given as it is, written as stars."""
         from pydantic_core import core_schema
 
-        wanted = getattr(source, "__args__", (str,))[0]
+        annotation = getattr(source, "__args__", (str,))[0]
 
         def check(value: Any) -> Any:
             try:
-                return _note(value if isinstance(value, cls) else cls(convert(wanted, value)))
-            except Misfit as misfit:
-                said = misfit.message
-            raise ValueError(said)
+                return _record_secret(
+                    value if isinstance(value, cls) else cls(convert_secret(annotation, value))
+                )
+            except ConversionError as error:
+                problem = error.message
+            raise ValueError(problem)
 
         return core_schema.no_info_plain_validator_function(
-            check, serialization=core_schema.plain_serializer_function_ser_schema(lambda _: HIDDEN)
+            check,
+            serialization=core_schema.plain_serializer_function_ser_schema(lambda _: SECRET_MASK),
         )
 
     @classmethod
@@ -164,27 +167,27 @@ class SecretInput(_Base[T]):
 class SecretShape(Handle):
     """A secret, and what it is (`annotation`)."""
 
-    secret = True
+    is_secret = True
 
-    def take(self, value: Any, param: Param, typed: bool) -> Any:
+    def parse(self, value: Any, param: Param, is_cli_text: bool) -> Any:
         """The secret that a word names; where no words are typed, the value itself."""
         if isinstance(value, SecretInput):
-            return _note(value)  # pyright: ignore[reportUnknownArgumentType]
-        made: SecretInput[Any] = SecretInput(MISSING)
-        made.field, made._wanted = param.name, self.annotation
-        if typed:
+            return _record_secret(value)  # pyright: ignore[reportUnknownArgumentType]
+        secret: SecretInput[Any] = SecretInput(MISSING)
+        secret.field, secret._annotation = param.name, self.annotation
+        if is_cli_text:
             _check_source(str(value), param)
-            made._source = str(value)
+            secret._source = str(value)
         else:
-            made._value = convert(self.annotation, value)
-        return _note(made)
+            secret._value = convert_secret(self.annotation, value)
+        return _record_secret(secret)
 
     def schema(self) -> dict[str, Any]:
         """A text that is never shown."""
         return {"type": "string", "format": "password", "writeOnly": True}
 
     @property
-    def wants(self) -> str:
+    def expected_text(self) -> str:
         """What is to be given, in words."""
         return "a secret: @FILE, env:NAME or - on a command line"
 
@@ -199,21 +202,21 @@ def _check_source(text: str, param: Param) -> None:
         return
     if text[:4] == "env:":
         if not os.environ.get(text[4:]):
-            raise Misfit(f"the environment variable {text[4:]} is not set")
+            raise ConversionError(f"the environment variable {text[4:]} is not set")
         return
     if text[:1] != "@":
-        raise Misfit(
+        raise ConversionError(
             "a secret is not written on a command line, where others can read it: "
             "give @FILE, env:NAME, or - for stdin",
             code="E1032",
         )
     if not os.path.exists(text[1:]):
-        raise Misfit(f"{text[1:]!r} does not exist")
+        raise ConversionError(f"{text[1:]!r} does not exist")
     if os.path.isdir(text[1:]) or not os.access(text[1:], os.R_OK):
-        raise Misfit(f"{text[1:]!r} is not a file that can be read")
+        raise ConversionError(f"{text[1:]!r} is not a file that can be read")
 
 
-def _read(source: str) -> str:
+def _read_source(source: str) -> str:
     """The text of a secret, without the newline that ends a file."""
     if source[:4] == "env:":
         return os.environ.get(source[4:], "")
@@ -228,19 +231,23 @@ def _read(source: str) -> str:
     return text.removesuffix("\n").removesuffix("\r")
 
 
-def convert(wanted: Any, value: Any) -> Any:
+def convert_secret(annotation: Any, value: Any) -> Any:
     """The secret as what is wanted; a Misfit says nothing of the value."""
     if value in ("", b""):
-        raise Misfit("the secret is empty")
-    if wanted is str and isinstance(value, str):
+        raise ConversionError("the secret is empty")
+    if annotation is str and isinstance(value, str):
         return value
-    if wanted is bytes and isinstance(value, (str, bytes)):
+    if annotation is bytes and isinstance(value, (str, bytes)):
         return value.encode() if isinstance(value, str) else value
-    from tooli.contract.models import validate
+    from tooli.schema.pydantic_bridge import validate
 
     try:
-        return validate(wanted, value)
-    except Misfit:
+        return validate(annotation, value)
+    except ConversionError:
         pass
-    name = "text" if wanted in PLAIN and wanted is str else getattr(wanted, "__name__", "right")
-    raise Misfit(f"the secret is not what is wanted: {name}")
+    name = (
+        "text"
+        if annotation in SCALAR_SHAPES and annotation is str
+        else getattr(annotation, "__name__", "right")
+    )
+    raise ConversionError(f"the secret is not what is wanted: {name}")

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import os
 
-from tooli.contract.fit import Misfit
-from tooli.contract.tool import MISSING, Handle
-from tooli.inputs.marks import NO_LIMITS, limits_of
+from tooli.core.tool import MISSING, Handle
+from tooli.inputs.constraints import DEFAULT_INPUT_LIMITS, get_input_limits
+from tooli.schema.convert import ConversionError
 
 TYPE_CHECKING = False
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from io import BufferedReader
     from typing import IO, Annotated, Any, TypeVar
 
-    from tooli.contract.tool import Param
-    from tooli.inputs.marks import InputLimits
+    from tooli.core.tool import Param
+    from tooli.inputs.constraints import InputLimits
 
     T = TypeVar("T")
     StdinOr = Annotated[T, "what a path, a URL or stdin holds"]
@@ -39,27 +39,27 @@ else:
         __class_getitem__ = classmethod(type(list[int]))
 
         @staticmethod
-        def tooli_shape(wanted=MISSING):
-            return SourceShape(wanted)
+        def tooli_shape(annotation=MISSING):
+            return SourceShape(annotation)
 
 
 class SourceShape(Handle):
     """Input, and what is wanted of it (`annotation`)."""
 
-    def take(self, value: Any, param: Param, typed: bool) -> Any:
+    def parse(self, value: Any, param: Param, is_cli_text: bool) -> Any:
         """The input that a text names; any other value is the content itself."""
         if isinstance(value, Input):
             return value
-        limits = limits_of(param.marks)
+        limits = get_input_limits(param.constraints)
         if isinstance(value, str):
-            return _named(value, param.name, limits)
+            return _input_from_text(value, param.name, limits)
         if isinstance(value, os.PathLike):
-            return _file(os.fspath(value), param.name, limits)  # pyright: ignore[reportUnknownArgumentType]
-        from tooli.inputs.formats import given
+            return _input_from_path(os.fspath(value), param.name, limits)  # pyright: ignore[reportUnknownArgumentType]
+        from tooli.inputs.formats import fill_with_content
 
-        return given(self.annotation, value, Input("content", param.name, limits))
+        return fill_with_content(self.annotation, value, Input("content", param.name, limits))
 
-    def absent(self, surface: str) -> Any:
+    def default_when_missing(self, surface: str) -> Any:
         """Where something is piped in, that is the input."""
         return Input("-") if surface == "cli" and is_piped() else MISSING
 
@@ -67,14 +67,14 @@ class SourceShape(Handle):
         """A text that names the input, or the content itself."""
         from tooli.inputs.formats import content_schema
 
-        named = {"type": "string", "description": "A path, or an http(s) URL."}
-        inside = content_schema(self.annotation)
-        kept = inside.pop("$defs", None)  # references to them start at the root
-        schema: dict[str, Any] = {"anyOf": [named, inside]}
-        return {**schema, "$defs": kept} if kept else schema
+        name_schema = {"type": "string", "description": "A path, or an http(s) URL."}
+        inner_schema = content_schema(self.annotation)
+        definitions = inner_schema.pop("$defs", None)  # references to them start at the root
+        schema: dict[str, Any] = {"anyOf": [name_schema, inner_schema]}
+        return {**schema, "$defs": definitions} if definitions else schema
 
     @property
-    def wants(self) -> str:
+    def expected_text(self) -> str:
         """What is to be given, in words."""
         return "a path, a URL, - for stdin, or data through a pipe"
 
@@ -84,33 +84,33 @@ class SourceShape(Handle):
         return "PATH|URL|-"
 
 
-def _named(text: str, field: str, limits: InputLimits) -> Input:
+def _input_from_text(text: str, field: str, limits: InputLimits) -> Input:
     if text == "-":
         return Input("-", field, limits)
     scheme, found, _ = text.partition("://")
     if found and scheme.replace("+", "").replace("-", "").replace(".", "").isalnum():
         if not limits.urls:
-            raise Misfit("no URL is read here: give a path, or -", code="E1033")
+            raise ConversionError("no URL is read here: give a path, or -", code="E1033")
         from tooli.inputs.urls import check_url
 
         check_url(text, limits)
         return Input(text, field, limits, is_url=True)
-    return _file(text, field, limits)
+    return _input_from_path(text, field, limits)
 
 
-def _file(text: Any, field: str, limits: InputLimits) -> Input:
+def _input_from_path(text: Any, field: str, limits: InputLimits) -> Input:
     path = os.fsdecode(text)
     try:
         mode = os.stat(path).st_mode & 0o170000
     except (OSError, ValueError) as failure:
-        known = isinstance(failure, FileNotFoundError) or not path
+        is_missing = isinstance(failure, FileNotFoundError) or not path
         reason = getattr(failure, "strerror", None) or failure
-        said = "does not exist" if known else f"cannot be read: {reason}"
-        raise Misfit(f"{path!r} {said}") from None
+        problem = "does not exist" if is_missing else f"cannot be read: {reason}"
+        raise ConversionError(f"{path!r} {problem}") from None
     if mode == 0o040000:
-        raise Misfit(f"{path!r} is a directory, not a file")
+        raise ConversionError(f"{path!r} is a directory, not a file")
     if not os.access(path, os.R_OK):
-        raise Misfit(f"{path!r} is not readable")
+        raise ConversionError(f"{path!r} is not readable")
     return Input(path, field, limits)
 
 
@@ -124,17 +124,17 @@ def is_piped() -> bool:
     try:
         kind = os.fstat(stdin.fileno()).st_mode & 0o170000
     except (OSError, ValueError, AttributeError):
-        return _holds_something(stdin)
+        return _has_data(stdin)
     return kind in (0o010000, 0o100000, 0o140000)
 
 
-def _holds_something(stdin: Any) -> bool:
+def _has_data(stdin: Any) -> bool:
     """The same of a stream that a test has put there: whether there is anything in it."""
     try:
-        under = getattr(stdin, "buffer", stdin)
-        at = under.tell()
-        found = bool(under.read(1))
-        under.seek(at)
+        buffer = getattr(stdin, "buffer", stdin)
+        position = buffer.tell()
+        found = bool(buffer.read(1))
+        buffer.seek(position)
     except (OSError, ValueError, AttributeError):
         return False
     return found
@@ -144,15 +144,25 @@ class Input:
     """An input that reads like a file, wherever it comes from."""
 
     __slots__ = (
-        *("_kept", "_limits", "_opened", "content", "field", "is_url", "kind", "nul", "source"),
-        "streamed",
+        *(
+            "_cached_bytes",
+            "_limits",
+            "_open_files",
+            "content",
+            "field",
+            "is_url",
+            "format",
+            "nul",
+            "source",
+        ),
+        "is_streamed",
     )
 
     def __init__(
         self,
         source: str,
         field: str | None = None,
-        limits: InputLimits = NO_LIMITS,
+        limits: InputLimits = DEFAULT_INPUT_LIMITS,
         *,
         is_url: bool = False,
     ) -> None:
@@ -160,12 +170,12 @@ class Input:
         self.field = field
         self.is_url = is_url
         self.content: Any = MISSING  # the content itself, where that was given
-        self.kind: str | None = None  # the format, where the server that sent it says so
+        self.format: str | None = None  # the format, where the server that sent it says so
         self.nul = False  # its lines end with NUL
-        self.streamed = False  # read item by item: there may be more of it than fits into memory
+        self.is_streamed = False  # read item by item: there may be more of it than fits into memory
         self._limits = limits
-        self._kept: bytes | None = None
-        self._opened: list[Any] = []
+        self._cached_bytes: bytes | None = None
+        self._open_files: list[Any] = []
 
     @property
     def is_stdin(self) -> bool:
@@ -173,22 +183,22 @@ class Input:
         return self.source == "-"
 
     @property
-    def shown(self) -> str:
+    def display_name(self) -> str:
         """Its name in messages; what stands behind the `?` of a URL may be somebody's key."""
         return self.source.partition("?")[0] if self.is_url else self.source
 
     @property
-    def tooli_text(self) -> str:
+    def tooli_json(self) -> str:
         """What stands for it in JSON and on a command line."""
         return self.source
 
     @property
-    def tooli_word(self) -> str | None:
+    def tooli_cli_text(self) -> str | None:
         """What names it on a command line; nothing where it is the content itself."""
         return self.source if self.content is MISSING else None
 
     @property
-    def tooli_place(self) -> str | None:
+    def tooli_location(self) -> str | None:
         """The path or URL that it is at, for those who look where that leads."""
         return None if self.is_stdin or self.content is not MISSING else self.source
 
@@ -212,17 +222,17 @@ class Input:
         import io
 
         text = io.TextIOWrapper(file, encoding or "utf-8-sig", errors, newline)
-        self._opened.append(text)
+        self._open_files.append(text)
         return text
 
     def read_bytes(self) -> bytes:
         """All of it."""
-        if self._kept is not None:
-            return self._kept
+        if self._cached_bytes is not None:
+            return self._cached_bytes
         with self.open("rb") as file:
             data: bytes = file.read()
         if self.is_stdin or self.is_url:  # a file can be read again, these cannot
-            self._kept = data
+            self._cached_bytes = data
         return data
 
     def read_text(
@@ -236,7 +246,7 @@ class Input:
             try:
                 return file.read()
             except UnicodeDecodeError as failure:
-                raise self.not_text(failure) from None
+                raise self.decode_error(failure) from None
 
     def __iter__(self) -> Iterator[str]:
         """Its lines, with their ends, as a file gives them."""
@@ -244,38 +254,38 @@ class Input:
             try:
                 yield from file
             except UnicodeDecodeError as failure:
-                raise self.not_text(failure) from None
+                raise self.decode_error(failure) from None
 
-    def not_text(self, failure: UnicodeDecodeError) -> Exception:
+    def decode_error(self, failure: UnicodeDecodeError) -> Exception:
         """The error for data that is no text."""
-        from tooli.inputs.formats import malformed
+        from tooli.inputs.formats import build_format_error
 
-        return malformed(self, f"it is not text in {failure.encoding}: {failure.reason}")
+        return build_format_error(self, f"it is not text in {failure.encoding}: {failure.reason}")
 
-    def keep(self, data: bytes) -> None:
+    def cache_bytes(self, data: bytes) -> None:
         """Keep what was read, to be read again."""
-        self._kept = data
+        self._cached_bytes = data
 
     def close(self) -> None:
         """Close what was opened of it."""
-        for file in self._opened:
+        for file in self._open_files:
             file.close()
-        self._opened.clear()
+        self._open_files.clear()
 
     def open_bytes(self) -> BufferedReader:
         """A file to read its bytes from."""
-        file = self._open()
-        self._opened.append(file)
+        file = self._open_stream()
+        self._open_files.append(file)
         return file
 
-    def _open(self) -> BufferedReader:
+    def _open_stream(self) -> BufferedReader:
         import io
 
-        from tooli.inputs.opening import open_file, open_stdin, open_url
+        from tooli.inputs.byte_streams import open_file, open_stdin, open_url
 
-        kept = self._kept if self._kept is not None else self.content
-        if isinstance(kept, bytes):
-            return io.BufferedReader(io.BytesIO(kept))  # type: ignore[arg-type]
+        cached = self._cached_bytes if self._cached_bytes is not None else self.content
+        if isinstance(cached, bytes):
+            return io.BufferedReader(io.BytesIO(cached))  # type: ignore[arg-type]
         if self.is_stdin:
             return open_stdin(self, self._limits)
         return (open_url if self.is_url else open_file)(self, self._limits)

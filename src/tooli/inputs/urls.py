@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 from time import monotonic
 
-from tooli.contract.fit import Misfit
+from tooli.schema.convert import ConversionError
 
 TYPE_CHECKING = False
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from urllib.parse import SplitResult
 
     from tooli.errors import ToolError
-    from tooli.inputs.marks import InputLimits
+    from tooli.inputs.constraints import InputLimits
 
-REDIRECTS = 5
-PATIENCE = 30.0
+MAX_REDIRECTS = 5
+READ_TIMEOUT_SECONDS = 30.0
 """Seconds that a server may be silent."""
-ALTOGETHER = 300.0
+TOTAL_TIMEOUT_SECONDS = 300.0
 """Seconds that all of it may take, where nobody says."""
-_KINDS = {
+_FORMATS_BY_CONTENT_TYPE = {
     "application/json": "json",
     "text/json": "json",
     "application/x-ndjson": "jsonl",
@@ -50,32 +50,36 @@ def check_url(url: str, limits: InputLimits) -> SplitResult:
     from urllib.parse import urlsplit
 
     if any([ord(char) <= 0x20 or ord(char) == 0x7F for char in url]):
-        raise Misfit("there is a space or a control character in the URL", code="E1033")
+        raise ConversionError("there is a space or a control character in the URL", code="E1033")
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
     except ValueError:
-        raise Misfit("it is not a URL that can be read", code="E1033") from None
+        raise ConversionError("it is not a URL that can be read", code="E1033") from None
     if parts.scheme not in ("http", "https"):
-        raise Misfit(f"only http and https URLs are read, not {parts.scheme}", code="E1033")
+        raise ConversionError(
+            f"only http and https URLs are read, not {parts.scheme}", code="E1033"
+        )
     if "@" in parts.netloc:
-        raise Misfit("a URL with a name or password in it is not read", code="E1033")
+        raise ConversionError("a URL with a name or password in it is not read", code="E1033")
     if not host or port == 0:
-        raise Misfit("the URL names no host", code="E1033")
-    if _is_address(host) and not (_is_public(host) or may_be_private(limits)):
-        raise Misfit(_PRIVATE.format(host), code="E1033")
+        raise ConversionError("the URL names no host", code="E1033")
+    if _is_ip_address(host) and not (_is_public(host) or allows_private_addresses(limits)):
+        raise ConversionError(_PRIVATE_ADDRESS_MESSAGE.format(host), code="E1033")
     return parts
 
 
-_PRIVATE = "{} is an address of a private network; TOOLI_ALLOW_PRIVATE_URLS=1 allows it"
+_PRIVATE_ADDRESS_MESSAGE = (
+    "{} is an address of a private network; TOOLI_ALLOW_PRIVATE_URLS=1 allows it"
+)
 
 
-def may_be_private(limits: InputLimits) -> bool:
+def allows_private_addresses(limits: InputLimits) -> bool:
     """Whether URLs may lead into the own machine and network."""
     return limits.private or os.environ.get("TOOLI_ALLOW_PRIVATE_URLS") == "1"
 
 
-def _is_address(host: str) -> bool:
+def _is_ip_address(host: str) -> bool:
     from ipaddress import ip_address
 
     try:
@@ -94,28 +98,30 @@ def _is_public(host: str) -> bool:
         if address.ipv4_mapped is not None:
             return _is_public(str(address.ipv4_mapped))
         teredo = address.teredo
-        inner = address.sixtofour or (teredo and teredo[1])
-        if inner is None and address.packed[:12] == bytes.fromhex("0064ff9b0000000000000000"):
-            inner = ip_address(address.packed[12:])
-        if inner is not None and not _is_public(str(inner)):
+        embedded = address.sixtofour or (teredo and teredo[1])
+        if embedded is None and address.packed[:12] == bytes.fromhex("0064ff9b0000000000000000"):
+            embedded = ip_address(address.packed[12:])
+        if embedded is not None and not _is_public(str(embedded)):
             return False
-    odd = address.is_multicast or address.is_reserved or address.is_unspecified
-    return address.is_global and not odd
+    is_special = address.is_multicast or address.is_reserved or address.is_unspecified
+    return address.is_global and not is_special
 
 
 # ------------------------------------------------------------------ fetching
 
 
-class Body:
+class UrlBody:
     """What a server sends, until the time is up."""
 
-    def __init__(self, url: str, connection: Any, response: HTTPResponse, until: float) -> None:
+    def __init__(self, url: str, connection: Any, response: HTTPResponse, deadline: float) -> None:
         self.url = url
-        said = response.headers.get_content_type() if "content-type" in response.headers else ""
-        self.kind = _KINDS.get(said)
+        content_type = (
+            response.headers.get_content_type() if "content-type" in response.headers else ""
+        )
+        self.format = _FORMATS_BY_CONTENT_TYPE.get(content_type)
         self._connection = connection
         self._response = response
-        self._until = until
+        self._deadline = deadline
 
     def read(self, count: int) -> bytes:
         """Some of it, as soon as there is some; nothing at the end."""
@@ -123,17 +129,17 @@ class Body:
 
         from tooli.errors import DependencyError
 
-        if monotonic() > self._until:
-            raise _too_slow(self.url)
+        if monotonic() > self._deadline:
+            raise _timeout_error(self.url)
         try:
             data = self._response.read1(count)
         except TimeoutError:
-            raise _too_slow(self.url) from None
+            raise _timeout_error(self.url) from None
         except (OSError, HTTPException) as failure:
-            raise DependencyError(f"{self.url} broke off: {_reason(failure)}") from None
-        left: Any = getattr(self._response, "length", None)
-        if not data and left:
-            raise DependencyError(f"{self.url} broke off: {left} bytes are missing")
+            raise DependencyError(f"{self.url} broke off: {_failure_reason(failure)}") from None
+        missing_bytes: Any = getattr(self._response, "length", None)
+        if not data and missing_bytes:
+            raise DependencyError(f"{self.url} broke off: {missing_bytes} bytes are missing")
         return data
 
     def close(self) -> None:
@@ -142,43 +148,45 @@ class Body:
         self._connection.close()
 
 
-def fetch(url: str, limits: InputLimits, field: str | None = None) -> Body:
+def fetch(url: str, limits: InputLimits, field: str | None = None) -> UrlBody:
     """The body at a URL; redirects are followed and looked at like the first URL."""
     from tooli.errors import DependencyError, InputError
 
-    until = monotonic() + (limits.timeout or ALTOGETHER)
-    secure = False
-    for _ in range(REDIRECTS + 1):
+    deadline = monotonic() + (limits.timeout or TOTAL_TIMEOUT_SECONDS)
+    is_https = False
+    for _ in range(MAX_REDIRECTS + 1):
         try:
             parts = check_url(url, limits)
-        except Misfit as misfit:
+        except ConversionError as error:
             raise InputError(
-                f"{_plain(url)}: {misfit.message}", code="E1033", field=field
+                f"{_display_url(url)}: {error.message}", code="E1033", field=field
             ) from None
-        if secure and parts.scheme == "http":
-            raise DependencyError(f"{_plain(url)}: the server leads from https to http")
-        secure = parts.scheme == "https"
-        connection = _connect(parts, limits, min(PATIENCE, limits.timeout or PATIENCE), field)
-        response = _ask(connection, parts)
-        onward = response.headers.get("location") if 300 <= response.status < 400 else None
-        if onward is None:
-            body = Body(_plain(url), connection, response, until)
+        if is_https and parts.scheme == "http":
+            raise DependencyError(f"{_display_url(url)}: the server leads from https to http")
+        is_https = parts.scheme == "https"
+        connection = _connect(
+            parts, limits, min(READ_TIMEOUT_SECONDS, limits.timeout or READ_TIMEOUT_SECONDS), field
+        )
+        response = _send_request(connection, parts)
+        location = response.headers.get("location") if 300 <= response.status < 400 else None
+        if location is None:
+            body = UrlBody(_display_url(url), connection, response, deadline)
             if response.status == 200 and not response.headers.get("content-encoding"):
                 return body
             body.close()
-            raise _refused(_plain(url), response)
+            raise _status_error(_display_url(url), response)
         response.close()
         connection.close()
         from urllib.parse import urljoin
 
-        url = urljoin(url, onward)
-        if monotonic() > until:
-            raise _too_slow(_plain(url))
-    raise DependencyError(f"{_plain(url)}: more than {REDIRECTS} redirects")
+        url = urljoin(url, location)
+        if monotonic() > deadline:
+            raise _timeout_error(_display_url(url))
+    raise DependencyError(f"{_display_url(url)}: more than {MAX_REDIRECTS} redirects")
 
 
 def _connect(
-    parts: SplitResult, limits: InputLimits, patience: float, field: str | None
+    parts: SplitResult, limits: InputLimits, timeout: float, field: str | None
 ) -> HTTPConnection:
     """A connection to the address that was looked at."""
     import socket
@@ -189,32 +197,32 @@ def _connect(
     host = parts.hostname or ""
     port = parts.port or (443 if parts.scheme == "https" else 80)
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        address_infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as failure:
-        raise DependencyError(f"{host} cannot be found: {_reason(failure)}") from None
-    addresses = [str(entry[4][0]) for entry in found]
-    if not may_be_private(limits):
+        raise DependencyError(f"{host} cannot be found: {_failure_reason(failure)}") from None
+    addresses = [str(entry[4][0]) for entry in address_infos]
+    if not allows_private_addresses(limits):
         for address in addresses:
             if not _is_public(address):
-                raise InputError(_PRIVATE.format(host), code="E1033", field=field)
-    kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
-    failed: ToolError = DependencyError(f"{host} has no address")
+                raise InputError(_PRIVATE_ADDRESS_MESSAGE.format(host), code="E1033", field=field)
+    connection_class = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+    last_error: ToolError = DependencyError(f"{host} has no address")
     for address in addresses:
-        made = kind(host, port, timeout=patience)
-        vars(made)["_create_connection"] = _to(address)
+        connection = connection_class(host, port, timeout=timeout)
+        vars(connection)["_create_connection"] = _connect_to(address)
         try:
-            made.connect()
+            connection.connect()
         except TimeoutError:
-            failed = _too_slow(host)
+            last_error = _timeout_error(host)
         except OSError as failure:
-            failed = DependencyError(f"{host} cannot be reached: {_reason(failure)}")
+            last_error = DependencyError(f"{host} cannot be reached: {_failure_reason(failure)}")
         else:
-            return made
-        made.close()
-    raise failed
+            return connection
+        connection.close()
+    raise last_error
 
 
-def _to(address: str) -> Any:
+def _connect_to(address: str) -> Any:
     """What `http.client` calls to connect: to this address, whatever the name says now."""
     import socket
 
@@ -224,7 +232,7 @@ def _to(address: str) -> Any:
     return connect
 
 
-def _ask(connection: HTTPConnection, parts: SplitResult) -> HTTPResponse:
+def _send_request(connection: HTTPConnection, parts: SplitResult) -> HTTPResponse:
     from http.client import HTTPException
     from urllib.parse import quote
 
@@ -238,41 +246,45 @@ def _ask(connection: HTTPConnection, parts: SplitResult) -> HTTPResponse:
         return connection.getresponse()
     except TimeoutError:
         connection.close()
-        raise _too_slow(parts.hostname or "") from None
+        raise _timeout_error(parts.hostname or "") from None
     except (OSError, HTTPException) as failure:
         connection.close()
-        raise DependencyError(f"{parts.hostname} did not answer: {_reason(failure)}") from None
+        raise DependencyError(
+            f"{parts.hostname} did not answer: {_failure_reason(failure)}"
+        ) from None
 
 
-def _plain(url: str) -> str:
+def _display_url(url: str) -> str:
     """The URL as it may be shown: what stands behind `?` may be somebody's key."""
-    head, found, _ = url.partition("?")
+    head, address_infos, _ = url.partition("?")
     scheme, slashes, rest = head.partition("://")
     host, slash, path = rest.partition("/")
-    return f"{scheme}{slashes}{host.rpartition('@')[2]}{slash}{path}" + ("?…" if found else "")
+    return f"{scheme}{slashes}{host.rpartition('@')[2]}{slash}{path}" + (
+        "?…" if address_infos else ""
+    )
 
 
-def _reason(failure: BaseException) -> str:
+def _failure_reason(failure: BaseException) -> str:
     return str(getattr(failure, "strerror", None) or failure or type(failure).__name__)
 
 
-def _too_slow(what: str) -> ToolError:
+def _timeout_error(subject: str) -> ToolError:
     from tooli.errors import TimeoutExceeded
 
-    return TimeoutExceeded(f"{what} took too long to answer.")
+    return TimeoutExceeded(f"{subject} took too long to answer.")
 
 
-def _refused(url: str, response: HTTPResponse) -> ToolError:
+def _status_error(url: str, response: HTTPResponse) -> ToolError:
     """What a server's refusal means here."""
     from tooli.errors import AuthError, DependencyError, NotFoundError, TemporaryError
 
-    said = f"{url} answered {response.status} {response.reason}".rstrip()
+    message = f"{url} answered {response.status} {response.reason}".rstrip()
     if response.status in (404, 410):
-        return NotFoundError(said)
+        return NotFoundError(message)
     if response.status in (401, 403):
-        return AuthError(said)
+        return AuthError(message)
     if response.status in (408, 425, 429) or response.status >= 500:
-        return TemporaryError(said)
+        return TemporaryError(message)
     if response.status == 200:
         return DependencyError(f"{url} is compressed, and was asked for as it is")
-    return DependencyError(said)
+    return DependencyError(message)

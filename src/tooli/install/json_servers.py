@@ -10,16 +10,16 @@ from __future__ import annotations
 import json
 import re
 
-from tooli.contract.jsonable import is_object
-from tooli.install.jsonc import line_of, member_of, read_json, skipped
-from tooli.install.malformed import Malformed
+from tooli.install.jsonc import find_member, line_number, parse_jsonc, skip_space
+from tooli.install.malformed_file import MalformedFileError
+from tooli.text.jsonable import is_object
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from typing import Any
 
-    from tooli.install.jsonc import Member, Node
+    from tooli.install.jsonc import JsonMember, JsonNode
 
 _INDENT = re.compile(r"[ \t]*")
 
@@ -30,144 +30,169 @@ class JsonServers:
     def __init__(self, container: str) -> None:
         self.container = container
 
-    def look(self, text: str, name: str) -> Any:
+    def get_entry(self, text: str, name: str) -> Any:
         """The entry of a server; None where there is none."""
         return self._entries(text).get(name)
 
-    def others(self, text: str, name: str) -> Any:
+    def other_entries(self, text: str, name: str) -> Any:
         """Everything but that entry, and nothing of a container that holds nothing."""
         rest = {key: entry for key, entry in self._entries(text).items() if key != name}
-        root = read_json(text)
+        root = parse_jsonc(text)
         whole: dict[str, Any] = dict(root.value) if root is not None else {}
         whole.pop(self.container, None)
         return {**whole, self.container: rest} if rest else whole
 
-    def want(self, name: str, entry: dict[str, Any]) -> Any:
+    def expected_entry(self, name: str, entry: dict[str, Any]) -> Any:
         """An entry as `look` would find it."""
         return entry
 
-    def put(self, text: str, name: str, entry: dict[str, Any]) -> tuple[str, str]:
+    def insert_entry(self, text: str, name: str, entry: dict[str, Any]) -> tuple[str, str]:
         """The text with an entry added, and what was inserted."""
-        root = read_json(text)
+        root = parse_jsonc(text)
         newline = "\r\n" if "\r\n" in text else "\n"
         if root is None:
             whole = json.dumps({self.container: {name: entry}}, indent=2, ensure_ascii=False)
             inserted = whole.replace("\n", newline) + newline
             return text + inserted, inserted
         self._entries(text)  # or refuse
-        held = member_of(root, self.container)
+        container_member = find_member(root, self.container)
         at, inserted = (
             _insertion(text, root, root, self.container, {name: entry})
-            if held is None
-            else _insertion(text, root, held.node, name, entry)
+            if container_member is None
+            else _insertion(text, root, container_member.node, name, entry)
         )
         return text[:at] + inserted + text[at:], inserted
 
-    def swap(self, text: str, name: str, entry: dict[str, Any], old: str) -> tuple[str, str]:
+    def replace_entry(
+        self, text: str, name: str, entry: dict[str, Any], old: str
+    ) -> tuple[str, str]:
         """The text with an entry replaced, and what then counts as inserted."""
-        root = read_json(text)
-        held = member_of(root, self.container) if root is not None else None
-        found = member_of(held.node, name) if held is not None else None
+        root = parse_jsonc(text)
+        container_member = find_member(root, self.container) if root is not None else None
+        found = find_member(container_member.node, name) if container_member is not None else None
         if root is None or found is None:
-            return self.put(text, name, entry)
+            return self.insert_entry(text, name, entry)
         node = found.node
-        written = _written(entry, _unit(text, root), _indent_at(text, found.start))
+        new_text = _format_value(entry, _indent_unit(text, root), _indent_at(text, found.start))
         if "\n" not in text[root.start : root.end]:
-            written = json.dumps(entry, ensure_ascii=False)
-        written = written.replace("\n", "\r\n" if "\r\n" in text else "\n")
-        was = text[node.start : node.end]
-        inserted = old.replace(was, written, 1) if old.count(was) == 1 else ""
-        return text[: node.start] + written + text[node.end :], inserted
+            new_text = json.dumps(entry, ensure_ascii=False)
+        new_text = new_text.replace("\n", "\r\n" if "\r\n" in text else "\n")
+        old_text = text[node.start : node.end]
+        inserted = old.replace(old_text, new_text, 1) if old.count(old_text) == 1 else ""
+        return text[: node.start] + new_text + text[node.end :], inserted
 
-    def take(self, text: str, name: str, *, container: bool) -> str:
+    def remove_entry(self, text: str, name: str, *, container: bool) -> str:
         """The text without an entry; without an empty container, where that was ours."""
-        root = read_json(text)
-        held = member_of(root, self.container) if root is not None else None
-        if root is None or held is None:
+        root = parse_jsonc(text)
+        container_member = find_member(root, self.container) if root is not None else None
+        if root is None or container_member is None:
             return text
-        found = member_of(held.node, name)
+        found = find_member(container_member.node, name)
         if found is None:
             return text
-        frame = text[held.start : found.start] + text[found.node.end : held.node.end]
-        alone = "".join(frame.replace(",", "").split()) == f'"{self.container}":{{}}'
-        return _cut(text, root, held) if container and alone else _cut(text, held.node, found)
+        surrounding = (
+            text[container_member.start : found.start]
+            + text[found.node.end : container_member.node.end]
+        )
+        is_only_entry = "".join(surrounding.replace(",", "").split()) == f'"{self.container}":{{}}'
+        return (
+            _remove_member(text, root, container_member)
+            if container and is_only_entry
+            else _remove_member(text, container_member.node, found)
+        )
 
     def is_empty(self, text: str) -> bool:
         """Whether nothing is left that anybody has written."""
         return "".join(text.removeprefix("\ufeff").split()) in ("", "{}")
 
     def _entries(self, text: str) -> dict[str, Any]:
-        root = read_json(text)
+        root = parse_jsonc(text)
         if root is None:
             return {}
         if not is_object(root.value):
-            raise Malformed(line_of(text, root.start), "there is no object in it")
-        held = member_of(root, self.container)
-        if held is None:
+            raise MalformedFileError(line_number(text, root.start), "there is no object in it")
+        container_member = find_member(root, self.container)
+        if container_member is None:
             return {}
-        if not is_object(held.node.value):
-            raise Malformed(line_of(text, held.start), f'"{self.container}" is no object')
-        return held.node.value
+        if not is_object(container_member.node.value):
+            raise MalformedFileError(
+                line_number(text, container_member.start), f'"{self.container}" is no object'
+            )
+        return container_member.node.value
 
 
 def _insertion(
-    text: str, root: Node, into: Node, name: str, value: dict[str, Any]
+    text: str, root: JsonNode, container_node: JsonNode, name: str, value: dict[str, Any]
 ) -> tuple[int, str]:
     """Where a new member goes, and its text with the comma that it needs."""
     if "\n" not in text[root.start : root.end] and root.members:
-        said = f"{json.dumps(name, ensure_ascii=False)}: {json.dumps(value, ensure_ascii=False)}"
-        return (into.members[-1].node.end, f", {said}") if into.members else (into.start + 1, said)
-    unit = _unit(text, root)
-    around = _indent_at(text, into.start)
-    indent = _indent_at(text, into.members[0].start) if into.members else around + unit
+        member_text = (
+            f"{json.dumps(name, ensure_ascii=False)}: {json.dumps(value, ensure_ascii=False)}"
+        )
+        return (
+            (container_node.members[-1].node.end, f", {member_text}")
+            if container_node.members
+            else (container_node.start + 1, member_text)
+        )
+    unit = _indent_unit(text, root)
+    around = _indent_at(text, container_node.start)
+    indent = (
+        _indent_at(text, container_node.members[0].start)
+        if container_node.members
+        else around + unit
+    )
     newline = "\r\n" if "\r\n" in text else "\n"
-    said = f"{json.dumps(name, ensure_ascii=False)}: {_written(value, unit, indent)}"
-    said = f"\n{indent}{said}".replace("\n", newline)
-    if not into.members:
-        inside = text[into.start + 1 : into.end - 1]
+    member_text = f"{json.dumps(name, ensure_ascii=False)}: {_format_value(value, unit, indent)}"
+    member_text = f"\n{indent}{member_text}".replace("\n", newline)
+    if not container_node.members:
+        inside = text[container_node.start + 1 : container_node.end - 1]
         closing = "" if "\n" in inside[len(inside.rstrip()) :] else newline + around
-        return into.start + 1 + len(inside.rstrip()), said + closing
-    end = into.members[-1].node.end
-    rest = text[end : into.end - 1]
+        return container_node.start + 1 + len(inside.rstrip()), member_text + closing
+    end = container_node.members[-1].node.end
+    rest = text[end : container_node.end - 1]
     if not rest.strip():
-        return end, f",{said}"
+        return end, f",{member_text}"
     if not rest.replace(",", "", 1).strip():
-        return end + rest.index(",") + 1, f"{said},"
-    return _behind_opening(text, into), f"{said},"  # a comment follows the last: ours is the first
+        return end + rest.index(",") + 1, f"{member_text},"
+    return _after_opening(
+        text, container_node
+    ), f"{member_text},"  # a comment follows the last: ours is the first
 
 
-def _behind_opening(text: str, into: Node) -> int:
+def _after_opening(text: str, container_node: JsonNode) -> int:
     """The place behind a bracket, and behind what is said about it on its line."""
-    line = text[into.start + 1 : into.members[0].start].partition("\n")[0].rstrip()
-    return into.start + 1 + (len(line) if skipped(line, 0) == len(line) else 0)
+    line = (
+        text[container_node.start + 1 : container_node.members[0].start].partition("\n")[0].rstrip()
+    )
+    return container_node.start + 1 + (len(line) if skip_space(line, 0) == len(line) else 0)
 
 
-def _written(value: dict[str, Any], unit: str, indent: str) -> str:
+def _format_value(value: dict[str, Any], unit: str, indent: str) -> str:
     return json.dumps(value, indent=unit, ensure_ascii=False).replace("\n", f"\n{indent}")
 
 
-def _unit(text: str, root: Node) -> str:
+def _indent_unit(text: str, root: JsonNode) -> str:
     """One step of the file's indentation."""
     return (_indent_at(text, root.members[0].start) if root.members else "") or "  "
 
 
-def _indent_at(text: str, at: int) -> str:
+def _indent_at(text: str, position: int) -> str:
     """The space at the beginning of the line that a place is on."""
-    found = _INDENT.match(text, text.rfind("\n", 0, at) + 1)
+    found = _INDENT.match(text, text.rfind("\n", 0, position) + 1)
     return found.group() if found else ""
 
 
-def _cut(text: str, around: Node, member: Member) -> str:
+def _remove_member(text: str, parent: JsonNode, member: JsonMember) -> str:
     """The text without a member and one comma; comments that stand beside it stay."""
     start, end = member.start, member.node.end
-    index = around.members.index(member)
-    comma = skipped(text, end)
+    index = parent.members.index(member)
+    comma = skip_space(text, end)
     if text[comma : comma + 1] == ",":
         head, tail = text[:start], text[end:comma] + text[comma + 1 :]
     elif index == 0:
         head, tail = text[:start], text[end:]
     else:
-        comma = skipped(text, around.members[index - 1].node.end)
+        comma = skip_space(text, parent.members[index - 1].node.end)
         head, tail = text[:comma] + text[comma + 1 : start], text[end:]
     line = head.rstrip(" \t")
     if line.endswith("\n") and tail.lstrip(" \t").startswith(("\n", "\r\n")):

@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 import re
 
-from tooli.contract.record import Record
-from tooli.install.malformed import Malformed
+from tooli.core.record import Record
+from tooli.install.malformed_file import MalformedFileError
 
 TYPE_CHECKING = False
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 _KEY = re.compile(r"""[ \t]*("(?:[^"\\\n]|\\.)*"|'[^'\n]*'|[A-Za-z0-9_-]+)[ \t]*""")
 _STRINGS = ('"""', "'''", '"', "'")
-_NOTHING = re.compile(r"[ \t]*(?:[\r\n#]|\Z)")
-_BARE = re.compile(r"[A-Za-z0-9_-]+")
+_EMPTY_VALUE = re.compile(r"[ \t]*(?:[\r\n#]|\Z)")
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
-class Statement(Record):
+class TomlStatement(Record):
     """A header or an assignment."""
 
     keys: tuple[str, ...]  # of a header: the table; of an assignment: the key in its table
@@ -39,48 +39,50 @@ class TomlServers:
     def __init__(self, container: str) -> None:
         self.container = container
 
-    def look(self, text: str, name: str) -> str | None:
+    def get_entry(self, text: str, name: str) -> str | None:
         """The text of a server's tables; None where there is none."""
         spans = self._spans(text, name)
-        said = "".join([text[start:end] for start, end in spans])
-        return said.replace("\r\n", "\n").strip() or None
+        tables_text = "".join([text[start:end] for start, end in spans])
+        return tables_text.replace("\r\n", "\n").strip() or None
 
-    def others(self, text: str, name: str) -> Any:
+    def other_entries(self, text: str, name: str) -> Any:
         """Everything but that entry, where Python can read TOML."""
-        whole = _parsed(text)
-        if whole is None:
+        document = _parse_toml(text)
+        if document is None:
             return None
-        held: dict[str, Any] = whole.pop(self.container, {})
-        rest = {key: entry for key, entry in held.items() if key != name}
-        return {**whole, self.container: rest} if rest else whole
+        container_table: dict[str, Any] = document.pop(self.container, {})
+        rest = {key: entry for key, entry in container_table.items() if key != name}
+        return {**document, self.container: rest} if rest else document
 
-    def want(self, name: str, entry: dict[str, Any]) -> str:
+    def expected_entry(self, name: str, entry: dict[str, Any]) -> str:
         """A server as `look` would find it: a table."""
-        lines = [f"{_key(key)} = {_value(value)}" for key, value in entry.items()]
-        return "\n".join([f"[{self.container}.{_key(name)}]", *lines])
+        lines = [f"{_format_key(key)} = {_format_value(value)}" for key, value in entry.items()]
+        return "\n".join([f"[{self.container}.{_format_key(name)}]", *lines])
 
-    def put(self, text: str, name: str, entry: dict[str, Any]) -> tuple[str, str]:
+    def insert_entry(self, text: str, name: str, entry: dict[str, Any]) -> tuple[str, str]:
         """The text with a table added at its end, and what was added."""
         self._spans(text, name)  # or refuse
         newline = "\r\n" if "\r\n" in text else "\n"
         bare = text.removeprefix("\ufeff")
         gap = "" if not bare else "\n" if bare.endswith("\n") else "\n\n"
-        added = f"{gap}{self.want(name, entry)}\n".replace("\n", newline)
+        added = f"{gap}{self.expected_entry(name, entry)}\n".replace("\n", newline)
         return text + added, added
 
-    def swap(self, text: str, name: str, entry: dict[str, Any], old: str) -> tuple[str, str]:
+    def replace_entry(
+        self, text: str, name: str, entry: dict[str, Any], old: str
+    ) -> tuple[str, str]:
         """The text with a table replaced, and what then counts as added."""
         spans = self._spans(text, name)
         if len(spans) != 1:
-            return self.put(self.take(text, name, container=False), name, entry)
+            return self.insert_entry(self.remove_entry(text, name, container=False), name, entry)
         ((start, end),) = spans
-        was = text[start:end]
+        old_text = text[start:end]
         newline = "\r\n" if "\r\n" in text else "\n"
-        table = f"{self.want(name, entry)}\n".replace("\n", newline)
-        added = old.replace(was, table, 1) if old.count(was) == 1 else ""
+        table = f"{self.expected_entry(name, entry)}\n".replace("\n", newline)
+        added = old.replace(old_text, table, 1) if old.count(old_text) == 1 else ""
         return text[:start] + table + text[end:], added
 
-    def take(self, text: str, name: str, *, container: bool) -> str:
+    def remove_entry(self, text: str, name: str, *, container: bool) -> str:
         """The text without a server's tables."""
         for start, end in reversed(self._spans(text, name)):
             text = text[:start] + text[end:]
@@ -92,10 +94,10 @@ class TomlServers:
 
     def _spans(self, text: str, name: str) -> list[tuple[int, int]]:
         """Where the server's tables stand; one that is written otherwise cannot be edited."""
-        _parsed(text)
+        _parse_toml(text)
         spans: list[tuple[int, int]] = []
         table: tuple[str, ...] = ()
-        for statement in read_toml(text):
+        for statement in parse_statements(text):
             if statement.header:
                 table = statement.keys
                 if table[:2] == (self.container, name):
@@ -105,13 +107,13 @@ class TomlServers:
             elif (*table, *statement.keys)[:2] in ((self.container,), (self.container, name)):
                 line = text.count("\n", 0, statement.start) + 1
                 what = f"its servers are not tables of their own, as [{self.container}.{name}] is"
-                raise Malformed(line, what)
+                raise MalformedFileError(line, what)
         return spans
 
 
-def read_toml(text: str) -> list[Statement]:
+def parse_statements(text: str) -> list[TomlStatement]:
     """The statements of a text, in order."""
-    found: list[Statement] = []
+    found: list[TomlStatement] = []
     at = first = 1 if text.startswith("\ufeff") else 0
     while at < len(text):
         while at < len(text) and text[at] in " \t\r\n":
@@ -123,24 +125,24 @@ def read_toml(text: str) -> list[Statement]:
             at = _line_end(text, at)
         elif text[at] == "[":
             width = 2 if text[at : at + 2] == "[[" else 1
-            keys, _ = _keys(text, at + width)
+            keys, _ = _read_keys(text, at + width)
             at = _line_end(text, at)
-            found.append(Statement(keys, True, start, at))
+            found.append(TomlStatement(keys, True, start, at))
         else:
-            keys, behind = _keys(text, at)
+            keys, behind = _read_keys(text, at)
             if text[behind : behind + 1] != "=":
-                raise Malformed(text.count("\n", 0, at) + 1, "an equals sign is missing")
+                raise MalformedFileError(text.count("\n", 0, at) + 1, "an equals sign is missing")
             at = _value_end(text, behind + 1)
-            found.append(Statement(keys, False, start, at))
+            found.append(TomlStatement(keys, False, start, at))
     return found
 
 
-def _keys(text: str, at: int) -> tuple[tuple[str, ...], int]:
+def _read_keys(text: str, at: int) -> tuple[tuple[str, ...], int]:
     keys: list[str] = []
     while True:
         found = _KEY.match(text, at)
         if found is None:
-            raise Malformed(text.count("\n", 0, at) + 1, "a key is missing")
+            raise MalformedFileError(text.count("\n", 0, at) + 1, "a key is missing")
         word = found.group(1)
         keys.append(word[1:-1] if word[0] in "\"'" else word)
         at = found.end()
@@ -152,8 +154,8 @@ def _keys(text: str, at: int) -> tuple[tuple[str, ...], int]:
 def _value_end(text: str, at: int) -> int:
     """The place behind the line on which a value ends."""
     depth, begun = 0, at
-    if _NOTHING.match(text, at):
-        raise Malformed(text.count("\n", 0, at) + 1, "a value is missing")
+    if _EMPTY_VALUE.match(text, at):
+        raise MalformedFileError(text.count("\n", 0, at) + 1, "a value is missing")
     while at < len(text):
         here = text[at]
         quotes = next((mark for mark in _STRINGS if text.startswith(mark, at)), None)
@@ -169,7 +171,7 @@ def _value_end(text: str, at: int) -> int:
             depth += (here in "[{") - (here in "]}")
             at += 1
     if depth:
-        raise Malformed(text.count("\n", 0, begun) + 1, "a bracket is not closed")
+        raise MalformedFileError(text.count("\n", 0, begun) + 1, "a bracket is not closed")
     return at
 
 
@@ -180,7 +182,7 @@ def _string_end(text: str, at: int, quotes: str) -> int:
             break
         at += 2 if text[at] == "\\" and quotes[0] == '"' else 1
     if not text.startswith(quotes, at):
-        raise Malformed(text.count("\n", 0, begun) + 1, "a string is not closed")
+        raise MalformedFileError(text.count("\n", 0, begun) + 1, "a string is not closed")
     at += len(quotes)
     while len(quotes) == 3 and text.startswith(quotes[0], at):  # its last letters were quotes
         at += 1
@@ -192,7 +194,7 @@ def _line_end(text: str, at: int) -> int:
     return len(text) if end < 0 else end + 1
 
 
-def _parsed(text: str) -> dict[str, Any] | None:
+def _parse_toml(text: str) -> dict[str, Any] | None:
     """The whole file, read by Python; None on a Python that cannot."""
     try:
         tomllib: Any = __import__("tomllib")
@@ -201,16 +203,16 @@ def _parsed(text: str) -> dict[str, Any] | None:
     try:
         return tomllib.loads(text.removeprefix("\ufeff"))
     except ValueError as wrong:
-        said = str(wrong)
-        line = re.search(r"\(at line (\d+)", said)
+        message = str(wrong)
+        line = re.search(r"\(at line (\d+)", message)
         number = int(line.group(1)) if line else text.count("\n") + 1
-        raise Malformed(number, said.partition(" (at")[0].lower()) from None
+        raise MalformedFileError(number, message.partition(" (at")[0].lower()) from None
 
 
-def _key(word: str) -> str:
-    return word if _BARE.fullmatch(word) else json.dumps(word, ensure_ascii=False)
+def _format_key(word: str) -> str:
+    return word if _BARE_KEY.fullmatch(word) else json.dumps(word, ensure_ascii=False)
 
 
-def _value(value: Any) -> str:
+def _format_value(value: Any) -> str:
     """A string or a list of them; JSON's escapes are TOML's, too."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

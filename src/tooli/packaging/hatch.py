@@ -17,33 +17,33 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from hatchling.plugin import hookimpl
 
-from tooli.packaging.skill import built_skill
+from tooli.packaging.skill_build import build_skill
 
 
 class SkillHook(BuildHookInterface[Any]):
     """Puts the app's skill into the wheel."""
 
     PLUGIN_NAME = "tooli"
-    _made: str | None = None
+    _temp_dir: str | None = None
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Write the files beside the sources' tree, and have them included."""
         if self.target_name != "wheel" or version == "editable":
             return
         roots = [os.path.join(self.root, "src"), self.root]
-        self._made = folder = mkdtemp(prefix="tooli-skill-")
-        for place, text in built_skill(self.config.get("app"), roots).items():
-            path = os.path.join(folder, *place.split("/"))
+        self._temp_dir = folder = mkdtemp(prefix="tooli-skill-")
+        for relative_path, text in build_skill(self.config.get("app"), roots).items():
+            path = os.path.join(folder, *relative_path.split("/"))
             os.makedirs(os.path.dirname(path), exist_ok=True)
             with open(path, "w", encoding="utf-8", newline="\n") as file:
                 file.write(text)
-            build_data["force_include"][path] = place
+            build_data["force_include"][path] = relative_path
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         """Leave nothing behind."""
         self.app.display_debug(f"the skill is in {artifact_path}")
-        if self._made is not None:
-            shutil.rmtree(self._made, ignore_errors=True)
+        if self._temp_dir is not None:
+            shutil.rmtree(self._temp_dir, ignore_errors=True)
 
 
 @hookimpl

@@ -17,7 +17,7 @@ from typing import Any
 
 from setuptools.command.build_py import build_py
 
-from tooli.packaging.skill import built_skill
+from tooli.packaging.skill_build import build_skill
 
 
 class BuildSkill(build_py):
@@ -28,28 +28,28 @@ class BuildSkill(build_py):
         super().run()
         if self.editable_mode:
             return
-        for path, text in self._skill().items():
+        for path, text in self._skill_files().items():
             os.makedirs(os.path.dirname(path), exist_ok=True)
             with open(path, "w", encoding="utf-8", newline="\n") as file:
                 file.write(text)
 
     def get_outputs(self, include_bytecode: bool = True) -> list[str]:
         """The files that the build makes, the skill's among them."""
-        made: Any = super().get_outputs(include_bytecode)
-        return [*made, *(() if self.editable_mode else self._skill())]
+        outputs: Any = super().get_outputs(include_bytecode)
+        return [*outputs, *(() if self.editable_mode else self._skill_files())]
 
-    def _skill(self) -> dict[str, str]:
+    def _skill_files(self) -> dict[str, str]:
         here = os.getcwd()
         roots = [os.path.join(here, "src"), here]
-        files = built_skill(_setting(here), roots)
+        files = build_skill(_app_setting(here), roots)
         return {
             os.path.join(self.build_lib, *place.split("/")): text for place, text in files.items()
         }
 
 
-def _setting(folder: str) -> object:
+def _app_setting(folder: str) -> object:
     """What pyproject.toml says about the app."""
     from setuptools.config.pyprojecttoml import load_file
 
-    said: Any = load_file(os.path.join(folder, "pyproject.toml"))
-    return said.get("tool", {}).get("tooli", {}).get("build", {}).get("app")
+    pyproject: Any = load_file(os.path.join(folder, "pyproject.toml"))
+    return pyproject.get("tool", {}).get("tooli", {}).get("build", {}).get("app")

@@ -9,11 +9,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
-    from tooli.call.model import Call, Outcome, Stage
-    from tooli.enforce.rules import Verdict
+    from tooli.core.call import Call, Outcome, Stage
+    from tooli.policy.rules import Verdict
 
 
-def require_approval(human: bool, holding: Sequence[Stage]) -> Stage:
+def require_approval(human_required: bool, enforcement_stages: Sequence[Stage]) -> Stage:
     """Destructive tools need `--yes`; guarded ones need a human's own yes.
 
     The stage does not ask. It fails with a question, and a surface that has a
@@ -24,80 +24,84 @@ def require_approval(human: bool, holding: Sequence[Stage]) -> Stage:
     that hold the function when it runs, and so when it is rehearsed for that human.
     """
 
-    def require(call: Call) -> Generator[Call, Outcome, Outcome]:
-        if _may_run(call, human, holding):
+    def check_approval(call: Call) -> Generator[Call, Outcome, Outcome]:
+        if _may_run(call, human_required, enforcement_stages):
             return (yield call)
-        from tooli.call.claims import with_claim
-        from tooli.enforce.grants import take_grant
+        from tooli.pipeline.single_use_claims import with_claim
+        from tooli.policy.approval_grants import take_grant
 
-        grant = take_grant(call, _needs_human(call), holding)
+        grant = take_grant(call, _approval_message(call), enforcement_stages)
         return (yield from with_claim(call.replace(approved=True), grant))
 
-    return require
+    return check_approval
 
 
-def _may_run(call: Call, human: bool, holding: Sequence[Stage]) -> bool:
+def _may_run(call: Call, human_required: bool, enforcement_stages: Sequence[Stage]) -> bool:
     """Whether a call may run as it is: False where it takes a grant. Raises other refusals."""
-    from tooli.enforce.rules import judge
+    from tooli.policy.rules import find_verdict
 
-    verdict = judge(call, human)
+    verdict = find_verdict(call, human_required)
     if verdict.code is None:
         return True
     if verdict.code == "E2000":
-        raise _forbidden(call)
-    if call.options.dry_run or (call.approved and verdict.asks):
+        raise _forbidden_error(call)
+    if call.options.dry_run or (call.approved and verdict.asks_human):
         return True
-    if verdict.asks:
-        from tooli.call.asking import can_ask
+    if verdict.asks_human:
+        from tooli.pipeline.terminal_prompts import can_ask_human
 
-        if can_ask(call):
-            raise _question(call, verdict, holding)
+        if can_ask_human(call):
+            raise _question_error(call, verdict, enforcement_stages)
     if verdict.code == "E1010":
-        raise needs_yes(call)
+        raise confirmation_required_error(call)
     return False
 
 
-def _question(
-    call: Call, verdict: Verdict, holding: Sequence[Stage]
+def _question_error(
+    call: Call, verdict: Verdict, enforcement_stages: Sequence[Stage]
 ) -> InputError | ApprovalRequired:
     """A refusal that a human is shown first, with the plan, and may overcome."""
-    from tooli.call.shown import describe
+    from tooli.pipeline.approval_view import describe_call
 
-    shown = describe(call, holding)
-    error = needs_yes(call) if verdict.code == "E1010" else ApprovalRequired(_needs_human(call))
-    error.shown = shown
+    description = describe_call(call, enforcement_stages)
+    error = (
+        confirmation_required_error(call)
+        if verdict.code == "E1010"
+        else ApprovalRequired(_approval_message(call))
+    )
+    error.approval_text = description
     return error
 
 
-def _needs_human(call: Call) -> str:
+def _approval_message(call: Call) -> str:
     return f"{call.tool.name} needs a human's approval."
 
 
-def _forbidden(call: Call) -> AuthError:
+def _forbidden_error(call: Call) -> AuthError:
     return AuthError(
         f"{call.tool.name} is forbidden: it is run by nobody, through no door.",
         suggestion=Suggestion("use_different_tool", "Use another command; no flag runs this one."),
     )
 
 
-def needs_yes(call: Call) -> InputError:
+def confirmation_required_error(call: Call) -> InputError:
     """The refusal of a destructive call that nobody confirmed, with the call that would run."""
-    from tooli.call.repair import compose
+    from tooli.pipeline.input_errors import build_argv
 
     tool = call.tool
-    taken = any("--yes" in (*param.flags, *param.negations) for param in tool.params)
-    yes = "--tooli-yes" if taken else "--yes"
+    is_flag_taken = any("--yes" in (*param.flags, *param.negations) for param in tool.params)
+    yes_flag = "--tooli-yes" if is_flag_taken else "--yes"
     argv = [
         *(call.caller.prog or (tool.app,)),
-        *tool.words,
-        *compose(tool, call.arguments, yes),
+        *tool.cli_path,
+        *build_argv(tool, call.arguments, yes_flag),
     ]
     return InputError(
         f"{tool.name} may destroy data and was not confirmed.",
         code="E1010",
         suggestion=Suggestion(
             "ask_human",
-            f"Look with --dry-run first; when it is wanted, repeat the call with {yes}.",
+            f"Look with --dry-run first; when it is wanted, repeat the call with {yes_flag}.",
             argv=argv,
         ),
     )

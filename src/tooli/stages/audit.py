@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from time import perf_counter
 
-from tooli.call.model import Failed
-from tooli.state.audit import note
+from tooli.core.call import Failed
+from tooli.storage.audit_log import log_event
 
 TYPE_CHECKING = False
 
@@ -13,47 +13,47 @@ if TYPE_CHECKING:
     from collections.abc import Generator
     from typing import Any
 
-    from tooli.call.model import Call, Outcome
+    from tooli.core.call import Call, Outcome
     from tooli.errors import ToolError
 
 
-def note_strangers(call: Call) -> Generator[Call, Outcome, Outcome]:
+def record_identity_denials(call: Call) -> Generator[Call, Outcome, Outcome]:
     """Write down that a call was refused for who made it. Stands around what looks at that, and so
     outside of `bind`: nobody knows yet what among the arguments is a secret, so none is told."""
     outcome = yield call
     if isinstance(outcome, Failed) and _is_denial(outcome.error):
-        _note_denial(call.replace(arguments={}), outcome.error)
+        _record_denial(call.replace(arguments={}), outcome.error)
     return outcome
 
 
-def note_denials(call: Call) -> Generator[Call, Outcome, Outcome]:
+def record_denials(call: Call) -> Generator[Call, Outcome, Outcome]:
     """Write down that a call was refused. Stands right inside of `bind`: what does not fit is no
     refusal, and what is written down are arguments whose secrets are known as such."""
     outcome = yield call
     if isinstance(outcome, Failed) and _is_denial(outcome.error):
-        _note_denial(call, outcome.error)
+        _record_denial(call, outcome.error)
     return outcome
 
 
-def _note_denial(call: Call, error: ToolError) -> None:
-    note("denial", call, code=error.code, message=error.message)
+def _record_denial(call: Call, error: ToolError) -> None:
+    log_event("denial", call, code=error.code, message=error.message)
     vars(error)["on_record"] = True
 
 
-def note_run(call: Call) -> Generator[Call, Outcome, Outcome]:
+def record_run(call: Call) -> Generator[Call, Outcome, Outcome]:
     """Write down that a call begins, and how it ended. Under the strict policy it does not begin
     where that cannot be written. Stands inside of all that may refuse or replay a call."""
     if call.options.dry_run:
         return (yield call)
     event = "destructive_run" if call.tool.behavior.destructive else "run"
-    note(event, call, must=True, phase="begins", **_overrides(call))
+    log_event(event, call, required=True, phase="begins", **_overrides(call))
     started = perf_counter()
     outcome = yield call
-    told: dict[str, Any] = {"ms": int((perf_counter() - started) * 1000)}
+    fields: dict[str, Any] = {"ms": int((perf_counter() - started) * 1000)}
     if isinstance(outcome, Failed):
         vars(outcome.error)["on_record"] = True
-        told["code"] = outcome.error.code
-    note(event, call, phase="ends", ok="code" not in told, **told)
+        fields["code"] = outcome.error.code
+    log_event(event, call, phase="ends", ok="code" not in fields, **fields)
     return outcome
 
 
@@ -66,6 +66,6 @@ def _is_denial(error: ToolError) -> bool:
 def _overrides(call: Call) -> dict[str, Any]:
     """What the caller put in the way's place: a flag, a plan, a human's word."""
     options = call.options
-    said = {"yes": options.yes, "apply": options.apply is not None, "approved": call.approved}
-    named = [name for name, holds in said.items() if holds]
-    return {"override": named} if named else {}
+    overrides = {"yes": options.yes, "apply": options.apply is not None, "approved": call.approved}
+    names = [name for name, is_set in overrides.items() if is_set]
+    return {"override": names} if names else {}

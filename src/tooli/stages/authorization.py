@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from tooli.call.model import Call, Outcome
+    from tooli.core.call import Call, Outcome
 
 
 def authorize(call: Call) -> Generator[Call, Outcome, Outcome]:

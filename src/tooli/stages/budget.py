@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tooli.call.envelope import measure, weigh
-from tooli.call.flow import Sieve, records_of
-from tooli.call.model import Ok
+from tooli.core.call import Ok
+from tooli.pipeline.envelope import measure_envelope, measure_value
+from tooli.records.record_flow import Sieve, as_records
 
 TYPE_CHECKING = False
 
@@ -12,90 +12,99 @@ if TYPE_CHECKING:
     from collections.abc import Generator
     from typing import Any
 
-    from tooli.call.flow import Flow, Push
-    from tooli.call.model import Call, Outcome
+    from tooli.core.call import Call, Outcome
+    from tooli.records.record_flow import Push, RecordFlow
 
 
-def keep_within(call: Call) -> Generator[Call, Outcome, Outcome]:
+def limit_size(call: Call) -> Generator[Call, Outcome, Outcome]:
     """Cut a result that is too large, at a record, and say how to get the rest."""
     flow = call.flow
-    if flow is None or not flow.shaping.bounded:
+    if flow is None or not flow.result_options.has_limit:
         return (yield call)
-    sieve = _Lines(flow, call)
+    sieve = _LineBudget(flow, call)
     flow.sieves.append(sieve)
     outcome = yield call
     if not isinstance(outcome, Ok):
         return outcome
-    if flow.lines:
-        records = None if sieve.opened else records_of(outcome.value)
+    if flow.is_streamed:
+        records = None if sieve.is_opened else as_records(outcome.value)
         if records is not None:
             outcome = Ok(sieve.sift(records))
-        if sieve.by is not None:
-            from tooli.call.cutting import larger, tell_cut
+        if sieve.limit_name is not None:
+            from tooli.records.truncate import larger_budget_step, set_truncated_meta
 
-            tell_cut(call, flow, sieve.shown, sieve.by, None)
-            if not sieve.shown:
-                flow.lead_on(call, [larger(call, sieve.by, sieve.used), *flow.steps])
+            set_truncated_meta(call, flow, sieve.shown_count, sieve.limit_name, None)
+            if not sieve.shown_count:
+                flow.add_next_steps(
+                    call,
+                    [
+                        larger_budget_step(call, sieve.limit_name, sieve.bytes_used),
+                        *flow.next_steps,
+                    ],
+                )
         return outcome
-    return _document(call, flow, outcome)
+    return _limit_document(call, flow, outcome)
 
 
-def _document(call: Call, flow: Flow, outcome: Ok) -> Outcome:
-    most, room = flow.shaping.max_items, flow.shaping.room
+def _limit_document(call: Call, flow: RecordFlow, outcome: Ok) -> Outcome:
+    max_items, byte_budget = flow.result_options.max_items, flow.result_options.byte_budget
     value: Any = outcome.value
-    records = records_of(value) if most else None
-    few = records is None or len(records) <= (most or 0)
-    if few and room is None:
+    records = as_records(value) if max_items else None
+    is_count_ok = records is None or len(records) <= (max_items or 0)
+    if is_count_ok and byte_budget is None:
         return outcome
-    size, value, clean = weigh(value, call.warnings, call)
+    size, value, is_clean = measure_value(value, call.warnings, call)
     outcome = Ok(value)
-    if few and (room is None or _whole(outcome, call, size if clean else None) <= room[0]):
+    if is_count_ok and (
+        byte_budget is None
+        or _document_size(outcome, call, size if is_clean else None) <= byte_budget[0]
+    ):
         return outcome
-    from tooli.call.cutting import cut
-    from tooli.state.spills import spill
+    from tooli.records.truncate import truncate_result
+    from tooli.storage.overflow import write_overflow
 
-    return cut(call, flow, value, spill)
+    return truncate_result(call, flow, value, write_overflow)
 
 
-def _whole(outcome: Ok, call: Call, size: int | None) -> int:
+def _document_size(outcome: Ok, call: Call, size: int | None) -> int:
     """Bytes of the document; where the size of its result tells, without making it again."""
     if size is None:  # what is taken out of a result is told of in `meta`
-        return measure(outcome, call)
-    return measure(Ok(None), call) + len(',"result":') + size
+        return measure_envelope(outcome, call)
+    return measure_envelope(Ok(None), call) + len(',"result":') + size
 
 
-class _Lines(Sieve):
+class _LineBudget(Sieve):
     """Counts records that go out line by line, and stops them where there is no more room."""
 
-    def __init__(self, flow: Flow, call: Call) -> None:
-        self.shown = 0
-        self.used = 0
-        self.by: str | None = None  # what stopped them
+    def __init__(self, flow: RecordFlow, call: Call) -> None:
+        self.shown_count = 0
+        self.bytes_used = 0
+        self.limit_name: str | None = None  # what stopped them
         self._flow = flow
         self._call = call
 
     def open(self, push: Push) -> Push:
-        if not self._flow.lines:
+        if not self._flow.is_streamed:
             return push  # one document: it is cut as a whole
-        shaping = self._flow.shaping
-        most, by_count = min(
+        result_options = self._flow.result_options
+        max_count, by_count = min(
             [
-                (shaping.max_items or 1 << 60, "max-items"),
-                (shaping.max_lines or 1 << 60, "max-lines"),
+                (result_options.max_items or 1 << 60, "max-items"),
+                (result_options.max_lines or 1 << 60, "max-lines"),
             ]
         )
-        room, by_size = shaping.room or (1 << 60, "max-bytes")
+        byte_budget, by_size = result_options.byte_budget or (1 << 60, "max-bytes")
 
         def count(record: Any) -> object:
-            if self.shown >= most:
-                self.by = by_count
+            if self.shown_count >= max_count:
+                self.limit_name = by_count
                 return True
-            size, record, _ = weigh(record, self._call.warnings, self._call)
-            self.used += size + 1
-            if self.used > room:
-                self.by = by_size
+            size, record, _ = measure_value(record, self._call.warnings, self._call)
+            self.bytes_used += size + 1
+            if self.bytes_used > byte_budget:
+                self.limit_name = by_size
                 return True
-            self.shown += 1
+            self.shown_count += 1
             return push(record)
 
         return count

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tooli.call.flow import Changing
-from tooli.call.model import Ok
-from tooli.call.pipeline import is_stream
-from tooli.contract.details import has_details, without_details
+from tooli.core.call import Ok
+from tooli.pipeline.drivers import is_stream
+from tooli.records.record_flow import MapSieve
+from tooli.schema.detail_fields import drop_details, has_details
 
 TYPE_CHECKING = False
 
@@ -13,79 +13,81 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator, Iterator
     from typing import Any
 
-    from tooli.call.model import Call, Outcome
+    from tooli.core.call import Call, Outcome
 
 _COROUTINE, _ASYNC_GENERATOR = 0x80, 0x200
 
 
-def leave_out_details(call: Call) -> Generator[Call, Outcome, Outcome]:
+def omit_details(call: Call) -> Generator[Call, Outcome, Outcome]:
     """Take details out of the result; out of each item of a stream, as it comes."""
-    from tooli.contract.schema import output_schema
+    from tooli.schema.json_schema import output_schema
 
     schema = output_schema(call.tool)
     if schema is None or not has_details(schema):
         return (yield call)
     items = schema.get("items", {})
-    streamed = False
+    was_streamed = False
 
-    def shorten(value: Any, part: Any) -> Any:
-        from tooli.contract.jsonable import jsonable
+    def drop_from(value: Any, part: Any) -> Any:
+        from tooli.text.jsonable import to_jsonable
 
-        return without_details(jsonable(value, call.warnings), part, schema)
+        return drop_details(to_jsonable(value, call.warnings), part, schema)
 
-    def each(item: Any) -> Any:
-        nonlocal streamed
-        streamed = True
-        return shorten(item, items)
+    def drop_item_details(item: Any) -> Any:
+        nonlocal was_streamed
+        was_streamed = True
+        return drop_from(item, items)
 
     tool = call.tool
     if call.flow is not None:
-        call.flow.sieves.append(Changing(each))
+        call.flow.sieves.append(MapSieve(drop_item_details))
         outcome = yield call
     else:
-        outcome = yield call.replace(tool=tool.replace(fn=_itemwise(tool.fn, each)))
-    if not isinstance(outcome, Ok) or outcome.value is None or streamed:
+        outcome = yield call.replace(
+            tool=tool.replace(fn=_map_function(tool.fn, drop_item_details))
+        )
+    if not isinstance(outcome, Ok) or outcome.value is None or was_streamed:
         return outcome
-    return Ok(shorten(outcome.value, schema))
+    return Ok(drop_from(outcome.value, schema))
 
 
-def _itemwise(fn: Callable[..., Any], change: Callable[[Any], Any]) -> Callable[..., Any]:
+def _map_function(fn: Callable[..., Any], change: Callable[[Any], Any]) -> Callable[..., Any]:
     """The function, as sync or async as it was; of a stream that it gives, each item is changed."""
     code = getattr(fn, "__code__", None)
     flags = code.co_flags if code is not None else 0
     if flags & _ASYNC_GENERATOR:
 
-        def streamed(**arguments: Any) -> Any:
-            return _changed_async(fn(**arguments), change)
+        def was_streamed(**arguments: Any) -> Any:
+            return _amap_items(fn(**arguments), change)
 
-        return streamed
+        return was_streamed
     if flags & _COROUTINE:
 
         async def awaited(**arguments: Any) -> Any:
-            return _changed(await fn(**arguments), change)
+            return _map_value(await fn(**arguments), change)
 
         return awaited
 
     def called(**arguments: Any) -> Any:
-        return _changed(fn(**arguments), change)
+        return _map_value(fn(**arguments), change)
 
     return called
 
 
-def _changed(value: Any, change: Callable[[Any], Any]) -> Any:
+def _map_value(value: Any, change: Callable[[Any], Any]) -> Any:
     kind = value.__class__
     if hasattr(kind, "__anext__"):
-        return _changed_async(value, change)
+        return _amap_items(value, change)
     if hasattr(kind, "__await__"):
-        return _changed_later(value, change)
-    return _changed_items(value, change) if is_stream(value) else value
+        return _amap_value(value, change)
+    return _map_items(value, change) if is_stream(value) else value
 
 
-async def _changed_later(value: Any, change: Callable[[Any], Any]) -> Any:
-    return _changed(await value, change)
+async def _amap_value(value: Any, change: Callable[[Any], Any]) -> Any:
+    return _map_value(await value, change)
 
 
-def _changed_items(items: Iterator[Any], change: Callable[[Any], Any]) -> Iterator[Any]:
+def _map_items(items: Iterator[Any], change: Callable[[Any], Any]) -> Iterator[Any]:
     try:
         for item in items:
             yield change(item)
@@ -95,7 +97,7 @@ def _changed_items(items: Iterator[Any], change: Callable[[Any], Any]) -> Iterat
             close()
 
 
-async def _changed_async(items: Any, change: Callable[[Any], Any]) -> AsyncGenerator[Any]:
+async def _amap_items(items: Any, change: Callable[[Any], Any]) -> AsyncGenerator[Any]:
     try:
         async for item in items:
             yield change(item)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tooli.call.model import Failed, Ok
-from tooli.call.planning import essence_of, is_plan, marks_of, plan_of
-from tooli.call.rehearsal import note_call, rehearses
+from tooli.core.call import Failed, Ok
+from tooli.pipeline.dry_run_recorder import record_nested_call, supports_dry_run
+from tooli.pipeline.planning import build_plan, digest_actions, digest_plan_basis, is_plan
 
 TYPE_CHECKING = False
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Generator
     from typing import Any
 
-    from tooli.call.model import Call, Outcome
+    from tooli.core.call import Call, Outcome
 
 
-def only_plan(call: Call) -> Generator[Call, Outcome, Outcome]:
+def answer_with_plan(call: Call) -> Generator[Call, Outcome, Outcome]:
     """Answer with a plan instead of running the call.
 
     A function that has opted in is rehearsed, and tells its actions. No other one is run at all.
@@ -23,33 +23,33 @@ def only_plan(call: Call) -> Generator[Call, Outcome, Outcome]:
     capabilities could refuse writes under a rehearsal, where it is on.
     """
     tool = call.tool
-    if getattr(tool.fn, "tooli_plan", None) is not None or not rehearses(tool.fn):
-        plan = plan_of(call)
+    if getattr(tool.fn, "tooli_plan", None) is not None or not supports_dry_run(tool.fn):
+        plan = build_plan(call)
         if is_plan(plan):
-            note_call(plan)
-            add_token(call, plan, None)
+            record_nested_call(plan)
+            add_plan_token(call, plan, None)
         return Ok(plan)
-    from tooli.call.acting import rehearsed
+    from tooli.pipeline.dry_run_execution import make_dry_run_function
 
-    outcome = yield call.replace(tool=tool.replace(fn=rehearsed(call)))
+    outcome = yield call.replace(tool=tool.replace(fn=make_dry_run_function(call)))
     if isinstance(outcome, Failed):
         return outcome
-    told: dict[str, Any] = outcome.value
-    plan = plan_of(call, told["actions"])
-    if told["cut"]:
+    report: dict[str, Any] = outcome.value
+    plan = build_plan(call, report["actions"])
+    if report["cut"]:
         call.warnings.append("the stream is too long: the plan holds what its beginning would do")
     else:
-        add_token(call, plan, told["actions"])
+        add_plan_token(call, plan, report["actions"])
     return Ok(plan)
 
 
-def add_token(call: Call, plan: dict[str, Any], actions: list[dict[str, Any]] | None) -> None:
+def add_plan_token(call: Call, plan: dict[str, Any], actions: list[dict[str, Any]] | None) -> None:
     """Let the plan be applied; where no key can be kept, say why it cannot."""
-    from tooli.call.canonical import fingerprint
-    from tooli.state.plans import bind_to, seal
+    from tooli.pipeline.call_fingerprint import fingerprint
+    from tooli.storage.plan_tokens import compute_plan_binding, encode_plan_token
 
-    binding = bind_to(fingerprint(call), call.caller.principal)
-    token = seal(binding, essence_of(call, actions), marks_of(actions))
+    binding = compute_plan_binding(fingerprint(call), call.caller.principal)
+    token = encode_plan_token(binding, digest_plan_basis(call, actions), digest_actions(actions))
     if token is None:
         call.warnings.append("no key can be kept here, so the plan has no token and no --apply")
     else:

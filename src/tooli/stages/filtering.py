@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tooli.call.flow import Sieve, records_of
-from tooli.call.model import Ok
+from tooli.core.call import Ok
+from tooli.records.record_flow import Sieve, as_records
 
 TYPE_CHECKING = False
 
@@ -11,30 +11,30 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
     from typing import Any
 
-    from tooli.call.flow import Push
-    from tooli.call.model import Call, Outcome
+    from tooli.core.call import Call, Outcome
+    from tooli.records.record_flow import Push
 
 
-class _Filter(Sieve):
-    def __init__(self, keep: Callable[[Any], bool]) -> None:
-        self._keep = keep
+class _FilterSieve(Sieve):
+    def __init__(self, predicate: Callable[[Any], bool]) -> None:
+        self._predicate = predicate
 
     def open(self, push: Push) -> Push:
-        keep = self._keep
-        return lambda record: keep(record) and push(record)
+        predicate = self._predicate
+        return lambda record: predicate(record) and push(record)
 
 
 def filter_records(call: Call) -> Generator[Call, Outcome, Outcome]:
     """Let only those records pass for which the filter holds."""
     flow = call.flow
-    if flow is None or flow.keep is None:
+    if flow is None or flow.predicate is None:
         return (yield call)
-    sieve = _Filter(flow.keep)
+    sieve = _FilterSieve(flow.predicate)
     flow.sieves.append(sieve)
     outcome = yield call
-    if sieve.opened or not isinstance(outcome, Ok):
+    if sieve.is_opened or not isinstance(outcome, Ok):
         return outcome
-    records = records_of(outcome.value)
+    records = as_records(outcome.value)
     if records is not None:
         return Ok(sieve.sift(records))
     if outcome.value is not None:

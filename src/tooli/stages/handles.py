@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tooli.call.model import Failed
-from tooli.contract.tool import ListOf, plain
+from tooli.core.call import Failed
+from tooli.core.tool import ListOf, unwrap_optional
 from tooli.inputs.output import Output
 from tooli.inputs.secret import SecretInput
 from tooli.inputs.source import Input, SourceShape
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping
     from typing import Any
 
-    from tooli.call.model import Call, Outcome
-    from tooli.contract.tool import Tool
+    from tooli.core.call import Call, Outcome
+    from tooli.core.tool import Tool
 
 _COROUTINE, _ASYNC_STREAM = 0x80, 0x200  # flags of a code object
 
@@ -25,10 +25,10 @@ def open_handles(call: Call) -> Generator[Call, Outcome, Outcome]:
 
     A stage never waits, so the reading is put in front of the function, into its thread.
     """
-    handles = list(_handles(call.arguments))
+    handles = list(_iterate_handles(call.arguments))
     outputs = [handle for handle in handles if isinstance(handle, Output)]
     try:
-        outcome = yield call.replace(tool=call.tool.replace(fn=_opening(call.tool)))
+        outcome = yield call.replace(tool=call.tool.replace(fn=_wrap_function(call.tool)))
         if not isinstance(outcome, Failed):
             for output in outputs:
                 output.commit()
@@ -41,14 +41,14 @@ def open_handles(call: Call) -> Generator[Call, Outcome, Outcome]:
                 handle.close()
 
 
-def _handles(arguments: Mapping[str, Any]) -> Iterator[Any]:
+def _iterate_handles(arguments: Mapping[str, Any]) -> Iterator[Any]:
     for value in arguments.values():
         for item in value if type(value) in (list, tuple, set, frozenset) else (value,):
             if isinstance(item, (Input, Output)):
                 yield item
 
 
-def _opening(tool: Tool) -> Callable[..., Any]:
+def _wrap_function(tool: Tool) -> Callable[..., Any]:
     """The function, given what its inputs hold."""
     fn = tool.fn
     code = getattr(fn, "__code__", None)
@@ -56,16 +56,16 @@ def _opening(tool: Tool) -> Callable[..., Any]:
 
     def load(arguments: dict[str, Any]) -> dict[str, Any]:
         try:
-            return {**arguments, **dict(_loaded(tool, arguments))}
-        except Exception as failure:
-            from tooli.call.failure import unrun
+            return {**arguments, **dict(_load_inputs(tool, arguments))}
+        except Exception as error:
+            from tooli.pipeline.failure import mark_not_started
 
-            unrun(failure)
+            mark_not_started(error)
             raise
 
     if flags & _ASYNC_STREAM:
 
-        async def stream(**arguments: Any) -> Any:
+        async def run_stream(**arguments: Any) -> Any:
             from asyncio import to_thread
             from contextlib import aclosing
 
@@ -73,34 +73,37 @@ def _opening(tool: Tool) -> Callable[..., Any]:
                 async for item in items:
                     yield item
 
-        return stream
+        return run_stream
     if flags & _COROUTINE:
 
-        async def later(**arguments: Any) -> Any:
+        async def run_async(**arguments: Any) -> Any:
             from asyncio import to_thread
 
             return await fn(**await to_thread(load, arguments))
 
-        return later
+        return run_async
 
-    def now(**arguments: Any) -> Any:
+    def run_sync(**arguments: Any) -> Any:
         return fn(**load(arguments))
 
-    return now
+    return run_sync
 
 
-def _loaded(tool: Tool, arguments: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _load_inputs(tool: Tool, arguments: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """What is in the inputs, by name; secrets are read, and stay what they are."""
-    from tooli.inputs.formats import content
+    from tooli.inputs.formats import read_content
 
-    for param in tool.public:
-        shape = plain(param.shape)
+    for param in tool.public_params:
+        shape = unwrap_optional(param.shape)
         value = arguments.get(param.name)
         if isinstance(shape, ListOf):
             if isinstance(shape.item, SourceShape) and value is not None:
-                wanted = shape.item.annotation
-                yield param.name, shape.into([content(item, wanted) for item in value])
+                annotation = shape.item.annotation
+                yield (
+                    param.name,
+                    shape.container([read_content(item, annotation) for item in value]),
+                )
         elif isinstance(value, SecretInput):
             value.load()  # pyright: ignore[reportUnknownMemberType]
         elif isinstance(shape, SourceShape) and isinstance(value, Input):
-            yield param.name, content(value, shape.annotation)
+            yield param.name, read_content(value, shape.annotation)

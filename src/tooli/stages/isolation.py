@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 
-from tooli.contract.capabilities import Allowance
-from tooli.enforce.allowances import bounds_of, declared_for, meet
-from tooli.enforce.kernel import NoWalls, machine
-from tooli.enforce.walls import Walls, look_for_means, refusal
+from tooli.core.declared_capabilities import AllowedAccess
+from tooli.execution.sandbox.sandbox_runner import (
+    SandboxRunner,
+    detect_sandbox_support,
+    isolation_error,
+)
+from tooli.execution.sandbox.syscalls import SandboxUnavailable, detect_architecture
+from tooli.policy.allowances import intersect, resolve_bounds, resolve_declared
 
 TYPE_CHECKING = False
 
@@ -15,76 +19,80 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
     from typing import Any
 
-    from tooli.call.model import Call, Outcome, Runner, Stage
-    from tooli.contract.tool import Tool
+    from tooli.core.call import Call, Outcome, Runner, Stage
+    from tooli.core.tool import Tool
 
 
-def isolate(house: Any, required: bool) -> Stage:
+def isolate(state: Any, required: bool) -> Stage:
     """The stage for an app's commands: where isolation is required, it is that or nothing."""
 
-    def isolated(call: Call) -> Generator[Call, Outcome, Outcome]:
+    def run_isolated(call: Call) -> Generator[Call, Outcome, Outcome]:
         """Put walls around the function: what it declares is let in, and nothing else."""
-        means = look_for_means()
-        missing, bubble = list(means.missing), None
-        if missing and not means.nested:
-            bubble = _find_bubble(call.tool, house, missing)
-        if missing and bubble is None:
+        mechanisms = detect_sandbox_support()
+        missing, make_bubblewrap = list(mechanisms.missing), None
+        if missing and not mechanisms.is_nested:
+            make_bubblewrap = _make_bubblewrap(call.tool, state, missing)
+        if missing and make_bubblewrap is None:
             if required:
-                raise refusal(call.tool.name, missing)
+                raise isolation_error(call.tool.name, missing)
             call.warnings.append(f"not isolated as wanted: {'; '.join(missing)}")
-            if means.level == "none" or means.nested:
+            if mechanisms.level == "none" or mechanisms.is_nested:
                 return (yield call)
-        if not house.governed:  # calls from behind the walls cannot look it up
-            from tooli.config.policy import tighten
+        if not state.policy_resolved:  # calls from behind the walls cannot look it up
+            from tooli.config.security_settings import apply_security_policy
 
-            tighten(house)
-        allowance = held_to(call.tool, house)
-        ground = Ground(allowance)
+            apply_security_policy(state)
+        allowance = effective_allowance(call.tool, state)
+        dirs = SandboxDirs(allowance)
         try:
-            walls = Walls(call.runner, allowance, required=required, room=ground.room)
-            runner = walls if bubble is None else bubble(walls, means.seccomp)
+            sandbox = SandboxRunner(
+                call.runner, allowance, required=required, temp_dir=dirs.temp_dir
+            )
+            runner = (
+                sandbox if make_bubblewrap is None else make_bubblewrap(sandbox, mechanisms.seccomp)
+            )
             return (yield call.replace(runner=runner))
         finally:
-            ground.clear()
+            dirs.remove()
 
-    return isolated
+    return run_isolated
 
 
-def _find_bubble(
-    tool: Tool, house: Any, missing: list[str]
-) -> Callable[[Walls, bool], Runner] | None:
+def _make_bubblewrap(
+    tool: Tool, state: Any, missing: list[str]
+) -> Callable[[SandboxRunner, bool], Runner] | None:
     """bubblewrap in Landlock's place, and how it finds the app; or one more reason why not."""
-    from tooli.enforce.bubble import Bubble, entry_of, find_bubblewrap
+    from tooli.execution.sandbox.bwrap import BubblewrapRunner, find_bubblewrap, locate_app
 
     try:
-        machine()
+        detect_architecture()
         program = find_bubblewrap()
         if program is not None:
-            entry = entry_of(house, tool)
-            return lambda walls, filters: Bubble(program, entry, walls, filters)
+            entry = locate_app(state, tool)
+            return lambda sandbox, filters: BubblewrapRunner(program, entry, sandbox, filters)
         missing.append("there is no bubblewrap (bwrap)")
-    except NoWalls as reason:
-        if str(reason) not in missing:
-            missing.append(str(reason))
+    except SandboxUnavailable as error:
+        if str(error) not in missing:
+            missing.append(str(error))
     return None
 
 
-def held_to(tool: Tool, house: Any) -> Allowance:
+def effective_allowance(tool: Tool, state: Any) -> AllowedAccess:
     """What a command may touch; one that declares nothing may do nothing but compute.
 
     What the owner of the machine denies is denied to both: Python's own needs end there, too.
     """
-    declared, bounds = declared_for(tool, house) or Allowance(), bounds_of(house)
-    return declared if bounds is None else meet(declared, bounds)
+    declared, bounds = resolve_declared(tool, state) or AllowedAccess(), resolve_bounds(state)
+    return declared if bounds is None else intersect(declared, bounds)
 
 
 # ------------------------------------------------------------------ what it finds there
 
-_ROOM = "tooli-room-"
-_swept: set[str] = set()  # folders that were looked through for rooms of the dead
+_TEMP_DIR_PREFIX = "tooli-room-"
+_swept_dirs: set[str] = set()  # folders that were looked through for rooms of the dead
 
 
-class Ground:
+class SandboxDirs:
     """What an isolated call needs to find: a folder for what is temporary, and places to write.
 
     The kernel gives rights on what exists. A declared place that does not is made first, a file
@@ -92,105 +100,105 @@ class Ground:
     write there, and its right is on this very file.
     """
 
-    def __init__(self, allowance: Allowance) -> None:
-        self.room, self._lock = _make_room()
-        for place in allowance.writes or ():
-            _make(place)
+    def __init__(self, allowance: AllowedAccess) -> None:
+        self.temp_dir, self._lock_fd = _create_temp_dir()
+        for path in allowance.writes or ():
+            _create_path(path)
 
-    def clear(self) -> None:
+    def remove(self) -> None:
         """Take the room away."""
-        _remove(self.room)
-        os.close(self._lock)
+        _remove_dir(self.temp_dir)
+        os.close(self._lock_fd)
 
 
-def _make(place: str) -> None:
-    if os.path.lexists(place):
+def _create_path(path: str) -> None:
+    if os.path.lexists(path):
         return
     try:
-        if os.path.splitext(place)[1]:
-            os.close(os.open(place, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+        if os.path.splitext(path)[1]:
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
         else:
-            os.makedirs(place, exist_ok=True)
+            os.makedirs(path, exist_ok=True)
     except OSError:  # then nobody can write there, and the command will say so
         pass
 
 
-def _make_room() -> tuple[str, int]:
+def _create_temp_dir() -> tuple[str, int]:
     """A new folder that nobody else can look into, and a lock on it that ends with this process.
 
     `tempfile` would take longer to load.
     """
-    said = os.environ.get("TMPDIR")
-    wrong = ""
-    for home in (*([said] if said else []), "/tmp", "/var/tmp"):
-        home = os.path.realpath(home)
-        _sweep(home)
-        room = os.path.join(home, f"{_ROOM}{os.urandom(8).hex()}")
+    tmpdir = os.environ.get("TMPDIR")
+    reason = ""
+    for parent_dir in (*([tmpdir] if tmpdir else []), "/tmp", "/var/tmp"):
+        parent_dir = os.path.realpath(parent_dir)
+        _remove_stale_dirs(parent_dir)
+        temp_dir = os.path.join(parent_dir, f"{_TEMP_DIR_PREFIX}{os.urandom(8).hex()}")
         try:
-            os.mkdir(room, 0o700)
-            return room, _lock(room)
-        except OSError as failure:
-            wrong = failure.strerror or str(failure)
+            os.mkdir(temp_dir, 0o700)
+            return temp_dir, _lock_dir(temp_dir)
+        except OSError as error:
+            reason = error.strerror or str(error)
     from tooli.errors import Suggestion, TemporaryError
 
     raise TemporaryError(
-        f"There is no room for temporary files: {wrong}.",
+        f"There is no room for temporary files: {reason}.",
         suggestion=Suggestion("ask_human", "Let TMPDIR name a folder that can be written to."),
     )
 
 
-def _lock(room: str) -> int:
+def _lock_dir(temp_dir: str) -> int:
     """Show that somebody is in; whoever sweeps between the two lines finds a room for nobody.
 
     Raises OSError where that has happened.
     """
     from fcntl import LOCK_NB, LOCK_SH, flock
 
-    place = os.open(room, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    fd = os.open(temp_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
-        flock(place, LOCK_SH | LOCK_NB)
+        flock(fd, LOCK_SH | LOCK_NB)
     except BlockingIOError:
-        os.close(place)
+        os.close(fd)
         raise
     except OSError:  # no locks here: then nobody sweeps, either
         pass
-    if os.fstat(place).st_nlink == 0 or not os.path.isdir(room):
-        os.close(place)
-        raise FileNotFoundError(0, "it was swept away", room)
-    return place
+    if os.fstat(fd).st_nlink == 0 or not os.path.isdir(temp_dir):
+        os.close(fd)
+        raise FileNotFoundError(0, "it was swept away", temp_dir)
+    return fd
 
 
-def _sweep(home: str) -> None:
+def _remove_stale_dirs(parent_dir: str) -> None:
     """Remove what calls have left that were killed: once in the life of a process."""
-    if home in _swept:
+    if parent_dir in _swept_dirs:
         return
-    _swept.add(home)
+    _swept_dirs.add(parent_dir)
     try:
-        names = [name for name in os.listdir(home) if name.startswith(_ROOM)]
+        names = [name for name in os.listdir(parent_dir) if name.startswith(_TEMP_DIR_PREFIX)]
     except OSError:
         return
     from fcntl import LOCK_EX, LOCK_NB, flock
 
     for name in names:
-        room = os.path.join(home, name)
+        temp_dir = os.path.join(parent_dir, name)
         try:
-            place = os.open(room, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            fd = os.open(temp_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         except OSError:
             continue
         try:
-            if os.fstat(place).st_uid == os.geteuid():
-                flock(place, LOCK_EX | LOCK_NB)
-                _remove(room)
+            if os.fstat(fd).st_uid == os.geteuid():
+                flock(fd, LOCK_EX | LOCK_NB)
+                _remove_dir(temp_dir)
         except OSError:  # somebody is in
             pass
         finally:
-            os.close(place)
+            os.close(fd)
 
 
-def _remove(room: str) -> None:
+def _remove_dir(temp_dir: str) -> None:
     try:
-        os.rmdir(room)
+        os.rmdir(temp_dir)
     except OSError:
         from shutil import rmtree
 
-        rmtree(room, ignore_errors=True)
+        rmtree(temp_dir, ignore_errors=True)

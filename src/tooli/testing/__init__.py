@@ -9,11 +9,18 @@ check_line             what is wrong with a command line, without running it
 
 from __future__ import annotations
 
-from tooli.testing.examples import assert_examples, check_line
-from tooli.testing.http_door import HttpDoor
-from tooli.testing.mcp_doors import HandshakeDoor, StatelessDoor
-from tooli.testing.parity import Answer, Case, Door, assert_parity, door, doors
-from tooli.testing.running import Invocation, invoke, run
+from tooli.testing.command_runner import CommandResult, invoke, run
+from tooli.testing.example_checks import assert_examples, check_line
+from tooli.testing.http_interfaces import HttpInterface
+from tooli.testing.mcp_interfaces import HandshakeInterface, StatelessInterface
+from tooli.testing.parity import (
+    Case,
+    Interface,
+    InterfaceResponse,
+    assert_parity,
+    interfaces,
+    register_interface,
+)
 from tooli.testing.snapshots import (
     assert_envelope_snapshot,
     assert_help_snapshot,
@@ -21,21 +28,21 @@ from tooli.testing.snapshots import (
 )
 
 __all__ = [
-    "Answer",
     "Case",
-    "Door",
-    "HandshakeDoor",
-    "HttpDoor",
-    "Invocation",
-    "StatelessDoor",
+    "CommandResult",
+    "HandshakeInterface",
+    "HttpInterface",
+    "Interface",
+    "InterfaceResponse",
+    "StatelessInterface",
     "assert_envelope_snapshot",
     "assert_examples",
     "assert_help_snapshot",
     "assert_parity",
     "assert_schema_snapshot",
     "check_line",
-    "door",
-    "doors",
+    "interfaces",
     "invoke",
+    "register_interface",
     "run",
 ]

@@ -18,22 +18,22 @@ import difflib
 import json
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tooli.call import aio
-from tooli.call.repair import compose
-from tooli.contract.fit import Words
-from tooli.contract.jsonable import is_list, is_object
-from tooli.contract.record import Record
+from tooli.cli.argv import RUN_OPTIONS, SHAPING_OPTIONS, parse_command_line
+from tooli.core.record import Record
 from tooli.errors import ToolError
-from tooli.surfaces.cli.argv import SHAPING, WISHES, read_line
-from tooli.testing.running import invoke, invoke_with, name_of
+from tooli.pipeline import async_drivers
+from tooli.pipeline.input_errors import build_argv
+from tooli.schema.convert import RawText
+from tooli.testing.command_runner import app_name, invoke, invoke_callable
+from tooli.text.jsonable import is_list, is_object
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import ClassVar
 
     from tooli.app import Tooli
-    from tooli.call.result import TooliResult
-    from tooli.testing.running import Invocation
+    from tooli.pipeline.result import TooliResult
+    from tooli.testing.command_runner import CommandResult
 
 
 class Case(Record):
@@ -49,53 +49,53 @@ class Case(Record):
     tool: str
     arguments: Mapping[str, Any] = {}
     options: Mapping[str, Any] = {}
-    words: Sequence[str] | None = None
+    argv: Sequence[str] | None = None
     skip: Mapping[str, str] = {}
 
 
-class Answer(Record):
+class InterfaceResponse(Record):
     """What a door answered, in JSON's own types; `exit_code` where the door has one."""
 
     envelope: dict[str, Any]
     exit_code: int | None = None
 
 
-class Door:
+class Interface:
     """One way into an app. A subclass says how a Case goes in and an Answer comes out."""
 
     name: ClassVar[str]
     surface: ClassVar[str]
-    takes_words: ClassVar[bool] = False
+    accepts_argv: ClassVar[bool] = False
     streams: ClassVar[bool] = False  # gives items, and nothing about the call itself
 
     def __init__(self, app: Tooli) -> None:
         self.app = app
 
-    def answer(self, case: Case) -> Answer:
+    def send_case(self, case: Case) -> InterfaceResponse:
         """What the door makes of a case."""
         raise NotImplementedError
 
-    def declines(self, case: Case) -> str | None:
+    def skip_reason(self, case: Case) -> str | None:
         """Why the door is not asked; None when it is."""
-        if case.words is not None and not self.takes_words:
+        if case.argv is not None and not self.accepts_argv:
             return "it takes arguments, not words"
         return case.skip.get(self.name) or case.skip.get(self.surface)
 
 
-_DOORS: list[type[Door]] = []
+_INTERFACES: list[type[Interface]] = []
 
-D = TypeVar("D", bound=type[Door])
+InterfaceType = TypeVar("InterfaceType", bound=type[Interface])
 
 
-def door(kind: D) -> D:
+def register_interface(interface_class: InterfaceType) -> InterfaceType:
     """Register a door: from now on every parity test goes through it, too."""
-    _DOORS.append(kind)
-    return kind
+    _INTERFACES.append(interface_class)
+    return interface_class
 
 
-def doors(app: Tooli) -> list[Door]:
+def interfaces(app: Tooli) -> list[Interface]:
     """Every door that the app has."""
-    return [kind(app) for kind in _DOORS]
+    return [kind(app) for kind in _INTERFACES]
 
 
 def assert_parity(app: Tooli, case: Case) -> dict[str, Any]:
@@ -103,32 +103,34 @@ def assert_parity(app: Tooli, case: Case) -> dict[str, Any]:
 
     The tool runs once for each door, so it must not mind being repeated.
     """
-    asked = [each for each in doors(app) if each.declines(case) is None]
-    assert asked, f"no door takes {case}"
-    answers = [(each, each.answer(case)) for each in asked]
-    first, agreed = next((pair for pair in answers if not pair[0].streams), answers[0])
-    wrong = [
+    selected = [interface for interface in interfaces(app) if interface.skip_reason(case) is None]
+    assert selected, f"no door takes {case}"
+    responses = [(interface, interface.send_case(case)) for interface in selected]
+    first, reference = next((pair for pair in responses if not pair[0].streams), responses[0])
+    differences = [
         difference
-        for each, answer in answers
-        if (difference := _difference(first, agreed, each, answer))
+        for interface, response in responses
+        if (difference := _difference(first, reference, interface, response))
     ]
-    assert not wrong, f"the doors disagree about {case}\n" + "\n".join(wrong)
-    return timeless(agreed.envelope)
+    assert not differences, f"the doors disagree about {case}\n" + "\n".join(differences)
+    return without_volatile_fields(reference.envelope)
 
 
-def _difference(first: Door, agreed: Answer, other: Door, answer: Answer) -> str:
-    expected = meant(first.app, timeless(agreed.envelope))
-    found = meant(first.app, timeless(answer.envelope))
+def _difference(
+    first: Interface, reference: InterfaceResponse, other: Interface, response: InterfaceResponse
+) -> str:
+    expected = normalize_next_steps(first.app, without_volatile_fields(reference.envelope))
+    found = normalize_next_steps(first.app, without_volatile_fields(response.envelope))
     if other.streams and not first.streams:
         expected = _as_items(expected)
-    text = diff(pretty(expected), pretty(found), first.name, other.name)
-    codes = agreed.exit_code, answer.exit_code
+    text = diff(format_json(expected), format_json(found), first.name, other.name)
+    codes = reference.exit_code, response.exit_code
     if None not in codes and codes[0] != codes[1]:
         text += f"exit code: {codes[0]} ({first.name}), {codes[1]} ({other.name})\n"
     return text
 
 
-def timeless(envelope: Mapping[str, Any]) -> dict[str, Any]:
+def without_volatile_fields(envelope: Mapping[str, Any]) -> dict[str, Any]:
     """An envelope without what no two calls share: the time they took, the token of a plan."""
     found = dict(envelope)
     if "result" in found:
@@ -141,11 +143,11 @@ def timeless(envelope: Mapping[str, Any]) -> dict[str, Any]:
 def _without_token(result: Any) -> Any:
     """A plan without the token that it has for itself alone; alone or as the item of a stream."""
     if is_list(result) and len(result) == 1:
-        return [_bare(result[0])]
-    return _bare(result)
+        return [_drop_token(result[0])]
+    return _drop_token(result)
 
 
-def _bare(plan: Any) -> Any:
+def _drop_token(plan: Any) -> Any:
     if is_object(plan) and {"tool", "basis", "token"} <= plan.keys():
         return {name: value for name, value in plan.items() if name != "token"}
     return plan
@@ -159,7 +161,7 @@ def _as_items(envelope: Mapping[str, Any]) -> dict[str, Any]:
     return {"ok": True, "result": result if isinstance(result, list) else [result]}
 
 
-def pretty(value: Any) -> str:
+def format_json(value: Any) -> str:
     """A value as JSON that a person reads and a diff compares."""
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
@@ -175,170 +177,178 @@ def diff(expected: str, found: str, one: str, other: str) -> str:
 # ------------------------------------------------------------------ the Python doors
 
 
-@door
-class CallDoor(Door):
+@register_interface
+class CallInterface(Interface):
     """`app.call`."""
 
     name, surface = "call", "python"
 
-    def answer(self, case: Case) -> Answer:
+    def send_case(self, case: Case) -> InterfaceResponse:
         """What the call returned."""
-        return _of_result(self.app.options(**case.options).call(case.tool, **case.arguments))
+        return _response_from_result(
+            self.app.options(**case.options).call(case.tool, **case.arguments)
+        )
 
 
-@door
-class AsyncCallDoor(Door):
+@register_interface
+class AsyncCallInterface(Interface):
     """`await app.acall`."""
 
     name, surface = "acall", "python"
 
-    def answer(self, case: Case) -> Answer:
+    def send_case(self, case: Case) -> InterfaceResponse:
         """What the call returned."""
-        door = self.app.options(**case.options)
-        return _of_result(aio.finish(door.acall(case.tool, **case.arguments)))
+        surface = self.app.options(**case.options)
+        return _response_from_result(
+            async_drivers.run_awaitable(surface.acall(case.tool, **case.arguments))
+        )
 
 
-@door
-class StreamDoor(Door):
+@register_interface
+class StreamInterface(Interface):
     """`app.stream`."""
 
     name, surface, streams = "stream", "python", True
 
-    def answer(self, case: Case) -> Answer:
+    def send_case(self, case: Case) -> InterfaceResponse:
         """The items that came, or the error that ended them."""
         items = self.app.options(**case.options).stream(case.tool, **case.arguments)
-        return _of_items(items, self.app)
+        return _response_from_items(items, self.app)
 
 
-@door
-class AsyncStreamDoor(Door):
+@register_interface
+class AsyncStreamInterface(Interface):
     """`app.astream`."""
 
     name, surface, streams = "astream", "python", True
 
-    def answer(self, case: Case) -> Answer:
+    def send_case(self, case: Case) -> InterfaceResponse:
         """The items that came, or the error that ended them."""
-        door = self.app.options(**case.options)
-        return _of_items(aio.iterate(door.astream(case.tool, **case.arguments)), self.app)
+        surface = self.app.options(**case.options)
+        return _response_from_items(
+            async_drivers.iterate_async(surface.astream(case.tool, **case.arguments)), self.app
+        )
 
 
-def _of_result(result: TooliResult[Any]) -> Answer:
+def _response_from_result(result: TooliResult[Any]) -> InterfaceResponse:
     code = 0 if result.error is None else result.error.to_exception().exit_code
-    return Answer(json.loads(result.model_dump_json()), code)
+    return InterfaceResponse(json.loads(result.model_dump_json()), code)
 
 
-def _of_items(items: Iterable[Any], app: Tooli) -> Answer:
+def _response_from_items(items: Iterable[Any], app: Tooli) -> InterfaceResponse:
     """Python's own objects, as they would be written for somebody else."""
-    from tooli.call.envelope import encode
-    from tooli.call.model import Terms
+    from tooli.core.call import RedactionPolicy
+    from tooli.pipeline.envelope import encode
 
-    terms, came = Terms(app._house.policy), list[Any]()
+    redaction_policy, received = RedactionPolicy(app._state.policy), list[Any]()
     try:
-        came += (json.loads(encode(item, [], terms)) for item in items)
+        received += (json.loads(encode(item, [], redaction_policy)) for item in items)
     except ToolError as error:
-        told = json.loads(encode(error.to_dict(), [], terms, "error"))
-        return Answer({"ok": False, "error": told}, error.exit_code)
-    return Answer({"ok": True, "result": came}, 0)
+        error_dict = json.loads(encode(error.to_dict(), [], redaction_policy, "error"))
+        return InterfaceResponse({"ok": False, "error": error_dict}, error.exit_code)
+    return InterfaceResponse({"ok": True, "result": received}, 0)
 
 
 # ------------------------------------------------------------------ the command line's doors
 
 
-@door
-class CommandLineDoor(Door):
+@register_interface
+class CommandLineInterface(Interface):
     """The command line, read by tooli's own reader where it can."""
 
-    name, surface, takes_words = "cli", "cli", True
+    name, surface, accepts_argv = "cli", "cli", True
 
-    def answer(self, case: Case) -> Answer:
+    def send_case(self, case: Case) -> InterfaceResponse:
         """The envelope on stdout."""
         done = invoke(self.app, *command_line(self.app, case), mode="json")
-        return Answer(done.envelope, done.exit_code)
+        return InterfaceResponse(done.envelope, done.exit_code)
 
 
-@door
-class LinesDoor(Door):
+@register_interface
+class JsonLinesInterface(Interface):
     """The command line with `--jsonl`."""
 
-    name, surface, takes_words, streams = "jsonl", "cli", True, True
+    name, surface, accepts_argv, streams = "jsonl", "cli", True, True
 
-    def answer(self, case: Case) -> Answer:
+    def send_case(self, case: Case) -> InterfaceResponse:
         """The lines on stdout; a failing stream's last line is its error."""
-        return _of_lines(invoke(self.app, *command_line(self.app, case), mode="jsonl"))
+        return _response_from_lines(invoke(self.app, *command_line(self.app, case), mode="jsonl"))
 
 
-@door
-class TyperDoor(Door):
+@register_interface
+class TyperInterface(Interface):
     """The same line, read by Typer."""
 
-    name, surface, takes_words = "typer", "cli", True
+    name, surface, accepts_argv = "typer", "cli", True
 
-    def answer(self, case: Case) -> Answer:
+    def send_case(self, case: Case) -> InterfaceResponse:
         """The envelope on stdout."""
         from typer.main import get_command
 
-        words, program = command_line(self.app, case), name_of(self.app)
+        argv, program = command_line(self.app, case), app_name(self.app)
         command = get_command(self.app)
-        done = invoke_with(
-            lambda: command.main(words, prog_name=program), (program, *words), mode="json"
+        done = invoke_callable(
+            lambda: command.main(argv, prog_name=program), (program, *argv), mode="json"
         )
-        return Answer(done.envelope, done.exit_code)
+        return InterfaceResponse(done.envelope, done.exit_code)
 
 
-def _of_lines(done: Invocation) -> Answer:
-    lines = done.lines
-    if not done.ok:
-        return Answer({"ok": False, "error": lines[-1]["error"]}, done.exit_code)
-    return Answer({"ok": True, "result": lines}, done.exit_code)
+def _response_from_lines(command_result: CommandResult) -> InterfaceResponse:
+    lines = command_result.lines
+    if not command_result.ok:
+        return InterfaceResponse(
+            {"ok": False, "error": lines[-1]["error"]}, command_result.exit_code
+        )
+    return InterfaceResponse({"ok": True, "result": lines}, command_result.exit_code)
 
 
 def command_line(app: Tooli, case: Case) -> list[str]:
     """The words that say a case on a command line, after the program's name."""
     tool = app.find(case.tool)
     if tool is None:
-        return [*_flags(case.options, ()), *case.tool.split("."), *(case.words or ())]
-    path = () if app.tree().single is not None else tool.path
-    own = [flag for param in tool.params for flag in (*param.flags, *param.negations)]
-    stray = [
+        return [*_flags(case.options, ()), *case.tool.split("."), *(case.argv or ())]
+    path = () if app.tree().only_command is not None else tool.path
+    own_flags = [flag for param in tool.params for flag in (*param.flags, *param.negations)]
+    unknown_flags = [
         f"--{name.replace('_', '-')}={value}"
         for name, value in case.arguments.items()
-        if name not in tool.names
+        if name not in tool.param_names
     ]
-    words = compose(tool, case.arguments) if case.words is None else case.words
-    return [*path, *_flags(case.options, own), *stray, *words]
+    argv = build_argv(tool, case.arguments) if case.argv is None else case.argv
+    return [*path, *_flags(case.options, own_flags), *unknown_flags, *argv]
 
 
-def _flags(options: Mapping[str, Any], own: Sequence[str]) -> list[str]:
+def _flags(options: Mapping[str, Any], own_flags: Sequence[str]) -> list[str]:
     flags: list[str] = []
     for name, value in options.items():
-        forms = name in ("detailed", "concise")
-        flag = "--response-format" if forms else f"--{name.replace('_', '-')}"
-        if flag in own:
+        is_response_format = name in ("detailed", "concise")
+        flag = "--response-format" if is_response_format else f"--{name.replace('_', '-')}"
+        if flag in own_flags:
             flag = f"--tooli-{flag[2:]}"
-        if name in SHAPING or name in WISHES:
+        if name in SHAPING_OPTIONS or name in RUN_OPTIONS:
             flags.append(f"{flag}={value}")
             continue
-        words = [flag, name] if forms else [flag]
-        flags += words * int(value)
+        tokens = [flag, name] if is_response_format else [flag]
+        flags += tokens * int(value)
     return flags
 
 
-def meant(app: Tooli, envelope: Mapping[str, Any]) -> dict[str, Any]:
+def normalize_next_steps(app: Tooli, envelope: Mapping[str, Any]) -> dict[str, Any]:
     """An envelope whose steps in `meta.next` say what they mean, not how they are typed:
 
     one door composes a line from arguments, another repeats the words that were typed.
     """
-    envelope = _unasked(envelope)
+    envelope = _mask_approval(envelope)
     meta = dict(envelope.get("meta", {}))
     if "next" in meta:
-        steps = [{**step, "argv": _meaning(app, step["argv"])} for step in meta["next"]]
+        steps = [{**step, "argv": _parse_argv(app, step["argv"])} for step in meta["next"]]
         meta["next"] = steps
     if "truncated" in meta:  # a command line alone keeps the whole in a file, each time another
         meta["truncated"] = {k: v for k, v in meta["truncated"].items() if k != "full"}
     return {**envelope, "meta": meta} if meta else dict(envelope)
 
 
-def _unasked(envelope: Mapping[str, Any]) -> Mapping[str, Any]:
+def _mask_approval(envelope: Mapping[str, Any]) -> Mapping[str, Any]:
     """An envelope without the name of a request for approval: each caller has one of its own."""
     error: dict[str, Any] = envelope.get("error") or {}
     details: dict[str, Any] = error.get("details") or {}
@@ -349,11 +359,15 @@ def _unasked(envelope: Mapping[str, Any]) -> Mapping[str, Any]:
     return json.loads(text.replace(approval["expires"], "THEN"))
 
 
-def _meaning(app: Tooli, argv: Sequence[str]) -> dict[str, Any]:
-    line = read_line(app.tree(), argv[1:], lambda param, words: words)
+def _parse_argv(app: Tooli, argv: Sequence[str]) -> dict[str, Any]:
+    line = parse_command_line(app.tree(), argv[1:], lambda param, argv: argv)
     arguments = {
-        name: list(value.texts) if isinstance(value, Words) else value
+        name: list(value.texts) if isinstance(value, RawText) else value
         for name, value in sorted(line.arguments.items())
     }
-    options = {name: str(said) for name, said in sorted(line.options.items()) if name != "output"}
+    options = {
+        name: str(option_value)
+        for name, option_value in sorted(line.options.items())
+        if name != "output"
+    }
     return {"path": list(line.path), "arguments": arguments, "options": options}

@@ -11,8 +11,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tooli.testing.parity import CommandLineDoor, diff, pretty, timeless
-from tooli.testing.running import invoke, name_of
+from tooli.testing.command_runner import app_name, invoke
+from tooli.testing.parity import CommandLineInterface, diff, format_json, without_volatile_fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tooli.app import Tooli
     from tooli.testing.parity import Case
 
-UPDATE = "TOOLI_UPDATE_SNAPSHOTS"
+UPDATE_VARIABLE = "TOOLI_UPDATE_SNAPSHOTS"
 
 
 def assert_schema_snapshot(
@@ -29,57 +29,57 @@ def assert_schema_snapshot(
     """The app's `--schema` is what the file says; `form` is json, mcp, openai or anthropic."""
     found = invoke(app, "--schema", form)
     assert found.ok, found.stdout
-    _compare(pretty(json.loads(found.stdout)), Path(path), update)
+    _compare(format_json(json.loads(found.stdout)), Path(path), update)
 
 
 def assert_envelope_snapshot(
     app: Tooli, cases: Iterable[Case], path: str | Path, *, update: bool = False
 ) -> None:
     """The answers to some cases are what the file says, but for `duration_ms`."""
-    door = CommandLineDoor(app)
-    told: list[dict[str, Any]] = []
+    interface = CommandLineInterface(app)
+    entries: list[dict[str, Any]] = []
     for case in cases:
-        answer = door.answer(case)
-        asked = {"tool": case.tool, "arguments": case.arguments, "options": case.options}
-        told.append(
+        response = interface.send_case(case)
+        request = {"tool": case.tool, "arguments": case.arguments, "options": case.options}
+        entries.append(
             {
-                **{name: value for name, value in asked.items() if value},
-                **({} if case.words is None else {"words": list(case.words)}),
-                "exit_code": answer.exit_code,
-                "envelope": timeless(answer.envelope),
+                **{name: value for name, value in request.items() if value},
+                **({} if case.argv is None else {"words": list(case.argv)}),
+                "exit_code": response.exit_code,
+                "envelope": without_volatile_fields(response.envelope),
             }
         )
-    from tooli.call.envelope import encode
+    from tooli.pipeline.envelope import encode
 
-    _compare(pretty(json.loads(encode(told, []))), Path(path), update)
+    _compare(format_json(json.loads(encode(entries, []))), Path(path), update)
 
 
 def assert_help_snapshot(app: Tooli, path: str | Path, *, update: bool = False) -> None:
     """The help of the app and of each command, plain and for agents, is what the file says."""
     pages: list[str] = []
-    for place in _places(app):
-        for question in (("--help", "--plain"), ("--help-agent",)):
-            page = invoke(app, *place, *question)
+    for command_path in _command_paths(app):
+        for help_flags in (("--help", "--plain"), ("--help-agent",)):
+            page = invoke(app, *command_path, *help_flags)
             assert page.ok, page.stdout
-            line = " ".join((name_of(app), *place, *question))
+            line = " ".join((app_name(app), *command_path, *help_flags))
             pages.append(f"$ {line}\n{page.stdout}")
     _compare("\n".join(pages), Path(path), update)
 
 
-def _places(app: Tooli) -> list[tuple[str, ...]]:
+def _command_paths(app: Tooli) -> list[tuple[str, ...]]:
     """The app, its groups and its commands, as the words that lead there, each before its parts."""
-    if app.tree().single is not None:
+    if app.tree().only_command is not None:
         return [()]
     paths = [tool.path for tool in app.catalog if not tool.hidden]
     return list(dict.fromkeys(path[:n] for path in [(), *paths] for n in range(len(path) + 1)))
 
 
 def _compare(found: str, path: Path, update: bool) -> None:
-    if update or os.environ.get(UPDATE, "") not in ("", "0"):
+    if update or os.environ.get(UPDATE_VARIABLE, "") not in ("", "0"):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(found, encoding="utf-8")
         return
-    hint = f"If this is what you want, run again with {UPDATE}=1 and review the file."
+    hint = f"If this is what you want, run again with {UPDATE_VARIABLE}=1 and review the file."
     if not path.exists():
         raise AssertionError(f"There is no snapshot {path} yet. {hint}")
     difference = diff(path.read_text(encoding="utf-8"), found, str(path), "now")

@@ -159,10 +159,10 @@ def _load() -> None:
     """Load what every child would load by itself, each time anew; nothing is opened."""
     import sqlite3
 
-    import tooli.stages.idempotency
-    import tooli.state.ledger_sqlite
+    import tooli.stages.idempotency_key
+    import tooli.storage.idempotency_sqlite
 
-    assert sqlite3 and tooli.state.ledger_sqlite
+    assert sqlite3 and tooli.storage.idempotency_sqlite
     if "TOOLI_STORE" in os.environ:
         import psycopg
 

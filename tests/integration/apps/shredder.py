@@ -49,10 +49,10 @@ def load(names: StdinOr[Path]) -> list[str]:
 @app.command()
 def write_lines(log: str, count: int, name: str) -> int:
     """Write to a log, as fast as it goes."""
-    from tooli.state.audit import append
+    from tooli.storage.audit_log import append_line
 
     for number in range(count):
-        append(log, {"event": "test", "name": name, "number": number})
+        append_line(log, {"event": "test", "name": name, "number": number})
     return count
 
 

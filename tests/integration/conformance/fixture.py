@@ -209,7 +209,7 @@ def test_custom_header(region: str) -> str:
 @app.command()
 async def test_reconnection(ctx: Context) -> str:
     """Let the client go, and have the answer when it is back."""
-    ctx.let_go()
+    ctx.disconnect_client()
     await asyncio.sleep(0.1)
     return "Reconnection test completed successfully"
 

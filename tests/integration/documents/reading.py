@@ -81,7 +81,7 @@ def commands(line: str) -> Iterator[list[str]]:
 
 def problems(app: Tooli, text: str) -> list[str]:
     """What is wrong with the command lines of a document, as the app itself reads them."""
-    program = app._house.name
+    program = app._state.name
     wrong: list[str] = []
     for language, body in fenced(text):
         if language not in SHELL:
@@ -102,7 +102,7 @@ def _judge(app: Tooli, program: str, words: list[str]) -> list[str]:
 
 def count_lines(app: Tooli, text: str) -> int:
     """How many command lines of the app a document shows."""
-    program = app._house.name
+    program = app._state.name
     return sum(
         words[:1] == [program] or program in words
         for language, body in fenced(text)

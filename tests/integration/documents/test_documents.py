@@ -12,14 +12,14 @@ from tests.integration.documents import reading, setup_validators
 from tests.integration.documents.apps import APPS, random_app
 
 from tooli import Tooli
-from tooli.contract.docstring import readable
+from tooli.describe.agents_md import render_agents_md
+from tooli.describe.app_info import AppInfo, collect_app_info
+from tooli.describe.claude_md import render_claude_md
+from tooli.describe.llms_txt import FULL_FILE_NAME, build_llms_files, render_llms_txt
+from tooli.describe.man import build_man_pages
+from tooli.describe.skill import build_skill_files, skill_slug
+from tooli.schema.docstring import sanitize_doc_text
 from tooli.testing import assert_examples
-from tooli.views.agents_md import write_agents_md
-from tooli.views.claude_md import write_claude_md
-from tooli.views.llms_txt import FULL, llms_files, llms_txt
-from tooli.views.man import man_pages
-from tooli.views.portrait import Portrait, portray
-from tooli.views.skill import skill_files, skill_slug
 
 every_app = pytest.mark.parametrize("name", APPS)
 
@@ -30,18 +30,18 @@ def app_of(name: str) -> Tooli:
 
 
 @cache
-def portrait_of(name: str) -> Portrait:
-    return portray(app_of(name))
+def portrait_of(name: str) -> AppInfo:
+    return collect_app_info(app_of(name))
 
 
-def documents(portrait: Portrait) -> dict[str, str]:
+def documents(portrait: AppInfo) -> dict[str, str]:
     """All Markdown about an app, by the places where it stands."""
     folder = f"skills/{skill_slug(portrait.name)}"
     return {
-        "AGENTS.md": write_agents_md(portrait),
-        "CLAUDE.md": write_claude_md(portrait),
-        **{f"docs/{path}": text for path, text in llms_files(portrait).items()},
-        **{f"{folder}/{path}": text for path, text in skill_files(portrait).items()},
+        "AGENTS.md": render_agents_md(portrait),
+        "CLAUDE.md": render_claude_md(portrait),
+        **{f"docs/{path}": text for path, text in build_llms_files(portrait).items()},
+        **{f"{folder}/{path}": text for path, text in build_skill_files(portrait).items()},
     }
 
 
@@ -51,7 +51,7 @@ def documents(portrait: Portrait) -> dict[str, str]:
 @every_app
 def test_every_command_has_a_page_of_its_own(name: str) -> None:
     portrait = portrait_of(name)
-    assert len(skill_files(portrait)) == 1 + len(portrait.tools)
+    assert len(build_skill_files(portrait)) == 1 + len(portrait.tools)
 
 
 @every_app
@@ -77,7 +77,9 @@ def test_command_lines_are_ones_that_the_app_takes(name: str) -> None:
         for problem in reading.problems(app, text)
     }
     assert not wrong, "\n".join(sorted(wrong))
-    assert reading.count_lines(app, written[f"docs/{FULL}"]) >= len(portrait_of(name).tools)
+    assert reading.count_lines(app, written[f"docs/{FULL_FILE_NAME}"]) >= len(
+        portrait_of(name).tools
+    )
 
 
 @every_app
@@ -87,9 +89,9 @@ def test_examples_are_ones_that_the_app_takes(name: str) -> None:
 
 @every_app
 def test_documents_are_the_same_every_time(name: str) -> None:
-    again = portray(APPS[name]())
+    again = collect_app_info(APPS[name]())
     assert documents(again) == documents(portrait_of(name))
-    assert man_pages(again) == man_pages(portrait_of(name))
+    assert build_man_pages(again) == build_man_pages(portrait_of(name))
 
 
 # ------------------------------------------------------------------ the skill
@@ -102,7 +104,7 @@ def test_the_skill_is_valid(name: str, tmp_path: Path) -> None:
 
     portrait = portrait_of(name)
     folder = tmp_path / skill_slug(portrait.name)
-    for path, text in skill_files(portrait).items():
+    for path, text in build_skill_files(portrait).items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text, encoding="utf-8")
     assert validate(folder) == []
@@ -116,19 +118,19 @@ def test_llms_txt_is_read_back_as_it_was_meant(name: str) -> None:
     from llms_txt import parse_llms_file
 
     portrait = portrait_of(name)
-    read = parse_llms_file(llms_txt(portrait))
+    read = parse_llms_file(render_llms_txt(portrait))
     assert read.title == portrait.name
     assert read.summary
     assert "\n" not in read.summary
     assert read.info.strip().count("\n") == 0
     *groups, optional = read.sections
     assert optional == "Optional"
-    assert [link.url for link in read.sections[optional]] == [FULL]
+    assert [link.url for link in read.sections[optional]] == [FULL_FILE_NAME]
     links = [link for group in groups for link in read.sections[group]]
-    tools = {" ".join(tool.words) or tool.app: tool for tool in portrait.tools}
+    tools = {" ".join(tool.cli_path) or tool.app: tool for tool in portrait.tools}
     assert sorted(link.title for link in links) == sorted(tools)
     for link in links:
-        summary = " ".join(readable(tools[link.title].doc.summary).split())
+        summary = " ".join(sanitize_doc_text(tools[link.title].doc.summary).split())
         assert (link.desc or "").startswith(summary)
 
 
@@ -150,7 +152,7 @@ def complaints(*words: str | Path) -> str:
 @every_app
 @pytest.mark.usefixtures("_validators")
 def test_man_pages_are_clean(name: str, tmp_path: Path) -> None:
-    pages = man_pages(portrait_of(name))
+    pages = build_man_pages(portrait_of(name))
     write(pages, tmp_path)
     assert_clean([tmp_path / page for page in pages])
 
@@ -160,7 +162,7 @@ def test_man_pages_of_any_words_are_clean(tmp_path: Path) -> None:
     for seed in range(100):
         folder = tmp_path / str(seed)
         folder.mkdir()
-        write(man_pages(portray(random_app(seed))), folder)
+        write(build_man_pages(collect_app_info(random_app(seed))), folder)
     assert_clean([*tmp_path.rglob("*.1")])
 
 
@@ -168,7 +170,7 @@ def test_llms_txt_of_any_words_is_read_back() -> None:
     from llms_txt import parse_llms_file
 
     for seed in range(100):
-        read = parse_llms_file(llms_txt(portray(random_app(seed))))
+        read = parse_llms_file(render_llms_txt(collect_app_info(random_app(seed))))
         assert [len(links) for links in read.sections.values()] == [2, 1]
         assert "\n" not in read.info.strip()
 

@@ -15,19 +15,19 @@ from tests.integration.frameworks import environment
 from tests.integration.frameworks.calls import CASES, Case
 from tests.integration.frameworks.everything import app
 
-from tooli.views.export import CALLERS, export
-from tooli.views.export.langchain import RESERVED
-from tooli.views.export.order import description_of
-from tooli.views.mcp import arguments_schema
-from tooli.views.portrait import Portrait, portray
-from tooli.views.schema import named
+from tooli.describe.app_info import AppInfo, collect_app_info
+from tooli.describe.mcp_tools import arguments_schema
+from tooli.describe.schema_formats import tools_by_safe_name
+from tooli.export import CALLERS, export
+from tooli.export.export_spec import tool_description
+from tooli.export.langchain import RESERVED_PARAMETERS
 
 ALWAYS = ("openai", "langchain", "claude")
 TARGETS = [target for target in CALLERS if target != "python"]
 MODES = ("subprocess", "import")
 PATIENCE = 240
 EXTRA = [Case("say", {"text": "--help"}), Case("list", {})]
-TOOLS = named(portray(app).tools)
+TOOLS = tools_by_safe_name(collect_app_info(app).tools)
 
 FAILED = {"langchain": "error", "claude": True, "copilot": "failure"}
 """How a framework names a failure, where it names one."""
@@ -37,10 +37,12 @@ def renamed(target: str, arguments: dict[str, Any]) -> dict[str, Any]:
     """The arguments as the model of a target must name them."""
     if target != "langchain":
         return arguments
-    return {f"{name}_" if name in RESERVED else name: arguments[name] for name in arguments}
+    return {
+        f"{name}_" if name in RESERVED_PARAMETERS else name: arguments[name] for name in arguments
+    }
 
 
-def write_export(portrait: Portrait, program: Path, target: str, mode: str, folder: Path) -> None:
+def write_export(portrait: AppInfo, program: Path, target: str, mode: str, folder: Path) -> None:
     """Put an export into a folder, with the tests that come with it."""
     said = {"command": f"{environment.python()} {program}"} if mode == "subprocess" else {}
     for name, text in export(portrait, target, mode, with_tests=True, **said).items():
@@ -68,7 +70,7 @@ def drive(target: str, room: Path) -> None:
     folders = [room / mode for mode in MODES]
     for mode, folder in zip(MODES, folders, strict=True):
         program = environment.HERE / "everything.py"
-        write_export(portray(app), program, target, mode, folder)
+        write_export(collect_app_info(app), program, target, mode, folder)
         (folder / "calls.json").write_text(json.dumps(calls), encoding="utf-8")
     run(environment.HERE / "drive.py", target, *folders, cwd=folders[0])
 
@@ -114,7 +116,7 @@ def test_the_model_is_shown_the_schema_of_every_tool(seen: Any, mode: str) -> No
             assert shown[name]["properties"].keys() == expected["properties"].keys()
         else:
             assert shown[name] == expected, name
-        assert found[mode]["told"][name] == description_of(tool), name
+        assert found[mode]["told"][name] == tool_description(tool), name
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -177,5 +179,5 @@ def test_the_exported_tests_pass(target: str, mode: str, tmp_path: Path) -> None
     if not environment.NEW and target not in (*ALWAYS, "python"):
         pytest.skip(f"{target} wants Python 3.11")
     program = environment.ROOT / "examples" / "file_tools" / "app.py"
-    write_export(portray(file_tools), program, target, mode, tmp_path)
+    write_export(collect_app_info(file_tools), program, target, mode, tmp_path)
     run("-m", "pytest", "-q", "-p", "no:cacheprovider", tmp_path, cwd=tmp_path)

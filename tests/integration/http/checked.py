@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from tests.parity import zoo
 
 from tooli import Option, Tooli
-from tooli.surfaces.http.serve import serve_http
+from tooli.http.http_server import serve_http
 
 FEW = Annotated[int, Option(min=0, max=20)]
 NARROWED = {

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 from tooli import ToolError, Tooli
-from tooli.surfaces.http.serve import serve_http
+from tooli.http.http_server import serve_http
 
 app = Tooli("served", version="1.0", description="For tests.")
 

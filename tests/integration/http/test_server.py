@@ -16,8 +16,8 @@ pytest.importorskip("uvicorn")
 from tests.integration.http import served
 
 from tooli import DependencyError, InputError
-from tooli.surfaces.http import serve as serving
-from tooli.surfaces.network import Protocol
+from tooli.http import http_server as serving
+from tooli.serving.uvicorn_server import TimeoutProtocol
 
 REQUEST = b"POST /tools/add HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 
@@ -354,7 +354,7 @@ def test_what_cannot_be_started_says_why(said, message: str) -> None:
 
 
 def test_without_uvicorn_it_says_what_to_install(monkeypatch) -> None:
-    monkeypatch.setattr("tooli.surfaces.http.serve.is_installed", lambda name: False)
+    monkeypatch.setattr("tooli.http.http_server.is_installed", lambda name: False)
     with pytest.raises(DependencyError) as caught:
         serving.serve_http(served.app, port=0)
     assert "pip install 'tooli[http]'" in caught.value.suggestion.fix
@@ -395,10 +395,10 @@ def test_everywhere_with_a_token(serve) -> None:
 async def test_a_head_that_does_not_come_is_not_waited_for(monkeypatch) -> None:
     import uvicorn
 
-    monkeypatch.setattr(Protocol, "head_timeout", 0.05)
+    monkeypatch.setattr(TimeoutProtocol, "header_timeout", 0.05)
     listener = serving.listen("127.0.0.1", 0)
     config = uvicorn.Config(
-        served.app.asgi(mcp=False), http=Protocol, log_config=None, ws="none", lifespan="off"
+        served.app.asgi(mcp=False), http=TimeoutProtocol, log_config=None, ws="none", lifespan="off"
     )
     server = uvicorn.Server(config)
     monkeypatch.setattr(server, "capture_signals", lambda: __import__("contextlib").nullcontext())

@@ -16,11 +16,11 @@ from mcp_types.jsonrpc import jsonrpc_message_adapter
 from tests.integration.mcp.talk import CLIENT, LEGACY, META, MODERN
 
 from tooli import Tooli
-from tooli.call.printing import route_stdout
-from tooli.surfaces.mcp.front import Front
-from tooli.surfaces.mcp.sdk import make_server
-from tooli.surfaces.mcp.service import Service
-from tooli.testing.mcp_doors import MemoryWire
+from tooli.mcp.sdk_server import make_server
+from tooli.mcp.service import McpService
+from tooli.mcp.stdio_server import StdioServer
+from tooli.pipeline.stdout_capture import route_stdout
+from tooli.testing.mcp_interfaces import MemoryWire
 
 ERAS = [LEGACY, MODERN]
 
@@ -29,12 +29,12 @@ ERAS = [LEGACY, MODERN]
 def routed():
     """What tools print goes where a server lets it go."""
     restore = route_stdout()
-    with mock.patch.multiple("tooli.stages.loops", FIRM=1 << 30, STUCK=1 << 30):
+    with mock.patch.multiple("tooli.stages.repeated_failures", FIRM=1 << 30, STUCK=1 << 30):
         yield  # who is asked the same thing twice is asked by both
     restore()
 
 
-class Alone(Front):
+class Alone(StdioServer):
     """A front that has an SDK at hand, and only notes what it would give to it."""
 
     def __init__(self, app: Tooli) -> None:
@@ -42,15 +42,15 @@ class Alone(Front):
         super().__init__(app, self.memory)
         self.passed: list[Any] = []
 
-    def _pass_on(self, message: dict[str, Any]) -> bool:
+    def _delegate_to_sdk(self, message: dict[str, Any]) -> bool:
         self.passed.append(message["id"])
         return True
 
     def ask(self, message: dict[str, Any]) -> list[Any] | None:
         """Everything that is said to a message; None where it would be the SDK's."""
         before = len(self.memory.sent)
-        self.take(json.loads(json.dumps(message)))
-        self.flights.wait(60)
+        self.handle_message(json.loads(json.dumps(message)))
+        self.pending.wait(60)
         if message.get("id") in self.passed:
             return None
         return self.memory.sent[before:]
@@ -60,7 +60,7 @@ class Sdk:
     """The SDK's server of the same app, over streams in memory."""
 
     def __init__(self, app: Tooli) -> None:
-        self.server = make_server(Service(app))
+        self.server = make_server(McpService(app))
 
     async def __aenter__(self) -> Sdk:
         self._inbox, incoming = anyio.create_memory_object_stream[Any](100)
@@ -194,7 +194,7 @@ class Invention:
         tool = self.random.choice(tools)
         arguments = {
             param.name: self.random.choice(self.VALUES)
-            for param in tool.public
+            for param in tool.public_params
             if self.random.random() < 0.9
         }
         if self.random.random() < 0.1:

@@ -16,7 +16,7 @@ import pytest
 from tests.integration.mcp.talk import LEGACY, MODERN, SERVED, serving, talk
 from tests.integration.outside import PATIENCE, environment
 
-from tooli.surfaces.mcp.wire import Wire
+from tooli.mcp.stdio_transport import StdioTransport
 
 ERAS = [LEGACY, MODERN]
 
@@ -177,7 +177,7 @@ DEAF = """
 import sys, time
 from pathlib import Path
 from tooli import Tooli
-from tooli.surfaces.mcp import stdio
+from tooli.mcp import stdio
 
 stdio.GRACE = float(sys.argv.pop(1))
 app = Tooli("deaf")
@@ -284,20 +284,20 @@ def test_a_server_without_a_client_says_so(closed: int) -> None:
 def test_a_client_at_a_socket_is_missed_as_well() -> None:
     ours, theirs = socket.socketpair()  # what Node gives its children
     with ours, theirs:
-        wire = Wire(theirs.fileno(), theirs.fileno())
-        assert not wire.deserted()
+        wire = StdioTransport(theirs.fileno(), theirs.fileno())
+        assert not wire.is_disconnected()
         ours.close()
-        assert wire.deserted()
+        assert wire.is_disconnected()
 
 
 def test_a_client_at_a_pipe_is_missed() -> None:
     reader, writer = os.pipe()
-    wire = Wire(-1, writer)
-    assert not wire.deserted()
+    wire = StdioTransport(-1, writer)
+    assert not wire.is_disconnected()
     os.close(reader)
-    assert wire.deserted()
+    assert wire.is_disconnected()
     wire.write({"jsonrpc": "2.0"})
-    assert wire.broken
+    assert wire.is_broken
     os.close(writer)
 
 

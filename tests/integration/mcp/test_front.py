@@ -741,7 +741,7 @@ def test_an_answer_that_is_none_is_refused(answer: Any) -> None:
 
 EXPIRED = """
 import time
-import tooli.state.seals as seals
+import tooli.storage.signed_messages as seals
 
 real = time.time
 seals.LASTS = 600

@@ -54,10 +54,10 @@ def connect(request: pytest.FixtureRequest) -> Open:
 def made_inside() -> Any:
     from tests.integration.mcp_http import notes
 
-    from tooli.surfaces.mcp.sdk import make_server
-    from tooli.surfaces.mcp.service import Service
+    from tooli.mcp.sdk_server import make_server
+    from tooli.mcp.service import McpService
 
-    return make_server(Service(notes.app))
+    return make_server(McpService(notes.app))
 
 
 def is_modern(client: Client) -> bool:

@@ -11,20 +11,20 @@ import pytest
 from tests.parity.test_parity import ALL, _name
 from tests.parity.zoo import make_app
 
-from tooli.call.printing import route_stdout
-from tooli.surfaces.mcp.http import Endpoint, mcp_endpoint
-from tooli.surfaces.mcp.wire import to_json
+from tooli.mcp.http_transport import McpEndpoint, mcp_endpoint
+from tooli.mcp.stdio_transport import to_json
+from tooli.pipeline.stdout_capture import route_stdout
 from tooli.testing import Case
-from tooli.testing.mcp_doors import HandshakeDoor, StatelessDoor
-from tooli.testing.parity import timeless
+from tooli.testing.mcp_interfaces import HandshakeInterface, StatelessInterface
+from tooli.testing.parity import without_volatile_fields
 
-CASES = [pytest.param(c, id=_name(r, c)) for r, c in ALL if c.words is None and "mcp" not in c.skip]
+CASES = [pytest.param(c, id=_name(r, c)) for r, c in ALL if c.argv is None and "mcp" not in c.skip]
 
 
 class Host:
     """An endpoint on an event loop of its own, asked without a network."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(self, endpoint: McpEndpoint) -> None:
         self._endpoint = endpoint
         self.loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self.loop.run_forever)
@@ -106,7 +106,7 @@ def last_message(body: bytes) -> dict[str, Any]:
     return json.loads(lines[-1][6:] if lines else body)
 
 
-class HandshakeOverHttp(HandshakeDoor):
+class HandshakeOverHttp(HandshakeInterface):
     """A session of the older era."""
 
     def __init__(self, app: Any, host: Host) -> None:
@@ -125,7 +125,7 @@ class HandshakeOverHttp(HandshakeDoor):
         return last_message(body)
 
 
-class StatelessOverHttp(StatelessDoor):
+class StatelessOverHttp(StatelessInterface):
     """Requests that stand for themselves."""
 
     def __init__(self, app: Any, host: Host) -> None:
@@ -133,13 +133,13 @@ class StatelessOverHttp(StatelessDoor):
         super().__init__(app)
 
     def _send(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        from tooli.surfaces.mcp.words import CAPABILITIES_KEY, MODERN, VERSION_KEY
+        from tooli.mcp.protocol import CAPABILITIES_KEY, MODERN_VERSIONS, VERSION_KEY
 
-        meta = {**params.get("_meta", {}), VERSION_KEY: MODERN[-1], CAPABILITIES_KEY: {}}
+        meta = {**params.get("_meta", {}), VERSION_KEY: MODERN_VERSIONS[-1], CAPABILITIES_KEY: {}}
         message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": meta}}
         _, body = self.host.post(
             message,
-            mcp_protocol_version=MODERN[-1],
+            mcp_protocol_version=MODERN_VERSIONS[-1],
             mcp_method=method,
             mcp_name=params["name"],
         )
@@ -152,8 +152,8 @@ def doors() -> Any:
     host = Host(mcp_endpoint(app))
     restore = route_stdout()
     yield {
-        "handshake": (HandshakeDoor(app), HandshakeOverHttp(app, host)),
-        "stateless": (StatelessDoor(app), StatelessOverHttp(app, host)),
+        "handshake": (HandshakeInterface(app), HandshakeOverHttp(app, host)),
+        "stateless": (StatelessInterface(app), StatelessOverHttp(app, host)),
     }
     restore()
     host.close()
@@ -163,6 +163,9 @@ def doors() -> Any:
 @pytest.mark.parametrize("case", CASES)
 def test_the_same_answer(doors: Any, case: Case, era: str) -> None:
     near, far = doors[era]
-    expected, found = timeless(near.answer(case).envelope), timeless(far.answer(case).envelope)
+    expected, found = (
+        without_volatile_fields(near.send_case(case).envelope),
+        without_volatile_fields(far.send_case(case).envelope),
+    )
     found["meta"].pop("session_id", None)  # a session has a name over HTTP
     assert found == expected

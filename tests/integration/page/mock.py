@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
-PAGE = Path(__file__).parents[3] / "src/tooli/surfaces/http/page.html"
+PAGE = Path(__file__).parents[3] / "src/tooli/http/page.html"
 TOKEN = "open sesame"
 HOSTILE = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>\'"&amp;'
 

@@ -1,0 +1,203 @@
+"""capabilities record: runs an app's examples or tests, and says what each command touches.
+
+tooli ──▶ a process for each example, or one for the tests
+            └─ every call of the app writes a line: TOOLI_RECORD_CAPABILITIES
+tooli ◀── lines ─▶ folders ─▶ the declaration to paste
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from tempfile import TemporaryDirectory, gettempdir
+
+from tooli.core.declared_capabilities import is_under_any
+from tooli.errors import NotFoundError, Suggestion
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from typing import Any
+
+    from tooli.core.tool import Tool
+
+RECORD_VARIABLE = "TOOLI_RECORD_CAPABILITIES"
+LIMITATIONS = "env:read and state:mutate cannot be seen; net:write looks like net:read"
+_EXAMPLE_TIMEOUT = 60.0  # seconds for one example
+_BOOTSTRAP_CODE = (
+    "import sys; from tooli.launcher import load_app; app = load_app(sys.argv.pop(1));"
+    " app._state.policy = app._state.declared_policy = 'standard'; app()"
+)
+
+
+def record_usage(
+    app: Any,
+    app_target: str,
+    tests: Sequence[str],
+    examples: bool,
+    include_all: bool,
+    roots: Sequence[str],
+) -> dict[str, Any]:
+    """What each command of an app touched, and the declaration that says so."""
+    with TemporaryDirectory() as folder:
+        path = os.path.join(folder, "record.jsonl")
+        report = _run_examples(app, app_target, include_all, path) if examples else {}
+        if tests:
+            report |= _run_tests(tests, path)
+        seen = dict(_read_usage(path, app._state.name))
+    known = {tool.key: tool for tool in app.catalog}
+    root_paths = [os.path.realpath(root) for root in roots]
+    commands = [
+        _usage_row(known[key], uses, root_paths) for key, uses in seen.items() if key in known
+    ]
+    if not commands and not report.get("not_run"):
+        raise NotFoundError(
+            f"No call of {app._state.name!r} was seen.",
+            suggestion=Suggestion("fix", "Run tests that call it, or give its commands examples."),
+            details=report,
+        )
+    return {"commands": commands, **report, "unseen": LIMITATIONS}
+
+
+# ------------------------------------------------------------------ running
+
+
+def _run_tests(argv: Sequence[str], path: str) -> dict[str, Any]:
+    """Run a command that calls the app; its output goes to stderr."""
+    from subprocess import run
+
+    try:
+        done = run(list(argv), env={**os.environ, RECORD_VARIABLE: path}, stdout=2, check=False)
+    except OSError as failure:
+        message = f"{argv[0]!r} cannot be run: {failure.strerror}"
+        raise NotFoundError(message, field="tests") from None
+    return {"exit_code": done.returncode}
+
+
+def _run_examples(app: Any, app_target: str, include_all: bool, path: str) -> dict[str, Any]:
+    """Run the examples, each as a process; those that may change something only where that is
+    wanted, and those that a human must approve never."""
+    skipped: list[dict[str, str]] = []
+    failed: list[dict[str, str]] = []
+    for tool in app.catalog:
+        reason = _skip_reason(tool, include_all)
+        if reason is not None:
+            skipped.append({"command": tool.key, "why": reason})
+            continue
+        for example in tool.guidance.examples:
+            argv = [str(word) for word in example.get("args", ())]
+            problem = _run_example(tool, app_target, argv, path)
+            if problem is not None:
+                failed.append({"command": " ".join([tool.key, *argv]), "why": problem})
+    found = {"not_run": skipped, "failed": failed}
+    return {name: rows for name, rows in found.items() if rows}
+
+
+def _skip_reason(tool: Tool, include_all: bool) -> str | None:
+    if not tool.guidance.examples:
+        return "it has no examples"
+    if tool.guard.approval or tool.guard.human_in_the_loop:
+        return "a human must approve it"
+    if include_all or tool.behavior.read_only:
+        return None
+    if tool.behavior.destructive:
+        return "it is destructive: --all runs it, too"
+    return "it is not declared ReadOnly, so it may change something: --all runs it, too"
+
+
+def _run_example(tool: Tool, app_target: str, argv: list[str], path: str) -> str | None:
+    """What went wrong with an example, if anything did."""
+    from subprocess import DEVNULL, TimeoutExpired, run
+
+    separator = argv.index("--") if "--" in argv else len(argv)
+    flags = ["--tooli-json", *(["--tooli-yes"] if tool.behavior.destructive else [])]
+    command_line = [*tool.cli_path, *argv[:separator], *flags, *argv[separator:]]
+    try:
+        done = run(
+            [sys.executable, "-c", _BOOTSTRAP_CODE, app_target, *command_line],
+            env={**os.environ, RECORD_VARIABLE: path},
+            stdin=DEVNULL,
+            capture_output=True,
+            timeout=_EXAMPLE_TIMEOUT,
+            check=False,
+        )
+    except TimeoutExpired:
+        return f"it took more than {_EXAMPLE_TIMEOUT:g} s"
+    if done.returncode == 0:
+        return None
+    try:
+        return str(json.loads(done.stdout)["error"]["message"])
+    except (ValueError, KeyError, TypeError):
+        return f"exit code {done.returncode}"
+
+
+# ------------------------------------------------------------------ telling
+
+
+def _read_usage(path: str, name: str) -> Iterator[tuple[str, set[tuple[str, str]]]]:
+    """What each command of the app touched, over all its calls."""
+    found: dict[str, set[tuple[str, str]]] = {}
+    if os.path.exists(path):
+        with open(path, encoding="utf-8") as file:
+            for command_line in file:
+                entry = json.loads(command_line)
+                if entry["app"] == name:
+                    uses = found.setdefault(entry["command"], set())
+                    uses.update([(use[0], use[1]) for use in entry["uses"]])
+    yield from found.items()
+
+
+def _usage_row(tool: Tool, uses: set[tuple[str, str]], root_paths: Sequence[str]) -> dict[str, Any]:
+    from tooli.core.declared_capabilities import find_disallowed
+
+    used = sorted(minimal_capabilities(uses, root_paths)) or ["none"]
+    row: dict[str, Any] = {"command": tool.key, "used": used}
+    declared = [word for word in tool.guard.capabilities if word != "none"]
+    if tool.guard.capabilities:
+        row["declared"] = list(tool.guard.capabilities)
+        used = find_disallowed(used, declared)
+        if not used:  # it says all that it does
+            return row
+        row["undeclared"] = used
+    capability_list = ", ".join(
+        [json.dumps(word, ensure_ascii=False) for word in (*declared, *used)]
+    )
+    return {**row, "paste": f"capabilities=[{capability_list}]"}
+
+
+def minimal_capabilities(uses: Iterable[tuple[str, str]], root_paths: Sequence[str]) -> set[str]:
+    """Acts as the fewest capabilities that allow them: files as their folders, folders below
+    one another as one, whatever is below one of the places as that place; what is elsewhere, and
+    temporary, is the folder for that."""
+    from tooli.execution.monitor.monitored_runner import shorten_path
+
+    folders: dict[str, set[str]] = {}
+    capabilities: set[str] = set()
+    for capability, target in uses:
+        if capability[:3] != "fs:":
+            capabilities.add(capability)
+            continue
+        folder = target if os.path.isdir(target) else os.path.dirname(target)
+        folders.setdefault(capability, set()).add(_generalize_folder(folder, root_paths))
+    for capability, found in folders.items():
+        for folder in found:
+            above = folder
+            while above != (above := os.path.dirname(above)):
+                if above in found:
+                    break
+            else:
+                capabilities.add(f"{capability}:{shorten_path(folder)}")
+    return capabilities
+
+
+def _generalize_folder(folder: str, root_paths: Sequence[str]) -> str:
+    for place in root_paths:
+        if is_under_any(folder, (place,)):
+            return place
+    temporary = os.path.realpath(gettempdir())
+    is_temporary = is_under_any(folder, (temporary,)) and not is_under_any(
+        folder, (os.path.realpath("."),)
+    )
+    return temporary if is_temporary else folder

@@ -1,0 +1,190 @@
+"""detect-context, config show: how a run is seen and set up."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+
+from tooli.builtins.command_markers import runs_with_invalid_settings
+from tooli.schema.param_info import Option
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from tooli.config.layers import Settings, SettingValue
+    from tooli.detect import Candidate, ExecutionContext
+
+
+def add_detection(builtin_app: Any, app: Any) -> None:
+    """`detect-context`."""
+    builtin_app.command("detect-context")(_detect_command(app))
+
+
+def add_config(group: Any, app: Any) -> None:
+    """`config show`."""
+    group.command("show")(_show_command(app))
+
+
+def _detect_command(app: Any) -> Any:
+    @runs_with_invalid_settings
+    def detect_context(
+        deep: Annotated[
+            bool, Option("--deep", help="Look at processes above and at files of containers, too.")
+        ] = False,
+    ) -> dict[str, object]:
+        """Show who seems to be calling, by which signals, and what such a caller gets."""
+        from tooli.detect import detect_execution_context
+
+        context = detect_execution_context(deep=deep)
+        return {
+            **_describe_context(context),
+            "behavior": _describe_caller_profile(context),
+            **_configuration_summary(app),
+        }
+
+    return detect_context
+
+
+def _show_command(app: Any) -> Any:
+    @runs_with_invalid_settings
+    def show(
+        origin: Annotated[
+            bool, Option("--origin", help="What every layer says, and in which file and line.")
+        ] = False,
+    ) -> dict[str, object]:
+        """Show the settings that hold: flags, variables, project, user, system, defaults."""
+        settings = _resolved_settings(app)
+        values: dict[str, object]
+        if origin:
+            values = {name: _setting_layers(settings, name) for name in _setting_names(settings)}
+        else:
+            values = {
+                name: _public_value(name, settings.get(name)) for name in _setting_names(settings)
+            }
+        return values if not settings.faults else {**values, "faults": _fault_lines(settings)}
+
+    return show
+
+
+# ------------------------------------------------------------------ callers
+
+
+def _describe_context(context: ExecutionContext) -> dict[str, object]:
+    """The context in the contract's words."""
+    fields = {name: getattr(context, name) for name in type(context).__match_args__}
+    fields["category"] = str(context.category)
+    fields["signals"] = list(context.signals)
+    fields["candidates"] = [_describe_candidate(candidate) for candidate in context.candidates]
+    return fields
+
+
+def _describe_candidate(candidate: Candidate) -> dict[str, object]:
+    return {
+        "name": candidate.name,
+        "category": str(candidate.category),
+        "confidence": candidate.confidence,
+        "decides": candidate.decides,
+        "signals": list(candidate.signals),
+    }
+
+
+def _describe_caller_profile(context: ExecutionContext) -> dict[str, object]:
+    from tooli.core.caller_profile import CALLER_PROFILES
+
+    caller_profile = CALLER_PROFILES[context.category]
+    fields = {name: getattr(caller_profile, name) for name in type(caller_profile).__match_args__}
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+# ------------------------------------------------------------------ settings
+
+
+def _resolved_settings(app: Any) -> Settings:
+    """The settings of this run; those of the process where no command line is running."""
+    settings = app._state.resolved_settings
+    if settings is None:
+        from tooli.config.layers import resolve_settings
+
+        settings = resolve_settings(app._state.name)
+    return settings
+
+
+def _configuration_summary(app: Any) -> dict[str, object]:
+    settings = _resolved_settings(app)
+    summary: dict[str, object] = {
+        "configuration": {name: _setting_value(settings, name) for name in _setting_names(settings)}
+    }
+    if settings.files:
+        summary["files"] = [_relative_path(config_file.path) for config_file in settings.files]
+    return summary if not settings.faults else {**summary, "faults": _fault_lines(settings)}
+
+
+def _setting_names(settings: Settings) -> list[str]:
+    from tooli.config.setting_definitions import SETTINGS
+
+    return [name for name in SETTINGS if settings.effective(name) is not None]
+
+
+def _setting_value(settings: Settings, name: str) -> dict[str, object]:
+    layer_value = settings.effective(name)
+    assert layer_value is not None
+    return {
+        "value": _public_value(name, layer_value.value),
+        "origin": _relative_path(layer_value.origin),
+    }
+
+
+def _setting_layers(settings: Settings, name: str) -> dict[str, object]:
+    """The value that holds and where from, and what the other layers say."""
+    effective = settings.effective(name)
+    assert effective is not None
+    row: dict[str, object] = {
+        "value": _public_value(name, effective.value),
+        "layer": effective.layer,
+    }
+    if effective.origin != effective.layer:
+        row["origin"] = _relative_path(effective.origin)
+    others = [
+        _overruled_layer(name, layer_value)
+        for layer_value in settings.all_values[name]
+        if layer_value is not effective
+    ]
+    return {**row, "overruled": others} if others else row
+
+
+def _overruled_layer(name: str, layer_value: SettingValue) -> dict[str, object]:
+    row: dict[str, object] = {
+        "value": _public_value(name, layer_value.value),
+        "layer": layer_value.layer,
+    }
+    return (
+        row
+        if layer_value.origin == layer_value.layer
+        else {**row, "origin": _relative_path(layer_value.origin)}
+    )
+
+
+def _public_value(name: str, value: Any) -> Any:
+    """A value as anybody may see it: an address without its password."""
+    if name != "store" or not isinstance(value, str):
+        return value
+    from tooli.storage.idempotency_postgres import redact_url
+
+    return redact_url(value)
+
+
+def _fault_lines(settings: Settings) -> list[str]:
+    return [
+        f"{_relative_path(candidate.origin)}: {candidate.message}" for candidate in settings.faults
+    ]
+
+
+def _relative_path(path: str) -> str:
+    """A path as it is said here: below this folder, relative to it."""
+    try:
+        here = os.getcwd()
+    except OSError:
+        return path
+    return path[len(here) + 1 :] if path.startswith(here + os.sep) else path

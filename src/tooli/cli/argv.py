@@ -1,0 +1,604 @@
+"""Read a command line: the framework's flags, the command, its arguments.
+
+    file-tools --json find-files '*.py' --root src -v
+               ╰flag╯ ╰command─╯ ╰arguments──────╯ ╰flag
+
+One pass. A command's own flag wins over the framework's, which then answers to
+`--tooli-NAME`. Whatever this reader does not fully understand it leaves to Typer
+(`Line.aside`); it never guesses. `Line.rest` is the line without the framework's
+flags, as Typer then reads it.
+"""
+
+from __future__ import annotations
+
+from tooli.core.app_state import OUTPUT_MODES as MODES
+from tooli.core.call import Problem
+from tooli.core.tool import ListOf, Scalar, TyperOnly, is_bool, is_structured, unwrap_optional
+from tooli.schema.convert import RawText
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from tooli.core.tool import Param, Tool
+
+SCHEMA_FORMATS = ("json", "mcp", "openai", "anthropic")
+
+# flag: (what it sets, how many words it takes, what it sets it to); "?" takes one of FORMATS
+FLAGS: dict[str, tuple[str, int | str, Any]] = {
+    **dict.fromkeys(("--output", "-o"), ("output", 1, None)),
+    **{f"--{mode}": ("output", 0, mode) for mode in ("json", "jsonl", "text", "plain")},
+    **dict.fromkeys(("--quiet", "-q"), ("quiet", 0, True)),
+    **dict.fromkeys(("--verbose", "-v"), ("verbose", 0, "+")),
+    "--no-color": ("no_color", 0, True),
+    "--dry-run": ("dry_run", 0, True),
+    "--yes": ("yes", 0, True),
+    "--no-input": ("no_input", 0, True),
+    "--response-format": ("response_format", 1, None),
+    "--schema": ("schema", "?", "json"),
+    "--help-agent": ("help_agent", 0, True),
+    "--agent-manifest": ("agent_manifest", 0, True),
+    "--agent-bootstrap": ("agent_bootstrap", 0, True),
+    "--discover": ("discover", 0, True),
+    "--help": ("help", 0, True),
+    "--version": ("show_version", 0, True),
+    "--input": ("input", 1, None),
+    "--print0": ("print0", 0, True),
+    "--null": ("null", 0, True),
+    "--limit": ("limit", 1, None),
+    "--cursor": ("cursor", 1, None),
+    "--filter": ("filter", 1, None),
+    **dict.fromkeys(("--fields", "--select"), ("fields", 1, None)),
+    "--max-items": ("max_items", 1, None),
+    "--max-bytes": ("max_bytes", 1, None),
+    "--max-tokens": ("max_tokens", 1, None),
+    "--timeout": ("timeout", 1, None),
+    "--idempotency-key": ("idempotency_key", 1, None),
+    "--apply": ("apply", 1, None),
+}
+DOCUMENT_OPTIONS = frozenset(("agent_manifest", "agent_bootstrap", "discover"))
+INFO_OPTIONS = DOCUMENT_OPTIONS | {"help", "schema", "help_agent", "show_version"}
+SHAPING_OPTIONS = frozenset(
+    ("limit", "cursor", "filter", "fields", "max_items", "max_bytes", "max_tokens")
+)
+RUN_OPTIONS = frozenset(("timeout", "idempotency_key", "apply"))
+COMPLETION_FLAGS = ("--install-completion", "--show-completion")
+
+
+class CommandLine:
+    """A command line, read."""
+
+    __slots__ = (
+        "arguments",
+        "command_prefix_length",
+        "dotted",
+        "from_config",
+        "group",
+        "is_ambiguous",
+        "leading_flags",
+        "options",
+        "parent_flags",
+        "path",
+        "positionals",
+        "problems",
+        "tool",
+        "typer_argv",
+        "typer_reason",
+        "unknown_word",
+    )
+
+    def __init__(self) -> None:
+        self.options: dict[str, Any] = {}
+        self.path: tuple[str, ...] = ()
+        self.group: Any = None
+        self.tool: Tool | None = None
+        self.command_prefix_length = 0  # how much of `rest` leads up to the command
+        self.arguments: dict[str, Any] = {}
+        self.positionals: list[str] = []
+        self.dotted: dict[str, dict[str, list[str]]] = {}
+        self.problems: list[Problem] = []
+        self.typer_argv: list[str] = []
+        self.typer_reason: str | None = None
+        self.unknown_word: str | None = None  # the word that is no command
+        self.parent_flags: set[str] = (
+            set()
+        )  # flags of the callbacks in front: no longer the framework's
+        self.leading_flags: list[str] = []  # the framework's flags before the command
+        self.is_ambiguous = False  # Typer may read it otherwise than we do
+        self.from_config: set[str] = set()  # options that nobody typed: they are set elsewhere
+
+    @property
+    def has_payload(self) -> bool:
+        """Whether arguments come from elsewhere, so that only we know them: `--input`, `--null`."""
+        return "input" in self.options or "null" in self.options
+
+    @property
+    def has_shaping(self) -> bool:
+        """Whether the line, or its command, says how much of the result is wanted."""
+        limits = None if self.tool is None else self.tool.limits
+        return not SHAPING_OPTIONS.isdisjoint(self.options) or (
+            limits is not None and bool(limits.paginated or limits.max_tokens)
+        )
+
+    def set_option(self, flag: str, value: str | None) -> None:
+        """Take one of the framework's flags."""
+        name, _, constant = FLAGS[flag]
+        if constant == "+":
+            self.options[name] = self.options.get(name, 0) + 1
+            return
+        value = constant if value is None else value
+        if name in RUN_OPTIONS:
+            from tooli.pipeline.run_options import read_run_option
+
+            self.options[name], problem = read_run_option(name, value)
+            if problem is not None:
+                self.problems.append(Problem("E1007", name, f"{flag} is {problem}"))
+            return
+        allowed = {"output": MODES, "response_format": ("concise", "detailed")}.get(name)
+        if allowed is not None and value not in allowed:
+            from tooli.errors import closest_match
+
+            suggestion = closest_match(str(value), allowed)
+            hint = f"; did you mean {suggestion!r}?" if suggestion else ""
+            self.problems.append(
+                Problem("E1007", name, f"{flag} is one of {', '.join(allowed)}{hint}", suggestion)
+            )
+            return
+        self.options[name] = value
+
+
+def parse_command_line(
+    root: Any, argv: Sequence[str], convert_with_typer: Callable[[Param, RawText], Any]
+) -> CommandLine:
+    """The line read against an app's tree of commands (`root`: a Branch)."""
+    line = CommandLine()
+    line.group = root
+    words = list(argv)
+    words.reverse()  # the next word is words.pop()
+    registration = root.only_command
+    if registration is None:
+        registration = _find_command(line, words)
+    else:
+        line.path = (registration.command_name,)
+    if registration is None:
+        _read_trailing_mode(line, words)
+        line.typer_argv.extend(reversed(words))
+        return line
+    tool = registration.tool(line.path, root.state)
+    line.tool = tool
+    line.command_prefix_length = len(line.typer_argv)
+    _ArgumentParser(line, tool, convert_with_typer).parse(words)
+    if not tool.is_fast_path and line.typer_reason is None:
+        line.typer_reason = "the command uses what only Typer knows"
+    return line
+
+
+def _read_trailing_mode(line: CommandLine, words: list[str]) -> None:
+    """`--json` behind a word that is no command still says how to answer."""
+    remaining = words[::-1]
+    for i, word in enumerate(remaining):
+        if word == "--":
+            return
+        name, equals, value = word.partition("=")
+        flag = framework_flag(name, line.parent_flags)
+        if flag is None or flag not in FLAGS or FLAGS[flag][0] != "output":
+            continue
+        if FLAGS[flag][1] == 1:
+            mode = value if equals else "".join(remaining[i + 1 : i + 2])
+        else:
+            mode = FLAGS[flag][2]
+        if mode in MODES:
+            line.options["output"] = mode
+
+
+# ------------------------------------------------------------------ before the command
+
+
+def _find_command(line: CommandLine, words: list[str]) -> Any:
+    group = line.group
+    while True:
+        if group.typer_reason:
+            line.typer_reason = group.typer_reason
+            line.parent_flags.update(group.callback_flags())
+        while words and words[-1][:1] == "-" and len(words[-1]) > 1:
+            if not _take_group_flag(line, group, words):
+                return None
+        if not words:
+            return None
+        word = words[-1]
+        found = group.commands.get(word)
+        if found is None:
+            inner = group.groups.get(word)
+            if inner is None:
+                line.unknown_word = word
+                return None
+            group = inner
+        line.typer_argv.append(words.pop())
+        line.path = (*line.path, word)
+        line.group = group
+        if found is not None:
+            return found
+
+
+def _take_group_flag(line: CommandLine, group: Any, words: list[str]) -> bool:
+    """Take one flag in front of the command; False when only Typer can go on."""
+    word = words[-1]
+    name, equals, explicit = word.partition("=")
+    callback_flags = group.callback_flags()
+    is_long = len(name) > 2 or name[:2] == "--"
+    if word == "--" or (name in callback_flags and (is_long or not equals)):
+        words.pop()
+        line.typer_argv.append(word)
+        _pass_to_typer(line, callback_flags.get(name, 0) - bool(equals), words)
+        return word != "--"
+    flag = framework_flag(name, callback_flags) if is_long or not equals else None
+    if flag is not None:
+        words.pop()
+        line.leading_flags.append(name)
+        _take_framework_flag(line, flag, name, explicit if equals else None, words)
+        return True
+    if word[:2] != "--" and _take_short_flags(line, words, callback_flags):
+        return True
+    line.problems.append(_unknown_option_problem(name, [*callback_flags, *FLAGS]))
+    return False
+
+
+def _pass_to_typer(line: CommandLine, count: int, words: list[str]) -> None:
+    """The words that belong to a callback's option; only Typer reads them."""
+    for _ in range(min(count, len(words))):
+        line.typer_argv.append(words.pop())
+
+
+def _take_short_flags(line: CommandLine, words: list[str], callback_flags: Any) -> bool:
+    """Take short flags in one word, the framework's and the callback's: `-qv`, `-ojson`."""
+    word = words[-1]
+    end = 1
+    width: Any = 0
+    while end < len(word) and not width:
+        flag = f"-{word[end]}"
+        if flag not in callback_flags and flag not in FLAGS:
+            return False
+        width = callback_flags[flag] if flag in callback_flags else FLAGS[flag][1]
+        end += 1
+    words.pop()
+    flags = [f"-{letter}" for letter in word[1:end]]
+    after = word[end:] or None
+    callback_letters = "".join([flag[1] for flag in flags if flag in callback_flags])
+    for flag in flags:
+        if flag not in callback_flags:
+            _take_framework_flag(line, flag, flag, after if flag is flags[-1] else None, words)
+    if callback_letters:
+        line.typer_argv.append(
+            f"-{callback_letters}{after or ''}"
+            if flags[-1] in callback_flags
+            else f"-{callback_letters}"
+        )
+    if flags[-1] in callback_flags:
+        _pass_to_typer(line, width - bool(after), words)
+    return True
+
+
+def framework_flag(name: str, reserved: Any) -> str | None:
+    """The framework's flag that a word names, unless it is the command's own."""
+    if name.startswith("--tooli-"):
+        flag = f"--{name[8:]}"
+        return flag if flag in FLAGS else None
+    if name in reserved:
+        return None
+    return name if name in FLAGS else None
+
+
+def _take_framework_flag(
+    line: CommandLine, flag: str, typed: str, explicit: str | None, words: list[str]
+) -> None:
+    """Take a framework's flag and the word it needs."""
+    arity = FLAGS[flag][1]
+    if arity == "?":
+        if explicit is None and words and words[-1] in SCHEMA_FORMATS:
+            explicit = words.pop()
+        if explicit is not None and explicit not in SCHEMA_FORMATS:
+            message = f"{typed} is one of {', '.join(SCHEMA_FORMATS)}"
+            line.problems.append(Problem("E1007", "schema", message))
+            return
+        line.set_option(flag, explicit)
+    elif arity == 0:
+        if explicit is not None:
+            line.problems.append(Problem("E1007", flag.lstrip("-"), f"{typed} takes no value"))
+            return
+        line.set_option(flag, None)
+    elif explicit is None and not words:
+        line.problems.append(Problem("E1007", flag.lstrip("-"), f"{typed} needs a value"))
+    else:
+        line.set_option(flag, explicit if explicit is not None else words.pop())
+
+
+def _unknown_option_problem(name: str, known: Sequence[str]) -> Problem:
+    from tooli.errors import closest_match
+
+    suggestion = closest_match(name, known)
+    hint = f"; did you mean {suggestion}?" if suggestion else ""
+    return Problem("E1004", None, f"There is no option {name}{hint}", suggestion)
+
+
+# ------------------------------------------------------------------ after the command
+
+
+def _varies_between_typer_versions(param: Param, tool: Tool) -> bool:
+    """Whether Typer's versions differ in what the parameter is, or only they know.
+
+    A list of bools is given by flags or by words; without an annotation some take it for text.
+    """
+    shape = unwrap_optional(param.shape)
+    if isinstance(shape, Scalar):
+        annotations = getattr(tool.fn, "__annotations__", None)
+        return (
+            bool(annotations)
+            and param.name not in annotations
+            and shape.type is not str
+            and not tool.input_model
+        )
+    return isinstance(shape, TyperOnly) or (isinstance(shape, ListOf) and is_bool(shape.item))
+
+
+class _ArgumentParser:
+    """Everything after the command's name, sorted into its parameters."""
+
+    def __init__(
+        self, line: CommandLine, tool: Tool, convert_with_typer: Callable[[Param, RawText], Any]
+    ) -> None:
+        self.line = line
+        self.tool = tool
+        self.convert_with_typer = convert_with_typer
+        self.flags: dict[str, tuple[Param, bool]] = {}
+        self.structured_flags: dict[str, Param] = {}
+        self.texts: dict[str, list[str]] = {}
+        self.reserved_flags: Any = self.flags
+        self.has_unknown_option = False  # an unknown option may have left words behind
+        for param in tool.params:
+            if param.kind == "argument" and is_structured(param.shape):
+                self.structured_flags[f"--{param.name.replace('_', '-')}"] = param
+            if param.kind != "injected" and _varies_between_typer_versions(param, tool):
+                self._defer_to_typer(f"the words of {param.name} are Typer's to count")
+            for flag in param.flags:
+                self.flags[flag] = (param, True)
+                if is_structured(param.shape):
+                    self.structured_flags[flag] = param
+            for flag in param.negations:
+                self.flags[flag] = (param, False)
+        self.option_prefixes = {"-", "--"}  # what begins an option: Typer takes `+x` and `/x`, too
+        for flag in self.flags:
+            if flag[:1] != "-":
+                self.option_prefixes.update((flag[0], flag[: 2 if flag[1:2] == flag[0] else 1]))
+        if line.parent_flags:
+            self.reserved_flags = line.parent_flags.union(self.flags)
+
+    def parse(self, words: list[str]) -> None:
+        line = self.line
+        positional: list[str] = []
+        while words:
+            word = words.pop()
+            if word == "--":
+                line.typer_argv.append(word)
+                line.typer_argv.extend(reversed(words))
+                positional.extend(reversed(words))
+                break
+            if word[:1] in self.option_prefixes and len(word) > 1:
+                self._take_option(word, words)
+            else:
+                line.typer_argv.append(word)
+                positional.append(word)
+        self._assign_positionals(positional)
+        self._read_environment()
+        self._check_defaults()
+        line.positionals = positional
+        for name in line.leading_flags:
+            if name in self.flags and not name.startswith("--tooli-"):
+                where = f"write it after the command; the framework's own is --tooli-{name[2:]}"
+                line.problems.append(
+                    Problem("E1007", None, f"{name} belongs to {self.tool.name}: {where}")
+                )
+
+    def _take_option(self, word: str, words: list[str]) -> None:
+        name, equals, explicit = word.partition("=")
+        found = self.flags.get(name)
+        is_long = len(name) > 2 or name[:2] == "--"
+        if found is not None and is_long:
+            self.line.typer_argv.append(word)
+            self._take_own_option(found, name, explicit if equals else None, words)
+            return
+        dot = name.find(".")
+        if dot > 0 and name[:dot] in self.structured_flags:
+            self._take_dotted_option(
+                self.structured_flags[name[:dot]], name[dot + 1 :], explicit, equals, words
+            )
+            return
+        flag = framework_flag(name, self.reserved_flags) if is_long or not equals else None
+        if flag is not None and (is_long or found is None):
+            _take_framework_flag(self.line, flag, name, explicit if equals else None, words)
+        elif word[:2] in self.option_prefixes:
+            self._take_unknown_option(name, explicit, equals, words)
+        else:
+            self._take_short_cluster(word, words)
+
+    def _take_own_option(
+        self, found: tuple[Param, bool], name: str, explicit: str | None, words: list[str]
+    ) -> None:
+        param, positive = found
+        arguments = self.line.arguments
+        if param.is_flag:
+            if explicit is not None:
+                self._add_problem("E1006", param, f"Option {name} does not take a value")
+            elif param.settings.get("count"):
+                arguments[param.name] = arguments.get(param.name, 0) + 1
+            else:
+                arguments[param.name] = positive
+            return
+        texts = [] if explicit is None else [explicit]
+        while len(texts) < param.nargs and words:
+            word = words.pop()
+            self.line.typer_argv.append(word)
+            texts.append(word)
+        if len(texts) < param.nargs:
+            needs = "a value" if param.nargs == 1 else f"{param.nargs} values"
+            self._add_problem("E1006", param, f"Option {name} needs {needs}")
+            return
+        self._add_texts(param, texts)
+
+    def _add_texts(self, param: Param, new_texts: list[str]) -> None:
+        texts = self.texts.setdefault(param.name, [])
+        if not (param.is_multiple or is_structured(param.shape)):
+            texts.clear()
+        texts.extend(new_texts)
+        if type(self.line.arguments.get(param.name)) is not RawText:
+            dotted = self.line.dotted.get(param.name)
+            self.line.arguments[param.name] = RawText(texts, self.convert_with_typer, dotted)
+
+    def _take_dotted_option(
+        self, param: Param, path: str, explicit: str, equals: str, words: list[str]
+    ) -> None:
+        """A dotted flag: one part of an object."""
+        flag = f"--{param.name}.{path}"
+        if not equals:
+            if not words:
+                self._add_problem("E1006", param, f"Option {flag} needs a value")
+                return
+            explicit = words.pop()
+        dotted = self.line.dotted.setdefault(param.name, {})
+        dotted.setdefault(path.replace("-", "_"), []).append(explicit)
+        texts = self.texts.setdefault(param.name, [])
+        self.line.arguments[param.name] = RawText(texts, self.convert_with_typer, dotted)
+
+    def _take_unknown_option(self, name: str, explicit: str, equals: str, words: list[str]) -> None:
+        """An option nobody knows: named as a parameter, so that the nearest can be found."""
+        from tooli.pipeline.input_errors import unknown_parameter_problem
+
+        self.line.typer_argv.append(f"{name}={explicit}" if equals else name)
+        problem = unknown_parameter_problem(name.lstrip("-").replace("-", "_"), self.tool)
+        self.line.problems.append(problem)
+        nearest_param = (
+            self.tool.param(problem.suggested_value) if problem.suggested_value else None
+        )
+        texts = [explicit] if equals else []
+        if nearest_param is None:
+            self.has_unknown_option = True
+        elif not nearest_param.is_flag:
+            while len(texts) < nearest_param.nargs and words and words[-1][:1] != "-":
+                word = words.pop()
+                self.line.typer_argv.append(word)
+                texts.append(word)
+        if nearest_param is not None and nearest_param.name not in self.line.arguments:
+            if nearest_param.is_flag:
+                self.line.arguments[nearest_param.name] = True
+            elif len(texts) == nearest_param.nargs:
+                self.line.arguments[nearest_param.name] = RawText(texts, self.convert_with_typer)
+
+    def _take_short_cluster(self, word: str, words: list[str]) -> None:
+        """Short flags in one word: `-qv`, `-n5`, `-vvf file`."""
+        own_letters: list[str] = []
+        for i in range(1, len(word)):
+            flag = f"{word[0]}{word[i]}"
+            found = self.flags.get(flag)
+            if found is None and flag in FLAGS and flag not in self.reserved_flags:
+                if FLAGS[flag][1] == 0:
+                    self.line.set_option(flag, None)
+                    continue
+                after = word[i + 1 :]
+                _take_framework_flag(self.line, flag, flag, after or None, words)
+                break
+            own_letters.append(word[i])
+            if found is None:
+                self.has_unknown_option = True
+                self.line.problems.append(
+                    _unknown_option_problem(flag, [f for f in self.flags if len(f) == 2])
+                )
+                own_letters.extend(word[i + 1 :])
+                break
+            if not found[0].is_flag:
+                after = word[i + 1 :]
+                self.line.typer_argv.append(f"{word[0]}{''.join(own_letters)}{after}")
+                own_letters = []
+                self._take_own_option(found, flag, after or None, words)
+                break
+            self._take_own_option(found, flag, None, words)
+        if own_letters:
+            self.line.typer_argv.append(f"{word[0]}{''.join(own_letters)}")
+
+    def _defer_to_typer(self, reason: str) -> None:
+        """Step aside: what is wrong with the line, too, is for Typer to say."""
+        self.line.typer_reason = reason
+        self.line.is_ambiguous = True
+
+    def _add_problem(self, code: str, param: Param, message: str) -> None:
+        self.line.problems.append(Problem(code, param.name, message))
+
+    def _assign_positionals(self, words: list[str]) -> None:
+        """Give positional words to arguments: from the left, and from the right of a list."""
+        params = [p for p in self.tool.params if p.kind == "argument"]
+        many = next((i for i, p in enumerate(params) if p.is_multiple), len(params))
+        start, stop = 0, len(words)
+        spans: list[tuple[Param, int, int]] = []
+        for param in params[:many]:
+            end = min(start + param.nargs, stop)
+            spans.append((param, start, end))
+            start = end
+        for param in reversed(params[many + 1 :]):
+            begin = max(stop - param.nargs, start)
+            spans.append((param, begin, stop))
+            stop = begin
+        if many < len(params):
+            spans.insert(many, (params[many], start, stop))
+            start = stop
+        for param, begin, end in spans:
+            if begin < end and not param.is_multiple and end - begin < param.nargs:
+                self._add_problem("E1006", param, f"{param.name!r} takes {param.nargs} values")
+            elif begin < end:
+                self.line.arguments[param.name] = RawText(words[begin:end], self.convert_with_typer)
+        if many == len(params) and start < len(words) and not self.has_unknown_option:
+            extra = " ".join(words[start:])
+            self.line.problems.append(Problem("E1005", None, f"Too many arguments: {extra}"))
+
+    def _check_defaults(self) -> None:
+        """Defaults go the way of all values in Typer; where that is doubtful, it is Typer's way."""
+        for param in self.tool.params:
+            unused = param.name in self.line.arguments or param.required
+            if (
+                unused
+                or param.kind == "injected"
+                or (param.has_valid_default and not param.is_choice)
+            ):
+                continue
+            from tooli.schema.convert_values import default_needs_typer
+
+            if default_needs_typer(param):
+                self._defer_to_typer(f"the default of {param.name} is not of its type")
+
+    def _read_environment(self) -> None:
+        """Parameters with `envvar=` that the line does not give, from the environment."""
+        for param in self.tool.params:
+            names = param.settings.get("envvar")
+            if names and param.name not in self.line.arguments:
+                self._read_environment_variable(param, [names] if isinstance(names, str) else names)
+
+    def _read_environment_variable(self, param: Param, names: Sequence[str]) -> None:
+        import os
+
+        for name in names:
+            text = os.environ.get(name)
+            if text:
+                if param.is_multiple or param.nargs > 1:
+                    from tooli.core.tool import PathShape
+
+                    shape = unwrap_optional(param.shape)
+                    paths = isinstance(shape, ListOf) and isinstance(shape.item, PathShape)
+                    texts = text.split(os.pathsep) if paths else text.split()
+                else:
+                    texts = [text]
+                if param.is_multiple and not texts:
+                    self._defer_to_typer(f"{name} holds nothing for {param.name}")
+                    return
+                self.line.arguments[param.name] = RawText(
+                    texts, self.convert_with_typer, is_cli_text=False
+                )
+                return

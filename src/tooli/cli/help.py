@@ -1,0 +1,122 @@
+"""Help as plain text, for a pipe or a narrow terminal. No boxes, no colour, no imports."""
+
+from __future__ import annotations
+
+from tooli.describe.agent_help import format_bounds, format_default, type_name
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from tooli.core.tool import Param, Tool
+
+
+def format_app_help(state: Any, group: Any, prog: str, path: tuple[str, ...], width: int) -> str:
+    """An app or a group: what it is, and its commands."""
+    lines = [f"Usage: {' '.join((prog, *path))} COMMAND [ARGS]...", ""]
+    about = state.description if not path else None
+    if about:
+        lines += [*wrap(about, width), ""]
+    rows = [
+        (word, registration.short_help((*path, word)))
+        for word, registration in group.commands.items()
+        if not registration.settings.get("hidden")
+    ]
+    rows += [(word, "(group)") for word in group.groups]
+    if rows:
+        lines += ["Commands:", *_format_rows(rows, width), ""]
+    lines += ["Options:", *_format_rows(FRAMEWORK_ROWS, width)]
+    return "\n".join(lines)
+
+
+def format_tool_help(tool: Tool, prog: str, words: tuple[str, ...], width: int) -> str:
+    """One command: usage, what it does, its parameters."""
+    doc = tool.doc
+    arguments = [p for p in tool.public_params if p.kind == "argument" and not p.hidden]
+    options = [p for p in tool.public_params if p.kind == "option" and not p.hidden]
+    usage = [prog, *words, "[OPTIONS]"] if options else [prog, *words]
+    usage += [_format_metavar(p) for p in arguments]
+    lines = [f"Usage: {' '.join(usage)}", ""]
+    if doc.summary:
+        lines += [*wrap(doc.summary, width), ""]
+    if doc.description:
+        lines += [*wrap(doc.description, width), ""]
+    if arguments:
+        rows = [(p.name.upper(), _format_description(p, doc.params)) for p in arguments]
+        lines += ["Arguments:", *_format_rows(rows, width), ""]
+    if options:
+        rows = [(_format_flags(p), _format_description(p, doc.params)) for p in options]
+        lines += ["Options:", *_format_rows(rows, width), ""]
+    lines += ["Framework options:", *_format_rows(FRAMEWORK_ROWS, width)]
+    return "\n".join(lines)
+
+
+def _format_metavar(param: Param) -> str:
+    word = param.name.upper() if param.required else f"[{param.name.upper()}]"
+    return f"{word}..." if param.is_multiple else word
+
+
+FRAMEWORK_ROWS = [
+    ("--json | --jsonl | --text | --plain", "How to answer (also -o toon, csv, md)."),
+    ("--schema, --help-agent", "The contract, for programs and agents."),
+    ("--dry-run, --yes, --no-input", "Plan only; confirm; never ask."),
+    ("--limit, --filter, --select", "How many records, which, what of them."),
+    ("-q, -v, --no-color, --help, --version", "Less, more, no colour, help, version."),
+]
+
+
+def _format_flags(param: Param) -> str:
+    words = ", ".join((*param.flags, *param.negations))
+    return words if param.is_flag else f"{words} {type_name(param.shape)}"
+
+
+def _format_description(param: Param, docs: Any) -> str:
+    text = param.help or docs.get(param.name) or ""
+    notes: list[str] = []
+    if param.kind == "argument":
+        notes.append(type_name(param.shape))
+    bounds = format_bounds(param)
+    if bounds:
+        notes.append(bounds.strip("()"))
+    if param.required:
+        notes.append("required")
+    default = format_default(param)
+    if default and not (param.is_flag and param.default is False):
+        notes.append(f"default: {default}")
+    return f"{text} [{'; '.join(notes)}]".strip() if notes else text
+
+
+def _format_rows(rows: Iterable[tuple[str, str]], width: int) -> list[str]:
+    """Names and meanings: side by side where there is room, else one below the other."""
+    rows = list(rows)
+    name_width = min(max((len(name) for name, _ in rows), default=0), max(8, width // 2 - 2))
+    lines: list[str] = []
+    for name, text in rows:
+        wrapped = wrap(text, max(16, width - name_width - 4)) or [""]
+        if len(name) > name_width:
+            lines.append(f"  {name}")
+            lines += [f"  {'':{name_width}}  {part}".rstrip() for part in wrapped]
+            continue
+        lines.append(f"  {name:{name_width}}  {wrapped[0]}".rstrip())
+        lines += [f"  {'':{name_width}}  {part}" for part in wrapped[1:]]
+    return lines
+
+
+def wrap(text: str, width: int) -> list[str]:
+    """Text folded at words; indented lines and blank lines stay as they are."""
+    lines: list[str] = []
+    for paragraph in text.split("\n"):
+        if not paragraph.strip() or paragraph[:1] == " " or len(paragraph) <= width:
+            lines.append(paragraph.rstrip())
+            continue
+        line = ""
+        for word in paragraph.split():
+            if line and len(line) + 1 + len(word) > width:
+                lines.append(line)
+                line = word
+            else:
+                line = f"{line} {word}" if line else word
+        lines.append(line)
+    return lines

@@ -1,0 +1,190 @@
+r"""The value for grep, awk, cut and xargs: no colour, no boxes, one record per line.
+
+    [{"path": "a.py", "size": 1}, …]   a.py⇥1        columns separated by one TAB, no head
+    ["a.py", "b.py"]                   a.py          one per line
+    {"name": "tooli", "tags": ["x"]}   tags⇥["x"]    key and value
+    "any text"                         any text      untouched
+    None, [], {}                                     nothing at all
+
+**No head line**, as in `gh` when it is piped: `wc -l` counts records and nothing needs
+skipping. **Columns** are the keys of the first record in their order; a key that first turns
+up later takes the next column at the end and keeps it. So column 3 means the same thing on
+every line, nothing is dropped, and the first line is out before the last record is made.
+A record that lacks a key has an empty cell there.
+
+**Cells**: None is empty, booleans are `true` and `false`, a nested list or object is compact
+JSON. What would break a line or a terminal is written `\n`, `\t`, `\r` or `\xNN` (`\uNNNN` for
+U+2028, U+2029 and lone surrogates; a byte of a file name that is not UTF-8 is its `\xNN`).
+A backslash is left alone, so that patterns can be grepped and JSON cells stay JSON: the
+escapes keep lines whole, they are not made to be undone. That is what `--json` is for.
+
+**`--print0`** (`end="\0"`): newlines are harmless there, so values stay as they are, byte for
+byte, apart from NUL, and TAB within columns.
+"""
+
+from __future__ import annotations
+
+from tooli.text.jsonable import is_list, is_object
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import TypeGuard
+
+    from tooli.cli.main import Invocation
+
+    Cell = Callable[[object], str]
+
+
+def record_separator(invocation: Invocation) -> str:
+    """What ends a record: a newline, or NUL after `--print0`."""
+    return "\0" if invocation.line.options.get("print0") else "\n"
+
+
+def write_plain(value: object, write: Callable[[str], object], *, end: str = "\n") -> None:
+    """Hand each record of `value` to `write` as soon as it is known, finished by `end`.
+
+    A text that already ends in `end` gets no second one: a file's content comes out as it is.
+    """
+    if isinstance(value, str) and value.endswith(end):
+        value = value[: -len(end)]
+    for line in plain_lines(value, end=end):
+        write(line + end)
+
+
+def plain_lines(value: object, *, end: str = "\n") -> Iterator[str]:
+    """The records of `value` as text, without their `end`.
+
+    `value` may also be an iterator of records: they are taken one at a time, and none is kept.
+    A bare string is one record, whatever is in it.
+    """
+    table, text_table = (
+        (_NUL_CELL_ESCAPES, _NUL_TEXT_ESCAPES)
+        if end == "\0"
+        else (_CONTROL_ESCAPES, _CONTROL_ESCAPES)
+    )
+
+    def cell(item: object) -> str:
+        return _format_cell(item, table)
+
+    if value is None:
+        return
+    if isinstance(value, str):
+        yield value.translate(text_table) if end == "\0" else value
+    elif is_object(value):
+        for key, item in value.items():
+            yield f"{cell(key)}\t{cell(item)}"
+    elif is_iterable(value):
+        yield from _format_records(value, cell, lambda item: _format_cell(item, text_table))
+    else:
+        yield cell(value)
+
+
+def _format_records(records: Iterable[object], cell: Cell, text: Cell) -> Iterator[str]:
+    columns: dict[str, None] = {}
+    for record in records:
+        if is_object(record):
+            if not record.keys() <= columns.keys():
+                columns.update(dict.fromkeys(record))
+            yield "\t".join([cell(record.get(key)) for key in columns])
+        elif is_list(record):
+            yield "\t".join([cell(item) for item in record])
+        else:
+            yield text(record)
+
+
+def _format_cell(value: object, table: dict[int, str]) -> str:
+    if isinstance(value, str):
+        return value if value.isprintable() else value.translate(table)
+    if value is None:
+        return ""
+    if value is True or value is False:
+        return "true" if value else "false"
+    if is_object(value) or is_list(value):
+        # Only here, because most output has no nested cells and json costs milliseconds.
+        from json import dumps
+
+        return dumps(value, ensure_ascii=False, separators=(",", ":")).translate(_JSON_ESCAPES)
+    return str(value)
+
+
+def humanize(value: object) -> str:
+    """A value as a person says it: yes, no, a dash for null, `3 items`, or its text."""
+    if value is None:
+        return "–"
+    if value is True or value is False:
+        return "yes" if value else "no"
+    if not is_object(value) and not is_list(value):
+        return str(value)
+    noun = "field" if is_object(value) else "item"
+    return f"{len(value)} {noun}{'s' if len(value) > 1 else ''}" if value else "none"
+
+
+def summarize(value: object, max_chars: int | None = 40) -> str:
+    """A nested value in words, as many as there is room: `a, b, +3 more`, `name: x` or `9 items`.
+
+    `room` is in characters; None is as much as it takes.
+    """
+    if is_object(value):
+        pairs = [(f"{name}: ", item) for name, item in value.items()]
+    elif is_list(value) and not any(is_object(item) or is_list(item) for item in value):
+        pairs = [("", item) for item in value]
+    else:
+        return humanize(value)
+    shown: list[str] = []
+    for name, item in pairs:
+        text = name + ('""' if item == "" else humanize(item))
+        if max_chars is None:
+            shown.append(text)
+            continue
+        if shown and len(text) > max_chars:
+            return ", ".join([*shown, f"+{len(pairs) - len(shown)} more"])
+        shown.append(text if len(text) <= max_chars else text[: max_chars - 1] + "…")
+        max_chars -= len(text) + 2
+    return ", ".join(shown) or humanize(value)
+
+
+def is_iterable(value: object) -> TypeGuard[Iterable[object]]:
+    """Whether there are records to be taken from `value`, one after the other."""
+    return hasattr(value, "__iter__")
+
+
+class EscapeTable(dict[int, str]):
+    r"""A table for `str.translate` that shows control characters and leaves the rest alone.
+
+    It fills itself with the characters it meets. `keep` and `more` are characters that are not
+    to be, or also to be, shown; with `json` every escape is one that JSON knows.
+    """
+
+    def __init__(self, *, keep: str = "", extra: str = "", json: bool = False) -> None:
+        super().__init__({ord(char): char for char in keep})
+        self.extra = extra
+        self.json = json
+
+    def __missing__(self, code: int) -> str:
+        char = chr(code)
+        # Str's own idea of a line break is wider than Unix's, and some readers share it.
+        unsafe = code < 0x20 or 0x7F <= code < 0xA0 or char in "\u2028\u2029"
+        if unsafe or 0xD800 <= code <= 0xDFFF or char in self.extra:
+            char = self._escape(code)
+        self[code] = char
+        return char
+
+    def _escape(self, code: int) -> str:
+        if self.json:
+            return f"\\u{code:04x}"
+        if 0xDC80 <= code <= 0xDCFF:  # how Python spells a byte that is not UTF-8
+            return f"\\x{code - 0xDC00:02x}"
+        return {9: "\\t", 10: "\\n", 13: "\\r"}.get(
+            code, f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
+        )
+
+
+_BIDI_CONTROLS = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+SINGLE_LINE_ESCAPES = EscapeTable(extra=_BIDI_CONTROLS)
+MULTILINE_ESCAPES = EscapeTable(keep="\n\t", extra=_BIDI_CONTROLS)
+"""What a person sees of a text: marks that reorder it are shown, as well."""
+_CONTROL_ESCAPES = EscapeTable()
+_JSON_ESCAPES = EscapeTable(json=True)
+_NUL_TEXT_ESCAPES = {0: "\\x00"}
+_NUL_CELL_ESCAPES = {0: "\\x00", 9: "\\t"}

@@ -1,0 +1,434 @@
+"""What a person sees: tables, cards, trees and errors that fit the terminal.
+
+    value ──▶ lines of (text, style) spans ──▶ rich's segments ──▶ the terminal
+              laid out here                     colour, encoding, width
+
+The layout is our own: rich's Table measures each cell several times (seconds for ten thousand
+rows) and squeezes columns until nobody can read them. A list of records is a table while every
+column stays readable, and otherwise one card per record.
+
+Names stay as they are, since they are what `--fields` and `--filter` take. Numbers get no
+thousands separators: an id, a port or a year must not have one, and a copied number must still
+be a number. Booleans read yes and no, null is a dim dash, a field that is not there is blank.
+Control characters, ESC among them, and marks that reorder text are shown, never obeyed.
+
+Longer than a room should be, because table, cards and tree hold one another.
+"""
+
+from __future__ import annotations
+
+from tooli.cli.plain_output import MULTILINE_ESCAPES, SINGLE_LINE_ESCAPES, humanize, summarize
+from tooli.text.jsonable import is_list, is_object
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from typing import TextIO
+
+    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+
+    from tooli.cli.plain_output import EscapeTable
+
+    Span = tuple[str, str]  # text and style
+    StyledLine = list[Span]
+    Cell = tuple[list[str], str]  # lines and style
+    RecordDict = dict[str, object]
+
+COLUMN_GAP = 2
+MIN_WIDTH = 20  # no terminal is narrower, and nothing could be laid out in it
+MIN_TEXT_COLUMN_WIDTH = 12  # text in a column narrower than this is no longer read but deciphered
+MAX_WORD_WIDTH = 40  # a longer word (a path, a URL) may be broken to keep a table
+MAX_LINE_WIDTH = 100  # text that has to be broken is read best in lines no longer than this
+MAX_ROW_LINES = 4  # lines that the cells of most rows of a table may take
+MAX_DEPTH = 6  # what is nested further is summed up
+
+_ASCII_FALLBACK = str.maketrans("─│├└•–→…", "-||`*->~")
+
+
+def render(
+    value: object, *, width: int | None = None, color: bool = True, title: str | None = None
+) -> RenderableType:
+    """A JSON-like value as something that rich can print, no wider than `width`.
+
+    A text keeps its own lines, however long: print with `crop=False`, as `print_result` does.
+    """
+    return _Page(lambda room: _render_value(value, room, title), width, color)
+
+
+def print_result(
+    value: object, *, file: TextIO, width: int | None = None, color: bool | None = None
+) -> None:
+    """Show a result to a person; None shows nothing.
+
+    `color=None` leaves it to the terminal, NO_COLOR and FORCE_COLOR; False writes no escapes.
+    """
+    if value is not None:
+        _print(_Page(lambda room: _render_value(value, room)), file, width, color)
+
+
+def print_error(
+    error: Mapping[str, object],
+    *,
+    file: TextIO,
+    width: int | None = None,
+    color: bool | None = None,
+    verbose: bool = False,
+) -> None:
+    """Show what went wrong, how to mend it, and the command to try on a line to be copied."""
+    _print(_Page(lambda room: _render_error(error, room, verbose)), file, width, color)
+
+
+class _Page:
+    """Lines that are laid out once the width is known."""
+
+    def __init__(
+        self,
+        draw: Callable[[int], Iterable[StyledLine]],
+        width: int | None = None,
+        color: bool = True,
+    ) -> None:
+        self.draw, self.width, self.color = draw, width, color
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        from rich.segment import Segment
+
+        newline = Segment.line()
+        legacy = options.encoding if options.ascii_only else ""
+        room = min(self.width or options.max_width, options.max_width)
+        for line in self.draw(max(room, MIN_WIDTH)):
+            for text, style in line:
+                shown = _to_encoding(text, legacy) if legacy else text
+                yield Segment(shown, console.get_style(style) if style and self.color else None)
+            yield newline
+
+
+def _to_encoding(text: str, encoding: str) -> str:
+    return text.translate(_ASCII_FALLBACK).encode(encoding, "backslashreplace").decode(encoding)
+
+
+def _print(page: _Page, file: TextIO, width: int | None, color: bool | None) -> None:
+    from rich.console import Console
+
+    class Terminal(Console):
+        def on_broken_pipe(self) -> None:
+            # Rich would end the process; what a closed pipe means is for the door to say.
+            raise BrokenPipeError
+
+    terminal = Terminal(
+        file=file,
+        width=width,
+        color_system="auto" if color is None else "standard" if color else None,
+        force_terminal=color or None,
+        no_color=None if color is None else not color,
+        force_jupyter=False,
+    )
+    terminal.print(page, crop=False)
+
+
+def _render_value(value: object, width: int, title: str | None = None) -> Iterator[StyledLine]:
+    if title and value is not None:
+        yield from _paragraph(_escape_text(title), "bold", width)
+    if isinstance(value, str):
+        text = value.removesuffix("\n").replace("\r\n", "\n").translate(MULTILINE_ESCAPES)
+        yield from ([(line, "")] for line in text.split("\n"))
+    elif _is_container(value) and not value:
+        yield [("No results.", "dim")]
+    elif value is not None:
+        yield from _render_block(value, width, 0)
+
+
+def _render_block(value: object, width: int, depth: int) -> Iterator[StyledLine]:
+    """Any value, as tall as it must be and never wider than `width`."""
+    if value and depth < MAX_DEPTH and width >= MIN_TEXT_COLUMN_WIDTH:
+        if is_object(value):
+            fields = _render_fields(list(value.items()), width, depth)
+            return (line for lines in fields for line in lines)
+        if is_list(value):
+            records = [item for item in value if is_object(item)]
+            whole = len(records) == len(value) and any(records)
+            return (
+                _render_records(records, width, depth)
+                if whole
+                else _render_items(value, width, depth)
+            )
+    return _paragraph(*_inline(value), width)
+
+
+def _render_items(items: Sequence[object], width: int, depth: int) -> Iterator[StyledLine]:
+    """One item a line, with bullets where it would not be plain which lines belong together."""
+    spans = [_inline_span(item, width - 2, depth) for item in items]
+    if all(span and _wrap(span[0], width) == [span[0]] for span in spans):
+        yield from ([span] for span in spans if span)
+        return
+    for item, span in zip(items, spans, strict=True):
+        lines = _paragraph(*span, width - 2) if span else _render_block(item, width - 2, depth + 1)
+        yield from _prefix_lines(lines, "• ", "  ")
+
+
+def _render_fields(
+    pairs: Sequence[tuple[str, object]], width: int, depth: int, column: int = 0
+) -> Iterator[Iterator[StyledLine]]:
+    """Each name with its value beside it, or hanging below it as a tree."""
+    names = [_escape_text(name, SINGLE_LINE_ESCAPES) for name, _ in pairs]
+    column = min(column or max(map(_cell_width, names)), width * 2 // 5)
+    for name, (_, value) in zip(names, pairs, strict=True):
+        span = _inline_span(value, width - column - COLUMN_GAP, depth)
+        yield (
+            _render_inline_field(name, span, column, width)
+            if span
+            else _render_nested_field(name, value, width, depth)
+        )
+
+
+def _inline_span(value: object, room: int, depth: int) -> Span | None:
+    """The value in words, unless it is worth lines of its own."""
+    if (
+        not value
+        or not _is_container(value)
+        or depth + 1 >= MAX_DEPTH
+        or room < MIN_TEXT_COLUMN_WIDTH
+    ):
+        return _inline(value)
+    named = is_object(value)
+    parts = list(value.values()) if is_object(value) else value if is_list(value) else []
+    if any(map(_is_container, parts)) or (named and not depth):
+        return None
+    words = summarize(value, None).translate(SINGLE_LINE_ESCAPES)
+    texts = "".join([part for part in parts if isinstance(part, str)])
+    brief = _cell_width(words) <= (min(room, MAX_WORD_WIDTH) if named else room) and not set(
+        texts
+    ) & set(",\n")
+    return (words, "") if brief or not (texts or named) else None
+
+
+def _render_inline_field(name: str, span: Span, column: int, width: int) -> Iterator[StyledLine]:
+    if _cell_width(name) > column:
+        yield from _paragraph(name, "bold", width)
+        name, column = "", 0
+    head: StyledLine = [(name, "bold"), (" " * (column + COLUMN_GAP - _cell_width(name)), "")]
+    for line in _paragraph(*span, width - column - COLUMN_GAP):
+        yield [*head, *line] if line else head[:1]
+        head = [(" " * (column + COLUMN_GAP), "")]
+
+
+def _render_nested_field(name: str, value: object, width: int, depth: int) -> Iterator[StyledLine]:
+    yield from _paragraph(name, "bold", width)
+    if not is_object(value):
+        yield from _prefix_lines(_render_block(value, width - COLUMN_GAP, depth + 1), "  ", "  ")
+        return
+    for index, lines in enumerate(_render_fields(list(value.items()), width - 3, depth + 1), 1):
+        last = index == len(value)
+        yield from _prefix_lines(lines, "└─ " if last else "├─ ", "   " if last else "│  ")
+
+
+def _render_records(records: list[RecordDict], width: int, depth: int) -> Iterator[StyledLine]:
+    columns = list(dict.fromkeys(name for record in records for name in record))
+    crowded = len(columns) * (1 + COLUMN_GAP) > width + COLUMN_GAP
+    table = None if crowded else _render_table(records, columns, width)
+    return table or _render_cards(records, columns, width, depth)
+
+
+def _render_cards(
+    records: list[RecordDict], columns: list[str], width: int, depth: int
+) -> Iterator[StyledLine]:
+    column = max(_cell_width(_escape_text(name, SINGLE_LINE_ESCAPES)) for name in columns)
+    for number, record in enumerate(records, 1):
+        yield [(f"── {number} ".ljust(min(width, MAX_WORD_WIDTH), "─"), "dim")]
+        for lines in (
+            _render_fields(list(record.items()), width, depth + 1, column) if record else ()
+        ):
+            yield from lines
+
+
+def _render_table(
+    records: list[RecordDict], columns: list[str], width: int
+) -> Iterator[StyledLine] | None:
+    """The records as a table, or None where that would be unreadable."""
+    heads = [(_escape_text(name, SINGLE_LINE_ESCAPES), "bold") for name in columns]
+    grid = [
+        [_inline(row[name]) if name in row else ("", "") for name in columns] for row in records
+    ]
+    right = [_is_numeric(row.get(name) for row in records) for name in columns]
+    widths = _column_widths([heads, *grid], right, width - COLUMN_GAP * (len(columns) - 1))
+    if widths is None:
+        return None
+    rows = [
+        [(_wrap(text, room), style) for (text, style), room in zip(spans, widths, strict=True)]
+        for spans in [heads, *grid]
+    ]
+    tall = sum(max(len(lines) for lines, _ in cells) > MAX_ROW_LINES for cells in rows)
+    # A few tall rows are the price of an overview; where there are more, the text is the point.
+    return None if tall * 10 > len(rows) else _draw_table(rows, widths, right)
+
+
+def _column_widths(grid: list[list[Span]], right: list[bool], room: int) -> list[int] | None:
+    """How wide each column is: what it needs, or for long text a fair and readable share."""
+    full: list[int] = []
+    widths: list[int] = []
+    for index, fixed in enumerate(right):
+        texts = [row[index][0] for row in grid]
+        size = max(map(_longest_line_width, texts))
+        full.append(size)
+        if size > MIN_TEXT_COLUMN_WIDTH and not fixed:
+            word = max(_longest_line_width(text.replace(" ", "\n")) for text in texts)
+            size = min(
+                size,
+                max(
+                    MIN_TEXT_COLUMN_WIDTH, min(MAX_WORD_WIDTH, max(word, -(-size // MAX_ROW_LINES)))
+                ),
+            )
+        widths.append(size)
+    if sum(full) > room:
+        full = [
+            min(size, max(width, MAX_LINE_WIDTH)) for size, width in zip(full, widths, strict=True)
+        ]
+    spare = room - sum(widths)
+    while spare > 0 and (short := [i for i, size in enumerate(full) if widths[i] < size]):
+        for index in short:
+            more = min(max(1, spare // len(short)), full[index] - widths[index], spare)
+            widths[index] += more
+            spare -= more
+    return widths if spare >= 0 else None
+
+
+def _draw_table(
+    rows: list[list[Cell]], widths: list[int], right: list[bool]
+) -> Iterator[StyledLine]:
+    rule = "─" * (sum(widths) + COLUMN_GAP * (len(widths) - 1))
+    for number, cells in enumerate(rows):
+        if number == 1:
+            yield [(rule, "dim")]
+        for index in range(max(len(lines) for lines, _ in cells)):
+            line: StyledLine = []
+            pad = 0
+            for (lines, style), width, flush in zip(cells, widths, right, strict=True):
+                text = lines[index] if index < len(lines) else ""
+                rest = width - _cell_width(text)
+                pad += rest if flush else 0
+                if text:
+                    line += [(" " * pad, ""), (text, style)] if style else [(" " * pad + text, "")]
+                    pad = 0
+                pad += COLUMN_GAP if flush else COLUMN_GAP + rest
+            yield line
+
+
+def _render_error(error: Mapping[str, object], width: int, verbose: bool) -> Iterator[StyledLine]:
+    facts = {name: fact for name, fact in error.items() if fact is not None}
+    message = _escape_text(str(facts.pop("message", "Something went wrong.")))
+    code = _escape_text(str(facts.pop("code", "")), SINGLE_LINE_ESCAPES)
+    suggestion = facts.pop("suggestion", None)
+    details = facts.get("details")
+    problems = details.get("errors") if is_object(details) else None
+    listed = [each for each in problems if is_object(each)] if is_list(problems) else []
+    field = _escape_text(str(facts.get("field", "")), SINGLE_LINE_ESCAPES)
+    if len(listed) < 2 and field.replace("_", "-") not in message.replace("_", "-"):
+        message = f"{field}: {message}"
+    yield from _prefix_lines(
+        _render_headline(message, code, width - 7), "Error: ", " " * 7, "bold red"
+    )
+    if len(listed) > 1:
+        pairs = [(str(each.get("field") or ""), each.get("message")) for each in listed]
+        for lines in _render_fields(pairs, width - 2, 0):
+            yield from _prefix_lines(lines, "  ", "  ")
+    yield from _render_suggestion(suggestion if is_object(suggestion) else {}, width)
+    if verbose and facts:
+        yield []
+        yield from _render_block(facts, width, 0)
+
+
+def _render_headline(message: str, code: str, width: int) -> Iterator[StyledLine]:
+    *most, last = _wrap(f"{message}  {code}".rstrip(" "), width)
+    yield from ([(line, "")] for line in most)
+    yield [(last.removesuffix(code), ""), (code, "dim")] if last.endswith(code) else [(last, "dim")]
+
+
+def _render_suggestion(suggestion: RecordDict, width: int) -> Iterator[StyledLine]:
+    fix, command, argv = (suggestion.get(name) for name in ("fix", "example", "argv"))
+    if fix:
+        yield from _prefix_lines(
+            _paragraph(_escape_text(str(fix)), "", width - 2), "→ ", "  ", "cyan"
+        )
+    if not command and is_list(argv):
+        from shlex import join
+
+        command = join(map(str, argv))
+    if command:
+        # Whole, however long: a command with a line break in it cannot be copied.
+        yield [("Try: ", "dim"), (_escape_text(str(command), SINGLE_LINE_ESCAPES), "bold")]
+
+
+def _inline(value: object) -> Span:
+    """A value in words: a text whole, with its own lines; what is nested summed up in one."""
+    if not _is_container(value):
+        style = "green" if value is True else "dim" if value is None or value is False else ""
+        return _escape_text(humanize(value)), style
+    return summarize(value).translate(SINGLE_LINE_ESCAPES), "" if value else "dim"
+
+
+def _is_numeric(values: Iterable[object]) -> bool:
+    kinds = {type(value) for value in values} - {type(None)}
+    return bool(kinds) and kinds <= {int, float}
+
+
+def _is_container(value: object) -> bool:
+    return isinstance(value, (dict, list, tuple))
+
+
+def _escape_text(text: str, table: EscapeTable = MULTILINE_ESCAPES) -> str:
+    if text.isprintable():
+        return text
+    if table is MULTILINE_ESCAPES:
+        text = text.replace("\r\n", "\n").strip("\n").expandtabs(4)
+    return text.translate(table)
+
+
+def _paragraph(text: str, style: str, width: int) -> Iterator[StyledLine]:
+    return ([(line, style)] if line else [] for line in _wrap(text, width))
+
+
+def _prefix_lines(
+    lines: Iterable[StyledLine], first: str, rest: str, style: str = "dim"
+) -> Iterator[StyledLine]:
+    mark = first
+    for line in lines:
+        yield [(mark if line else mark.rstrip(), style), *line]
+        mark = rest
+
+
+def _cell_width(text: str) -> int:
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def _longest_line_width(text: str) -> int:
+    return max(map(_cell_width, text.split("\n"))) if "\n" in text else _cell_width(text)
+
+
+def _wrap(text: str, width: int) -> list[str]:
+    """The lines of a text, broken between words and only where it must be within one."""
+    if "\n" not in text and _cell_width(text) <= width:
+        return [text]
+    from rich.cells import chop_cells
+
+    lines: list[str] = []
+    for row in text.split("\n"):
+        if _cell_width(row) <= width:
+            lines.append(row)
+            continue
+        line, room = "", 0
+        for index, word in enumerate(row.split(" ")):
+            size = _cell_width(word)
+            if index and size < room:
+                line += " " + word
+                room -= size + 1
+                continue
+            if index:
+                lines.append(line.rstrip(" "))
+            *whole, line = chop_cells(word, width) or [word]
+            lines += whole
+            room = min(width, MAX_LINE_WIDTH) - _cell_width(line)
+        lines.append(line.rstrip(" "))
+    return lines

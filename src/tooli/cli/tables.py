@@ -1,0 +1,216 @@
+r"""Records as tables: CSV for programs and spreadsheets, Markdown for a page.
+
+    [{"path": "a.py", "size": 1}, …]    path,size⏎ a.py,1⏎ …    | path | size |⏎ …
+    ["a.py", "b.py"]                    value⏎ a.py⏎ b.py⏎      | value |⏎ …
+    {"name": "tooli", "tags": ["x"]}    a table of one record   | field | value |⏎ …
+    "any text", 3, true                 value⏎ any text⏎        the text itself
+
+**Columns** are the keys of all records, in the order in which they first turn up. The head of a
+stream is made from its first record, where their type says that all have the same fields, and
+otherwise from the first thousand; a key that turns up later still has no column, which is a
+warning. Without any record the fields of their type are the head. Nothing that a command gives is
+refused: what is no record stands in a column `value`, and what is nested is JSON.
+
+**CSV** is RFC 4180: CRLF, quotes around what holds a comma, a quote or a line break. Null is an
+empty cell, an empty text is `""`. Values are not altered: a text that begins with `=`, `+`, `-` or
+`@` is a formula to a spreadsheet, and to trust it is up to whoever opens the file in one.
+
+**Markdown** shows each text as it is: what would be markup is escaped, a line break is `<br>`.
+"""
+
+from __future__ import annotations
+
+import sys
+from itertools import chain, islice
+
+from tooli.pipeline.envelope import encode
+from tooli.text.jsonable import is_list, is_object
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from typing import Any
+
+    from tooli.core.tool import Tool
+
+HEADER_SAMPLE_SIZE = 1000
+"""How many records of a stream are looked at before its head is written."""
+
+
+class TableWriter:
+    """A writer of records, as `csv` or `md`: a line at a time, without its end."""
+
+    def __init__(self, form: str, tool: Any, warnings: list[str], concise: bool = False) -> None:
+        self._markdown = form == "md"
+        self._tool = tool
+        self._warnings = warnings
+        self._concise = concise
+
+    def lines(self, value: Any) -> Iterator[str]:
+        """A value of JSON's own types."""
+        if value is None:
+            return iter(())
+        if is_list(value):
+            return self._records(value, iter(()))
+        if not self._markdown:
+            return self._records([value], iter(()))
+        if is_object(value):
+            return self._rows(("field", "value"), value.items())
+        return iter((_printable_text(value),))
+
+    def stream(self, items: Iterator[Any]) -> Iterator[str]:
+        """Items as they come, below a head that is made from the first of them."""
+        sample: list[Any] = []
+        try:
+            for item in islice(items, 1 if has_fixed_fields(self._tool) else HEADER_SAMPLE_SIZE):
+                sample.append(item)  # noqa: PERF402  one by one, so that none of them is lost
+        except BaseException:  # an interrupt: what came before it is still shown
+            if sample:
+                yield from self._records(sample, iter(()))
+            raise
+        if sample:
+            yield from self._records(sample, items)
+
+    def _records(self, sample: Sequence[Any], rest: Iterator[Any]) -> Iterator[str]:
+        columns: dict[str, None] = {}
+        for record in map(_as_record, sample):
+            if not record.keys() <= columns.keys():
+                columns.update(dict.fromkeys(record))
+        head = tuple(columns) if sample else record_fields(self._tool, self._concise)
+
+        def rows() -> Iterator[list[Any]]:
+            for record in map(_as_record, chain(sample, rest)):
+                unknown = record.keys() - columns.keys()
+                if unknown:
+                    self._warn(f"the table has no column for {', '.join(sorted(unknown))}")
+                yield [record.get(name) for name in head]
+
+        return self._rows(head, rows()) if head else iter(())
+
+    def _rows(self, head: tuple[str, ...], rows: Iterable[Iterable[Any]]) -> Iterator[str]:
+        yield self._row(head)
+        if self._markdown:
+            yield f"|{' --- |' * len(head)}"
+        for row in rows:
+            yield self._row(row)
+
+    def _row(self, values: Iterable[Any]) -> str:
+        if self._markdown:
+            return f"| {' | '.join([_markdown_cell(value) for value in values])} |"
+        # Most readers take an empty line for no record.
+        return ",".join([_csv_cell(value) for value in values]) or '""'
+
+    def _warn(self, text: str) -> None:
+        if text not in self._warnings:
+            self._warnings.append(text)
+
+
+def _as_record(item: Any) -> dict[str, Any]:
+    return item if is_object(item) else {"value": item}
+
+
+def _cell_text(value: Any) -> str:
+    """A value in a cell: a text as it is, null as nothing, anything else as JSON."""
+    if isinstance(value, str):
+        return value.encode(errors="backslashreplace").decode()
+    if value is None:
+        return ""
+    if value is True or value is False:
+        return "true" if value else "false"
+    return repr(value) if type(value) in (int, float) else encode(value, []).decode()
+
+
+# ------------------------------------------------------------------ CSV
+
+_CSV_QUOTED = frozenset(',"\r\n')
+
+
+def _csv_cell(value: Any) -> str:
+    text = _cell_text(value)
+    if value is None or (text and _CSV_QUOTED.isdisjoint(text)):
+        return text
+    return f'"{text.replace(chr(34), chr(34) * 2)}"'
+
+
+# ------------------------------------------------------------------ Markdown
+
+_PAIRED_MARKUP = "*_~`"
+_MARKUP = frozenset(f"{_PAIRED_MARKUP}\\|<[&\r\n")
+_PUNCTUATION = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~\n")
+
+
+def _markdown_cell(value: Any) -> str:
+    """A text on one line that reads as itself."""
+    text = _printable_text(value)
+    if _MARKUP.isdisjoint(text):
+        return text
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    paired = {char for char in _PAIRED_MARKUP if text.count(char) > 1}
+    escaped = [f"\\{char}" if _is_markup(text, i, paired) else char for i, char in enumerate(text)]
+    return "".join(escaped).replace("\n", "<br>")
+
+
+def _is_markup(text: str, i: int, paired: set[str]) -> bool:
+    """Whether the character at a place would be markup there, and not itself."""
+    char, before, after = text[i], text[i - 1 : i], text[i + 1 : i + 2]
+    if char == "_" and before.isalnum() and after.isalnum():
+        return False
+    if char == "\\":
+        return after in _PUNCTUATION
+    if char == "<":
+        return after.isalpha() or after in ("/", "!", "?")
+    if char == "&":
+        return after.isalnum() or after == "#"
+    return char == "|" or char in paired or (char == "[" and "](" in text[i:])
+
+
+def _printable_text(value: Any) -> str:
+    """A text for a page, with nothing in it that a terminal obeys."""
+    text = _cell_text(value)
+    if text.isprintable():
+        return text
+    from tooli.cli.plain_output import EscapeTable
+
+    return text.translate(EscapeTable(keep="\t\n\r"))
+
+
+# ------------------------------------------------------------------ the fields of a type
+
+
+def has_fixed_fields(tool: Tool) -> bool:
+    """Whether a tool gives records that, by their type, all have the same fields."""
+    kind = _record_type(tool)
+    if kind in (str, int, float, bool):
+        return True
+    if hasattr(kind, "__required_keys__"):
+        # Python does not see into annotations that are text.
+        hints = map(str, getattr(kind, "__annotations__", {}).values())
+        return not kind.__optional_keys__ and not any(["NotRequired" in hint for hint in hints])
+    if hasattr(kind, "model_fields"):
+        return kind.model_config.get("extra") != "allow"
+    return hasattr(kind, "__dataclass_fields__")
+
+
+def record_fields(tool: Tool, concise: bool) -> tuple[str, ...]:
+    """The fields of a tool's records, as its type has them; nothing where it has none."""
+    kind = _record_type(tool)
+    if hasattr(kind, "model_fields") or concise:
+        from tooli.schema.detail_fields import is_detail
+        from tooli.schema.json_schema import result_schema
+
+        parts = result_schema(kind).get("properties", {})
+        return tuple([name for name in parts if not concise or not is_detail(parts[name])])
+    if hasattr(kind, "__required_keys__"):
+        return tuple(kind.__annotations__)
+    if hasattr(kind, "__dataclass_fields__"):
+        return tuple([field.name for field in sys.modules["dataclasses"].fields(kind)])
+    return ()
+
+
+def _record_type(tool: Tool) -> Any:
+    """What a list or stream that a tool gives is made of."""
+    from tooli.schema.tool_reader import return_annotation
+
+    inside = getattr(return_annotation(tool), "__args__", ())
+    return inside[0] if inside else None

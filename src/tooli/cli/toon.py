@@ -1,0 +1,258 @@
+"""TOON, Token-Oriented Object Notation: a value in few tokens, and still easy to read.
+
+    {"ok": true, "result": [{"path": "a.py", "size": 1}, {"path": "b.py", "size": 2}]}
+
+    ok: true
+    result[2]{path,size}:
+      a.py,1
+      b.py,2
+
+Version 4 of https://github.com/toon-format/spec, with its defaults: two spaces, commas. Lists of
+like objects are tables, and so are objects of like objects; texts have quotes where they would
+read as something else without. Integers keep all their digits.
+"""
+
+from __future__ import annotations
+
+from tooli.core.call import Ok
+from tooli.pipeline.envelope import build_meta
+from tooli.text.jsonable import is_list, is_object, to_jsonable
+from tooli.text.redact import redact_result, redact_value
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any, TypeAlias
+
+    from tooli.core.call import Call, Outcome
+
+    Columns: TypeAlias = "list[tuple[str, Columns | None]]"
+
+_ESCAPES = {
+    **{code: f"\\u{code:04x}" for code in range(32)},
+    9: "\\t",
+    10: "\\n",
+    13: "\\r",
+    34: '\\"',
+    92: "\\\\",
+}
+_QUOTED = frozenset(':"\\[]{},').union(map(chr, range(32)))
+_KEYWORDS = frozenset(("true", "false", "null"))
+
+
+def document(outcome: Outcome, call: Call, milliseconds: Callable[[], int]) -> bytes:
+    """An outcome in its envelope, as JSON has it, in TOON."""
+    envelope: dict[str, Any] = {"ok": isinstance(outcome, Ok)}
+    if not isinstance(outcome, Ok):
+        error = to_jsonable(outcome.error.to_dict(), call.warnings)
+        envelope["error"] = redact_value(error, call, call.warnings, "error")
+    elif outcome.value is not None:
+        envelope["result"] = redact_result(outcome.value, call)
+    envelope["meta"] = redact_value(to_jsonable(build_meta(call, milliseconds()), []), call, [], "")
+    text = encode(envelope)
+    try:
+        return text.encode()
+    except UnicodeEncodeError:  # half a surrogate pair has no place in TOON, not even escaped
+        return encode(_escape_surrogates(envelope)).encode()
+
+
+def encode(value: Any) -> str:
+    """A value of JSON's own types as a document, without a newline at its end."""
+    writer = _Writer()
+    if is_object(value):
+        if not writer.write_keyed_table("", value, 0):
+            writer.write_fields(value, 0)
+    elif is_list(value):
+        if value:
+            writer.write_array("", value, 0)
+        else:
+            writer.lines.append("[]")
+    else:
+        text = format_scalar(value)
+        # At the very start a byte order mark would be taken for one.
+        writer.lines.append(f'"{text}"' if text[0] == "\ufeff" else text)
+    return "\n".join(writer.lines)
+
+
+class _Writer:
+    """The lines of a document, one below the other."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def write_fields(self, value: dict[str, Any], depth: int) -> None:
+        """An object's fields, at a depth."""
+        pad = "  " * depth
+        for name, item in value.items():
+            head = pad + quote_key(name)
+            if is_object(item):
+                if not self.write_keyed_table(head, item, depth):
+                    self.lines.append(f"{head}:")
+                    self.write_fields(item, depth + 1)
+            elif not is_list(item):
+                self.lines.append(f"{head}: {format_scalar(item)}")
+            elif item:
+                self.write_array(head, item, depth)
+            else:
+                self.lines.append(f"{head}: []")
+
+    def write_keyed_table(self, head: str, value: dict[str, Any], depth: int) -> bool:
+        """An object of like objects as a table, a row for each key; False where it is none."""
+        columns = shared_columns(list(value.values())) if len(value) > 1 else None
+        if columns is None:
+            return False
+        self.lines.append(f"{head}[{len(value)}:]{{{_format_columns(columns)}}}:")
+        pad = "  " * (depth + 1)
+        for name, row in value.items():
+            self.lines.append(f"{pad}{quote_key(name)}: {','.join(_row_cells(row, columns))}")
+        return True
+
+    def write_array(
+        self, head: str, items: Sequence[Any], depth: int, *, named: bool = True
+    ) -> None:
+        """A list: its items on one line, as a table, or one below the other.
+
+        A list that is itself an item of a list has no name, and may not be a table.
+        """
+        size = len(items)
+        if not any([is_object(item) or is_list(item) for item in items]):
+            line = f"{head}[{size}]: {','.join([format_scalar(item) for item in items])}"
+            self.lines.append(line if items else line[:-1])
+            return
+        columns = shared_columns(items) if named else None
+        if columns is None:
+            self.lines.append(f"{head}[{size}]:")
+            for item in items:
+                self.write_item(item, depth + 1)
+            return
+        self.lines.append(f"{head}[{size}]{{{_format_columns(columns)}}}:")
+        pad = "  " * (depth + 1)
+        self.lines += [pad + ",".join(_row_cells(row, columns)) for row in items]
+
+    def write_item(self, item: Any, depth: int) -> None:
+        """One item of a list, behind a hyphen."""
+        pad = "  " * depth
+        if is_list(item):
+            self.write_array(f"{pad}- ", item, depth, named=False)
+        elif not is_object(item):
+            self.lines.append(f"{pad}- {format_scalar(item)}")
+        elif item:
+            first = len(self.lines)
+            self.write_fields(item, depth + 1)  # the hyphen stands where the first one is indented
+            self.lines[first] = f"{pad}- {self.lines[first][len(pad) + 2 :]}"
+        else:
+            self.lines.append(f"{pad}-")
+
+
+# ------------------------------------------------------------------ tables
+
+
+def shared_columns(rows: Sequence[Any]) -> Columns | None:
+    """The columns that rows share, each with the columns in it; None where they are no table."""
+    first = rows[0]
+    if not is_object(first) or not first:
+        return None
+    if not all([is_object(row) and row.keys() == first.keys() for row in rows]):
+        return None
+    columns: Columns = []
+    for name in first:
+        values = [row[name] for row in rows]
+        if not any([is_object(value) or is_list(value) for value in values]):
+            columns.append((name, None))
+            continue
+        inner = shared_columns(values)
+        if inner is None:
+            return None
+        columns.append((name, inner))
+    return columns
+
+
+def _format_columns(columns: Columns) -> str:
+    return ",".join(
+        [
+            quote_key(name) if inner is None else f"{quote_key(name)}{{{_format_columns(inner)}}}"
+            for name, inner in columns
+        ]
+    )
+
+
+def _row_cells(row: dict[str, Any], columns: Columns) -> list[str]:
+    cells: list[str] = []
+    for name, inner in columns:
+        if inner is None:
+            cells.append(format_scalar(row[name]))
+        else:
+            cells += _row_cells(row[name], inner)
+    return cells
+
+
+# ------------------------------------------------------------------ words
+
+
+def quote_key(name: str) -> str:
+    """A key, quoted unless it is a plain name; dots are plain."""
+    plain = name.isascii() and name.replace(".", "_").isidentifier() and name[0] != "."
+    return name if plain else f'"{name.translate(_ESCAPES)}"'
+
+
+def format_scalar(value: Any) -> str:
+    """A text, a number, true, false or null."""
+    if isinstance(value, str):
+        text = str.__str__(value)
+        return f'"{text.translate(_ESCAPES)}"' if _needs_quotes(text) else text
+    if value is True or value is False:
+        return "true" if value else "false"
+    if value is None:
+        return "null"
+    return _format_float(value) if isinstance(value, float) else int.__repr__(value)
+
+
+def _needs_quotes(text: str) -> bool:
+    """Whether a text without quotes would be something else."""
+    return (
+        not text
+        or text[0] in " -#"
+        or text[-1] == " "
+        or not _QUOTED.isdisjoint(text)
+        or text in _KEYWORDS
+        or (_is_digits(text[-1]) and _is_number(text))
+    )
+
+
+def _is_number(text: str) -> bool:
+    mantissa, has_exponent, exponent = text.lower().partition("e")
+    if has_exponent and not _is_digits(exponent[1:] if exponent[:1] in ("+", "-") else exponent):
+        return False
+    whole, dot, fraction = mantissa.removeprefix("+").partition(".")
+    return _is_digits(whole) and (not dot or _is_digits(fraction))
+
+
+def _is_digits(text: str) -> bool:
+    return text.isascii() and text.isdigit()
+
+
+def _format_float(number: float) -> str:
+    """A float in plain digits, in the range where those are still short."""
+    mantissa, has_exponent, exponent = float.__repr__(number).partition("e")
+    if not has_exponent:
+        return "0" if number == 0 else mantissa.removesuffix(".0")
+    power = int(exponent)
+    if not -7 < power < 21:
+        return f"{mantissa}e{power:+d}"
+    sign = "-" if number < 0 else ""
+    whole, _, fraction = mantissa.removeprefix("-").partition(".")
+    if power > 0:
+        return f"{sign}{whole}{fraction.ljust(power, '0')}"
+    return f"{sign}0.{'0' * (-power - 1)}{whole}{fraction}"
+
+
+def _escape_surrogates(value: Any) -> Any:
+    """The value, with what is no Unicode in its texts written out as `\\udcff`."""
+    if is_object(value):
+        return {_escape_surrogates(name): _escape_surrogates(item) for name, item in value.items()}
+    if is_list(value):
+        return [_escape_surrogates(item) for item in value]
+    if isinstance(value, str):
+        return value.encode(errors="backslashreplace").decode()
+    return value

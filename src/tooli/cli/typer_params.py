@@ -1,0 +1,226 @@
+"""A tool's parameters as Typer understands them, and Typer's word on a single value."""
+
+from __future__ import annotations
+
+import inspect
+
+import typer
+from typer import core
+from typer.main import get_command_from_info
+from typer.models import CommandInfo
+
+from tooli.core.tool import (
+    MISSING,
+    Choice,
+    Handle,
+    Injected,
+    ListOf,
+    Maybe,
+    ParsedText,
+    PathShape,
+    Scalar,
+    TupleOf,
+    TyperOnly,
+    is_structured,
+    unwrap_optional,
+)
+from tooli.schema.convert import ConversionError
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from tooli.core.tool import Param, Shape, Tool
+    from tooli.schema.convert import RawText
+
+_HAS_PYDANTIC_CONVERSION = hasattr(core, "RuntimeParam")
+"""Typer 0.29 and newer convert with pydantic, as we do: it may read what older ones cannot."""
+
+
+def is_native(param: Param) -> bool:
+    """Whether Typer itself converts the parameter."""
+    if param.settings.keys() & {"parser", "click_type"} or isinstance(param.shape, TyperOnly):
+        return True
+    return _is_native_shape(unwrap_optional(param.shape))
+
+
+def _is_native_shape(shape: Shape) -> bool:
+    match shape:
+        case Scalar() | PathShape() | Choice() | TyperOnly():
+            return True
+        case ListOf(item):
+            return _is_native_item(item)
+        case TupleOf(items):
+            return all(_is_native_item(item) for item in items)
+        case ParsedText(annotation):
+            module = getattr(annotation, "__module__", "")
+            known = (("datetime", "datetime"), ("uuid", "UUID"))
+            return (_HAS_PYDANTIC_CONVERSION and isinstance(annotation, type)) or (
+                (module, getattr(annotation, "__name__", "")) in known
+            )
+        case _:
+            return False
+
+
+def _is_native_item(shape: Shape) -> bool:
+    """Whether Typer converts it as a part of a list or a tuple: a Literal it does not."""
+    if isinstance(shape, (ListOf, TupleOf, Maybe)):
+        return False
+    return _is_native_shape(shape) and not (isinstance(shape, Choice) and shape.enum is None)
+
+
+def needs_translation(param: Param) -> bool:
+    """Whether Typer would misread the parameter as its author wrote it."""
+    if isinstance(param.shape, Injected):
+        return param.shape.kind == "context"
+    shape = unwrap_optional(param.shape)
+    return (
+        param.has_tooli_info
+        or not is_native(param)
+        or (isinstance(shape, ListOf) and shape.container is not list)
+    )
+
+
+def is_documented(tool: Tool) -> bool:
+    """Whether the docstring has parts that Typer would show as they stand."""
+    doc = tool.doc
+    return bool(doc.params or doc.returns or doc.raises or doc.examples)
+
+
+def typer_signature(tool: Tool) -> inspect.Signature:
+    """The tool's parameters in Typer's words."""
+    docs = tool.doc.params
+    return inspect.Signature(
+        [
+            _typer_parameter(param, docs.get(param.name))
+            for param in tool.params
+            if param.shape != Injected("context")
+        ]
+    )
+
+
+def _typer_parameter(param: Param, doc: str | None) -> inspect.Parameter:
+    """A parameter as Typer understands it."""
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    if param.kind == "injected":
+        return inspect.Parameter(param.name, keyword, annotation=param.annotation)
+    settings = dict(param.settings)
+    annotation = getattr(param.annotation, "__origin__", None)
+    if not hasattr(param.annotation, "__metadata__"):
+        annotation = param.annotation
+    if annotation is MISSING:
+        annotation = inspect.Parameter.empty
+    default = ... if param.default is MISSING else param.default
+    settings.setdefault("help", doc)
+    if not is_native(param):
+        annotation, default = _text_parameter(param, settings, default)
+    elif param.is_multiple:
+        annotation = list[_item_annotation(param)]
+        if isinstance(default, (set, frozenset, tuple)):
+            items: Any = default  # pyright: ignore[reportUnknownVariableType]
+            default = list(items)
+    if "default_factory" in settings:
+        default = ...
+    if param.kind == "option":
+        info = typer.Option(default, *param.decls, **settings)
+    else:
+        info = typer.Argument(default, **settings)
+    return inspect.Parameter(param.name, keyword, default=info, annotation=annotation)
+
+
+def _item_annotation(param: Param) -> Any:
+    shape = unwrap_optional(param.shape)
+    item = shape.item if isinstance(shape, ListOf) else shape
+    if isinstance(item, Choice):
+        import typing
+
+        literal: Any = typing.Literal
+        return item.enum or literal[item.values]
+    return getattr(item, "type", None) or getattr(item, "annotation", str)
+
+
+def _text_parameter(param: Param, settings: dict[str, Any], default: Any) -> tuple[Any, Any]:
+    """A parameter that Typer cannot convert: taken as words, fitted by the pipeline."""
+    shape = unwrap_optional(param.shape)
+    has_factory = settings.pop("default_factory", None) is not None  # the pipeline makes it
+    required = default is ... and not has_factory
+    default = None if has_factory else default
+    if not required and default is not None:
+        settings["show_default"] = str(getattr(default, "value", default))
+    if is_structured(shape):
+        settings.setdefault("metavar", "JSON")
+        if required:
+            settings["help"] = f"{settings.get('help') or ''} [required]".strip()
+        for name in ("min", "max", "formats", "case_sensitive"):
+            settings.pop(name, None)
+        return list[str] | None, None
+    item = shape.item if isinstance(shape, ListOf) else shape
+    if isinstance(item, Handle):
+        if param.kind == "option":
+            settings.setdefault("metavar", item.metavar)
+        else:  # there the metavar is all that names it
+            settings["help"] = f"{settings.get('help') or ''} ({item.metavar})".strip()
+        if item.is_secret:  # who asks for it asks on the terminal, unseen
+            for name in ("prompt", "confirmation_prompt", "hide_input"):
+                settings.pop(name, None)
+        if required:  # a pipe may stand in for it: the pipeline says whether something is missing
+            settings["help"] = f"{settings.get('help') or ''} (required)".strip()
+        return (str | None if item is shape else list[str] | None), None
+    if isinstance(shape, TupleOf):
+        row: Any = tuple.__class_getitem__(tuple(str for _ in shape.items))
+        return (row, ...) if required else (row | None, None)
+    name = getattr(_item_annotation(param), "__name__", None)
+    if name:
+        settings.setdefault("metavar", f"<{name}>")
+    if isinstance(shape, ListOf):
+        return (list[str] if required else list[str] | None), (... if required else None)
+    return (str if required else str | None), (... if required else None)
+
+
+def _translate_message(param: Param, raw: RawText, exc: Exception) -> str:
+    """Typer's complaint, in the words that every door uses."""
+    from tooli.schema.pydantic_bridge import normalize_message
+
+    shape = unwrap_optional(param.shape)
+    type_names = {int: "a valid integer", float: "a valid number", bool: "true or false"}
+    text: str = getattr(exc, "message", str(exc))
+    has_custom_parser = not param.settings.keys().isdisjoint(("parser", "click_type", "callback"))
+    if (
+        isinstance(shape, Scalar)
+        and shape.type in type_names
+        and "valid" in text
+        and not has_custom_parser
+    ):
+        return f"{raw.texts[-1]!r} is not {type_names[shape.type]}"
+    return normalize_message(text).rstrip(".")
+
+
+def convert_with_typer(param: Param, raw: RawText) -> Any:
+    """Typer's word on one parameter's text: the value, or a Misfit."""
+    captured: dict[str, Any] = {}
+
+    def keep(**values: Any) -> None:
+        captured.update(values)
+
+    vars(keep)["__signature__"] = inspect.Signature([_typer_parameter(param, None)])
+    keep.__annotations__ = {}
+    info = CommandInfo(callback=keep)
+    command: Any = get_command_from_info(info, pretty_exceptions_short=True, rich_markup_mode=None)
+    parameter = command.params[0]
+    takes_many = getattr(parameter, "multiple", False) or parameter.nargs != 1
+    texts = list(raw.texts)
+    context = typer.Context(command)
+    try:
+        with context.scope():
+            converted = parameter.process_value(context, tuple(texts) if takes_many else texts[-1])
+            command.callback(**{parameter.name: converted})
+    except Exception as exc:
+        if not hasattr(exc, "format_message"):
+            raise
+        raise ConversionError(_translate_message(param, raw, exc)) from None
+    value = captured[param.name]
+    shape = unwrap_optional(param.shape)
+    if isinstance(shape, ListOf) and shape.container is not list:
+        return shape.container(value)
+    return value

@@ -1,0 +1,118 @@
+"""Where settings are kept: the project's folder, the user's, the machine's."""
+
+from __future__ import annotations
+
+import os
+
+from tooli.core.record import Record
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SYSTEM_CONFIG_PATH = (
+    os.path.join(os.environ.get("PROGRAMDATA", r"C:\ProgramData"), "tooli", "config.yaml")
+    if os.name == "nt"
+    else "/etc/tooli/config.yaml"
+)
+MAX_PARENT_FOLDERS = 40
+"""How many folders above the current one are looked at for the project's."""
+
+DISABLED_VALUES = ("off", "0", "false", "no")
+"""What `TOOLI_CONFIG` says to leave the files of project and user alone; the system's stays."""
+
+
+class ConfigFile(Record):
+    """A file that holds settings, and the layer that they belong to."""
+
+    layer: str  # ".env" | "project" | "user" | "system"
+    path: str
+
+
+def find_config_files(env: Mapping[str, str], folder: str | None = None) -> list[ConfigFile]:
+    """The files that there are, from the highest layer to the lowest."""
+    found: list[ConfigFile] = []
+    if env.get("TOOLI_CONFIG", "").lower() not in DISABLED_VALUES:
+        found += find_project_files(folder)
+        user_path = user_config_path(env)
+        if user_path is not None and os.path.exists(user_path):
+            found.append(ConfigFile("user", user_path))
+    if os.path.exists(SYSTEM_CONFIG_PATH):
+        found.append(ConfigFile("system", SYSTEM_CONFIG_PATH))
+    return found
+
+
+_work_dir_change = ("", "")
+
+
+def change_work_dir(folder: str) -> None:
+    """Go to the folder of `work_dir`; whose project it is that runs does not change by that."""
+    global _work_dir_change  # a process has one current folder
+    before = original_work_dir()
+    os.chdir(folder)
+    _work_dir_change = (before, os.getcwd())
+
+
+def original_work_dir() -> str:
+    """The current folder, or the one that `work_dir` took the process from; "" if it is gone."""
+    try:
+        current = os.getcwd()
+    except OSError:
+        return ""
+    return _work_dir_change[0] if current == _work_dir_change[1] else current
+
+
+def find_project_files(folder: str | None = None) -> list[ConfigFile]:
+    """The settings of the project that a folder (this one) belongs to.
+
+    A project's folder has a `.tooli.yaml`, a pyproject.toml with a table `tool.tooli`, or is
+    the top of a repository. Where there is none, it is the folder itself.
+    """
+    start = root = folder or original_work_dir()
+    if not start:
+        return []
+    for _ in range(MAX_PARENT_FOLDERS):
+        files = [path for path in _project_config_paths(root) if os.path.exists(path)]
+        config_paths = [
+            path for path in files if not path.endswith(".toml") or mentions_tooli(path)
+        ]
+        if config_paths or os.path.exists(os.path.join(root, ".git")):
+            return [*_find_dotenv(root), *(ConfigFile("project", path) for path in config_paths)]
+        parent = os.path.dirname(root)
+        if parent == root:
+            break
+        root = parent
+    return _find_dotenv(start)
+
+
+def _project_config_paths(root: str) -> list[str]:
+    return [os.path.join(root, name) for name in (".tooli.yaml", "pyproject.toml")]
+
+
+def _find_dotenv(root: str) -> list[ConfigFile]:
+    path = os.path.join(root, ".env")
+    return [ConfigFile(".env", path)] if os.path.isfile(path) else []
+
+
+def user_config_path(env: Mapping[str, str]) -> str | None:
+    """The user's own file; None where nobody knows the user's folder."""
+    if os.name == "nt":
+        home = env.get("APPDATA")
+        return os.path.join(home, "tooli", "config.yaml") if home else None
+    home = env.get("XDG_CONFIG_HOME")
+    if not home:
+        user = env.get("HOME")
+        home = os.path.join(user, ".config") if user else None
+    return os.path.join(home, "tooli", "config.yaml") if home else None
+
+
+def mentions_tooli(path: str) -> bool:
+    """Whether a pyproject.toml may have a table `tool.tooli`; it is not parsed for that."""
+    try:
+        with open(path, "rb") as file:
+            text = file.read().translate(None, b" \t\r\"'")
+    except OSError:
+        return True  # it is there and cannot be read: whoever reads it says so
+    signs = (b"tool.tooli]", b"tool.tooli.", b"tool.tooli=", b"[tool]\n", b"\ntool={")
+    return any([sign in b"\n" + text for sign in signs])

@@ -1,0 +1,195 @@
+"""A tool in as few words as it takes: what an agent reads before it calls."""
+
+from __future__ import annotations
+
+from tooli.core.tool import (
+    MISSING,
+    Choice,
+    Handle,
+    ListOf,
+    PathShape,
+    Scalar,
+    Structured,
+    TupleOf,
+    unwrap_optional,
+)
+from tooli.schema.tool_reader import return_annotation
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from tooli.core.tool import Param, Shape, Tool
+
+
+def render_app_help(state: Any, tools: Iterable[Tool]) -> str:
+    """Every command of an app, a line each: signature, what it returns, what it does."""
+    head = " ".join(filter(None, (state.name, state.version)))
+    about = _first_line(state.description)
+    lines = [_single_line(f"{head}: {about}" if about else head)]
+    lines += [render_tool_line(tool) for tool in tools if not tool.hidden]
+    lines.append(
+        f"call: {state.name} COMMAND … --json -> "
+        '{"ok":true,"result":…} | {"ok":false,"error":{code,message,suggestion}}'
+    )
+    lines.append("any command: --schema --help-agent --dry-run --yes --limit --filter --select")
+    return "\n".join(lines)
+
+
+def render_tool_line(tool: Tool) -> str:
+    """One command in one line."""
+    parts = [render_usage(tool)]
+    result = _result_type_name(return_annotation(tool))
+    if result:
+        parts.append(f"-> {result}")
+    summary = tool.doc.summary
+    behavior = ", ".join(tool.behavior.labels())
+    if summary or behavior:
+        parts.append("|")
+    if summary:
+        parts.append(summary)
+    if behavior:
+        parts.append(f"({behavior})")
+    return " ".join(map(_single_line, parts))
+
+
+def _single_line(text: str) -> str:
+    """A text on one line, without what a terminal obeys and no reader sees."""
+    if text.isprintable():
+        return text
+    from tooli.schema.docstring import sanitize_doc_text
+
+    return text[: len(text) - len(text.lstrip(" "))] + " ".join(sanitize_doc_text(text).split())
+
+
+def render_usage(tool: Tool) -> str:
+    """A command and what it takes, as it is typed: in brackets what may be left out."""
+    return " ".join(
+        [
+            *tool.cli_path,
+            *[_format_parameter(p) for p in tool.public_params if p.required or not p.hidden],
+        ]
+    )
+
+
+def render_tool_help(tool: Tool) -> str:
+    """One command with its parameters' meaning, examples and errors."""
+    lines = [render_tool_line(tool)]
+    docs = tool.doc.params
+    for param in tool.public_params:
+        text = param.help or docs.get(param.name)
+        if text:
+            lines.append(f"  {_display_name(param)}: {text}")
+    if tool.guidance.when_to_use:
+        lines.append(f"use when: {tool.guidance.when_to_use}")
+    from tooli.errors import shell_quote
+
+    for example in tool.guidance.examples:
+        command = " ".join(
+            [tool.app, *tool.cli_path, *map(shell_quote, map(str, example.get("args", ())))]
+        )
+        about = example.get("description")
+        lines.append(f"example: {command}" + (f"  # {about}" if about else ""))
+    for code, meaning in tool.guidance.error_codes.items():
+        lines.append(f"error {code}: {meaning}")
+    lines += _constraint_lines(tool)
+    for handoff in tool.guidance.handoffs:
+        command = handoff.command.replace(".", " ")
+        lines.append(f"next: {command}" + (f"  # {handoff.when}" if handoff.when else ""))
+    return "\n".join([_single_line(line) for line in lines])
+
+
+def _constraint_lines(tool: Tool) -> list[str]:
+    """What a planner has to mind, a line each."""
+    guard, limits = tool.guard, tool.limits
+    facts = {
+        "needs": "a human's approval" if guard.needs_human else "",
+        "scopes": ", ".join(guard.scopes or ()),
+        "capabilities": ", ".join(guard.capabilities),
+        "danger": guard.danger,
+        "cost": limits.cost_hint,
+        "timeout": f"{limits.timeout:g} s" if limits.timeout else "",
+        "delegate": tool.guidance.delegation_hint,
+        "deprecated": "yes" if tool.deprecated is True else tool.deprecated,
+    }
+    return [f"{name}: {value}" for name, value in facts.items() if value]
+
+
+def _format_parameter(param: Param) -> str:
+    kind = type_name(param.shape)
+    bounds = format_bounds(param)
+    if param.kind == "argument":
+        word = f"{param.name}:{kind}{bounds}"
+        return f"<{word}>" if param.required else f"[{word}]"
+    if param.is_flag:
+        word = f"{_display_name(param)}" + (
+            "/" + param.negations[0] if param.default is True else ""
+        )
+        return f"[{word}]"
+    default = format_default(param)
+    word = f"{_display_name(param)}={default if default else '<' + kind + '>'}"
+    if default:
+        word += f":{kind}"
+    word += bounds
+    return word if param.required else f"[{word}]"
+
+
+def format_bounds(param: Param) -> str:
+    """The least and the most that a number may be, in brackets."""
+    low, high = param.settings.get("min"), param.settings.get("max")
+    if low is None and high is None:
+        return ""
+    return f"({'' if low is None else low}..{'' if high is None else high})"
+
+
+def _display_name(param: Param) -> str:
+    return max(param.flags, key=len) if param.flags else param.name
+
+
+def type_name(shape: Shape) -> str:
+    """The type of a parameter in one word."""
+    shape = unwrap_optional(shape)
+    match shape:
+        case Scalar(kind):
+            return kind.__name__
+        case PathShape():
+            return "path"
+        case Choice():
+            return "|".join(shape.labels)
+        case ListOf(item):
+            return f"{type_name(item)}..."
+        case TupleOf(items):
+            return ",".join(type_name(item) for item in items)
+        case Structured():
+            return "json"
+        case Handle():
+            return shape.metavar.lower()
+        case _:
+            return str(getattr(getattr(shape, "annotation", None), "__name__", "value")).lower()
+
+
+def format_default(param: Param) -> str:
+    """The default in a word; nothing where there is none to speak of."""
+    default = param.default
+    if default in (MISSING, None, "", [], (), {}):
+        return ""
+    return str(getattr(default, "value", default))
+
+
+def _result_type_name(annotation: Any) -> str:
+    if annotation in (MISSING, None):
+        return ""
+    fields = getattr(annotation, "__annotations__", None)
+    if isinstance(annotation, type) and annotation.__module__ != "builtins" and fields:
+        return "{" + ",".join(fields) + "}"
+    arguments = getattr(annotation, "__args__", ())
+    name = getattr(getattr(annotation, "__origin__", annotation), "__name__", str(annotation))
+    if name in ("list", "Iterator", "Generator", "AsyncIterator", "AsyncGenerator") and arguments:
+        return f"[{_result_type_name(arguments[0])}]"
+    return name
+
+
+def _first_line(text: str | None) -> str:
+    return (text or "").strip().partition("\n")[0]

@@ -1,0 +1,84 @@
+"""The writer of every Markdown document: blocks in, a page out."""
+
+from __future__ import annotations
+
+from tooli.schema.docstring import sanitize_doc_text
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+
+def join_blocks(*blocks: str | Iterable[str]) -> str:
+    """Blocks, one below the other with a line between; empty ones are left out."""
+    flattened: list[str] = []
+    for block in blocks:
+        flattened += [block] if isinstance(block, str) else block
+    cleaned = [sanitize_doc_text(block).strip("\n") for block in flattened]
+    return "\n\n".join([_close_fence(block) for block in cleaned if block.strip()]) + "\n"
+
+
+def _close_fence(block: str) -> str:
+    """A block whose code ends with it: a fence that nobody closed would take in the next one."""
+    if "```" not in block and "~~~" not in block:
+        return block
+    fence = ""
+    for line in block.split("\n"):
+        stripped = line.strip(" ")
+        run = stripped[: len(stripped) - len(stripped.lstrip(stripped[:1] or " "))]
+        if len(run) < 3 or run[0] not in "`~" or line[:4] == "    ":
+            continue
+        if not fence and not (run[0] == "`" and "`" in stripped[len(run) :]):
+            fence = run
+        elif fence and run.startswith(fence) and run == stripped:
+            fence = ""
+    return f"{block}\n{fence}" if fence else block
+
+
+def single_line(text: str) -> str:
+    """Text as one line."""
+    return " ".join(sanitize_doc_text(text).split())
+
+
+def sentence(text: str) -> str:
+    """One line that ends like a sentence."""
+    line = single_line(text)
+    return line if not line or line[-1] in ".!?…:" else f"{line}."
+
+
+def code(text: str) -> str:
+    """Text set as code; whatever it contains, it stays one line."""
+    line = single_line(text)
+    ticks = "`"
+    while ticks in line:
+        ticks += "`"
+    pad = " " if line[:1] == "`" or line[-1:] == "`" else ""
+    return f"{ticks}{pad}{line}{pad}{ticks}"
+
+
+def fence(lines: Iterable[str], language: str = "") -> str:
+    """Lines set as code, behind a fence that none of them breaks."""
+    body = "\n".join(lines)
+    ticks = "```"
+    while ticks in body:
+        ticks += "`"
+    return f"{ticks}{language}\n{body}\n{ticks}"
+
+
+def bullets(items: Iterable[str]) -> str:
+    """A list."""
+    return "\n".join([f"- {item}" for item in items])
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table; a bar in a cell is no border."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(
+        [f"| {' | '.join([cell.replace('|', chr(92) + '|') for cell in line])} |" for line in lines]
+    )
+
+
+def link(text: str, target: str) -> str:
+    """A link."""
+    return f"[{text}]({target})"

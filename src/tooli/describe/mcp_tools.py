@@ -1,0 +1,193 @@
+"""Tools and results as MCP clients take them, in both eras of the protocol.
+
+Handshake-era clients want objects: a result that is none is wrapped as `{"result": …}`, in
+the schema and in the answer. Later ones take any JSON, but not a bare null.
+"""
+
+from __future__ import annotations
+
+from tooli.core.tool import DEFAULT_BEHAVIOR, DEFAULT_GUARD
+from tooli.schema.json_schema import input_schema, output_schema
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from tooli.core.tool import Behavior, Tool
+
+TOOLI_KEY = "io.tooli/tool"
+
+
+def describe_mcp_tool(
+    name: str, tool: Tool, *, modern: bool = False, version: str | None = None
+) -> dict[str, Any]:
+    """A tool as `tools/list` shows it; `version` is the server's, which need not be repeated."""
+    from tooli.describe.schema_formats import description_text
+
+    described: dict[str, Any] = {
+        "name": name,
+        "title": tool_title(tool),
+        "description": description_text(tool) or tool_title(tool),
+        "inputSchema": arguments_schema(tool),
+    }
+    output = result_schema(tool, modern)
+    if output is not None:
+        described["outputSchema"] = output
+    described["annotations"] = _behavior_hints(tool.behavior)
+    meta = _tool_meta(tool)
+    if tool.version and tool.version != version:
+        meta = {"version": tool.version, **meta}
+    if meta:
+        described["_meta"] = {TOOLI_KEY: meta}
+    return described
+
+
+def _behavior_hints(behavior: Behavior) -> dict[str, bool]:
+    """What it does to the world; what the protocol takes for granted is not said again.
+
+    Of a tool that only reads, the protocol asks no more than whether its world is open; and
+    where the author said nothing at all, nobody knows that.
+    """
+    if behavior == DEFAULT_BEHAVIOR:
+        return {"destructiveHint": False}
+    hints = {"readOnlyHint": True} if behavior.read_only else {}
+    if not behavior.read_only:
+        hints["destructiveHint"] = behavior.destructive
+        if behavior.idempotent:
+            hints["idempotentHint"] = True
+    return {**hints, "openWorldHint": behavior.open_world}
+
+
+def tool_title(tool: Tool) -> str:
+    """The tool's name for people: "Users create"."""
+    words = " ".join(tool.path or (tool.app,)).replace("-", " ").replace("_", " ")
+    return words[:1].upper() + words[1:]
+
+
+def arguments_schema(tool: Tool) -> dict[str, Any]:
+    """The arguments of a call, with what is said to the framework among them where it matters:
+
+    a destructive tool is confirmed, or only planned; a paginated one gives page after page.
+    """
+    schema = input_schema(tool)
+    more = _CONFIRMATION_PROPERTIES if needs_confirmation(tool) else {}
+    if more and getattr(tool.fn, "tooli_supports_dry_run", False):
+        more = {**more, **_APPLY_PROPERTIES}
+    more = {
+        **more,
+        **(_PAGING_PROPERTIES if tool.limits.paginated or tool.limits.max_tokens else {}),
+    }
+    if not more:
+        return schema
+    own = schema["properties"]
+    more = {name: property_schema for name, property_schema in more.items() if name not in own}
+    return {**schema, "properties": {**own, **more}}
+
+
+def needs_confirmation(tool: Tool) -> bool:
+    """Whether a client says among the arguments that a call is meant, or only planned."""
+    return tool.behavior.destructive and not tool.guard.approval
+
+
+_PAGING_PROPERTIES: dict[str, dict[str, Any]] = {
+    "limit": {"type": "integer", "minimum": 0, "description": "Records on a page; 0 is all."},
+    "cursor": {"type": "string", "description": "Where to go on: next_cursor of the page before."},
+}
+
+
+_CONFIRMATION_PROPERTIES: dict[str, dict[str, Any]] = {
+    "yes": {
+        "type": "boolean",
+        "description": "Must be true.",
+    },
+    "dry_run": {
+        "type": "boolean",
+        "description": "Only plan.",
+    },
+}
+
+
+_APPLY_PROPERTIES: dict[str, dict[str, Any]] = {
+    "apply": {"type": "string", "description": "Token of a plan: run just that."},
+}
+
+
+def _tool_meta(tool: Tool) -> dict[str, Any]:
+    """What a client may want to know beyond the protocol's own fields."""
+    guard, guidance, limits = tool.guard, tool.guidance, tool.limits
+    fields: dict[str, Any] = {
+        "when_to_use": guidance.when_to_use,
+        "task_group": guidance.task_group,
+        "handoffs": [handoff.to_dict() for handoff in guidance.handoffs],
+        "delegation_hint": guidance.delegation_hint,
+        "cost_hint": limits.cost_hint,
+        "deprecated": tool.deprecated,
+    }
+    if guard is not DEFAULT_GUARD:
+        fields |= {
+            "capabilities": list(guard.capabilities),
+            "scopes": list(guard.scopes or ()),
+            "requires_approval": guard.approval,
+            "human_in_the_loop": guard.human_in_the_loop,
+            "danger_level": guard.danger,
+        }
+    return {name: value for name, value in fields.items() if value}
+
+
+# ------------------------------------------------------------------ results
+
+
+def result_schema(tool: Tool, modern: bool) -> dict[str, Any] | None:
+    """The schema of `structuredContent`; None where the tool declares no result."""
+    schema = output_schema(tool)
+    if schema is None:
+        return None
+    schema = _inline_root_ref(schema)
+    inner = {key: value for key, value in schema.items() if key != "$defs"}
+    if needs_confirmation(tool):
+        inner = _allow_plan(inner)
+    if is_schema_wrapped(schema, modern):
+        inner = {"type": "object", "properties": {"result": inner}, "required": ["result"]}
+    return {**inner, "$defs": schema["$defs"]} if "$defs" in schema else inner
+
+
+def _allow_plan(schema: dict[str, Any]) -> dict[str, Any]:
+    """What a client that validates results must take: a result, or the plan of a dry run.
+
+    Of two open objects no field is required; that says it in the fewest words.
+    """
+    is_object = schema.get("type") == "object"
+    is_open = schema.get("additionalProperties", True) is True
+    if is_object and is_open and _PLAN_FIELDS.isdisjoint(schema.get("properties", ())):
+        return {key: value for key, value in schema.items() if key != "required"}
+    root = {"type": "object"} if is_object else {}
+    return {**root, "anyOf": [schema, {"type": "object", "required": ["tool", "basis"]}]}
+
+
+_PLAN_FIELDS = frozenset(
+    ("tool", "arguments", "effects", "basis", "actions", "state", "token", "cut")
+)
+"""The fields that a plan may have."""
+
+
+def _inline_root_ref(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema with its root written out: clients do not follow a reference there."""
+    reference = schema.get("$ref")
+    if not isinstance(reference, str):
+        return schema
+    root = schema["$defs"][reference.rpartition("/")[2]]
+    return {**root, **{key: value for key, value in schema.items() if key != "$ref"}}
+
+
+def is_schema_wrapped(schema: dict[str, Any], modern: bool) -> bool:
+    """Whether a result of this schema is sent as `{"result": …}`."""
+    if schema.get("type") == "object":
+        return False
+    return not modern or "type" not in schema
+
+
+def is_result_wrapped(tool: Tool, modern: bool) -> bool:
+    """The same of a tool; False where it declares no result."""
+    schema = output_schema(tool)
+    return schema is not None and is_schema_wrapped(_inline_root_ref(schema), modern)

@@ -1,0 +1,365 @@
+"""OpenAPI 3.1 of an app: each command an operation, each answer an envelope.
+
+The HTTP door serves what is described here; nothing in it runs anything.
+"""
+
+from __future__ import annotations
+
+from tooli.describe.example_arguments import build_request_examples
+from tooli.describe.openapi_parameters import operation_parameters, shared_parameters
+from tooli.describe.schema_formats import description_text, tools_by_safe_name
+from tooli.errors import ERROR_CODES
+from tooli.schema.json_schema import input_schema, output_schema
+from tooli.text.jsonable import is_list, is_object
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+    from tooli.core.tool import Tool
+
+_COMMON_STATUSES = (400, 403, 404, 408, 409, 413, 415, 421, 422, 429, 500, 502, 503, 504)
+"""The statuses of failures that any command may have: the door's own, and what a tool raises."""
+
+
+def build_openapi(
+    name: str,
+    version: str | None,
+    description: str | None,
+    tools: Iterable[Tool],
+    *,
+    server_url: str | None = None,
+    secured: bool = False,
+) -> dict[str, Any]:
+    """The document; `secured` where a token is needed."""
+    tools_by_id = tools_by_safe_name(tools)
+    schemas: dict[str, Any] = _shared_schemas()
+    paths = {
+        _path(tool): {"post": _operation(operation_id, tool, schemas, secured)}
+        for operation_id, tool in tools_by_id.items()
+    }
+    info: dict[str, Any] = {"title": name, "version": version or "0"}
+    if description:
+        info["description"] = description
+    components: dict[str, Any] = {
+        "schemas": schemas,
+        "parameters": shared_parameters(),
+        "headers": _header_components(),
+        "responses": _failure_responses(secured),
+    }
+    document: dict[str, Any] = {"openapi": "3.1.1", "info": info}
+    if server_url is not None:
+        document["servers"] = [{"url": server_url}]
+    if secured:
+        components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        document["security"] = [{"token": []}]
+    tags = dict.fromkeys([tag for tool in tools_by_id.values() for tag in _tags(tool)])
+    document["tags"] = [{"name": tag} for tag in tags]
+    return {**document, "paths": paths, "components": components}
+
+
+def _path(tool: Tool) -> str:
+    from urllib.parse import quote
+
+    return "/tools/" + "/".join([quote(word, safe="") for word in tool.path])
+
+
+def _tags(tool: Tool) -> list[str]:
+    group = tool.guidance.task_group or " ".join(tool.path[:-1])
+    return [group] if group else []
+
+
+# ------------------------------------------------------------------ operations
+
+
+def _operation(
+    operation_id: str, tool: Tool, schemas: dict[str, Any], secured: bool
+) -> dict[str, Any]:
+    operation: dict[str, Any] = {"operationId": operation_id, "tags": _tags(tool)}
+    operation["summary"] = tool.doc.summary or tool.name
+    operation["description"] = description_text(tool)
+    if tool.deprecated:
+        operation["deprecated"] = True
+    operation["parameters"] = operation_parameters(tool)
+    operation["requestBody"] = _request_body(operation_id, tool, schemas)
+    responses: dict[str, Any] = {"200": _success_response(operation_id, tool, schemas)}
+    for status in _statuses(tool, secured):
+        responses[str(status)] = {"$ref": f"#/components/responses/Failure{status}"}
+    operation["responses"] = responses
+    operation.update(_extensions(tool))
+    return {key: value for key, value in operation.items() if value not in ([], "")}
+
+
+def _request_body(operation_id: str, tool: Tool, schemas: dict[str, Any]) -> dict[str, Any]:
+    wanted = _strict_text_schema(tool, input_schema(tool))
+    content: dict[str, Any] = {"schema": _hoist_definitions(wanted, operation_id, schemas)}
+    examples = build_request_examples(tool)
+    if examples:
+        content["examples"] = examples
+    required = any([param.required for param in tool.public_params])
+    return {"required": required, "content": {"application/json": content}}
+
+
+def _success_response(operation_id: str, tool: Tool, schemas: dict[str, Any]) -> dict[str, Any]:
+    output = output_schema(tool)
+    if output is None:
+        result: dict[str, Any] = {"type": "string"} if tool.returns_printed_text else {}
+    else:
+        result = _hoist_definitions(output, f"{operation_id}_result", schemas)
+    plan = {"$ref": "#/components/schemas/Plan"}
+    envelope: dict[str, Any] = {
+        "type": "object",
+        "properties": {
+            "ok": {"const": True},
+            "result": {"anyOf": [result, plan]} if result else {},
+            "meta": {"$ref": "#/components/schemas/Meta"},
+        },
+        "required": ["ok", "meta"],
+        "additionalProperties": False,
+    }
+    content: dict[str, Any] = {"application/json": {"schema": envelope}}
+    if tool.is_streaming:
+        lines = "One JSON value a line; the last line of a failing stream is the envelope."
+        events = "An event for each item, then `end`, or `error` with the envelope."
+        content["application/x-ndjson"] = {"schema": {"type": "string", "description": lines}}
+        content["text/event-stream"] = {"schema": {"type": "string", "description": events}}
+    description = "The command ran, and this is what it gave."
+    return {"description": description, "headers": _PREFERENCE_HEADERS, "content": content}
+
+
+def _statuses(tool: Tool, secured: bool) -> list[int]:
+    statuses = {*_COMMON_STATUSES, *([401] if secured else [])}
+    can_ask = any([param.kind == "injected" for param in tool.params])
+    declares_428 = any(
+        [ERROR_CODES[code][2] == 428 for code in tool.guidance.error_codes if code in ERROR_CODES]
+    )
+    if tool.behavior.destructive or tool.guard.may_need_approval or can_ask or declares_428:
+        statuses.add(428)
+    return sorted(statuses)
+
+
+def _extensions(tool: Tool) -> dict[str, Any]:
+    """What OpenAPI has no word for."""
+    guard, limits, guidance = tool.guard, tool.limits, tool.guidance
+    fields: dict[str, Any] = {
+        "command": " ".join([tool.app, *tool.cli_path]),
+        "annotations": list(tool.behavior.labels()),
+        "requires-approval": guard.needs_human,
+        "scopes": list(guard.scopes or ()),
+        "capabilities": list(guard.capabilities),
+        "danger-level": guard.danger,
+        "streams": tool.is_streaming,
+        "timeout": limits.timeout,
+        "cost-hint": limits.cost_hint,
+        "when-to-use": guidance.when_to_use,
+        "error-codes": dict(guidance.error_codes),
+    }
+    return {f"x-tooli-{name}": value for name, value in fields.items() if value}
+
+
+def _hoist_definitions(
+    schema: dict[str, Any], prefix: str, schemas: dict[str, Any]
+) -> dict[str, Any]:
+    """The schema, with its own definitions moved to where the document keeps all of them."""
+    definitions: Mapping[str, Any] = schema.get("$defs", {})
+    if not definitions:
+        return schema
+    names = {f"#/$defs/{name}": f"{prefix}_{_component_name(name)}" for name in definitions}
+    for name, body in definitions.items():
+        schemas[names[f"#/$defs/{name}"]] = _rewrite_refs(body, names)
+    return _rewrite_refs({key: value for key, value in schema.items() if key != "$defs"}, names)
+
+
+def _rewrite_refs(node: Any, names: Mapping[str, str]) -> Any:
+    if is_list(node):
+        return [_rewrite_refs(item, names) for item in node]
+    if not is_object(node):
+        return node
+    return {
+        key: f"#/components/schemas/{names[value]}"
+        if key == "$ref" and value in names
+        else _rewrite_refs(value, names)
+        for key, value in node.items()
+        if key != "$defs"
+    }
+
+
+def _component_name(name: str) -> str:
+    return "".join([c if c.isalnum() and c.isascii() else "_" for c in name])
+
+
+# ------------------------------------------------------------------ what all operations share
+
+
+_NO_CONTROL_CHARACTERS = "^[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f]*$"
+"""Texts that this door takes: control characters in what comes over a network are refused."""
+
+
+def _strict_text_schema(tool: Tool, schema: dict[str, Any]) -> dict[str, Any]:
+    """A tool's arguments as this door takes them, which looks at their texts more closely."""
+    from tooli.inputs.constraints import Verbatim
+
+    verbatim = {param.name for param in tool.public_params if Verbatim in param.constraints}
+    properties: dict[str, Any] = schema.get("properties", {})
+    strict_properties = {
+        name: part if name in verbatim else _forbid_control_characters(part)
+        for name, part in properties.items()
+    }
+    rest = {
+        key: _forbid_control_characters(part) if key == "$defs" else part
+        for key, part in schema.items()
+    }
+    return {**rest, "properties": strict_properties} if properties else rest
+
+
+def _forbid_control_characters(schema: Any) -> Any:
+    """The schema with every text in it free of control characters, names of fields included."""
+    if is_list(schema):
+        return [_forbid_control_characters(part) for part in schema]
+    if not is_object(schema):
+        return schema
+    plain = {
+        key: part
+        if key in ("enum", "const", "default", "examples")
+        else _forbid_control_characters(part)
+        for key, part in schema.items()
+    }
+    kind = schema.get("type")
+    text = kind == "string" and schema.get("format") != "binary"
+    if text and not schema.keys() & {"pattern", "enum", "const"}:
+        plain["pattern"] = _NO_CONTROL_CHARACTERS
+    if kind == "object" and is_object(schema.get("additionalProperties")):
+        plain.setdefault("propertyNames", {"pattern": _NO_CONTROL_CHARACTERS})
+    return plain
+
+
+_FAILURE_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "ok": {"const": False},
+        "error": {"$ref": "#/components/schemas/Error"},
+        "meta": {"$ref": "#/components/schemas/Meta"},
+    },
+    "required": ["ok", "error", "meta"],
+    "additionalProperties": False,
+}
+
+
+def _shared_schemas() -> dict[str, Any]:
+    text: dict[str, Any] = {"type": "string"}
+    texts: dict[str, Any] = {"type": "array", "items": text}
+    suggestion: dict[str, Any] = {
+        "type": "object",
+        "description": "What to do about it.",
+        "properties": {
+            "action": text,
+            "fix": text,
+            "example": {**text, "description": "A command line that would work."},
+            "argv": texts,
+            "applicability": text,
+        },
+        "required": ["action", "fix", "applicability"],
+    }
+    error: dict[str, Any] = {
+        "type": "object",
+        "properties": {
+            "code": {**text, "examples": ["E1003"]},
+            "category": {"enum": ["input", "auth", "human", "state", "runtime", "internal"]},
+            "message": text,
+            "field": {**text, "description": "The parameter that is meant."},
+            "suggestion": suggestion,
+            "is_retryable": {"type": "boolean"},
+            "details": {"type": "object"},
+        },
+        "required": ["code", "category", "message", "is_retryable"],
+    }
+    meta: dict[str, Any] = {
+        "type": "object",
+        "properties": {
+            "tool": text,
+            "version": text,
+            "duration_ms": {"type": "integer", "minimum": 0},
+            "warnings": texts,
+            "dry_run": {"const": True},
+            "caller_id": text,
+            "session_id": text,
+            "output_schema": {},
+            "page": {"type": "object"},
+            "truncated": {"type": "object"},
+            "next": {"type": "array", "items": {"type": "object"}},
+        },
+        "required": ["tool", "duration_ms"],
+    }
+    return {"Error": error, "Failure": _FAILURE_SCHEMA, "Meta": meta, "Plan": _plan_schema()}
+
+
+def _plan_schema() -> dict[str, Any]:
+    """What a dry run answers with; docs/plans.md has it in full."""
+    text: dict[str, Any] = {"type": "string"}
+    known = {"action": text, "target": text, "details": {"type": "object"}, "state": text}
+    action = {"type": "object", "properties": known, "required": ["action", "target"]}
+    fields: dict[str, Any] = {
+        "tool": text,
+        "arguments": {"type": "object"},
+        "effects": {"type": "array", "items": text},
+        "basis": {"enum": ["declared", "rehearsed"]},
+    }
+    more = {"actions": {"type": "array", "items": action}, "state": text, "token": text}
+    return {
+        "type": "object",
+        "description": "The result of a dry run.",
+        "properties": {**fields, **more},
+        "required": [*fields],
+    }
+
+
+_PREFERENCE_HEADERS: dict[str, Any] = {
+    "Preference-Applied": {"$ref": "#/components/headers/Preference-Applied"}
+}
+
+
+def _header_components() -> dict[str, Any]:
+    schema = {"type": "string", "const": "handling=strict"}
+    about = "The body was judged as `Prefer: handling=strict` asks for."
+    return {"Preference-Applied": {"description": about, "schema": schema}}
+
+
+_CATEGORIES = {"1": "input", "2": "auth", "3": "state", "4": "runtime", "5": "internal"}
+
+
+def _failure_responses(secured: bool) -> dict[str, Any]:
+    """A response for each status of a failure, with the codes that stand for it."""
+    responses: dict[str, Any] = {}
+    for status in sorted({*_COMMON_STATUSES, 428, *([401] if secured else [])}):
+        codes = {code: row[0] for code, row in ERROR_CODES.items() if row[2] == status}
+        meanings = "; ".join([f"{code}: {meaning}" for code, meaning in codes.items()])
+        response: dict[str, Any] = {
+            "description": f"{meanings}.",
+            "content": {
+                "application/json": {
+                    "schema": {"$ref": "#/components/schemas/Failure"},
+                    "examples": {code: {"value": _example_failure(code)} for code in codes},
+                }
+            },
+        }
+        response["headers"] = dict(_PREFERENCE_HEADERS)
+        if status in (401, 403):
+            response["headers"]["WWW-Authenticate"] = {"schema": {"type": "string"}}
+        if status in (429, 503):
+            response["headers"]["Retry-After"] = {"schema": {"type": "string"}}
+        responses[f"Failure{status}"] = response
+    return responses
+
+
+def _example_failure(code: str) -> dict[str, Any]:
+    category = "human" if code.startswith("E21") else _CATEGORIES[code[1]]
+    error = {
+        "code": code,
+        "category": category,
+        "message": ERROR_CODES[code][0],
+        "is_retryable": category == "input"
+        or code in ("E4029", "E4050", "E4075", "E4130", "E4143"),
+    }
+    return {"ok": False, "error": error, "meta": {"tool": "app.command", "duration_ms": 1}}

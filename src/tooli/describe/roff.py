@@ -1,0 +1,180 @@
+"""Text for man pages: any words, written so that groff and mandoc show just them.
+
+Everything is plain ASCII: what has a meaning to roff, and what is not ASCII, becomes an escape.
+"""
+
+from __future__ import annotations
+
+from tooli.schema.docstring import sanitize_doc_text
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+_MAX_WORD_LENGTH = 24  # letters of a word without a place to break: a narrow window has 40 columns
+_MAX_NAME_WORD_LENGTH = 60  # letters of one in NAME, which indexes of manuals take as it stands
+_ESCAPES = {
+    "\\": "\\(rs",
+    "-": "\\-",
+    "'": "\\(aq",
+    '"': "\\(dq",
+    "`": "\\(ga",
+    "^": "\\(ha",
+    "~": "\\(ti",
+}
+_SPACES = "\u00a0\u202f\u2007"
+
+
+def escape(text: str, max_word_length: int = _MAX_WORD_LENGTH) -> str:
+    """Words on one line, with nothing in them that roff would take for its own."""
+    return " ".join(
+        [_escape_word(word, max_word_length) for word in _remove_unprintable(text).split()]
+    )
+
+
+def name_line(name: str, summary: str) -> str:
+    """The line of NAME: a page's name and what it is about, in a few words."""
+    return f"{escape(name, len(name))} \\- {escape(summary, _MAX_NAME_WORD_LENGTH)}"
+
+
+def escape_literal(line: str) -> str:
+    """A line as it stands, spaces and all."""
+    escaped = "".join(map(_escape_char, _remove_unprintable(line.expandtabs()).rstrip()))
+    return f"\\&{escaped}" if escaped[:1] in (".", " ") else escaped
+
+
+def bold(text: str) -> str:
+    """Words that are typed as they stand."""
+    return f"\\fB{escape(text)}\\fR"
+
+
+def italic(text: str) -> str:
+    """Words that stand for something else."""
+    return f"\\fI{escape(text)}\\fR"
+
+
+def prose(text: str) -> str:
+    """Words of an author on one line; what stands between backquotes is bold."""
+    parts = " ".join(text.split()).replace("``", "`").split("`")
+    if len(parts) % 2 == 0:  # one of them is not closed: they are no quotes
+        return protect_line(escape(text))
+    return protect_line("".join([_format_span(part, i % 2 == 1) for i, part in enumerate(parts)]))
+
+
+def _format_span(part: str, is_code: bool) -> str:
+    """A part of a line, with the spaces at its ends."""
+    words = escape(part)
+    if is_code:
+        return f"\\fB{words}\\fR" if words else ""
+    before = " " if part[:1] == " " else ""
+    after = " " if words and part[-1:] == " " else ""
+    return f"{before}{words}{after}"
+
+
+def protect_line(line: str) -> str:
+    """A line that is text, whatever it begins with."""
+    line = line.strip(" ")
+    return f"\\&{line}" if line[:1] in (".", "'") else line
+
+
+def _remove_unprintable(text: str) -> str:
+    """The text without what no page can show: controls, and halves of characters."""
+    return "".join(
+        [
+            " " if c in "\n\t" or c in _SPACES else "\ufffd" if "\ud800" <= c <= "\udfff" else c
+            for c in sanitize_doc_text(text)
+            if c in "\n\t" or (c.isprintable() or c in _SPACES or "\ud800" <= c <= "\udfff")
+        ]
+    )
+
+
+def _escape_char(letter: str) -> str:
+    if letter in _ESCAPES:
+        return _ESCAPES[letter]
+    return letter if letter.isascii() else f"\\[u{ord(letter):04X}]"
+
+
+def _escape_word(word: str, max_word_length: int) -> str:
+    """A word; one that no line has room for may be broken, without a hyphen."""
+    if len(word) <= max_word_length:
+        return "".join(map(_escape_char, word))
+    pieces = [word[i : i + max_word_length] for i in range(0, len(word), max_word_length)]
+    return "\\:".join(["".join(map(_escape_char, piece)) for piece in pieces])
+
+
+# ------------------------------------------------------------------ blocks
+
+
+def heading(title: str) -> str:
+    """The head of a section."""
+    return f'.SH "{escape(title.upper())}"'
+
+
+def tagged_item(tag: str, *body: str) -> list[str]:
+    """A tag and what there is to say about it; both are written already."""
+    return [".TP", protect_line(tag), *([line for line in body if line] or ["\\&"])]
+
+
+def example_block(lines: Iterable[str]) -> list[str]:
+    """Lines that stay as they are."""
+    return ['.IP "" 4', ".EX", *[escape_literal(line) or "\\&" for line in lines], ".EE"]
+
+
+def render_text(text: str) -> list[str]:
+    """Paragraphs, lists and code of an author, one below the other, as lines of a page."""
+    blocks = [block for block in map(_render_chunk, _chunks(text)) if block]
+    lines: list[str] = []
+    for i, block in enumerate(blocks):
+        is_list = block[0].startswith(".IP")
+        lines += [*([".PP"] if i and not is_list else []), *block]
+    return lines
+
+
+def _chunks(text: str) -> Iterator[list[str]]:
+    """The text cut at blank lines, at the beginnings of lists and code, and at their ends."""
+    chunk: list[str] = []
+    fenced = False
+    for line in text.split("\n"):
+        fence = line.lstrip().startswith(("```", "~~~"))
+        if fence:
+            if not fenced:
+                yield chunk
+                chunk = [line]
+            else:
+                yield [*chunk, line]
+                chunk = []
+            fenced = not fenced
+        elif fenced:
+            chunk.append(line)
+        elif not line.strip():
+            yield chunk
+            chunk = []
+        elif _bullet_text(line) is not None:
+            yield chunk
+            chunk = [line]
+        else:
+            chunk.append(line)
+    yield chunk
+
+
+def _render_chunk(chunk: list[str]) -> list[str]:
+    if not chunk:
+        return []
+    if chunk[0].lstrip().startswith(("```", "~~~")):
+        body = [line for line in chunk if not line.lstrip().startswith(("```", "~~~"))]
+        return example_block(body) if body else []
+    bullet = _bullet_text(chunk[0])
+    if bullet is not None:
+        prose_text = prose(" ".join([bullet, *chunk[1:]]))
+        return [".IP \\[u2022] 2", prose_text] if prose_text else []
+    if all([line[:4] == "    " for line in chunk]):
+        return example_block([line[4:] for line in chunk])
+    prose_text = prose(" ".join([line.lstrip("#") for line in chunk]))
+    return [prose_text] if prose_text else []
+
+
+def _bullet_text(line: str) -> str | None:
+    """What stands behind the mark of a list's entry; None where there is no mark."""
+    text = line.strip()
+    return text[2:] if text[:2] in ("- ", "* ", "+ ", "• ") else None

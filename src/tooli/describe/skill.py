@@ -1,0 +1,200 @@
+"""SKILL.md and its references: an app as a skill that agents load when they need it."""
+
+from __future__ import annotations
+
+from tooli.describe import sections, tool_facts
+from tooli.describe.agent_help import render_usage
+from tooli.describe.markdown import bullets, code, fence, join_blocks, sentence, single_line
+from tooli.schema.json_schema import output_schema
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tooli.core.tool import Tool
+    from tooli.describe.app_info import AppInfo
+
+_DETAIL_BUDGETS = (
+    (sections.FULL, 1_900),
+    (sections.SHORT, 2_600),
+    (sections.LINES, 4_500),
+    (sections.NAMES, 5_000),
+    (sections.GROUPS, 5_000),
+)
+"""Estimated tokens that each amount of detail may take; real ones are about a quarter fewer."""
+
+_MAX_DESCRIPTION_LENGTH = (
+    420  # characters of a description: an agent has those of all its skills in mind
+)
+
+
+def build_skill_files(app_info: AppInfo) -> dict[str, str]:
+    """The whole skill: SKILL.md and a page for each command, by their places in its folder."""
+    files = {"SKILL.md": render_skill_md(app_info, linked=True)}
+    for tool in app_info.tools:
+        files[sections.reference_path(tool)] = render_reference_page(app_info, tool)
+    return files
+
+
+def skill_slug(name: str) -> str:
+    """The skill's name, and its folder's: small letters, digits and single hyphens."""
+    letters = "".join([c if c.isascii() and c.isalnum() else "-" for c in name.lower()])
+    parts = "-".join(filter(None, letters.split("-")))
+    return parts[:64].strip("-") or "app"
+
+
+def render_skill_md(app_info: AppInfo, *, linked: bool = False) -> str:
+    """SKILL.md; `linked` where the pages of its commands stand beside it."""
+    return sections.render_within_budget(
+        lambda detail: _render_skill(app_info, detail, linked), *_DETAIL_BUDGETS
+    )
+
+
+def _render_skill(app_info: AppInfo, detail: int, linked: bool) -> str:
+    next_steps = list(sections.workflow_section(app_info)) if detail < sections.NAMES else []
+    return f"{_front_matter(app_info)}\n\n" + join_blocks(
+        f"# {single_line(app_info.name)}",
+        app_info.description,
+        "## Commands",
+        sections.command_sections(app_info, detail, linked),
+        ["## Together", *next_steps] if next_steps else [],
+        "## Answers",
+        sections.response_section(app_info),
+        sections.exit_code_line(),
+        bullets(sections.safety_rules(app_info)),
+        _caller_section(app_info),
+        sections.author_sections(app_info),
+    )
+
+
+def _caller_section(app_info: AppInfo) -> list[str]:
+    """How an agent says who it is."""
+    line = f"TOOLI_CALLER=my-agent {sections.example_call(app_info)}"
+    rows = [f"`{name}`: {text}" for name, text in sections.CALLER_VARIABLES]
+    return ["## Say who you are", fence([line], "bash"), bullets(rows)]
+
+
+# ------------------------------------------------------------------ front matter
+
+
+def _front_matter(app_info: AppInfo) -> str:
+    lines = ["---", f"name: {skill_slug(app_info.name)}", "description: >-"]
+    lines += _fold_yaml(_skill_description(app_info))
+    lines += ["compatibility: >-", *_fold_yaml(f"Needs the program {app_info.name} on the PATH.")]
+    lines += ["metadata:", '  generator: "tooli"']
+    if app_info.version:
+        lines.append(f"  version: {_quote_yaml(app_info.version)}")
+    return "\n".join([*lines, "---"])
+
+
+def _skill_description(app_info: AppInfo) -> str:
+    """What the app is and what to use it for: all that an agent sees before it loads the skill."""
+    about = sentence(app_info.description) or f"The commands of {app_info.name}."
+    text = f"{about[:600]} Use it to"
+    for i, tool in enumerate(app_info.tools):
+        task = single_line(tool.doc.summary or tool_facts.command_title(tool)).rstrip(".")
+        task = task.partition(";")[0].partition(". ")[0]
+        more = f"{';' if i else ''} {task[:1].lower()}{task[1:]}"
+        if i and len(text) + len(more) > _MAX_DESCRIPTION_LENGTH:
+            return f"{text}; and more."[:1024]
+        text += more
+    return f"{text}."[:1024] if app_info.tools else about[:1024]
+
+
+def _fold_yaml(text: str) -> list[str]:
+    """Text as the lines of a YAML block; three hyphens would end the front matter there."""
+    words = "".join([c if c.isprintable() else " " for c in text.replace("---", "—")])
+    lines: list[str] = []
+    line = " "
+    for word in words.split():
+        if len(line) > 1 and len(line) + 1 + len(word) > 98:
+            lines.append(line)
+            line = " "
+        line += f" {word}"
+    return [*lines, line]
+
+
+def _quote_yaml(text: str) -> str:
+    from json import dumps
+
+    return dumps(single_line(text), ensure_ascii=False)
+
+
+# ------------------------------------------------------------------ one command
+
+
+def render_reference_page(app_info: AppInfo, tool: Tool) -> str:
+    """Everything about one command, as a page of its own."""
+    return join_blocks(
+        f"# {app_info.name} {' '.join(tool.cli_path)}".rstrip(),
+        reference_sections(app_info, tool, 2),
+    )
+
+
+def reference_sections(app_info: AppInfo, tool: Tool, level: int) -> Iterator[str]:
+    """The same without its title; `level` is that of the headings."""
+    mark = "#" * level
+    yield tool.doc.summary
+    yield tool.doc.description or ""
+    if tool.guidance.when_to_use:
+        yield f"When to use it: {sentence(tool.guidance.when_to_use)}"
+    facts = [*tool_facts.effect_phrases(tool), *tool_facts.requirement_phrases(tool)]
+    yield bullets([f"{fact[:1].upper()}{fact[1:]}" for fact in facts])
+    yield f"{mark} Call"
+    yield code(f"{app_info.name} {render_usage(tool)}")
+    yield "\n".join(sections.parameter_bullets(tool))
+    yield from _example_blocks(app_info, tool)
+    returned = tool_facts.return_sentence(tool)
+    if returned:
+        yield f"{mark} Result"
+        yield returned
+        yield from _result_fields(tool)
+    failures = tool_facts.declared_errors(tool)
+    if failures:
+        yield f"{mark} Errors"
+        yield bullets([f"`{name}`: {text}; {tool_facts.remedy(name)}" for name, text in failures])
+    yield from _related_commands(app_info, tool, mark)
+
+
+def _example_blocks(app_info: AppInfo, tool: Tool) -> Iterator[str]:
+    """The author's examples, with what they really gave where somebody has tried them."""
+    if not tool.guidance.examples:
+        yield fence([tool_facts.shortest_call(app_info.name, tool)], "bash")
+    for i, example in enumerate(tool.guidance.examples):
+        about = example.get("description")
+        yield f"{single_line(str(about)).rstrip('.:')}:" if about else ""
+        line = tool_facts.format_command_line(
+            app_info.name, tool, example.get("args", ()), *tool_facts.output_flags(tool)
+        )
+        yield fence([line], "bash")
+        if (tool.key, i) in app_info.example_outputs:
+            yield fence([app_info.example_outputs[tool.key, i]], "json")
+
+
+def _result_fields(tool: Tool) -> Iterator[str]:
+    """The fields that have something said about them."""
+    from tooli.describe.schema_notation import format_type
+    from tooli.describe.schema_prose import object_properties
+
+    documented = [
+        f"`{name}` ({format_type(inner)}): {single_line(str(inner['description']))}"
+        for name, inner in object_properties(output_schema(tool) or {}).items()
+        if inner.get("description")
+    ]
+    yield bullets(documented)
+
+
+def _related_commands(app_info: AppInfo, tool: Tool, mark: str) -> Iterator[str]:
+    following, preceding = (
+        tool_facts.next_commands(tool),
+        tool_facts.previous_commands(app_info, tool),
+    )
+    if following or preceding:
+        yield f"{mark} Together"
+        yield bullets(
+            [
+                *[f"Next: {code(name)}{f', {when}' if when else ''}" for name, when in following],
+                *[f"Commonly after {code(name)}" for name in preceding],
+            ]
+        )

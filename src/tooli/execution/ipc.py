@@ -1,0 +1,293 @@
+"""Frames: what a child process and its parent tell each other, whole or not at all.
+
+    length ▸ (kind, what), marshalled or pickled; from behind walls as data (execution/safe_codec.py)
+
+Values and errors are packed first, so that one which cannot cross arrives as something that can.
+"""
+
+from __future__ import annotations
+
+import marshal
+import os
+
+from tooli.execution.process_tree import SIGINT, SIGTERM, signals
+from tooli.text.jsonable import is_object
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from tooli.errors import ToolRuntimeError
+
+_HEADER_BYTES = 8
+MAX_FRAME_BYTES = 64 << 20
+"""Bytes of one frame from behind walls: a longer one is not read."""
+_STACK_GLOBAL = b"\x93"  # in a pickle: something that is looked up by its name when it is read
+_PLAIN_TYPES = frozenset((str, int, float, bool, type(None), bytes))
+_MAX_MARSHAL_PARTS = 200
+"""Parts of a value that is looked at closely: a larger one is pickled as fast."""
+
+
+def dumps(value: Any) -> bytes:
+    """Any value in bytes; what is plain and small without the price of importing `pickle`."""
+    if _is_plain(value, [_MAX_MARSHAL_PARTS]):
+        return b"m" + marshal.dumps(value)
+    return b"p" + _import_pickle().dumps(value, 5)
+
+
+def loads(data: bytes) -> Any:
+    """The value again, from a process that is trusted."""
+    if data[:1] == b"j":  # it stands behind the walls that this one is behind itself
+        return loads_untrusted(data)
+    return marshal.loads(data[1:]) if data[:1] == b"m" else _import_pickle().loads(data[1:])
+
+
+def loads_untrusted(data: bytes) -> Any:
+    """The value again, from behind walls."""
+    from tooli.execution.safe_codec import loads as read
+
+    return read(data)
+
+
+def _is_plain(value: Any, budget: list[int]) -> bool:
+    """Whether a value is made of JSON's own types alone, and not of too many."""
+    if type(value) in _PLAIN_TYPES:
+        return True
+    if type(value) not in (list, tuple, dict) or len(value) >= budget[0]:
+        return False
+    budget[0] -= len(value) + 1
+    if is_object(value):
+        return all([type(k) in _PLAIN_TYPES and _is_plain(v, budget) for k, v in value.items()])
+    return all([_is_plain(item, budget) for item in value])
+
+
+def _import_pickle() -> Any:
+    try:
+        import _pickle as found  # pyright: ignore  the C half: `pickle` itself imports `re`
+    except ImportError:
+        import pickle as found
+    return found  # pyright: ignore[reportUnknownVariableType]
+
+
+class FrameSender:
+    """The end of a pipe that frames are written to; from several threads, one at a time."""
+
+    def __init__(self, descriptor: int) -> None:
+        from _thread import allocate_lock
+
+        self.descriptor = descriptor
+        self._lock = allocate_lock()
+
+    def send(self, kind: str, payload: Any = None) -> None:
+        """Write one frame; a signal waits until it is out."""
+        data = _encode_frame(kind, payload)
+        view = memoryview(len(data).to_bytes(_HEADER_BYTES, "big") + data)
+        previous_mask = signals.pthread_sigmask(signals.SIG_BLOCK, (SIGINT, SIGTERM))
+        try:
+            with self._lock:
+                while view:
+                    view = view[os.write(self.descriptor, view) :]
+        finally:
+            signals.pthread_sigmask(signals.SIG_SETMASK, previous_mask)
+
+
+class FrameReceiver:
+    """The other end; it never waits. What comes from behind walls is read warily."""
+
+    def __init__(self, descriptor: int, is_untrusted: bool = False) -> None:
+        os.set_blocking(descriptor, False)
+        self.descriptor = descriptor
+        self.is_untrusted = is_untrusted
+        self.is_closed = False  # nobody can say anything more
+        self._buffer = bytearray()
+
+    def read_frames(self) -> Iterator[tuple[str, Any]]:
+        """The frames that are there by now."""
+        while not self.is_closed:
+            try:
+                chunk = os.read(self.descriptor, 1 << 16)
+            except BlockingIOError:
+                return
+            self.is_closed = not chunk
+            self._buffer += chunk
+            yield from self._complete_frames()
+
+    def _complete_frames(self) -> Iterator[tuple[str, Any]]:
+        data = self._buffer
+        while len(data) >= _HEADER_BYTES:
+            size = int.from_bytes(data[:_HEADER_BYTES], "big")
+            if self.is_untrusted and size > MAX_FRAME_BYTES:
+                raise invalid_message_error(
+                    f"{size} bytes at once, and {MAX_FRAME_BYTES} are the most"
+                )
+            end = _HEADER_BYTES + size
+            if len(data) < end:
+                return
+            frame = bytes(data[_HEADER_BYTES:end])
+            del data[:end]
+            message: Any = unpack(frame, self.is_untrusted)
+            if self.is_untrusted and (message.__class__ is not list or len(message) != 2):
+                raise invalid_message_error("it is no message")
+            yield message
+
+
+def invalid_message_error(reason: str) -> ToolRuntimeError:
+    """The failure of a call whose process says what cannot be understood, or too much of it."""
+    from tooli.errors import Suggestion, ToolRuntimeError
+
+    return ToolRuntimeError(
+        f"The isolated command was ended: what its process said cannot be taken ({reason[:200]}).",
+        code="E4051",
+        suggestion=Suggestion("abort", "Look into the command: it tampers with its own answer."),
+    )
+
+
+def preload_modules() -> None:
+    """Import whatever may be needed later: behind walls there may be nothing to import from."""
+    for name in ("atexit", "traceback", "tooli.pipeline.failure", "tooli.execution.safe_codec"):
+        __import__(name)
+    _import_pickle()
+
+
+# ------------------------------------------------------------------ values
+
+
+def pack(value: Any, warn: Callable[[str], None]) -> bytes:
+    """A value as it can cross to the parent; what cannot be pickled goes as JSON has it."""
+    if _safe_codec_enabled[-1]:
+        from tooli.execution import safe_codec
+
+        return safe_codec.dumps(value, warn)
+    try:
+        data = dumps(value)
+        if data[:1] == b"p" and _STACK_GLOBAL in data:
+            loads(data)  # what is looked up by name may not be found, or not be made
+    except Exception:
+        from tooli.text.jsonable import to_jsonable
+
+        warnings: list[str] = []
+        data = dumps(to_jsonable(value, warnings))
+        for warning in warnings:
+            warn(warning)
+        warn(f"a {type(value).__name__} cannot leave the process of the command: given as JSON")
+    return data
+
+
+def unpack(data: bytes, is_untrusted: bool = False) -> Any:
+    """The value that was packed."""
+    return loads_untrusted(data) if is_untrusted else loads(data)
+
+
+_safe_codec_enabled = [False]
+"""Whether whoever reads what is said here takes nothing but data, last."""
+
+
+def _encode_frame(kind: str, payload: Any) -> bytes:
+    if not _safe_codec_enabled[-1]:
+        return dumps((kind, payload))
+    from tooli.execution import safe_codec
+
+    return safe_codec.encode_frame(kind, payload)
+
+
+def enable_safe_codec() -> None:
+    """From now on: whoever reads what this process packs takes nothing but data."""
+    __import__("tooli.execution.safe_codec")  # while there is something to import from
+    _safe_codec_enabled.append(True)
+
+
+# ------------------------------------------------------------------ errors
+
+
+class RemoteTraceback(Exception):  # noqa: N818
+    """Where an exception came from, in the words of the process that it was raised in."""
+
+    def __str__(self) -> str:
+        return f"\n{self.args[0]}"
+
+
+def pack_error(exc: BaseException) -> tuple[str, Any, str | None]:
+    """An exception as it can cross: itself, else the fields of what it stands for."""
+    from tooli.errors import ToolError
+    from tooli.pipeline.failure import as_tool_error
+
+    if isinstance(exc.__cause__, KeyboardInterrupt) and type(exc).__name__ == "Abort":
+        exc = exc.__cause__  # Click's word for it
+    trace = None
+    if isinstance(exc, Exception) and not isinstance(exc, ToolError):
+        from traceback import format_exception
+
+        trace = "".join(format_exception(type(exc), exc, exc.__traceback__))
+    try:
+        if _safe_codec_enabled[-1]:
+            return _pack_error_fields(exc, trace)
+        data = dumps(exc)
+        if _is_same_error(loads(data), exc):
+            return "itself", data, trace
+    except Exception:
+        pass
+    error = exc if isinstance(exc, ToolError) else as_tool_error(exc)
+    return type(exc).__name__, _error_fields(error), trace
+
+
+def _pack_error_fields(exc: BaseException, trace: str | None) -> tuple[str, Any, str | None]:
+    """The same for somebody who takes nothing but values: an exit, or the fields of an error."""
+    from tooli.errors import ToolError
+    from tooli.pipeline.failure import as_tool_error, requested_exit_code
+
+    code = requested_exit_code(exc)
+    if code is not None:
+        exit_value = getattr(exc, "code", code)
+        return "exit", exit_value if isinstance(exit_value, str) else code, None
+    error = exc if isinstance(exc, ToolError) else as_tool_error(exc)
+    return type(exc).__name__, _error_fields(error), trace
+
+
+def _is_same_error(restored: BaseException, exc: BaseException) -> bool:
+    return type(restored) is type(exc) and str(restored) == str(exc)
+
+
+def _error_fields(error: Any) -> dict[str, Any]:
+    from tooli.text.jsonable import to_jsonable
+
+    fields = error.to_dict()
+    fields["details"] = to_jsonable(error.details, []) if error.details else None
+    fields["exit_code"] = error.exit_code
+    return fields
+
+
+def unpack_error(packed: tuple[str, Any, str | None], is_untrusted: bool = False) -> BaseException:
+    """The exception that was packed, to be raised here."""
+    name, data, trace = packed
+    if name == "exit":
+        return SystemExit(data)
+    if name == "itself" and not is_untrusted:
+        exc: BaseException = loads(data)
+        if trace is not None:
+            exc.__cause__ = RemoteTraceback(trace)
+        return exc
+    from tooli.errors import Suggestion, ToolError, error_class_for
+
+    suggestion = data.get("suggestion")
+    error_class = error_class_for(data["code"], data["category"])
+    if (
+        is_untrusted and error_class.__init__ is not ToolError.__init__
+    ):  # an app's own: it may do anything
+        candidates = (error_class_for("", data["category"]), ToolError)
+        error_class = next(item for item in candidates if item.__init__ is ToolError.__init__)
+    error = error_class(
+        data["message"],
+        code=data["code"],
+        field=data.get("field"),
+        suggestion=Suggestion.from_dict(suggestion) if suggestion else None,
+        is_retryable=data["is_retryable"],
+        details=data["details"],
+        exit_code=data["exit_code"],
+    )
+    if trace is not None:
+        error.__cause__ = type(name, (Exception,), {})(data["message"])
+        error.__cause__.__cause__ = RemoteTraceback(trace)
+        error.is_translated = True
+    return error

@@ -1,0 +1,1 @@
+"""Watch what a command touches through the interpreter's audit hook."""

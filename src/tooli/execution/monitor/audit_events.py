@@ -1,0 +1,223 @@
+"""What Python's audit events say about a running command: which acts, on what.
+
+    "open" (path, mode, flags) ─▶ ("read", path) │ ("write", path) │ ("make", path)
+
+`place` is to put something at a path, where a link is not followed; `make` is to put there what
+was not there before.
+"""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TypeAlias
+
+    Actions: TypeAlias = tuple[tuple[str, Any], ...]
+
+_WRITE_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_EXCLUSIVE_CREATE = os.O_CREAT | os.O_EXCL
+_NO_ACTIONS: Actions = ()
+_HEX_DIGITS = frozenset(b"0123456789abcdefABCDEF")
+_INTERPRETER_MODULES = ("_interpreters", "_xxsubinterpreters")
+
+
+class DirFdPath:
+    """A path that is relative to an open folder."""
+
+    __slots__ = ("dir_fd", "path")
+
+    def __init__(self, path: Any, dir_fd: int) -> None:
+        self.path = path
+        self.dir_fd = dir_fd
+
+
+def _path_argument(args: tuple[Any, ...], path_index: int, dir_fd_index: int) -> Any:
+    """The path among an event's arguments, with the folder that it is relative to."""
+    fd = args[dir_fd_index] if len(args) > dir_fd_index else -1
+    return DirFdPath(args[path_index], fd) if type(fd) is int and fd >= 0 else args[path_index]
+
+
+def _open_actions(args: tuple[Any, ...]) -> Actions:
+    path_index, mode, flags = args
+    if type(path_index) is int:  # it is open already
+        return _NO_ACTIONS
+    if flags & _WRITE_FLAGS or (mode is not None and not {"w", "a", "x", "+"}.isdisjoint(mode)):
+        return (
+            ("make" if flags & _EXCLUSIVE_CREATE == _EXCLUSIVE_CREATE else "write", path_index),
+        )
+    return (("read", path_index),)
+
+
+def _sqlite_actions(args: tuple[Any, ...]) -> Actions:
+    name = _to_text(args[0])
+    if not name or name == ":memory:":
+        return _NO_ACTIONS
+    if name[:5] != "file:":
+        return (("read", name), ("write", name))
+    actions = _sqlite_uri_actions(name[5:])
+    if os.path.lexists(name):  # whether it is a URI is not told: it may be a file of that name
+        return (("read", name), ("write", name), *actions)
+    return actions
+
+
+def _sqlite_uri_actions(rest: str) -> Actions:
+    """What a URI of SQLite's opens, read as SQLite reads it; in doubt it is written to."""
+    rest = rest.partition("#")[0]
+    path_index, _, query = rest.partition("?")
+    if path_index[:2] == "//":  # a host: none, or localhost
+        path_index = path_index[2 + len(path_index[2:].partition("/")[0]) :]
+    name = _percent_decode(path_index)
+    options = [part.partition("=")[::2] for part in query.split("&")]
+    modes = {_percent_decode(value) for key, value in options if _percent_decode(key) == "mode"}
+    if name in ("", ":memory:") or modes == {"memory"}:
+        return _NO_ACTIONS
+    return (("read", name),) if modes == {"ro"} else (("read", name), ("write", name))
+
+
+def _percent_decode(text: str) -> str:
+    """A part of a URI without its percent signs; it ends at a zero, as SQLite has it."""
+    first, *others = os.fsencode(text).split(b"%")
+    data = first
+    for part in others:
+        pair = part[:2]
+        is_escape = len(pair) == 2 and _HEX_DIGITS.issuperset(pair)
+        data += bytes((int(pair, 16),)) + part[2:] if is_escape else b"%" + part
+    return os.fsdecode(data.partition(b"\0")[0])
+
+
+def _connect_actions(args: tuple[Any, ...]) -> Actions:
+    address = args[1]
+    return (("net", _format_address(address)),) if address is not None else _NO_ACTIONS
+
+
+def _bind_actions(args: tuple[Any, ...]) -> Actions:
+    address = args[1]
+    actions: Actions = (("net", _format_address(address)),)
+    if isinstance(address, (str, bytes)) and address[:1] not in ("", "\0", b"", b"\0"):
+        return (*actions, ("place", address))
+    return actions
+
+
+def _format_address(address: Any) -> str:
+    if isinstance(address, tuple):
+        parts: Any = address  # pyright: ignore[reportUnknownVariableType]
+        return ":".join(map(str, parts[:2]))
+    return _to_text(address) or str(address)
+
+
+def _to_text(value: Any) -> str:
+    """A text or a path as a text; nothing for anything else."""
+    return os.fsdecode(value) if isinstance(value, (str, bytes, os.PathLike)) else ""  # pyright: ignore[reportUnknownArgumentType]
+
+
+def _resolve_actions(args: tuple[Any, ...]) -> Actions:
+    return (("net", _format_address(args[0])),)
+
+
+def _spawn_actions(args: tuple[Any, ...]) -> Actions:
+    """The program that is started: whatever the event calls it."""
+    for arg in args:
+        if _to_text(arg):
+            return (("spawn", _to_text(arg)),)
+        if isinstance(arg, (list, tuple)) and arg:
+            return (("spawn", str(arg[0])),)  # pyright: ignore[reportUnknownArgumentType]
+    return (("spawn", "a copy of the process"),)
+
+
+def _import_actions(args: tuple[Any, ...]) -> Actions:
+    """A module of interpreters beside this one: no hook of ours is told of what they do.
+
+    To refuse one while it is made would end some Pythons.
+    """
+    return (("spawn", "another interpreter"),) if args[0] in _INTERPRETER_MODULES else _NO_ACTIONS
+
+
+def _signal_actions(args: tuple[Any, ...]) -> Actions:
+    """A signal for another process; number 0 only asks whether there is one."""
+    pid, number = args
+    return _NO_ACTIONS if number == 0 or pid == os.getpid() else (("spawn", f"a signal for {pid}"),)
+
+
+def _group_signal_actions(args: tuple[Any, ...]) -> Actions:
+    return (("spawn", f"a signal for the group {args[0]}"),) if args[1] else _NO_ACTIONS
+
+
+def _native_actions(args: tuple[Any, ...]) -> Actions:
+    names = [arg for arg in args if isinstance(arg, str) and arg]
+    return (("native", names[-1] if names else "the process itself"),)
+
+
+def _environment_actions(args: tuple[Any, ...]) -> Actions:
+    return (("env", _to_text(args[0])),)
+
+
+def _path_action(action: str, dir_fd_index: int = 99) -> Callable[[tuple[Any, ...]], Actions]:
+    """An event with one path, and a folder that it may be relative to."""
+    return lambda args: ((action, _path_argument(args, 0, dir_fd_index)),)
+
+
+EVENTS: dict[str, Callable[[tuple[Any, ...]], Actions]] = {
+    "open": _open_actions,
+    "os.listdir": _path_action("read"),
+    "os.scandir": _path_action("read"),
+    "os.getxattr": _path_action("read"),
+    "os.listxattr": _path_action("read"),
+    "os.setxattr": _path_action("write"),
+    "os.removexattr": _path_action("write"),
+    "os.truncate": _path_action("write"),
+    "os.chmod": _path_action("write", 2),
+    "os.chown": _path_action("write", 3),
+    "os.chflags": _path_action("write"),
+    "os.utime": _path_action("write", 3),
+    "os.mkdir": _path_action("make", 2),
+    "os.remove": _path_action("delete", 1),
+    "os.rmdir": _path_action("delete", 1),
+    "shutil.rmtree": _path_action("delete", 1),
+    "os.rename": lambda args: (
+        ("place", _path_argument(args, 0, 2)),
+        ("place", _path_argument(args, 1, 3)),
+    ),
+    "os.symlink": lambda args: (("place", _path_argument(args, 1, 2)),),
+    # another name for a file is a way to all that is in it
+    "os.link": lambda args: (
+        ("read", _path_argument(args, 0, 2)),
+        ("write", _path_argument(args, 0, 2)),
+        ("place", _path_argument(args, 1, 3)),
+    ),
+    "sqlite3.connect": _sqlite_actions,
+    "sqlite3.enable_load_extension": _native_actions,
+    "sqlite3.load_extension": _native_actions,
+    "subprocess.Popen": _spawn_actions,
+    "os.system": _spawn_actions,
+    "os.exec": _spawn_actions,
+    "os.fork": _spawn_actions,
+    "os.forkpty": _spawn_actions,
+    "os.posix_spawn": _spawn_actions,
+    "os.spawn": _spawn_actions,
+    "os.startfile": _spawn_actions,
+    "os.startfile/2": _spawn_actions,
+    "pty.spawn": _spawn_actions,
+    "os.kill": _signal_actions,
+    "os.killpg": _group_signal_actions,
+    "_winapi.CreateProcess": _spawn_actions,
+    "import": _import_actions,
+    "socket.connect": _connect_actions,
+    "socket.bind": _bind_actions,
+    "socket.sendto": _connect_actions,
+    "socket.sendmsg": _connect_actions,
+    "socket.getaddrinfo": _resolve_actions,
+    "socket.gethostbyname": _resolve_actions,
+    "socket.gethostbyaddr": _resolve_actions,
+    "socket.getnameinfo": _resolve_actions,
+    "ctypes.dlopen": _native_actions,
+    "ctypes.dlsym": _native_actions,
+    "ctypes.dlsym/handle": _native_actions,
+    "ctypes.call_function": _native_actions,
+    "os.putenv": _environment_actions,
+    "os.unsetenv": _environment_actions,
+}
+"""The events that matter. All others pass after one look into this table."""

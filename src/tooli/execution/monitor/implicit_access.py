@@ -1,0 +1,335 @@
+"""What Python itself needs while a command runs, and where a path really leads.
+
+Importing reads modules and writes bytecode; time zones, languages, certificates and the like are
+public files. None of it is the command's doing, and no declaration has to name it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from tooli.execution.monitor.audit_events import DirFdPath
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from types import FrameType
+    from typing import Any
+
+NON_FILE_DEVICES = frozenset(
+    ("nul", "NUL", "CON", "CONIN$", "CONOUT$")
+    if os.name == "nt"
+    else (
+        *("/dev/null", "/dev/full", "/dev/zero", "/dev/urandom", "/dev/random", "/dev/tty"),
+        *("/dev/stdin", "/dev/stdout", "/dev/stderr"),
+    )
+)
+"""No files: they hold nothing of anybody's."""
+
+PUBLIC_PATHS = (
+    *("/usr/share/zoneinfo", "/usr/lib/zoneinfo", "/usr/share/lib/zoneinfo", "/etc/zoneinfo"),
+    *("/var/db/timezone", "/etc/localtime", "/usr/share/locale", "/usr/lib/locale"),
+    *("/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/ssl/cert.pem", "/usr/lib/ssl/certs"),
+    *("/usr/share/ca-certificates", "/etc/pki/tls/certs", "/etc/pki/ca-trust/extracted"),
+    *("/etc/mime.types", "/usr/share/mime", "/etc/httpd/mime.types", "/etc/apache2/mime.types"),
+    *("/etc/timezone", "/usr/share/i18n", "/etc/locale.alias", "/etc/ca-certificates"),
+    *("/usr/local/share/ca-certificates", "/etc/crypto-policies", "/etc/os-release"),
+    *("/proc/cpuinfo", "/proc/meminfo", "/proc/sys/vm/overcommit_memory"),
+    "/sys/devices/system/cpu",
+)
+"""Facts about the machine that libraries read by themselves, and that are nobody's secret."""
+
+CODE_SUFFIXES = (".py", ".pyc", ".pyi", ".so", ".pyd", ".pth", ".egg-link")
+_IMPORT_FRAME_PREFIXES = ("<frozen importlib", "<frozen zipimport")
+_EXECUTION_DIR = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+PACKAGE_DIR = os.path.dirname(_EXECUTION_DIR) + os.sep
+"""Where the framework's own code is."""
+_STORAGE_DIR = os.path.join(PACKAGE_DIR, "storage") + os.sep
+_STDLIB_DIR = os.path.dirname(os.__file__) + os.sep
+
+_DOT_NAMES = ("", ".", "..")
+_IMPORT_FUNCTIONS = (
+    "_find_and_load",
+    "exec_module",
+    "load_module",
+)  # functions that importing is made of
+_SOURCE_READERS = ("traceback", "warnings", "inspect")  # modules that read source to show it
+_O_PATH = getattr(os, "O_PATH", 0)  # where there is none, the kernel cannot be asked
+_DELETED_SUFFIX = " (deleted)"
+
+
+# ------------------------------------------------------------------ where a path leads
+
+
+def resolve_path(path: Any, follow: bool) -> str | None:
+    """A path as it really is, or None where it is no file; `follow` is whether a link counts."""
+    try:
+        if isinstance(path, DirFdPath):
+            inner = os.fsdecode(path.path)
+            base = os.getcwd() if os.path.isabs(inner) else _descriptor_path(path.dir_fd)
+            path = os.path.join(base or os.getcwd(), inner)
+        elif type(path) is int:
+            return _descriptor_path(path)
+        else:
+            path = os.fsdecode("." if path is None else path)
+        if path in NON_FILE_DEVICES:
+            return None
+        return _real_path(path, follow)
+    except (ValueError, TypeError):  # no path at all: the system will say so
+        return None
+    except OSError:  # the current folder is gone, a link leads in a circle
+        return os.path.normcase(str(path))
+
+
+def _real_path(path: str, follow: bool) -> str:
+    if not os.path.isabs(path):
+        path = os.path.join(os.getcwd(), path)
+    if follow:
+        return os.path.normcase(_follow_links(path))
+    folder, name = os.path.split(path)
+    if name in _DOT_NAMES:
+        return os.path.normcase(_follow_links(path))
+    return os.path.normcase(os.path.join(_follow_links(folder), name))
+
+
+def _follow_links(path: str) -> str:
+    """Where an absolute path leads now, its links followed.
+
+    Nothing of it is remembered: another process may turn the link of a folder at any time.
+    """
+    found = _kernel_path(path)
+    if found is None and not os.path.lexists(path):  # it is to be made: its folder is there
+        folder, name = os.path.split(path)
+        parent = None if name in _DOT_NAMES else _kernel_path(folder)
+        found = None if parent is None else os.path.join(parent, name)
+    return found or os.path.realpath(path)
+
+
+def _kernel_path(path: str) -> str | None:
+    """The same of something that exists, in the kernel's own words: faster than to look for links
+    in every folder on the way; None where it does not tell."""
+    if not _O_PATH:
+        return None
+    try:
+        fd = os.open(path, _O_PATH)
+    except OSError:
+        return None
+    try:
+        found = _descriptor_path(fd)
+    finally:
+        os.close(fd)
+    return None if found is None or found.endswith(_DELETED_SUFFIX) else found
+
+
+def _descriptor_path(fd: int) -> str | None:
+    """What a descriptor is open on, where the system tells; pipes and sockets are no files."""
+    try:
+        found = os.readlink(f"/proc/self/fd/{fd}")
+    except OSError:
+        return None
+    return found if found[:1] == os.sep else None
+
+
+# ------------------------------------------------------------------ what Python needs
+
+
+class CodePaths:
+    """Where code is: noted before a command could add to it, looked into when it is asked for."""
+
+    def __init__(self) -> None:
+        cwd = os.getcwd() if "" in sys.path else ""
+        self._entries = tuple([entry or cwd for entry in sys.path])
+        module_dirs: set[str] = set()
+        for name, module in tuple(sys.modules.items()):
+            module_file = getattr(module, "__file__", None)
+            if "." not in name and isinstance(module_file, str):
+                folder, file = os.path.split(module_file)
+                module_dirs.add(os.path.dirname(folder) if file[:9] == "__init__." else folder)
+        self._module_dirs = module_dirs
+        self._libraries: tuple[str, ...] | None = None
+        self._sources: tuple[str, ...] = ()
+
+    @property
+    def libraries(self) -> tuple[str, ...]:
+        """Where anything may be read: installed packages, the standard library, public files."""
+        if self._libraries is None:
+            locale_dir = os.path.join(sys.base_prefix, "share", "locale")
+            found = {
+                os.path.dirname(os.__file__),
+                os.path.dirname(PACKAGE_DIR),
+                locale_dir,
+                *PUBLIC_PATHS,
+            }
+            found |= {path for path in (*self._entries, *self._module_dirs) if _is_installed(path)}
+            sources = {*self._entries, *self._module_dirs} - found
+            self._sources = path_prefixes({os.path.realpath(path) for path in sources} - {os.sep})
+            self._libraries = path_prefixes(
+                map(os.path.realpath, (*found, sys.executable or os.devnull))
+            )
+        return self._libraries
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Where modules of the app are: code may be read there, and nothing else."""
+        return self._sources if self.libraries else ()
+
+
+def _is_installed(folder: str) -> bool:
+    parts = folder.split(os.sep)
+    return "site-packages" in parts or "dist-packages" in parts
+
+
+def path_prefixes(paths: Iterable[str]) -> tuple[str, ...]:
+    """Real paths as what the paths at and below them begin with, once those end with a slash."""
+    return tuple([os.path.normcase(path).rstrip(os.sep) + os.sep for path in paths])
+
+
+_code_paths_cache: list[CodePaths] = []
+
+
+def code_paths() -> CodePaths:
+    """Where code is, in this process."""
+    if not _code_paths_cache:
+        _code_paths_cache.append(CodePaths())
+    return _code_paths_cache[0]
+
+
+private_temp_dirs: list[str] = []
+"""Folders that a call has to itself, for what is temporary; each ends with a slash."""
+
+
+def is_implicit_access(action: str, path: str, is_owner_denied: bool = False) -> bool:
+    """Whether it is Python that does this, not the command.
+
+    Where the owner's lists refuse it (`ordered`), the app's own code is read by who imports it,
+    and to show it where something failed; not by anybody who names a file that ends like one.
+    """
+    prefix = path + os.sep
+    if private_temp_dirs and prefix.startswith(tuple(private_temp_dirs)):
+        return True
+    if action == "read":
+        if prefix.startswith(code_paths().libraries):
+            return True
+        if prefix.startswith(code_paths().sources):
+            if (
+                _is_loading_module(_calling_frame()) or _is_showing_source(_calling_frame())
+                if is_owner_denied
+                else _is_code(path)
+            ):
+                return True
+            if _is_importing(_calling_frame()):
+                return os.path.isdir(path)
+    elif action in ("write", "make", "place", "delete") and "__pycache__" in prefix:
+        return _is_importing(_calling_frame())
+    return _is_framework_storage(_calling_frame()) or (
+        action == "read" and _is_removing_tree(_calling_frame())
+    )
+
+
+def _is_code(path: str) -> bool:
+    """Whether a file looks like code, or like what says of code where it comes from."""
+    if path.endswith(CODE_SUFFIXES) or ".dist-info" in path or ".egg-info" in path:
+        return True
+    is_archive = path + os.sep in code_paths().sources  # of modules
+    return is_archive and not os.path.isdir(path)
+
+
+def is_library_call() -> bool:
+    """Whether code that was installed asks for native code, not the app's own."""
+    frame = _calling_frame()
+    while frame is not None and _is_from_stdlib(frame, "ctypes"):
+        if frame.f_code.co_name == "<module>":
+            return True  # it is being imported
+        frame = frame.f_back
+    return frame is not None and _is_installed_code(frame)
+
+
+def is_socketpair() -> bool:
+    """Whether a socket is made for the process itself, where the system has no better way."""
+    frame = _calling_frame()
+    return (
+        frame is not None
+        and "socketpair" in frame.f_code.co_name
+        and _is_from_stdlib(frame, "socket")
+    )
+
+
+def is_framework_thread() -> bool:
+    """Whether the framework works in this thread, beside a command."""
+    frame = _calling_frame()
+    while frame is not None:
+        if frame.f_code.co_filename.startswith(PACKAGE_DIR):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _is_installed_code(frame: FrameType) -> bool:
+    file = os.path.realpath(frame.f_code.co_filename)
+    return (file + os.sep).startswith(code_paths().libraries)
+
+
+def _calling_frame() -> FrameType | None:
+    """The frame that did what the event is about."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_EXECUTION_DIR):
+        frame = frame.f_back
+    return frame
+
+
+def _is_framework_storage(frame: FrameType | None) -> bool:
+    """Whether the framework keeps what must last, in the middle of a command that calls another."""
+    while frame is not None and frame.f_code.co_filename.startswith(_STDLIB_DIR):
+        frame = frame.f_back
+    return frame is not None and frame.f_code.co_filename.startswith(_STORAGE_DIR)
+
+
+def _is_importing(frame: FrameType | None) -> bool:
+    if frame is None:
+        return False
+    file = frame.f_code.co_filename
+    return (
+        file.startswith(_IMPORT_FRAME_PREFIXES)
+        or _is_from_stdlib(frame, "importlib")
+        or _is_from_stdlib(frame, "pkgutil")
+    )
+
+
+def _is_loading_module(frame: FrameType | None) -> bool:
+    """Whether a module is really being imported, and nobody but Python and libraries reads it."""
+    while frame is not None and not frame.f_code.co_filename.startswith(PACKAGE_DIR):
+        file = frame.f_code.co_filename
+        if file.startswith(_IMPORT_FRAME_PREFIXES):
+            if frame.f_code.co_name in _IMPORT_FUNCTIONS:
+                return True
+        elif not _is_installed_code(frame):
+            return False
+        frame = frame.f_back
+    return False
+
+
+def _is_showing_source(frame: FrameType | None) -> bool:
+    """Whether the standard library shows a line of code that is loaded already."""
+    while frame is not None and frame.f_code.co_filename.startswith(_STDLIB_DIR):
+        if any([_is_from_stdlib(frame, module) for module in _SOURCE_READERS]):
+            return True
+        if "excepthook" in frame.f_code.co_name and _is_from_stdlib(frame, "threading"):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _is_removing_tree(frame: FrameType | None) -> bool:
+    """Whether a tree is being removed: its top was looked at, and so is each file that goes."""
+    return (
+        frame is not None and "rmtree" in frame.f_code.co_name and _is_from_stdlib(frame, "shutil")
+    )
+
+
+def _is_from_stdlib(frame: FrameType, module: str) -> bool:
+    """Whether a frame is of a module or package of the standard library."""
+    module_path = os.path.join(os.path.dirname(os.__file__), module)
+    file = frame.f_code.co_filename
+    return file == f"{module_path}.py" or file.startswith(module_path + os.sep)

@@ -1,0 +1,430 @@
+"""Child: runs a function in a process of its own, which is killed where it overruns.
+
+    caller ── fork ──▶ guardian ── fork ──▶ the function
+       ▲ ◀── what became of it ┘               │
+       └◀── frames: value, items, warnings … ──┘
+
+The guardian (execution/supervisor.py) watches the time; here it is only waited. What the function
+changes in memory stays in its process: its value, its items and what it says come back.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+from _thread import allocate_lock
+from time import monotonic
+
+from tooli.core.call import Runner
+from tooli.execution.child_messages import ChildMessages, UntrustedMessages, validate_error
+from tooli.execution.forking import (
+    DeferredInterrupt,
+    flush_open_files,
+    fork,
+    fork_lock,
+    open_pipe_ends,
+    open_pipes,
+)
+from tooli.execution.ipc import (
+    FrameReceiver,
+    invalid_message_error,
+    preload_modules,
+    unpack,
+    unpack_error,
+)
+from tooli.execution.process_tree import KILL_TIMEOUT, SIGKILL, load_prctl, send_signal, signals
+from tooli.execution.supervisor import EMPTY_REPORT, TERM_GRACE_SECONDS, run_supervisor
+from tooli.execution.timeouts import process_died_error, timeout_error
+from tooli.execution.worker import Worker
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from tooli.core.call import Call
+    from tooli.errors import ToolError
+
+CANCEL_POLL_INTERVAL = 0.1
+"""Seconds between two looks whether the client has given a call up."""
+REPORT_TIMEOUT = 5.0
+"""Seconds after which a guardian that should have reported is not waited for any more."""
+MAX_PENDING_FRAMES = 8
+"""Answers of a process that is not trusted, before anybody has asked for them."""
+
+
+class ProcessRunner(Runner):
+    """Runs whatever it stands around in a process of its own, for so many seconds at most."""
+
+    def __init__(self, inner: Runner | None = None, timeout: float | None = None) -> None:
+        super().__init__(inner)
+        self.timeout = timeout
+
+    def run(self, call: Call) -> Any:
+        """What the function gives, or how it was stopped."""
+        return ChildCall(self, call).result()
+
+    async def arun(self, call: Call) -> Any:
+        """The same on an event loop: a coroutine stays there, unless it has to be alone."""
+        from tooli.execution.async_timeouts import run_with_timeout
+        from tooli.pipeline.drivers import is_async
+
+        if is_async(call.tool.fn) and not (self.inner is not None and self.inner.needs_own_process):
+            assert self.timeout is not None
+            return await run_with_timeout(call.replace(runner=self.inner), self.timeout)
+        import asyncio
+
+        child_call = ChildCall(self, call)
+        try:
+            return await asyncio.to_thread(child_call.result)
+        except asyncio.CancelledError:
+            child_call.cancel()
+            raise
+
+
+class ChildCall:
+    """One call that another process runs, as whoever waits for it sees it."""
+
+    def __init__(self, runner: ProcessRunner, call: Call) -> None:
+        self.call = call
+        self.inner = runner.inner
+        self.is_untrusted = (
+            self.inner is not None and self.inner.needs_own_process
+        )  # it runs what is not trusted
+        self.timeout = runner.timeout
+        self.report: dict[str, Any] | None = None
+        self._messages = (UntrustedMessages if self.is_untrusted else ChildMessages)(
+            call, self._write
+        )
+        self._pending_frames: list[tuple[str, Any]] = []  # frames that nobody has looked at yet
+        self._pipe_ends: list[int] = []  # descriptors of ours, closed in the end
+        self._end_lock = allocate_lock()  # whoever gives up says so to nobody else
+        self._interrupt_count = 0
+        self._is_running = self._is_cancelled = False
+        self._is_data_closed = False  # the function cannot say anything more
+        self._report_deadline: float | None = None  # until when the guardian has to have reported
+
+    # -------------------------------------------------------------- beginning
+
+    def _start(self, interrupt_handler: Any) -> None:
+        """Fork the guardian, which forks the process of the function."""
+        call, self._cancel_flag = self.call, None
+        if call.peer is not None:
+            from mmap import mmap
+
+            self._cancel_flag = mmap(-1, 1)
+        for secret in call.secrets or ():
+            secret.load()  # here: what only the other process read could not be hidden by this one
+        if call.tool.has_handles:
+            from tooli.inputs.output import find_outputs
+
+            for output in find_outputs(call.arguments):
+                output.reserve()
+        self._flush()
+        load_prctl()
+        if self.inner is not None and self.inner.needs_own_process:
+            preload_modules()
+        deadline = None if self.timeout is None else monotonic() + self.timeout
+        if deadline is not None:
+            self._report_deadline = deadline + TERM_GRACE_SECONDS + KILL_TIMEOUT
+        caller_pid = os.getpid()
+        with fork_lock():
+            if self._is_cancelled:
+                raise _cancelled_error()
+            try:
+                (
+                    data_read,
+                    data_write,
+                    answer_read,
+                    answer_write,
+                    report_read,
+                    report_write,
+                    control_read,
+                    control_write,
+                ) = open_pipes()
+            except OSError as failure:
+                raise _fork_failed_error(failure) from None
+            self._pipe_ends = [data_read, answer_write, report_read, control_write]
+            signal_mask = signals.pthread_sigmask(signals.SIG_BLOCK, (1, 2, 3, 15))
+            try:
+                worker = Worker(call, self.inner, data_write, answer_read, self._cancel_flag)
+                worker.interrupt = interrupt_handler
+                self.supervisor_pid = fork()
+                if self.supervisor_pid == 0:
+                    run_supervisor(
+                        worker,
+                        caller_pid,
+                        self._pipe_ends,
+                        control_read,
+                        report_write,
+                        deadline,
+                        signal_mask,
+                    )
+                open_pipe_ends.update(self._pipe_ends)
+                self._answer_fd, self._report_fd, self._control_fd = (
+                    answer_write,
+                    report_read,
+                    control_write,
+                )
+                self._is_running = True
+            except OSError as failure:
+                for own_end in self._pipe_ends:
+                    os.close(own_end)
+                raise _fork_failed_error(failure) from None
+            finally:
+                signals.pthread_sigmask(signals.SIG_SETMASK, signal_mask)
+                for other_end in (data_write, answer_read, report_write, control_read):
+                    os.close(other_end)
+        self._receiver = FrameReceiver(data_read, self.is_untrusted)
+        self._poller = select.poll()
+        self._poller.register(data_read, select.POLLIN)
+        self._poller.register(report_read, select.POLLIN)
+        if self._is_cancelled:  # meanwhile
+            self.cancel()
+
+    def _flush(self) -> None:
+        """Nothing that was written before may be written by both processes."""
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except (OSError, ValueError, AttributeError):
+                pass
+        if self.call.caller.surface == "cli":
+            flush_open_files()
+
+    # -------------------------------------------------------------- waiting
+
+    def result(self) -> Any:
+        """The value; or the items, where the function gives them one by one."""
+        try:
+            with DeferredInterrupt(self) as previous_handler:
+                self._start(previous_handler)
+                kind, payload = self._next_frame(("value", "stream", "error"))
+                if kind == "stream":
+                    return ChildStream(self)
+                self._wait_for_end()
+        except BaseException:
+            self.shut_down()
+            raise
+        self.shut_down()
+        return self._build_result(kind, payload)
+
+    def _build_result(self, kind: str, payload: Any) -> Any:
+        """What became of the call, now that its process is gone."""
+        report_read = self.report or EMPTY_REPORT
+        if report_read["overran"]:
+            raise timeout_error(
+                self.timeout or 0.0, "process", report_read["stopped"], kind in _COMPLETED_KINDS
+            )
+        for _, failure in self._frames_of_kind("error"):
+            kind, payload = "error", failure
+        if kind == "error":
+            raise unpack_error(
+                validate_error(payload) if self.is_untrusted else payload, self.is_untrusted
+            )
+        if kind == "":
+            raise process_died_error(report_read["status"], report_read.get("broken"))
+        return unpack(payload, self.is_untrusted) if payload is not None else None
+
+    def next_item(self) -> tuple[bool, Any]:
+        """Whether there is another item, and what it is."""
+        try:
+            with DeferredInterrupt(self):
+                self._write(b"n")
+                kind, payload = self._next_frame(("item", "error", "done"))
+                if kind == "item":
+                    return True, unpack(payload, self.is_untrusted)
+                self._wait_for_end()
+        except BaseException:
+            self.shut_down()
+            raise
+        self.shut_down()
+        return False, self._build_result(kind, payload)
+
+    def close(self) -> None:
+        """Let the function end before its time; it may clean up, but not for ever."""
+        self._write(b"c")
+        deadline = monotonic() + REPORT_TIMEOUT
+        while self.report is None and monotonic() < deadline:
+            self._receive(deadline - monotonic())
+        self.shut_down()
+
+    def _next_frame(self, kinds: tuple[str, ...]) -> tuple[str, Any]:
+        """The next frame of those kinds; ("", None) where the process ended without one."""
+        while True:
+            for i, (kind, _) in enumerate(self._pending_frames):
+                if kind in kinds:
+                    return self._pending_frames.pop(i)
+            if self.report is not None:
+                return "", None
+            self._receive()
+
+    def _frames_of_kind(self, kind: str) -> list[tuple[str, Any]]:
+        return [frame for frame in self._pending_frames if frame[0] == kind]
+
+    def _wait_for_end(self) -> None:
+        while self.report is None:
+            self._receive()
+
+    def _receive(self, timeout: float | None = None) -> None:
+        """Wait for frames or for the guardian's report, and take them."""
+        peer, report_deadline = self.call.peer, self._report_deadline
+        timeouts = [
+            s
+            for s in (timeout, CANCEL_POLL_INTERVAL if peer is not None else None)
+            if s is not None
+        ]
+        if report_deadline is not None:
+            timeouts.append(max(0.0, report_deadline - monotonic()))
+        events = self._poller.poll(min(timeouts) * 1000 if timeouts else None)
+        if peer is not None and peer.cancelled and self._cancel_flag is not None:
+            self._cancel_flag[0] = 1
+        if any(descriptor == self._report_fd for descriptor, _ in events):
+            self.report = self._read_report()
+        elif report_deadline is not None and monotonic() >= report_deadline:
+            self._await_final_report()
+        for kind, payload in self._receiver.read_frames():
+            if not self._messages.handle(kind, payload):
+                self._queue_frame(kind, payload)
+        if (
+            self._receiver.is_closed and not self._is_data_closed
+        ):  # or else it would be told of the end for ever
+            self._is_data_closed = True
+            self._poller.unregister(self._receiver.descriptor)
+
+    def _queue_frame(self, kind: str, payload: Any) -> None:
+        """Keep a frame until it is asked for; nobody honest is far ahead of its reader."""
+        self._pending_frames.append((kind, payload))
+        if self.is_untrusted and len(self._pending_frames) > MAX_PENDING_FRAMES:
+            raise invalid_message_error("more answers than anybody has asked for")
+
+    def _await_final_report(self) -> None:
+        """Give the guardian a last chance; the function dies with it, where the system can.
+
+        From now: both of them may have been suspended until a moment ago.
+        """
+        if select.select((self._report_fd,), (), (), REPORT_TIMEOUT)[0]:
+            self.report = self._read_report()
+            return
+        send_signal(self.supervisor_pid, SIGKILL)
+        self.report = {**EMPTY_REPORT, "overran": True}
+        self.call.warnings.append(
+            "the guard of the command did not answer and was killed: "
+            "processes that the command started may still be running"
+        )
+
+    def _read_report(self) -> dict[str, Any]:
+        from marshal import loads
+
+        data_read = b""
+        while chunk := os.read(self._report_fd, 1 << 16):
+            data_read += chunk
+        if data_read:
+            return loads(data_read)
+        return EMPTY_REPORT  # the guardian itself was killed
+
+    def _write(self, data: bytes, descriptor: int | None = None) -> None:
+        """Tell the function something, or the guardian."""
+        view = memoryview(data)
+        try:
+            while view:
+                view = view[os.write(self._answer_fd if descriptor is None else descriptor, view) :]
+        except OSError:  # it has gone: the report says how
+            pass
+
+    # -------------------------------------------------------------- ending
+
+    def interrupt(self, *_: object) -> None:
+        """Ctrl-C: it is the function's to end; the second time it is ended."""
+        self._interrupt_count += 1
+        if self._interrupt_count > 1 or not self._is_running:
+            raise KeyboardInterrupt
+        self._write(b"i", self._control_fd)
+
+    def cancel(self) -> None:
+        """Nobody waits any more: the guardian ends everything, and whoever listens hears of it."""
+        self._is_cancelled = True
+        with self._end_lock:
+            if self._is_running:
+                self._write(b"s", self._control_fd)
+
+    def shut_down(self) -> None:
+        """Leave nothing behind: no process, no descriptor, no file that is half written."""
+        with self._end_lock:
+            if not self._is_running:
+                return
+            self._is_running = False
+        if self.report is None:
+            self._write(b"s", self._control_fd)
+            self._await_final_report()
+        open_pipe_ends.difference_update(self._pipe_ends)
+        for descriptor in self._pipe_ends:
+            os.close(descriptor)
+        self._pipe_ends = []
+        try:
+            os.waitpid(self.supervisor_pid, 0)
+        except OSError:  # somebody else waits for all children
+            pass
+        if self.call.tool.has_handles:
+            from tooli.inputs.output import find_outputs
+
+            for output in find_outputs(self.call.arguments):
+                output.reclaim()
+
+
+_COMPLETED_KINDS = ("value", "done")
+"""What a function has sent that came to its end, whatever was left running."""
+
+
+def _fork_failed_error(failure: OSError) -> ToolError:
+    from tooli.errors import Suggestion, TemporaryError
+    from tooli.pipeline.failure import mark_not_started
+
+    error = TemporaryError(
+        f"The command was not run: it could not be given a process ({failure.strerror}).",
+        suggestion=Suggestion("retry_later", "Try again when less is running here."),
+    )
+    return mark_not_started(error)
+
+
+def _cancelled_error() -> ToolError:
+    from tooli.errors import Interrupted
+
+    return Interrupted("The call was given up before it began.")
+
+
+class ChildStream:
+    """The items of a function that another process runs, each made when it is asked for."""
+
+    def __init__(self, child_call: ChildCall) -> None:
+        self._child_call: ChildCall | None = child_call
+        self._is_busy = False
+
+    def __iter__(self) -> ChildStream:
+        return self
+
+    def __next__(self) -> Any:
+        child_call = self._child_call
+        if child_call is None:
+            raise StopIteration
+        self._is_busy = True
+        try:
+            has_more, item = child_call.next_item()
+        except BaseException:
+            self._child_call = None
+            raise
+        finally:
+            self._is_busy = False
+        if not has_more:
+            self._child_call = None
+            raise StopIteration
+        return item
+
+    def close(self) -> None:
+        """Nobody wants the rest; where another thread waits for an item, it hears of the end."""
+        child_call, self._child_call = self._child_call, None
+        if child_call is not None:
+            child_call.cancel() if self._is_busy else child_call.close()
+
+    __del__ = close

@@ -1,0 +1,1 @@
+"""Run a command in a process that the kernel confines: Landlock, seccomp, bubblewrap."""

@@ -1,0 +1,142 @@
+"""Landlock: the kernel holds this process to folders and files, whatever code it runs.
+
+    rights ──▶ Ruleset ──add(path, rights)──▶ … ──▶ enforce: for good, for all that it starts
+
+What a version of the kernel's interface (ABI) does not know is left to `enforce.seccomp`.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import struct
+
+from tooli.execution.sandbox.syscalls import SandboxUnavailable, syscall
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # the same on every processor
+_PATH_BENEATH = 1
+
+EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1, 2, 4, 8
+REMOVE_DIR, REMOVE_FILE = 16, 32
+_MAKE_CHAR, _MAKE_DIR, _MAKE_REG, _MAKE_SOCK, _MAKE_FIFO, _MAKE_BLOCK, _MAKE_SYM = (
+    1 << bit for bit in range(6, 13)
+)
+_REFER, TRUNCATE, _IOCTL_DEV = 1 << 13, 1 << 14, 1 << 15
+
+READ = READ_FILE | READ_DIR
+WRITE = (
+    (WRITE_FILE | TRUNCATE | _REFER)
+    | (_MAKE_DIR | _MAKE_REG | _MAKE_SOCK | _MAKE_FIFO | _MAKE_SYM)  # devices are nobody's to make
+)
+DELETE = REMOVE_DIR | REMOVE_FILE
+_FILE_RIGHTS = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | _IOCTL_DEV
+"""Rights that a rule for a single file can give."""
+
+_RIGHTS_BY_ABI = {1: 0x1FFF, 2: 0x3FFF, 3: 0x7FFF, 4: 0x7FFF, 5: 0xFFFF}
+_TCP_RIGHTS, _SCOPE_FLAGS = (
+    0x3,
+    0x3,
+)  # bind and connect (ABI 4); abstract sockets and signals (ABI 6)
+TRUNCATE_ABI, NETWORK_ABI, SCOPES_ABI = 3, 4, 6
+"""The versions that brought them."""
+
+
+def detect_abi() -> int:
+    """The kernel's version of Landlock; raises NoWalls where there is none."""
+    try:
+        found = syscall(_CREATE_RULESET, 0, 0, 1)
+    except OSError as error:
+        reason = _UNAVAILABLE_REASONS.get(error.errno or 0, f"Landlock: {error.strerror}")
+        raise SandboxUnavailable(reason) from None
+    if found < 1:
+        raise SandboxUnavailable("Landlock answers with no version")
+    return found
+
+
+_UNAVAILABLE_REASONS = {
+    errno.ENOSYS: "this kernel has no Landlock (Linux 5.13 brought it), or it is hidden here",
+    errno.EOPNOTSUPP: "Landlock is switched off: the kernel was started without it in lsm=",
+}
+
+
+class Ruleset:
+    """What a process will be held to; nothing of it holds before `enforce`."""
+
+    def __init__(self, abi: int, net: bool) -> None:
+        from ctypes import create_string_buffer
+
+        self.handled_rights = _RIGHTS_BY_ABI[min(abi, 5)]
+        fields = [self.handled_rights]
+        if abi >= NETWORK_ABI:
+            fields.append(0 if net else _TCP_RIGHTS)
+        if abi >= SCOPES_ABI:
+            fields.append(_SCOPE_FLAGS)
+        attributes = create_string_buffer(struct.pack(f"={len(fields)}Q", *fields))
+        try:
+            self._fd = syscall(_CREATE_RULESET, attributes, 8 * len(fields), 0)
+        except OSError as error:
+            raise SandboxUnavailable(f"Landlock takes no rules: {error.strerror}") from None
+
+    def add(self, path: str, rights: int, *, follow_symlinks: bool = False) -> bool:
+        """Give rights on a file, or on a folder and all below it; False where there is none.
+
+        A declared path is real: a link in its last place was put there meanwhile, and gets
+        nothing. Only those of the system are followed.
+        """
+        from ctypes import create_string_buffer
+
+        try:
+            flags = os.O_PATH | os.O_CLOEXEC
+            descriptor = os.open(path, flags if follow_symlinks else flags | os.O_NOFOLLOW)
+        except OSError:
+            return False
+        try:
+            kind = os.fstat(descriptor).st_mode & 0o170000
+            allowed = rights & self.handled_rights & (-1 if kind == 0o040000 else _FILE_RIGHTS)
+            if kind == 0o120000 or not allowed:
+                return False
+            rule = create_string_buffer(struct.pack("=Qi", allowed, descriptor), 12)
+            syscall(_ADD_RULE, self._fd, _PATH_BENEATH, rule, 0)
+            return True
+        except OSError as error:
+            raise SandboxUnavailable(
+                f"Landlock takes no rule for {path}: {error.strerror}"
+            ) from None
+        finally:
+            os.close(descriptor)
+
+    def enforce(self) -> None:
+        """Hold this thread to it, and all that it starts, until they end."""
+        try:
+            syscall(_RESTRICT_SELF, self._fd, 0)
+        except OSError as error:
+            raise SandboxUnavailable(f"Landlock does not hold: {error.strerror}") from None
+        finally:
+            os.close(self._fd)
+
+
+def paths_outside_denied(path: str, denied: tuple[str, ...]) -> Iterator[str]:
+    """A place without what is denied in it: rules can only give, so what is left is told apart."""
+    if any([is_below(path, denied_path) for denied_path in denied]):
+        return
+    if not any([is_below(denied_path, path) for denied_path in denied]):
+        yield path
+        return
+    try:
+        names = os.listdir(path)
+    except OSError:
+        return
+    for name in names:
+        inner = os.path.join(path, name)
+        if not os.path.islink(inner):
+            yield from paths_outside_denied(inner, denied)
+
+
+def is_below(path: str, folder: str) -> bool:
+    """Whether a path is a folder's, or that folder itself."""
+    return path == folder or path.startswith(folder.rstrip("/") + "/")

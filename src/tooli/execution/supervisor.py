@@ -1,0 +1,185 @@
+"""The guardian: a small process between a caller and the process of its command.
+
+    caller ── control ──▶ guardian ── fork ──▶ the function, whatever it starts
+    caller ◀── report ─── guardian ◀── every orphan among them
+
+It adopts what the command leaves alone, so it finds all of it, however it tried to get away; and
+it lives on when the caller is killed, just long enough to end the rest. It runs no code of the
+app's, and imports nothing: a thread of the caller's may have held the lock of a module. Where
+there is no /proc, it ends the command's own group of processes, and no more.
+"""
+
+from __future__ import annotations
+
+import os
+from marshal import dumps
+from select import POLLIN, poll
+from time import monotonic
+
+from tooli.execution.forking import reset_after_fork
+from tooli.execution.process_tree import (
+    SIGINT,
+    SIGTERM,
+    adopt_orphans,
+    close_descriptors_except,
+    kill_descendants,
+    kill_process_group,
+    reap_children,
+    send_signal,
+    signals,
+)
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, NoReturn
+
+    from tooli.execution.worker import Worker
+
+TERM_GRACE_SECONDS = 0.3
+"""Seconds that a command has to clean up after it was told to stop."""
+LIVENESS_INTERVAL, REAP_INTERVAL = 0.5, 0.02
+"""Seconds between two looks: whether the caller still lives; where nothing tells of an end."""
+EMPTY_REPORT: dict[str, Any] = {"status": None, "overran": False, "stopped": []}
+"""What is known where a guardian could not tell."""
+INTERRUPT_FORWARD_DELAY = 0.05
+"""Seconds after which an interrupt that did not come to all of us was meant for the caller."""
+
+
+class Supervisor:
+    """The watch over one process, from its beginning until nothing of it is left to be ended."""
+
+    def __init__(self, worker_pid: int, parent: int, control: int, deadline: float | None) -> None:
+        self.worker_pid = worker_pid
+        self.parent = parent
+        self.control = control
+        self.deadline = deadline  # when the command has to have ended
+        self.has_timed_out = False
+        self.kill_at: float | None = None  # when it is killed, once it was told to stop
+        self.forward_interrupt_at: float | None = None  # when an interrupt is passed on
+        self.is_interrupted = False  # by a signal that came to the whole group
+        self.status: int | None = None
+
+    def note_interrupt(self, *_: object) -> None:
+        """Take a signal that the command has got as well."""
+        self.is_interrupted = True
+
+    def supervise(self) -> dict[str, Any]:
+        """Wait until the command has ended, or has been ended; what there is to report."""
+        poller = poll()
+        poller.register(self.control, POLLIN)
+        pidfd = _open_pidfd(self.worker_pid)
+        if pidfd is not None:
+            poller.register(pidfd, POLLIN)
+        while True:
+            events = poller.poll(self._poll_timeout(pidfd is not None) * 1000)
+            reaped = reap_children()
+            if self.worker_pid in reaped:
+                self.status = reaped[self.worker_pid]
+                break
+            if any(descriptor == self.control for descriptor, _ in events):
+                self._handle_control()
+            if self._check_due():
+                break
+        stopped = self._kill_all() if self.kill_at is not None else []
+        return {"status": self.status, "overran": self.has_timed_out, "stopped": stopped}
+
+    def _poll_timeout(self, has_pidfd: bool) -> float:
+        times = [
+            t for t in (self.deadline, self.kill_at, self.forward_interrupt_at) if t is not None
+        ]
+        now = monotonic()
+        return max(
+            0.0, min([LIVENESS_INTERVAL if has_pidfd else REAP_INTERVAL, *[t - now for t in times]])
+        )
+
+    def _handle_control(self) -> None:
+        """Do what the caller says; where it says nothing any more, it has gone."""
+        command = os.read(self.control, 64)
+        if b"i" in command and self.forward_interrupt_at is None:
+            self.forward_interrupt_at = monotonic() + INTERRUPT_FORWARD_DELAY
+        if b"s" in command or not command:
+            self._request_stop()
+
+    def _check_due(self) -> bool:
+        """Do what is due; whether it is time to kill."""
+        now = monotonic()
+        if self.forward_interrupt_at is not None and now >= self.forward_interrupt_at:
+            if not self.is_interrupted:
+                send_signal(self.worker_pid, SIGINT)
+            self.is_interrupted, self.forward_interrupt_at = False, None
+        if self.deadline is not None and now >= self.deadline:
+            self.deadline, self.has_timed_out = None, True
+            self._request_stop()
+        if os.getppid() != self.parent:
+            self._request_stop()
+        return self.kill_at is not None and monotonic() >= self.kill_at
+
+    def _request_stop(self) -> None:
+        if self.kill_at is None:
+            send_signal(self.worker_pid, SIGTERM)
+            self.kill_at = monotonic() + TERM_GRACE_SECONDS
+
+    def _kill_all(self) -> list[str]:
+        """Kill the command and whatever it has started."""
+        if self.status is None and not os.path.exists("/proc/self/stat"):
+            kill_process_group(self.worker_pid)
+        elif self.status is None:
+            send_signal(self.worker_pid, 9)
+        return kill_descendants(os.getpid(), reaps=True)
+
+
+def _open_pidfd(pid: int) -> int | None:
+    """A descriptor that can be read once a process has ended."""
+    pidfd_open: Any = getattr(os, "pidfd_open", None)
+    try:
+        return pidfd_open(pid) if pidfd_open is not None else None
+    except OSError:
+        return None
+
+
+def run_supervisor(
+    worker: Worker,
+    caller_pid: int,
+    caller_ends: Sequence[int],
+    control_fd: int,
+    report_fd: int,
+    deadline: float | None,
+    signal_mask: Any,
+) -> NoReturn:
+    """Start the function in a process below this one, and watch over it; never returns.
+
+    `strange`: the ends of the pipes that are the caller's.
+    """
+    try:
+        reset_after_fork(caller_ends)
+        signals.set_wakeup_fd(-1)
+        adopt_orphans()
+        own_pid = os.getpid()
+        previous_handler = signals.signal(
+            signals.SIGCHLD, signals.SIG_DFL
+        )  # an app may not want to know
+        worker_pid = os.fork()
+        if worker_pid == 0:
+            signals.signal(
+                signals.SIGCHLD, signals.SIG_DFL if previous_handler is None else previous_handler
+            )
+            os.close(control_fd)
+            os.close(report_fd)
+            worker.run_and_exit(own_pid, signal_mask)  # ends the process
+        supervisor = Supervisor(worker_pid, caller_pid, control_fd, deadline)
+        signals.signal(
+            SIGINT, signals.SIG_IGN if worker.has_own_session else supervisor.note_interrupt
+        )
+        for number in (1, 3, SIGTERM, 13, 14):
+            signals.signal(number, signals.SIG_IGN)
+        close_descriptors_except((control_fd, report_fd))
+        signals.pthread_sigmask(signals.SIG_SETMASK, signal_mask)
+        os.write(report_fd, dumps(supervisor.supervise()))
+    except BaseException as failure:
+        os.write(
+            report_fd, dumps({**EMPTY_REPORT, "broken": str(failure) or type(failure).__name__})
+        )
+    finally:
+        os._exit(0)

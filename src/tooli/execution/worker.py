@@ -1,0 +1,379 @@
+"""The process that a command has to itself, from inside: it runs the function and tells of it.
+
+    function ── value, items, warnings, what it prints, questions ──▶ frames ──▶ the caller
+    function ◀── answers, "the next item" ◀──────────────────────────────────┘
+
+It ends by itself once the function has: with what was printed written out, with the threads that
+the function started, and with the `atexit` of its own.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from stat import S_ISSOCK
+
+from tooli.core.peer import Peer
+from tooli.execution.forking import flush_open_files
+from tooli.execution.ipc import FrameSender, enable_safe_codec, loads, pack, pack_error
+from tooli.execution.process_tree import SIGINT, SIGTERM, die_with_parent, signals
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import Any, NoReturn
+
+    from tooli.core.call import Call, Runner
+    from tooli.core.peer import Question
+
+    StringList, MetaDict = list[str], dict[str, Any]
+else:
+    StringList, MetaDict = list, dict
+
+SERVER_SURFACES = ("http", "mcp")
+"""Doors of a process that others talk to: its connections are not the command's."""
+
+
+class StopRequested(KeyboardInterrupt):
+    """The command was told to stop; it may clean up, but it has no time for more."""
+
+
+def _raise_stop(*_: object) -> None:
+    raise StopRequested
+
+
+class Worker:
+    """One call in the process that was made for it."""
+
+    def __init__(
+        self, call: Call, inner: Runner | None, data_fd: int, answer_fd: int, cancel_flag: Any
+    ) -> None:
+        self.call = call
+        self.cancel_flag = (
+            cancel_flag  # a byte that both processes see: whether the client has left
+        )
+        self.inner = inner
+        self.answer_fd = answer_fd
+        self.interrupt: Any = None  # what answers Ctrl-C here, where the caller has put it off
+        self.sender = FrameSender(data_fd)
+        self.send = self.sender.send
+
+    def run_and_exit(self, supervisor_pid: int, signal_mask: Any) -> NoReturn:
+        """Run the function, and end; never returns."""
+        try:
+            self._prepare_process(supervisor_pid, signal_mask)
+            self._run_call()
+        except BaseException as exc:
+            self._send_error(exc)
+        finally:
+            os._exit(0)
+
+    def _prepare_process(self, supervisor_pid: int, signal_mask: Any) -> None:
+        die_with_parent()
+        if os.getppid() != supervisor_pid:
+            os._exit(0)
+        if self.has_own_session:
+            os.setsid()
+        signals.set_wakeup_fd(-1)  # signals are ours alone now, not our parent's event loop's
+        signals.signal(SIGTERM, _raise_stop)
+        if self.interrupt is not None:
+            signals.signal(SIGINT, self.interrupt)
+        if self.call.caller.surface in SERVER_SURFACES:
+            signals.signal(SIGINT, signals.default_int_handler)
+            detach_server_sockets()
+        _clear_exit_handlers()
+        for name in ("stdout", "stderr"):
+            self._redirect_stream(name)
+        signals.pthread_sigmask(signals.SIG_SETMASK, signal_mask)
+
+    @property
+    def has_own_session(self) -> bool:
+        """Whether it is a session of its own: a terminal is only for whoever was started there."""
+        return self.call.caller.surface in SERVER_SURFACES or not sys.platform.startswith("linux")
+
+    def _redirect_stream(self, name: str) -> None:
+        """Let what is written be there when the process is killed; or be sent, if no file it is."""
+        stream = getattr(sys, name)
+        try:
+            if stream is not None and stream.fileno() in (1, 2):
+                stream.reconfigure(line_buffering=True)
+                return
+        except (OSError, ValueError, AttributeError):
+            pass
+        if stream is not None:
+            setattr(sys, name, ForwardedStream(name, self.send))
+
+    # -------------------------------------------------------------- the call
+
+    def _run_call(self) -> None:
+        from tooli.pipeline.drivers import invoke, is_stream
+
+        if self.inner is not None and self.inner.needs_own_process:
+            enable_safe_codec()
+            self.inner.kept_fds = (self.sender.descriptor, self.answer_fd)
+        call = self.call = self._build_forwarding_call()
+        try:
+            value = invoke(call.replace(runner=self.inner))
+            if is_stream(value):
+                self._send_items(value)
+            else:
+                self.send("value", pack(value, call.warnings.append))
+                del value
+        except StopRequested:
+            raise
+        except BaseException as exc:
+            self._send_error(exc)
+        if call.meta:
+            self.send("meta", pack(dict(call.meta), call.warnings.append))
+        self._finish()
+
+    def _build_forwarding_call(self) -> Call:
+        """The call, with what is said on its way told to whoever waits for it."""
+        call = self.call
+        warnings = ForwardedWarnings(call.warnings, self.send)
+        peer = (
+            None
+            if call.peer is None
+            else RemotePeer(call.peer, self.cancel_flag, self.send, self._read_answer)
+        )
+        meta = None if call.meta is None else ForwardedMeta(call.meta, self.send)
+        context_module: Any = sys.modules.get("tooli.pipeline.context")
+        for value in call.arguments.values():
+            if context_module is not None and isinstance(value, context_module.Context):
+                value._call = value._call.replace(warnings=warnings, peer=peer, meta=meta)
+        return call.replace(warnings=warnings, peer=peer, meta=meta)
+
+    def _send_items(self, items: Iterator[Any]) -> None:
+        """Each item when it is asked for, so that the function is never ahead of its reader."""
+        self.send("stream")
+        is_wanted = self._wants_next()
+        try:
+            while is_wanted:
+                try:
+                    item = next(items)
+                except StopIteration:
+                    break
+                self.send("item", pack(item, self.call.warnings.append))
+                del item
+                is_wanted = self._wants_next()
+        finally:
+            close = getattr(items, "close", None)
+            if close is not None:
+                close()
+        self.send("done")
+
+    def _wants_next(self) -> bool:
+        return os.read(self.answer_fd, 1) == b"n"
+
+    def _read_answer(self) -> Any:
+        """What the caller says to a question."""
+        header = self._read_exactly(8)
+        return loads(self._read_exactly(int.from_bytes(header, "big")))
+
+    def _read_exactly(self, size: int) -> bytes:
+        data_fd = b""
+        while len(data_fd) < size:
+            chunk = os.read(self.answer_fd, size - len(data_fd))
+            if not chunk:
+                raise StopRequested
+            data_fd += chunk
+        return data_fd
+
+    def _send_error(self, exc: BaseException) -> None:
+        try:
+            self.send("error", pack_error(exc))
+        except BaseException:
+            os._exit(70)
+
+    # -------------------------------------------------------------- the end
+
+    def _finish(self) -> None:
+        """What the end of an interpreter would do for the function."""
+        if self.call.tool.has_handles:
+            from tooli.inputs.output import find_outputs
+
+            for output in find_outputs(self.call.arguments):
+                output.close()
+        signals.signal(SIGTERM, signals.SIG_DFL)  # there is nothing left to clean up
+        threading: Any = sys.modules.get("threading")
+        import atexit
+
+        try:
+            if threading is not None:
+                threading._shutdown()
+            atexit._run_exitfuncs()
+        except Exception:  # it has said so itself
+            pass
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except (OSError, ValueError, AttributeError):
+                pass
+        if self.call.caller.surface == "cli":
+            flush_open_files()
+
+
+def _clear_exit_handlers() -> None:
+    """What is to be done in the end is for the process that it was registered in; so are pools."""
+    import atexit
+
+    atexit._clear()
+    for module, name in (("thread", "_threads_queues"), ("process", "_threads_wakeups")):
+        pools: Any = sys.modules.get(f"concurrent.futures.{module}")
+        getattr(pools, name, {}).clear()
+
+
+def detach_server_sockets() -> None:
+    """Let go of a server's sockets: a client must not wait for a command that is not its own."""
+    sockets: dict[int, tuple[bool, Any]] = {}
+    try:
+        numbers = [int(name) for name in os.listdir("/proc/self/fd")]
+    except OSError:
+        return
+    for number in numbers:
+        try:
+            if S_ISSOCK(os.fstat(number).st_mode):
+                sockets[number] = _inspect_socket(os.dup(number))
+        except (OSError, ValueError):
+            continue
+    addresses = {address for is_listening, address in sockets.values() if is_listening}
+    devnull = os.open(os.devnull, os.O_RDWR)
+    for number, (_, address) in sockets.items():
+        if address in addresses:
+            os.dup2(devnull, number)
+    os.close(devnull)
+
+
+def _inspect_socket(descriptor: int) -> tuple[bool, Any]:
+    """Whether a socket listens, and where it is; the descriptor is closed."""
+    import socket
+
+    try:
+        sock = socket.socket(fileno=descriptor)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    with sock:
+        is_listening = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
+        address: Any = sock.getsockname()
+        is_inet = sock.family in (socket.AF_INET, socket.AF_INET6)
+        return bool(is_listening), address[1] if is_inet else address
+
+
+# ------------------------------------------------------------------ what is said on the way
+
+
+class ForwardedWarnings(StringList):
+    """Warnings that are told to the caller as they are made."""
+
+    def __init__(self, initial: list[str], send: Callable[[str, Any], None]) -> None:
+        super().__init__(initial)
+        self._send = send
+
+    def append(self, text: str, /) -> None:
+        """Tell it, too."""
+        super().append(text)
+        self._send("warning", str(text))
+
+    def extend(self, texts: Any, /) -> None:
+        """Tell each of them."""
+        for text in texts:
+            self.append(text)
+
+
+class ForwardedMeta(MetaDict):
+    """The same of what is said about a call."""
+
+    def __init__(self, initial: Mapping[str, Any], send: Callable[[str, Any], None]) -> None:
+        super().__init__(initial)
+        self._send = send
+
+    def __setitem__(self, name: str, value: Any, /) -> None:
+        super().__setitem__(name, value)
+        self._send("meta", pack({name: value}, lambda _: None))
+
+
+class RemotePeer(Peer):
+    """The client of a call, from the process of its command."""
+
+    def __init__(
+        self, local_peer: Peer, cancel_flag: Any, send: Any, read_answer: Callable[[], Any]
+    ) -> None:
+        from _thread import allocate_lock
+
+        self._local_peer = local_peer
+        self._cancel_flag = cancel_flag
+        self._ask_lock = allocate_lock()
+        self._send = send
+        self._read_answer = read_answer
+
+    @property
+    def cancelled(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Whether the client has given the call up."""
+        return self._cancel_flag[0] != 0
+
+    def progress(self, done: float, total: float | None, message: str | None) -> None:
+        """Tell how far the call has come."""
+        self._send("progress", (done, total, message))
+
+    def log(self, level: str, data: Any) -> None:
+        """Tell what is going on."""
+        self._send("log", (level, pack(data, lambda _: None)))
+
+    def supports(self, method: str) -> bool:
+        """Whether the client can answer such a question."""
+        return self._local_peer.supports(method)
+
+    def ask(self, questions: Mapping[str, Question]) -> Mapping[str, Any]:
+        """The client's answers: it is the caller who asks."""
+        with self._ask_lock:
+            self._send("ask", pack(dict(questions), lambda _: None))
+            answers = self._read_answer()
+        if isinstance(answers, BaseException):
+            raise answers
+        return answers
+
+    def disconnect_client(self) -> None:
+        """End the client's connection, where it can come back for the answer later."""
+        self._send("let go")
+
+
+class ForwardedStream(io.TextIOBase):
+    """stdout or stderr, where that is no file but an object of the caller's."""
+
+    encoding = "utf-8"
+    errors = "backslashreplace"
+
+    def __init__(self, name: str, send: Callable[[str, Any], None]) -> None:
+        self._name = name
+        self._send = send
+
+    def writable(self) -> bool:
+        """It is there to be written to."""
+        return True
+
+    def write(self, s: str, /) -> int:
+        """Send a text to be written where the caller has it."""
+        if not isinstance(s, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"write() takes str, not {type(s).__name__}")
+        self._send("text", (self._name, s))
+        return len(s)
+
+    @property
+    def buffer(self) -> _ForwardedBytes:
+        """The same way for bytes."""
+        return _ForwardedBytes(self)
+
+
+class _ForwardedBytes(io.RawIOBase):
+    def __init__(self, stream: ForwardedStream) -> None:
+        self._stream = stream
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, b: Any, /) -> int:
+        self._stream.write(bytes(b).decode("utf-8", "replace"))
+        return len(b)

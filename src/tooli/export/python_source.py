@@ -1,0 +1,228 @@
+"""Python source, written: literals, docstrings and names, laid out as `ruff format` would.
+
+Whatever an app says about itself goes through here, so nothing that it says can end a string.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Any
+
+MAX_LINE_LENGTH = 100
+"""The longest line."""
+
+_INDENT = "    "
+_ESCAPES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+class SourceText(str):
+    """Source that is already written: it stands as it is among literals."""
+
+    __slots__ = ()
+
+
+# ------------------------------------------------------------------ texts
+
+
+def string_literal(value: str) -> str:
+    """A string literal on one line."""
+    quote = "'" if value.count('"') > value.count("'") else '"'
+    return quote + "".join([_escape_char(char, quote) for char in value]) + quote
+
+
+def _escape_char(char: str, quote: str = "") -> str:
+    if char == quote:
+        return f"\\{char}"
+    if char in _ESCAPES:
+        return _ESCAPES[char]
+    if char.isprintable():
+        return char
+    code = ord(char)  # controls, marks that turn text around, halves of surrogate pairs
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def docstring(value: str, indent: str = "") -> str:
+    """A docstring, with its quotes; what it says comes out again as it went in."""
+    lines = [_escape_docstring(line.rstrip()) for line in value.strip().split("\n")]
+    if len(lines) == 1:
+        last = lines[0][-2:]
+        if last[-1:] == '"' and last != '\\"':
+            lines[0] = f'{lines[0][:-1]}\\"'
+        return f'{indent}"""{lines[0]}"""'
+    rest = [f"{indent}{line}" if line else "" for line in lines[1:]]
+    return "\n".join([f'{indent}"""{lines[0]}', *rest, f'{indent}"""'])
+
+
+def _escape_docstring(line: str) -> str:
+    line = line.encode("utf-8", "replace").decode()  # half a surrogate pair cannot stand there
+    return "".join([_escape_char(char) for char in line]).replace('"""', '\\"\\"\\"')
+
+
+def wrap_text(value: str, indent: str = "", width: int = MAX_LINE_LENGTH) -> str:
+    """Prose in lines; its own paragraphs stay."""
+    from textwrap import fill
+
+    paragraphs = value.split("\n")
+    return "\n".join(
+        [
+            fill(line, width, initial_indent=indent, subsequent_indent=indent) if line else ""
+            for line in paragraphs
+        ]
+    )
+
+
+# ------------------------------------------------------------------ values
+
+
+def value_literal(
+    value: Any, depth: int = 0, columns_before: int = 0, columns_after: int = 1
+) -> str:
+    """A value of JSON's types as source.
+
+    It stands `depth` levels deep, with `before` characters in front of it on its line and
+    `after` behind it.
+    """
+    one_line = _one_line(value)
+    available = MAX_LINE_LENGTH - depth * len(_INDENT) - columns_before - columns_after
+    if one_line is not None and len(one_line) <= available:
+        return one_line
+    inner = _INDENT * (depth + 1)
+    end = _INDENT * depth
+    if isinstance(value, dict):
+        rows = [_dict_row(key, item, depth + 1) for key, item in value.items()]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        return "{\n" + "".join([f"{inner}{row},\n" for row in rows]) + end + "}"
+    if isinstance(value, (list, tuple)):
+        items = [value_literal(item, depth + 1) for item in value]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        opening, closing = "[]" if isinstance(value, list) else "()"
+        return f"{opening}\n" + "".join([f"{inner}{item},\n" for item in items]) + end + closing
+    if isinstance(value, str) and not isinstance(value, SourceText):
+        parts = _split(value, MAX_LINE_LENGTH - len(inner))
+        if len(parts) > 1 or (parts and len(parts[0]) <= MAX_LINE_LENGTH - len(inner)):
+            return "(\n" + "".join([f"{inner}{part}\n" for part in parts]) + end + ")"
+    return one_line or repr(value)
+
+
+def _dict_row(key: Any, item: Any, depth: int) -> str:
+    name = value_literal(key)
+    if isinstance(key, SourceText):  # `**more`: it stands for pairs of its own
+        return name
+    return f"{name}: {value_literal(item, depth, len(name) + 2)}"
+
+
+def _one_line(value: Any) -> str | None:
+    """The value on one line."""
+    if isinstance(value, SourceText):
+        return str(value)
+    if isinstance(value, str):
+        return string_literal(value)
+    if isinstance(value, dict):
+        parts = [
+            str(key) if isinstance(key, SourceText) else f"{_one_line(key)}: {_one_line(item)}"
+            for key, item in value.items()  # pyright: ignore[reportUnknownVariableType]
+        ]
+        return "{" + ", ".join(parts) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join([str(_one_line(item)) for item in value]) + "]"  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(value, tuple):
+        inside = ", ".join([str(_one_line(item)) for item in value])  # pyright: ignore[reportUnknownVariableType]
+        return f"({inside},)" if len(value) == 1 else f"({inside})"  # pyright: ignore[reportUnknownArgumentType]
+    if isinstance(value, float) and value - value != 0:  # not a number, or not a finite one
+        return f'float("{value}")'
+    return repr(value)
+
+
+def _split(value: str, available: int) -> list[str]:
+    """A long text as several literals, broken behind its spaces and newlines."""
+    parts: list[str] = []
+    rest = value
+    while rest:
+        count = _split_point(rest, available)
+        parts.append(string_literal(rest[:count]))
+        rest = rest[count:]
+    return parts
+
+
+def _split_point(value: str, available: int) -> int:
+    """How much of a text goes into one literal."""
+    width = 2
+    last = 0
+    for i, char in enumerate(value):
+        width += len(_escape_char(char, '"'))
+        if width > available and last:
+            return last
+        if char in " \n":
+            last = i + 1
+            if char == "\n" and value[i + 1 : i + 2] != "\n":
+                return last
+    return len(value)
+
+
+# ------------------------------------------------------------------ calls and signatures
+
+
+def call_source(
+    name: str, *values: Any, depth: int = 0, columns_before: int = 0, **keywords: Any
+) -> str:
+    """A call, one argument a line where it does not fit into one."""
+    return _layout_call(f"{name}(", ")", _arguments(values, keywords), depth, columns_before)
+
+
+def _arguments(values: Iterable[Any], keywords: Mapping[str, Any]) -> list[Callable[[int], str]]:
+    found: list[Callable[[int], str]] = []
+    for value in values:
+        found.append(lambda depth, value=value: value_literal(value, depth))
+    for key, value in keywords.items():
+        found.append(
+            lambda depth, key=key, value=value: f"{key}={value_literal(value, depth, len(key) + 1)}"
+        )
+    return found
+
+
+def _layout_call(
+    opening: str, closing: str, parts: list[Callable[[int], str]], depth: int, columns_before: int
+) -> str:
+    one_line = opening + ", ".join([part(-1000) for part in parts]) + closing
+    if (
+        "\n" not in one_line
+        and len(_INDENT) * depth + columns_before + len(one_line) <= MAX_LINE_LENGTH
+    ):
+        return one_line
+    inner = _INDENT * (depth + 1)
+    rows = [f"{inner}{part(depth + 1)},\n" for part in parts]
+    return f"{opening}\n{''.join(rows)}{_INDENT * depth}{closing}"
+
+
+def function_signature(name: str, params: list[str], returns: str) -> str:
+    """The head of a function."""
+    one_line = f"def {name}({', '.join(params)}) -> {returns}:"
+    if len(one_line) <= MAX_LINE_LENGTH:
+        return one_line
+    if params and len(_INDENT + ", ".join(params)) <= MAX_LINE_LENGTH:
+        return f"def {name}(\n{_INDENT}{', '.join(params)}\n) -> {returns}:"
+    return f"def {name}(\n" + "".join([f"{_INDENT}{p},\n" for p in params]) + f") -> {returns}:"
+
+
+# ------------------------------------------------------------------ names
+
+
+def identifier(name: str, width: Iterable[str] = ()) -> str:
+    """The name as Python can have it, unlike any that is taken; where it is one, itself."""
+    from keyword import iskeyword, issoftkeyword
+
+    candidate = "".join([char if char.isalnum() or char == "_" else "_" for char in name]) or "_"
+    candidate = candidate if candidate.isidentifier() else f"_{candidate}"
+    used = frozenset(width)
+    while candidate in used or iskeyword(candidate) or issoftkeyword(candidate):
+        candidate += "_"
+    return candidate
+
+
+def class_name(*names: str) -> str:
+    """Names as one name of a class."""
+    words = [word for name in names for word in identifier(name).split("_") if word]
+    return "".join([word[:1].upper() + word[1:] for word in words]) or "Value"

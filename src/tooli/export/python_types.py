@@ -1,0 +1,180 @@
+"""JSON Schema as Python types: what a wrapper's parameters and results are annotated with.
+
+What has named parts becomes a TypedDict, written out once however often it is used. Where a
+schema says more than a readable type can, it is `Any`.
+"""
+
+from __future__ import annotations
+
+from tooli.export.python_source import class_name, docstring, value_literal
+from tooli.text.jsonable import is_list, is_object
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+_PYTHON_TYPES = {
+    "string": "str",
+    "integer": "int",
+    "number": "float",
+    "boolean": "bool",
+    "null": "None",
+    "object": "dict[str, Any]",
+    "array": "list[Any]",
+}
+_MAX_LITERAL_LENGTH = 60
+"""Longer choices are not written out: the type of their values says enough."""
+
+
+class PythonTypes:
+    """The types of a module: expressions for them, and the classes that these name."""
+
+    def __init__(self, reserved: Iterable[str] = ()) -> None:
+        self._reserved = {*reserved}
+        self._class_names: dict[str, str] = {}  # a schema's parts: the class that was made of them
+        self._classes: list[str] = []
+        self.imported_names: set[str] = set()
+
+    @property
+    def classes(self) -> list[str]:
+        """The source of each class, the parts of one before it."""
+        return list(self._classes)
+
+    def parameter_type(self, schema: dict[str, Any], name: str) -> str:
+        """The type of what callers give: a path may be a Path."""
+        return self._expression(schema, name, is_parameter=True)
+
+    def return_type(self, schema: dict[str, Any] | None, name: str) -> str:
+        """The type of what comes back; nothing is promised where no result is declared."""
+        return "Any" if schema is None else self._expression(schema, name, is_parameter=False)
+
+    def _expression(self, schema: Any, name: str, is_parameter: bool) -> str:
+        if not is_object(schema) or "$ref" in schema or "allOf" in schema:
+            return "Any"
+        choices = schema["enum"] if "enum" in schema else _const_values(schema)
+        if choices:
+            return self._choice(choices) or _PYTHON_TYPES.get(str(schema.get("type")), "Any")
+        for word in ("anyOf", "oneOf"):
+            if is_list(schema.get(word)):
+                return self._union(schema[word], name, is_parameter)
+        kind = schema.get("type")
+        if is_list(kind):
+            return self._union([{**schema, "type": one} for one in kind], name, is_parameter)
+        if kind == "array":
+            return self._array(schema, name, is_parameter)
+        if kind == "object":
+            return self._object(schema, name, is_parameter)
+        if kind == "string" and schema.get("format") == "path" and is_parameter:
+            self.imported_names.add("Path")
+            return "str | Path"
+        return _PYTHON_TYPES.get(str(kind), "Any")
+
+    def _choice(self, values: list[Any]) -> str | None:
+        if not all([type(value) in (str, int, bool) for value in values]):
+            return None
+        source = f"Literal[{', '.join([value_literal(value) for value in values])}]"
+        if len(source) > _MAX_LITERAL_LENGTH:
+            return None
+        self.imported_names.add("Literal")
+        return source
+
+    def _union(self, parts: list[Any], name: str, is_parameter: bool) -> str:
+        types = [self._expression(part, name, is_parameter) for part in parts]
+        if "Any" in types:
+            return "Any"
+        seen = dict.fromkeys([one for each in types for one in _union_members(each)])
+        return " | ".join([*[one for one in seen if one != "None"], *["None"] * ("None" in seen)])
+
+    def _array(self, schema: dict[str, Any], name: str, is_parameter: bool) -> str:
+        row = schema.get("prefixItems")
+        if is_list(row) and row and schema.get("maxItems") == len(row):
+            items = [self._expression(item, name, is_parameter) for item in row]
+            return f"tuple[{', '.join(items)}]" if is_parameter else "list[Any]"
+        item = self._expression(schema.get("items", {}), name, is_parameter)
+        if is_parameter:
+            self.imported_names.add("Sequence")  # a list of texts is no list of texts and paths
+        return f"Sequence[{item}]" if is_parameter else f"list[{item}]"
+
+    def _object(self, schema: dict[str, Any], name: str, is_parameter: bool) -> str:
+        parts = schema.get("properties")
+        if is_object(parts) and parts and all([key.isidentifier() for key in parts]):
+            return self._typed_dict_for(schema, parts, name, is_parameter)
+        more = schema.get("additionalProperties")
+        value = self._expression(more, name, is_parameter) if is_object(more) else "Any"
+        return f"dict[str, {value}]"
+
+    def _typed_dict_for(
+        self, schema: dict[str, Any], parts: dict[str, Any], name: str, is_parameter: bool
+    ) -> str:
+        from keyword import iskeyword
+
+        if any([iskeyword(key) for key in parts]):
+            return "dict[str, Any]"
+        required = schema.get("required", [])
+        fields = {
+            key: self._expression(part, class_name(name, key), is_parameter)
+            for key, part in parts.items()
+        }
+        key = repr((fields, sorted(required)))
+        if key not in self._class_names:
+            if name in self._reserved and not is_parameter:
+                name = f"{name}Result"  # what comes back has parts that may be left out going in
+            self._class_names[key] = name = self._unique_name(name)
+            self._add_typed_dict(name, schema.get("description"), fields, required)
+        return self._class_names[key]
+
+    def _unique_name(self, name: str) -> str:
+        candidate, count = name, 1
+        while candidate in self._reserved:
+            count += 1
+            candidate = f"{name}{count}"
+        self._reserved.add(candidate)
+        return candidate
+
+    def _add_typed_dict(
+        self, name: str, description: Any, fields: dict[str, str], required: list[str]
+    ) -> None:
+        """A TypedDict; parts that may be missing stand in one of their own, below the others."""
+        self.imported_names.add("TypedDict")
+        doc = description if isinstance(description, str) and description else None
+        required_fields = {key: kind for key, kind in fields.items() if key in required}
+        optional_fields = {key: kind for key, kind in fields.items() if key not in required}
+        if required_fields and optional_fields:
+            base = self._unique_name(f"{name}Required")
+            self._classes.append(_typed_dict(base, "TypedDict", None, required_fields))
+            self._classes.append(_typed_dict(name, f"{base}, total=False", doc, optional_fields))
+        elif optional_fields:
+            self._classes.append(_typed_dict(name, "TypedDict, total=False", doc, optional_fields))
+        else:
+            self._classes.append(_typed_dict(name, "TypedDict", doc, required_fields))
+
+
+def _typed_dict(name: str, bases: str, description: str | None, fields: dict[str, str]) -> str:
+    lines = [f"class {name}({bases}):"]
+    if description is not None:
+        lines += [docstring(description, "    "), ""]
+    return "\n".join([*lines, *[f"    {key}: {kind}" for key, kind in fields.items()]])
+
+
+def _const_values(schema: dict[str, Any]) -> list[Any]:
+    return [schema["const"]] if "const" in schema else []
+
+
+def _union_members(union_source: str) -> list[str]:
+    """The members of a union that is written out, however they are nested."""
+    members: list[str] = []
+    depth = start = 0
+    quote = ""
+    for i, char in enumerate(union_source):
+        if quote:
+            quote = "" if char == quote and union_source[i - 1] != "\\" else quote
+        elif char in "\"'":
+            quote = char
+        elif char in "[]":
+            depth += 1 if char == "[" else -1
+        elif char == "|" and depth == 0:
+            members.append(union_source[start:i].strip())
+            start = i + 1
+    return [*members, union_source[start:].strip()]

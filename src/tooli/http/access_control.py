@@ -1,0 +1,232 @@
+"""Guard: who may talk to the door at all. What they may run is decided by the stages.
+
+Host     only names of this server: a page whose name was turned to our address stays out
+Origin   only the door's own page, and those that were allowed
+Bearer   a token: one of the door's own, compared so that the time it takes tells nothing, or one
+         that the settings verify
+"""
+
+from __future__ import annotations
+
+import sys
+from hmac import compare_digest
+
+from tooli.errors import AuthError, DefinitionError, InputError, Suggestion, TemporaryError
+from tooli.http.http_request import HttpError
+from tooli.serving.listener import LOOPBACK_HOSTS
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tooli.http.http_request import HttpRequest
+    from tooli.http.http_settings import HttpSettings
+    from tooli.policy.token_verifier import TokenVerifier
+
+_EXPOSED_HEADERS = b"retry-after, www-authenticate, preference-applied"
+_MAX_ACCEPTED_HOSTS = 256
+_HOST_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789.-_")
+
+
+class AccessControl:
+    """Stands before everything that is served."""
+
+    def __init__(self, settings: HttpSettings, verifier: TokenVerifier | None = None) -> None:
+        if verifier is not None:
+            verifier.check()
+        hosts = LOOPBACK_HOSTS if settings.allowed_hosts is None else settings.allowed_hosts
+        self._hosts = frozenset(_normalize_names("allowed_hosts", hosts))
+        self._origins = frozenset(
+            word.rstrip("/")
+            for word in _normalize_names("allowed_origins", settings.allowed_origins)
+        )
+        self._any_address = settings.any_address
+        self._accepted_hosts: set[bytes] = set()  # Hosts that were looked at and are ours
+        self._tokens = _read_tokens(settings)
+        self._verifier = verifier
+        self.requires_token = (
+            bool(self._tokens) or verifier is not None
+        )  # whether a token is needed
+
+    def check_request(self, request: HttpRequest) -> None:
+        """Let a request of a known host and origin pass; refuse any other."""
+        request.read_headers()
+        host = request.headers.get(b"host")
+        if host is None:
+            raise HttpError(InputError("The request names no Host.", code="E1400"))
+        if host not in self._accepted_hosts:
+            self._check_host(host)
+        origin = request.headers.get(b"origin")
+        if origin is not None:
+            self._check_origin(request, origin, host)
+        elif request.method not in ("GET", "HEAD"):
+            site = request.headers.get(b"sec-fetch-site")
+            if site is not None and site not in (b"same-origin", b"none"):
+                raise _origin_error("another site")
+
+    # -------------------------------------------------------------- hosts and origins
+
+    def _check_host(self, host: bytes) -> None:
+        name, port = _split_host(host)
+        suffixes = [entry[1:] for entry in self._hosts if entry.startswith("*.")]
+        is_allowed = (
+            "*" in self._hosts
+            or name in self._hosts
+            or f"{name}:{port}" in self._hosts
+            or any([name.endswith(suffix) for suffix in suffixes])
+            or (self._any_address and _is_ip_address(name))
+        )
+        if not name or not is_allowed:
+            raise HttpError(
+                InputError(
+                    "This server does not answer to the Host of the request.",
+                    code="E1421",
+                    is_retryable=False,
+                    suggestion=Suggestion(
+                        "ask_human", "Whoever runs the server can allow the host's name."
+                    ),
+                )
+            )
+        if len(self._accepted_hosts) < _MAX_ACCEPTED_HOSTS:
+            self._accepted_hosts.add(host)
+
+    def _check_origin(self, request: HttpRequest, origin: bytes, host: bytes) -> None:
+        origin_text = origin.decode("latin-1").lower()
+        if origin_text.partition("://")[2] == host.decode("latin-1").lower():
+            return  # the page came from here, and the Host is known to be ours
+        any_port = (
+            f"{origin_text.rpartition(':')[0] if origin_text.count(':') > 1 else origin_text}:*"
+        )
+        if self._origins.isdisjoint((origin_text, any_port, "*")):
+            raise _origin_error("that origin")
+        request.extra_headers = (
+            (b"access-control-allow-origin", origin),
+            (b"access-control-expose-headers", _EXPOSED_HEADERS),
+            (b"vary", b"origin"),
+        )
+
+    # -------------------------------------------------------------- tokens
+
+    def identify(self, request: HttpRequest) -> None:
+        """Learn who calls and which scopes they hold; refuse who brings no valid token."""
+        if not self.requires_token:
+            return
+        authorization = request.headers.get(b"authorization", b"")
+        scheme, _, token = authorization.partition(b" ")
+        token = token.strip()
+        found = False
+        if scheme.lower() == b"bearer" and token:
+            for known, scopes, principal in self._tokens:
+                if compare_digest(known, token):  # all are compared, whichever it is
+                    found = True
+                    request.scopes, request.principal = scopes, principal
+        if not found and self._verifier is not None and scheme.lower() == b"bearer" and token:
+            self._verify_token(request, self._verifier, token)
+        elif not found:
+            raise _token_error(authorization != b"")
+
+    def _verify_token(self, request: HttpRequest, verifier: TokenVerifier, token: bytes) -> None:
+        try:
+            identity = verifier.identify(token)
+        except AuthError as error:
+            raise HttpError(error, _www_authenticate_header("invalid_token")) from None
+        except InputError as broken:  # a file has changed for the worse: the owner's to mend
+            print(broken.message, file=sys.stderr, flush=True)
+            suggestion = Suggestion(
+                "ask_human", "Whoever runs the server finds the reason in its log."
+            )
+            message = "Tokens cannot be verified at the moment."
+            raise HttpError(TemporaryError(message, suggestion=suggestion)) from None
+        if identity.principal in [principal for *_, principal in self._tokens]:
+            raise _token_error(True)  # a name that is one of the door's own tokens
+        request.scopes, request.principal = identity.scopes, identity.principal
+
+
+def _normalize_names(name: str, names: Iterable[str]) -> list[str]:
+    if isinstance(names, str):
+        raise DefinitionError(f"{name}={names!r}: give a list of names")
+    return [item.lower().strip() for item in names]
+
+
+def _read_tokens(settings: HttpSettings) -> list[tuple[bytes, frozenset[str] | None, str | None]]:
+    """The door's own tokens: the letters, the scopes, and whom each of them names.
+
+    The one `token` opens the door for all who share it, and names nobody.
+    """
+    scopes_by_token = dict(settings.tokens or {})
+    if settings.token is not None:
+        scopes_by_token[settings.token] = settings.scopes
+    elif settings.scopes is not None:
+        raise DefinitionError("scopes=… say what the token allows: give token=…, too")
+    tokens: list[tuple[bytes, frozenset[str] | None, str | None]] = []
+    for token, scopes in scopes_by_token.items():
+        if not token or not token.isascii() or not token.isprintable() or " " in token:
+            raise DefinitionError("a token is one word of ASCII letters, and not empty")
+        if isinstance(scopes, str):
+            raise DefinitionError("the scopes of a token are a list")
+        token_bytes = token.encode("ascii")
+        principal = _token_principal(token_bytes) if token != settings.token else None
+        tokens.append((token_bytes, None if scopes is None else frozenset(scopes), principal))
+    return tokens
+
+
+def _token_principal(token: bytes) -> str:
+    """What the holder of a token is called; the same in every worker, and after a restart."""
+    from hashlib import sha256
+
+    return f"token:{sha256(token).hexdigest()[:16]}"
+
+
+def _split_host(host: bytes) -> tuple[str, str]:
+    """The name and the port; an empty name where it is none."""
+    text = host.decode("latin-1").lower()
+    if text[:1] == "[":
+        name, bracket, rest = text[1:].partition("]")
+        is_valid = (
+            bracket and (not rest or rest[0] == ":") and set(name) <= set("0123456789abcdef:.")
+        )
+        port = rest[1:]
+    else:
+        name, _, port = text.partition(":")
+        is_valid = _HOST_CHARACTERS.issuperset(name)
+        name = name.removesuffix(".")
+    if not is_valid or (port and not (port.isascii() and port.isdecimal())):
+        return "", ""
+    return name, port
+
+
+def _is_ip_address(name: str) -> bool:
+    from ipaddress import ip_address
+
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _origin_error(origin: str) -> HttpError:
+    return HttpError(
+        AuthError(
+            f"Pages of {origin} may not call this server.",
+            code="E2403",
+            suggestion=Suggestion("ask_human", "Whoever runs the server can allow the origin."),
+        )
+    )
+
+
+def _token_error(is_given: bool) -> HttpError:
+    return HttpError(
+        AuthError(
+            "The token is not valid." if is_given else "A token is needed.",
+            code="E2401",
+            suggestion=Suggestion("ask_human", "Send the header 'Authorization: Bearer TOKEN'."),
+        ),
+        _www_authenticate_header("invalid_token" if is_given else ""),
+    )
+
+
+def _www_authenticate_header(error: str) -> tuple[bytes, bytes]:
+    challenge = 'Bearer realm="tooli"' + (f', error="{error}"' if error else "")
+    return b"www-authenticate", challenge.encode()

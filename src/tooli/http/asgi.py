@@ -1,0 +1,319 @@
+"""Api: an app's tools over HTTP. A bare ASGI application, on the standard library alone.
+
+    scope ─▶ Exchange ─▶ Guard ─▶ path ─┬▶ a tool:  body ▸ Call ▸ Outcome ▸ envelope │ stream
+                                        ├▶ a page:  /, /health, /tools, /openapi.json
+                                        └▶ a mount: /mcp
+
+Whatever goes wrong on this way is answered with an envelope as well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from functools import partial
+
+from tooli.core.call import Failed
+from tooli.errors import InputError, InternalError, Suggestion, check_keywords
+from tooli.http.access_control import AccessControl
+from tooli.http.denial_log import DenialLog
+from tooli.http.http_request import HttpDisconnect, HttpError, HttpRequest
+from tooli.http.http_settings import HttpSettings
+from tooli.http.info_pages import PUBLIC_PATHS, InfoPages
+from tooli.http.mounts import Mount
+from tooli.http.request_body import read_arguments
+from tooli.http.request_options import (
+    ANONYMOUS_CALLER,
+    caller_from_request,
+    negotiate_stream_format,
+    read_options,
+)
+from tooli.http.stream_response import (
+    failure_headers,
+    http_status_of,
+    send_stream,
+    start_stream,
+    termination_error,
+)
+from tooli.pipeline.drivers import is_async
+from tooli.pipeline.envelope import encode_envelope
+from tooli.pipeline.failure import as_tool_error
+from tooli.serving.dispatcher import (
+    ToolDispatcher,
+    make_toolless_call,
+    too_busy_error,
+    unknown_tool_error,
+)
+from tooli.serving.thread_pool import ThreadPool
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from tooli.core.call import Problem
+    from tooli.core.tool import Tool
+    from tooli.errors import ToolError
+    from tooli.http.http_settings import Headers, HttpSettingsDict, Receive, Scope, Send
+    from tooli.http.stream_response import StreamSource
+    from tooli.http.strict_validation import StrictValidator
+    from tooli.serving.dispatcher import PreparedCall
+
+_PAGE_METHODS, _TOOL_METHODS = b"GET, HEAD, OPTIONS", b"POST, OPTIONS"
+_ALLOWED_HEADERS = (
+    b"authorization, content-type, accept, tooli-caller, tooli-caller-version, tooli-session-id, "
+    b"mcp-session-id, mcp-protocol-version, last-event-id, prefer, idempotency-key"
+)
+
+
+def make_api(app: Any, kwargs: HttpSettingsDict) -> Api:
+    """The application for an app, with settings given by keyword."""
+    check_keywords("asgi", kwargs, HttpSettings.__match_args__)
+    return Api(app, HttpSettings(**kwargs))
+
+
+class Api:
+    """The application: call it as ASGI does."""
+
+    def __init__(self, app: Any, settings: HttpSettings) -> None:
+        self.dispatcher = ToolDispatcher(app)
+        self.settings = settings
+        self.access_control = AccessControl(settings, self.dispatcher.make_verifier())
+        self.mounts = [Mount(path, inner) for path, inner in settings.mounts.items()]
+        self._pages = InfoPages(self.dispatcher, self.access_control.requires_token, settings)
+        self._paths: dict[str, Tool] = {}
+        self._revision = -1
+        self._running_calls = 0  # calls that are answered whole
+        self._open_streams: set[StreamSource] = set()
+        self._thread_pool = ThreadPool(settings.threads)
+        self._denial_log = DenialLog(app)
+        self._strict_validator: StrictValidator | None = None
+        self._restore_stdout: Callable[[], None] | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or live as long as the server does."""
+        kind = scope["type"]
+        if kind == "http":
+            request = HttpRequest(scope, receive, send)
+            try:
+                await self._handle(request)
+            except (Exception, asyncio.CancelledError) as exc:
+                await self._handle_exception(request, exc)
+        elif kind == "lifespan":
+            await self._run_lifespan(scope, receive, send)
+        elif kind == "websocket":
+            await receive()
+            await send({"type": "websocket.close", "code": 1000})
+
+    async def _handle_exception(self, request: HttpRequest, exc: BaseException) -> None:
+        """Answer a request that was stopped on its way, where it can still be answered."""
+        if isinstance(exc, HttpError):
+            error = exc.error
+            await self._send_error(request, error, *exc.headers)
+            if self._denial_log.should_record(error):
+                await self._thread_pool.run(lambda: self._denial_log.record(error, request.address))
+        elif isinstance(exc, asyncio.CancelledError):
+            if not request.is_response_started:
+                await self._send_error(request, termination_error())
+        elif not isinstance(exc, HttpDisconnect):
+            _print_traceback(exc)
+            if request.is_response_started:
+                raise exc
+            await self._send_error(request, InternalError("The server itself failed."))
+
+    async def _send_error(
+        self, request: HttpRequest, error: ToolError, *headers: tuple[bytes, bytes]
+    ) -> None:
+        body = encode_envelope(
+            Failed(error), make_toolless_call(self.dispatcher.app, ANONYMOUS_CALLER), lambda: 0
+        )
+        await request.respond(error.http_status, body, *headers)
+
+    # -------------------------------------------------------------- the way to what is asked for
+
+    @property
+    def paths(self) -> Mapping[str, Tool]:
+        """The tool at each path: by its words, dotted, and by its name in other protocols."""
+        if self._revision != self.dispatcher.revision:
+            revision = self.dispatcher.revision
+            paths: dict[str, Tool] = {}
+            tools: Mapping[str, Tool] = self.dispatcher.tools if self.settings.tools else {}
+            for name, tool in tools.items():
+                for suffix in ("/".join(tool.path), tool.key, name):
+                    paths.setdefault(f"/tools/{suffix}", tool)
+            for tool in tools.values():  # its own words win over another's short name
+                paths[f"/tools/{'/'.join(tool.path)}"] = tool
+            self._paths, self._revision = paths, revision
+        return self._paths
+
+    async def _handle(self, request: HttpRequest) -> None:
+        self.access_control.check_request(request)
+        path, method = request.path, request.method
+        if method == "OPTIONS" and b"access-control-request-method" in request.headers:
+            await self._send_preflight(request)
+            return
+        if path not in PUBLIC_PATHS:
+            self.access_control.identify(request)
+        tool = self.paths.get(path)
+        if tool is not None and method == "POST":
+            await self._call_tool(request, tool)
+            return
+        for mount in self.mounts:
+            if mount.matches(path):
+                await mount.respond(request, self.settings)
+                return
+        if tool is None and path not in self._pages.paths():
+            raise HttpError(self._not_found_error(path))
+        allowed = _PAGE_METHODS if tool is None else _TOOL_METHODS
+        if method == "OPTIONS":
+            await request.respond_empty(204, (b"allow", allowed))
+        elif tool is None and method in ("GET", "HEAD"):
+            body, headers = self._pages.get(path)
+            await request.respond(200, body, *headers)
+        else:
+            message = f"{path} does not take {method}; it takes {allowed.decode()}."
+            raise HttpError(InputError(message, code="E1405"), (b"allow", allowed))
+
+    async def _send_preflight(self, request: HttpRequest) -> None:
+        """Tell a browser what a page of an allowed origin may send."""
+        wants_private_network = request.headers.get(b"access-control-request-private-network")
+        await request.respond_empty(
+            204,
+            (b"access-control-allow-methods", b"GET, POST, DELETE, OPTIONS"),
+            (b"access-control-allow-headers", _ALLOWED_HEADERS),
+            (b"access-control-max-age", b"600"),
+            *(
+                [(b"access-control-allow-private-network", b"true")]
+                if wants_private_network
+                else []
+            ),
+        )
+
+    def _not_found_error(self, path: str) -> InputError:
+        """The error for a path that leads to nothing; below /tools/ it names a command."""
+        if not path.startswith("/tools/"):
+            places = ", ".join(["/tools/{command}", *self._pages.paths()])
+            return InputError(
+                "Nothing is served at this path.",
+                code="E1404",
+                suggestion=Suggestion("retry_with_modified_input", f"There are: {places}."),
+            )
+        return unknown_tool_error(self.dispatcher.app, path[len("/tools/") :][:200])
+
+    # -------------------------------------------------------------- calling a tool
+
+    async def _call_tool(self, request: HttpRequest, tool: Tool) -> None:
+        active_calls = (
+            self._running_calls + len(self._open_streams) + self._thread_pool.abandoned
+        )  # left: waited for no more
+        if active_calls >= self.settings.limit:
+            raise HttpError(too_busy_error(), (b"retry-after", b"1"))
+        self._running_calls += 1
+        try:
+            arguments, headers_in = await read_arguments(request, self.settings), request.headers
+            options, problems = read_options(request.query, headers_in.get(b"idempotency-key"))
+            if b"prefer" in headers_in:
+                problems += await self._apply_prefer_header(request, tool, arguments)
+            caller = caller_from_request(request, tool)
+            prepared = self.dispatcher.prepare(
+                tool, arguments, caller, options=options, problems=problems
+            )
+            stream_format = (
+                negotiate_stream_format(headers_in.get(b"accept")) if tool.is_streaming else "whole"
+            )
+            if stream_format == "whole":
+                if tool.returns_printed_text and self._restore_stdout is None:
+                    self._redirect_stdout()
+                if is_async(tool.fn):
+                    status, body, headers = await _run_on_loop(prepared)
+                else:
+                    status, body, headers = await self._thread_pool.run(
+                        partial(_run_in_thread, prepared)
+                    )
+                await request.respond(status, body, *headers)
+                return
+            source = start_stream(prepared, self._open_streams)
+        finally:
+            self._running_calls -= 1
+        await send_stream(request, source, stream_format, self.settings)
+
+    async def _apply_prefer_header(
+        self, request: HttpRequest, tool: Tool, arguments: Mapping[str, Any]
+    ) -> tuple[Problem, ...]:
+        """What is wrong by the letter of the schema, where the request wants to know."""
+        from tooli.http.strict_validation import PREFERENCE_APPLIED, StrictValidator, prefers_strict
+
+        if not prefers_strict(request.headers[b"prefer"]):
+            return ()
+        validator = self._strict_validator = self._strict_validator or StrictValidator()
+        problems = await self._thread_pool.run(lambda: validator.problems(tool, arguments))
+        request.extra_headers = (*request.extra_headers, PREFERENCE_APPLIED)
+        return problems
+
+    # -------------------------------------------------------------- a server's life
+
+    def _redirect_stdout(self) -> None:
+        from tooli.pipeline.stdout_capture import route_stdout
+
+        self._restore_stdout = route_stdout()
+
+    async def _run_lifespan(self, scope: Scope, receive: Receive, send: Send) -> None:
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.startup":
+                try:
+                    self._redirect_stdout()
+                    for mount in self.mounts:
+                        await mount.start(scope.get("state", {}))
+                except Exception as exc:
+                    await send({"type": "lifespan.startup.failed", "message": str(exc)})
+                    return
+                await send({"type": "lifespan.startup.complete"})
+            elif message["type"] == "lifespan.shutdown":
+                await self._shut_down()
+                await send({"type": "lifespan.shutdown.complete"})
+                return
+
+    async def _shut_down(self) -> None:
+        for mount in self.mounts:
+            await mount.stop()
+        self._thread_pool.shut_down()
+        if self._restore_stdout is not None:
+            self._restore_stdout()
+            self._restore_stdout = None
+
+
+def _run_in_thread(prepared: PreparedCall) -> tuple[int, bytes, Headers]:
+    """The status, the envelope and the head of a call; whatever the tool raises is its failure."""
+    try:
+        finished = prepared.run()
+    except BaseException as exc:  # Ctrl-C inside of a tool does not end the server
+        finished = prepared.respond(Failed(as_tool_error(exc)))
+    return (
+        http_status_of(finished.outcome),
+        finished.envelope_json(),
+        failure_headers(finished.outcome),
+    )
+
+
+async def _run_on_loop(prepared: PreparedCall) -> tuple[int, bytes, Headers]:
+    """The same for an async function."""
+    try:
+        finished = await prepared.arun()
+    except asyncio.CancelledError:
+        raise
+    except BaseException as exc:  # Ctrl-C inside of a tool does not end the server
+        finished = prepared.respond(Failed(as_tool_error(exc)))
+    return (
+        http_status_of(finished.outcome),
+        finished.envelope_json(),
+        failure_headers(finished.outcome),
+    )
+
+
+def _print_traceback(exc: BaseException) -> None:
+    """A defect of ours, told to whoever runs the server."""
+    from traceback import print_exception
+
+    print_exception(type(exc), exc, exc.__traceback__, file=sys.stderr)

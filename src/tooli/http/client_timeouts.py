@@ -1,0 +1,75 @@
+"""Patience: waiting for a client, but not for ever."""
+
+from __future__ import annotations
+
+import asyncio
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from asyncio import Task
+    from collections.abc import Awaitable, Coroutine, Generator
+    from typing import Any, TypeVar
+
+    T = TypeVar("T")
+
+
+class ClientTimeout(Exception):  # noqa: N818  it is the client's fault
+    """The client took longer than it may."""
+
+
+async def wait_with_timeout(seconds: float, awaitable: Awaitable[T]) -> T:
+    """What is waited for, if it comes in time; raises Late if not.
+
+    `asyncio.wait_for` starts a task for it, and a clock; here a first step is tried without
+    either, because most of what is waited for (a short body, room to write) is there already.
+    """
+    if asyncio.iscoroutine(awaitable):
+        try:
+            step = awaitable.send(None)
+        except StopIteration as stop:
+            return stop.value
+        awaitable = _ResumedCoroutine(awaitable, step)
+    loop = asyncio.get_running_loop()
+    task = asyncio.current_task(loop)
+    assert task is not None
+    expired: list[bool] = []
+    timer = loop.call_later(max(seconds, 0), _expire, task, expired)
+    try:
+        return await awaitable
+    except asyncio.CancelledError:
+        if not expired:
+            raise
+        if hasattr(task, "uncancel"):  # Python 3.11 counts: the cancelling was ours alone
+            getattr(task, "uncancel")()  # noqa: B009  3.10 has no such name
+        raise ClientTimeout from None
+    finally:
+        timer.cancel()
+
+
+def _expire(task: Task[Any], expired: list[bool]) -> None:
+    expired.append(True)
+    task.cancel()
+
+
+class _ResumedCoroutine:
+    """A coroutine that has taken its first step, to be awaited from there."""
+
+    __slots__ = ("_coroutine", "_step")
+
+    def __init__(self, coroutine: Coroutine[Any, Any, Any], step: Any) -> None:
+        self._coroutine = coroutine
+        self._step = step
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        step, resume = self._step, self._coroutine
+        try:
+            while True:
+                try:
+                    sent = yield step
+                except BaseException as thrown:
+                    step = resume.throw(thrown)
+                else:
+                    step = resume.send(sent)
+        except StopIteration as end:
+            return end.value

@@ -1,0 +1,115 @@
+"""What the door says about the app itself: /, /health, /tools, /openapi.json."""
+
+from __future__ import annotations
+
+from tooli.describe.schema_formats import describe_tool
+from tooli.pipeline.envelope import encode
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from tooli.core.tool import Tool
+    from tooli.http.http_settings import Headers, HttpSettings
+    from tooli.serving.dispatcher import ToolDispatcher
+
+PUBLIC_PATHS = ("/", "/health")
+"""What is served to anybody: neither tells anything that is not public."""
+
+
+class InfoPages:
+    """Documents about an app; each is made once, and again when the app has changed."""
+
+    def __init__(
+        self, dispatcher: ToolDispatcher, requires_token: bool, settings: HttpSettings
+    ) -> None:
+        self._dispatcher = dispatcher
+        self._requires_token = requires_token
+        described = ("/tools", "/openapi.json") if settings.tools else ()
+        self._json_paths = ("/health", *described)
+        self._cache: dict[str, bytes] = {}
+        self._revision = -1
+        self._html_template = _read_page() if settings.page and settings.tools else None
+
+    def paths(self) -> tuple[str, ...]:
+        """Where there is something to get."""
+        return ("/", *self._json_paths) if self._html_template is not None else self._json_paths
+
+    def get(self, path: str) -> tuple[bytes, Headers]:
+        """The document at a path, and what its head says."""
+        if path == "/":
+            return self._render_page()
+        if self._revision != self._dispatcher.revision:
+            self._cache.clear()
+            self._revision = self._dispatcher.revision
+        if path not in self._cache:
+            self._cache[path] = encode(self._build_document(path), [])
+        return self._cache[path], ()
+
+    def _build_document(self, path: str) -> Any:
+        state = self._dispatcher.app._state
+        if path == "/health":
+            return {"ok": True, "app": state.name, "version": self._dispatcher.version}
+        if path == "/tools":
+            return {
+                "app": state.name,
+                "version": self._dispatcher.version,
+                "description": state.description or "",
+                "prog": state.name,
+                "commands": [
+                    _describe_command(name, tool) for name, tool in self._dispatcher.tools.items()
+                ],
+            }
+        from tooli.describe.openapi_document import build_openapi
+
+        tools = list(self._dispatcher.tools.values())
+        return build_openapi(
+            state.name, state.version, state.description, tools, secured=self._requires_token
+        )
+
+    def _render_page(self) -> tuple[bytes, Headers]:
+        """The page, with a word that only its own scripts know: nothing else runs in it."""
+        from secrets import token_urlsafe
+
+        assert self._html_template is not None
+        nonce = token_urlsafe(18).encode()
+        policy = (
+            b"default-src 'none'; script-src 'nonce-%b'; style-src 'nonce-%b'; "
+            b"connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
+            b"frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+            % (nonce, nonce)
+        )
+        return self._html_template.replace(b"__NONCE__", nonce), (
+            (b"content-type", b"text/html; charset=utf-8"),
+            (b"content-security-policy", policy),
+            (b"referrer-policy", b"no-referrer"),
+            (b"cache-control", b"no-store"),
+        )
+
+
+def _read_page() -> bytes | None:
+    """The page for people, as it stands beside this module."""
+    from importlib.resources import files
+
+    try:
+        return files("tooli.http").joinpath("page.html").read_bytes()
+    except FileNotFoundError:
+        return None
+
+
+def _describe_command(name: str, tool: Tool) -> dict[str, Any]:
+    """A command with all that a person's form and a copied command line need."""
+    described = describe_tool(tool, "json")
+    described["path"] = list(tool.path)
+    described["words"] = list(tool.cli_path)
+    described["mcp_name"] = name
+    described["positional"] = [p.name for p in tool.public_params if p.kind == "argument"]
+    flags = {p.name: max(p.flags, key=len) for p in tool.public_params if p.flags}
+    described["flags"] = flags
+    described["negations"] = {
+        p.name: max(p.negations, key=len) for p in tool.public_params if p.negations
+    }
+    if tool.is_streaming:
+        described["streams"] = True
+    return described

@@ -1,0 +1,171 @@
+"""A request in the words of a call: its options, its caller, the form of the answer."""
+
+from __future__ import annotations
+
+from tooli.config.setting_definitions import BOOLEAN_WORDS
+from tooli.core.call import DEFAULT_OPTIONS, Caller, Options, Problem
+from tooli.errors import closest_match
+from tooli.pipeline.run_options import RESULT_OPTION_TYPES, RUN_OPTIONS
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from tooli.core.tool import Tool
+    from tooli.http.http_request import HttpRequest
+
+ANONYMOUS_CALLER = Caller("http", maybe_agent=True)
+_MAX_NAME_LENGTH = 200
+_MAX_ANONYMOUS_CALLERS = 1000
+_RESPONSE_FORMATS = {"concise": False, "detailed": True}
+QUERY_OPTIONS = ("dry_run", "yes", "response_format", *RUN_OPTIONS, *RESULT_OPTION_TYPES)
+"""What may be said to the framework, behind the question mark."""
+
+
+def read_options(query: bytes, key: bytes | None = None) -> tuple[Options, tuple[Problem, ...]]:
+    """What the caller asks of the framework, and what is wrong with that.
+
+    `key` is the header `Idempotency-Key`.
+    """
+    if not query and key is None:
+        return DEFAULT_OPTIONS, ()
+    from urllib.parse import parse_qsl
+
+    option_values: dict[str, Any] = {}
+    shaping_options: dict[str, str] = {}
+    problems: list[Problem] = []
+    run_options: dict[str, str] = {}
+    if key is not None:
+        run_options["idempotency_key"] = key.decode("latin-1").strip().strip('"')
+    try:
+        pairs = parse_qsl(query.decode("latin-1"), keep_blank_values=True, max_num_fields=50)
+    except ValueError:
+        return DEFAULT_OPTIONS, (Problem("E1007", None, "The query has too many parts"),)
+    for name, value in pairs:
+        if name in ("dry_run", "yes"):
+            flag = BOOLEAN_WORDS.get(value.lower())
+            if flag is None:
+                problems.append(_invalid_option_problem(name, value, "true or false"))
+            option_values[name] = bool(flag)
+        elif name == "response_format":
+            if value not in _RESPONSE_FORMATS:
+                problems.append(_invalid_option_problem(name, value, "concise or detailed"))
+            option_values["detailed"] = _RESPONSE_FORMATS.get(value)
+            option_values["concise"] = value == "concise"
+        elif name in RESULT_OPTION_TYPES:
+            shaping_options[name] = value
+        elif name in RUN_OPTIONS:
+            if run_options.get(name, value) != value:
+                problems.append(_conflicting_option_problem(name, is_header=key is not None))
+            run_options[name] = value
+        else:
+            problems.append(_unknown_option_problem(name))
+    if shaping_options:
+        from tooli.records.result_options import read_result_options
+
+        option_values["result_options"] = read_result_options(shaping_options)
+    if run_options:
+        from tooli.pipeline.run_options import read_run_options
+
+        found, option_problems = read_run_options(run_options)
+        option_values.update(found)
+        problems += option_problems
+    return Options(**option_values), tuple(problems)
+
+
+def _invalid_option_problem(name: str, value: str, expected: str) -> Problem:
+    return Problem("E1007", name, f"{name}={value[:80]!r}: say {expected}")
+
+
+def _conflicting_option_problem(name: str, *, is_header: bool) -> Problem:
+    """What is said two times, and not alike."""
+    if is_header and name == "idempotency_key":
+        message = "The header Idempotency-Key and ?idempotency_key= differ: say one of them"
+    else:
+        message = f"?{name}= is there twice, and not alike: say it once"
+    return Problem("E1050" if name == "idempotency_key" else "E1007", name, message)
+
+
+def _unknown_option_problem(name: str) -> Problem:
+    suggestion = closest_match(name, QUERY_OPTIONS)
+    hint = (
+        f"; did you mean {suggestion!r}?"
+        if suggestion
+        else f": there are {', '.join(QUERY_OPTIONS)}"
+    )
+    return Problem("E1007", None, f"There is no option {name[:80]!r}{hint}")
+
+
+def caller_from_request(request: HttpRequest, tool: Tool) -> Caller:
+    """Who calls, as they say themselves, and with which scopes, as their token says."""
+    headers = request.headers
+    name = _header_text(headers[b"tooli-caller"]) if b"tooli-caller" in headers else None
+    session = _header_text(headers[b"tooli-session-id"]) if b"tooli-session-id" in headers else None
+    scopes = request.scopes
+    if scopes is None:  # every scope: as far as this tool asks for any
+        scopes = frozenset(tool.guard.scopes or ())
+    address, principal = request.address, request.principal
+    if name is None and session is None and principal is None and not scopes:
+        return _anonymous_callers.get(address) or _anonymous_caller(address)
+    version = _header_text(headers.get(b"tooli-caller-version")) if name is not None else None
+    return Caller(
+        "http",
+        name,
+        version,
+        session,
+        scopes,
+        maybe_agent=True,
+        principal=principal,
+        address=address,
+    )
+
+
+_anonymous_callers: dict[str, Caller] = {}
+"""Those who say nothing of themselves, by where they come from: most calls are theirs."""
+
+
+def _anonymous_caller(address: str) -> Caller:
+    if len(_anonymous_callers) >= _MAX_ANONYMOUS_CALLERS:
+        _anonymous_callers.clear()
+    caller = _anonymous_callers[address] = Caller("http", maybe_agent=True, address=address)
+    return caller
+
+
+def _header_text(value: bytes | None) -> str | None:
+    if value is None:
+        return None
+    text = value.decode("utf-8", "replace").strip()
+    return text[:_MAX_NAME_LENGTH] if text and text.isprintable() else None
+
+
+# ------------------------------------------------------------------ the form of the answer
+
+_FORMAT_BY_MEDIA_TYPE = {
+    "application/x-ndjson": "lines",
+    "application/ndjson": "lines",
+    "application/jsonl": "lines",
+    "text/event-stream": "events",
+    "application/json": "whole",
+}
+
+
+def negotiate_stream_format(accept: bytes | None) -> str:
+    """How a stream is to be answered: "whole", as "lines", or as "events"."""
+    best, stream_format = 0.0, "whole"
+    for part in (accept or b"").decode("latin-1").lower().split(","):
+        media_type, *parameters = [item.strip() for item in part.split(";")]
+        quality = 1.0
+        for parameter in parameters:
+            if parameter.startswith("q="):
+                quality = _parse_quality(parameter[2:])
+        if media_type in _FORMAT_BY_MEDIA_TYPE and quality > best:
+            best, stream_format = quality, _FORMAT_BY_MEDIA_TYPE[media_type]
+    return stream_format
+
+
+def _parse_quality(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return 0.0

@@ -1,0 +1,269 @@
+"""`Prefer: handling=strict` (RFC 7240): a body is held to its published schema, to the letter.
+
+body ─▶ the validator of the tool's schema ─▶ problems ─▶ the call, which is refused with them
+
+Without it, as through every door, a tool takes what can be read without doubt as what it
+wants: "7" for 7, a list with repetitions for a set. Who tests a contract, or a client, wants to
+hear of that instead. jsonschema, which judges it, is loaded by the first request that asks.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import date, time
+from itertools import islice
+
+from tooli.core.call import Problem
+from tooli.errors import DependencyError, Suggestion
+from tooli.http.http_request import HttpError
+from tooli.schema.json_schema import input_schema
+from tooli.serving.dispatcher import is_installed
+from tooli.text.jsonable import is_list, is_object
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterator, Mapping
+    from typing import Any
+
+    from jsonschema import ValidationError
+    from jsonschema.protocols import Validator
+
+    from tooli.core.tool import Tool
+
+PREFERENCE_APPLIED = (b"preference-applied", b"handling=strict")
+_MAX_PROBLEMS, _MAX_MESSAGE_CHARS = 100, 200  # problems of a body, and characters of a message
+
+
+def prefers_strict(prefer: bytes) -> bool:
+    """Whether a header asks for it; of several preferences of one name the first counts."""
+    for preference in _split(prefer.decode("latin-1"), ","):
+        name, _, value = next(_split(preference, ";"), "").partition("=")
+        if name.strip().lower() == "handling":
+            return value.strip().strip('"').lower() == "strict"
+    return False
+
+
+def _split(text: str, separator: str) -> Iterator[str]:
+    """The parts between marks; what stands in quotes is no mark."""
+    for found in re.finditer(rf'(?:[^{separator}"]|"(?:[^"\\]|\\.)*"?)+', text):
+        yield found.group()
+
+
+class StrictValidator:
+    """What tools' schemas say, to the letter; what judges it is made once for each tool."""
+
+    def __init__(self) -> None:
+        self._validators: dict[int, tuple[Tool, Validator]] = {}
+
+    def problems(self, tool: Tool, arguments: Mapping[str, Any]) -> tuple[Problem, ...]:
+        """What is wrong with a body, a hundred things at most; for a thread, it may take long."""
+        validator = self._validator_for(tool)
+        try:
+            errors = list(islice(validator.iter_errors(arguments), _MAX_PROBLEMS))
+        except RecursionError:
+            return (Problem("E1003", None, "The body is nested too deeply"),)
+        return tuple(dict.fromkeys(islice(_to_problems(errors), _MAX_PROBLEMS)))
+
+    def _validator_for(self, tool: Tool) -> Validator:
+        cached = self._validators.get(id(tool))
+        if cached is None:  # the tool is kept, so its id stays its own
+            cached = self._validators[id(tool)] = (tool, _build_validator(input_schema(tool)))
+        return cached[1]
+
+
+def _build_validator(schema: dict[str, Any]) -> Validator:
+    if not is_installed("jsonschema"):
+        fix = "Run: pip install 'tooli[http]', or leave 'Prefer: handling=strict' out."
+        raise HttpError(
+            DependencyError(
+                "Strict handling needs jsonschema, which is not installed.",
+                suggestion=Suggestion("fix", fix),
+            )
+        )
+    from jsonschema import Draft202012Validator, FormatChecker, validators
+    from referencing.jsonschema import EMPTY_REGISTRY
+
+    formats = FormatChecker(formats=("email", "ipv4", "ipv6", "regex"))
+    for name, is_valid in FORMAT_CHECKS.items():
+        formats.checks(name)(_text_check(is_valid))
+    Draft202012Validator.check_schema(schema)
+    extend: Any = getattr(validators, "extend")  # noqa: B009  its types are not told
+    keyword_overrides = {
+        "anyOf": _validate_any_of,
+        "oneOf": _validate_one_of,
+        "uniqueItems": _validate_unique_items,
+    }
+    validator_class = extend(Draft202012Validator, keyword_overrides)
+    return validator_class(
+        schema, format_checker=formats, registry=EMPTY_REGISTRY
+    )  # nothing is fetched
+
+
+# ------------------------------------------------------------------ what is wrong, in our words
+
+
+def _to_problems(errors: list[ValidationError]) -> Iterator[Problem]:
+    """What there is to say about errors: of a value of another type, nothing but that."""
+    type_error_paths = {tuple(error.absolute_path) for error in errors if error.validator == "type"}
+    for error in errors:
+        if error.validator == "type" or tuple(error.absolute_path) not in type_error_paths:
+            yield from _error_problems(error)
+
+
+def _error_problems(error: Any) -> Iterator[Problem]:
+    """An error as bind tells it: by name at the top, as a value that does not fit below."""
+    path = [str(step) for step in error.absolute_path]
+    inner = (
+        _intended_branch_errors(error.context) if error.validator in ("anyOf", "oneOf") else None
+    )
+    if inner:
+        yield from _to_problems(inner)
+    elif error.validator == "required":
+        for name in [name for name in error.validator_value if name not in error.instance]:
+            yield _field_problem("E1002", [*path, name], "is required")
+    elif error.validator == "additionalProperties" and error.validator_value is False:
+        for name in _unexpected_properties(error):
+            yield _field_problem("E1004", [*path, name], "is not among what is taken here")
+    else:
+        field = ".".join(path) or None
+        secret = is_object(error.schema) and error.schema.get("writeOnly")
+        text = "it is not the text that a secret is" if secret else error.message
+        text = (
+            text
+            if len(text) <= _MAX_MESSAGE_CHARS
+            else f"{text[: _MAX_MESSAGE_CHARS // 2]}…{text[-80:]}"
+        )
+        yield Problem("E1003", field, f"{field!r}: {text}" if field else text)
+
+
+def _field_problem(code: str, path: list[str], problem: str) -> Problem:
+    field = ".".join(path)
+    return Problem(code if len(path) == 1 else "E1003", field, f"{field!r} {problem}")
+
+
+def _unexpected_properties(error: Any) -> list[str]:
+    """The names in an object that its schema has no place for."""
+    known: Mapping[str, Any] = error.schema.get("properties", {})
+    patterns: Mapping[str, Any] = error.schema.get("patternProperties", {})
+    return [
+        name
+        for name in error.instance
+        if name not in known and not any([re.search(pattern, name) for pattern in patterns])
+    ]
+
+
+def _intended_branch_errors(context: list[ValidationError]) -> list[ValidationError] | None:
+    """The errors of the one alternative that can be meant: beside `null`, there is no other."""
+    branches: dict[Any, list[ValidationError]] = {}
+    for error in context:
+        branches.setdefault(error.relative_schema_path[0], []).append(error)
+    candidates = [
+        errors
+        for errors in branches.values()
+        if not (errors[0].validator == "type" and errors[0].validator_value == "null")
+    ]
+    return candidates[0] if len(candidates) == 1 else None
+
+
+# ------------------------------------------------------------------ keywords and formats
+#
+# jsonschema's own gather every error of every alternative, and compare each item with each: a
+# small body could keep a server busy for long.
+
+
+def _validate_any_of(
+    validator: Any, branches: Any, value: Any, _: Any
+) -> Iterator[ValidationError]:
+    """`anyOf`, which gathers no more errors than are told."""
+    from jsonschema import ValidationError
+
+    context: list[ValidationError] = []
+    for index, branch in enumerate(branches):
+        found: Iterator[ValidationError] = validator.descend(value, branch, schema_path=index)
+        errors = list(islice(found, _MAX_PROBLEMS))
+        if not errors:
+            return
+        context += errors
+    yield ValidationError("none of the alternatives fits", context=context)
+
+
+def _validate_one_of(
+    validator: Any, branches: Any, value: Any, schema: Any
+) -> Iterator[ValidationError]:
+    """`oneOf`: any of them, and no other one."""
+    from jsonschema import ValidationError
+
+    fitting = [branch for branch in branches if validator.evolve(schema=branch).is_valid(value)]
+    if not fitting:
+        yield from _validate_any_of(validator, branches, value, schema)
+    elif len(fitting) > 1:
+        yield ValidationError("more than one of the alternatives fits")
+
+
+def _validate_unique_items(
+    validator: Any, wanted: Any, items: Any, _: Any
+) -> Iterator[ValidationError]:
+    """`uniqueItems`, in the time that it takes to look at each once."""
+    if wanted and is_list(items) and len({_json_identity(item) for item in items}) < len(items):
+        from jsonschema import ValidationError
+
+        yield ValidationError("the items are not all different")
+
+
+def _json_identity(value: Any) -> Hashable:
+    """What two values have in common that are one to JSON: 1 is 1.0, and true is not."""
+    if is_list(value):
+        return ("list", *[_json_identity(item) for item in value])
+    if is_object(value):
+        return frozenset([(name, _json_identity(item)) for name, item in value.items()])
+    return (bool, value) if type(value) is bool else value
+
+
+def _text_check(is_valid: Callable[[str], bool]) -> Callable[[object], bool]:
+    """A check that has nothing to say about what is no text: that is for `type`."""
+    return lambda value: not isinstance(value, str) or is_valid(value)
+
+
+_DATE_PATTERN = r"(?P<day>[0-9]{4}-[0-9]{2}-[0-9]{2})"
+_TIME_PATTERN = r"(?P<clock>[0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.[0-9]+)?"
+_OFFSET_PATTERN = r"(?:[Zz]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
+
+
+def _pattern_check(pattern: str) -> Callable[[str], bool]:
+    """A check by a pattern for all of the text; a day and a time in it must exist as well."""
+    compiled = re.compile(pattern)
+
+    def check(text: str) -> bool:
+        found = compiled.fullmatch(text)
+        if found is None:
+            return False
+        parts = found.groupdict()
+        try:
+            if "day" in parts:
+                date.fromisoformat(parts["day"])
+            if "clock" in parts:
+                time.fromisoformat(parts["clock"])
+        except ValueError:
+            return False
+        return True
+
+    return check
+
+
+_DURATION_PART_PATTERN = "(?:[0-9]+{})?"
+FORMAT_CHECKS: dict[str, Callable[[str], bool]] = {
+    "date": _pattern_check(_DATE_PATTERN),
+    "time": _pattern_check(_TIME_PATTERN + _OFFSET_PATTERN),
+    "date-time": _pattern_check(f"{_DATE_PATTERN}[Tt]{_TIME_PATTERN}{_OFFSET_PATTERN}"),
+    "duration": _pattern_check(
+        "P(?=[0-9T])(?:[0-9]+W|"
+        + "".join([_DURATION_PART_PATTERN.format(unit) for unit in "YMD"])
+        + "(?:T(?=[0-9])"
+        + "".join([_DURATION_PART_PATTERN.format(unit) for unit in ("H", "M", r"(?:\.[0-9]+)?S")])
+        + ")?)"
+    ),
+    "uuid": _pattern_check(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"),
+}
+"""The formats that schemas of ours name, by RFC 3339 and RFC 9562; jsonschema itself would want
+more packages for them. A duration may have a part of a second: answers of ours have."""

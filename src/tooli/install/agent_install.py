@@ -1,0 +1,269 @@
+"""What `skills …` and `mcp add` do: places in, steps carried out, rows out."""
+
+from __future__ import annotations
+
+import os
+
+from tooli.errors import InputError, Suggestion, ToolError
+from tooli.install.agent_paths import (
+    DOCUMENT_AGENTS,
+    SKILL_PATHS,
+    AgentPath,
+    display_path,
+    project_root,
+    server_config_paths,
+    skill_paths,
+)
+from tooli.install.file_changes import resolve_conflicts, to_rows
+from tooli.install.file_transaction import apply_steps, install_lock, plan_and_apply
+from tooli.install.skill_folders import app_skill_files, plan_skill, plan_skill_removal
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+    from typing import Any
+
+    from tooli.install.file_changes import InstallStep
+    from tooli.install.server_records import ServerRecords
+    from tooli.install.server_registration import ServerPlan
+
+    Rows = list[dict[str, str]]
+
+
+def add_skill(
+    app: Any,
+    agent: Sequence[str],
+    user: bool,
+    agents_md: bool,
+    claude_md: bool,
+    force: bool,
+    *,
+    dry: bool = False,
+) -> Rows:
+    """Write the skill, and the blocks that were asked for."""
+    if user and (agents_md or claude_md):
+        raise InputError(
+            "AGENTS.md and CLAUDE.md are a project's: --user has no such files.",
+            field="agents_md" if agents_md else "claude_md",
+            suggestion=Suggestion("retry_with_modified_input", "Leave --user away."),
+        )
+    name, files = app._state.name, app_skill_files(app)
+
+    def plan() -> list[InstallStep]:
+        steps = [
+            plan_skill(os.path.join(agent_path.path, _slug(name)), agent_path.agent, name, files)
+            for agent_path in skill_paths(agent, user=user)
+        ]
+        wanted = {"AGENTS.md": agents_md, "CLAUDE.md": claude_md}
+        return steps + _plan_blocks(app, [file for file, asked in wanted.items() if asked])
+
+    return plan_and_apply(lambda: _drop_duplicate_files(plan()), force=force, dry_run=dry)
+
+
+def remove_skill(
+    app: Any, agent: Sequence[str], user: bool, force: bool, *, dry: bool = False
+) -> Rows:
+    """Take away what `add_skill` may have written; where agents are named, only theirs."""
+    name, files = app._state.name, app_skill_files(app)
+
+    def plan() -> list[InstallStep]:
+        agent_paths_found = skill_paths(agent or SKILL_PATHS, user=user)
+        steps = [
+            plan_skill_removal(
+                os.path.join(agent_path.path, _slug(name)), _display_agent(agent_path, agent), files
+            )
+            for agent_path in agent_paths_found
+        ]
+        return steps if agent or user else steps + _plan_blocks(app, DOCUMENT_AGENTS, removal=True)
+
+    return plan_and_apply(lambda: _drop_duplicate_files(plan()), force=force, dry_run=dry)
+
+
+def list_skills(app: Any) -> Rows:
+    """Every place where the skill may be, and its state there."""
+    name, files = app._state.name, app_skill_files(app)
+    found: Rows = []
+    for scope in ("project", "user"):
+        for agent_path in skill_paths((), user=scope == "user"):
+            skill_path = AgentPath(os.path.join(agent_path.path, _slug(name)), agent_path.agent)
+            found.append(
+                _status_row(
+                    skill_path,
+                    scope,
+                    lambda at=skill_path: plan_skill(at.path, at.agent, name, files),
+                )
+            )
+    for file, agent in DOCUMENT_AGENTS.items():
+        skill_path = AgentPath(os.path.join(project_root(), file), agent)
+        found.append(
+            _status_row(skill_path, "project", lambda file=file: _plan_blocks(app, (file,))[0])
+        )
+    return found
+
+
+def add_server(
+    app: Any,
+    agent: Sequence[str],
+    user: bool,
+    command: str | None,
+    force: bool,
+    *,
+    dry: bool = False,
+) -> Rows:
+    """Register the app's MCP server with agents."""
+    from tooli.install.launch_command import server_argv
+    from tooli.install.server_registration import plan_server
+
+    argv = server_argv(app._state.name, command)
+    return _apply_server_plan(app, agent, user, argv, plan_server, force=force, dry=dry)
+
+
+def remove_server(
+    app: Any,
+    agent: Sequence[str],
+    user: bool,
+    command: str | None,
+    force: bool,
+    *,
+    dry: bool = False,
+) -> Rows:
+    """Take the app's MCP server out of the agents' settings."""
+    from tooli.install.server_registration import plan_server_removal
+
+    argv = _server_argv(app, command)
+    return _apply_server_plan(app, agent, user, argv, plan_server_removal, force=force, dry=dry)
+
+
+def list_servers(app: Any) -> Rows:
+    """Every file in which the server may be registered, and its state there."""
+    from tooli.install.server_records import ServerRecords
+    from tooli.install.server_registration import plan_server
+
+    argv, records = _server_argv(app, None), ServerRecords()
+    name = _slug(app._state.name)
+    return [
+        _status_row(
+            agent_path,
+            scope,
+            lambda agent_path=agent_path: plan_server(agent_path, name, argv, records).step,
+        )
+        for scope in ("project", "user")
+        for agent_path in server_config_paths((), user=scope == "user")
+    ]
+
+
+# ------------------------------------------------------------------ parts
+
+
+def _apply_server_plan(
+    app: Any,
+    agent: Sequence[str],
+    user: bool,
+    argv: Sequence[str],
+    plan: Callable[[AgentPath, str, Sequence[str], ServerRecords], ServerPlan],
+    *,
+    force: bool,
+    dry: bool,
+) -> Rows:
+    from tooli.install.server_records import ServerRecords
+
+    server_plans: list[ServerPlan] = []
+    records = ServerRecords()
+
+    def planned() -> list[InstallStep]:
+        nonlocal records
+        records = ServerRecords()
+        agent_paths_found = server_config_paths(agent, user=user)
+        server_plans[:] = [
+            plan(agent_path, _slug(app._state.name), argv, records)
+            for agent_path in agent_paths_found
+        ]
+        return [server_plan.step for server_plan in server_plans]
+
+    if dry:
+        return to_rows(
+            resolve_conflicts(_drop_duplicate_files(planned()), force=force), with_diffs=True
+        )
+    with install_lock():
+        steps = resolve_conflicts(_drop_duplicate_files(planned()), force=force)
+        apply_steps(steps)
+        for server_plan in server_plans:
+            records.set(server_plan.file, _slug(app._state.name), server_plan.written_entry)
+        records.save()  # where it cannot be kept, what we wrote is still known by what it says
+    return to_rows(steps, with_diffs=False)
+
+
+def _plan_blocks(app: Any, names: Collection[str], *, removal: bool = False) -> list[InstallStep]:
+    """The steps for the marked blocks; one file under two names gets one block."""
+    from tooli.describe.agents_md import render_agents_md_block
+    from tooli.describe.app_info import collect_app_info
+    from tooli.describe.claude_md import render_claude_md_block
+    from tooli.install.managed_blocks import has_block, plan_block, plan_block_removal
+
+    root, app_name, app_info = project_root(), app._state.name, collect_app_info(app)
+    shared = os.path.join(root, "AGENTS.md")
+    has_agents_md = "AGENTS.md" in names or has_block(shared, app_name)
+    bodies = {
+        "AGENTS.md": render_agents_md_block(app_info),
+        "CLAUDE.md": render_claude_md_block(app_info, refer_to_agents_md=has_agents_md),
+    }
+    plan = plan_block_removal if removal else plan_block
+    seen: set[str] = set()
+    steps: list[InstallStep] = []
+    for name in names:
+        path = os.path.join(root, name)
+        if os.path.realpath(path) not in seen:
+            seen.add(os.path.realpath(path))
+            steps.append(plan(path, DOCUMENT_AGENTS[name], app_name, bodies[name]))
+    return steps
+
+
+def _drop_duplicate_files(steps: list[InstallStep]) -> list[InstallStep]:
+    """The steps, each file changed by one of them: two places may be the same by a link."""
+    seen: set[str] = set()
+    unique_steps: list[InstallStep] = []
+    for step in steps:
+        files = {os.path.realpath(change.path) for change in step.changes}
+        unique_steps.append(step.replace(changes=(), edited_changes=()) if files & seen else step)
+        seen |= files
+    return unique_steps
+
+
+def _status_row(
+    agent_path: AgentPath, scope: str, plan: Callable[[], InstallStep]
+) -> dict[str, str]:
+    """A place and its state; one that nothing could be done about is damaged."""
+    try:
+        state = plan().state
+    except (ToolError, OSError):
+        state = "damaged"
+    return {
+        "path": display_path(agent_path.path),
+        "agent": agent_path.agent,
+        "scope": scope,
+        "state": state,
+    }
+
+
+def _display_agent(agent_path: AgentPath, agent: Sequence[str]) -> str:
+    """Whom a place is named for where nobody was: the name that `add` gives it."""
+    return agent_path.agent if agent else agent_path.agent.partition(",")[0]
+
+
+def _server_argv(app: Any, command: str | None) -> Sequence[str]:
+    """How the server would be started now; where that is not known, like nothing that stands."""
+    from tooli.install.launch_command import server_argv
+
+    try:
+        return server_argv(app._state.name, command)
+    except InputError:
+        if command is not None:
+            raise
+        return ("",)
+
+
+def _slug(name: str) -> str:
+    from tooli.describe.skill import skill_slug
+
+    return skill_slug(name)

@@ -1,0 +1,140 @@
+"""Blocks: a marked part of a Markdown file that is ours; the rest is a person's.
+
+    <!-- tooli:file-tools begin sha256=… -->
+    …
+    <!-- tooli:file-tools end -->
+
+The digest is that of the text between the lines. One newline is added before the block and one
+after it, whatever stands there, so that taking the block out gives back the very bytes that
+were there before; a file that begins with the block was made for it, and goes with it.
+"""
+
+from __future__ import annotations
+
+from tooli.core.record import Record
+from tooli.errors import ConflictError, Suggestion
+from tooli.install.agent_paths import display_path
+from tooli.install.file_changes import FileChange, InstallStep, digest, read_file, resolve_link
+
+_BEGIN_MARKER = "<!-- tooli:{} begin sha256="
+_END_MARKER = "<!-- tooli:{} end -->"
+
+
+class ManagedBlock(Record):
+    """A block that was found in a text."""
+
+    start: int
+    stop: int  # behind the end marker
+    body: str
+    digest: str
+
+
+def plan_block(path: str, agent: str, app: str, body: str) -> InstallStep:
+    """What has to be done for the file to hold our block with this text."""
+    file_path = resolve_link(path)
+    before = read_file(file_path)
+    text = _decode(before)
+    found = find_block(text, app, path)
+    newline = "\r\n" if "\r\n" in text else "\n"
+    block_text = add_markers(app, body).replace("\n", newline)
+    if found is None:
+        after = block_text + newline if before is None else text + newline + block_text + newline
+        action = "created" if before is None else "updated"
+        return InstallStep(
+            path, agent, "absent", action, (FileChange(file_path, before, _encode(after)),)
+        )
+    change = FileChange(
+        file_path, before, _encode(text[: found.start] + block_text + text[found.stop :])
+    )
+    if change.before == change.after:
+        return InstallStep(path, agent, "current", "current")
+    if _is_unmodified(found) or _normalize_body(found.body) == _normalize_body(body):
+        return InstallStep(path, agent, "stale", "updated", (change,))
+    return InstallStep(path, agent, "edited", "updated", (change,), (change,))
+
+
+def plan_block_removal(path: str, agent: str, app: str, body: str) -> InstallStep:
+    """What has to be done for the file to hold no block of ours."""
+    file_path = resolve_link(path)
+    before = read_file(file_path)
+    text = _decode(before)
+    found = find_block(text, app, path)
+    if found is None:
+        return InstallStep(path, agent, "absent", "absent")
+    after = _encode(_remove_block(text, found))
+    change = FileChange(file_path, before, after if found.start or after else None)
+    if not _is_unmodified(found):
+        return InstallStep(path, agent, "edited", "removed", (change,), (change,))
+    state = "current" if _normalize_body(found.body) == _normalize_body(body) else "stale"
+    return InstallStep(path, agent, state, "removed", (change,))
+
+
+def has_block(path: str, app: str) -> bool:
+    """Whether a file holds the app's block."""
+    return find_block(_decode(read_file(path)), app, path) is not None
+
+
+def find_block(text: str, app: str, path: str = "the file") -> ManagedBlock | None:
+    """The app's block in a text; markers that do not make a block are refused."""
+    name = marker_name(app)
+    begin, end = _BEGIN_MARKER.format(name), _END_MARKER.format(name)
+    begins, ends = text.count(begin), text.count(end)
+    if not begins and not ends:
+        return None
+    start, stop = text.find(begin), text.find(end)
+    head = text.find("-->", start)
+    if begins != 1 or ends != 1 or not -1 < head < stop:
+        line = text.count("\n", 0, max(min(start, stop), 0)) + 1
+        raise ConflictError(
+            f"{display_path(path)}, line {line}: the markers of {app}'s block are damaged.",
+            suggestion=Suggestion(
+                "ask_human",
+                f"Each must stand there once, in this order: {begin}… --> and {end}; "
+                "or take out what is left of the block.",
+            ),
+        )
+    recorded_digest = text[start + len(begin) : head].strip()
+    return ManagedBlock(start, stop + len(end), text[head + 3 : stop], recorded_digest)
+
+
+def marker_name(app: str) -> str:
+    """The app's name as a comment of HTML can hold it."""
+    name = " ".join(app.split())
+    while "--" in name:
+        name = name.replace("--", "-")
+    return name.replace(">", "").replace("<", "") or "app"
+
+
+def add_markers(app: str, body: str) -> str:
+    """A text between its markers."""
+    name, inside = marker_name(app), _normalize_body(body)
+    begin = f"{_BEGIN_MARKER.format(name)}{digest(inside.encode())} -->"
+    return f"{begin}\n{inside}\n{_END_MARKER.format(name)}"
+
+
+def _normalize_body(body: str) -> str:
+    """What stands between the markers; one in an author's text must not end the block."""
+    return body.replace("\r\n", "\n").strip("\n").replace("<!-- tooli:", "<!-- tooli ")
+
+
+def _is_unmodified(block: ManagedBlock) -> bool:
+    return digest(_encode(_normalize_body(block.body))) == block.digest
+
+
+def _remove_block(text: str, block: ManagedBlock) -> str:
+    head, tail = text[: block.start], text[block.stop :]
+    if tail.startswith(("\n", "\r\n")):
+        tail = tail.partition("\n")[2]
+    if not head and tail.lstrip("\r\n").startswith("<!-- tooli:"):
+        return tail.lstrip("\r\n")  # the file was made for us, and now it is another app's
+    before = head[:-1].removesuffix("\r") if head.endswith("\n") else head
+    joined = before and tail and not before.endswith("\n")
+    return (head if joined else before) + tail
+
+
+def _decode(data: bytes | None) -> str:
+    return (data or b"").decode("utf-8", "surrogateescape")
+
+
+def _encode(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")

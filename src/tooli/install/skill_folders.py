@@ -1,0 +1,181 @@
+"""Skills: a folder of files that agents read, written, kept current and taken away again.
+
+Beside SKILL.md stands `.tooli.json`: which files we wrote, with their digests, and how many
+of the folders above were made for them. So a file that a person has changed is known on any
+machine that the folder is copied to.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+from tooli.install.file_changes import (
+    FileChange,
+    InstallStep,
+    digest,
+    is_same_text,
+    read_file,
+    resolve_link,
+)
+from tooli.text.jsonable import is_object
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+MANIFEST = ".tooli.json"
+
+
+def app_skill_files(app: Any) -> dict[str, str]:
+    """The files of an app's skill, by their paths in its folder: the packaged one comes first."""
+    from tooli.install.packaged_skill import read_packaged_skill
+
+    packaged = read_packaged_skill(app)
+    if packaged is not None:
+        return packaged
+    from tooli.describe.app_info import collect_app_info
+    from tooli.describe.skill import build_skill_files
+
+    return build_skill_files(collect_app_info(app))
+
+
+def plan_skill(folder: str, agent: str, app: str, files: Mapping[str, str]) -> InstallStep:
+    """What has to be done for the folder to hold exactly these files of ours."""
+    digests, folders_created = _read_manifest(folder)
+    wanted = {path: text.encode() for path, text in files.items()}
+    changes: list[FileChange] = []
+    edited: list[FileChange] = []
+    found = False
+    for path, after in wanted.items():
+        file_path = resolve_link(os.path.join(folder, *path.split("/")))
+        before = read_file(file_path)
+        found = found or before is not None
+        if before is not None and is_same_text(before, after):
+            continue
+        change = FileChange(file_path, before, after)
+        changes.append(change)
+        if before is not None and digest(before) != digests.get(path):
+            edited.append(change)
+    for path in digests.keys() - wanted.keys():
+        file_path = os.path.join(folder, *path.split("/"))
+        before = read_file(file_path)
+        if before is not None and digest(before) == digests[path]:
+            changes.append(
+                FileChange(file_path, before, None)
+            )  # an edited one is the person's from now on
+    if folders_created is None:
+        folders_created = _count_created_folders(folder)
+    changes += _manifest_changes(
+        folder, app, {path: digest(text) for path, text in wanted.items()}, folders_created
+    )
+    if not found:
+        return InstallStep(folder, agent, "absent", "created", tuple(changes))
+    if not changes:
+        return InstallStep(folder, agent, "current", "current")
+    state = "edited" if edited else "stale"
+    return InstallStep(folder, agent, state, "updated", tuple(changes), tuple(edited))
+
+
+def plan_skill_removal(folder: str, agent: str, files: Mapping[str, str]) -> InstallStep:
+    """What has to be done for the folder to hold nothing of ours."""
+    digests, folders_created = _read_manifest(folder)
+    if folders_created is None:  # nobody wrote down what is ours: what we would write now is
+        digests = {path: digest(text.encode()) for path, text in files.items()}
+    changes: list[FileChange] = []
+    edited: list[FileChange] = []
+    for path, recorded_digest in sorted(digests.items()):
+        file_path = os.path.join(folder, *path.split("/"))
+        before = read_file(file_path)
+        if before is None or (folders_created is None and digest(before) != recorded_digest):
+            continue
+        change = FileChange(file_path, before, None)
+        changes.append(change)
+        if digest(before) != recorded_digest:
+            edited.append(change)
+    manifest = os.path.join(folder, MANIFEST)
+    manifest_data = read_file(manifest) if folders_created is not None else None
+    if manifest_data is not None:
+        changes.append(FileChange(manifest, manifest_data, None))
+    if not changes:
+        return InstallStep(folder, agent, "absent", "absent")
+    state = "edited" if edited else _removal_state(digests, files)
+    prune = _prune_candidates(folder, digests, folders_created or 0)
+    return InstallStep(folder, agent, state, "removed", tuple(changes), tuple(edited), prune)
+
+
+def _removal_state(digests: Mapping[str, str], files: Mapping[str, str]) -> str:
+    now = {path: digest(text.encode()) for path, text in files.items()}
+    return "current" if digests == now else "stale"
+
+
+def _prune_candidates(
+    folder: str, digests: Mapping[str, str], folders_created: int
+) -> tuple[str, ...]:
+    """The folders that may be left empty, innermost first."""
+    inner = {os.path.dirname(os.path.join(folder, *path.split("/"))) for path in digests}
+    inner.discard(folder)
+    above: list[str] = []
+    file_path = folder
+    for _ in range(folders_created):
+        file_path = os.path.dirname(file_path)
+        above.append(file_path)
+    return (*sorted(inner, key=len, reverse=True), folder, *above)
+
+
+# ------------------------------------------------------------------ what we wrote
+
+
+def _read_manifest(folder: str) -> tuple[dict[str, str], int | None]:
+    """The digests of the files that we wrote, and how many folders above them we made.
+
+    No number: there is no manifest, or none that can be read.
+    """
+    try:
+        data = json.loads(read_file(os.path.join(folder, MANIFEST)) or b"")
+    except ValueError:
+        return {}, None
+    files = data.get("files") if is_object(data) else None
+    if not is_object(files):
+        return {}, None
+    folders_created = data.get("folders")
+    digests = {
+        path: value for path, value in files.items() if isinstance(value, str) and _is_inside(path)
+    }
+    return digests, folders_created if isinstance(
+        folders_created, int
+    ) and 0 <= folders_created <= 2 else 0
+
+
+def _is_inside(path: str) -> bool:
+    """Whether a path leads nowhere but into the folder: a manifest is a file that anybody edits."""
+    parts = path.replace("\\", "/").split("/")
+    return not os.path.splitdrive(path)[0] and not {"", ".", ".."} & {*parts}
+
+
+def _manifest_changes(
+    folder: str, app: str, digests: dict[str, str], folders_created: int
+) -> list[FileChange]:
+    """The manifest, where it has to change."""
+    manifest_path = os.path.join(folder, MANIFEST)
+    manifest = {"app": app, "folders": folders_created, "files": digests}
+    after = (json.dumps(manifest, indent=2, ensure_ascii=False) + "\n").encode()
+    before = read_file(manifest_path)
+    return (
+        []
+        if before is not None and is_same_text(before, after)
+        else [FileChange(manifest_path, before, after)]
+    )
+
+
+def _count_created_folders(folder: str) -> int:
+    """How many folders above this one are ours: missing ones, and what another app made."""
+    above = os.path.dirname(folder)
+    if not os.path.isdir(above):
+        return 1 + (not os.path.isdir(os.path.dirname(above)))
+    siblings = [os.path.join(above, name) for name in sorted(os.listdir(above))]
+    return max(
+        [_read_manifest(path)[1] or 0 for path in siblings if os.path.isdir(path)], default=0
+    )

@@ -1,0 +1,181 @@
+"""MCP over HTTP: Streamable HTTP at `/mcp`, or the older SSE transport.
+
+    request ─▶ the HTTP door's guard ─▶ Endpoint ─▶ the SDK's transport ─▶ AppServer
+
+The Endpoint is bare ASGI, and keeps nobody out itself.
+"""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from tooli.serving.dispatcher import path_without_root
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable, MutableMapping
+    from typing import Any, TypeAlias
+
+    from tooli.mcp.sdk_server import AppServer
+
+    Message: TypeAlias = MutableMapping[str, Any]
+    Receive: TypeAlias = Callable[[], Awaitable[Message]]
+    Send: TypeAlias = Callable[[Message], Awaitable[None]]
+
+SSE_RETRY_MS = 100
+"""After how many milliseconds a client that was let go may come back for its answer."""
+
+LIFESPAN_GRACE_PERIOD = 5.0
+"""Seconds that calls in flight get when the server is asked to end."""
+
+
+FLUSH_TIMEOUT = 2.0
+"""Seconds that the last answers get to reach their clients."""
+
+
+class McpEndpoint:
+    """The MCP server of an app as an ASGI application, with a life of its own."""
+
+    def __init__(self, server: AppServer, transport: str = "http", path: str = "/mcp") -> None:
+        self.server = server
+        self._handler = (
+            _SseTransport(server) if transport == "sse" else _StreamableHttpTransport(server, path)
+        )
+        self._pending_posts = 0  # requests whose answer is not out yet
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Answer a request, or live as long as the process serves."""
+        if scope["type"] == "lifespan":
+            await self._run_lifespan(receive, send)
+        elif scope["type"] == "http" and scope["method"] == "POST":
+            self._pending_posts += 1
+            try:
+                await self._handler.respond(scope, receive, send)
+            finally:
+                self._pending_posts -= 1
+        elif scope["type"] == "http":
+            await self._handler.respond(scope, receive, send)
+
+    async def close(self, grace: float) -> None:
+        """End in order: calls get a while, and what they answer gets out."""
+        import asyncio
+
+        await self.server.close(grace)
+        remaining = FLUSH_TIMEOUT
+        while self._pending_posts and remaining > 0:
+            await asyncio.sleep(0.02)
+            remaining -= 0.02
+
+    async def _run_lifespan(self, receive: Receive, send: Send) -> None:
+        await receive()
+        async with self.running():
+            await send({"type": "lifespan.startup.complete"})
+            await receive()
+            await self.close(LIFESPAN_GRACE_PERIOD)
+        await send({"type": "lifespan.shutdown.complete"})
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None]:
+        """The server at work; what commands print becomes their result meanwhile."""
+        from tooli.pipeline.stdout_capture import route_stdout
+
+        async with AsyncExitStack() as stack:
+            stack.callback(route_stdout())
+            await stack.enter_async_context(self._handler.running())
+            yield
+
+
+class _StreamableHttpTransport:
+    """Streamable HTTP, in both eras: sessions for those who shake hands, none for the others."""
+
+    def __init__(self, server: AppServer, path: str) -> None:
+        from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+        from tooli.mcp.event_store import MemoryEventStore
+
+        class Manager(StreamableHTTPSessionManager):
+            """Each session has events of its own: the ids of streams repeat in every session."""
+
+            @property
+            def event_store(self) -> MemoryEventStore:  # type: ignore[override]
+                return MemoryEventStore()
+
+            @event_store.setter
+            def event_store(self, given: object) -> None:
+                pass
+
+        self._paths = (path, f"{path}/")
+        self._manager = Manager(server, retry_interval=SSE_RETRY_MS)
+
+    def running(self) -> Any:
+        return self._manager.run()
+
+    async def respond(self, scope: Message, receive: Receive, send: Send) -> None:
+        if path_without_root(scope) not in self._paths:
+            await _send_not_found(send)
+        else:
+            await self._manager.handle_request(scope, receive, send)
+
+
+class _SseTransport:
+    """The transport of 2024: a stream at `/sse`, and messages posted beside it."""
+
+    def __init__(self, server: AppServer) -> None:
+        from mcp.server.sse import SseServerTransport
+
+        self._server = server
+        self._transport = SseServerTransport("/messages/")
+        self._lifespan: Any = None
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None]:
+        async with self._server.lifespan(self._server) as state:
+            self._lifespan = state
+            yield
+
+    async def respond(self, scope: Message, receive: Receive, send: Send) -> None:
+        from mcp.server.runner import serve_dual_era_loop
+
+        path = path_without_root(scope)
+        if path == "/messages/":
+            await self._transport.handle_post_message(scope, receive, send)
+        elif path == "/sse" and scope["method"] == "GET":
+            async with self._transport.connect_sse(scope, receive, send) as (incoming, outgoing):
+                await serve_dual_era_loop(
+                    self._server, incoming, outgoing, lifespan_state=self._lifespan
+                )
+        else:
+            await _send_not_found(send)
+
+
+async def _send_not_found(send: Send) -> None:
+    await send({"type": "http.response.start", "status": 404, "headers": []})
+    await send({"type": "http.response.body", "body": b""})
+
+
+# ------------------------------------------------------------------ serving
+
+
+def mcp_endpoint(
+    app: Any, *, deferred: bool = False, transport: str = "http", path: str = "/mcp"
+) -> McpEndpoint:
+    """An app's MCP server as an ASGI application; whoever serves it keeps strangers out."""
+    require_sdk()
+    from tooli.mcp.sdk_server import make_server
+    from tooli.mcp.service import McpService
+
+    return McpEndpoint(make_server(McpService(app, deferred=deferred)), transport, path)
+
+
+def require_sdk() -> None:
+    """Say how to get the SDK, where it is missing."""
+    from tooli.serving.dispatcher import is_installed
+
+    if not is_installed("mcp"):
+        from tooli.errors import DependencyError, Suggestion
+
+        raise DependencyError(
+            "MCP over HTTP needs the MCP SDK, which is not installed.",
+            suggestion=Suggestion("fix", "Run: pip install 'tooli[mcp]'"),
+        )

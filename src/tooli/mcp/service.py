@@ -1,0 +1,399 @@
+"""Service: an app's tools as MCP's wire has them. The stdio front and the SDK both ask here.
+
+tools/list ─▶ list_tools ─▶ {"tools": […]}
+tools/call ─▶ request ─▶ Request.run │ arun ─▶ {"content": […], "structuredContent": …}
+"""
+
+from __future__ import annotations
+
+import os
+from time import perf_counter
+
+from tooli.core.call import Caller, Failed
+from tooli.core.peer import InputRequired, Peer
+from tooli.describe.mcp_tools import describe_mcp_tool
+from tooli.errors import InternalError
+from tooli.mcp.protocol import (
+    CAPABILITIES_KEY,
+    ENVELOPE_KEY,
+    HANDSHAKE_VERSIONS,
+    INVALID_PARAMS,
+    META_KEY,
+    MODERN_VERSIONS,
+    OPTIONS_KEY,
+    SERVER_INFO_KEY,
+    RpcError,
+)
+from tooli.mcp.result_content import (
+    build_structured_result,
+    content_blocks,
+    continuation_blocks,
+    to_portable_json,
+)
+from tooli.pipeline.drivers import is_async
+from tooli.pipeline.envelope import build_meta
+from tooli.serving.dispatcher import (
+    FinishedCall,
+    ToolDispatcher,
+    make_toolless_call,
+    split_options,
+    unknown_tool_error,
+)
+from tooli.text.jsonable import is_object, to_jsonable
+from tooli.text.redact import redact_error, redact_line, redact_value
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+    from tooli.core.tool import Tool
+    from tooli.errors import ToolError
+    from tooli.mcp.input_requests import RequestState
+    from tooli.serving.dispatcher import PreparedCall
+
+PAGE_SIZE = 500
+"""How many tools one answer lists: a cursor leads to the rest."""
+
+LIST_TTL_MS = 60_000
+"""For how many milliseconds a stateless client may keep a list."""
+
+
+class McpService:
+    """An app, as MCP clients see it."""
+
+    def __init__(self, app: Any, *, deferred: bool = False) -> None:
+        self.dispatcher = ToolDispatcher(app)
+        self.app = app
+        self.deferred = deferred
+        self._revision = -1
+        self._listed_tools: dict[bool, list[dict[str, Any]]] = {}
+        self._deferred_tools: Any = None
+
+    # -------------------------------------------------------------- who we are
+
+    def info(self) -> dict[str, Any]:
+        """The server's name and version."""
+        state = self.app._state
+        info = {"name": self.dispatcher.name, "version": self.dispatcher.version}
+        if state.description:
+            info["description"] = state.description
+        return info
+
+    def instructions(self) -> str | None:
+        """What a client may tell its model about the app."""
+        description = self.app._state.description
+        if not self.deferred:
+            return description
+        hint = "Find tools with search_tools, then call them with run_tool."
+        return f"{description}\n\n{hint}" if description else hint
+
+    def capabilities(self, *, modern: bool, has_sdk: bool = True) -> dict[str, Any]:
+        """What the server can do; not `whole` is the front alone, where the SDK is missing."""
+        if not has_sdk:
+            return {"tools": {"listChanged": False}}
+        can: dict[str, Any] = {"completions": {}} if modern else {"completions": {}, "logging": {}}
+        return {
+            **can,
+            "prompts": {"listChanged": True},
+            "resources": {"subscribe": True, "listChanged": True},
+            "tools": {"listChanged": True},
+        }
+
+    def initialize(self, version: str, *, has_sdk: bool = True) -> dict[str, Any]:
+        """The answer to a handshake."""
+        agreed_version = version if version in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1]
+        result = {
+            "capabilities": self.capabilities(modern=False, has_sdk=has_sdk),
+            "protocolVersion": agreed_version,
+            "serverInfo": self.info(),
+        }
+        instructions = self.instructions()
+        return {**result, "instructions": instructions} if instructions else result
+
+    def discover(self, *, has_sdk: bool = True) -> dict[str, Any]:
+        """The answer to `server/discover`."""
+        result: dict[str, Any] = {
+            "supportedVersions": list(MODERN_VERSIONS),
+            "capabilities": self.capabilities(modern=True, has_sdk=has_sdk),
+        }
+        instructions = self.instructions()
+        if instructions:
+            result["instructions"] = instructions
+        return self.add_cache_hints(result)
+
+    def add_cache_hints(self, result: dict[str, Any]) -> dict[str, Any]:
+        """A list or a read of the stateless era, with how long it holds."""
+        return self.complete({**result, "ttlMs": LIST_TTL_MS, "cacheScope": "private"})
+
+    def complete(self, result: dict[str, Any]) -> dict[str, Any]:
+        """A result of the stateless era."""
+        meta = {**result.get("_meta", {}), SERVER_INFO_KEY: self.info()}
+        return {"resultType": "complete", **result, "_meta": meta}
+
+    # -------------------------------------------------------------- tools
+
+    @property
+    def tools(self) -> Mapping[str, Tool]:
+        """Every tool that can be called, by its MCP name."""
+        return self._get_deferred_tools().tools if self.deferred else self.dispatcher.tools
+
+    def _get_deferred_tools(self) -> Any:
+        if self._deferred_tools is None:
+            from tooli.mcp.deferred_tools import DeferredTools
+
+            self._deferred_tools = DeferredTools(self.dispatcher)
+        return self._deferred_tools
+
+    def list_tools(self, cursor: str | None, *, modern: bool) -> dict[str, Any]:
+        """A page of tools."""
+        if self._revision != self.dispatcher.revision:
+            self._listed_tools = {}
+            self._revision = self.dispatcher.revision
+        listed = self._listed_tools.get(modern)
+        if listed is None:
+            tools = self._get_deferred_tools().shown if self.deferred else self.dispatcher.tools
+            version = self.app._state.version
+            listed = [
+                describe_mcp_tool(name, tool, modern=modern, version=version)
+                for name, tool in tools.items()
+            ]
+            self._listed_tools[modern] = listed
+        first = parse_cursor(cursor, len(listed))
+        result: dict[str, Any] = {"tools": listed[first : first + PAGE_SIZE]}
+        if first + PAGE_SIZE < len(listed):
+            result["nextCursor"] = make_cursor(first + PAGE_SIZE)
+        return self.add_cache_hints(result) if modern else result
+
+    def request(
+        self, params: Mapping[str, Any], caller: Caller, peer: Peer | None, *, modern: bool
+    ) -> ToolCallRequest:
+        """A call of a tool; raises an RpcError where there is no such tool."""
+        name = params["name"]
+        if self.deferred:
+            name, params = self._get_deferred_tools().resolve_call(name, params)
+        tool = self.tools.get(name)
+        if tool is None:
+            raise self._unknown_tool_error(name, caller)
+        return ToolCallRequest(self, tool, params, caller, peer, modern)
+
+    def _unknown_tool_error(self, name: str, caller: Caller) -> RpcError:
+        """The protocol's own error, with the envelope that every other door would answer."""
+        from json import loads
+
+        call = make_toolless_call(self.app, caller)
+        finished = FinishedCall(Failed(unknown_tool_error(self.app, name)), call, perf_counter())
+        data = {ENVELOPE_KEY: loads(finished.envelope_json())}
+        message = redact_line(unknown_name_message("tool", name, self.tools), call)
+        return RpcError(INVALID_PARAMS, message, data)
+
+
+def caller_from_client_info(client: Any, env: Mapping[str, str] = os.environ) -> Caller:
+    """Who is calling: the client's own name, else what its environment says; and the session."""
+    session = env.get("TOOLI_SESSION_ID") or None
+    if is_object(client) and isinstance(client.get("name"), str):
+        version = client.get("version")
+        version = version if isinstance(version, str) else None
+        return Caller("mcp", client["name"], version, session, maybe_agent=True)
+    name, version = env.get("TOOLI_CALLER"), env.get("TOOLI_CALLER_VERSION")
+    return Caller("mcp", name or None, version or None, session, maybe_agent=True)
+
+
+def unknown_name_message(kind: str, name: str, known: Mapping[str, Any]) -> str:
+    """That there is no such thing, and what was probably meant."""
+    from tooli.errors import closest_match
+
+    suggestion = closest_match(name, known)
+    return f"Unknown {kind}: {name}" + (f"; did you mean {suggestion}?" if suggestion else "")
+
+
+def parse_cursor(cursor: str | None, count: int) -> int:
+    """Where a page begins; a cursor that we did not give is refused."""
+    if cursor is None:
+        return 0
+    first = (
+        int(cursor[1:])
+        if cursor[:1] == "p" and cursor[1:].isascii() and cursor[1:].isdigit()
+        else 0
+    )
+    if not 0 < first < count or make_cursor(first) != cursor:
+        raise RpcError(INVALID_PARAMS, f"Unknown cursor: {cursor[:80]}")
+    return first
+
+
+def make_cursor(first: int) -> str:
+    """The cursor of a page."""
+    return f"p{first}"
+
+
+# ------------------------------------------------------------------ one call
+
+
+class ToolCallRequest:
+    """One `tools/call`: it runs, asks a human where one is needed, and becomes a result."""
+
+    def __init__(
+        self,
+        service: McpService,
+        tool: Tool,
+        params: Mapping[str, Any],
+        caller: Caller,
+        peer: Peer | None,
+        modern: bool,
+    ) -> None:
+        self._service = service
+        self._tool = tool
+        self._caller = caller
+        self._modern = modern
+        meta: Any = params.get("_meta") or {}
+        self._arguments, self._options, self._problems = split_options(
+            tool, params.get("arguments") or {}, meta.get(OPTIONS_KEY)
+        )
+        self._peer = peer
+        self._request_state: RequestState | None = None
+        if modern and ("requestState" in params or self._can_ask):
+            from tooli.mcp.input_requests import RequestState, StatelessPeer
+
+            self._request_state = RequestState(tool, params, caller.name)
+            self._peer = StatelessPeer(
+                self._request_state, params["_meta"].get(CAPABILITIES_KEY), peer
+            )
+
+    @property
+    def _can_ask(self) -> bool:
+        tool = self._tool
+        injected = any([param.kind == "injected" for param in tool.params])
+        return injected or tool.guard.needs_human or tool.behavior.destructive
+
+    def grant(self, scopes: Iterable[str] | None, principal: str | None = None) -> None:
+        """Let the caller hold the scopes of its token; None is every scope that is asked for."""
+        held_scopes = self._tool.guard.scopes or () if scopes is None else scopes
+        self._caller = self._caller.replace(scopes=frozenset(held_scopes), principal=principal)
+
+    @property
+    def is_async(self) -> bool:
+        """Whether the function wants an event loop."""
+        return is_async(self._tool.fn)
+
+    def error_result(self, error: ToolError) -> dict[str, Any]:
+        """The result of a call that is not begun."""
+        call = self._prepare(False).call
+        return self.result(FinishedCall(Failed(error), call, perf_counter()))
+
+    def _prepare(self, approved: bool) -> PreparedCall:
+        return self._service.dispatcher.prepare(
+            self._tool,
+            self._arguments,
+            self._caller,
+            options=self._options,
+            problems=self._problems,
+            approved=approved,
+            peer=self._peer,
+        )
+
+    def run(self) -> dict[str, Any]:
+        """The result, made in this thread."""
+        try:
+            finished = self._prepare(False).run()
+            questions = self._approval_questions(finished)
+            if questions is not None:
+                assert self._peer is not None
+                refused_call = self._check_approval(finished, self._peer.ask(questions))
+                finished = refused_call or self._prepare(True).run()
+        except InputRequired as pause:
+            return self._input_required_result(pause)
+        return self.result(finished)
+
+    async def arun(self) -> dict[str, Any]:
+        """The same on an event loop."""
+        try:
+            finished = await self._prepare(False).arun()
+            questions = self._approval_questions(finished)
+            if questions is not None:
+                assert self._peer is not None
+                refused_call = self._check_approval(finished, await self._peer.ask_async(questions))
+                finished = refused_call or await self._prepare(True).arun()
+        except InputRequired as pause:
+            return self._input_required_result(pause)
+        return self.result(finished)
+
+    def _approval_questions(self, finished: FinishedCall) -> Any:
+        """The question to a human that a refused call leads to, where one can be asked."""
+        error = finished.error
+        if error is None or self._peer is None or error.approval_text is None:
+            return None
+        from tooli.mcp.input_requests import approval_question
+
+        return approval_question(error)
+
+    def _check_approval(
+        self, finished: FinishedCall, responses: Mapping[str, Any]
+    ) -> FinishedCall | None:
+        """None where the human agreed; otherwise the failure that the call ends with."""
+        from tooli.mcp.input_requests import is_approved
+        from tooli.pipeline.terminal_prompts import declined_error
+
+        if is_approved(responses):
+            return None
+        error = finished.error
+        assert error is not None
+        finished.outcome = Failed(declined_error(error))
+        return finished
+
+    def _input_required_result(self, pause: InputRequired) -> dict[str, Any]:
+        assert self._request_state is not None
+        return self._service.complete(self._request_state.input_required(pause))
+
+    # -------------------------------------------------------------- the result
+
+    def result(self, finished: FinishedCall) -> dict[str, Any]:
+        """What became of a call, as a CallToolResult."""
+        error = finished.error
+        if error is not None and self._modern:
+            self.check_capability(redact_error(error, finished.call, []))
+        result = (
+            self._error_result(finished) if error is not None else self._success_result(finished)
+        )
+        return self._service.complete(result) if self._modern else result
+
+    def check_capability(self, error: ToolError) -> None:
+        """Refuse the request itself where the call had to ask and the client cannot be asked."""
+        from tooli.mcp.input_requests import missing_capability_error
+
+        refusal = missing_capability_error(error)
+        if refusal is not None:
+            raise refusal
+
+    def _error_result(self, finished: FinishedCall) -> dict[str, Any]:
+        """The envelope as text and in `_meta`: off-schema structured content breaks clients."""
+        text, envelope = to_portable_json(finished.envelope_json().decode(), [])
+        return {
+            "content": [{"type": "text", "text": text}],
+            "isError": True,
+            "_meta": {ENVELOPE_KEY: envelope},
+        }
+
+    def _type_mismatch_result(self, finished: FinishedCall) -> dict[str, Any]:
+        """The failure of a tool that declares an object and returns none: no client takes that."""
+        error = InternalError(f"{self._tool.name} did not return the object that it declares.")
+        finished.outcome = Failed(error)
+        return self._error_result(finished)
+
+    def _success_result(self, finished: FinishedCall) -> dict[str, Any]:
+        from tooli.core.content import is_content
+
+        assert not isinstance(finished.outcome, Failed)
+        value, call, tool = finished.outcome.value, finished.call, self._tool
+        result: dict[str, Any]
+        if is_content(value):
+            result = {"content": content_blocks(value, call), "isError": False}
+        else:
+            result = build_structured_result(tool, value, call, self._modern)
+            content = result.get("structuredContent", {})
+            if not self._modern and not is_object(content):
+                return self._type_mismatch_result(finished)
+        if call.meta and ("page" in call.meta or "truncated" in call.meta):
+            result["content"] = [*result["content"], *continuation_blocks(call.meta)]
+        meta = redact_value(to_jsonable(build_meta(call, finished.duration_ms()), []), call, [], "")
+        return {**result, "_meta": {META_KEY: meta}}

@@ -1,0 +1,268 @@
+"""The wire of a stdio server: lines in, lines out, and nobody else's words among them.
+
+File descriptors 0 and 1 are claimed. What a tool or its children read is empty, what they
+write goes to stderr.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from threading import Lock
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+MAX_LINE_BYTES = 64 << 20
+"""How many bytes a line may have; a longer one is answered with an error, and forgotten."""
+
+_ID_SEARCH_BYTES = 1 << 20
+"""How much of each end of a line that is too long is looked through for an id."""
+
+
+class StdioTransport:
+    """The client's end of stdin and stdout."""
+
+    def __init__(self, read_fd: int, write_fd: int) -> None:
+        self._read_fd = read_fd
+        self._write_fd = write_fd
+        self._lock = Lock()
+        self.is_broken = False  # nobody reads any more
+
+    @classmethod
+    def claim_stdio(cls) -> StdioTransport:
+        """Take the process's stdin and stdout for the protocol alone."""
+        from tooli.pipeline.stdout_capture import route_stdout
+
+        flush_standard_streams()
+        read_fd, write_fd = _duplicate_fd(0), _duplicate_fd(1)
+        null_input = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(null_input, 0)
+        os.close(null_input)
+        try:
+            os.dup2(2, 1)
+        except OSError:  # there is no stderr
+            null_output = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null_output, 1)
+            os.close(null_output)
+        route_stdout()
+        return cls(read_fd, write_fd)
+
+    def lines(self) -> Iterator[bytes | OversizedLine]:
+        """Every line that comes, until the client closes its end."""
+        parts: list[bytes] = []  # of the line that has not ended yet
+        size = 0
+        remainder = b""
+        while chunk := remainder or self._read():
+            remainder = b""
+            if b"\n" in chunk:
+                first, *complete_lines = chunk.split(b"\n")
+                yield b"".join((*parts, first))
+                chunk = complete_lines.pop()
+                yield from complete_lines
+                parts, size = [], 0
+            parts.append(chunk)
+            size += len(chunk)
+            if size > MAX_LINE_BYTES:
+                found, remainder = self._skip_line(b"".join(parts))
+                yield found
+                parts, size = [], 0
+        rest = b"".join(parts)
+        if rest:
+            yield rest
+
+    def _read(self) -> bytes:
+        try:
+            return os.read(self._read_fd, 1 << 16)
+        except OSError:
+            return b""
+
+    def _skip_line(self, start: bytes) -> tuple[OversizedLine, bytes]:
+        """Read on to the end of a line that is too long, keeping only its ends."""
+        head, tail = start[:_ID_SEARCH_BYTES], start[-_ID_SEARCH_BYTES:]
+        while chunk := self._read():
+            line, newline, remainder = chunk.partition(b"\n")
+            tail = (tail + line)[-_ID_SEARCH_BYTES:]
+            if newline:
+                return OversizedLine(head, tail), remainder
+        return OversizedLine(head, tail), b""
+
+    def write(self, message: dict[str, Any]) -> None:
+        """Send one message."""
+        self.send(to_json(message))
+
+    def send(self, data: bytes) -> None:
+        """Send one line, whole, whoever else sends at the same time."""
+        view = memoryview(data + b"\n")
+        with self._lock:
+            try:
+                while view and not self.is_broken:
+                    view = view[os.write(self._write_fd, view) :]
+            except BlockingIOError:
+                self._send_nonblocking(view)
+            except OSError:
+                self.is_broken = True
+
+    def _send_nonblocking(self, view: memoryview) -> None:
+        """The same where the client has made its pipe non-blocking."""
+        from select import select
+
+        try:
+            while view:
+                select((), (self._write_fd,), ())
+                try:
+                    view = view[os.write(self._write_fd, view) :]
+                except BlockingIOError:
+                    continue
+        except OSError:
+            self.is_broken = True
+
+    def is_disconnected(self) -> bool:
+        """Whether the client has closed its end of stdout as well."""
+        if self.is_broken:
+            return True
+        try:
+            from select import POLLERR, POLLHUP, poll
+        except ImportError:  # Windows: a write will tell
+            return False
+        poller = poll()
+        poller.register(self._write_fd, 0)
+        return any([event & (POLLERR | POLLHUP) for _, event in poller.poll(0)])  # pipe | socket
+
+
+class OversizedLine:
+    """A line that is too long: its beginning and its end."""
+
+    __slots__ = ("head", "tail")
+
+    def __init__(self, head: bytes, tail: bytes) -> None:
+        self.head = head
+        self.tail = tail
+
+
+def _duplicate_fd(fd: int) -> int:
+    """A second descriptor of stdin or stdout, which children do not inherit."""
+    try:
+        copy = os.dup(fd)
+    except OSError:
+        from tooli.errors import StateError
+
+        name = "stdout" if fd else "stdin"
+        raise StateError(f"{name} is closed, and a client speaks through it.") from None
+    low_fds: list[int] = []
+    while copy < 3:
+        low_fds.append(copy)
+        copy = os.dup(fd)
+    for low_fd in low_fds:
+        os.close(low_fd)
+    return copy
+
+
+def flush_standard_streams() -> None:
+    """Write out what Python's own streams still hold, as far as they are there."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError, AttributeError, RuntimeError):  # or a signal came amid one
+            continue
+
+
+# ------------------------------------------------------------------ JSON
+
+
+def to_json(message: dict[str, Any]) -> bytes:
+    """A message as one line of JSON."""
+    try:
+        text = _dumps(message)
+    except (ValueError, TypeError, RecursionError):
+        from tooli.text.jsonable import to_jsonable
+
+        text = _dumps(to_jsonable(message, []))
+    return text.encode("utf-8", "backslashreplace")
+
+
+_dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+
+
+def from_json(line: bytes) -> Any:
+    """What a line says; raises ValueError or RecursionError where it is no JSON."""
+    return _loads(line.decode("utf-8", "replace"))
+
+
+def _reject_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+_loads = json.JSONDecoder(parse_constant=_reject_constant).decode
+
+
+def find_request_ids(line: bytes | OversizedLine) -> list[int | str]:
+    """The ids of the requests in a line that cannot be read: each wants an answer.
+
+    Looks for `"id": …` in the object itself, or in the objects of a batch; of a long line
+    only into its ends, so that no line costs more than it is worth.
+    """
+    if isinstance(line, bytes) and len(line) > 2 * _ID_SEARCH_BYTES:
+        line = OversizedLine(line[:_ID_SEARCH_BYTES], line[-_ID_SEARCH_BYTES:])
+    if isinstance(line, OversizedLine):
+        return _scan_ids(line.head)[0] or _find_last_id(line.tail)
+    known, has_paired_quotes = _scan_ids(line)
+    return known if known or has_paired_quotes else _find_last_id(line)
+
+
+# A string that never ends goes to the end of the text: no byte is looked at twice.
+_STRING_PATTERN = rb'"[^"\\]*(?:\\.[^"\\]*)*'
+_ID_VALUE_PATTERN = rb"\s*:\s*(-?\d{1,4000}(?=[\s,}\]])|" + _STRING_PATTERN + rb'")'
+
+
+def _scan_ids(text: bytes) -> tuple[list[int | str], bool]:
+    """The ids at the depth of a request, and whether the quotes are in pairs."""
+    import re
+
+    value = re.compile(_ID_VALUE_PATTERN)
+    is_batch = text.lstrip().startswith(b"[")
+    depth, id_depth = 0, 2 if is_batch else 1
+    found: list[int | str | None] = []
+    has_paired_quotes = True
+    for token in re.finditer(_STRING_PATTERN + rb'("|\\?\Z)|[\[\]{}]', text):
+        sign = token.group()
+        has_paired_quotes = token.group(1) in (None, b'"')
+        if sign in (b"{", b"["):
+            depth += 1
+        elif sign in (b"}", b"]"):
+            depth -= 1
+        elif sign == b'"id"' and depth == id_depth:
+            match = value.match(text, token.end())
+            found.append(_parse_id(match.group(1)) if match is not None else None)
+    known = [one for one in found if one is not None]
+    return list(dict.fromkeys(known)) if is_batch else known[-1:], has_paired_quotes
+
+
+def _find_last_id(text: bytes) -> list[int | str]:
+    """The last id in a text whose depths are not to be trusted."""
+    import re
+
+    ids = [_parse_id(one) for one in re.findall(rb'"id"' + _ID_VALUE_PATTERN, text)[-1:]]
+    return [one for one in ids if one is not None]
+
+
+def _parse_id(data: bytes) -> int | str | None:
+    try:
+        return json.loads(data.decode("utf-8", "replace"))
+    except ValueError:
+        return None
+
+
+def alternate_id(request_id: int | str) -> int | str:
+    """The same id in its other form: clients that cancel 7 may mean "7", and the other way."""
+    if isinstance(request_id, int):
+        return str(request_id)
+    return (
+        int(request_id)
+        if request_id.isascii() and request_id.isdigit() and len(request_id) < 19
+        else request_id
+    )

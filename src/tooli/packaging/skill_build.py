@@ -1,0 +1,55 @@
+"""What every build hook does: load the app, write its skill, say where it belongs."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from tooli.install.packaged_skill import SKILL_FOLDER, top_level_package
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+
+class SkillBuildError(Exception):
+    """The build cannot write the skill, and says why."""
+
+
+def build_skill(target: object, roots: Iterable[str]) -> dict[str, str]:
+    """The files of an app's skill, by their places in the wheel; `roots` is where code stands.
+
+    An app that does not say `skill_auto_generate=True` has none.
+    """
+    if not isinstance(target, str) or ":" not in target:
+        raise SkillBuildError(f"app = {target!r}: say where the app is, as in 'package.module:app'")
+    app = _load_app(target, roots)
+    if not app._state.skill_auto_generate:
+        return {}
+    from tooli.describe.app_info import collect_app_info
+    from tooli.describe.skill import build_skill_files
+
+    package = top_level_package(target.partition(":")[0])
+    return {
+        f"{package}/{SKILL_FOLDER}/{relative_path}": text
+        for relative_path, text in build_skill_files(collect_app_info(app)).items()
+    }
+
+
+def _load_app(target: str, roots: Iterable[str]) -> Any:
+    from tooli.errors import DefinitionError, ToolError
+    from tooli.launcher import load_app
+
+    saved_path = list(sys.path)
+    sys.path[:0] = [root for root in roots if os.path.isdir(root)]
+    try:
+        return load_app(target)
+    except (ImportError, ToolError, DefinitionError) as failure:
+        raise SkillBuildError(
+            f"app = {target!r} cannot be loaded while building: {failure}. What it imports has "
+            "to be among the build requirements: [build-system] requires = […]."
+        ) from failure
+    finally:
+        sys.path[:] = saved_path

@@ -1,0 +1,135 @@
+"""A second look at bound arguments: at what is made up by a model, and at who uses stdin.
+
+Text that an agent sends is refused where it holds control characters, which nobody means and
+terminals, logs and file systems obey. `Within` and `Identifier` say more about a parameter and
+hold for everybody; `Verbatim` takes this look away.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from tooli.core.call import Problem
+from tooli.inputs.constraints import Verbatim, find_control_character
+from tooli.schema.convert import ConversionError
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
+    from tooli.core.call import Call
+
+_MAX_DEPTH = 50
+_TYPES_WITHOUT_TEXT = frozenset((int, float, bool, type(None)))
+
+
+def check_arguments(
+    call: Call, bound: Mapping[str, Any], problems: list[Problem] | None
+) -> list[Problem] | None:
+    """What is wrong with the arguments of a call beyond their types, added to what is known."""
+    new_problems: list[Problem] = []
+    if call.caller.maybe_agent:
+        new_problems += _check_agent_values(call, bound)
+    if call.tool.has_handles:
+        new_problems += _check_streams(call, bound)
+    return [*(problems or ()), *new_problems] if new_problems else problems
+
+
+# ------------------------------------------------------------------ values made up by a model
+
+
+def _check_agent_values(call: Call, bound: Mapping[str, Any]) -> Iterator[Problem]:
+    for param in call.tool.params:
+        name = param.name
+        if name not in bound or name not in call.arguments:
+            continue
+        value = bound[name]
+        kind = value.__class__
+        if kind in _TYPES_WITHOUT_TEXT or (kind is str and value.isprintable()):
+            continue
+        if param.kind == "injected" or Verbatim in param.constraints:
+            continue
+        for path, text in _iterate_texts(value, (), 0):
+            character = find_control_character(text)
+            if character:
+                from tooli.pipeline.input_errors import conversion_problems
+
+                message = f"there is a control character in it, {character}: leave it out"
+                yield from conversion_problems(param, ConversionError(message, path, code="E1030"))
+
+
+def _iterate_texts(
+    value: Any, path: tuple[Any, ...], depth: int
+) -> Iterator[tuple[tuple[Any, ...], str]]:
+    """Every text inside a value, and where it is."""
+    if isinstance(value, str):
+        if not value.isprintable():
+            yield path, value
+    elif depth > _MAX_DEPTH or isinstance(value, (int, float, bytes, type(None))):
+        return
+    elif isinstance(value, dict):
+        items: Any = value.items()  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+        for key, item in items:
+            yield from _iterate_texts(key, path, depth + 1)
+            yield from _iterate_texts(
+                item, (*path, key if str(key).isprintable() else "?"), depth + 1
+            )
+    elif isinstance(value, (list, tuple, set, frozenset)):
+        parts: Any = value  # pyright: ignore[reportUnknownVariableType]
+        for i, item in enumerate(parts):
+            yield from _iterate_texts(item, (*path, i), depth + 1)
+    elif hasattr(value, "__fspath__"):
+        yield from _iterate_texts(value.__fspath__(), path, depth)
+    elif hasattr(value, "tooli_location"):
+        yield from _iterate_texts(value.tooli_location, path, depth)
+    elif not hasattr(value, "tooli_json"):
+        fields = getattr(value.__class__, "__dataclass_fields__", ())  # they may be in slots
+        attributes: Any = {name: getattr(value, name, None) for name in fields}
+        yield from _iterate_texts(attributes or getattr(value, "__dict__", None), path, depth + 1)
+
+
+# ------------------------------------------------------------------ stdin and stdout
+
+
+def _check_streams(call: Call, bound: Mapping[str, Any]) -> Iterator[Problem]:
+    """Whether stdin is there, and read once; whether stdout is free."""
+    readers: list[str] = []
+    for name, value in bound.items():
+        for item in value if isinstance(value, (list, tuple, set, frozenset)) else (value,):  # pyright: ignore[reportUnknownVariableType]
+            if getattr(item, "is_stdin", False):  # pyright: ignore[reportUnknownArgumentType]
+                readers.append(name)
+                yield from _check_stdin(call, name)
+            elif getattr(item, "is_stdout", False):  # pyright: ignore[reportUnknownArgumentType]
+                yield from _check_stdout(call, name)
+            if call.options.nul and hasattr(item, "nul"):  # pyright: ignore[reportUnknownArgumentType]
+                item.nul = True  # pyright: ignore[reportUnknownMemberType, reportAttributeAccessIssue]
+    if len(readers) > 1:
+        message = f"stdin can be read once, and {readers[0]!r} reads it already"
+        yield Problem("E1035", readers[-1], f"{readers[-1]!r}: {message}")
+
+
+def _check_stdin(call: Call, name: str) -> Iterator[Problem]:
+    surface = call.caller.surface
+    stdin: Any = sys.stdin
+    if surface in ("mcp", "http"):
+        message = "there is no stdin here: give a path, a URL, or the content"
+    elif call.options.stdin_consumed:
+        message = "stdin can be read once, and a flag reads it already"
+    elif stdin is None:
+        message = "stdin is closed"
+    elif call.options.no_input and stdin.isatty():
+        message = "stdin is a terminal, and --no-input waits for nobody: give a path or a URL"
+    else:
+        return
+    yield Problem("E1035", name, f"{name!r}: {message}")
+
+
+def _check_stdout(call: Call, name: str) -> Iterator[Problem]:
+    """A command that declares no result may print: what it writes is what it says."""
+    if call.tool.returns_printed_text or call.options.dry_run:
+        return
+    if call.options.is_machine_mode or call.caller.surface in ("mcp", "http"):
+        message = "stdout is for the answer here: name a file, or ask for --text"
+        yield Problem("E1036", name, f"{name!r}: {message}")

@@ -1,0 +1,181 @@
+"""The async drivers: the same walk, awaiting what can be awaited."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+
+from tooli.core.call import Ok
+from tooli.pipeline.drivers import Walk, collect_items, is_async, is_stream
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import (
+        AsyncGenerator,
+        AsyncIterator,
+        Awaitable,
+        Callable,
+        Iterator,
+        Mapping,
+        Sequence,
+    )
+    from typing import Any
+
+    from tooli.core.call import Call, Outcome, Stage
+    from tooli.records.record_flow import RecordFlow
+
+
+async def run(call: Call, stages: Sequence[Stage]) -> Outcome:
+    """The outcome of a call, from inside an event loop."""
+    with Walk(call, stages) as walk:
+        if walk.outcome is None:
+            value, flow = await invoke(walk.call), walk.call.flow
+            if is_async_stream(value):
+                value = [item async for item in _count_items(value, flow)]
+            elif is_stream(value):
+                value = await asyncio.to_thread(
+                    collect_items, value if flow is None else flow.sift(value)
+                )
+            walk.outcome = Ok(value)
+    return walk.take_outcome()
+
+
+async def stream(
+    call: Call, stages: Sequence[Stage], outcomes: list[Outcome]
+) -> AsyncGenerator[Any]:
+    """Yield what the tool yields; the outcome is put into `ended`."""
+    with Walk(call, stages) as walk:
+        flow = walk.call.flow
+        if flow is not None:
+            flow.is_streamed = True
+        if walk.outcome is None:
+            value = await invoke(walk.call)
+            if is_async_stream(value) or is_stream(value):
+                async with aclosing(_count_items(value, flow)) as items:
+                    async for item in items:
+                        yield item
+                value = None
+            walk.outcome = Ok(value)
+    outcomes.append(walk.take_outcome())
+
+
+async def invoke(call: Call) -> Any:
+    """Run the function: a coroutine on the loop, anything else in a thread."""
+    if call.runner is not None:
+        return await call.runner.arun(call)
+    fn = call.tool.fn
+    if is_async(fn):
+        value = fn(**call.arguments)
+    else:
+        value = await asyncio.to_thread(call_without_stop_iteration, fn, call.arguments)
+    if hasattr(value.__class__, "__await__"):
+        return await value
+    return value
+
+
+def call_without_stop_iteration(fn: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
+    """Call a function; a StopIteration, which no future can carry, leaves as an error of ours."""
+    try:
+        return fn(**arguments)
+    except StopIteration as stop:
+        from tooli.pipeline.failure import as_tool_error
+
+        raise as_tool_error(stop) from stop
+
+
+def is_async_stream(value: Any) -> bool:
+    """Whether a tool gives its result piece by piece, to be awaited."""
+    return hasattr(value.__class__, "__anext__")
+
+
+async def _count_items(items: Any, flow: RecordFlow | None) -> AsyncGenerator[Any]:
+    """A stream's items; a failure on the way says how many there were; the stream is closed."""
+    count = 0
+    steps = items if is_async_stream(items) else _iterate_in_threads(items)
+    steps = steps if flow is None else flow.asift(steps)
+    try:
+        async for item in steps:
+            yield item
+            count += 1
+    except Exception as exc:
+        from tooli.pipeline.failure import with_item_count
+
+        raise with_item_count(exc, count) from exc
+    finally:
+        close = getattr(steps, "aclose", None)
+        if close is not None:
+            await close()
+
+
+async def _iterate_in_threads(items: Iterator[Any]) -> AsyncGenerator[Any]:
+    """A sync stream, each step in a thread, so that the loop goes on meanwhile."""
+    end = object()
+    try:
+        while (item := await asyncio.to_thread(_next_item, items, end)) is not end:
+            yield item
+    finally:
+        close = getattr(items, "close", None)
+        if close is not None:
+            close()
+
+
+def _next_item(items: Iterator[Any], end: object) -> Any:
+    """The next item. Not `next` itself: this frame says that the thread works for a call."""
+    return next(items, end)
+
+
+# ------------------------------------------------------------------ from sync code
+
+
+def run_awaitable(awaitable: Awaitable[Any]) -> Any:
+    """Run a coroutine to its end from sync code, beside a running loop if there is one."""
+
+    async def outcome() -> Any:
+        return await awaitable
+
+    return _run_outside_loop(lambda: asyncio.run(outcome()))
+
+
+def iterate_async(items: AsyncIterator[Any]) -> Iterator[Any]:
+    """An async stream, item by item, from sync code."""
+    loop = asyncio.new_event_loop()
+    end = object()
+
+    async def next_item() -> Any:
+        try:
+            return await items.__anext__()
+        except StopAsyncIteration:
+            return end
+
+    async def close_stream() -> None:
+        pending_tasks = asyncio.all_tasks() - {
+            asyncio.current_task()
+        }  # an interrupt leaves its step behind
+        for task in pending_tasks:
+            task.cancel()
+        await asyncio.gather(*pending_tasks, return_exceptions=True)
+        close = getattr(items, "aclose", None)
+        if close is not None:
+            await close()
+        await loop.shutdown_asyncgens()
+
+    try:
+        while (item := _run_outside_loop(lambda: loop.run_until_complete(next_item()))) is not end:
+            yield item
+    finally:
+        _run_outside_loop(lambda: loop.run_until_complete(close_stream()))
+        loop.close()
+
+
+def _run_outside_loop(function: Callable[[], Any]) -> Any:
+    """Do the work here, or in a thread where this one has a running loop already."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return function()
+    import contextvars
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(contextvars.copy_context().run, function).result()

@@ -1,0 +1,259 @@
+"""Context: what a tool may ask of the framework while it runs.
+
+A parameter annotated with it is filled in by the framework and appears in no
+schema: `def sync(path: Path, ctx: Context) -> dict`.
+"""
+
+from __future__ import annotations
+
+import sys
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from typing import Any, TypeVar
+
+    from tooli.core.call import Call, Caller, Options
+    from tooli.core.page import PageRequest
+    from tooli.core.peer import Question
+    from tooli.detect import ExecutionContext
+    from tooli.pipeline.client_requests import Reply
+    from tooli.pipeline.dry_run_recorder import ActionRecorder
+
+    T = TypeVar("T")
+
+
+class Context:
+    """The call that is running: who asked, with which options, and ways to talk to them."""
+
+    __slots__ = ("_call", "_recorder")
+
+    def __init__(self, call: Call, recorder: ActionRecorder | None = None) -> None:
+        self._call = call
+        self._recorder = recorder  # of a rehearsal; a context variable does not reach every thread
+
+    @property
+    def caller(self) -> Caller:
+        """Who is asking, and through which door."""
+        return self._call.caller
+
+    @property
+    def execution_context(self) -> ExecutionContext:
+        """Who seems to be calling, by the environment: what kind, how sure, seen by what."""
+        from tooli.detect import detect_execution_context
+
+        return detect_execution_context(surface=self._call.caller.surface)
+
+    @property
+    def options(self) -> Options:
+        """What the caller asked of the framework: dry_run, yes, verbose, …"""
+        return self._call.options
+
+    @property
+    def dry_run(self) -> bool:
+        """Whether nothing may be done: the function is run for its plan."""
+        return self._call.options.dry_run
+
+    def plan(
+        self,
+        action: str,
+        target: object,
+        *,
+        details: Mapping[str, Any] | None = None,
+        state: Any = None,
+    ) -> bool:
+        """Note what is about to be done, as `record_dry_action` does; here it works in any thread.
+
+        True in a dry run: then it must not be done.
+        """
+        if self._recorder is not None:
+            return self._recorder.record_action(action, target, details, state)
+        from tooli.pipeline.dry_run_recorder import record_dry_action
+
+        return record_dry_action(action, target, details=details, state=state)
+
+    @property
+    def page(self) -> PageRequest:
+        """The page that is wanted, for a tool that pages at the source and returns a `Page`."""
+        from tooli.core.page import PageRequest
+
+        flow = self._call.flow
+        return PageRequest() if flow is None else PageRequest(*flow.requested_page())
+
+    @property
+    def tool(self) -> str:
+        """The tool that runs, as `meta.tool` names it."""
+        return self._call.tool.id
+
+    def warn(self, message: str) -> None:
+        """Tell the caller something that is no failure; it stands in `meta.warnings`."""
+        self._call.warnings.append(str(message))  # an exception, say: it is told by its text
+
+    def log(self, message: str, *, level: int | str = 1) -> None:
+        """Say what is going on: on stderr where `-v` asks for it, to the client over MCP.
+
+        The level is a number (`-v` shows 1, `-vv` shows 2) or a word of MCP's
+        ("debug", "info", "warning", "error", …).
+        """
+        call = self._call
+        if call.peer is not None:
+            level_name = level if isinstance(level, str) else "info" if level <= 1 else "debug"
+            call.peer.log(level_name, _redact(message, call))
+            return
+        verbosity = level if isinstance(level, int) else _LEVEL_VERBOSITY.get(level, 0)
+        if call.options.verbose >= verbosity and not call.options.quiet:
+            print(_redact(str(message), call), file=sys.stderr, flush=True)
+
+    def progress(
+        self, items: Iterable[T], *, total: int | None = None, label: str = ""
+    ) -> Iterator[T]:
+        """The same items: with a bar for a person, with progress told to an MCP client."""
+        call = self._call
+        if call.peer is not None:
+            return _report_progress(self, items, total, label or None)
+        if not call.options.interactive or call.options.quiet:
+            return iter(items)
+        return _progress_bar(items, total, _redact(label or call.tool.name, call))
+
+    def report(self, done: float, total: float | None = None, message: str | None = None) -> None:
+        """Tell an MCP client how far the call has come; a call that it cancelled ends here."""
+        peer = self._call.peer
+        if peer is not None:
+            if peer.cancelled:
+                from tooli.errors import Interrupted
+
+                raise Interrupted("The client cancelled the call.")
+            text = None if message is None else _redact(str(message), self._call)
+            peer.progress(done, total, text)
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the client has given the call up: a long loop should look, and end."""
+        return self._call.peer is not None and self._call.peer.cancelled
+
+    # -------------------------------------------------------------- asking
+
+    def confirm(self, question: str, *, default: bool = False) -> bool:
+        """Ask a person yes or no. `--yes` answers yes; where nobody can answer, the default."""
+        options = self._call.options
+        question = _redact(question, self._call)
+        if options.yes or self._call.approved:
+            return True
+        if self._call.tool.guard.auto_confirm:
+            from tooli.pipeline.terminal_prompts import is_auto_confirmed
+
+            if is_auto_confirmed(self._call):
+                return True
+        if self._call.peer is not None and self._call.peer.supports("elicitation/create"):
+            from tooli.pipeline.client_requests import YES_NO_SCHEMA, is_yes
+
+            return is_yes(self.elicit(question, YES_NO_SCHEMA), default)
+        if not options.interactive or options.no_input:
+            return default
+        from tooli.pipeline.terminal_prompts import ask_yes_no
+
+        return ask_yes_no(question, default=default)
+
+    def elicit(self, message: str, schema: Any) -> Reply:
+        """Ask the client's person to fill in a form; what they did, and what they wrote.
+
+        The schema is a flat JSON Schema object, or a model or dataclass that has one.
+        """
+        from tooli.pipeline.client_requests import build_elicit, parse_reply
+
+        return parse_reply(self.ask({"answer": build_elicit(message, schema)})["answer"])
+
+    async def aelicit(self, message: str, schema: Any) -> Reply:
+        """The same in async code."""
+        from tooli.pipeline.client_requests import build_elicit, parse_reply
+
+        return parse_reply((await self.aask({"answer": build_elicit(message, schema)}))["answer"])
+
+    def sample(self, prompt: Any, *, max_tokens: int = 1000, system: str | None = None) -> str:
+        """Let the client's model answer a prompt: text, or a list of messages."""
+        from tooli.pipeline.client_requests import build_sample, sample_text
+
+        return sample_text(self.ask({"answer": build_sample(prompt, max_tokens, system)})["answer"])
+
+    async def asample(
+        self, prompt: Any, *, max_tokens: int = 1000, system: str | None = None
+    ) -> str:
+        """The same in async code."""
+        from tooli.pipeline.client_requests import build_sample, sample_text
+
+        questions = {"answer": build_sample(prompt, max_tokens, system)}
+        return sample_text((await self.aask(questions))["answer"])
+
+    def can_ask(self, question: Question | type[Question]) -> bool:
+        """Whether the client can answer such a question: Elicit, Sample or Roots."""
+        peer = self._call.peer
+        return peer is not None and peer.supports(question.method)
+
+    def ask(self, questions: Mapping[str, Question]) -> Mapping[str, Any]:
+        """Several questions at once (Elicit, Sample, Roots); each answer as MCP writes it."""
+        from tooli.pipeline.client_requests import require_peer
+
+        return require_peer(self._call, questions).ask(_redact_questions(questions, self._call))
+
+    async def aask(self, questions: Mapping[str, Question]) -> Mapping[str, Any]:
+        """The same in async code."""
+        from tooli.pipeline.client_requests import require_peer
+
+        return await require_peer(self._call, questions).ask_async(
+            _redact_questions(questions, self._call)
+        )
+
+    def disconnect_client(self) -> None:
+        """Let the client go while the call runs on; it comes back for the answer if it can."""
+        if self._call.peer is not None:
+            self._call.peer.disconnect_client()
+
+
+def _redact(message: Any, call: Call) -> Any:
+    """A word on the way, as it may go out."""
+    from tooli.text.redact import redact_message
+
+    return redact_message(message, call)
+
+
+def _redact_questions(questions: Mapping[str, Question], call: Call) -> Mapping[str, Question]:
+    """Questions as they may go out: to a client, its person or its model."""
+    return {name: _redact_question(question, call) for name, question in questions.items()}
+
+
+def _redact_question(question: Question, call: Call) -> Question:
+    fields = {name: getattr(question, name) for name in type(question).__match_args__}
+    text_fields = {name: value for name, value in fields.items() if not isinstance(value, int)}
+    return question.replace(**{name: _redact(value, call) for name, value in text_fields.items()})
+
+
+_LEVEL_VERBOSITY = {"debug": 2, "info": 1, "notice": 1}
+"""How much `-v` shows a level; what is not here is always shown."""
+
+
+def _report_progress(
+    ctx: Context, items: Iterable[Any], total: int | None, label: str | None
+) -> Iterator[Any]:
+    if total is None and hasattr(items, "__len__"):
+        total = len(items)  # pyright: ignore[reportArgumentType]
+    for done, item in enumerate(items, 1):
+        yield item
+        ctx.report(done, total, label)
+
+
+def _progress_bar(items: Iterable[Any], total: int | None, label: str) -> Iterator[Any]:
+    from rich.console import Console
+    from rich.progress import track
+
+    console = Console(file=sys.stderr)
+    yield from track(items, description=label, total=total, console=console, transient=True)
+
+
+def typer_context(call: Call) -> Any:
+    """Typer's context for a tool that wants one, where no Typer runs the call."""
+    import typer
+    from typer.core import TyperCommand
+
+    command = TyperCommand(name=call.tool.name, callback=call.tool.fn)
+    return typer.Context(command, info_name=call.tool.name)

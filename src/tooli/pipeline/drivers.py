@@ -1,0 +1,310 @@
+"""One call, on its way in through the stages and out again.
+
+    stage ──▶ stage ──▶ bind ──▶ fn
+      ◀──────── stage ◀────────── ┘
+
+Stages do no waiting of their own, so the four drivers (`run`, `stream` and
+their twins in `call.aio`) differ only in the lines that run the tool.
+"""
+
+from __future__ import annotations
+
+from tooli.core.call import Call, Failed, Ok
+from tooli.core.tool import Handle, unwrap_optional
+from tooli.schema.convert import ConversionError, Converted, convert
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator, Sequence
+    from types import TracebackType
+    from typing import Any, TypeGuard
+
+    from tooli.core.call import Outcome, Problem, Stage
+    from tooli.core.tool import Param
+
+
+class Walk:
+    """Enter to pass every stage; set `outcome`; exit to pass them all again."""
+
+    __slots__ = ("_entered", "_stages", "call", "outcome")
+
+    def __init__(self, call: Call, stages: Sequence[Stage]) -> None:
+        self.call = call
+        self.outcome: Outcome | None = None
+        self._stages = stages
+        self._entered: list[Generator[Call, Outcome, Outcome]] = []
+
+    def take_outcome(self) -> Outcome:
+        """What became of the call, once.
+
+        A failure holds the frames that it came through, this walk's driver among them: the walk
+        does not hold the failure, or what the tool has opened would stay open.
+        """
+        outcome, self.outcome = self.outcome, None
+        return outcome or _missing_outcome()
+
+    def __enter__(self) -> Walk:
+        try:
+            for stage in self._stages:
+                generator = stage(self.call)
+                self.call = next(generator)
+                self._entered.append(generator)
+        except StopIteration as early:
+            self.outcome = early.value or _missing_outcome()
+        except (Exception, SystemExit) as exc:
+            outcome = _failed_outcome(exc)
+            has_failed = isinstance(outcome, Failed)
+            self.outcome = outcome.replace(has_started=False) if has_failed else outcome
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        exc: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
+        if exc is not None:
+            self.outcome = _failed_outcome(exc)
+        for generator in reversed(self._entered):
+            try:
+                generator.send(self.take_outcome())
+            except StopIteration as stopped:
+                self.outcome = stopped.value
+            except Exception as stage_error:
+                self.outcome = _failed_outcome(stage_error)
+            else:
+                from tooli.errors import InternalError
+
+                self.outcome = Failed(InternalError(f"{generator!r} yielded twice"))
+        return isinstance(exc, (Exception, SystemExit))
+
+
+def _missing_outcome() -> Outcome:
+    """The outcome where a stage gave none: never a licence to run the tool."""
+    from tooli.errors import InternalError
+
+    return Failed(InternalError("the tool was never run"))
+
+
+def _failed_outcome(exc: BaseException) -> Outcome:
+    from tooli.pipeline.failure import to_outcome
+
+    return to_outcome(exc)
+
+
+# ------------------------------------------------------------------ binding
+
+
+def bind(call: Call) -> Generator[Call, Outcome, Outcome]:
+    """Fit what was given, add defaults and what is injected, refuse what does not fit."""
+    bound = bind_arguments(call)
+    return (
+        yield Call(
+            call.tool,
+            bound,
+            call.caller,
+            call.warnings,
+            call.options,
+            call.policy,
+            call.approved,
+            (),
+            call.meta,
+            call.peer,
+            call.flow,
+            call.runner,
+            call.secrets,
+        )
+    )
+
+
+def bind_arguments(call: Call) -> dict[str, Any]:
+    """The arguments as the function takes them; raises an InputError with all that is wrong."""
+    arguments = call.arguments
+    bound: dict[str, Any] = {}
+    problems: list[Problem] | None = None
+    used_count = 0
+    for param in call.tool.params:
+        name = param.name
+        if name in arguments:
+            used_count += 1
+            value = arguments[name]
+            if type(value) is param.exact_type:
+                bound[name] = value
+                continue
+            if param.kind == "injected" and type(value) is not Converted:
+                used_count -= 1
+                continue
+            try:
+                bound[name] = convert(param, value)
+            except ConversionError as error:
+                problems = _add_problems(problems, param, error)
+        elif param.has_valid_default:
+            bound[name] = param.default
+        elif param.kind == "injected":
+            bound[name] = _inject(param, call)
+        elif param.required:
+            piped = _read_piped(param, call) if call.tool.has_handles else None
+            if piped is None:
+                problems = _add_problems(problems, param, None)
+            else:
+                bound[name] = piped
+        else:
+            from tooli.schema.convert_values import convert_default
+
+            try:
+                bound[name] = convert_default(param)
+            except ConversionError as error:
+                problems = _add_problems(problems, param, error)
+    if call.tool.has_handles or call.caller.maybe_agent:
+        from tooli.pipeline.argument_checks import check_arguments
+
+        problems = check_arguments(call, bound, problems)
+    if problems is not None or call.problems or used_count != len(arguments):
+        from tooli.pipeline.input_errors import build_input_error
+
+        raise build_input_error(call, problems or [])
+    return bound if call.tool.input_model is None else _bind_model(call, bound)
+
+
+def _bind_model(call: Call, bound: dict[str, Any]) -> dict[str, Any]:
+    """The arguments as the one model that the function takes, with what is injected beside it."""
+    from tooli.pipeline.input_errors import build_input_error, model_problems
+    from tooli.schema.pydantic_bridge import validate
+
+    assert call.tool.input_model is not None
+    name, model = call.tool.input_model
+    fields = {param.name: bound.pop(param.name) for param in call.tool.public_params}
+    try:
+        return {name: validate(model, fields), **bound}
+    except ConversionError as error:
+        raise build_input_error(call, list(model_problems(error))) from None
+
+
+def _read_piped(param: Param, call: Call) -> Any:
+    """What a pipe holds, for an argument that takes input and was not given."""
+    shape = unwrap_optional(param.shape)
+    if param.kind != "argument" or not isinstance(shape, Handle) or call.options.stdin_consumed:
+        return None
+    return shape.default_when_missing(call.caller.surface) or None
+
+
+ONLY_BIND = (bind,)
+"""The stages of an ordinary tool: the pipeline takes a shorter way through them."""
+
+
+def _add_problems(
+    problems: list[Problem] | None, param: Param, error: ConversionError | None
+) -> list[Problem]:
+    from tooli.pipeline.input_errors import conversion_problems
+
+    return [*(problems or ()), *conversion_problems(param, error)]
+
+
+def _inject(param: Param, call: Call) -> Any:
+    from tooli.pipeline.context import Context, typer_context
+
+    return Context(call) if param.shape.kind == "context" else typer_context(call)  # type: ignore[union-attr]
+
+
+# ------------------------------------------------------------------ the drivers
+
+
+def run(call: Call, stages: Sequence[Stage]) -> Outcome:
+    """The outcome of a call. A tool's failure is returned, never raised."""
+    if stages is ONLY_BIND:
+        return _run_fast_path(call)
+    with Walk(call, stages) as walk:
+        if walk.outcome is None:
+            value, flow = invoke(walk.call), walk.call.flow
+            if is_stream(value):
+                value = collect_items(value if flow is None else flow.sift(value))
+            walk.outcome = Ok(value)
+    return walk.take_outcome()
+
+
+def _run_fast_path(call: Call) -> Outcome:
+    """The same walk, where binding is all there is to pass: without stages to enter and leave."""
+    try:
+        value = _resolve_value(call.tool.fn(**bind_arguments(call)))
+        return Ok(collect_items(value) if is_stream(value) else value)
+    except (Exception, SystemExit) as exc:
+        return _failed_outcome(exc)
+
+
+def stream(call: Call, stages: Sequence[Stage]) -> Generator[Any, None, Outcome]:
+    """Yield what the tool yields, as it does; return the outcome.
+
+    A tool that does not stream yields nothing: its value is in the outcome.
+    """
+    with Walk(call, stages) as walk:
+        flow = walk.call.flow
+        if flow is not None:
+            flow.is_streamed = True
+        if walk.outcome is None:
+            value = invoke(walk.call)
+            if is_stream(value):
+                yield from count_items(value if flow is None else flow.sift(value))
+                value = None
+            walk.outcome = Ok(value)
+    return walk.take_outcome()
+
+
+def invoke(call: Call) -> Any:
+    """Run the function; async ones to their end, or as a stream of their items."""
+    if call.runner is not None:
+        return call.runner.run(call)
+    return _resolve_value(call.tool.fn(**call.arguments))
+
+
+def _resolve_value(value: object) -> Any:
+    """What a function gave, awaited where it has to be."""
+    kind = type(value)
+    if kind in _PLAIN_TYPES:
+        return value
+    if hasattr(kind, "__await__"):
+        from tooli.pipeline.async_drivers import run_awaitable
+
+        return run_awaitable(value)  # pyright: ignore[reportArgumentType]
+    if hasattr(kind, "__anext__"):
+        from tooli.pipeline.async_drivers import iterate_async
+
+        return iterate_async(value)  # pyright: ignore[reportArgumentType]
+    return value
+
+
+_PLAIN_TYPES = frozenset((str, int, float, bool, list, dict, tuple, type(None)))
+
+
+def is_async(fn: Callable[..., Any]) -> bool:
+    """Whether a function runs on an event loop itself: as a coroutine, or a stream of them."""
+    code = getattr(fn, "__code__", None)
+    return code is not None and bool(code.co_flags & (0x80 | 0x200))
+
+
+def is_stream(value: object) -> TypeGuard[Iterator[Any]]:
+    """Whether a tool gave its result piece by piece: it made an iterator, not an open file."""
+    kind = type(value)
+    return kind not in _PLAIN_TYPES and hasattr(kind, "__next__") and not hasattr(kind, "fileno")
+
+
+def collect_items(items: Iterator[Any]) -> list[Any]:
+    """All items of a stream."""
+    return list(count_items(items))
+
+
+def count_items(items: Iterator[Any]) -> Iterator[Any]:
+    """The same items; a failure on the way says how many there were."""
+    count = 0
+    try:
+        for item in items:
+            yield item
+            count += 1
+    except Exception as exc:
+        from tooli.pipeline.failure import with_item_count
+
+        raise with_item_count(exc, count) from exc
+    finally:  # a reader that leaves early leaves nothing open
+        close = getattr(items, "close", None)
+        if close is not None:
+            close()

@@ -1,0 +1,141 @@
+"""Any exception, as something a caller can read: the one place where that happens."""
+
+from __future__ import annotations
+
+from tooli.core.call import Failed, Ok
+from tooli.errors import (
+    AuthError,
+    CommandExited,
+    ConflictError,
+    DependencyError,
+    InputError,
+    InternalError,
+    Interrupted,
+    NotFoundError,
+    TimeoutExceeded,
+    ToolError,
+)
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    from tooli.core.call import Outcome
+
+    E = TypeVar("E", bound=Exception)
+
+_BUILTIN_ERRORS: tuple[tuple[type[BaseException], type[ToolError], str | None], ...] = (
+    (FileNotFoundError, NotFoundError, None),
+    (FileExistsError, ConflictError, None),
+    (PermissionError, AuthError, "E2030"),
+    (TimeoutError, TimeoutExceeded, None),
+    (ConnectionError, DependencyError, None),
+)
+
+
+def to_outcome(exc: BaseException) -> Outcome:
+    """What an exception makes of a call: a failure, unless it only says that all is well."""
+    code = requested_exit_code(exc)
+    if code == 0:
+        return Ok(None)
+    return Failed(as_tool_error(exc), has_started=not vars(exc).pop("unrun", False))
+
+
+def as_tool_error(exc: BaseException) -> ToolError:
+    """Any exception, as an error of the tree; the original stays its cause."""
+    if isinstance(exc, ToolError):
+        return exc
+    error = _translate(exc)
+    error.__cause__ = exc
+    error.is_translated = True
+    return error
+
+
+def mark_not_started(exc: E) -> E:
+    """The exception, marked as one that came before the function's own code: nothing was done.
+
+    For those that arise where the function is already called for: its inputs cannot be read, the
+    plan that it is held to has moved. The mark ends with the call that failed so: whoever raises
+    the same error further up may well have done something.
+    """
+    vars(exc)["unrun"] = True
+    return exc
+
+
+def is_translated_error(error: ToolError, cause: BaseException) -> bool:
+    """Whether the error only stands for an exception that was not one of the tree."""
+    return not isinstance(cause, ToolError) and bool(getattr(error, "is_translated", False))
+
+
+def _translate(exc: BaseException) -> ToolError:
+    code = requested_exit_code(exc)
+    if code is not None:
+        message = exc.code if isinstance(exc, SystemExit) and isinstance(exc.code, str) else None
+        return CommandExited(message or f"The command ended with exit code {code}.", exit_code=code)
+    if _is_typer_exception(exc, "Abort") and isinstance(exc.__cause__, KeyboardInterrupt):
+        exc = exc.__cause__
+    if isinstance(exc, KeyboardInterrupt):
+        return Interrupted(_safe_str(exc) or "Interrupted.", code=getattr(exc, "error_code", None))
+    if _is_typer_exception(exc, "Abort"):
+        return CommandExited("Aborted.", exit_code=1)
+    if _is_typer_exception(exc, "UsageError"):
+        param = getattr(exc, "param", None)
+        return InputError(_click_message(exc), code="E1003", field=getattr(param, "name", None))
+    if _is_typer_exception(exc, "ClickException") or _is_typer_exception(exc, "TyperException"):
+        return CommandExited(_click_message(exc), exit_code=getattr(exc, "exit_code", 1))
+    for builtin, error_class, error_code in _BUILTIN_ERRORS:
+        if isinstance(exc, builtin):
+            return error_class(_os_message(exc), code=error_code)
+    if isinstance(exc, Exception):
+        text = _safe_str(exc)
+        name = type(exc).__name__
+        return InternalError(f"{name}: {text}" if text else name)
+    return Interrupted(f"Stopped by {type(exc).__name__}.")
+
+
+def requested_exit_code(exc: BaseException) -> int | None:
+    """The exit code that `typer.Exit`, `sys.exit` and their like ask for."""
+    if isinstance(exc, SystemExit):
+        if exc.code is None:
+            return 0
+        return exc.code & 0xFF if isinstance(exc.code, int) else 1
+    if _is_typer_exception(exc, "Exit"):
+        return int(getattr(exc, "exit_code", 0)) & 0xFF
+    return None
+
+
+def _is_typer_exception(exc: BaseException, name: str) -> bool:
+    """Whether it is Typer's or Click's exception of that name, without importing either."""
+    return any(
+        cls.__name__ == name and cls.__module__.partition(".")[0] in ("typer", "click")
+        for cls in type(exc).__mro__
+    )
+
+
+def _click_message(exc: BaseException) -> str:
+    write = getattr(exc, "format_message", None)
+    return str(write()) if write is not None else _safe_str(exc)
+
+
+def _safe_str(exc: BaseException) -> str:
+    """What an exception says, even where its own words fail."""
+    try:
+        return str(exc)
+    except Exception:
+        return ""
+
+
+def _os_message(exc: BaseException) -> str:
+    if isinstance(exc, OSError) and exc.filename is not None and exc.strerror:
+        return f"{exc.strerror}: {exc.filename!s}"
+    return _safe_str(exc) or type(exc).__name__
+
+
+def with_item_count(exc: Exception, count: int) -> Exception:
+    """The same failure, saying after how many items of a stream it came."""
+    if count == 0 or requested_exit_code(exc) == 0:
+        return exc
+    error = as_tool_error(exc)
+    error.details = {**(error.details or {}), "items_before_failure": count}
+    return error

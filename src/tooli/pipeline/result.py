@@ -1,0 +1,167 @@
+"""TooliResult: what `app.call` returns. It never raises; `unwrap` does."""
+
+from __future__ import annotations
+
+from tooli.core.call import RedactionPolicy
+from tooli.core.record import Record
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, Generic, TypeVar
+
+    from tooli.core.call import Call
+    from tooli.errors import ToolError
+
+    T = TypeVar("T")
+
+    class _GenericBase(Generic[T]):
+        _redaction: Call | RedactionPolicy
+
+else:
+
+    class _GenericBase:
+        __slots__ = ("_redaction",)
+
+        def __class_getitem__(cls, item):
+            return cls
+
+    T = None
+
+
+class TooliError(Record):
+    """An error as a value: the same fields that the envelope carries."""
+
+    code: str
+    category: str
+    message: str
+    suggestion: Mapping[str, Any] | None = None
+    is_retryable: bool = False
+    field: str | None = None
+    details: Mapping[str, Any] | None = None
+    source: ToolError | None = None
+
+    def __repr__(self) -> str:
+        """All but the source: that one may hold what the message does not tell."""
+        names = [name for name in type(self).__match_args__ if name != "source"]
+        fields = ", ".join([f"{name}={getattr(self, name)!r}" for name in names])
+        return f"{type(self).__name__}({fields})"
+
+    def to_exception(self) -> ToolError:
+        """The error as an exception of the right class."""
+        if self.source is not None:
+            return self.source
+        from tooli.errors import Suggestion, error_class_for
+
+        return error_class_for(self.code, self.category)(
+            self.message,
+            code=self.code,
+            field=self.field,
+            suggestion=Suggestion.from_dict(self.suggestion) if self.suggestion else None,
+            is_retryable=self.is_retryable,
+            details=self.details,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The error as the envelope carries it: fixed order, no empty fields."""
+        fields: dict[str, Any] = {
+            "code": self.code,
+            "category": self.category,
+            "message": self.message,
+            "field": self.field,
+            "suggestion": dict(self.suggestion) if self.suggestion else None,
+            "is_retryable": self.is_retryable,
+            "details": dict(self.details) if self.details else None,
+        }
+        return {name: value for name, value in fields.items() if value is not None}
+
+
+class TooliResult(Record, _GenericBase[T]):
+    """What became of a call: `ok`, and a result or an error."""
+
+    ok: bool
+    result: T | None = None
+    error: TooliError | None = None
+    meta: Mapping[str, Any] = {}
+
+    def unwrap(self) -> T:
+        """The result, or the right ToolError raised."""
+        if self.error is not None:
+            raise self.error.to_exception()
+        return self.result  # pyright: ignore[reportReturnType]
+
+    def set_redaction(self, redaction: Call | RedactionPolicy) -> None:
+        """Say on what terms it may be written: whose secrets it must not tell."""
+        object.__setattr__(
+            self,
+            "_redaction",
+            RedactionPolicy(redaction.policy, redaction.secrets, redaction.caller),
+        )
+
+    def replace(self, **changes: Any) -> TooliResult[T]:
+        """The same result with some fields changed, on the same terms."""
+        copy = super().replace(**changes)
+        if hasattr(self, "_redaction"):
+            copy.set_redaction(self._redaction)
+        return copy
+
+    def to_dict(self) -> dict[str, Any]:
+        """The envelope, in JSON's own types."""
+        from json import loads
+
+        return loads(self.model_dump_json())
+
+    def model_dump_json(self) -> str:
+        """The envelope as JSON text."""
+        from tooli.pipeline.envelope import write_envelope
+
+        error = self.error.to_dict() if self.error is not None else None
+        warnings: list[str] = []
+        text = write_envelope(
+            error,
+            self.result,
+            lambda: _merge_warnings(self.meta, warnings),
+            warnings,
+            getattr(self, "_redaction", _DEFAULT_REDACTION),
+        )
+        return text.decode()
+
+
+_DEFAULT_REDACTION = RedactionPolicy()
+
+
+def _merge_warnings(meta: Mapping[str, Any], warnings: list[str]) -> dict[str, Any]:
+    """The same `meta`, with more warnings in their place: behind what every call says."""
+    if not warnings:
+        return dict(meta)
+    known = meta.get("warnings", ())
+    more = [line for line in warnings if line not in known]
+    merged: dict[str, Any] = {"warnings": [*known, *more]}
+    leading = [name for name in ("tool", "version", "duration_ms") if name in meta]
+    return (
+        {name: meta[name] for name in leading}
+        | merged
+        | {name: value for name, value in meta.items() if name not in (*leading, "warnings")}
+    )
+
+
+def to_tooli_error(
+    error: ToolError,
+    redaction: Call | RedactionPolicy = _DEFAULT_REDACTION,
+    warnings: list[str] | None = None,
+) -> TooliError:
+    """An exception of the tree as a value, as it may be told; the exception is its source."""
+    from tooli.text.redact import redact_error
+
+    source, error = error, redact_error(error, redaction, [] if warnings is None else warnings)
+    return TooliError(
+        code=error.code,
+        category=error.category,
+        message=error.message,
+        suggestion=error.suggestion.to_dict() if error.suggestion else None,
+        is_retryable=error.is_retryable,
+        field=error.field,
+        details=error.details,
+        source=source,
+    )

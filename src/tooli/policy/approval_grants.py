@@ -1,0 +1,198 @@
+"""A human's grant for a call: looked up, used, or asked for in writing."""
+
+from __future__ import annotations
+
+from tooli.errors import ApprovalRequired, Suggestion, shell_quote
+from tooli.pipeline.call_fingerprint import caller_arguments, fingerprint, to_stable_json
+from tooli.pipeline.single_use_claims import SingleUseClaim
+from tooli.storage.audit_log import log_event
+from tooli.text.jsonable import is_set
+from tooli.text.traverse import iter_children
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from tooli.core.call import Call, Caller, Stage
+    from tooli.errors import ToolError
+    from tooli.storage.approval_store import ApprovalRequest, ApprovalStore
+
+
+class ApprovalGrant(SingleUseClaim):
+    """A human's grant, taken for a call."""
+
+    def __init__(self, store: ApprovalStore, request: ApprovalRequest) -> None:
+        self._store = store
+        self._request = request
+        self._call: Call | None = None
+
+    def start(self, call: Call) -> None:
+        """The function is about to run: that is on record before it does."""
+        super().start(call)
+        self._call = call
+        log_event("approval_used", call, request=self._request.id)
+
+    def commit(self) -> None:
+        """It has run: the grant is gone for good."""
+        self._store.mark_used(self._request)
+
+    def release(self) -> None:
+        """The same call may use it again."""
+        self._store.release(self._request)
+        if self._call is not None:
+            log_event("approval_returned", self._call, request=self._request.id)
+
+
+def take_grant(call: Call, reason: str, stages: Sequence[Stage]) -> ApprovalGrant:
+    """The grant of a human for exactly this call.
+
+    Where there is none the call is refused: with the request that waits for a human, or with the
+    human's no.
+    """
+    from tooli.pipeline.approval_view import (
+        arguments_for_display,
+        escape_text,
+        escape_value,
+        plan_for_display,
+    )
+    from tooli.pipeline.planning import digest_plan
+    from tooli.storage.approval_store import ApprovalStore
+
+    _check_inputs_known(call)
+    store = ApprovalStore()
+    plan = plan_for_display(call, stages)
+    match = _build_match_key(store, call, None if plan is None else digest_plan(plan))
+    granted = store.claim_grant(match)
+    if granted is not None:
+        return ApprovalGrant(store, granted)
+    denied = store.claim_denial(match)
+    if denied is not None:
+        log_event("approval_denied", call, request=denied.id)
+        raise _approval_denied_error(call, denied)
+    tool = call.tool
+    request = store.request_approval(
+        match,
+        app=tool.app,
+        tool=tool.id,
+        arguments=escape_value(arguments_for_display(call)),
+        plan=escape_value(plan),
+        effects=list(tool.behavior.labels()),
+        caller=escape_text(_describe_caller(call.caller)),
+        danger=tool.guard.danger,
+    )
+    log_event("approval_requested", call, request=request.id)
+    raise _approval_pending_error(call, reason, request)
+
+
+def _build_match_key(store: ApprovalStore, call: Call, plan: str | None) -> str:
+    caller = call.caller
+    is_verified = caller.principal is not None
+    caller_key = [
+        caller.surface,
+        is_verified,
+        caller.principal if is_verified else caller.name or "",
+    ]
+    secrets = _secret_digests(store, list(caller_arguments(call).values()), {})
+    return store.digest_parts(call.tool.id, fingerprint(call), secrets, caller_key, plan)
+
+
+def _secret_digests(store: ApprovalStore, value: Any, visited: dict[int, list[str]]) -> list[str]:
+    """What tells the secrets in a value from others, however deep they are.
+
+    One that is named by its place is read: what is there may be another one tomorrow. Those in
+    a set stand for what they belong to, in an order of their own: a set has none.
+    """
+    kind = value.__class__
+    if hasattr(kind, "reveal"):
+        return [store.digest_secret(value.reveal())]
+    if hasattr(kind, "get_secret_value"):
+        return [store.digest_secret(value.get_secret_value())]
+    if id(value) in visited:  # by another way, or it is inside of itself
+        return visited[id(value)]
+    visited[id(value)] = []
+    found = [(part, _secret_digests(store, part, visited)) for part in iter_children(value)]
+    if is_set(value):
+        digests = sorted(
+            [
+                store.digest_parts(to_stable_json(part), secrets)
+                for part, secrets in found
+                if secrets
+            ]
+        )
+    else:
+        digests = [secret for _, secrets in found for secret in secrets]
+    visited[id(value)] = digests
+    return digests
+
+
+def _check_inputs_known(call: Call) -> None:
+    """Refuse a call whose input nobody can know before it runs: nobody can approve that."""
+    for name, value in caller_arguments(call).items():
+        items: list[Any] = list(value) if type(value) in (list, tuple) else [value]
+        if any([_is_one_shot(item) for item in items]):
+            raise ApprovalRequired(
+                f"{call.tool.name} needs a human's approval, and what {name!r} will read from a "
+                "pipe or a stream cannot be shown to anybody first.",
+                field=name,
+                suggestion=Suggestion(
+                    "retry_with_modified_input",
+                    "Put the input into a file and name that, or let a human run it at a terminal.",
+                ),
+            )
+
+
+def _is_one_shot(value: Any) -> bool:
+    kind = value.__class__
+    if hasattr(kind, "is_stdin"):
+        return bool(value.is_stdin)
+    return any([hasattr(kind, name) for name in ("__next__", "__anext__", "read")])
+
+
+def _describe_caller(caller: Caller) -> str:
+    """A caller as people are shown them: nobody gives themselves a name that looks verified."""
+    if caller.principal is not None:
+        return f"{caller.principal} ({caller.surface}, verified)"
+    name = caller.name or "somebody"
+    is_plain = name.isascii() and name.replace("-", "").replace("_", "").isalnum()
+    return f"{name if is_plain else repr(name)} ({caller.surface})"
+
+
+# ------------------------------------------------------------------ refusals
+
+
+def _approval_pending_error(call: Call, reason: str, request: ApprovalRequest) -> ToolError:
+    from tooli.pipeline.approval_view import format_timestamp
+
+    command = " ".join(
+        [shell_quote(word) for word in (*_program_argv(call), "approvals", "grant", request.id)]
+    )
+    return ApprovalRequired(
+        f"{reason} Request {request.id} waits for a human.",
+        suggestion=Suggestion(
+            "ask_human",
+            f"Ask a human to run `{command}` at a terminal of theirs; when they have, repeat "
+            "exactly the same call.",
+        ),
+        details={
+            "approval": {
+                "id": request.id,
+                "expires": format_timestamp(request.expires),
+                "command": command,
+            }
+        },
+    )
+
+
+def _program_argv(call: Call) -> tuple[str, ...]:
+    """What a human types first; an app that is one single command may take all words for itself."""
+    return (call.caller.prog or (call.tool.app,)) if call.tool.cli_path else ("tooli",)
+
+
+def _approval_denied_error(call: Call, request: ApprovalRequest) -> ToolError:
+    return ApprovalRequired(
+        f"A human has said no to {call.tool.name} (request {request.id}).",
+        code="E2103",
+        suggestion=Suggestion("abort", "Do not repeat the call; ask what is wanted instead."),
+    )

@@ -1,0 +1,107 @@
+"""What each policy makes of a call: one table, which the stages, the tests and docs/safety.md read.
+
+    Rule ── at("strict") ──▶ Verdict: it runs, it runs with a warning, or it is refused with a code
+
+Of several rules that apply to a call, the first that does not let it run decides. Who seems to
+be calling stands in none of them.
+"""
+
+from __future__ import annotations
+
+from tooli.core.record import Record
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from tooli.core.call import Call
+
+
+class Verdict(Record):
+    """What becomes of a call."""
+
+    summary: str
+    code: str | None = None  # of the refusal; None: it runs
+    asks_human: bool = False  # a human whom the door can reach is asked instead, and may let it run
+    adds_warning: bool = False  # it runs, and `meta.warnings` says what is wrong with that
+
+
+RUN = Verdict("runs")
+WARN = Verdict("runs, with a warning", adds_warning=True)
+ASK_CONFIRMATION = Verdict("a person is asked; anybody else: E1010", "E1010", asks_human=True)
+NEEDS_CONFIRMATION = Verdict("E1010, nobody is asked", "E1010")
+ASK_HUMAN = Verdict(
+    "a person is asked; anybody else needs a grant: E2101", "E2101", asks_human=True
+)
+NEEDS_GRANT = Verdict("needs a grant: E2101, nobody is asked", "E2101")
+FORBIDDEN = Verdict("E2000", "E2000")
+MISSING_SCOPE = Verdict("E2001", "E2001")
+MISSING_AUTH = Verdict("E2002", "E2002")
+UNDECLARED = Verdict("the act is refused, and the call fails: E2003", "E2003")
+UNCHANGED = Verdict("given as it is")
+SANITIZED = Verdict("taken out, with a warning", adds_warning=True)
+
+
+class PolicyRule(Record):
+    """One behaviour of a call, and what each policy makes of it."""
+
+    description: str
+    off: Verdict
+    standard: Verdict
+    strict: Verdict
+
+    def verdict_for(self, policy: str) -> Verdict:
+        """The verdict of a policy."""
+        return {"off": self.off, "standard": self.standard, "strict": self.strict}[policy]
+
+
+RULES: dict[str, PolicyRule] = {
+    "forbidden": PolicyRule('`danger_level="forbidden"`', FORBIDDEN, FORBIDDEN, FORBIDDEN),
+    "unsaid": PolicyRule("a command that does not say `auth=`", RUN, RUN, MISSING_AUTH),
+    "scope": PolicyRule("the caller lacks a scope of `auth=`", RUN, WARN, MISSING_SCOPE),
+    "approval": PolicyRule(
+        "`requires_approval=True`, with or without `--yes`", ASK_HUMAN, ASK_HUMAN, NEEDS_GRANT
+    ),
+    "critical": PolicyRule(
+        '`danger_level="critical"`, with or without `--yes`', RUN, RUN, NEEDS_GRANT
+    ),
+    "human": PolicyRule(
+        "`human_in_the_loop=True`, or a destructive command where the setting "
+        "`human_in_the_loop` is on; with or without `--yes`",
+        ASK_HUMAN,
+        ASK_HUMAN,
+        NEEDS_GRANT,
+    ),
+    "destructive": PolicyRule(
+        "a destructive command without `--yes`", RUN, ASK_CONFIRMATION, NEEDS_CONFIRMATION
+    ),
+    "confirmed": PolicyRule("a destructive command with `--yes`", RUN, RUN, RUN),
+    "undeclared": PolicyRule(
+        "a command touches what its `capabilities=` do not declare", RUN, WARN, UNDECLARED
+    ),
+    "dirty": PolicyRule(
+        "terminal escapes and invisible characters in a result", UNCHANGED, SANITIZED, SANITIZED
+    ),
+}
+"""The rules by name, from the one that decides first to the last."""
+
+
+def find_verdict(call: Call, is_human_required: bool) -> Verdict:
+    """Whether a call may run as far as humans have a say in it.
+
+    `human`: the setting `human_in_the_loop` is on.
+    """
+    tool, guard = call.tool, call.tool.guard
+    destructive = tool.behavior.destructive
+    applies = {
+        "forbidden": guard.danger == "forbidden",
+        "approval": guard.approval,
+        "critical": guard.danger == "critical",
+        "human": guard.human_in_the_loop or (is_human_required and destructive),
+        "destructive": destructive and not call.options.yes,
+    }
+    for name, matches in applies.items():
+        if matches:
+            verdict = RULES[name].verdict_for(call.policy)
+            if verdict.code is not None:
+                return verdict
+    return RUN

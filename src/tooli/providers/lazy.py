@@ -1,0 +1,22 @@
+"""Commands that are imported when they are called: `package.module:function`."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from tooli.errors import DefinitionError
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+
+def load_function(target: str) -> Callable[..., Any]:
+    """The function that `package.module:function` names."""
+    module, _, name = target.partition(":")
+    try:
+        return getattr(import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as failure:
+        raise DefinitionError(f"lazy_command({target!r}) cannot be loaded: {failure}") from failure

@@ -1,0 +1,307 @@
+"""Find the right tool among many, by ranked words.
+
+    tools ──once──▶ Index ── "deleting files" ──▶ Hit(delete-file), Hit(delete-folder), …
+
+The ranking is BM25F: a word weighs more the rarer it is, and in a name more than in prose;
+its synonyms, its continuations and its near-misses count at a discount.
+"""
+
+from __future__ import annotations
+
+from math import log
+
+from tooli.core.record import Record
+from tooli.core.tool import unwrap_optional
+from tooli.providers.signature import shape_choices
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from tooli.core.tool import Tool
+
+_WEIGHTS = (6.0, 4.0, 3.0, 2.0, 1.5, 1.0, 0.7)  # in the order of _texts
+_SATURATION, _LENGTH_NORMALIZATION = 2.0, 0.6  # BM25's k and b
+_SYNONYM_DISCOUNT, _PREFIX_DISCOUNT, _TYPO_DISCOUNT = 0.6, 0.5, 0.5
+_MAX_TEXT_CHARS, _MAX_QUERY_WORDS = (
+    4_000,
+    48,
+)  # characters of a text that are read, words of a query that count
+
+_STOP_WORDS = (
+    " a about all an and any are as at be by can could do does for from give has have how i if in"
+    " into is it its let like me my need of on or our please should so some that the their them"
+    " there these this those to us want was we what when where which who will with would you your "
+)
+_SYNONYM_GROUPS = """
+delete remove rm erase drop destroy purge wipe unlink trash discard / join merge combine concatenate
+list ls show find search query display view see browse enumerate locate look grep / compare diff
+create new add make generate init insert register / copy clone duplicate cp replicate
+update edit modify change rename alter set adjust patch / move mv rename relocate transfer
+get fetch read download retrieve show view see print load cat open / check verify validate test
+send post publish upload push submit deliver / email mail message notify / comment reply answer
+run execute exec start launch invoke trigger / stop kill cancel abort terminate halt end quit
+undo revert restore rollback reset recover / save store write record commit / build compile
+compress zip archive pack / extract unzip decompress unpack / deploy ship release rollout
+enable activate unlock allow / disable deactivate suspend block lock ban / connect attach link
+refund reimburse repay / charge bill invoice pay payment / log history journal / repository repo
+folder directory dir / user usr account member person people customer / picture image photo
+configuration config setting preference / disconnect detach / issue ticket bug
+"""
+"""Words that are used for one another. A word may belong to more than one family."""
+
+
+class SearchHit(Record):
+    """A tool that was found, and how well it fits: scores of one search compare, no others."""
+
+    tool: Tool
+    score: float
+
+
+class ToolIndex:
+    """An app's tools, read once to be searched often. Hidden tools are not in it."""
+
+    __slots__ = ("_groups", "_names", "_postings", "_synonyms", "_terms_by_letter", "_tools")
+
+    def __init__(self, tools: Iterable[Tool]) -> None:
+        self._tools = [tool for tool in tools if not tool.hidden]
+        self._groups = [tuple(map(_normalize_name, tool.path[:-1])) for tool in self._tools]
+        self._postings, self._synonyms = _build_postings(self._tools), _build_synonyms()
+        self._terms_by_letter: dict[str, list[str]] = {}
+        for term in self._postings:
+            self._terms_by_letter.setdefault(term[0], []).append(term)
+        self._names: dict[str, dict[int, int]] = {}
+        for at, tool in enumerate(self._tools):
+            self._names.setdefault(_normalize_name(tool.name), {})[at] = 1
+            self._names.setdefault(_normalize_name("".join(tool.path) or tool.name), {})[at] = 2
+
+    def search(self, query: str, limit: int = 10) -> list[SearchHit]:
+        """The tools that fit, best first; ties and an empty query keep the app's order.
+
+        A word such as `users:` or `billing.invoices:` asks for tools below that group only.
+        """
+        words = query[:_MAX_TEXT_CHARS].split()
+        groups = {word: _parse_group(word) for word in words if word[-1] == ":"}
+        words = [word for word in words if not groups.get(word)]
+        paths, below = enumerate(self._groups), groups.values()
+        among = [at for at, path in paths if all(path[: len(group)] == group for group in below)]
+        if not words:
+            return [SearchHit(self._tools[at], 0.0) for at in among[: max(limit, 0)]]
+        scores = self._score(" ".join(words))
+        found = sorted([at for at in among if at in scores], key=lambda at: -scores[at])
+        return [SearchHit(self._tools[at], scores[at]) for at in found[: max(limit, 0)]]
+
+    def _score(self, text: str) -> dict[int, float]:
+        words = list(dict.fromkeys(_split_words(text)))
+        words = [word for word in words if f" {word} " not in _STOP_WORDS][
+            :_MAX_QUERY_WORDS
+        ] or words[:_MAX_QUERY_WORDS]
+        total: dict[int, float] = {}
+        matched: dict[int, int] = {}
+        for word in words:
+            for at, score in self._match_word(word).items():
+                total[at] = total.get(at, 0.0) + score
+                matched[at] = matched.get(at, 0) + 1
+        for at, count in matched.items():  # many words met a little beat one that is met well
+            total[at] *= 0.4 + 0.6 * count / len(words)
+        above = 1 + max(total.values(), default=0.0)
+        for at, rank in self._names.get(_normalize_name(text), {}).items():
+            total[at] = total.get(at, 0.0) + above * rank
+        return total
+
+    def _match_word(self, word: str) -> dict[int, float]:
+        """The tools that have a word, or what may be meant by it, and how well."""
+        related: dict[int, float] = {}
+        for term, weight in self._expand_word(word):
+            for at, strength in self._postings[term].items():
+                if weight * strength > related.get(at, 0.0):
+                    related[at] = weight * strength
+        exact = self._postings.get(_stem(word), {})
+        # A synonym is as rare as all of them together, or the rarest would be preferred.
+        sizes = len(related | exact) + 0.5, len(exact) + 0.5
+        rarity, own_rarity = [log(1 + (len(self._tools) + 0.5) / size) for size in sizes]
+        scores = {at: strength * rarity for at, strength in related.items()}
+        return scores | {at: max(scores.get(at, 0.0), exact[at] * own_rarity) for at in exact}
+
+    def _expand_word(self, word: str) -> Iterator[tuple[str, float]]:
+        """What else a word may stand for, among the terms of the index, and at what discount."""
+        stem, synonyms, postings = _stem(word), self._synonyms, self._postings
+        related = {term: _SYNONYM_DISCOUNT for term in synonyms.get(stem, ()) if term in postings}
+        for term in self._terms_by_letter.get(word[0], ()) if len(word) > 1 else ():
+            if len(term) > len(stem) and term.startswith(word):
+                related.setdefault(term, _PREFIX_DISCOUNT * len(word) / len(term))
+        for size in range(len(stem) - 1, 3, -1):  # "removal" begins with the stem of "remove"
+            if stem[:size] in postings:
+                related.setdefault(stem[:size], _PREFIX_DISCOUNT * size / len(stem))
+                break
+        yield from related.items()
+        if not related and len(word) > 3 and stem not in postings and stem not in synonyms:
+            yield from self._correct_spelling(word)
+
+    def _correct_spelling(self, word: str) -> Iterator[tuple[str, float]]:
+        """What a misspelled word probably meant; one of its first two letters is trusted."""
+        from tooli.errors import closest_match
+
+        synonyms, postings = self._synonyms, self._postings
+        nearby = [
+            term
+            for start in dict.fromkeys(word[:2])
+            for term in self._terms_by_letter.get(start, ())
+        ]
+        letters = {*word}  # the distance itself is dear, and an edit touches two letters at most
+        nearby = [
+            t
+            for t in (*nearby, *synonyms)
+            if len(t) > 2 and len(letters.symmetric_difference(t)) < 3
+        ]
+        closest = closest_match(_stem(word), nearby) or closest_match(word, nearby) or ""
+        if closest in postings:
+            yield closest, _TYPO_DISCOUNT
+        yield from [
+            (term, _TYPO_DISCOUNT * _SYNONYM_DISCOUNT)
+            for term in synonyms.get(closest, ())
+            if term in postings
+        ]
+
+
+def _build_postings(tools: list[Tool]) -> dict[str, dict[int, float]]:
+    """For each term, the tools that have it, and how strongly."""
+    seen: dict[str, list[str]] = {}
+    rows = [[_extract_terms(text, seen) for text in _searchable_fields(tool)] for tool in tools]
+    sizes = [[len(terms) for terms in field if terms] or [1] for field in zip(*rows, strict=True)]
+    average_lengths = [sum(lengths) / len(lengths) for lengths in sizes]
+    postings: dict[str, dict[int, float]] = {}
+    for at, row in enumerate(rows):
+        strengths: dict[str, float] = {}
+        for terms, weight, length in zip(row, _WEIGHTS, average_lengths, strict=True):
+            share = weight / (
+                1 - _LENGTH_NORMALIZATION + _LENGTH_NORMALIZATION * len(terms) / length
+            )
+            for term in terms:
+                strengths[term] = strengths.get(term, 0.0) + share
+        for term, strength in strengths.items():
+            postings.setdefault(term, {})[at] = strength / (strength + _SATURATION)
+    return postings
+
+
+def _searchable_fields(tool: Tool) -> tuple[str, ...]:
+    """What a tool says about itself, the weightiest first."""
+    doc, guidance, params = tool.doc, tool.guidance, tool.public_params
+    details = [doc.examples, *[param.help or doc.params.get(param.name, "") for param in params]]
+    details += [
+        str(value) for param in params for value in shape_choices(unwrap_optional(param.shape))
+    ]
+    for example in guidance.examples:
+        details += map(str, (example.get("description", ""), *(example.get("args") or ())))
+    return (
+        tool.name,
+        " ".join(tool.path[:-1]),
+        doc.summary,
+        f"{guidance.when_to_use or ''} {guidance.task_group or ''}",
+        " ".join([param.name for param in params]),
+        f"{doc.description} {doc.returns}",
+        " ".join(details),
+    )
+
+
+# ------------------------------------------------------------------ words
+
+_SEPARATORS = {code: None if code == 39 else " " for code in range(128) if not chr(code).isalnum()}
+_ACCENT_REPLACEMENTS = str.maketrans(
+    "øØłŁđĐ’", "oOlLdD'"
+)  # what Unicode does not take for an accent
+_VOWELS, _FIRST_UNSPACED = (
+    frozenset("aeiouy"),
+    "\u2e80",
+)  # from there on, scripts put no spaces in between
+
+
+def _extract_terms(text: str, cache: dict[str, list[str]]) -> list[str]:
+    """The stems of a text; `seen` remembers what was split, as most words come again."""
+    terms: list[str] = []
+    for chunk in text[:_MAX_TEXT_CHARS].split():
+        found = cache.get(chunk)
+        if found is None:
+            found = cache[chunk] = list(map(_stem, _split_words(chunk)))
+        terms += found
+    return terms
+
+
+def _split_words(text: str) -> list[str]:
+    return [part for chunk in _normalize_text(text).split() for part in _split_identifier(chunk)]
+
+
+def _normalize_name(text: str) -> str:
+    """A name by which `find-files`, `find_files`, `findFiles` and `Find files` are the same."""
+    return _normalize_text(text).replace(" ", "").casefold()
+
+
+def _parse_group(word: str) -> tuple[str, ...]:
+    steps = map(_normalize_name, word.replace("/", ".").replace(":", ".").split("."))
+    return tuple([step for step in steps if step])
+
+
+def _normalize_text(text: str) -> str:
+    """The text with nothing but letters without accents, digits and spaces."""
+    if not text.isascii():
+        from unicodedata import category, normalize
+
+        # Left in, the marks would break the words that they stand on: they are not letters.
+        decomposed = normalize("NFKD", text.translate(_ACCENT_REPLACEMENTS))
+        kept = [c for c in decomposed if c.isascii() or c.isalnum() or category(c)[0] != "M"]
+        text = "".join([c if c.isascii() or c.isalnum() else " " for c in kept])
+    return text.translate(_SEPARATORS)
+
+
+def _split_identifier(chunk: str) -> list[str]:
+    """The words in `camelCase` or `sha256`, and the whole, as others may write it as one."""
+    whole = chunk.casefold()
+    if chunk.isascii() and chunk.isalpha() and (chunk[1:].islower() or chunk.isupper()):
+        return [whole]
+    cuts = [0, *[at for at in range(1, len(chunk)) if _is_word_boundary(chunk, at)]]
+    parts = [chunk[a:b].casefold() for a, b in zip(cuts, [*cuts[1:], len(chunk)], strict=True)]
+    for part in [part for part in parts if part[0] >= _FIRST_UNSPACED]:
+        parts += [part[i : i + 2] for i in range(len(part) - 1)]  # pairs, as words are not parted
+    return parts if whole in parts else [*parts, whole]
+
+
+def _is_word_boundary(chunk: str, at: int) -> bool:
+    """Whether a word begins here: `find|Files`, `HTTP|Server`, `sha|256`, but not in `URLs`."""
+    before, here, after = chunk[at - 1], chunk[at], chunk[at + 1 :]
+    if before.isdigit() != here.isdigit() or (before >= _FIRST_UNSPACED) != (
+        here >= _FIRST_UNSPACED
+    ):
+        return True
+    return here.isupper() and (not before.isupper() or (after[:1].islower() and after != "s"))
+
+
+def _stem(word: str) -> str:
+    """What `deletes`, `deleted`, `deleting` and `deletion` have in common; not always a word."""
+    word = _singular(word)
+    for ending in ("ing", "ed", "ion"):
+        rest = word.removesuffix(ending)
+        if 2 < len(rest) < len(word) and rest[-1] != "e" and not _VOWELS.isdisjoint(rest):
+            word = rest
+            break
+    if len(word) > 3 and word[-1] == "e":
+        word = _singular(word[:-1])
+    if len(word) > 3 and word[-1] == word[-2]:
+        word = word[:-1]
+    if len(word) > 3 and word[-1] == "y" and word[-2] not in "aeiou":
+        word = word[:-1] + "i"
+    return word
+
+
+def _singular(word: str) -> str:
+    return word[:-1] if len(word) > 2 and word[-1] == "s" and word[-2] not in "sui" else word
+
+
+def _build_synonyms() -> dict[str, list[str]]:
+    """Each stem of the families, and the stems beside it."""
+    synonyms: dict[str, list[str]] = {}
+    for family in _SYNONYM_GROUPS.replace("/", "\n").split("\n"):
+        stems = list(map(_stem, family.split()))
+        for stem in stems:
+            synonyms.setdefault(stem, []).extend([other for other in stems if other != stem])
+    return synonyms

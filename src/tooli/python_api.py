@@ -1,0 +1,212 @@
+"""The Python door: `app.call(…)` and its kin. The same checks as every door; never exits."""
+
+from __future__ import annotations
+
+from sys import modules
+from time import perf_counter
+
+from tooli.core.call import DEFAULT_OPTIONS, PYTHON_CALLER, Call, Caller, Failed, Ok, Options
+from tooli.pipeline.drivers import ONLY_BIND, run, stream
+from tooli.pipeline.envelope import build_meta
+from tooli.pipeline.result import TooliResult, to_tooli_error
+from tooli.pipeline.run_options import RESULT_OPTION_TYPES, RUN_OPTIONS
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Generator, Iterator, Mapping
+    from typing import Any
+
+    from tooli.core.call import Outcome, Problem, Stage
+
+BASIC_OPTIONS = ("dry_run", "yes", "no_input", "quiet", "verbose", "detailed", "concise")
+PYTHON_OPTIONS = frozenset((*BASIC_OPTIONS, *RESULT_OPTION_TYPES, *RUN_OPTIONS))
+"""What may be said to the framework by keyword, where the tool has no parameter of that name."""
+
+
+class PythonSurface:
+    """An app's tools as Python calls, with options set once for all of them."""
+
+    __slots__ = ("_app", "_caller", "_options", "_state")
+
+    def __init__(self, app: Any, options: Mapping[str, Any], caller: str | None = None) -> None:
+        self._app = app
+        self._state = app._state
+        if not self._state.policy_resolved:
+            from tooli.config.security_settings import apply_security_policy
+
+            apply_security_policy(self._state)
+        self._options = options
+        self._caller = (
+            PYTHON_CALLER if caller is None else Caller("python", caller, maybe_agent=True)
+        )
+
+    def call(self, tool_name: str, /, **arguments: Any) -> TooliResult[Any]:
+        """Run a tool; what became of it."""
+        return self.run(tool_name, arguments)
+
+    def run(self, name: str, arguments: dict[str, Any]) -> TooliResult[Any]:
+        """The same, with the arguments in a dict."""
+        started = perf_counter()
+        call, stages = self._prepare(name, arguments)
+        return _result(run(call, stages), call, started)
+
+    async def acall(self, tool_name: str, /, **arguments: Any) -> TooliResult[Any]:
+        """The same from async code: coroutines on this loop, other functions in a thread."""
+        from tooli.pipeline import async_drivers
+
+        started = perf_counter()
+        call, stages = self._prepare(tool_name, arguments)
+        return _result(await async_drivers.run(call, stages), call, started)
+
+    def stream(self, tool_name: str, /, **arguments: Any) -> Generator[Any, None, None]:
+        """A tool's items as it makes them; raises the ToolError where it fails."""
+        call, stages = self._prepare(tool_name, arguments)
+        yield from _remaining_items((yield from stream(call, stages)))
+
+    async def astream(self, tool_name: str, /, **arguments: Any) -> AsyncGenerator[Any, None]:
+        """The same, in async code."""
+        from tooli.pipeline import async_drivers
+
+        call, stages = self._prepare(tool_name, arguments)
+        outcomes: list[Outcome] = []
+        async with async_drivers.aclosing(async_drivers.stream(call, stages, outcomes)) as items:
+            async for item in items:
+                yield item
+        for item in _remaining_items(outcomes[0]):
+            yield item
+
+    def _prepare(self, name: str, arguments: dict[str, Any]) -> tuple[Call, tuple[Stage, ...]]:
+        state = self._state
+        cached = state.prepared_tools.get(name)
+        if cached is None:
+            tool = self._app.find(name)
+            if tool is None:
+                return _unknown_tool_call(self._app, name, self._caller)
+            cached = state.prepared_tools[name] = (
+                tool,
+                self._app.stages_for(tool, DEFAULT_OPTIONS),
+            )
+        tool, stages = cached
+        recorder = modules.get("tooli.pipeline.dry_run_recorder")
+        is_dry_run = (
+            recorder is not None and recorder.is_dry_run_active() and not tool.behavior.read_only
+        )
+        if is_dry_run or self._options or not arguments.keys() <= tool.param_names:
+            option_values = dict(self._options)
+            for key in PYTHON_OPTIONS.intersection(arguments) - tool.param_names:
+                option_values[key] = arguments.pop(key)
+            if is_dry_run:  # what a rehearsed function calls is rehearsed, too
+                option_values["dry_run"] = True
+            if option_values:
+                options, problems = _read_options(option_values)
+                call = Call(tool, arguments, self._caller, [], options, state.policy, meta={})
+                call = call.replace(problems=problems, secrets=[])
+                return call, self._app.stages_for(tool, options)
+        call = Call(tool, arguments, self._caller, [], DEFAULT_OPTIONS, state.policy)
+        return call if stages is ONLY_BIND else call.replace(meta={}, secrets=[]), stages
+
+
+def _read_options(option_values: dict[str, Any]) -> tuple[Options, tuple[Problem, ...]]:
+    """The options of a call, and what is wrong with them."""
+    shaping_values = {
+        name: option_values.pop(name) for name in RESULT_OPTION_TYPES if name in option_values
+    }
+    problems: tuple[Problem, ...] = ()
+    run_options = {name: option_values.pop(name) for name in RUN_OPTIONS if name in option_values}
+    if run_options:
+        from tooli.pipeline.run_options import read_run_options
+
+        run_options, problems = read_run_options(run_options)
+    if shaping_values:
+        from tooli.records.result_options import read_result_options
+
+        option_values["result_options"] = read_result_options(shaping_values)
+    return Options(**option_values, **run_options), problems
+
+
+def _result(outcome: Outcome, call: Call, started: float) -> TooliResult[Any]:
+    value: Any = None
+    error = None
+    if type(outcome) is Ok:
+        value = outcome.value
+    else:
+        assert isinstance(outcome, Failed)
+        error = to_tooli_error(outcome.error, call, call.warnings)
+    meta = build_meta(call, int((perf_counter() - started) * 1000))
+    result: TooliResult[Any] = TooliResult(error is None, value, error, meta)
+    if call.secrets or call.policy != "standard":
+        result.set_redaction(call)
+    return result
+
+
+def _remaining_items(outcome: Outcome) -> Iterator[Any]:
+    """What is left to give after a stream: a list's items, any other value, or its error."""
+    if isinstance(outcome, Failed):
+        raise outcome.error
+    value = outcome.value
+    if type(value) in (list, tuple):
+        yield from value
+    elif type(value) in (set, frozenset):
+        from tooli.text.jsonable import sort_set
+
+        yield from sort_set(value)
+    elif value is not None:
+        yield value
+
+
+def _unknown_tool_call(app: Any, name: str, caller: Caller) -> tuple[Call, tuple[Stage, ...]]:
+    """A call that is refused because no tool has that name."""
+    from tooli.serving.dispatcher import make_toolless_call, unknown_tool_error
+
+    def refuse(call: Call) -> Generator[Call, Outcome, Outcome]:
+        yield from ()
+        return Failed(unknown_tool_error(app, name))
+
+    return make_toolless_call(app, caller), (refuse,)
+
+
+class ToolAccessor:
+    """`app.find_files`: the tool as a function that returns a TooliResult."""
+
+    def __init__(self, app: Any, key: str) -> None:
+        tool = app.find(key)
+        self._app, self._key, self._tool = app, key, tool
+        self.__doc__ = tool.fn.__doc__
+        self.__wrapped__ = tool.fn
+        self.__name__ = getattr(tool.fn, "__name__", key)
+
+    def __call__(self, *args: Any, **arguments: Any) -> TooliResult[Any]:
+        public = [param.name for param in self._tool.public_params]
+        if len(args) > len(public):
+            raise TypeError(f"{self._key}() takes {len(public)} arguments, {len(args)} given")
+        for name, value in zip(public, args, strict=False):
+            if name in arguments:
+                raise TypeError(f"{self._key}() got {name!r} twice")
+            arguments[name] = value
+        return self._app.call(self._key, **arguments)
+
+
+class GroupAccessor:
+    """`app.users`: the tools of a group, as attributes."""
+
+    def __init__(self, app: Any, path: tuple[str, ...], group: Any) -> None:
+        self._app, self._path, self._group = app, path, group
+
+    def __getattr__(self, name: str) -> Any:
+        found = find_accessor(self._app, self._path, self._group, name)
+        if found is None:
+            raise AttributeError(f"{'.'.join(self._path)} has no command {name!r}")
+        return found
+
+
+def find_accessor(
+    app: Any, path: tuple[str, ...], group: Any, name: str
+) -> ToolAccessor | GroupAccessor | None:
+    """What an attribute name means at a place in the tree: a tool, a group, or nothing."""
+    for candidate in (name, name.replace("_", "-")):
+        if candidate in group.commands:
+            return ToolAccessor(app, ".".join((*path, candidate)))
+        if candidate in group.groups:
+            return GroupAccessor(app, (*path, candidate), group.groups[candidate])
+    return None

@@ -1,0 +1,1 @@
+"""Filter, select, page and truncate the records of a result."""

@@ -1,0 +1,278 @@
+"""Paths into records, `owner.name` or `tags[0]`, and what an output schema says stands there."""
+
+from __future__ import annotations
+
+from tooli.errors import closest_match
+from tooli.text.jsonable import is_list, is_object, to_jsonable
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any, TypeAlias
+
+    FieldPath: TypeAlias = tuple[str | int, ...]
+    SchemaNodes: TypeAlias = list[dict[str, Any]] | None
+    """The schemas that may hold at a place; None where nobody can tell."""
+
+
+class ExpressionError(ValueError):
+    """A filter or a selection that does not fit the records; `meant` is what probably would."""
+
+    def __init__(self, message: str, suggested_value: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.suggested_value = suggested_value
+
+
+class MultipleValues(list["Any"]):
+    """The values that a path leads to where it passes a list."""
+
+    __slots__ = ()
+
+
+# ------------------------------------------------------------------ values
+
+JSON_CLASSES = frozenset((str, int, float, bool, type(None), dict, list))
+
+
+def to_json_value(value: Any) -> Any:
+    """A value as JSON has it."""
+    return value if value.__class__ in JSON_CLASSES else to_jsonable(value, [])
+
+
+def get_member(value: Any, name: str | int) -> Any:
+    """What stands in a value under a name, or at a place of a list; None where nothing does."""
+    if value.__class__ is dict:
+        return value.get(name)
+    if isinstance(name, int):
+        if not is_list(value):
+            value = to_json_value(value)
+        return value[name] if is_list(value) and -len(value) <= name < len(value) else None
+    if hasattr(value.__class__, "__dataclass_fields__"):
+        return getattr(value, name, None)
+    value = to_json_value(value)
+    return value.get(name) if is_object(value) else None
+
+
+def build_getter(path: FieldPath) -> Callable[[Any], Any]:
+    """What reads the value at a path out of a record, as JSON has it."""
+    if not path:
+        return to_json_value
+    if len(path) == 1 and isinstance(path[0], str):
+        name = path[0]
+
+        def read_one(record: Any) -> Any:
+            value = record.get(name) if record.__class__ is dict else get_member(record, name)
+            return value if value.__class__ in JSON_CLASSES else to_jsonable(value, [])
+
+        return read_one
+    return lambda record: _get_at_path(record, path)
+
+
+def _get_at_path(value: Any, path: FieldPath) -> Any:
+    for i, name in enumerate(path):
+        if isinstance(name, str) and is_list(value):
+            found = MultipleValues()
+            for item in value:
+                below = _get_at_path(item, path[i:])
+                found.extend(below if below.__class__ is MultipleValues else (below,))
+            return found
+        value = get_member(value, name)
+        if value is None:
+            return None
+    return to_json_value(value)
+
+
+# ------------------------------------------------------------------ words
+
+
+def parse_path(text: str) -> FieldPath:
+    """A path as it is written; `.` alone is the record itself."""
+    if text == ".":
+        return ()
+    path: list[str | int] = []
+    for piece in text.split("."):
+        name, *indexes = piece.split("[")
+        if not name or not all([index[-1:] == "]" and _is_index(index[:-1]) for index in indexes]):
+            raise ExpressionError(f"{text!r} is no field: write name, name.part or name[0]")
+        path.append(name)
+        path += [int(index[:-1]) for index in indexes]
+    return tuple(path)
+
+
+def _is_index(text: str) -> bool:
+    digits = text[1:] if text[:1] == "-" else text
+    return digits.isascii() and digits.isdigit()
+
+
+def format_path(path: FieldPath) -> str:
+    """A path as it is read."""
+    text = ""
+    for name in path:
+        text += f"[{name}]" if isinstance(name, int) else f".{name}"
+    return text[1:] or "."
+
+
+# ------------------------------------------------------------------ schemas
+
+
+class RecordFields:
+    """What an output schema says about the records of a result."""
+
+    def __init__(self, schema: Mapping[str, Any] | None) -> None:
+        self._definitions: Mapping[str, Any] = (schema or {}).get("$defs", {})
+        variants = None if schema is None else self._variants(schema)
+        self.may_be_list = variants is None or any(
+            [node.get("type") == "array" for node in variants]
+        )
+        """Whether the result may be a list."""
+        self.records = variants if variants is None else self._record_schemas(variants)
+
+    def _record_schemas(self, nodes: list[dict[str, Any]]) -> SchemaNodes:
+        """The records of a result: the items of lists, and what is no list itself."""
+        found: list[dict[str, Any]] = []
+        for node in nodes:
+            if node.get("type") != "array":
+                found.append(node)
+                continue
+            inner = self._item_schemas(node)
+            if inner is None:
+                return None
+            found += inner
+        return found
+
+    def _item_schemas(self, node: Mapping[str, Any]) -> SchemaNodes:
+        if "prefixItems" in node:
+            return None
+        return self._variants(node.get("items", {}))
+
+    def _variants(self, node: Any, parent_names: tuple[str, ...] = ()) -> SchemaNodes:
+        """The concrete schemas that a schema allows; None where it allows anything."""
+        if not is_object(node):
+            return None
+        reference = node.get("$ref")
+        if isinstance(reference, str):
+            name = reference.rpartition("/")[2]
+            if name in parent_names or name not in self._definitions:
+                return None
+            return self._variants(self._definitions[name], (*parent_names, name))
+        for keyword in ("anyOf", "oneOf"):
+            if is_list(node.get(keyword)):
+                return self._collect_variants(node[keyword], parent_names)
+        if isinstance(node.get("type"), str):
+            return [node]
+        if is_list(node.get("enum")) or "const" in node:
+            return [node]
+        return None
+
+    def _collect_variants(self, parts: Sequence[Any], parent_names: tuple[str, ...]) -> SchemaNodes:
+        found: list[dict[str, Any]] = []
+        for each in parts:
+            inner = self._variants(each, parent_names)
+            if inner is None:
+                return None
+            found += inner
+        return found
+
+    def schemas_at(self, path: FieldPath) -> SchemaNodes:
+        """What may stand at a path; raises Unfit where nothing can."""
+        nodes = self.records
+        for i, name in enumerate(path):
+            if nodes is None:
+                return None
+            nodes = self._child_schemas(nodes, name, format_path(path[: i + 1]))
+        return nodes
+
+    def _child_schemas(
+        self, nodes: list[dict[str, Any]], name: str | int, path_text: str
+    ) -> SchemaNodes:
+        found: list[dict[str, Any]] = []
+        field_names: list[str] = []
+        is_found = False
+        for node in nodes:
+            if node.get("type") == "array":
+                inner = self._item_schemas(node)
+                if inner is None:
+                    return None
+                if isinstance(name, int):
+                    found, is_found = [*found, *inner], True
+                else:
+                    nodes = [*nodes, *[one for one in inner if one not in nodes]]
+        for node in nodes:
+            if node.get("type") != "object" or isinstance(name, int):
+                continue
+            properties = node.get("properties", {})
+            field_names += [key for key in properties if key not in field_names]
+            inner = self._property_schemas(node, name)
+            if inner is None:
+                return None
+            found, is_found = [*found, *inner], is_found or bool(inner)
+        if is_found:
+            return found
+        raise self._unknown_field_error(path_text, field_names)
+
+    def _property_schemas(self, node: Mapping[str, Any], name: str) -> SchemaNodes:
+        """What an object holds under a name; nothing where it cannot hold it."""
+        properties = node.get("properties", {})
+        if name in properties:
+            return self._variants(properties[name])
+        more = node.get("additionalProperties", not properties)
+        if more is True or "patternProperties" in node:
+            return None
+        return self._variants(more) if is_object(more) else []
+
+    @staticmethod
+    def _unknown_field_error(path_text: str, field_names: Sequence[str]) -> ExpressionError:
+        last = path_text.rpartition(".")[2]
+        suggested_value = closest_match(last, field_names)
+        if suggested_value is not None:
+            return ExpressionError(
+                f"There is no field {path_text!r}; did you mean {suggested_value!r}?",
+                suggested_value,
+            )
+        available = (
+            f"there are {', '.join(field_names)}" if field_names else "there are no fields below it"
+        )
+        return ExpressionError(f"There is no field {path_text!r}: {available}")
+
+
+def json_types(nodes: SchemaNodes) -> set[str] | None:
+    """The JSON types that may stand somewhere; None where any may."""
+    if nodes is None:
+        return None
+    types: set[str] = set()
+    for node in nodes:
+        kind = node.get("type")
+        if isinstance(kind, str):
+            types.add("number" if kind == "integer" else kind)
+        else:
+            values = node["enum"] if "enum" in node else [node["const"]]
+            types.update([json_type_of(value) for value in values])
+    return types
+
+
+def json_type_of(value: Any) -> str:
+    """The JSON type of a value."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, (int, float)):
+        return "number"
+    if isinstance(value, str):
+        return "string"
+    return "array" if is_list(value) else "object"
+
+
+def allowed_values(nodes: SchemaNodes) -> list[Any] | None:
+    """The only values that may stand somewhere; None where there is no such list."""
+    types: list[Any] = []
+    for node in nodes or ():
+        if node.get("type") == "null":
+            types.append(None)
+            continue
+        if "enum" not in node and "const" not in node:
+            return None
+        types += node["enum"] if "enum" in node else [node["const"]]
+    return types or None

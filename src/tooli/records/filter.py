@@ -1,0 +1,366 @@
+"""The filter language: a small expression over the fields of a record.
+
+    size > 1000 and (owner.name == "ada" or tags contains "new") and not archived
+
+It is read by hand and becomes closures: nothing is evaluated as code, and nothing that a
+caller writes can take longer than its own length. Typed against the output schema: a field
+that does not exist, or a comparison that can never hold, is refused before the tool runs.
+"""
+
+from __future__ import annotations
+
+from tooli.core.record import Record
+from tooli.errors import closest_match
+from tooli.records.field_paths import (
+    ExpressionError,
+    MultipleValues,
+    allowed_values,
+    build_getter,
+    json_type_of,
+    json_types,
+    parse_path,
+)
+from tooli.records.predicates import all_of, any_of, at_path, build_predicate, matches, negate
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from tooli.records.field_paths import FieldPath, RecordFields
+    from tooli.records.predicates import Predicate
+
+SYMBOLS = ("==", "!=", "<=", ">=", "=", "<", ">", "(", ")", "[", "]", ",")
+COMPARISONS = ("==", "=", "!=", "<", "<=", ">", ">=", "in", "contains", "startswith", "endswith")
+KEYWORDS = ("and", "or", "not", *COMPARISONS[7:])
+CONSTANTS = {"true": True, "false": False, "null": None}
+MAX_NESTING = 50
+_MIRRORED_OPERATORS = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+class FilterToken(Record):
+    """One word of an expression: a symbol, a keyword, a field, or a value."""
+
+    kind: str  # "symbol" | "word" | "field" | "value" | "end"
+    value: Any
+    position: int
+
+
+def compile_filter(text: str, fields: RecordFields) -> Predicate:
+    """What says whether a record is kept; raises Unfit."""
+    parser = _FilterParser(text, fields)
+    predicate = parser.parse_or()
+    parser.expect_end()
+    return predicate
+
+
+# ------------------------------------------------------------------ words
+
+
+def _tokenize(text: str) -> list[FilterToken]:
+    found: list[FilterToken] = []
+    position = 0
+    while position < len(text):
+        char = text[position]
+        if char.isspace():
+            position += 1
+            continue
+        if char in "\"'":
+            value, end = _read_quoted(text, position)
+            found.append(FilterToken("value", value, position))
+            position = end
+            continue
+        symbol = next((one for one in SYMBOLS if text.startswith(one, position)), None)
+        if symbol is not None:
+            found.append(FilterToken("symbol", symbol, position))
+            position += len(symbol)
+            continue
+        end = position
+        while end < len(text) and not (text[end].isspace() or text[end] in "\"'()=!<>,[]"):
+            end += 1
+            while text[end : end + 1] == "[":  # a place in a list belongs to its field
+                end = text.find("]", end) + 1 or len(text)
+        if end == position:
+            raise ExpressionError(
+                f"The filter has {char!r} where it cannot stand, at {position + 1}"
+            )
+        found.append(_word_token(text[position:end], position))
+        position = end
+    found.append(FilterToken("end", "the end", len(text)))
+    return found
+
+
+def _read_quoted(text: str, start: int) -> tuple[str, int]:
+    """The text between two quotes, and where it ends; a backslash takes the next as it is."""
+    quote, parts, i = text[start], "", start + 1
+    while i < len(text):
+        if text[i] == "\\" and i + 1 < len(text):
+            parts += text[i + 1]
+            i += 2
+        elif text[i] == quote:
+            return parts, i + 1
+        else:
+            parts += text[i]
+            i += 1
+    raise ExpressionError(f"The filter has a quote that is never closed, at {start + 1}")
+
+
+def _word_token(text: str, position: int) -> FilterToken:
+    if text in KEYWORDS:
+        return FilterToken("word", text, position)
+    if text in CONSTANTS:
+        return FilterToken("value", CONSTANTS[text], position)
+    if text[0] in "-+0123456789" or (text[0] == "." and text[1:2].isdigit()):
+        return FilterToken("value", _parse_number(text), position)
+    return FilterToken("field", parse_path(text), position)
+
+
+def _parse_number(text: str) -> int | float:
+    try:
+        if "_" in text or len(text) > 400:
+            raise ValueError
+        return int(text) if text.lstrip("-+").isdigit() else float(text)
+    except ValueError:
+        raise ExpressionError(
+            f"The filter has {text[:40]!r}, which is no number; quote text"
+        ) from None
+
+
+# ------------------------------------------------------------------ expressions
+
+
+class _FilterParser:
+    """One pass over an expression, from `or` down to a single comparison."""
+
+    def __init__(self, text: str, fields: RecordFields) -> None:
+        self._tokens = _tokenize(text)
+        self._fields = fields
+        self._position = 0
+        self._depth = 0
+
+    @property
+    def _token(self) -> FilterToken:
+        return self._tokens[self._position]
+
+    def _accept(self, *values: str) -> FilterToken | None:
+        token = self._token
+        if token.kind in ("symbol", "word") and token.value in values:
+            self._position += 1
+            return token
+        return None
+
+    def _syntax_error(self, expected: str) -> ExpressionError:
+        token = self._token
+        found = "it ends" if token.kind == "end" else f"there is {_format_token(token)}"
+        return ExpressionError(
+            f"The filter needs {expected} where {found}, at {token.position + 1}"
+        )
+
+    def expect_end(self) -> None:
+        """Refuse what is left over."""
+        if self._token.kind != "end":
+            suggestion = closest_match(
+                _format_token(self._token).strip("'"), ("and", "or", *COMPARISONS[7:])
+            )
+            hint = f"; did you mean {suggestion!r}?" if suggestion else ""
+            raise ExpressionError(
+                f"{self._syntax_error('and, or, or a comparison').message}{hint}", suggestion
+            )
+
+    def parse_or(self) -> Predicate:
+        """`… or …`"""
+        self._depth += 1
+        if self._depth > MAX_NESTING:
+            raise ExpressionError(f"The filter is nested deeper than {MAX_NESTING}")
+        tests = [self._parse_and()]
+        while self._accept("or"):
+            tests.append(self._parse_and())
+        self._depth -= 1
+        return tests[0] if len(tests) == 1 else any_of(tests)
+
+    def _parse_and(self) -> Predicate:
+        tests = [self._parse_not()]
+        while self._accept("and"):
+            tests.append(self._parse_not())
+        return tests[0] if len(tests) == 1 else all_of(tests)
+
+    def _parse_not(self) -> Predicate:
+        negated = False
+        while self._accept("not"):
+            negated = not negated
+        if self._accept("("):
+            test = self.parse_or()
+            if not self._accept(")"):
+                raise self._syntax_error("a closing parenthesis")
+        else:
+            test = self._parse_comparison()
+        return negate(test) if negated else test
+
+    def _parse_comparison(self) -> Predicate:
+        left = self._parse_operand()
+        negated = self._accept("not") is not None
+        token = self._accept(*COMPARISONS)
+        if token is None:
+            if negated:
+                raise self._syntax_error("in, contains, startswith or endswith")
+            if self._token.kind == "field":
+                self.expect_end()
+            return self._boolean_predicate(left)
+        operator = "==" if token.value == "=" else token.value
+        if negated and operator not in COMPARISONS[7:]:
+            raise ExpressionError(
+                f"The filter has 'not {operator}'; write not in front of the comparison"
+            )
+        right = self._parse_list() if operator == "in" else self._parse_operand()
+        test = self._build_comparison(left, operator, right)
+        return negate(test) if negated else test
+
+    def _parse_operand(self) -> FilterToken:
+        token = self._token
+        if token.kind not in ("field", "value"):
+            raise self._syntax_error("a field or a value")
+        self._position += 1
+        return token
+
+    def _parse_list(self) -> FilterToken:
+        """The values of `in`: in brackets or parentheses, or a field that holds them."""
+        if self._token.kind == "field":
+            return self._parse_operand()
+        position = self._token.position
+        opened = self._accept("[", "(")
+        if opened is None:
+            raise self._syntax_error("a list, such as ['a', 'b'],")
+        closing = "]" if opened.value == "[" else ")"
+        values: list[Any] = []
+        while not self._accept(closing):
+            if values and not self._accept(","):
+                raise self._syntax_error(f"a comma or {closing}")
+            token = self._token
+            if token.kind != "value":
+                raise self._syntax_error("a value")
+            self._position += 1
+            values.append(token.value)
+        return FilterToken("value", values, position)
+
+    # -------------------------------------------------------------- comparisons
+
+    def _boolean_predicate(self, operand: FilterToken) -> Predicate:
+        """A field that stands alone: whether it is true."""
+        if operand.kind == "value":
+            raise ExpressionError(
+                f"The filter has {_format_token(operand)} alone: compare a field with it"
+            )
+        possible = json_types(self._fields.schemas_at(operand.value))
+        if possible is not None and "boolean" not in possible:
+            raise ExpressionError(
+                f"{_format_token(operand)} is no boolean: compare it with a value"
+            )
+        return at_path(operand.value, lambda value: value is True)
+
+    def _build_comparison(self, left: FilterToken, operator: str, right: FilterToken) -> Predicate:
+        if left.kind == "value" and right.kind == "value":
+            raise ExpressionError(
+                f"The filter compares {_format_token(left)} with a value: name a field"
+            )
+        if left.kind == "field" and right.kind == "field":
+            return self._compare_fields(left.value, operator, right.value)
+        if left.kind == "field":
+            self._check_comparison(left, operator, right.value)
+            return at_path(left.value, build_predicate(operator, right.value))
+        if operator == "in":  # 'x' in tags
+            self._check_comparison(right, "contains", left.value)
+            return at_path(right.value, build_predicate("contains", left.value))
+        if operator not in ("==", "!=", *_MIRRORED_OPERATORS):
+            raise ExpressionError(f"{operator} has its field on the left")
+        operator = _MIRRORED_OPERATORS.get(operator, operator)
+        self._check_comparison(right, operator, left.value)
+        return at_path(right.value, build_predicate(operator, left.value))
+
+    def _compare_fields(self, left: FieldPath, operator: str, right: FieldPath) -> Predicate:
+        for path in (left, right):
+            self._fields.schemas_at(path)
+        get_left, get_right = build_getter(left), build_getter(right)
+        if operator == "in":
+            get_left, get_right, operator = get_right, get_left, "contains"
+
+        def test(record: Any) -> bool:
+            value, expected = get_left(record), get_right(record)
+            expected = expected if expected.__class__ is MultipleValues else (expected,)
+            return any([matches(build_predicate(operator, each), value) for each in expected])
+
+        return test
+
+    def _check_comparison(self, field: FilterToken, operator: str, value: Any) -> None:
+        """Refuse a comparison that can never hold, by the output schema."""
+        nodes = self._fields.schemas_at(field.value)
+        possible = json_types(nodes)
+        field_text = _format_token(field)
+        if operator in ("<", "<=", ">", ">="):
+            _check_order(field_text, operator, value, possible)
+        elif operator in ("==", "!=", "in"):
+            for each in value if operator == "in" else [value]:
+                _check_equal(field_text, each, possible, allowed_values(nodes))
+        elif operator == "contains" and possible is not None and "array" in possible:
+            return
+        elif not isinstance(value, str):
+            if operator != "contains" or possible is not None:
+                raise ExpressionError(
+                    f"{field_text} {operator} takes text, not {_format_value(value)}"
+                )
+        elif possible is not None and "string" not in possible:
+            raise ExpressionError(
+                f"{field_text} is {_format_types(possible)}: {operator} can never hold"
+            )
+
+
+def _check_order(field_text: str, operator: str, value: Any, possible: set[str] | None) -> None:
+    kind = json_type_of(value)
+    if kind not in ("number", "string"):
+        raise ExpressionError(
+            f"{field_text} {operator} {_format_value(value)}: only numbers and text have an order"
+        )
+    if possible is not None and kind not in possible:
+        raise ExpressionError(
+            f"{field_text} is {_format_types(possible)}: it can never be {operator} {_format_value(value)}"
+        )
+
+
+def _check_equal(
+    field_text: str, value: Any, possible: set[str] | None, allowed: list[Any] | None
+) -> None:
+    if value is None:
+        return  # a field that is missing is null
+    if possible is not None and json_type_of(value) not in possible:
+        raise ExpressionError(
+            f"{field_text} is {_format_types(possible)}: it can never be {_format_value(value)}"
+        )
+    if allowed is not None and value not in allowed:
+        labels = [str(get_left) for get_left in allowed if get_left is not None]
+        suggestion = closest_match(str(value), labels)
+        hint = (
+            f"did you mean {suggestion!r}?" if suggestion else f"it is one of {', '.join(labels)}"
+        )
+        raise ExpressionError(
+            f"{field_text} can never be {_format_value(value)}; {hint}", suggestion
+        )
+
+
+def _format_token(token: FilterToken) -> str:
+    if token.kind == "field":
+        from tooli.records.field_paths import format_path
+
+        return repr(format_path(token.value))
+    return repr(token.value) if token.kind != "value" else _format_value(token.value)
+
+
+def _format_value(value: Any) -> str:
+    if value is None:
+        return "null"
+    return repr(value).lower() if isinstance(value, bool) else repr(value)
+
+
+def _format_types(possible: set[str]) -> str:
+    type_names = sorted(possible - {"null"}) or ["null"]
+    return " or ".join(
+        [f"{'an' if type_name[0] in 'ao' else 'a'} {type_name}" for type_name in type_names]
+    )

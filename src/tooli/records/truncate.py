@@ -1,0 +1,325 @@
+"""Cutting: an answer made to fit, always at a record, always with a way to the rest.
+
+    records ──▶ as many as fit ──▶ the document
+                └─▶ meta.truncated   how many of how many, by which limit, the whole as a file
+                    meta.page        the cursor of the rest
+                    meta.next        the command for the rest
+
+What cannot be divided (an object, or one record that is too large alone) is shortened: texts
+and lists inside lose their ends, everything keeps its type.
+"""
+
+from __future__ import annotations
+
+from tooli.core.call import Ok
+from tooli.pipeline.envelope import encode, make_json_encoder, measure_envelope
+from tooli.pipeline.retry_command import build_retry_argv
+from tooli.records.record_flow import as_records
+from tooli.records.result_options import BYTES_PER_TOKEN
+from tooli.text.jsonable import is_list, is_object, to_jsonable
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+    from tooli.core.call import Call, Outcome
+    from tooli.records.record_flow import RecordFlow
+
+    SaveOverflow = Callable[[str, Iterable[bytes]], str | None]
+
+BUDGET_MARGIN_BYTES = 40
+"""Bytes by which a larger budget is larger than it has to be: its own digits, a longer cursor."""
+_ELLIPSIS = "…"
+
+
+def truncate_result(
+    call: Call, flow: RecordFlow, value: Any, save_overflow: SaveOverflow | None
+) -> Outcome:
+    """As much of a result as fits, and what is said about the rest; `spill` keeps the whole."""
+    return _Truncation(call, flow, value, save_overflow).outcome()
+
+
+class _Truncation:
+    def __init__(
+        self, call: Call, flow: RecordFlow, value: Any, save_overflow: SaveOverflow | None
+    ) -> None:
+        self.call = call
+        self.flow = flow
+        self.value = value
+        self.byte_budget, self.limit_name = flow.result_options.byte_budget or (None, "max-items")
+        self.overflow_path: str | None = None
+        if (
+            save_overflow is not None
+            and flow.result_options.can_save_overflow
+            and flow.cursor_position is None
+        ):
+            self.overflow_path = save_overflow(call.tool.id, _encode_lines(value, call))
+
+    def outcome(self) -> Outcome:
+        records = as_records(self.value)
+        if records is not None:
+            return self._truncate_records(records)
+        if isinstance(self.value, str):
+            return self._truncate_text(self.value)
+        return self._truncate_object()
+
+    def _fits(self, outcome: Outcome) -> bool:
+        return self.byte_budget is None or measure_envelope(outcome, self.call) <= self.byte_budget
+
+    # -------------------------------------------------------------- lists
+
+    def _truncate_records(self, records: list[Any]) -> Outcome:
+        max_items = self.flow.result_options.max_items or len(records)
+        count = min(len(records), max_items)
+        if self.byte_budget is not None:
+            count = min(count, self._estimate_count(records[:count]))
+        limit_name = "max-items" if count == max_items < len(records) else self.limit_name
+        while count > 0:
+            self._set_meta(count, limit_name, len(records))
+            outcome = Ok(records[:count])
+            if (
+                self.byte_budget is None
+                or (size := measure_envelope(outcome, self.call)) <= self.byte_budget
+            ):
+                return outcome
+            limit_name = self.limit_name
+            count = self._reduce_count(records, count, size - self.byte_budget)
+        return self._preview_first_record(records)
+
+    def _estimate_count(self, records: list[Any]) -> int:
+        """How many records fit if there were nothing else."""
+        assert self.byte_budget is not None
+        write, used = make_json_encoder([], self.call), 0
+        for count, record in enumerate(records):
+            used += len(write(record)) + 1
+            if used > self.byte_budget:
+                return count
+        return len(records)
+
+    def _reduce_count(self, records: list[Any], count: int, excess: int) -> int:
+        """How many records are left where as many bytes are taken away, one of them at least."""
+        write = make_json_encoder([], self.call)
+        while count > 0 and excess > 0:
+            count -= 1
+            excess -= len(write(records[count])) + 1
+        return count
+
+    def _preview_first_record(self, records: list[Any]) -> Outcome:
+        """Not even one record fits: none is given, but a look at it, and the budget it needs."""
+        self._set_meta(1, self.limit_name, len(records))
+        assert self.byte_budget is not None
+        required_budget = self._required_budget(Ok(records[:1]))
+        self._set_meta(0, self.limit_name, len(records), required_budget)
+        return self._build_empty_result(records[0])
+
+    def _required_budget(self, outcome: Outcome) -> int:
+        """The budget in which an outcome would fit, in the unit that it is given in."""
+        size = measure_envelope(outcome, self.call) + BUDGET_MARGIN_BYTES
+        return -(-size // BYTES_PER_TOKEN) if self.limit_name == "max-tokens" else size
+
+    def _build_empty_result(self, record: Any) -> Outcome:
+        """An empty answer, as small as it has to be, with a look at the record if there is room."""
+        meta, empty = self.call.meta, Ok([])
+        assert meta is not None
+        assert self.byte_budget is not None
+        spare_bytes = self.byte_budget - measure_envelope(empty, self.call)
+        if spare_bytes > 60:
+            preview = shorten_value(
+                self._redact(record), spare_bytes - len(',"preview":'), self.call.warnings
+            )
+            if preview is not None:
+                meta["truncated"]["preview"] = preview
+        self._trim_meta(empty)
+        return empty
+
+    def _trim_meta(self, outcome: Outcome) -> None:
+        """Leave out what is said about the answer, the least important first, until it fits."""
+        meta = self.call.meta or {}
+        for drop in (
+            lambda: meta.pop("output_schema", None),
+            lambda: self.flow.set_meta(self.call, next=self.flow.next_steps),
+            lambda: [step.pop("why", None) for step in self.flow.next_steps],
+            lambda: meta["truncated"].pop("full", None),
+            lambda: meta.pop("page" if self.call.caller.surface == "cli" else "next", None),
+        ):
+            if self._fits(outcome):
+                return
+            drop()
+
+    # -------------------------------------------------------------- text
+
+    def _truncate_text(self, text: str) -> Outcome:
+        """The beginning of a text, up to the end of a line if there is one near enough."""
+        assert self.byte_budget is not None
+        full_budget = (
+            None if self.flow.cursor_after is not None else self._required_budget(Ok(text))
+        )
+        low, high = 0, min(len(text), self.byte_budget)
+        while low < high:
+            middle = (low + high + 1) // 2
+            self._set_text_meta(middle, len(text), full_budget)
+            if self._fits(Ok(text[:middle])):
+                low = middle
+            else:
+                high = middle - 1
+        shown_count = text.rfind("\n", low // 2, low) + 1 or low
+        if self.call.secrets:
+            from tooli.text.redact import find_safe_cut
+
+            shown_count = find_safe_cut(text, shown_count, self.call)
+        if shown_count:
+            self._set_text_meta(shown_count, len(text), full_budget)
+            return Ok(text[:shown_count])
+        self._set_text_meta(1, len(text))
+        required_budget = self._required_budget(Ok(text[:1]))
+        self.flow.cursor_after = None  # no text was given, and none of it may be passed over
+        self._set_text_meta(0, len(text), full_budget or required_budget)
+        self._trim_meta(Ok(""))
+        return Ok("")
+
+    def _set_text_meta(
+        self, shown_count: int, length: int, required_budget: int | None = None
+    ) -> None:
+        self._set_meta(shown_count, self.limit_name, length, required_budget)
+        assert self.call.meta is not None
+        self.call.meta["truncated"]["unit"] = "characters"
+
+    # -------------------------------------------------------------- anything else
+
+    def _truncate_object(self) -> Outcome:
+        """A value that cannot be divided: shortened inside, and the budget that it needs."""
+        assert self.byte_budget is not None
+        call = self.call
+        value = self._redact(self.value)
+        total = len(encode(value, call.warnings))
+        required_budget = self._required_budget(Ok(self.value))
+        truncated = {"shown": total, "total": total, "unit": "bytes", "by": self.limit_name}
+        if self.overflow_path is not None:
+            truncated["full"] = self.overflow_path
+        self.flow.set_meta(call, truncated=truncated)
+        self.flow.add_next_steps(
+            call, [larger_budget_step(self.call, self.limit_name, required_budget)]
+        )
+        spare_bytes = self.byte_budget - measure_envelope(Ok(None), call) - len(',"result":')
+        shown_count = shorten_value(value, spare_bytes, call.warnings)
+        truncated["shown"] = 0 if shown_count is None else len(encode(shown_count, []))
+        outcome = Ok(shown_count)
+        self._trim_meta(outcome)
+        return outcome
+
+    def _redact(self, value: Any) -> Any:
+        """A value whose texts are to be shortened: half a secret would be nobody's secret."""
+        from tooli.text.redact import redact_value
+
+        call = self.call
+        return redact_value(to_jsonable(value, call.warnings), call, call.warnings)
+
+    # -------------------------------------------------------------- what is said
+
+    def _set_meta(
+        self, shown_count: int, limit_name: str, count: int, required_budget: int | None = None
+    ) -> None:
+        set_truncated_meta(self.call, self.flow, shown_count, limit_name, count, self.overflow_path)
+        if required_budget is not None and self.call.meta is not None:
+            self.call.meta["truncated"]["needs"] = required_budget
+            self.flow.add_next_steps(
+                self.call,
+                [
+                    larger_budget_step(self.call, self.limit_name, required_budget),
+                    *self.flow.next_steps,
+                ],
+            )
+
+
+def set_truncated_meta(
+    call: Call,
+    flow: RecordFlow,
+    shown_count: int,
+    limit_name: str,
+    count: int | None,
+    overflow_path: str | None = None,
+) -> None:
+    """Say that only so many records are shown, and how to get the rest."""
+    total = flow.total if flow.total is not None else count
+    truncated: dict[str, Any] = {"shown": shown_count}
+    if total is not None:
+        truncated["total"] = total
+    truncated["by"] = limit_name
+    if overflow_path is not None:
+        truncated["full"] = overflow_path
+    flow.set_meta(call, truncated=truncated)
+    # a record that does not fit is passed over by whoever follows the cursor alone
+    cursor = flow.cursor_after(shown_count or 1) if flow.cursor_after is not None else None
+    page = dict((call.meta or {}).get("page", {}))
+    page.pop("next_cursor", None)
+    if cursor is not None:
+        page = {**{k: v for k, v in page.items() if k == "limit"}, "next_cursor": cursor}
+        if flow.total is not None:
+            page["total"] = flow.total
+    flow.set_meta(call, page=page)
+    steps = [] if cursor is None else [next_page_step(call, cursor)]
+    flow.add_next_steps(call, steps)
+
+
+def larger_budget_step(call: Call, limit_name: str, required_budget: int) -> dict[str, Any]:
+    """The step that asks for the same with room enough."""
+    argv = build_retry_argv(call, **{limit_name.replace("-", "_"): required_budget})
+    return {"argv": argv, "why": f"It needs --{limit_name} {required_budget} to be whole."}
+
+
+def next_page_step(call: Call, cursor: str) -> dict[str, Any]:
+    """The step that leads on to what is left of a result."""
+    return {"argv": build_retry_argv(call, cursor=cursor), "why": "The rest of the result."}
+
+
+def _encode_lines(value: Any, call: Call) -> Iterable[bytes]:
+    """The whole of a result as JSON, each record of a list on a line of its own."""
+    write = make_json_encoder(call.warnings, call)
+    records = as_records(value)
+    if records is None:
+        yield write(value)
+        yield b"\n"
+        return
+    for i, record in enumerate(records):
+        yield b",\n" if i else b"[\n"
+        yield write(record)
+    yield b"\n]\n"
+
+
+# ------------------------------------------------------------------ shortening
+
+_SHORTENING_STEPS = (
+    *((8000, 400), (4000, 150), (2000, 60), (1000, 30), (500, 15), (250, 8)),
+    *((120, 5), (60, 3), (30, 2), (15, 1), (8, 1), (1, 1)),
+)
+"""How long a text, and how many items a list may have, step by step."""
+
+
+def shorten_value(value: Any, max_bytes: int, warnings: list[str]) -> Any:
+    """A value whose JSON has so many bytes at most: texts and lists lose their ends.
+
+    None where even that does not fit.
+    """
+    if max_bytes <= 2:
+        return None
+    json_value = to_jsonable(value, warnings)
+    for depth in (12, 4, 2, 1, 0):
+        for max_chars, max_items in _SHORTENING_STEPS:
+            shortened = _shorten(json_value, max_chars, max_items, depth)
+            if len(encode(shortened, [])) <= max_bytes:
+                return shortened
+    return None
+
+
+def _shorten(value: Any, max_chars: int, max_items: int, depth: int) -> Any:
+    if isinstance(value, str):
+        return value if len(value) <= max_chars else value[:max_chars] + _ELLIPSIS
+    if is_list(value):
+        kept = value[:max_items] if depth else ()
+        return [_shorten(item, max_chars, max_items, depth - 1) for item in kept]
+    if is_object(value):
+        keys = list(value)[: max(max_items, 8) if depth else 0]
+        return {key: _shorten(value[key], max_chars, max_items, depth - 1) for key in keys}
+    return value

@@ -1,0 +1,1 @@
+"""Read functions into tools, convert values, and write JSON Schema."""

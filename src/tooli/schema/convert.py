@@ -1,0 +1,384 @@
+"""Fit what a caller gave to what a parameter wants.
+
+Two kinds of things arrive: `RawText` from a command line, and values from code or
+JSON. Plain shapes are fitted here, and only where the answer is beyond doubt: the
+canonical text of a number, a value of just the right class. In doubt the real
+engine decides: Typer for words (it owns the command line), pydantic for values.
+"""
+
+from __future__ import annotations
+
+from tooli.core.tool import (
+    Choice,
+    Handle,
+    ListOf,
+    ParsedText,
+    PathShape,
+    Scalar,
+    Structured,
+    TupleOf,
+    unwrap_optional,
+)
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    from tooli.core.tool import Param, Shape
+
+
+class NeedsFallback(Exception):  # noqa: N818  it is no error: the real engine decides
+    """Neither clearly right nor clearly wrong."""
+
+
+class ConversionError(Exception):
+    """What is wrong with a value: a message, where in the value, and what was probably meant."""
+
+    def __init__(
+        self,
+        message: str,
+        location: tuple[Any, ...] = (),
+        suggested_value: Any = None,
+        code: str = "E1003",
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.location = location
+        self.suggested_value = suggested_value
+        self.code = code
+        self.other_errors: Sequence[ConversionError] = ()
+
+
+class RawText:
+    """Text from a command line for one parameter, and who decides in doubt."""
+
+    __slots__ = ("dotted", "fallback", "is_cli_text", "texts")
+
+    def __init__(
+        self,
+        texts: Sequence[str],
+        fallback: Callable[[Param, RawText], Any] | None = None,
+        dotted: Mapping[str, Sequence[str]] | None = None,
+        *,
+        is_cli_text: bool = True,
+    ) -> None:
+        self.texts = texts
+        self.fallback = fallback
+        self.dotted = dotted
+        self.is_cli_text = is_cli_text  # on the line, not in the environment
+
+    def __repr__(self) -> str:
+        return f"Words({list(self.texts)!r})"
+
+
+class Converted:
+    """A value that Typer has fitted already."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+def convert(param: Param, value: Any) -> Any:
+    """The value as the function wants it; raises Misfit."""
+    converted = _convert(param, value)
+    for constraint in param.constraints:
+        constraint.tooli_check(converted)
+    return converted
+
+
+def _convert(param: Param, value: Any) -> Any:
+    if isinstance(value, Converted):
+        value = value.value
+        return (
+            _validate_with_pydantic(param, value)
+            if has_pydantic_metadata(param)
+            else _to_container(param, value)
+        )
+    if isinstance(value, RawText):
+        try:
+            if param.settings and not param.settings.keys().isdisjoint(("parser", "callback")):
+                raise NeedsFallback
+            converted = convert_text(param, value)
+        except NeedsFallback:
+            if value.fallback is None:
+                texts = value.texts
+                return _convert_value(param, list(texts) if param.is_multiple else texts[-1])
+            converted = value.fallback(param, value)
+        return (
+            _validate_with_pydantic(param, converted) if has_pydantic_metadata(param) else converted
+        )
+    return _convert_value(param, value)
+
+
+def _convert_value(param: Param, value: Any) -> Any:
+    from tooli.schema.convert_values import convert_value
+
+    return convert_value(param, value)
+
+
+# ------------------------------------------------------------------ words
+
+
+def convert_text(param: Param, raw: RawText) -> Any:
+    """The value that words stand for; raises Misfit or Doubt."""
+    shape = unwrap_optional(param.shape)
+    texts = raw.texts
+    if raw.dotted is not None or (
+        isinstance(shape, (Structured, ListOf)) and _is_structured_shape(shape)
+    ):
+        from tooli.schema.pydantic_bridge import parse_structured
+
+        return parse_structured(param, texts, raw.dotted or {})
+    if isinstance(shape, Handle):
+        return shape.parse(texts[-1], param, raw.is_cli_text)
+    if isinstance(shape, ListOf):
+        return shape.container(convert_each(_convert_one, [shape.item] * len(texts), texts, param))
+    if isinstance(shape, TupleOf) and len(texts) == len(shape.items):
+        return tuple(convert_each(_convert_one, shape.items, texts, param))
+    if isinstance(shape, TupleOf):
+        raise NeedsFallback
+    return _convert_one(shape, texts[-1], param)
+
+
+def convert_each(
+    convert_item: Callable[[Shape, Any, Param], Any],
+    shapes: Sequence[Shape],
+    values: Sequence[Any],
+    param: Param,
+) -> list[Any]:
+    """Many words or values, each fitted by `one`; all that do not fit are named, with places."""
+    converted: list[Any] = []
+    errors: list[ConversionError] = []
+    for i, item in enumerate(values):
+        try:
+            converted.append(convert_item(shapes[i], item, param))
+        except ConversionError as error:
+            error.location = (i, *error.location)
+            errors.append(error)
+    if errors:
+        errors[0].other_errors = errors[1:]
+        raise errors[0]
+    return converted
+
+
+def _is_structured_shape(shape: Shape) -> bool:
+    return isinstance(shape, Structured) or (
+        isinstance(shape, ListOf) and isinstance(shape.item, Structured)
+    )
+
+
+def _convert_one(shape: Shape, text: str, param: Param) -> Any:
+    if isinstance(shape, Scalar):
+        return _SCALAR_CONVERTERS[shape.type](text, param)
+    if isinstance(shape, PathShape):
+        return convert_path(shape, text, param)
+    if isinstance(shape, Choice):
+        return match_choice(shape, text, param)
+    if isinstance(shape, ParsedText):
+        from tooli.schema.pydantic_bridge import parse_text
+
+        if "formats" not in param.settings and not _is_portable_text(shape.annotation, text):
+            raise NeedsFallback
+        return parse_text(shape.annotation, text, param.settings)
+    if isinstance(shape, Handle):
+        return shape.parse(text, param, True)
+    raise NeedsFallback
+
+
+_PORTABLE_FORMATS = {
+    "UUID": ("xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx",),
+    "datetime": ("0000-00-00", "0000-00-00T00:00:00", "0000-00-00 00:00:00"),
+}
+
+
+def _is_portable_text(annotation: Any, text: str) -> bool:
+    """Whether every Typer reads the text alike; older ones have their own UUIDs and datetimes."""
+    if annotation.__class__ is not type or annotation.__module__ not in ("uuid", "datetime"):
+        return True
+    patterns = _PORTABLE_FORMATS.get(annotation.__name__)
+    return patterns is None or any([_matches_format(text, pattern) for pattern in patterns])
+
+
+def _matches_format(text: str, pattern: str) -> bool:
+    kinds = {"0": "0123456789", "x": "0123456789abcdefABCDEF"}
+    return len(text) == len(pattern) and all(
+        [char in kinds.get(kind, kind) for char, kind in zip(text, pattern, strict=True)]
+    )
+
+
+def _check_encodable(text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise NeedsFallback from None
+
+
+def _convert_str(text: str, param: Param) -> str:
+    if not text.isascii():
+        _check_encodable(text)
+    return text
+
+
+def convert_path(shape: PathShape, text: str, param: Param) -> Any:
+    """A path that means the same as its text; Typer's versions check one or the other."""
+    import os
+
+    if not text.isascii():
+        _check_encodable(text)
+    path = shape.type(text)
+    if not text or (text.endswith(("/", "/.")) and os.path.exists(path) > os.path.isdir(path)):
+        raise NeedsFallback
+    return check_path(path, param)
+
+
+def _convert_int(text: str, param: Param) -> int:
+    digits = text[1:] if text[:1] == "-" else text
+    if not (digits.isascii() and digits.isdigit()):
+        if text.isascii() and text.isalpha():
+            raise ConversionError(f"{text!r} is not a valid integer")
+        raise NeedsFallback
+    if len(digits) > 18 or (digits[0] == "0" and text != "0"):
+        raise NeedsFallback
+    return check_number(int(text), param)
+
+
+def _convert_float(text: str, param: Param) -> float:
+    digits = text[1:] if text[:1] == "-" else text
+    whole, dot, part = digits.partition(".")
+    if not (whole.isascii() and whole.isdigit() and len(digits) <= 15) or (
+        dot and not (part.isascii() and part.isdigit())
+    ):
+        if text.isascii() and text.isalpha() and text.lower() not in ("nan", "inf", "infinity"):
+            raise ConversionError(f"{text!r} is not a valid number")
+        raise NeedsFallback
+    return check_number(float(text), param)
+
+
+def _convert_bool(text: str, param: Param) -> bool:
+    if text in ("true", "false"):
+        return text == "true"
+    raise NeedsFallback
+
+
+_SCALAR_CONVERTERS: dict[type, Callable[[str, Param], Any]] = {
+    str: _convert_str,
+    int: _convert_int,
+    float: _convert_float,
+    bool: _convert_bool,
+}
+
+
+def match_choice(shape: Choice, text: str, param: Param) -> Any:
+    """The choice that a text names."""
+    ignore_case = not param.settings.get("case_sensitive", True)
+    wanted = text.casefold() if ignore_case else text
+    labels = [str(c.value if shape.enum is not None else c) for c in shape.values]
+    matching = [
+        choice
+        for choice, label in zip(shape.values, labels, strict=True)
+        if (label.casefold() if ignore_case else label) == wanted
+    ]
+    if len(matching) == 1:
+        return matching[0]
+    if matching:  # values that are typed alike
+        raise NeedsFallback
+    raise invalid_choice(shape, text)
+
+
+def invalid_choice(shape: Choice, text: str) -> ConversionError:
+    """What is wrong with a text that names none of the choices."""
+    from tooli.errors import closest_match
+
+    labels = [str(c.value if shape.enum is not None else c) for c in shape.values]
+    listing = ", ".join([repr(label) for label in labels])
+    return ConversionError(
+        f"{text!r} is not one of {listing}", suggested_value=closest_match(text, labels)
+    )
+
+
+def has_pydantic_metadata(param: Param) -> bool:
+    """Whether pydantic has more to say: metadata of its own stands in Annotated."""
+    return hasattr(param.annotation, "__metadata__")
+
+
+def _validate_with_pydantic(param: Param, value: Any) -> Any:
+    from tooli.schema.pydantic_bridge import validate
+
+    return validate(param.annotation, value)
+
+
+def _to_container(param: Param, value: Any) -> Any:
+    """Typer gathers lists; a set or tuple parameter gets its own kind."""
+    shape = unwrap_optional(param.shape)
+    if (
+        isinstance(shape, ListOf)
+        and shape.container is not list
+        and value.__class__ in (list, tuple)
+    ):
+        return shape.container(value)
+    return value
+
+
+# ------------------------------------------------------------------ bounds
+
+
+def check_number(value: Any, param: Param) -> Any:
+    """The number within `min` and `max`, or clamped to them; in doubt where Typers differ."""
+    settings = param.settings
+    if settings and ("min" in settings or "max" in settings):
+        allowed_types = (
+            (int,) if type(value) is int else (float,) if "clamp" in settings else (int, float)
+        )
+        bounds = [b for b in (settings.get("min"), settings.get("max")) if b is not None]
+        if value != value or any([type(bound) not in allowed_types for bound in bounds]):
+            raise NeedsFallback
+        return check_bounds(value, param)
+    return value
+
+
+def check_bounds(value: Any, param: Param) -> Any:
+    """The number between `min` and `max`, or clamped to them."""
+    low, high = param.settings.get("min"), param.settings.get("max")
+    clamp = param.settings.get("clamp")
+    if low is not None and not value >= low and (value == value or not clamp):
+        if clamp:
+            return type(value)(low)
+        raise ConversionError(
+            f"{value!r} is less than {low}, the smallest allowed", suggested_value=low
+        )
+    if high is not None and not value <= high and (value == value or not clamp):
+        if clamp:
+            return type(value)(high)
+        raise ConversionError(
+            f"{value!r} is more than {high}, the largest allowed", suggested_value=high
+        )
+    return value
+
+
+def check_path(path: Any, param: Param) -> Any:
+    """The path, if it is of the kind that Option(exists=…, dir_okay=…, …) asks for."""
+    import os
+
+    setting = param.settings.get
+    target = os.path.realpath(path) if setting("resolve_path") else path
+    result = path.__class__(target) if target is not path else path
+    try:
+        mode = os.stat(target).st_mode
+    except (OSError, ValueError):
+        if setting("exists"):
+            raise ConversionError(f"{str(path)!r} does not exist", code="E1003") from None
+        return result
+    kind = mode & 0o170000
+    if kind == 0o100000 and not setting("file_okay", True):
+        raise ConversionError(f"{str(path)!r} is a file, not a directory")
+    if kind == 0o040000 and not setting("dir_okay", True):
+        raise ConversionError(f"{str(path)!r} is a directory, not a file")
+    if setting("readable", True) and not os.access(target, os.R_OK):
+        raise ConversionError(f"{str(path)!r} is not readable")
+    if setting("writable") and not os.access(target, os.W_OK):
+        raise ConversionError(f"{str(path)!r} is not writable")
+    return result

@@ -1,0 +1,213 @@
+"""Fit values that come from code or JSON, and defaults, to what a parameter wants.
+
+A value of just the right class needs no thought; in doubt pydantic decides. Typer's own
+bounds and the author's parser and callback hold here, too.
+"""
+
+from __future__ import annotations
+
+from tooli.core.tool import (
+    Choice,
+    Handle,
+    ListOf,
+    PathShape,
+    Scalar,
+    TupleOf,
+    TyperOnly,
+    unwrap_optional,
+)
+from tooli.schema.convert import (
+    ConversionError,
+    NeedsFallback,
+    check_bounds,
+    check_number,
+    check_path,
+    convert_each,
+    convert_path,
+    has_pydantic_metadata,
+    invalid_choice,
+    match_choice,
+)
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from tooli.core.tool import Param, Shape
+
+
+def convert_value(param: Param, value: Any) -> Any:
+    """A value from code or JSON, fitted; raises Misfit. The author's own checks are run, too."""
+    parser = param.settings.get("parser")
+    if parser is not None:
+        converted = _call_author_function(parser, value) if isinstance(value, str) else value
+    elif isinstance(param.shape, TyperOnly):
+        converted = value
+    else:
+        converted = _convert_to_shape(param, value)
+    callback = param.settings.get("callback")
+    if callback is not None:
+        from tooli.schema.pydantic_bridge import wrap_typer_callback
+
+        return _call_author_function(wrap_typer_callback(callback), converted)
+    return converted
+
+
+def _call_author_function(function: Callable[[Any], Any], value: Any) -> Any:
+    """What the author's own parser or callback makes of a value; its complaint is a Misfit."""
+    try:
+        return function(value)
+    except (ValueError, TypeError) as error:
+        raise ConversionError(str(error) or type(error).__name__) from error
+    except Exception as error:
+        if hasattr(error, "format_message"):  # one of Typer's
+            raise ConversionError(getattr(error, "message", str(error))) from error
+        raise
+
+
+def _convert_to_shape(param: Param, value: Any) -> Any:
+    shape = unwrap_optional(param.shape)
+    if value is None and param.shape is not shape:
+        return None
+    try:
+        if has_pydantic_metadata(param):
+            raise NeedsFallback
+        return _convert_exact(shape, value, param)
+    except NeedsFallback:
+        from tooli.schema.pydantic_bridge import validate
+
+        try:
+            valid = validate(param.annotation, value)
+        except ConversionError:
+            if isinstance(shape, Choice) and isinstance(value, (str, int)):
+                raise invalid_choice(shape, str(value)) from None
+            raise
+        return _check_typer_bounds(shape, valid, param)
+
+
+def _convert_exact(shape: Shape, value: Any, param: Param) -> Any:
+    kind = value.__class__
+    if isinstance(shape, Scalar):
+        if kind is shape.type:
+            return check_number(value, param) if kind in (int, float) else value
+        if shape.type is float and kind is int and -(2**53) <= value <= 2**53:
+            return check_number(float(value), param)
+    elif isinstance(shape, PathShape):
+        if kind is str or isinstance(value, shape.type):
+            return check_path(shape.type(value) if kind is str else value, param)
+    elif isinstance(shape, Choice):
+        if shape.enum is not None and isinstance(value, shape.enum):
+            return value
+        if kind is str:
+            return _match_choice_value(shape, value, param)
+    elif isinstance(shape, ListOf) and kind is list and shape.container is list:
+        return convert_each(_convert_exact, [shape.item] * len(value), value, param)
+    elif isinstance(shape, TupleOf) and kind is tuple and len(value) == len(shape.items):
+        return tuple(convert_each(_convert_exact, shape.items, value, param))
+    elif isinstance(shape, Handle):
+        return shape.parse(value, param, False)
+    raise NeedsFallback
+
+
+def _match_choice_value(shape: Choice, value: str, param: Param) -> Any:
+    values = [c.value for c in shape.values] if shape.enum is not None else shape.values
+    for choice, choice_value in zip(shape.values, values, strict=True):
+        if choice_value == value:
+            return choice
+    if any([type(v) is not str for v in values]) or _has_custom_lookup(shape.enum):
+        raise NeedsFallback
+    return match_choice(shape, value, param)
+
+
+def _has_custom_lookup(enum: Any) -> bool:
+    """Whether an Enum finds members by other values than theirs."""
+    return enum is not None and enum._missing_.__func__.__module__ != "enum"
+
+
+def _check_typer_bounds(shape: Shape, value: Any, param: Param) -> Any:
+    """Typer's own bounds hold for what pydantic accepted, too."""
+    if not param.settings or value is None:
+        return value
+    if isinstance(shape, ListOf):
+        return shape.container([_check_typer_bounds(shape.item, item, param) for item in value])
+    if isinstance(shape, TupleOf):
+        return tuple(
+            [_check_typer_bounds(s, v, param) for s, v in zip(shape.items, value, strict=True)]
+        )
+    if isinstance(shape, PathShape):
+        return check_path(value, param)
+    if isinstance(shape, Scalar) and not param.settings.keys().isdisjoint(("min", "max")):
+        if not isinstance(value, shape.type):  # pydantic's int takes an Enum's value as it is
+            raise ConversionError(f"{value!r} is not a valid number")
+        return check_bounds(value, param) if shape.type in (int, float) else value
+    return value
+
+
+# ------------------------------------------------------------------ defaults
+
+
+def convert_default(param: Param) -> Any:
+    """The default, looked at as Typer looks at it: converted and checked like a given value."""
+    factory = _default_factory(param)
+    default = factory() if factory is not None else param.default
+    shape = unwrap_optional(param.shape)
+    if default is None and factory is not None and isinstance(shape, ListOf):
+        return shape.container()
+    if default is None or isinstance(shape, TyperOnly):
+        return default
+    try:
+        try:
+            return _convert_exact_default(shape, default, param)
+        except NeedsFallback:
+            return convert_value(param, default)
+    except ConversionError as error:  # nobody gave its parts, so none of them is named
+        error.location, error.other_errors = (), ()
+        raise
+
+
+def default_needs_typer(param: Param) -> bool:
+    """Whether only Typer can say what it makes of the default of a plain shape."""
+    shape = unwrap_optional(param.shape)
+    if param.default is None or (param.has_valid_default and not isinstance(shape, Choice)):
+        return False
+    parts = shape.items if isinstance(shape, TupleOf) else (getattr(shape, "item", shape),)
+    is_plain = all([isinstance(part, (Scalar, PathShape, Choice)) for part in parts])
+    if not is_plain or has_pydantic_metadata(param) or _default_factory(param) is not None:
+        return False
+    try:
+        _convert_exact_default(shape, param.default, param)
+    except NeedsFallback:
+        return True
+    except ConversionError:
+        pass
+    return False
+
+
+def _default_factory(param: Param) -> Callable[[], Any] | None:
+    return param.default if callable(param.default) else param.settings.get("default_factory")
+
+
+def _convert_exact_default(shape: Shape, default: Any, param: Param) -> Any:
+    if has_pydantic_metadata(param):
+        raise NeedsFallback
+    kind = default.__class__
+    if isinstance(shape, ListOf) and kind in (list, tuple, shape.container):
+        return shape.container(
+            [_convert_exact_default(shape.item, item, param) for item in default]
+        )
+    if isinstance(shape, TupleOf) and kind is tuple and len(default) == len(shape.items):
+        return tuple(
+            [_convert_exact_default(s, v, param) for s, v in zip(shape.items, default, strict=True)]
+        )
+    if isinstance(shape, PathShape) and kind is str:
+        return convert_path(shape, default, param)
+    if isinstance(shape, Handle):  # the author names a source, as somebody at a terminal does
+        return shape.parse(default, param, True)
+    if isinstance(shape, Choice):
+        is_member = hasattr(kind, "_member_map_")
+        return match_choice(shape, str(default.value if is_member else default), param)
+    if isinstance(shape, Scalar) and shape.type is str and kind is not bytes:
+        return str(default)
+    return _convert_exact(shape, default, param)

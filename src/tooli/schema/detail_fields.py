@@ -1,0 +1,189 @@
+"""Details: fields of a result that a concise answer does without.
+
+An author marks them in the type of the result, and the output schema shows the mark:
+
+    class File(TypedDict):
+        path: str
+        checksum: Annotated[str, Detail]
+
+    class User(BaseModel):
+        name: str
+        raw: dict = Field(json_schema_extra={"detail": True})
+
+What may be left out is not required: the schema says that, too, and so every answer fits it.
+"""
+
+from __future__ import annotations
+
+from tooli.text.jsonable import is_list, is_object
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+_DATA_KEYWORDS = frozenset(("default", "const", "enum", "examples"))
+"""Keywords of a schema behind which there is no schema."""
+
+
+class _DetailMarker:
+    """What marks a field; pydantic asks it for its word in the schema."""
+
+    __slots__ = ()
+
+    def __get_pydantic_json_schema__(self, core: Any, handler: Any) -> dict[str, Any]:
+        return {**handler(core), "detail": True}
+
+    def __repr__(self) -> str:
+        return "Detail"
+
+
+Detail = _DetailMarker()
+"""`Annotated[str, Detail]`: a field that `--response-format concise` leaves out."""
+
+
+def is_detail(schema: Any) -> bool:
+    """Whether the schema of a field says that it is one."""
+    if not is_object(schema):
+        return False
+    members = [part for part in schema.get("anyOf", ()) if part != {"type": "null"}]
+    is_marked = bool(members) and all([is_detail(part) for part in members])
+    return is_marked or schema.get("detail") is True
+
+
+def has_details(schema: Any) -> bool:
+    """Whether there are details anywhere in the values of a schema."""
+    return any(
+        is_detail(part) for node in _iter_schemas(schema) for part in _properties(node).values()
+    )
+
+
+def make_details_optional(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema, in which no detail is required any more; it is changed in place."""
+    for node in _iter_schemas(schema):
+        if "required" not in node:
+            continue
+        parts = _properties(node)
+        remaining = [name for name in _required(node) if not is_detail(parts.get(name))]
+        if remaining:
+            node["required"] = remaining
+        elif _required(node):
+            del node["required"]
+    return schema
+
+
+def _iter_schemas(node: Any) -> Iterator[dict[str, Any]]:
+    """Every schema in a schema."""
+    if is_list(node):
+        for item in node:
+            yield from _iter_schemas(item)
+    elif is_object(node):
+        yield node
+        for keyword, value in node.items():
+            if keyword in ("properties", "patternProperties", "$defs") and is_object(value):
+                for part in value.values():
+                    yield from _iter_schemas(part)
+            elif keyword not in _DATA_KEYWORDS:
+                yield from _iter_schemas(value)
+
+
+def _properties(node: dict[str, Any]) -> dict[str, Any]:
+    found = node.get("properties")
+    return found if is_object(found) else {}
+
+
+def _required(node: dict[str, Any]) -> Sequence[Any]:
+    found = node.get("required")
+    return found if is_list(found) else ()  # an author may have put something else there
+
+
+# ------------------------------------------------------------------ values
+
+
+def drop_details(value: Any, schema: Any, root: dict[str, Any]) -> Any:
+    """A value of JSON's own types without what its schema calls a detail.
+
+    `root` is where the schema's references start. What fits several members of a union loses
+    what all of them call a detail.
+    """
+    if not is_object(value) and not is_list(value):
+        return value
+    variants = list(_iter_variants(schema, root, ()))
+    if len(variants) > 1:
+        variants = [node for node in variants if _may_match(value, node)]
+    if not variants:
+        return value
+    if not is_object(value):
+        return [_drop_in_item(item, i, variants, root) for i, item in enumerate(value)]
+    kept: dict[str, Any] = {}
+    for name, item in value.items():
+        parts = [_field_schema(node, name) for node in variants]
+        if not all([is_detail(part) for part in parts]):
+            kept[name] = _drop_by_schemas(
+                item, [part for part in parts if not is_detail(part)], root
+            )
+    return kept
+
+
+def _drop_by_schemas(value: Any, schemas: list[Any], root: dict[str, Any]) -> Any:
+    """The value, whichever of the schemas it has."""
+    return drop_details(value, schemas[0] if len(schemas) == 1 else {"anyOf": schemas}, root)
+
+
+def _drop_in_item(item: Any, i: int, variants: list[dict[str, Any]], root: dict[str, Any]) -> Any:
+    schemas: list[Any] = []
+    for node in variants:
+        row = node.get("prefixItems", ())
+        schemas.append(row[i] if i < len(row) else node.get("items", {}))
+    return _drop_by_schemas(item, schemas, root)
+
+
+def _field_schema(node: dict[str, Any], name: str) -> Any:
+    """The schema of one field; of a key that nobody named, too."""
+    found = _properties(node).get(name)
+    return node.get("additionalProperties", {}) if found is None else found
+
+
+def _iter_variants(
+    schema: Any, root: dict[str, Any], parent_references: tuple[str, ...]
+) -> Iterator[dict[str, Any]]:
+    """The schemas that a schema may stand for: itself, or the members of a union."""
+    if not is_object(schema):
+        return
+    reference = schema.get("$ref")
+    if isinstance(reference, str):
+        if reference not in parent_references:
+            name = reference.rpartition("/")[2]
+            yield from _iter_variants(
+                root.get("$defs", {}).get(name), root, (*parent_references, reference)
+            )
+        return
+    members = [*schema.get("anyOf", ()), *schema.get("oneOf", ())]
+    if len(schema.get("allOf", ())) == 1:  # how older versions of pydantic add words to a reference
+        members += schema["allOf"]
+    for member in members:
+        yield from _iter_variants(member, root, parent_references)
+    if not members:
+        yield schema
+
+
+def _may_match(value: Any, node: dict[str, Any]) -> bool:
+    """Whether a value can be what a member of a union describes: by its kind, keys and tags."""
+    if not is_object(value):
+        return node.get("type", "array") == "array"
+    if node.get("type", "object") != "object":
+        return False
+    parts = _properties(node)
+    if any([name not in value for name in _required(node)]):
+        return False
+    if parts and "additionalProperties" not in node and not value.keys() <= parts.keys():
+        return False
+    return all([_allows_value(part, value[name]) for name, part in parts.items() if name in value])
+
+
+def _allows_value(part: Any, item: Any) -> bool:
+    """Whether a field that allows few values allows this one."""
+    if not is_object(part):
+        return True
+    return item == part.get("const", item) and ("enum" not in part or item in part["enum"])

@@ -1,0 +1,354 @@
+"""JSON Schema of a tool's parameters and result, without `$ref`.
+
+Plain shapes are described here; everything else by pydantic, with its references
+put in place. Only a type that contains itself keeps one: it is the sole way to say so.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from tooli.core.tool import (
+    MISSING,
+    Choice,
+    Handle,
+    ListOf,
+    Maybe,
+    ParsedText,
+    PathShape,
+    Scalar,
+    Structured,
+    TupleOf,
+    TyperOnly,
+    unwrap_optional,
+)
+from tooli.schema.tool_reader import infer_shape, return_annotation
+from tooli.text.jsonable import is_list, is_object
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from tooli.core.tool import Param, Shape, Tool
+
+_JSON_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean"}
+
+
+def input_schema(tool: Tool) -> dict[str, Any]:
+    """The parameters of a tool, as one object; what the author wrote himself stands as it is."""
+    if tool.schema is not None:
+        return dict(tool.schema)
+    docs = tool.doc.params
+    properties: dict[str, Any] = {}
+    definitions: dict[str, Any] = {}
+    for param in tool.public_params:
+        described = param_schema(param, docs.get(param.name))
+        definitions.update(described.pop("$defs", {}))
+        properties[param.name] = described
+    schema: dict[str, Any] = {"type": "object", "properties": properties}
+    required = [param.name for param in tool.public_params if param.required]
+    if required:
+        schema["required"] = required
+    schema["additionalProperties"] = False
+    if definitions:
+        schema["$defs"] = definitions
+    return schema
+
+
+def param_schema(param: Param, doc: str | None = None) -> dict[str, Any]:
+    """One parameter: its type, its bounds, what it means, its default."""
+    schema: dict[str, Any]
+    if hasattr(param.annotation, "__metadata__"):
+        schema = _pydantic_schema(param.annotation)
+    elif param.settings.keys() & {"parser", "click_type"}:
+        schema = {"type": "string"}
+    else:
+        schema = _untyped_collection_schema(param.annotation) or shape_schema(param.shape)
+        if isinstance(param.shape, Maybe) and "$defs" in schema["anyOf"][0]:
+            schema["$defs"] = schema["anyOf"][0].pop("$defs")
+    _add_bounds(schema, param)
+    text = param.help or doc
+    if text:
+        from tooli.schema.docstring import sanitize_doc_text
+
+        schema["description"] = sanitize_doc_text(text)
+    if not param.required and param.default not in (MISSING, None):
+        default = _json_default(param.default)
+        if default is not MISSING:
+            schema["default"] = default
+    elif not param.required and param.default is None and "anyOf" in schema:
+        schema["default"] = None
+    return schema
+
+
+def annotation_schema(annotation: Any) -> dict[str, Any]:
+    """What may be given for an annotation."""
+    return _untyped_collection_schema(annotation) or shape_schema(infer_shape(annotation))
+
+
+def shape_schema(shape: Shape) -> dict[str, Any]:
+    """One shape."""
+    match shape:
+        case Scalar(kind):
+            return {"type": _JSON_TYPES[kind]}
+        case PathShape():
+            return {"type": "string", "format": "path"}
+        case Choice(values, enum):
+            return _enum_schema(enum, values) if enum is not None else _literal_schema(list(values))
+        case ListOf(item, into):
+            inner = shape_schema(item)
+            schema: dict[str, Any] = {"type": "array", "items": inner}
+            schema |= {"uniqueItems": True} if into in (set, frozenset) else {}
+            return _hoist_definitions(schema, inner)
+        case TupleOf(items):
+            row = [shape_schema(item) for item in items]
+            size = len(row)
+            schema = {"type": "array", "prefixItems": row, "minItems": size, "maxItems": size}
+            return _hoist_definitions(schema, *row)
+        case Maybe(item):
+            inner = shape_schema(item)
+            return _hoist_definitions({"anyOf": [inner, {"type": "null"}]}, inner)
+        case ParsedText(annotation) | Structured(annotation):
+            return _pydantic_schema(annotation)
+        case TyperOnly(annotation):
+            name = getattr(annotation, "__name__", "")
+            return {"type": "string", "format": "path"} if name.startswith("File") else {}
+        case Handle():
+            return shape.schema()
+        case _:
+            return {}
+
+
+def _hoist_definitions(schema: dict[str, Any], *parts: dict[str, Any]) -> dict[str, Any]:
+    """The schema with the definitions of its parts: references to them start at the root."""
+    definitions: dict[str, Any] = {}
+    for part in parts:
+        definitions.update(part.pop("$defs", {}))
+    return {**schema, "$defs": definitions} if definitions else schema
+
+
+def _literal_schema(values: list[Any]) -> dict[str, Any]:
+    chosen = {"enum": values} if len(values) > 1 else {"const": values[0]}
+    return _add_json_type(values, chosen)
+
+
+def _enum_schema(enum: type, members: tuple[Any, ...]) -> dict[str, Any]:
+    values = [member.value for member in members]
+    if not values or any([type(value) not in _JSON_TYPES for value in values]):
+        return _pydantic_schema(enum)
+    return _add_json_type(values, {"enum": values})
+
+
+def _add_json_type(values: list[Any], schema: dict[str, Any]) -> dict[str, Any]:
+    """The choice with the type of its values, where they all have one."""
+    value_types: set[type] = set(map(type, values))
+    return {"type": _JSON_TYPES[value_types.pop()], **schema} if len(value_types) == 1 else schema
+
+
+def _untyped_collection_schema(annotation: Any) -> dict[str, Any] | None:
+    """A collection that does not say of what; on a command line its items are text."""
+    if annotation in (list, tuple):
+        return {"type": "array", "items": {}}
+    if annotation in (set, frozenset):
+        return {"type": "array", "items": {}, "uniqueItems": True}
+    if isinstance(infer_shape(annotation), Maybe):
+        inner = _untyped_collection_schema(annotation.__args__[0])
+        return {"anyOf": [inner, {"type": "null"}]} if inner else None
+    return None
+
+
+def _add_bounds(schema: dict[str, Any], param: Param) -> None:
+    settings = param.settings
+    if settings.get("clamp"):
+        return
+    shape = unwrap_optional(param.shape)
+    target = schema["items"] if isinstance(shape, ListOf) and "items" in schema else schema
+    target = target["anyOf"][0] if "anyOf" in target else target
+    for name, keyword in (("min", "minimum"), ("max", "maximum")):
+        if settings.get(name) is not None and target.get("type") in ("integer", "number"):
+            target[keyword] = settings[name]
+
+
+def _json_default(default: Any) -> Any:
+    from tooli.text.jsonable import to_jsonable
+
+    warnings: list[str] = []
+    value = to_jsonable(default, warnings)
+    return MISSING if warnings else value
+
+
+def output_schema(tool: Tool) -> dict[str, Any] | None:
+    """The result of a tool, described once; None where it declares none."""
+    found = _output_schemas.get(id(tool))
+    if found is None:  # the tool is kept, so its id stays its own
+        found = _output_schemas[id(tool)] = (tool, _describe_output(tool))
+    return found[1]
+
+
+_output_schemas: dict[int, tuple[Tool, dict[str, Any] | None]] = {}
+
+
+def _describe_output(tool: Tool) -> dict[str, Any] | None:
+    annotation = return_annotation(tool)
+    if annotation in (MISSING, None, type(None)) or _is_content(annotation):
+        return None
+    origin = getattr(annotation, "__origin__", None)
+    name = getattr(origin, "__name__", "")
+    if name in ("Generator", "Iterator", "Iterable", "AsyncGenerator", "AsyncIterator"):
+        items = result_schema(annotation.__args__[0])
+        return _hoist_definitions({"type": "array", "items": items}, items)
+    return result_schema(annotation)
+
+
+def _is_content(annotation: Any) -> bool:
+    """Whether a result is content that clients show: it has no schema."""
+    content_module = sys.modules.get("tooli.core.content")
+    if content_module is None:
+        return False
+    if isinstance(annotation, type) and issubclass(annotation, content_module.Content):
+        return True
+    return any([_is_content(part) for part in getattr(annotation, "__args__", ())])
+
+
+def result_schema(annotation: Any) -> dict[str, Any]:
+    """JSON Schema of an annotation, as its values are written."""
+    untyped_schema = _untyped_collection_schema(annotation)
+    if untyped_schema is not None:
+        return untyped_schema
+    shape = infer_shape(annotation)
+    if _is_plain(shape):
+        return shape_schema(shape)
+    from tooli.schema.detail_fields import make_details_optional
+
+    return make_details_optional(_pydantic_schema(annotation, mode="serialization"))
+
+
+def _is_plain(shape: Shape) -> bool:
+    match shape:
+        case Scalar() | PathShape() | Choice():
+            return True
+        case ListOf(item, into):
+            return into is list and _is_plain(item)
+        case Maybe(item):
+            return _is_plain(item)
+        case Structured(annotation):
+            return annotation is dict
+        case _:
+            return False
+
+
+# ------------------------------------------------------------------ pydantic's schemas
+
+
+def _pydantic_schema(annotation: Any, mode: str = "validation") -> dict[str, Any]:
+    if annotation is dict:
+        return {"type": "object", "additionalProperties": True}
+    simple = _simple_dict(annotation)
+    if simple is not None:
+        return simple
+    from tooli.schema.pydantic_bridge import pydantic_json_schema
+
+    try:
+        schema = pydantic_json_schema(annotation, mode)
+    except Exception:  # a type that pydantic validates and cannot describe
+        return {}
+    definitions = schema.pop("$defs", {})
+    return inline_references(schema, definitions)
+
+
+def _simple_dict(annotation: Any) -> dict[str, Any] | None:
+    """`dict[str, T]` of plain T, so that it does not need pydantic."""
+    if getattr(annotation, "__origin__", None) is not dict:
+        return None
+    key, value = annotation.__args__
+    if key is not str:
+        return None
+    typing = __import__("sys").modules.get("typing")
+    if value is object or (typing is not None and value is typing.Any):
+        return {"type": "object", "additionalProperties": True}
+    shape = infer_shape(value)
+    if isinstance(shape, (Scalar, PathShape, Choice)):
+        return {"type": "object", "additionalProperties": shape_schema(shape)}
+    return None
+
+
+def inline_references(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
+    """The schema with its references put in place; what contains itself stays a reference."""
+    retained: dict[str, Any] = {}
+    inlined = _inline_node(schema, definitions, (), retained)
+    if retained:
+        inlined["$defs"] = retained
+    return inlined
+
+
+def _inline_node(
+    node: Any, definitions: dict[str, Any], parent_names: tuple[str, ...], retained: dict[str, Any]
+) -> Any:
+    if is_list(node):
+        return [_inline_node(item, definitions, parent_names, retained) for item in node]
+    if not is_object(node):
+        return node
+    reference = node.get("$ref")
+    if isinstance(reference, str):
+        name = reference.rpartition("/")[2]
+        if name in parent_names or _is_recursive(name, definitions):
+            if name not in retained:
+                retained[name] = {}
+                retained[name] = _inline_node(
+                    definitions[name], definitions, (*parent_names, name), retained
+                )
+            return {**{k: v for k, v in node.items() if k != "$ref"}, "$ref": f"#/$defs/{name}"}
+        body = _inline_node(definitions[name], definitions, (*parent_names, name), retained)
+        rest = {
+            k: _inline_keyword(k, v, definitions, parent_names, retained)
+            for k, v in node.items()
+            if k != "$ref"
+        }
+        return {**body, **rest}
+    return {
+        key: _inline_keyword(key, value, definitions, parent_names, retained)
+        for key, value in node.items()
+        if key != "title" or not isinstance(value, str)
+    }
+
+
+def _inline_keyword(
+    key: str,
+    value: Any,
+    definitions: dict[str, Any],
+    parent_names: tuple[str, ...],
+    retained: dict[str, Any],
+) -> Any:
+    """What stands at a keyword: schemas by name, data that only looks like one, or a schema."""
+    if key in ("default", "const", "enum", "examples"):
+        return value
+    if key == "discriminator" and is_object(value):  # its mapping points at definitions
+        return {"propertyName": value["propertyName"]}
+    if key in ("properties", "patternProperties") and is_object(value):
+        return {
+            name: _inline_node(part, definitions, parent_names, retained)
+            for name, part in value.items()
+        }
+    return _inline_node(value, definitions, parent_names, retained)
+
+
+def _is_recursive(name: str, definitions: dict[str, Any]) -> bool:
+    """Whether a definition refers to itself, directly or through others."""
+    todo: list[Any] = [definitions[name]]
+    seen: set[str] = set()
+    while todo:
+        node = todo.pop()
+        if is_object(node):
+            reference = node.get("$ref")
+            if isinstance(reference, str):
+                target = reference.rpartition("/")[2]
+                if target == name:
+                    return True
+                if target not in seen:
+                    seen.add(target)
+                    todo.append(definitions[target])
+            todo.extend(node.values())
+        elif is_list(node):
+            todo.extend(node)
+    return False

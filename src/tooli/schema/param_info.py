@@ -1,0 +1,176 @@
+"""Option and Argument: what an author says about a parameter, without loading Typer.
+
+They take what Typer's take and become Typer's when Typer runs the command.
+"""
+
+from __future__ import annotations
+
+from tooli.errors import DefinitionError, closest_match
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from typing import Any
+
+ARGUMENT_DEFAULTS: dict[str, Any] = {
+    "callback": None,
+    "metavar": None,
+    "expose_value": True,
+    "is_eager": False,
+    "envvar": None,
+    "shell_complete": None,
+    "autocompletion": None,
+    "default_factory": None,
+    "parser": None,
+    "click_type": None,
+    "show_default": True,
+    "show_choices": True,
+    "show_envvar": True,
+    "help": None,
+    "hidden": False,
+    "case_sensitive": True,
+    "min": None,
+    "max": None,
+    "clamp": False,
+    "formats": None,
+    "mode": None,
+    "encoding": None,
+    "errors": "strict",
+    "lazy": None,
+    "atomic": False,
+    "exists": False,
+    "file_okay": True,
+    "dir_okay": True,
+    "writable": False,
+    "readable": True,
+    "resolve_path": False,
+    "allow_dash": False,
+    "path_type": None,
+    "rich_help_panel": None,
+}
+OPTION_DEFAULTS: dict[str, Any] = {
+    **ARGUMENT_DEFAULTS,
+    "prompt": False,
+    "confirmation_prompt": False,
+    "prompt_required": True,
+    "hide_input": False,
+    "is_flag": None,
+    "flag_value": None,
+    "count": False,
+    "allow_from_autoenv": True,
+}
+"""Every setting of Typer's Option and Argument, and what it is when nobody says anything."""
+
+TYPER_ONLY_SETTINGS = frozenset(
+    (
+        *("callback", "parser", "click_type", "prompt", "is_eager", "expose_value"),
+        *("allow_dash", "path_type", "is_flag", "flag_value"),
+    )
+)
+"""Settings that only Typer itself can honour on a command line."""
+
+
+class ParamInfo:
+    """What Option(…) or Argument(…) said: a default or names, and settings."""
+
+    __slots__ = ("decls", "default", "is_tooli_info", "kind", "settings")
+
+    def __init__(
+        self,
+        kind: str,
+        default: Any,
+        decls: tuple[str, ...],
+        settings: dict[str, Any],
+        is_tooli_info: bool = True,
+    ) -> None:
+        known = OPTION_DEFAULTS if kind == "option" else ARGUMENT_DEFAULTS
+        for name in settings:
+            if name not in known:
+                close = closest_match(name, known)
+                hint = f"; did you mean {close!r}?" if close else ""
+                raise DefinitionError(f"{kind.capitalize()}() has no setting {name!r}{hint}")
+        self.kind = kind
+        self.default = default
+        self.decls = decls
+        self.is_tooli_info = is_tooli_info
+        self.settings = {k: v for k, v in settings.items() if v is not known[k]}
+
+    @property
+    def needs_typer(self) -> bool:
+        """Whether only Typer can honour all that was said."""
+        return not TYPER_ONLY_SETTINGS.isdisjoint(self.settings)
+
+    def __repr__(self) -> str:
+        return f"{self.kind.capitalize()}({self.default!r}, *{self.decls!r}, **{self.settings!r})"
+
+
+def Option(default: Any = ..., *param_decls: str, **settings: Any) -> Any:  # noqa: N802
+    """A parameter given by name. Takes what `typer.Option` takes."""
+    return ParamInfo("option", default, param_decls, settings)
+
+
+def Argument(default: Any = ..., **settings: Any) -> Any:  # noqa: N802
+    """A parameter given by position. Takes what `typer.Argument` takes."""
+    return ParamInfo("argument", default, (), settings)
+
+
+def to_param_info(value: object) -> ParamInfo | None:
+    """Our Info or Typer's, as ours; None for anything else."""
+    if isinstance(value, ParamInfo):
+        return value
+    for cls in type(value).__mro__:
+        if cls.__module__ == "typer.models" and cls.__name__ in ("OptionInfo", "ArgumentInfo"):
+            return _from_typer(value, "option" if cls.__name__ == "OptionInfo" else "argument")
+    return None
+
+
+def _from_typer(info: Any, kind: str) -> ParamInfo:
+    known = OPTION_DEFAULTS if kind == "option" else ARGUMENT_DEFAULTS
+    settings = {
+        name: value
+        for name, default in known.items()
+        if (value := getattr(info, name, default)) is not default
+    }
+    return ParamInfo(
+        kind, info.default, tuple(info.param_decls or ()), settings, is_tooli_info=False
+    )
+
+
+def _is_constraint(extra: Any) -> bool:
+    return hasattr(extra, "tooli_check")
+
+
+def split_annotated(
+    annotation: Any, name: str, default: Any
+) -> tuple[Any, ParamInfo | None, Any, tuple[Any, ...]]:
+    """Annotated[…] taken apart: the bare type, our info, the whole when others refine it, marks."""
+    metadata: tuple[Any, ...] = annotation.__metadata__
+    infos = [info for extra in metadata if (info := to_param_info(extra)) is not None]
+    constraints = tuple(filter(_is_constraint, metadata))
+    other_metadata = [
+        extra
+        for extra in metadata
+        if not isinstance(extra, str) and to_param_info(extra) is None and not _is_constraint(extra)
+    ]
+    if len(infos) > 1:
+        raise DefinitionError(f"{name!r} has more than one Option or Argument in Annotated")
+    base = annotation.__origin__
+    if other_metadata and hasattr(getattr(base, "__origin__", base), "tooli_shape"):
+        raise DefinitionError(
+            f"{name!r}: refine what is inside: StdinOr[Annotated[…, {other_metadata[0]}]]"
+        )
+    refined = type(annotation)(base, tuple(other_metadata)) if other_metadata else None
+    if not infos:
+        return base, None, refined, constraints
+    if to_param_info(default) is not None:
+        raise DefinitionError(f"{name!r} has an Option or Argument in Annotated and as its default")
+    info = infos[0]
+    if info.default is not ...:  # inside Annotated the first word is a name, not a default
+        if info.kind == "argument":
+            raise DefinitionError(
+                f"{name!r}: write the default after `=`, not in Annotated[…, Argument(…)]"
+            )
+        info = ParamInfo(
+            "option", ..., (info.default, *info.decls), dict(info.settings), info.is_tooli_info
+        )
+    return base, info, refined, constraints

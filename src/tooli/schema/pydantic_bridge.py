@@ -1,0 +1,355 @@
+"""Pydantic, on demand: everything that is not plain is validated and described by it."""
+
+from __future__ import annotations
+
+from tooli.core.tool import MISSING, ListOf, unwrap_optional
+from tooli.schema.convert import ConversionError
+from tooli.text.jsonable import is_list, is_object
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import Any
+
+    from pydantic import TypeAdapter
+
+    from tooli.core.tool import Param
+
+_adapters: dict[int, tuple[Any, TypeAdapter[Any]]] = {}
+
+
+def get_type_adapter(annotation: Any) -> TypeAdapter[Any]:
+    """Pydantic's reader of an annotation, made once."""
+    found = _adapters.get(id(annotation))
+    if found is not None:
+        return found[1]
+    import pydantic
+
+    from tooli.errors import DefinitionError
+
+    try:
+        type_adapter = _build_type_adapter(pydantic, annotation)
+    except Exception as failure:  # pydantic has many ways to say that it cannot
+        raise DefinitionError(f"pydantic cannot read {annotation!r}: {failure}") from failure
+    if not getattr(type_adapter, "pydantic_complete", True):
+        raise DefinitionError(f"pydantic cannot read {annotation!r}: it names what is not defined")
+    _adapters[id(annotation)] = (
+        annotation,
+        type_adapter,
+    )  # the annotation is kept: its id stays its own
+    return type_adapter
+
+
+DECIMAL_PATTERN = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+"""The text of a decimal, as any JSON Schema's reader of patterns takes it."""
+
+
+def pydantic_json_schema(annotation: Any, mode: str) -> dict[str, Any]:
+    """JSON Schema of an annotation, by pydantic; it says of a decimal's text what is taken."""
+    from pydantic.json_schema import GenerateJsonSchema
+
+    class Maker(GenerateJsonSchema):
+        def decimal_schema(self, schema: Any) -> dict[str, Any]:
+            made = super().decimal_schema(schema)
+            if self.mode == "validation" and not schema.get("allow_inf_nan"):
+                for part in made.get("anyOf", ()):
+                    if part.get("type") == "string":  # some versions have a pattern of their own
+                        part["pattern"] = part.get("pattern", DECIMAL_PATTERN)
+            return made
+
+    return get_type_adapter(annotation).json_schema(mode=mode, schema_generator=Maker)  # type: ignore[arg-type]
+
+
+def _build_type_adapter(pydantic: Any, annotation: Any) -> TypeAdapter[Any]:
+    try:
+        return pydantic.TypeAdapter(annotation)
+    except pydantic.errors.PydanticSchemaGenerationError:
+        config = pydantic.ConfigDict(arbitrary_types_allowed=True)
+        return pydantic.TypeAdapter(annotation, config=config)
+    except pydantic.PydanticUserError as failure:
+        if failure.code != "typed-dict-version":
+            raise
+        return pydantic.TypeAdapter(_upgrade_typed_dicts(annotation))
+
+
+def _upgrade_typed_dicts(annotation: Any) -> Any:
+    """The annotation with each `typing.TypedDict` as pydantic wants it before Python 3.12."""
+    if hasattr(annotation, "__required_keys__") and type(annotation).__module__ == "typing":
+        import typing_extensions as typing
+
+        keys: dict[str, Any] = {}
+        for name, hint in typing.get_type_hints(annotation, include_extras=True).items():
+            marker = typing.get_origin(hint)
+            if marker in (typing.Required, typing.NotRequired):
+                hint = hint.__args__[0]
+                is_required = marker is typing.Required  # Python 3.10's own class does not see it
+            else:
+                is_required = name in annotation.__required_keys__
+            keys[name] = (typing.Required if is_required else typing.NotRequired)[
+                _upgrade_typed_dicts(hint)
+            ]
+        upgraded: Any = typing.TypedDict(annotation.__name__, keys)  # type: ignore[operator]
+        upgraded.__doc__ = annotation.__doc__
+        return upgraded
+    type_args = getattr(annotation, "__args__", ())
+    upgraded_args = tuple([_upgrade_typed_dicts(part) for part in type_args])
+    if all([new is old for new, old in zip(upgraded_args, type_args, strict=True)]):
+        return annotation
+    if hasattr(annotation, "copy_with"):
+        return annotation.copy_with(upgraded_args)
+    if type(annotation).__name__ == "UnionType":
+        import typing
+
+        return typing.Union[upgraded_args]  # noqa: UP007  a tuple of members
+    return annotation.__origin__[upgraded_args]
+
+
+def validate(annotation: Any, value: Any) -> Any:
+    """The value as pydantic makes it; raises Misfit with every reason."""
+    import pydantic
+
+    try:
+        return get_type_adapter(annotation).validate_python(value)
+    except pydantic.ValidationError as failure:
+        raise _to_conversion_error(failure) from None
+    except RecursionError:
+        raise ConversionError("the value is nested too deeply") from None
+    except TypeError as failure:
+        if not _comes_from_enum(failure):
+            raise
+        raise ConversionError(f"{value!r} does not fit") from None
+
+
+def _comes_from_enum(failure: TypeError) -> bool:
+    """Whether a Flag of Python 3.10 broke over what is no number, and pydantic with it."""
+    trace = failure.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and trace.tb_frame.f_globals.get("__name__") == "enum"
+
+
+def _to_conversion_error(failure: Any) -> ConversionError:
+    reasons = [
+        ConversionError(_error_message(error), tuple(error["loc"]))
+        for error in failure.errors(include_url=False, include_context=False)
+    ]
+    first = reasons[0]
+    first.other_errors = reasons[1:]
+    return first
+
+
+_EXPECTED_BY_ERROR_TYPE = {
+    "int_parsing": "a valid integer",
+    "int_type": "a valid integer",
+    "int_from_float": "a valid integer",
+    "float_parsing": "a valid number",
+    "float_type": "a valid number",
+    "bool_parsing": "true or false",
+    "bool_type": "true or false",
+}
+
+
+def _error_message(error: Any) -> str:
+    """What pydantic says, in the words that every door uses."""
+    expected = _EXPECTED_BY_ERROR_TYPE.get(error["type"])
+    if expected is not None and isinstance(error["input"], (str, int, float)):
+        return f"{error['input']!r} is not {expected}"
+    return normalize_message(error["msg"])
+
+
+def normalize_message(message: str) -> str:
+    """A message of pydantic's as a part of a sentence."""
+    message = message.removeprefix("Value error, ").removeprefix("Assertion failed, ")
+    return message[:1].lower() + message[1:]
+
+
+def wrap_typer_callback(callback: Any) -> Callable[[Any], Any]:
+    """A parameter's callback, as Typer calls it, for a value that came by another door."""
+    import typer
+    from typer.core import TyperCommand
+    from typer.main import get_param_callback
+
+    context = typer.Context(TyperCommand(name=None))
+    called: Any = get_param_callback(callback=callback)
+
+    class Single:  # what Typer asks of the parameter: whether it gathers values
+        multiple = False
+        nargs = 1
+        default = None
+
+    return lambda value: called(context, Single(), value)
+
+
+def iter_model_fields(model: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Name, annotation and default of each field of a model, as parameters given by name."""
+    from typing import Annotated
+
+    from tooli.schema.param_info import ParamInfo
+
+    annotated: Any = Annotated
+    for name, field in model.model_fields.items():
+        settings = {"help": field.description} if field.description else {}
+        extras = (*field.metadata, ParamInfo("option", ..., (), settings))
+        default = MISSING if field.is_required() else field.get_default(call_default_factory=True)
+        yield name, annotated[(field.annotation, *extras)], default
+
+
+def parse_text(annotation: Any, text: str, settings: Mapping[str, Any]) -> Any:
+    """One value from one piece of text: a date, a UUID, a Decimal, a union."""
+    formats = settings.get("formats")
+    if formats:
+        from datetime import datetime
+
+        for form in formats:
+            try:
+                return datetime.strptime(text, form)
+            except ValueError:
+                continue
+        raise ConversionError(f"{text!r} does not match {' or '.join(map(repr, formats))}")
+    members = getattr(annotation, "__args__", ()) if _is_union(annotation) else ()
+    for member in members:  # from the left: `int | str` of "5" is 5
+        try:
+            return validate(member, text)
+        except ConversionError:
+            continue
+    return validate(annotation, text)
+
+
+def _is_union(annotation: Any) -> bool:
+    import types
+    import typing
+
+    return typing.get_origin(annotation) in (typing.Union, types.UnionType)
+
+
+# ------------------------------------------------------------------ objects with parts
+
+
+def parse_structured(
+    param: Param, texts: Sequence[str], dotted: Mapping[str, Sequence[str]]
+) -> Any:
+    """An object from JSON text, `@file`, `key=value` words and dotted flags; later words win."""
+    shape = unwrap_optional(param.shape)
+    is_multiple = isinstance(shape, ListOf)
+    schema = get_type_adapter(param.annotation).json_schema()
+    if is_multiple:
+        parsed = [parse_json_text(text) for text in texts]
+        single = parsed[0] if len(parsed) == 1 else None
+        return validate(param.annotation, single if is_list(single) else parsed)
+    base: Any = {}
+    for text in texts:
+        part = _parse_assignment(text, schema) if _is_assignment(text) else parse_json_text(text)
+        base = {**base, **part} if is_object(part) and is_object(base) else part
+    if dotted:
+        if not is_object(base):
+            raise ConversionError("dotted flags need an object to go into")
+        for path, values in dotted.items():
+            _set_at_path(base, path.split("."), values, schema)
+    return validate(param.annotation, base)
+
+
+def parse_json_text(text: str) -> Any:
+    """JSON from text or from `@file`; anything else is the text itself."""
+    import json
+
+    source = text
+    if text[:1] == "@":
+        try:
+            with open(text[1:], encoding="utf-8") as file:
+                source = file.read()
+        except (OSError, UnicodeDecodeError, ValueError) as failure:
+            reason = getattr(failure, "strerror", None) or failure
+            raise ConversionError(f"{text[1:]!r} cannot be read: {reason}", code="E1008") from None
+    try:
+        return json.loads(source)
+    except (ValueError, RecursionError) as failure:
+        if source is not text or text[:1] in ("{", "["):
+            raise ConversionError(f"not valid JSON: {failure}", code="E1008") from None
+        return text
+
+
+def _is_assignment(text: str) -> bool:
+    name, found, _ = text.partition("=")
+    return bool(found) and text[:1] not in ("{", "[", "@", '"') and bool(name.strip())
+
+
+def _parse_assignment(text: str, schema: dict[str, Any]) -> dict[str, Any]:
+    name, _, value = text.partition("=")
+    holder: dict[str, Any] = {}
+    _set_at_path(holder, [name], [value], schema)
+    return holder
+
+
+def _set_at_path(
+    holder: dict[str, Any], path: Sequence[str], texts: Sequence[str], schema: dict[str, Any]
+) -> None:
+    """Put words at a dotted place; the schema says whether a list or an object belongs there."""
+    current_schema: Any = schema
+    for name in path[:-1]:
+        current_schema = _child_schema(current_schema, name, schema)
+        inner = holder.setdefault(name, {})
+        if not is_object(inner):
+            raise ConversionError(f"{name!r} is given both as a value and by parts", (name,))
+        holder = inner
+    last = path[-1]
+    json_types = _json_types(_child_schema(current_schema, last, schema), schema)
+    holder[last] = _convert_by_type(texts, json_types)
+
+
+def _convert_by_type(texts: Sequence[str], json_types: set[str]) -> Any:
+    if "array" in json_types and not (len(texts) == 1 and texts[0][:1] in ("[", "@")):
+        return list(texts)
+    text = texts[-1]
+    if text[:1] in ("{", "[", "@") and json_types & {"object", "array"}:
+        return parse_json_text(text)
+    return text
+
+
+def _resolve_reference(schema: Any, root: dict[str, Any]) -> dict[str, Any]:
+    seen = 0
+    while is_object(schema) and "$ref" in schema and seen < 20:
+        seen += 1
+        target: Any = root
+        for part in str(schema["$ref"]).lstrip("#/").split("/"):
+            target = target.get(part, {}) if is_object(target) else {}
+        schema = target
+    return schema if is_object(schema) else {}
+
+
+def _child_schema(schema: Any, name: str, root: dict[str, Any]) -> Any:
+    schema = _resolve_reference(schema, root)
+    for option in (schema, *schema.get("anyOf", ()), *schema.get("allOf", ())):
+        option = _resolve_reference(option, root)
+        if name in option.get("properties", {}):
+            return option["properties"][name]
+        if isinstance(option.get("additionalProperties"), dict):
+            return option["additionalProperties"]
+    return {}
+
+
+def _json_types(schema: Any, root: dict[str, Any]) -> set[str]:
+    schema = _resolve_reference(schema, root)
+    json_types: set[str] = {schema["type"]} if isinstance(schema.get("type"), str) else set()
+    for option in schema.get("anyOf", ()):
+        json_types |= _json_types(option, root)
+    return json_types
+
+
+def expand_input_model(
+    model: Any, params: tuple[Param, ...], function: Any
+) -> tuple[tuple[Param, ...], tuple[str, Any]]:
+    """`input_model=`: the fields of a model as parameters, for a function that takes the model."""
+    from tooli.schema.tool_reader import read_param
+
+    model_params = [p for p in params if p.kind != "injected"]
+    if len(model_params) != 1 or not hasattr(model, "model_fields"):
+        from tooli.errors import DefinitionError
+
+        name = getattr(function, "__name__", repr(function))
+        raise DefinitionError(
+            f"{name}: input_model= needs a pydantic model, and a function with one parameter for it"
+        )
+    expanded = [read_param(*field) for field in iter_model_fields(model)]
+    injected = [p for p in params if p.kind == "injected"]
+    return (*expanded, *injected), (model_params[0].name, model)

@@ -1,0 +1,150 @@
+"""Shapes of annotations that are not plain: unions, generics, enums, paths, models.
+
+An annotation from `typing` can only be here if somebody imported `typing`, an Enum
+only if somebody imported `enum`: so their classes are looked up in `sys.modules`,
+never imported.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from tooli.core.tool import (
+    SCALAR_SHAPES,
+    Choice,
+    Injected,
+    ListOf,
+    Maybe,
+    ParsedText,
+    PathShape,
+    Scalar,
+    Structured,
+    TupleOf,
+    TyperOnly,
+)
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from tooli.core.tool import Shape
+
+_CONTAINER_TYPES = {
+    **{t: t for t in (list, set, frozenset)},
+    "collections.abc.Sequence": list,
+    "collections.abc.Iterable": list,
+    "collections.abc.Set": set,
+}
+
+
+def infer_complex_shape(annotation: Any) -> Shape:
+    """The shape of an annotation; what is not plain goes to pydantic, as Text or Structured."""
+    known = SCALAR_SHAPES.get(annotation) if annotation.__hash__ else None
+    if known is not None:
+        return known
+    if hasattr(annotation, "__metadata__"):
+        inner = infer_complex_shape(annotation.__origin__)
+        return Structured(annotation) if isinstance(inner, Structured) else ParsedText(annotation)
+    origin = getattr(annotation, "__origin__", None)
+    if type(annotation).__name__ == "UnionType" or _is_typing(origin, "Union"):
+        return _union_shape(annotation)
+    if origin is not None:
+        if hasattr(origin, "tooli_shape"):
+            return origin.tooli_shape(annotation.__args__[0])
+        if not hasattr(annotation, "__args__"):  # a bare `typing.List`
+            return infer_complex_shape(origin)
+        return _generic_shape(annotation, origin, annotation.__args__)
+    if hasattr(annotation, "__supertype__"):
+        return infer_complex_shape(annotation.__supertype__)
+    if isinstance(annotation, type):
+        return _class_shape(annotation)
+    return ParsedText(annotation)
+
+
+def _is_typing(thing: Any, name: str) -> bool:
+    typing = sys.modules.get("typing")
+    return thing is not None and typing is not None and thing is getattr(typing, name)
+
+
+def _union_shape(annotation: Any) -> Shape:
+    members = [arg for arg in annotation.__args__ if arg is not type(None)]
+    if len(members) == 1 and len(annotation.__args__) == 2:
+        inner = infer_complex_shape(members[0])
+        return inner if isinstance(inner, (Injected, TyperOnly)) else Maybe(inner)
+    shapes = [infer_complex_shape(member) for member in members]
+    if any([isinstance(s, (Structured, ListOf, TupleOf)) for s in shapes]):
+        return Structured(annotation)
+    return ParsedText(annotation)
+
+
+def _generic_shape(annotation: Any, origin: Any, args: tuple[Any, ...]) -> Shape:
+    if _is_typing(origin, "Literal"):
+        simple = all([type(a) in (str, int) for a in args])
+        return Choice(args) if simple else ParsedText(annotation)
+    if origin is tuple:
+        if len(args) == 2 and args[1] is ...:
+            return _list_shape(args[0], tuple)
+        shapes = tuple([infer_complex_shape(arg) for arg in args])
+        if any([isinstance(s, TyperOnly) for s in shapes]):
+            return TyperOnly(annotation)
+        simple = all([isinstance(s, (Scalar, PathShape, Choice, ParsedText)) for s in shapes])
+        return TupleOf(shapes) if simple and shapes else Structured(annotation)
+    container = _container_type(origin)
+    if container is not None:
+        return _list_shape(args[0], container)
+    return Structured(annotation)
+
+
+def _container_type(cls: Any) -> type | None:
+    """What a class of many values is gathered into."""
+    return _CONTAINER_TYPES.get(cls) or _CONTAINER_TYPES.get(f"{cls.__module__}.{cls.__name__}")
+
+
+def _list_shape(item: Any, container: type) -> Shape:
+    shape = infer_complex_shape(item)
+    if isinstance(shape, (ListOf, TupleOf, Maybe)):
+        shape = Structured(item)
+    return shape if isinstance(shape, TyperOnly) else ListOf(shape, container)
+
+
+def _class_shape(cls: Any) -> Shape:
+    if hasattr(cls, "tooli_shape"):
+        return cls.tooli_shape()
+    enum = sys.modules.get("enum")
+    if enum is not None and issubclass(cls, enum.Enum):
+        members: Any = cls
+        return Choice(tuple(members), cls)
+    pathlib = sys.modules.get("pathlib")
+    if pathlib is not None and issubclass(cls, pathlib.Path):
+        return PathShape(cls)
+    container = _container_type(cls)
+    if container is not None or cls is tuple:
+        return ListOf(SCALAR_SHAPES[str], container or tuple)
+    if (
+        cls is dict
+        or hasattr(cls, "__dataclass_fields__")
+        or hasattr(cls, "__pydantic_fields__")
+        or hasattr(cls, "__required_keys__")
+        or (hasattr(cls, "_fields") and issubclass(cls, tuple))
+    ):
+        return Structured(cls)
+    for base in cls.__mro__:
+        package = base.__module__.partition(".")[0]
+        if base.__name__ == "Context" and package in ("tooli", "typer", "click"):
+            return Injected("context" if package == "tooli" else "typer")
+        if base.__module__ == "typer.models" and base.__name__.startswith("File"):
+            return TyperOnly(cls)
+    return ParsedText(cls)
+
+
+def resolve_forward_references(fn: Any, name: str, annotation: Any) -> Any:
+    """An annotation with names in quotes inside, such as `Optional["Color"]`, put in place."""
+    import typing
+
+    from tooli.errors import DefinitionError
+
+    try:
+        return typing.get_type_hints(fn, include_extras=True).get(name, annotation)
+    except Exception as failure:
+        raise DefinitionError(f"{name}: {annotation!r} cannot be read ({failure})") from failure

@@ -1,0 +1,413 @@
+"""Read a function into a Tool, from its code object, without `inspect` or `typing`.
+
+What an ordinary function needs is here; `shapes` and `info` are loaded where an
+annotation is not plain.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from tooli.core.tool import (
+    DEFAULT_BEHAVIOR,
+    DEFAULT_GUARD,
+    DEFAULT_GUIDANCE,
+    DEFAULT_LIMITS,
+    GUARD_KEYWORDS,
+    MISSING,
+    SCALAR_SHAPES,
+    Choice,
+    Guard,
+    Guidance,
+    Injected,
+    ListOf,
+    Param,
+    ParsedText,
+    Scalar,
+    Tool,
+    TyperOnly,
+    detect_handles,
+    is_bool,
+    unwrap_optional,
+)
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping
+    from typing import Any
+
+    from tooli.core.handoffs import Handoff
+    from tooli.core.tool import Limits, Shape
+
+_BUILTIN_TYPES = {"str": str, "int": int, "float": float, "bool": bool, "None": None}
+_LIMIT_KEYWORDS = {"timeout", "max_tokens", "cost_hint", "paginated", "rate_limit"}
+_CO_GENERATOR, _CO_ASYNC_GENERATOR = 0x20, 0x200  # flags of a code object
+
+COMMAND_KEYWORDS = frozenset(
+    (
+        *("annotations", "capabilities", "handoffs", "delegation_hint", "examples"),
+        *("error_codes", "timeout", "cost_hint", "human_in_the_loop", "requires_approval"),
+        *("danger_level", "auth", "max_tokens", "paginated", "version", "when_to_use"),
+        *("task_group", "native", "input_model", "input_schema", "always_visible"),
+        *("resource", "agent_auto_confirm", "isolation", "rate_limit"),
+    )
+)
+"""What `@app.command(…)` takes beyond what Typer's takes."""
+
+
+def read_tool(
+    fn: Callable[..., Any],
+    *,
+    app: str,
+    path: tuple[str, ...],
+    kwargs: Mapping[str, Any],
+    version: str | None = None,
+    cli_path: tuple[str, ...] | None = None,
+) -> Tool:
+    """The Tool of a function; `said` is what its decorator was given."""
+    params = tuple(_read_params(fn))
+    model = None
+    if kwargs.get("input_model") is not None:
+        from tooli.schema.pydantic_bridge import expand_input_model
+
+        params, model = expand_input_model(kwargs["input_model"], params, fn)
+    code = getattr(fn, "__code__", None)
+    flags = code.co_flags if code is not None else 0
+    returns = _raw_annotations(fn).get("return", MISSING)
+    needs_typer = (
+        kwargs.get("cls")
+        or kwargs.get("context_settings")
+        or kwargs.get("no_args_is_help")
+        or kwargs.get("native") is False
+        or (code is not None and "get_current_context" in code.co_names)
+    )
+    doc = kwargs.get("help")
+    behavior = kwargs.get("annotations") or DEFAULT_BEHAVIOR
+    guard = _read_guard(kwargs, ".".join(path))
+    may_return_next = _may_return("handoffs", "Next", fn, returns)
+    limits = _read_limits(kwargs, ".".join(path), _may_return("page", "Page", fn, returns))
+    has_handles, may_have_secrets = detect_handles(params)
+    has_limits = limits.paginated or limits.returns_page or limits.max_tokens or limits.timeout
+    return Tool(
+        app=app,
+        path=path,
+        id=".".join((app, *path)),
+        cli_path=path if cli_path is None else cli_path,
+        fn=fn,
+        params=params,
+        param_names=frozenset([p.name for p in params if p.kind != "injected"]),
+        returns=returns,
+        is_streaming=bool(flags & (_CO_GENERATOR | _CO_ASYNC_GENERATOR)),
+        returns_printed_text=returns in (MISSING, None, "None")
+        and not flags & (_CO_GENERATOR | _CO_ASYNC_GENERATOR),
+        version=kwargs.get("version") or version,
+        behavior=behavior,
+        guard=guard,
+        guidance=_read_guidance(kwargs, ".".join(path), may_return_next),
+        limits=limits,
+        hidden=bool(kwargs.get("hidden")),
+        deprecated=kwargs.get("deprecated") or False,
+        help=doc if isinstance(doc, str) else None,
+        is_fast_path=not needs_typer and all([p.is_fast_path for p in params]),
+        input_model=model,
+        schema=kwargs.get("input_schema"),
+        has_handles=has_handles,
+        needs_stages=bool(
+            guard is not DEFAULT_GUARD
+            or behavior.destructive
+            or may_return_next
+            or may_have_secrets
+            or has_limits
+        ),
+    )
+
+
+def _read_guard(kwargs: Mapping[str, Any], name: str) -> Guard:
+    if not any([kwargs.get(keyword) is not None for keyword in GUARD_KEYWORDS]):
+        return DEFAULT_GUARD
+    from tooli.core.guards import read_guard
+
+    return read_guard(kwargs, name)
+
+
+def _may_return(module_name: str, name: str, fn: Any, returns: Any) -> bool:
+    """Whether a function may return our `Next` or `Page`: it is annotated so, or names it."""
+    module = sys.modules.get(f"tooli.core.{module_name}")
+    if module is None:  # nobody has imported it
+        return False
+    result_class = getattr(module, name)
+    if getattr(fn, "__globals__", {}).get(name, result_class) is not result_class:
+        return False
+    code = getattr(fn, "__code__", None)
+    return name in repr(returns) or (code is not None and name in code.co_names)
+
+
+def _read_guidance(kwargs: Mapping[str, Any], name: str, may_return_next: bool) -> Guidance:
+    if not may_return_next and not kwargs.keys() & {
+        *("examples", "when_to_use", "handoffs", "delegation_hint"),
+        *("error_codes", "task_group", "always_visible"),
+    }:
+        return DEFAULT_GUIDANCE
+    handoffs: tuple[Handoff, ...] = ()
+    if kwargs.get("handoffs"):
+        from tooli.core.handoffs import read_handoffs
+
+        handoffs = read_handoffs(kwargs["handoffs"], name)
+    return Guidance(
+        examples=tuple(kwargs.get("examples") or ()),
+        when_to_use=kwargs.get("when_to_use"),
+        handoffs=handoffs,
+        delegation_hint=kwargs.get("delegation_hint"),
+        error_codes=dict(kwargs.get("error_codes") or {}),
+        task_group=kwargs.get("task_group"),
+        always_visible=bool(kwargs.get("always_visible")),
+        may_return_next=may_return_next,
+    )
+
+
+def _read_limits(kwargs: Mapping[str, Any], name: str, returns_page: bool) -> Limits:
+    if not returns_page and not kwargs.keys() & _LIMIT_KEYWORDS:
+        return DEFAULT_LIMITS
+    from tooli.core.limits import read_limits
+
+    return read_limits(kwargs, name, returns_page)
+
+
+def parameter_names(fn: Callable[..., Any]) -> tuple[str, ...]:
+    """The names of a function's parameters, in order; no annotation is looked at."""
+    return tuple([name for name, _, _ in _signature(fn)])
+
+
+def missing_required_parameters(
+    fn: Callable[..., Any], provided: Collection[str]
+) -> tuple[str, ...]:
+    """The parameters that callers must give beyond those; none is named while nobody can tell."""
+    from tooli.errors import DefinitionError
+
+    if all([name in provided or default is not MISSING for name, _, default in _signature(fn)]):
+        return ()
+    try:
+        required = [p.name for p in _read_params(fn) if p.required and p.kind != "injected"]
+    except DefinitionError:  # an annotation names what is defined later
+        return ()
+    return tuple([name for name in required if name not in provided])
+
+
+def return_annotation(tool: Tool) -> Any:
+    """The annotation of the result, evaluated; MISSING when there is none."""
+    annotation = _evaluate(tool.returns, _namespace(tool.fn), tool.fn)
+    if tool.guidance.may_return_next:
+        from tooli.core.handoffs import is_next
+
+        if is_next(annotation):
+            annotation = getattr(annotation, "__args__", (MISSING,))[0]
+    if tool.limits.returns_page:
+        from tooli.core.page import unwrap_page
+
+        return unwrap_page(annotation)
+    return annotation
+
+
+# ------------------------------------------------------------------ the signature
+
+
+def _read_params(fn: Callable[..., Any]) -> Iterator[Param]:
+    namespace = _namespace(fn)
+    for name, annotation, default in _signature(fn):
+        annotation = _evaluate(annotation, namespace, fn)
+        if hasattr(annotation, "__args__") and "ForwardRef(" in repr(annotation):
+            from tooli.schema.shapes import resolve_forward_references
+
+            annotation = resolve_forward_references(_unwrap_function(fn), name, annotation)
+        yield read_param(name, annotation, default)
+
+
+def _signature(fn: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Name, annotation and default of each parameter; `*args` and `**kwargs` have no flag."""
+    code = getattr(fn, "__code__", None)
+    if code is None or hasattr(fn, "__wrapped__") or hasattr(fn, "__signature__"):
+        yield from _inspect_signature(fn)
+        return
+    annotations = fn.__annotations__
+    defaults = fn.__defaults__ or ()
+    positional = code.co_argcount
+    first_default = positional - len(defaults)
+    names = code.co_varnames
+    for i in range(getattr(fn, "__self__", None) is not None, positional):
+        default = defaults[i - first_default] if i >= first_default else MISSING
+        yield names[i], annotations.get(names[i], MISSING), default
+    keyword_defaults: dict[str, Any] = fn.__kwdefaults__ or {}
+    for name in names[positional : positional + code.co_kwonlyargcount]:
+        yield name, annotations.get(name, MISSING), keyword_defaults.get(name, MISSING)
+
+
+def _inspect_signature(fn: Any) -> Iterator[tuple[str, Any, Any]]:
+    """The same for partials, wrapped functions and objects with `__call__`."""
+    import inspect
+
+    for p in inspect.signature(fn).parameters.values():
+        if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
+            annotation = MISSING if p.annotation is p.empty else p.annotation
+            yield p.name, annotation, MISSING if p.default is p.empty else p.default
+
+
+def _unwrap_function(fn: Any) -> Any:
+    """The function below decorators, partials and objects with `__call__`."""
+    while (inner := getattr(fn, "__wrapped__", None) or getattr(fn, "func", None)) is not None:
+        fn = inner
+    return fn if hasattr(fn, "__code__") else fn.__class__.__call__
+
+
+def _raw_annotations(fn: Any) -> Mapping[str, Any]:
+    return getattr(_unwrap_function(fn), "__annotations__", None) or {}
+
+
+def _namespace(fn: Any) -> dict[str, Any]:
+    return getattr(_unwrap_function(fn), "__globals__", {})
+
+
+def _evaluate(annotation: Any, namespace: dict[str, Any], fn: Any) -> Any:
+    if type(annotation) is not str:
+        return annotation
+    builtin_type = _BUILTIN_TYPES.get(annotation, MISSING)
+    if builtin_type is not MISSING and annotation not in namespace:
+        return builtin_type
+    try:
+        return eval(annotation, namespace)
+    except Exception as failure:
+        from tooli.errors import DefinitionError
+
+        name = getattr(fn, "__name__", repr(fn))
+        raise DefinitionError(
+            f"{name}: the annotation {annotation!r} cannot be read ({failure}). "
+            "Import what it names at module level, outside `if TYPE_CHECKING`."
+        ) from failure
+
+
+# ------------------------------------------------------------------ one parameter
+
+
+def read_param(name: str, annotation: Any, default: Any) -> Param:
+    """One parameter: what Typer's rules make of its annotation and default."""
+    info = refined = None
+    constraints: tuple[Any, ...] = ()
+    if hasattr(annotation, "__metadata__"):
+        from tooli.schema.param_info import split_annotated
+
+        annotation, info, refined, constraints = split_annotated(annotation, name, default)
+    if default is ...:
+        default = MISSING
+    if info is None and type(default).__name__ in ("ParamInfo", "OptionInfo", "ArgumentInfo"):
+        from tooli.schema.param_info import to_param_info
+
+        info = to_param_info(default)
+        if info is not None:
+            default = MISSING if info.default is ... else info.default
+    kind = "argument" if default is MISSING else "option"
+    decls: tuple[str, ...] = ()
+    settings: Mapping[str, Any] = {}
+    if info is not None:
+        kind, decls, settings = info.kind, info.decls, info.settings
+    shape = _shape_of_default(default) if annotation is MISSING else infer_shape(annotation)
+    if settings.keys() & {"resolve_path", "path_type", "allow_dash"} and _is_parsed_text(shape):
+        shape = TyperOnly(annotation)  # Typer makes a path of it, whatever it is called
+    if isinstance(shape, Injected):
+        return Param(
+            name, shape, annotation, "injected", False, is_fast_path=shape.kind == "context"
+        )
+    if annotation is MISSING and not isinstance(shape, TyperOnly):  # what Typer makes of a default
+        annotation = getattr(shape, "type", str)
+    is_fast_path = not isinstance(shape, TyperOnly) and not (info is not None and info.needs_typer)
+    flags, negations = _option_flags(name, shape, decls, settings) if kind == "option" else ((), ())
+    if kind == "option" and (not flags or (decls and any([d.isidentifier() for d in decls]))):
+        is_fast_path = False
+    return Param(
+        name=name,
+        shape=shape,
+        annotation=refined if refined is not None else annotation,
+        kind=kind,
+        required=default is MISSING and "default_factory" not in settings,
+        default=default,
+        flags=flags,
+        negations=negations,
+        decls=decls,
+        has_tooli_info=info is not None and info.is_tooli_info,
+        settings=settings,
+        is_fast_path=is_fast_path,
+        exact_type=_exact_type(shape, settings, refined or constraints or None),
+        has_valid_default=_is_valid_default(shape, settings, default, refined),
+        constraints=constraints,
+    )
+
+
+def _is_parsed_text(shape: Shape) -> bool:
+    shape = unwrap_optional(shape)
+    return isinstance(shape.item if isinstance(shape, ListOf) else shape, ParsedText)
+
+
+def _shape_of_default(default: Any) -> Shape:
+    """The shape of a parameter without annotation: that of its default, as Typer does it."""
+    if default is MISSING or default is None:
+        return SCALAR_SHAPES[str]
+    return SCALAR_SHAPES.get(type(default)) or TyperOnly(type(default))
+
+
+def infer_shape(annotation: Any) -> Shape:
+    """The shape of an annotation; what is not plain goes to pydantic, as Text or Structured."""
+    known = SCALAR_SHAPES.get(annotation) if annotation.__hash__ else None
+    if known is not None:
+        return known
+    from tooli.schema.shapes import infer_complex_shape
+
+    return infer_complex_shape(annotation)
+
+
+def _option_flags(
+    name: str, shape: Shape, decls: tuple[str, ...], settings: Mapping[str, Any]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The words that set an option, and the words that unset it."""
+    is_flag = is_bool(shape) and not settings.get("count")
+    if not decls:
+        flag_name = name.replace("_", "-")
+        return (f"--{flag_name}",), ((f"--no-{flag_name}",) if is_flag else ())
+    positive: list[str] = []
+    negative: list[str] = []
+    for decl in decls:
+        separator = ";" if decl[:1] == "/" else "/"
+        first, found, second = decl.partition(separator)
+        if decl.isidentifier():
+            continue
+        if first.strip():
+            positive.append(first.rstrip())
+        if found and second.strip():
+            negative.append(second.lstrip())
+    return tuple(positive), tuple(negative)
+
+
+def _exact_type(shape: Shape, settings: Mapping[str, Any], metadata: Any) -> type | None:
+    if isinstance(shape, Scalar) and metadata is None and not _has_value_checks(settings):
+        return shape.type
+    return None
+
+
+def _has_value_checks(settings: Mapping[str, Any]) -> bool:
+    return not settings.keys().isdisjoint(("min", "max", "parser", "callback"))
+
+
+def _is_valid_default(
+    shape: Shape, settings: Mapping[str, Any], default: Any, metadata: Any
+) -> bool:
+    """Whether the default needs no look: of the right class, and nothing to check."""
+    if default is MISSING or metadata is not None or _has_value_checks(settings):
+        return False
+    inner_shape = unwrap_optional(shape)
+    if default is None:
+        return not isinstance(inner_shape, ListOf)
+    if isinstance(inner_shape, Scalar):
+        return type(default) is inner_shape.type
+    if not isinstance(inner_shape, Choice):
+        return False
+    if inner_shape.enum is not None:
+        return isinstance(default, inner_shape.enum)
+    return any([type(default) is type(v) and default == v for v in inner_shape.values])

@@ -1,0 +1,361 @@
+"""Serving: what the doors with many callers (MCP, HTTP) share. Names, calls, answers.
+
+arguments ─▶ Desk.open ─▶ Served ─▶ run │ arun ─▶ Answer ─▶ the envelope, in bytes
+"""
+
+from __future__ import annotations
+
+import sys
+from time import perf_counter
+
+from tooli.core.call import DEFAULT_OPTIONS, Failed, Options
+from tooli.pipeline.drivers import run
+from tooli.pipeline.envelope import encode_envelope
+from tooli.pipeline.run_options import RESULT_OPTION_TYPES, RUN_OPTIONS
+from tooli.text.jsonable import is_object
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from tooli.core.call import Call, Caller, Outcome, Problem, Stage
+    from tooli.core.peer import Peer
+    from tooli.core.tool import Tool
+    from tooli.errors import InputError, ToolError
+    from tooli.records.result_options import ResultOptions
+
+CALL_OPTION_TYPES = {
+    **dict.fromkeys(("yes", "dry_run", "detailed", "concise", "quiet"), bool),
+    "verbose": int,
+}
+"""The framework's options that a call may name, and what they are."""
+
+
+class ToolDispatcher:
+    """An app's tools, by the names that protocols take; current, whatever is registered later."""
+
+    def __init__(self, app: Any) -> None:
+        from tooli.config.security_settings import apply_security_policy
+
+        apply_security_policy(app._state)
+        rules = app._state.security_settings
+        if "faults" in rules:
+            from tooli.config.layers import make_settings_error
+
+            raise make_settings_error(rules["faults"])
+        if "rate_limit" in rules:
+            check_rate_limit(rules["rate_limit"])
+        self.app = app
+        self._loop_stage: Stage | None = None  # what looks after failures that repeat
+        self._revision = -1
+        self._tools: dict[str, Tool] = {}
+
+    def make_verifier(self) -> Any:
+        """What verifies callers' tokens, where anything is set for it."""
+        rules = self.app._state.security_settings
+        if not rules:
+            return None
+        from tooli.policy.token_verifier import make_verifier
+
+        return make_verifier(rules)
+
+    def _make_loop_stage(self) -> Stage:
+        from tooli.stages.repeated_failures import stop_repeated_failures_on_server
+        from tooli.storage.failure_history import MemoryFailureHistory
+
+        self._loop_stage = stop_repeated_failures_on_server(MemoryFailureHistory(), self.app._state)
+        return self._loop_stage
+
+    @property
+    def name(self) -> str:
+        """The app's name."""
+        return self.app._state.name
+
+    @property
+    def version(self) -> str:
+        """The app's version; an app that tells none has an empty one."""
+        return self.app._state.version or ""
+
+    @property
+    def revision(self) -> int:
+        """A number that changes whenever the app's tools do."""
+        return self.app._state.revision
+
+    @property
+    def tools(self) -> Mapping[str, Tool]:
+        """Every tool that is not hidden, by its name in `[a-z0-9_]`, in the app's order."""
+        if self._revision != self.revision:
+            revision = self.revision
+            from tooli.describe.schema_formats import tools_by_safe_name
+
+            self._tools = tools_by_safe_name(self.app.catalog)
+            self._revision = revision
+        return self._tools
+
+    def prepare(
+        self,
+        tool: Tool,
+        arguments: Mapping[str, Any],
+        caller: Caller,
+        *,
+        options: Options = DEFAULT_OPTIONS,
+        problems: tuple[Problem, ...] = (),
+        approved: bool = False,
+        peer: Peer | None = None,
+    ) -> PreparedCall:
+        """A call that is ready to run."""
+        started = perf_counter()
+        call, stages = self.app.prepare(
+            tool,
+            arguments,
+            caller,
+            options,
+            [],
+            problems=problems,
+            approved=approved,
+            peer=peer,
+        )
+        stages = self._add_server_stages(tool, stages, caller, approved)
+        return PreparedCall(call, stages, started)
+
+    def _add_server_stages(
+        self, tool: Tool, stages: tuple[Stage, ...], caller: Caller, approved: bool
+    ) -> tuple[Stage, ...]:
+        """The stages, with what doors with many callers need outside of them."""
+        is_identified = caller.session is not None or caller.principal is not None
+        if is_identified or caller.address is None:  # or it is the one client of a process
+            stages = (self._loop_stage or self._make_loop_stage(), *stages)
+        tool_rate, configured_rate = (
+            tool.limits.rate_limit,
+            self.app._state.security_settings.get("rate_limit"),
+        )
+        if approved or (
+            tool_rate is None and configured_rate is None
+        ):  # sent again, approved: it was counted
+            return stages
+        from tooli.stages.rate_limiting import limit_rate
+
+        rates = [rate for rate in dict.fromkeys((tool_rate, configured_rate)) if rate is not None]
+        return (limit_rate(rates), *stages)
+
+
+def check_rate_limit(rate: Any) -> None:
+    """Refuse to serve with a rate that nobody can hold callers to."""
+    from tooli.core.limits import RATE_LIMIT_FORMAT, is_rate_limit
+    from tooli.errors import InputError, Suggestion
+
+    if not is_rate_limit(rate):
+        hint = "Correct it in the configuration file or in TOOLI_RATE_LIMIT, or leave it out."
+        fix = Suggestion("fix", hint)
+        text = f"The setting rate_limit is {str(rate)[:60]!r}: it must say {RATE_LIMIT_FORMAT}."
+        raise InputError(text, code="E1011", field="rate_limit", suggestion=fix, is_retryable=False)
+
+
+def is_installed(package: str) -> bool:
+    """Whether a package is there; found, not loaded, and without the price of `importlib.util`."""
+    if package in sys.modules:
+        return sys.modules[package] is not None  # pyright: ignore[reportUnnecessaryComparison]
+    try:
+        for finder in sys.meta_path:
+            find: Any = getattr(finder, "find_spec", None)
+            if find is not None and find(package, None) is not None:
+                return True
+    except ImportError:  # somebody wants it not to be there
+        return False
+    return False
+
+
+def unknown_tool_error(app: Any, name: str) -> InputError:
+    """The error for a name that no tool has, with the one that was probably meant."""
+    from tooli.pipeline.input_errors import missing_command_error, unknown_command_error
+
+    group, path = app.tree(), [app._state.name]
+    names = name.replace(".", " ").replace("/", " ").split() or [name]
+    while names and names[0] in group.groups:
+        path.append(names[0])
+        group = group.groups[names.pop(0)]
+    return unknown_command_error(group, names[0], path) if names else missing_command_error(group)
+
+
+def path_without_root(scope: Mapping[str, Any]) -> str:
+    """The path of an HTTP request, without what stands before the application."""
+    path: str = scope["path"]
+    root: str | None = scope.get("root_path")
+    if root:
+        root = root.rstrip("/")
+        if root and (path == root or path.startswith(root + "/")):
+            return path[len(root) :] or "/"
+    return path
+
+
+GRACE_PERIOD = 10.0
+"""Seconds that calls over HTTP get to finish in, once the server is asked to end."""
+
+MAX_CONCURRENT_CALLS = 256
+"""How many calls a door takes at a time, where nothing else is said; more are sent away."""
+
+
+def too_busy_error() -> ToolError:
+    """The error for a call that comes while there are as many as a door takes."""
+    from tooli.errors import Suggestion, TemporaryError
+
+    return TemporaryError(
+        "The server has as many calls as it takes at a time.",
+        suggestion=Suggestion("retry_later", "Wait a second, then call again."),
+        details={"retry_after": 1},
+    )
+
+
+def make_toolless_call(app: Any, caller: Caller) -> Call:
+    """A call to nothing: what the answer to a request that names no tool is about."""
+    from tooli.core.call import Call
+    from tooli.core.tool import Tool
+
+    state = app._state
+
+    def do_nothing() -> None: ...
+
+    placeholder = Tool(
+        state.name, (), state.name, (), do_nothing, (), frozenset(), version=state.version
+    )
+    return Call(placeholder, {}, caller, [], policy=state.policy)
+
+
+def split_options(
+    tool: Tool, raw_arguments: Mapping[str, Any], requested: Any = None
+) -> tuple[dict[str, Any], Options, tuple[Problem, ...]]:
+    """Arguments, the framework's options, and what is wrong with these.
+
+    Options are said apart, or among the arguments; there they count where the tool has no
+    parameter of that name, as `app.call` has it.
+    """
+    arguments = dict(raw_arguments)
+    option_values: dict[str, Any] = {}
+    for option, kind in CALL_OPTION_TYPES.items():
+        if (
+            option in arguments
+            and option not in tool.param_names
+            and type(arguments[option]) is kind
+        ):
+            option_values[option] = arguments.pop(option)
+        if is_object(requested) and type(requested.get(option)) is kind:
+            option_values[option] = requested[option]
+    option_values.setdefault("detailed", False)
+    shaping = _split_shaping(tool, arguments, requested)
+    if shaping is not None:
+        option_values["result_options"] = shaping
+    run_options = {
+        name: requested[name] for name in RUN_OPTIONS if is_object(requested) and name in requested
+    }
+    for name in RUN_OPTIONS:
+        if name in arguments and name not in tool.param_names:
+            run_options.setdefault(name, arguments.pop(name))
+    if not run_options:
+        return arguments, Options(**option_values), ()
+    from tooli.pipeline.run_options import read_run_options
+
+    run_options, problems = read_run_options(run_options)
+    return arguments, Options(**option_values, **run_options), problems
+
+
+def _split_shaping(tool: Tool, arguments: dict[str, Any], requested: Any) -> ResultOptions | None:
+    shaping: dict[str, Any] = {}
+    for option, kinds in RESULT_OPTION_TYPES.items():
+        if (
+            option in arguments
+            and option not in tool.param_names
+            and type(arguments[option]) in kinds
+        ):
+            shaping[option] = arguments.pop(option)
+        if is_object(requested) and option in requested:
+            shaping[option] = requested[option]
+    if not shaping:
+        return None
+    from tooli.records.result_options import read_result_options
+
+    return read_result_options(shaping)
+
+
+class PreparedCall:
+    """A call on its way, in a process that serves many."""
+
+    __slots__ = ("call", "stages", "started")
+
+    def __init__(self, call: Call, stages: tuple[Stage, ...], started: float) -> None:
+        self.call = call
+        self.stages = stages
+        self.started = started
+
+    def run(self) -> FinishedCall:
+        """The answer, made in this thread."""
+        if not self.call.tool.returns_printed_text:
+            return self.respond(self._run_call())
+        from tooli.pipeline.stdout_capture import StdoutCapture
+
+        with StdoutCapture() as printed:
+            outcome = self._run_call()
+        return self.respond(outcome, printed.text())
+
+    def _run_call(self) -> Outcome:
+        try:
+            return run(self.call, self.stages)
+        except KeyboardInterrupt as stop:  # the tool's own: the server's comes to its main thread
+            return _interrupted_outcome(stop)
+
+    async def arun(self) -> FinishedCall:
+        """The answer, made on this event loop: async functions here, others in a thread."""
+        if not self.call.tool.returns_printed_text:
+            return self.respond(await self._run_call_async())
+        from tooli.pipeline.stdout_capture import StdoutCapture
+
+        with StdoutCapture() as printed:
+            outcome = await self._run_call_async()
+        return self.respond(outcome, printed.text())
+
+    async def _run_call_async(self) -> Outcome:
+        from tooli.pipeline import async_drivers
+
+        try:
+            return await async_drivers.run(self.call, self.stages)
+        except KeyboardInterrupt as stop:  # must not reach the loop, which would end
+            return _interrupted_outcome(stop)
+
+    def respond(self, outcome: Outcome, printed: str = "") -> FinishedCall:
+        """An outcome, with what the command printed."""
+        if printed:
+            from tooli.serving.printed_output import attach_printed_output
+
+            outcome = attach_printed_output(outcome, printed, self.call)
+        return FinishedCall(outcome, self.call, self.started)
+
+
+def _interrupted_outcome(stop: BaseException) -> Outcome:
+    from tooli.pipeline.failure import to_outcome
+
+    return to_outcome(stop)
+
+
+class FinishedCall:
+    """What became of a call, ready to be written."""
+
+    __slots__ = ("call", "outcome", "started")
+
+    def __init__(self, outcome: Outcome, call: Call, started: float) -> None:
+        self.outcome = outcome
+        self.call = call
+        self.started = started
+
+    @property
+    def error(self) -> ToolError | None:
+        """The error, if it failed."""
+        return self.outcome.error if isinstance(self.outcome, Failed) else None
+
+    def duration_ms(self) -> int:
+        """How long it took."""
+        return int((perf_counter() - self.started) * 1000)
+
+    def envelope_json(self) -> bytes:
+        """The envelope."""
+        return encode_envelope(self.outcome, self.call, self.duration_ms)

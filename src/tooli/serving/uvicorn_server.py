@@ -1,0 +1,292 @@
+"""uvicorn's server and its HTTP protocol, with what they lack: an end, and a limit to patience.
+
+uvicorn is imported here at the head: this room is loaded when a door is served.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import signal
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import h11
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+if TYPE_CHECKING:
+    from asyncio import Transport
+    from asyncio.events import TimerHandle
+    from collections.abc import Awaitable, Callable, Generator
+    from socket import socket
+    from types import FrameType
+
+HEADER_TIMEOUT = 10.0
+"""Seconds for the head of a request: from the connection on, or from its first byte."""
+
+STALL_TIMEOUT = 60.0
+"""Seconds that a client may leave unread what waits for it, whatever answers it."""
+
+MAX_CORKED_BYTES = 1 << 16
+"""Bytes of an answer that are not kept back to leave with its head."""
+
+FORWARDED_IPS_VARIABLE = "FORWARDED_ALLOW_IPS"
+"""uvicorn's variable: whose word counts for where a request comes from. Here nobody's unless said:
+any client on this machine could give itself another address with every call."""
+
+FORCED_EXIT_DELAY = 5.0
+"""Seconds beyond the grace after which the process ends, whatever still runs in it."""
+_EXIT_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+_BAD_REQUEST_BODY = (
+    b'{"ok":false,"error":{"code":"E1400","category":"input",'
+    b'"message":"The request is not valid HTTP.","is_retryable":true},'
+    b'"meta":{"tool":"http","duration_ms":0}}'
+)
+
+
+def run_server(
+    app: Any,
+    listener: socket,
+    grace: float,
+    *,
+    parent_pipe: int | None = None,
+    access_log: bool = False,
+    on_shutdown: Callable[[float], Awaitable[None]] | None = None,
+) -> None:
+    """Serve an ASGI application until it is asked to end, or the other end of the leash closes."""
+    config = uvicorn.Config(
+        app,
+        http=TimeoutProtocol,
+        ws="none",
+        lifespan="on",
+        interface="asgi3",
+        log_config=_build_log_config(access_log),
+        access_log=access_log,
+        server_header=False,
+        proxy_headers=FORWARDED_IPS_VARIABLE in os.environ,
+        timeout_graceful_shutdown=math.ceil(grace),
+    )
+    GracefulServer(config, parent_pipe, grace, on_shutdown).run(sockets=[listener])
+
+
+class GracefulServer(uvicorn.Server):
+    """A server that ends well: asked by a signal, or when the process that holds it is gone."""
+
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        parent_pipe: int | None,
+        grace: float,
+        on_shutdown: Callable[[float], Awaitable[None]] | None = None,
+    ) -> None:
+        super().__init__(config)
+        self._parent_pipe = parent_pipe
+        self._grace = grace
+        self._on_shutdown = on_shutdown
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._shutdown_task: asyncio.Task[None] | None = None
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        """Take the signals; having ended as they ask, nothing is left to be killed by them."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        previous_handlers = {sig: signal.signal(sig, self.handle_exit) for sig in _EXIT_SIGNALS}
+        try:
+            yield
+        finally:
+            for sig, handler in previous_handlers.items():
+                signal.signal(sig, handler)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """End; a call in a thread that never comes back does not keep the process for ever."""
+        if self._on_shutdown is None or self._loop is None or self._shutdown_task is not None:
+            super().handle_exit(sig, frame)
+        else:
+            self._loop.call_soon_threadsafe(self._start_shutdown)
+        if self._parent_pipe is None:  # a worker is killed by the process that holds it
+            exit_timer = threading.Timer(self._grace + FORCED_EXIT_DELAY, os._exit, (128 + sig,))
+            exit_timer.daemon = True
+            exit_timer.start()
+
+    async def main_loop(self) -> None:
+        """Serve, and look whether anybody holds the leash."""
+        self._loop = asyncio.get_running_loop()
+        if self._parent_pipe is not None:
+            self._loop.add_reader(self._parent_pipe, self._on_parent_exit)
+        await super().main_loop()
+
+    def _on_parent_exit(self) -> None:
+        assert self._parent_pipe is not None and self._loop is not None
+        self._loop.remove_reader(self._parent_pipe)
+        if self._on_shutdown is None:
+            self.should_exit = True
+        else:
+            self._start_shutdown()
+
+    def _start_shutdown(self) -> None:
+        """Let the application end first: whoever sees `should_exit` cuts its streams off."""
+        if self._shutdown_task is None and self._loop is not None:
+            self._shutdown_task = self._loop.create_task(self._shut_down())
+
+    async def _shut_down(self) -> None:
+        for server in self.servers:
+            server.close()
+        try:
+            if self._on_shutdown is not None:
+                await self._on_shutdown(self._grace)
+        finally:
+            self.should_exit = True
+
+
+class CorkedTransport:
+    """A transport that sends what is written in one go: the head and the body of an answer.
+
+    Each piece that leaves costs a system call, here and at the client.
+    """
+
+    def __init__(self, transport: Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._parts: list[bytes] = []
+        self._awaits_body = False  # a head that says how long its body is: the body takes it along
+
+    def write(self, data: bytes) -> None:
+        """Send it before the loop turns to anything else; a large piece, or a third one, at once.
+
+        Whoever writes a stream may never let the loop turn, unless the transport says stop.
+        """
+        parts = self._parts
+        if parts:
+            parts.append(data)
+            if self._awaits_body or len(parts) > 2 or len(data) > MAX_CORKED_BYTES:
+                self._flush()
+        elif data:
+            parts.append(data)
+            self._awaits_body = data.startswith(b"HTTP/1.1 ") and b"\r\ncontent-length: " in data
+            if len(data) > MAX_CORKED_BYTES:
+                self._flush()
+            elif not self._awaits_body:
+                self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        if self._parts:
+            data, self._parts = b"".join(self._parts), []
+            self._transport.write(data)
+
+    def close(self) -> None:
+        """Close, once everything is sent."""
+        self._flush()
+        self._transport.close()
+
+    def is_closing(self) -> bool:
+        """Whether it is closed, or about to be."""
+        return self._transport.is_closing()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+
+class TimeoutProtocol(H11Protocol):
+    """One connection; a client that never gets to the point, or never reads on, is closed."""
+
+    header_timeout = HEADER_TIMEOUT
+    stall_timeout = STALL_TIMEOUT
+    _header_timer: TimerHandle | None = None
+    _stall_timer: TimerHandle | None = None
+
+    def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
+        """A client is there."""
+        super().connection_made(CorkedTransport(transport, self.loop))  # type: ignore[arg-type]
+        self._start_header_timer()
+
+    def data_received(self, data: bytes) -> None:
+        """It says something; as long as that is no whole head, the clock runs."""
+        super().data_received(data)
+        if self._is_responding:
+            self._cancel_header_timer()
+        elif self._header_timer is None:
+            self._start_header_timer()
+
+    def pause_writing(self) -> None:
+        """It does not read as fast as it is answered."""
+        super().pause_writing()
+        self._stall_timer = self.loop.call_later(self.stall_timeout, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """It reads on."""
+        self._cancel_stall_timer()
+        super().resume_writing()
+
+    def _cancel_stall_timer(self) -> None:
+        if self._stall_timer is not None:
+            self._stall_timer.cancel()
+            self._stall_timer = None
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """It has left."""
+        self._cancel_header_timer()
+        self._cancel_stall_timer()
+        super().connection_lost(exc)
+
+    @property
+    def _is_responding(self) -> bool:
+        cycle: Any = self.cycle
+        return cycle is not None and not cycle.response_complete
+
+    def _start_header_timer(self) -> None:
+        self._header_timer = self.loop.call_later(self.header_timeout, self._on_header_timeout)
+
+    def _cancel_header_timer(self) -> None:
+        if self._header_timer is not None:
+            self._header_timer.cancel()
+            self._header_timer = None
+
+    def _on_header_timeout(self) -> None:
+        self._header_timer = None
+        if not self._is_responding:
+            self.transport.close()
+
+    def send_400_response(self, msg: str) -> None:
+        """What is no HTTP is answered with an envelope, too, and then closed."""
+        del msg  # uvicorn's words for it
+        headers = [
+            (b"content-type", b"application/json"),
+            (b"content-length", b"%d" % len(_BAD_REQUEST_BODY)),
+            (b"connection", b"close"),
+        ]
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            head = h11.Response(status_code=400, headers=headers, reason=b"Bad Request")
+            for event in (head, h11.Data(data=_BAD_REQUEST_BODY), h11.EndOfMessage()):
+                self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
+
+
+def _build_log_config(access_log: bool) -> dict[str, Any]:
+    """uvicorn's own words: only what is wrong, and requests if they are wanted; all on stderr."""
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {"plain": {"format": "%(message)s"}},
+        "handlers": {
+            "stderr": {
+                "class": "logging.StreamHandler",
+                "formatter": "plain",
+                "stream": "ext://sys.stderr",
+            }
+        },
+        "loggers": {
+            "uvicorn": {"handlers": ["stderr"], "level": "WARNING", "propagate": False},
+            "uvicorn.error": {"level": "ERROR"},
+            "uvicorn.access": {
+                "handlers": ["stderr"],
+                "level": "INFO" if access_log else "WARNING",
+                "propagate": False,
+            },
+        },
+    }

@@ -1,0 +1,96 @@
+"""What a command may touch while it runs: held to its own word, and to the owner's lists."""
+
+from __future__ import annotations
+
+from tooli.core.call import Failed
+from tooli.execution.monitor.audit_hook import Monitor, Violation
+from tooli.execution.monitor.monitored_runner import (
+    RECORDED_PREFIX,
+    VIOLATIONS_KEY,
+    MonitoredRunner,
+    capability_error,
+)
+from tooli.policy.allowances import resolve_bounds, resolve_declared
+from tooli.storage.audit_log import log_event
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+    from typing import Any
+
+    from tooli.core.call import Call, Outcome, Stage
+
+
+def enforce_capabilities(state: Any) -> Stage:
+    """Off: nothing is watched. Standard: what is undeclared is a warning. Strict: an error.
+
+    The lists of allowed and denied paths are orders, not declarations: they hold under all three.
+    """
+
+    def enforce(call: Call) -> Generator[Call, Outcome, Outcome]:
+        declared, bounds = resolve_declared(call.tool, state), resolve_bounds(state)
+        has_declaration = declared is not None
+        if call.policy == "off":
+            declared = None
+        if call.meta is not None and (has_declaration or bounds is not None):
+            is_monitored = declared is not None or bounds is not None
+            call.meta["enforcement"] = "audit" if is_monitored else "none"
+        runner, owns_process = call.runner, call.caller.surface == "cli"
+        if declared is not None or bounds is not None:
+            monitor = Monitor(
+                declared, bounds, is_blocking=call.policy == "strict", owns_process=owns_process
+            )
+            runner = MonitoredRunner(monitor, runner)
+        record = state.security_settings.get("record_capabilities")
+        if record is not None:
+            from tooli.execution.monitor.capability_recorder import RecordingRunner
+
+            runner = RecordingRunner(
+                runner, owns_process
+            )  # around whatever holds it: nothing is allowed by that
+        outcome = yield (call if runner is call.runner else call.replace(runner=runner))
+        while isinstance(runner, MonitoredRunner):
+            runner.monitor.on_violation = (
+                None  # whatever was left running says nothing more about the call
+            )
+            runner = runner.inner
+        violations = [Violation(*row) for row in (call.meta or {}).pop(VIOLATIONS_KEY, ())]
+        if record is not None:
+            from tooli.execution.monitor.capability_recorder import append_record
+
+            append_record(call, violations, record)
+        undeclared = [
+            violation
+            for violation in violations
+            if not violation.capability.startswith(RECORDED_PREFIX)
+        ]
+        return _apply_violations(call, undeclared, outcome)
+
+    return enforce
+
+
+def _apply_violations(call: Call, violations: list[Violation], outcome: Outcome) -> Outcome:
+    """The outcome, with all that was seen on record; a refusal sticks, however the call ended."""
+    for violation in violations:
+        log_event(
+            "violation",
+            call,
+            capability=violation.capability,
+            target=violation.target,
+            code=violation.code,
+        )
+    refusals = [
+        violation
+        for violation in violations
+        if violation.code == "E2005" or call.policy == "strict"
+    ]
+    if not refusals or (isinstance(outcome, Failed) and outcome.error.code in _REFUSAL_CODES):
+        return outcome
+    error = capability_error(call, refusals[0])
+    if isinstance(outcome, Failed):
+        error.__cause__ = outcome.error
+    return Failed(error)
+
+
+_REFUSAL_CODES = ("E2003", "E2005")

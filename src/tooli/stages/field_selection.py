@@ -1,0 +1,27 @@
+"""Show the fields that were asked for."""
+
+from __future__ import annotations
+
+from tooli.core.call import Ok
+from tooli.records.record_flow import MapSieve, as_records
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from tooli.core.call import Call, Outcome
+
+
+def select_fields(call: Call) -> Generator[Call, Outcome, Outcome]:
+    """Leave of each record, or of the one that the result is, only what was selected."""
+    flow = call.flow
+    if flow is None or flow.projection is None:
+        return (yield call)
+    sieve = MapSieve(flow.projection)
+    flow.sieves.append(sieve)
+    outcome = yield call
+    if sieve.is_opened or not isinstance(outcome, Ok) or outcome.value is None:
+        return outcome
+    records = as_records(outcome.value)
+    return Ok(flow.projection(outcome.value) if records is None else sieve.sift(records))

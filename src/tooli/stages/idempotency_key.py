@@ -1,0 +1,368 @@
+"""One key, one run: a call that is made again gets the first answer."""
+
+from __future__ import annotations
+
+import sys
+
+from tooli.core.call import Failed, Ok
+from tooli.errors import StateError, Suggestion, TemporaryError
+from tooli.pipeline.approval_view import format_timestamp, is_in_event_loop
+from tooli.pipeline.call_fingerprint import fingerprint
+from tooli.pipeline.envelope import encode, measure_value
+from tooli.pipeline.single_use_claims import is_awaiting_input
+from tooli.records.record_flow import Sieve
+from tooli.storage.idempotency_store import (
+    STORE_TIMEOUT_SECONDS,
+    AlreadyRunning,
+    IndeterminateAttempt,
+    KeyMismatch,
+    NewAttempt,
+    ScopedKey,
+    StoredReplay,
+    StoreUnavailable,
+    close_at_exit,
+    get_idempotency_store,
+)
+from tooli.storage.outcome_codec import (
+    MAX_OUTCOME_BYTES,
+    NOT_STORED,
+    decode_outcome,
+    encode_items,
+    encode_outcome,
+    make_redactor,
+    restore_type,
+)
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+    from typing import Any
+
+    from tooli.core.call import Call, Outcome, Stage
+    from tooli.errors import ToolError
+    from tooli.records.record_flow import Push
+    from tooli.storage.idempotency_store import AttemptToken, BeginResult, IdempotencyStore
+
+EVENT_LOOP_WAIT_SECONDS = 2.0
+"""Seconds to wait for other processes; a loop has others to serve meanwhile."""
+MAX_SETTLE_ATTEMPTS = 300
+"""How often an entry is tried to be settled that others were in the way of."""
+STOPPED_CODES = frozenset(("E4051", "E4130", "E4143"))
+"""Codes of calls that were stopped, and did not come to an end of their own."""
+
+
+def run_once(store: str | None) -> Stage:
+    """A stage that runs a call with a key unless it has run, and keeps what became of it.
+
+    `store` is the address of the ledger. What is kept is the tool's own result: how much of
+    it is shown, and in which form, is each caller's own matter.
+    """
+
+    def run_with_key(call: Call) -> Generator[Call, Outcome, Outcome]:
+        ledger = get_idempotency_store(store)
+        try:
+            found = _look_up_key(call, ledger)
+            if isinstance(found, StoredReplay):
+                return _replay(call, found)
+            if not isinstance(found, NewAttempt):
+                raise _refusal_error(call, found)
+            return (yield from _run(call, ledger, found))
+        finally:
+            if call.caller.surface == "cli":  # the process ends with the call
+                ledger.close()
+            else:
+                close_at_exit()
+
+    return run_with_key
+
+
+# ------------------------------------------------------------------ before
+
+
+def _look_up_key(call: Call, ledger: IdempotencyStore) -> BeginResult:
+    """Look the key up; a ledger that was damaged is begun anew where that does no harm."""
+    key, behavior = call.options.idempotency_key or "", call.tool.behavior
+    slot = ScopedKey(call.tool.id, call.caller.principal or "", key)
+    can_rerun = behavior.idempotent or behavior.read_only
+    must_be_intact = not can_rerun or call.policy == "strict"
+    call_fingerprint = fingerprint(call, *_requested_page(call))
+    patience = EVENT_LOOP_WAIT_SECONDS if is_in_event_loop() else STORE_TIMEOUT_SECONDS
+    for attempt in (1, 2):
+        try:
+            return ledger.begin(
+                slot,
+                call_fingerprint,
+                can_rerun=can_rerun,
+                durable=not behavior.read_only,
+                timeout=patience,
+                require_intact=must_be_intact,
+            )
+        except StoreUnavailable as error:
+            if attempt == 2 or must_be_intact or error.damaged_path is None:
+                raise _store_unavailable_error(error) from error
+            call.warnings.append(error.reason)
+    raise AssertionError
+
+
+def _requested_page(call: Call) -> tuple[Any, ...]:
+    """Which page a tool is asked for that pages at the source: that is an argument, too."""
+    return (
+        call.flow.requested_page()
+        if call.tool.limits.returns_page and call.flow is not None
+        else ()
+    )
+
+
+def _replay(call: Call, found: StoredReplay) -> Outcome:
+    try:
+        stored = decode_outcome(found.outcome)
+    except ValueError as error:
+        reason = f"What became of the first call cannot be read: {error}"
+        raise _store_unavailable_error(StoreUnavailable(reason, _NEW_KEY_FIX)) from error
+    if stored.outcome is None:
+        raise _result_not_kept_error(call, found)
+    _set_meta(call, found.started_at, replayed=True)
+    call.warnings.extend([warning for warning in stored.warnings if warning not in call.warnings])
+    if stored.printed and call.caller.surface != "python":
+        sys.stdout.write(stored.printed)
+    outcome = stored.outcome
+    if isinstance(outcome, Failed):
+        vars(outcome.error)["on_record"] = True  # with the first run, which it is an answer of
+    elif call.caller.surface == "python":
+        return Ok(restore_type(call.tool, outcome.value))
+    return outcome
+
+
+# ------------------------------------------------------------------ the run
+
+
+def _run(
+    call: Call, ledger: IdempotencyStore, found: NewAttempt
+) -> Generator[Call, Outcome, Outcome]:
+    """Run the call; settle its entry, however it ends."""
+    _set_meta(call, found.started_at, replayed=False)
+    items = _ItemRecorder()
+    if call.flow is not None:
+        call.flow.sieves.append(items)  # the innermost: all that the function gives passes here
+    stop_tee, warning_count = _tee_stdout(call), len(call.warnings)
+    outcome = yield call
+    printed = stop_tee() if stop_tee is not None else ""
+    error = outcome.error if isinstance(outcome, Failed) else None
+    state = "broken" if error is not None and _was_stopped(error) else "done"
+    data: bytes | None = None
+    try:
+        if isinstance(outcome, Failed) and _is_key_free(outcome):
+            ledger.release(found.token)
+            return outcome
+        data, outcome = _pack_outcome(
+            call, found.started_at, outcome, items, call.warnings[warning_count:], printed
+        )
+        if not ledger.finish(found.token, state, data):
+            call.warnings.append("Another call with this idempotency key has run meanwhile.")
+    except StoreUnavailable as unavailable:  # it has run: that must be said, whatever else is wrong
+        call.warnings.append(f"What became of the call could not be kept. {unavailable.reason}")
+        _set_meta(call, found.started_at, replayed=False, kept=False)
+        if unavailable.is_busy and call.caller.surface != "cli":
+            _settle_later(ledger, found.token, state, data)
+    return outcome
+
+
+def _settle_later(
+    ledger: IdempotencyStore, token: AttemptToken, state: str, data: bytes | None
+) -> None:
+    """Go on trying to settle an entry while others are in the way.
+
+    The process lives on, and so the call would seem to run for as long as it does.
+    """
+    from threading import Event, Thread
+
+    def settle() -> None:
+        timer = Event()  # never set: only time passes
+        for _ in range(MAX_SETTLE_ATTEMPTS):
+            timer.wait(1.0)
+            try:
+                ledger.release(token) if data is None else ledger.finish(token, state, data)
+                return
+            except StoreUnavailable as error:
+                if not error.is_busy:
+                    return
+
+    Thread(target=settle, name="tooli-settling", daemon=True).start()
+
+
+def _pack_outcome(
+    call: Call,
+    started_at: float,
+    outcome: Outcome,
+    items: _ItemRecorder,
+    warnings: list[str],
+    printed: str,
+) -> tuple[bytes, Outcome]:
+    """What is kept of an outcome, and the outcome; one that cannot be written is not kept."""
+    try:
+        redactor = make_redactor(call)
+        if items.is_opened and isinstance(outcome, Ok):
+            return encode_items(items.encoded_items, warnings, redactor), outcome
+        data, outcome = encode_outcome(outcome, printed, warnings, redactor)
+        call.warnings.extend([line for line in warnings if line not in call.warnings])
+        return data, outcome
+    except Exception as error:  # whatever it is made of: it has run, and its entry is settled
+        kind = type(error).__name__
+        call.warnings.append(f"The result could not be kept, for it cannot be written ({kind}).")
+        _set_meta(call, started_at, replayed=False, kept=False)
+        return NOT_STORED, outcome
+
+
+def _is_key_free(outcome: Failed) -> bool:
+    """Whether the key is: the call was refused before it ran, or ended with a question, and with
+    the answer it is made again."""
+    return (
+        is_awaiting_input(outcome) or outcome.error.category == "human" or not outcome.has_started
+    )
+
+
+def _was_stopped(error: ToolError) -> bool:
+    """Whether something ended the call from outside: then nobody knows how far it came."""
+    cause = error.__cause__
+    if error.code in STOPPED_CODES or (cause is not None and not isinstance(cause, Exception)):
+        return not isinstance(cause, SystemExit)
+    return error.code == "E4050" and not error.is_translated
+
+
+class _ItemRecorder(Sieve):
+    """Keeps a copy of what a stream gives, as long as there is not too much of it.
+
+    A call with a key runs to its end, however few of its items this caller wants: the others
+    can be had by asking again. So whoever has enough is given no more, and the stream goes on.
+    """
+
+    def __init__(self) -> None:
+        self.encoded_items: list[bytes] | None = []
+        self._size = 0
+        self._has_enough = False
+
+    def open(self, push: Push) -> Push:
+        """What takes the items."""
+
+        def record(item: Any) -> object:
+            if self.encoded_items is not None:
+                _, item, _ = measure_value(item, [])
+                self.encoded_items.append(encode(item, []))
+                self._size += len(self.encoded_items[-1]) + 1
+                if self._size > MAX_OUTCOME_BYTES:
+                    self.encoded_items = None
+            self._has_enough = self._has_enough or bool(push(item))
+            return False
+
+        return record
+
+    def finish(self) -> object:
+        """The stream has come to its end; nothing is asked of those who had enough before."""
+        return self._has_enough
+
+
+# ------------------------------------------------------------------ what is printed
+
+
+def _tee_stdout(call: Call) -> Any:
+    """Listen to what a command prints; gives what ends it, with the text."""
+    if not call.tool.returns_printed_text or call.caller.surface == "python":
+        return None
+    from tooli.pipeline.stdout_capture import tee_stdout
+
+    return tee_stdout()
+
+
+# ------------------------------------------------------------------ what is said
+
+
+def _set_meta(call: Call, started_at: float, **fields: Any) -> None:
+    if call.meta is not None:
+        call.meta["idempotency"] = {
+            "key": call.options.idempotency_key,
+            "replayed": fields["replayed"],
+            "first_run": format_timestamp(started_at),
+            **({"kept": False} if fields.get("kept") is False else {}),
+        }
+
+
+def _details(call: Call, started_at: float, **fields: Any) -> dict[str, object]:
+    return {
+        "key": call.options.idempotency_key,
+        "first_run": format_timestamp(started_at),
+        **fields,
+    }
+
+
+_NEW_KEY_FIX = "Use a new key, once you know whether the first call took effect."
+
+
+def _refusal_error(call: Call, found: BeginResult) -> StateError:
+    if isinstance(found, KeyMismatch):
+        return StateError(
+            "This idempotency key was used for the same command with other arguments.",
+            code="E3050",
+            suggestion=Suggestion("retry_with_modified_input", "Use a new key for a new call."),
+            details=_details(call, found.started_at),
+        )
+    if isinstance(found, AlreadyRunning):
+        return StateError(
+            "A call with this idempotency key is running.",
+            code="E3051",
+            suggestion=Suggestion("retry_later", "Repeat the call with the same key in a moment."),
+            is_retryable=True,
+            details=_details(call, found.started_at, owner=found.owner),
+        )
+    assert isinstance(found, IndeterminateAttempt)
+    return _interrupted_error(call, found)
+
+
+def _interrupted_error(call: Call, found: IndeterminateAttempt) -> StateError:
+    """Nobody knows whether it took effect: a human looks, and says so."""
+    details = _details(call, found.started_at, owner=found.owner)
+    try:
+        stored = decode_outcome(found.outcome).outcome if found.outcome else None
+    except ValueError:
+        stored = None
+    if isinstance(stored, Failed):
+        details["ended_by"] = {"code": stored.error.code, "message": stored.error.message}
+    return StateError(
+        "A call with this idempotency key broke off: nobody knows how far it came.",
+        code="E3052",
+        suggestion=_forget_key_suggestion(call),
+        details=details,
+    )
+
+
+def _forget_key_suggestion(call: Call) -> Suggestion:
+    program = call.caller.prog or (call.tool.app,)
+    argv = [*program, "idempotency", "forget", call.options.idempotency_key or ""]
+    return Suggestion(
+        "ask_human",
+        "Find out whether it took effect. If it did, leave it; if not, forget the key and repeat "
+        "the call.",
+        argv=argv,
+    )
+
+
+def _result_not_kept_error(call: Call, found: StoredReplay) -> StateError:
+    return StateError(
+        "The call with this idempotency key has run; its result was not kept: it was too large, "
+        "or could not be written.",
+        code="E3052",
+        suggestion=Suggestion(
+            "ask_human",
+            "It took effect and is not run again. With a new key it would run, and take effect, "
+            "once more.",
+        ),
+        details=_details(call, found.started_at, done=True, most=MAX_OUTCOME_BYTES),
+    )
+
+
+def _store_unavailable_error(error: StoreUnavailable) -> TemporaryError:
+    return TemporaryError(
+        f"{error.reason} Nothing ran.",
+        code="E4060",
+        suggestion=Suggestion("ask_human", error.fix),
+    )

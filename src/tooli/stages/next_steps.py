@@ -1,0 +1,61 @@
+"""What to run next, beside the result."""
+
+from __future__ import annotations
+
+from tooli.core.call import Ok
+from tooli.core.handoffs import Next, candidate_keys
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Mapping
+    from typing import Any
+
+    from tooli.core.call import Call, Outcome, Stage
+    from tooli.core.tool import Tool
+
+    FindTool = Callable[[str], Tool | None]
+
+
+def add_next_steps(find_tool: FindTool) -> Stage:
+    """A stage that puts the steps of a `Next`, and handoffs where they are asked for, into `meta`.
+
+    `find` gives the tool of a name. A step that cannot be made out is a warning: the work is done.
+    """
+
+    def append_steps(call: Call) -> Generator[Call, Outcome, Outcome]:
+        outcome = yield call
+        if not isinstance(outcome, Ok):
+            return outcome
+        steps: list[dict[str, Any]] = []
+        value: Any = outcome.value
+        if value.__class__ is Next:
+            outcome = Ok(value.result)
+            for step in value.steps:
+                steps += _build_step(call, find_tool, step.command, step.arguments, step.why)
+        if call.options.detailed and not steps:  # what the result says is nearer to the point
+            for handoff in call.tool.guidance.handoffs:
+                steps += _build_step(call, find_tool, handoff.command, None, handoff.when)
+        if steps and call.meta is not None:
+            call.meta["next"] = [*call.meta.get("next", ()), *steps]
+        return outcome
+
+    return append_steps
+
+
+def _build_step(
+    call: Call, find_tool: FindTool, name: str, arguments: Mapping[str, Any] | None, why: str
+) -> list[dict[str, Any]]:
+    """One step as a command line; a command whose arguments nobody knows yet is asked for help."""
+    tool = next(filter(None, map(find_tool, candidate_keys(call.tool, name))), None)
+    if tool is None:
+        call.warnings.append(f"The result suggests {name!r}, and there is no such command.")
+        return []
+    from tooli.pipeline.input_errors import build_argv
+
+    argv = [*(call.caller.prog or (tool.app,)), *tool.cli_path]
+    if arguments is not None:
+        argv += build_argv(tool, arguments)
+    elif any(param.required for param in tool.public_params):
+        argv.append("--help-agent")
+    return [{"argv": argv, "why": why} if why else {"argv": argv}]

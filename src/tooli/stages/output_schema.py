@@ -1,0 +1,32 @@
+"""The shape of the result beside the result: when it is asked for, and when a session begins."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from tooli.core.call import Call, Outcome
+
+
+def add_output_schema(call: Call) -> Generator[Call, Outcome, Outcome]:
+    """Put the schema of the result into `meta`, for a caller that wants to learn it."""
+    from tooli.schema.json_schema import output_schema
+
+    schema = output_schema(call.tool)
+    if (
+        schema is not None
+        and call.meta is not None
+        and (call.options.detailed or _is_first_call(call))
+    ):
+        call.meta["output_schema"] = schema
+    return (yield call)
+
+
+def _is_first_call(call: Call) -> bool:
+    """Whether this is the first call of its session."""
+    from tooli.storage.sessions import is_first_call
+
+    app, session = call.tool.id.partition(".")[0], call.caller.session
+    return session is not None and is_first_call(app, session)

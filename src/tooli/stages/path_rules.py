@@ -1,0 +1,115 @@
+"""Paths that a caller names: from the folder that commands run in, and only where they may lead."""
+
+from __future__ import annotations
+
+import os
+
+from tooli.core.declared_capabilities import is_under_any
+from tooli.core.tool import is_path
+from tooli.errors import AuthError, Suggestion
+from tooli.pipeline.call_fingerprint import caller_arguments
+from tooli.policy.allowances import resolve_bounds
+from tooli.text.traverse import iter_children
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+    from typing import Any
+
+    from tooli.core.call import Call, Outcome, Stage
+    from tooli.core.declared_capabilities import AllowedAccess
+
+
+def resolve_work_dir(state: Any) -> Stage:
+    """Relative paths are those of `work_dir`, before anybody looks whether they are there.
+
+    A command line has gone into that folder itself. A process that belongs to others stays where
+    it is: there the paths that callers name are put below it.
+    """
+
+    def resolve_paths(call: Call) -> Generator[Call, Outcome, Outcome]:
+        work_dir = _other_work_dir(state)
+        if work_dir is None:
+            return (yield call)
+        arguments = dict(call.arguments)
+        for param in call.tool.public_params:
+            if param.name in arguments and is_path(param.shape):
+                arguments[param.name] = _join_work_dir(arguments[param.name], work_dir)
+        return (yield call.replace(arguments=arguments))
+
+    return resolve_paths
+
+
+def enforce_path_rules(state: Any) -> Stage:
+    """Refuse a call with a path outside `allow_paths`, or below one of `deny_paths`.
+
+    Nothing has run yet. A text is not known to be a path: what becomes of it is watched.
+    """
+
+    def check_paths(call: Call) -> Generator[Call, Outcome, Outcome]:
+        work_dir, bounds = _other_work_dir(state), resolve_bounds(state)
+        bound = dict(call.arguments)
+        for name, value in caller_arguments(call).items():
+            if work_dir is not None:  # a default is fitted late
+                bound[name] = (
+                    _join_work_dir(value, work_dir) if not isinstance(value, str) else value
+                )
+            if bounds is not None:
+                for path in _iterate_paths(bound[name], set()):
+                    _check_path(call, name, os.path.join(work_dir or "", path), bounds)
+        return (yield call if work_dir is None else call.replace(arguments=bound))
+
+    return check_paths
+
+
+def _other_work_dir(state: Any) -> str | None:
+    """The folder that commands run in, where the process is in another one."""
+    work_dir = state.security_settings.get("work_dir")
+    if work_dir is None:
+        return None
+    work_dir = os.path.realpath(os.path.expanduser(work_dir))
+    return None if work_dir == os.path.realpath(os.curdir) else work_dir
+
+
+def _join_work_dir(value: Any, work_dir: str) -> Any:
+    """A relative path, or each of many, below the folder; anything else as it is."""
+    if type(value) in (list, tuple, set, frozenset):
+        return type(value)([_join_work_dir(item, work_dir) for item in value])
+    if isinstance(value, str):
+        return value if value == "-" or "://" in value else os.path.join(work_dir, value)
+    if hasattr(value, "__fspath__") and not hasattr(value, "tooli_location"):
+        return type(value)(os.path.join(work_dir, os.fsdecode(value)))
+    return value
+
+
+def _iterate_paths(value: Any, seen_ids: set[int]) -> Iterator[str]:
+    """Every path inside a value, as far as it can be told from a text."""
+    if hasattr(value, "tooli_location"):
+        place = value.tooli_location
+        if place is not None and "://" not in place:
+            yield os.fsdecode(place)
+    elif isinstance(value, os.PathLike):
+        yield os.fsdecode(value)  # pyright: ignore[reportUnknownArgumentType]
+    elif id(value) not in seen_ids:
+        seen_ids.add(id(value))
+        for part in iter_children(value):
+            yield from _iterate_paths(part, seen_ids)
+
+
+def _check_path(call: Call, name: str, path: str, bounds: AllowedAccess) -> None:
+    real_path = os.path.realpath(os.path.expanduser(path))
+    if is_under_any(real_path, bounds.reads) and not is_under_any(real_path, bounds.denied):
+        return
+    details: dict[str, object] = {"path": real_path}
+    if bounds.reads is not None:
+        details["allowed"] = list(bounds.reads)
+    raise AuthError(
+        f"{call.tool.name} may not be given {path!r}: the configuration does not allow it.",
+        code="E2005",
+        field=name,
+        suggestion=Suggestion(
+            "retry_with_modified_input", "Name a path that is allowed, or ask its owner for it."
+        ),
+        details=details,
+    )

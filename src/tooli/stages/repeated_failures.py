@@ -1,0 +1,318 @@
+"""A way out of loops: the same call, failing in the same way again and again, is told so.
+
+    1, 2    the error as it is
+    3, 4    the same error, with a word on the repetition
+    5 …     another error (E4031), and the tool is not run
+
+A changed argument, a success or ten minutes end it. What may well work the next time, or waits
+for a human, is never held back.
+"""
+
+from __future__ import annotations
+
+import os
+
+from tooli.core.call import Failed, Ok
+from tooli.text.jsonable import is_list
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+    from typing import Any
+
+    from tooli.core.call import Call, Outcome, Stage
+    from tooli.errors import ToolError
+    from tooli.storage.failure_history import (
+        FileFailureHistory,
+        MemoryFailureHistory,
+        RepeatedFailure,
+    )
+
+WARN_AT, BLOCK_AT, ASK_HUMAN_AT = 3, 5, 8
+"""From which repetition on the error is firmer, another one, and a human's."""
+_STOPPED_CODES = ("E4130", "E4143", "E4031")
+_MAX_WAIT_SECONDS = 300
+_MAX_MESSAGE_CHARS = 500
+
+
+def stop_repeated_failures(call: Call) -> Generator[Call, Outcome, Outcome]:
+    """On a command line: count the identical failures of a session, each in its own process."""
+    session_key = _session_id(call)
+    if session_key is None:
+        return (yield call)
+    from tooli.storage.failure_history import FileFailureHistory
+
+    return (yield from _track_failures(call, session_key, FileFailureHistory()))
+
+
+def stop_repeated_failures_on_server(memory: MemoryFailureHistory, state: Any = None) -> Stage:
+    """The same on a server, for as many sessions as it has: those of known callers, or its one.
+
+    `house` is the app's, which may say in which folder relative paths begin.
+    """
+
+    def stage(call: Call) -> Generator[Call, Outcome, Outcome]:
+        caller = call.caller
+        session_key = f"{caller.surface} {caller.principal or ''} {caller.session or ''}"
+        work_dir = state.security_settings.get("work_dir") if state is not None else None
+        return (yield from _track_failures(call, session_key, memory, work_dir or ""))
+
+    return stage
+
+
+def _track_failures(
+    call: Call,
+    session_key: str,
+    failures: MemoryFailureHistory | FileFailureHistory,
+    work_dir: str = "",
+) -> Generator[Call, Outcome, Outcome]:
+    """Count identical failures in a row, and end a row that leads nowhere."""
+    previous, call_digest = failures.last_failure(session_key, call.tool.id), None
+    if previous is not None:
+        call_digest = digest_call(call, work_dir)
+        if (
+            previous.call_digest == call_digest
+            and previous.count + 1 >= BLOCK_AT
+            and previous.error.get("blocks")
+        ):
+            repeated = previous.replace(count=previous.count + 1)
+            failures.record_failure(session_key, call.tool.id, repeated)
+            raise _blocked_error(call, repeated)
+    outcome = yield call
+    if isinstance(outcome, Ok):
+        if previous is not None:
+            failures.forget(session_key, call.tool.id)
+        return outcome
+    return _record_outcome(
+        call, outcome, previous, call_digest or digest_call(call, work_dir), session_key, failures
+    )
+
+
+def record_failure(call: Call, outcome: Failed) -> Outcome:
+    """What `stop_repeated_failures` does at the end, for a call that it did not stand around."""
+    from tooli.storage.failure_history import FileFailureHistory
+
+    session_key = _session_id(call)
+    return (
+        outcome
+        if session_key is None
+        else _record_outcome(
+            call, outcome, None, digest_call(call), session_key, FileFailureHistory()
+        )
+    )
+
+
+def _record_outcome(
+    call: Call,
+    outcome: Failed,
+    previous: RepeatedFailure | None,
+    call_digest: str,
+    session_key: str,
+    failures: MemoryFailureHistory | FileFailureHistory,
+) -> Outcome:
+    from time import time
+
+    from tooli.pipeline.call_fingerprint import digest
+    from tooli.storage.failure_history import RepeatedFailure
+    from tooli.text.redact import redact_line
+
+    error = outcome.error
+    if error.code in _STOPPED_CODES:  # nobody's failure: somebody stopped it
+        return outcome
+    message = redact_line(error.message, call)  # who is told of it later knows no secret to hide
+    failure_digest = error.code if error.category == "input" else f"{error.code} {message}"
+    failure_digest = digest(failure_digest.encode(errors="surrogatepass"), 16).hex()
+    is_same = previous is not None and (previous.call_digest, previous.error_digest) == (
+        call_digest,
+        failure_digest,
+    )
+    count = previous.count + 1 if previous is not None and is_same else 1
+    stored_error: dict[str, Any] = {
+        "code": error.code,
+        "message": message[:_MAX_MESSAGE_CHARS],
+        "blocks": not (_may_succeed_later(error) or _may_read_stdin(call)),
+    }
+    failures.record_failure(
+        session_key,
+        call.tool.id,
+        RepeatedFailure(call_digest, failure_digest, count, time(), stored_error),
+    )
+    return Failed(_with_repeat_warning(error, count)) if count >= WARN_AT else outcome
+
+
+# ------------------------------------------------------------------ whose failures
+
+
+def _session_id(call: Call) -> str | None:
+    """The session of a command line: ours, or what an agent calls its own in a variable."""
+    if call.caller.surface != "cli":
+        return None  # a server has a memory of its own
+    if call.caller.session is not None:
+        return call.caller.session
+    from tooli.detect import detect_execution_context
+
+    return detect_execution_context().session_id
+
+
+# ------------------------------------------------------------------ which call
+
+
+def digest_call(call: Call, work_dir: str = "") -> str:
+    """The tool and all that was asked, as given: equal calls have equal marks.
+
+    Of a file that an argument names, its size and date belong to it: who corrects an input and
+    tries again does not repeat himself.
+    """
+    from tooli.pipeline.call_fingerprint import digest, to_stable_json
+    from tooli.pipeline.envelope import encode
+
+    arguments = {name: _raw_value(value) for name, value in call.arguments.items()}
+    options = call.options
+    requested = [
+        *(options.yes, options.dry_run, options.apply, options.idempotency_key, options.timeout),
+        *(call.approved, call.caller.principal, repr(options.result_options)),
+    ]
+    problems = [[problem.code, problem.field, problem.message] for problem in call.problems]
+    files = list(_file_states(_file_candidates(call, arguments), work_dir))
+    parts = [
+        sorted((name, to_stable_json(value)) for name, value in arguments.items()),
+        requested,
+        problems,
+        files,
+    ]
+    return digest(call.tool.id.encode() + b"\0" + encode(parts, []), 16).hex()
+
+
+def _raw_value(value: Any) -> Any:
+    """A value as it was given: the words of a line, or what stands for them."""
+    from tooli.schema.convert import Converted, RawText
+
+    if isinstance(value, RawText):
+        dotted: list[Any] = [[name, *words] for name, words in (value.dotted or {}).items()]
+        return [*value.texts, *dotted]
+    return value.value if isinstance(value, Converted) else value
+
+
+def _file_candidates(call: Call, arguments: dict[str, Any]) -> list[Any]:
+    """What may name files: any word of a line; on a server, whose callers may be anybody, only
+    what the command itself takes for a path."""
+    if call.caller.surface == "cli":
+        return list(arguments.values())
+    from tooli.core.tool import is_path
+
+    paths = {param.name for param in call.tool.params if is_path(param.shape)}
+    return [value for name, value in arguments.items() if name in paths]
+
+
+def _file_states(values: list[Any], work_dir: str) -> Iterator[list[Any]]:
+    """Where a line was typed, and what the files are like that it names."""
+    try:
+        yield [os.getcwd()]
+    except OSError:
+        yield []
+    for value in values:
+        texts: list[Any] = list(value) if is_list(value) else [value]
+        for text in texts:
+            path: Any = text.lstrip("@") if isinstance(text, str) else text
+            if isinstance(path, (str, os.PathLike)):
+                yield _stat_key(path, work_dir)
+
+
+def _stat_key(path: Any, work_dir: str) -> list[int]:
+    """The size and the date of a file; nothing where there is none."""
+    try:
+        found = os.stat(os.path.join(os.path.expanduser(work_dir), path))
+    except (OSError, ValueError, TypeError):
+        return []
+    return [found.st_size, found.st_mtime_ns]
+
+
+def _may_read_stdin(call: Call) -> bool:
+    """Whether a command line may have read its input from a pipe: that tells no two calls apart."""
+    from tooli.core.tool import Handle, unwrap_optional
+
+    if call.caller.surface != "cli" or not call.tool.has_handles:
+        return False
+    arguments = {name: _raw_value(value) for name, value in call.arguments.items()}
+    handle_names = [
+        p.name for p in call.tool.params if isinstance(unwrap_optional(p.shape), Handle)
+    ]
+    return any([name not in arguments or arguments[name] in ("-", ["-"]) for name in handle_names])
+
+
+# ------------------------------------------------------------------ what is said about it
+
+
+def _may_succeed_later(error: ToolError) -> bool:
+    """Whether the same call may well succeed after a while, or after a human's word."""
+    is_transient = error.is_retryable and error.category not in ("input", "auth")
+    return is_transient or error.exit_code in (75, 101) or _needs_human(error)
+
+
+def _needs_human(error: ToolError) -> bool:
+    return error.category == "human" or error.code == "E1010"  # a door may ask them there and then
+
+
+def _with_repeat_warning(error: ToolError, count: int) -> ToolError:
+    """The same error, with a suggestion that speaks of the repetition."""
+    from tooli.errors import Suggestion
+
+    error = _copy_error(error)
+
+    previous_fix = f" {error.suggestion.fix}" if error.suggestion is not None else ""
+    argv = error.suggestion.argv if error.suggestion is not None else None
+    details: dict[str, object] = {**(error.details or {}), "repeated": count}
+    if _needs_human(error):
+        error.suggestion = Suggestion(
+            "ask_human",
+            f"Asked {count} times: do not repeat it before a human has answered.{previous_fix}",
+            argv=argv,
+        )
+    elif _may_succeed_later(error):
+        wait = details.setdefault("retry_after", min(2 ** (count - WARN_AT + 1), _MAX_WAIT_SECONDS))
+        error.suggestion = Suggestion(
+            "retry_later", f"Failed {count} times in a row: wait {wait} s before the next attempt."
+        )
+    else:
+        error.suggestion = Suggestion(
+            "retry_with_modified_input" if error.category == "input" else "use_different_tool",
+            f"The same call has failed {count} times in the same way; repeating it does not "
+            f"help: change its arguments, or do without it.{previous_fix}",
+            argv=argv,
+        )
+    error.details = details
+    return error
+
+
+def _copy_error(error: ToolError) -> ToolError:
+    """An error of its own: a tool may raise the same one again."""
+    from copy import copy
+
+    try:
+        error_copy = copy(error)
+    except Exception:  # a class of its author's that wants more than a message
+        return error
+    error_copy.__cause__ = error.__cause__
+    return error_copy.with_traceback(error.__traceback__)
+
+
+def _blocked_error(call: Call, failure: RepeatedFailure) -> ToolError:
+    """The error of a call that is not run any more."""
+    from tooli.errors import Suggestion, ToolRuntimeError
+    from tooli.storage.failure_history import RETENTION_SECONDS
+
+    last_error = {"code": failure.error.get("code"), "message": failure.error.get("message")}
+    minutes = int(RETENTION_SECONDS // 60)
+    return ToolRuntimeError(
+        f"{call.tool.name} was not run: the same call has failed {BLOCK_AT - 1} times in the "
+        f"same way ({last_error['code']}).",
+        code="E4031",
+        is_retryable=False,
+        suggestion=Suggestion(
+            "ask_human" if failure.count >= ASK_HUMAN_AT else "abort",
+            f"Stop repeating it. Change an argument, use another tool or ask a human; "
+            f"unchanged, it runs again {minutes} minutes after its last failure.",
+        ),
+        details={"repeated": failure.count, "error": last_error},
+    )

@@ -1,0 +1,73 @@
+"""What is wanted of a result, read before anything runs: what does not fit is an input error."""
+
+from __future__ import annotations
+
+from tooli.core.call import Problem
+from tooli.records.record_flow import RecordFlow
+from tooli.records.result_options import resolve_result_options
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from tooli.core.call import Call, Outcome
+    from tooli.records.field_paths import RecordFields
+    from tooli.records.result_options import ResultOptions
+
+
+def open_record_flow(call: Call) -> Generator[Call, Outcome, Outcome]:
+    """Make the way that the records will take; all that is wrong with it is said at once."""
+    result_options = resolve_result_options(call.options.result_options, call.tool)
+    flow = RecordFlow(result_options, call.arguments)
+    problems = [*call.problems, *result_options.problems]
+    if result_options.filter is not None or result_options.fields is not None:
+        problems += _compile_options(call, flow, result_options)
+    if result_options.cursor is not None:
+        from tooli.storage.cursors import InvalidCursor, decode_cursor
+        from tooli.storage.signing_keys import get_signing_key
+
+        try:
+            flow.cursor_position = decode_cursor(
+                result_options.cursor, get_signing_key(call.caller.surface)
+            )
+        except InvalidCursor:
+            message = "The cursor is none of ours, or was changed: start again without it"
+            problems.append(Problem("E1042", _option_field(call, "cursor"), message))
+    return (yield call.replace(flow=flow, problems=tuple(problems)))
+
+
+def _compile_options(call: Call, flow: RecordFlow, result_options: ResultOptions) -> list[Problem]:
+    from tooli.records.field_paths import ExpressionError, RecordFields
+    from tooli.schema.record_schema import record_schema
+
+    fields = RecordFields(record_schema(call.tool))
+    problems: list[Problem] = []
+    try:
+        if result_options.filter is not None:
+            from tooli.records.filter import compile_filter
+
+            _require_list(fields)
+            flow.predicate = compile_filter(result_options.filter, fields)
+    except ExpressionError as error:
+        problems.append(Problem("E1040", _option_field(call, "filter"), error.message))
+    try:
+        if result_options.fields is not None:
+            from tooli.records.select import compile_selection
+
+            flow.projection = compile_selection(result_options.fields, fields)
+    except ExpressionError as error:
+        problems.append(Problem("E1041", _option_field(call, "fields"), error.message))
+    return problems
+
+
+def _require_list(fields: RecordFields) -> None:
+    from tooli.records.field_paths import ExpressionError
+
+    if not fields.may_be_list:
+        raise ExpressionError("The result is no list: there is nothing to filter")
+
+
+def _option_field(call: Call, name: str) -> str:
+    """What an error names: the framework's word, unless the tool has it for itself."""
+    return f"tooli_{name}" if name in call.tool.param_names else name

@@ -1,0 +1,280 @@
+"""The audit log, read back: its last lines, and whether it is whole."""
+
+from __future__ import annotations
+
+import os
+from time import sleep
+
+from tooli.core.record import Record
+from tooli.storage.audit_head import FIRST_LINK, AuditHead
+from tooli.storage.audit_log import SUM_FIELD, list_log_files, verify_line
+from tooli.storage.signing_keys import load_or_create_key
+from tooli.storage.state_dir import get_state_dir
+from tooli.text.jsonable import is_object
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import IO, Any
+
+    from tooli.storage.audit_head import ChainLink
+
+POLL_INTERVAL_SECONDS = 0.25
+"""Seconds between two looks at a log that is followed."""
+
+
+class IntegrityFault(Record):
+    """The first place where a log is not as it was written."""
+
+    file: str
+    line: int
+    reason: str
+    seq: int | None = None
+
+
+class VerificationResult:
+    """What was found out about a log."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.lines = 0
+        self.partial_lines = 0  # lines of which a crash left the beginning
+        self.sealed = False
+        self.fault: IntegrityFault | None = None
+
+
+# ------------------------------------------------------------------ verifying
+
+
+def verify_log(path: str) -> VerificationResult:
+    """Read a log from its beginning; an OSError where it cannot be read."""
+    result = VerificationResult(path)
+    key = _read_key()
+    if not any([os.path.exists(name) for name in (*list_log_files(path), f"{path}.head")]):
+        if key:  # it was made for a log: maybe for this one, maybe for another app's
+            result.fault = IntegrityFault(
+                path, 0, "there is no log: nothing was written here yet, or all of it was removed"
+            )
+        return result
+    result.sealed = bool(key)
+    with AuditHead(path, read_only=True) as head:  # nobody writes, while what there is is opened
+        head_links = head.read(key)
+        files = _open_files(path)
+        sizes = [os.fstat(file.fileno()).st_size for _, file in files]
+    chain = _ChainVerifier(result, key, head_links and head_links[1])
+    try:
+        for (name, file), size in zip(files, sizes, strict=True):
+            chain.read(name, file, size)
+            if result.fault is not None:
+                return result
+    finally:
+        for _, file in files:
+            file.close()
+    chain.finish(head_links and head_links[0])
+    return result
+
+
+def _read_key() -> bytes:
+    """The key of the log, where there is one: none is made to look at what was written before."""
+    exists = os.path.exists(os.path.join(get_state_dir(), "audit.key"))
+    return (load_or_create_key("audit") if exists else None) or b""
+
+
+def _open_files(path: str) -> list[tuple[str, IO[bytes]]]:
+    return [(name, open(name, "rb")) for name in list_log_files(path) if os.path.exists(name)]
+
+
+class _ChainVerifier:
+    """Lines in their order; each must follow the one before."""
+
+    def __init__(self, result: VerificationResult, key: bytes, first: ChainLink | None) -> None:
+        self._result = result
+        self._key = key
+        self._first_link = first  # how the log begins; None where no head says so
+        self._last_seq, self._last_sum = 0, ""
+        self._position = (result.path, 0)
+        self._unverified: list[
+            tuple[str, int, bytes]
+        ] = []  # lines that are none, until one is again
+
+    def read(self, name: str, file: IO[bytes], size: int) -> None:
+        """Read one file."""
+        remaining = size
+        for number, line in enumerate(file, 1):
+            if remaining <= 0:
+                return
+            remaining -= len(line)
+            self._position = (name, number)
+            link = verify_line(line.rstrip(b"\n"), self._key)
+            if link is None:
+                self._unverified.append((name, number, line))
+            else:
+                self._accept_line(link, line)
+            if self._result.fault is not None:
+                return
+
+    def _accept_line(self, link: tuple[int, str], line: bytes) -> None:
+        from json import loads
+
+        result = self._result
+        seq, line_sum = link
+        record: dict[str, Any] = loads(line)
+        is_first = (
+            not result.lines
+            and not self._unverified
+            and self._may_be_first(seq, record.get("prev"))
+        )
+        is_next = seq == self._last_seq + 1 and record.get("prev") == self._last_sum
+        if not is_next and not is_first:
+            if self._unverified:
+                return self._report_altered(*self._unverified[0])
+            before = self._last_seq if result.lines else (self._first_link or FIRST_LINK)[0] - 1
+            return self._report_fault(_describe_gap(before, seq), seq)
+        for unverified in self._unverified:
+            if _is_complete_line(unverified[2]):  # a crash leaves half a line
+                return self._report_altered(*unverified)
+            result.partial_lines += 1
+        self._unverified.clear()
+        if "after" in record:
+            return self._report_fault(f"when this line was written, {record['after']}", seq)
+        result.lines += 1
+        self._last_seq, self._last_sum = seq, line_sum
+
+    def _may_be_first(self, seq: int, prev: Any) -> bool:
+        """Whether a line is the oldest that is kept: older ones have gone because new ones came.
+
+        A crash may have left a file that was to be dropped. Where there is no head, that is what
+        is wrong, and it is told at the end.
+        """
+        first = self._first_link
+        return first is None or seq < first[0] or (seq, prev) == first
+
+    def finish(self, head: ChainLink | None) -> None:
+        """Hold the last line to what the head says."""
+        result = self._result
+        if self._unverified:
+            line = self._unverified[-1][2]
+            if len(self._unverified) > 1 or line.endswith(b"\n") or _is_complete_line(line):
+                return self._report_altered(*self._unverified[0])
+            result.partial_lines += 1
+        if head is None:
+            if self._last_seq > 1:
+                self._report_fault("the head of the log is missing, or was changed", self._last_seq)
+        elif head[0] > self._last_seq:
+            missing_count = head[0] - self._last_seq
+            self._report_fault(
+                f"the last {missing_count} lines are missing"
+                if missing_count > 1
+                else "the last line is missing"
+            )
+        elif head[0] < self._last_seq - 1:
+            self._report_fault("the head of the log is an older one", self._last_seq)
+        elif head[0] == self._last_seq and head[1] != self._last_sum:
+            self._report_fault("the last line is not the one that was written", self._last_seq)
+        return None
+
+    def _report_altered(self, name: str, number: int, line: bytes) -> None:
+        self._position = (name, number)
+        self._report_fault("this line is not as it was written, or was written with another key")
+
+    def _report_fault(self, reason: str, seq: int | None = None) -> None:
+        self._result.fault = IntegrityFault(*self._position, reason, seq)
+
+
+def _describe_gap(before: int, seq: int) -> str:
+    if seq > before + 1:
+        return f"lines are missing before it: {before + 1} to {seq - 1}"
+    if seq == before + 1:
+        return "it does not follow the line before it"
+    return f"it is out of order: {seq} after {before}"
+
+
+def _is_complete_line(line: bytes) -> bool:
+    """Whether it is more than the beginning of a line."""
+    return SUM_FIELD in line and line.rstrip(b"\n").endswith(b'"}')
+
+
+# ------------------------------------------------------------------ the last lines
+
+
+def read_last_records(path: str, count: int) -> list[dict[str, Any]]:
+    """The last lines, oldest first; what is no line is left out."""
+    return _read_last(count, list_log_files(path))
+
+
+def _read_last(
+    count: int, names: list[str], result: list[dict[str, Any]] | None = None
+) -> list[dict[str, Any]]:
+    """So many lines, the last of those files; `found` are some that come after them."""
+    result = [] if result is None else result[max(0, len(result) - count) :]
+    for name in reversed(names):
+        if len(result) >= count or not os.path.exists(name):
+            break
+        with open(name, "rb") as file:
+            lines = _parse_lines(file.read().split(b"\n"))
+        result[:0] = lines[-(count - len(result)) :]
+    return result
+
+
+def _parse_lines(lines: list[bytes]) -> list[dict[str, Any]]:
+    return [one for line in lines if (one := _parse_line(line)) is not None]
+
+
+def follow_log(
+    path: str, count: int = 0, should_stop: Callable[[], bool] = lambda: False
+) -> Iterator[dict[str, Any]]:
+    """The last lines, and those that are added from now on, as they come: each of them once."""
+    file = _open_if_exists(path)
+    rest = b""
+    try:
+        if file is not None:
+            *lines, rest = file.read().split(b"\n")
+            older = [name for name in list_log_files(path)[:-1] if not _is_same_file(name, file)]
+            yield from _read_last(count, older, _parse_lines(lines)) if count else ()
+        while not should_stop():
+            is_rotated = file is None or not _is_same_file(
+                path, file
+            )  # before it is read to its end
+            data = file.read() if file is not None else b""
+            *lines, rest = (rest + data).split(b"\n")
+            yield from _parse_lines(lines)
+            if data:
+                continue
+            if is_rotated and (newer := _open_if_exists(path)) is not None:
+                if file is not None:
+                    file.close()
+                file, rest = newer, b""
+            else:
+                sleep(POLL_INTERVAL_SECONDS)
+    finally:
+        if file is not None:
+            file.close()
+
+
+def _open_if_exists(path: str) -> IO[bytes] | None:
+    try:
+        return open(path, "rb")
+    except FileNotFoundError:
+        return None
+
+
+def _is_same_file(path: str, file: IO[bytes]) -> bool:
+    """Whether that file is there, and no other one in its place."""
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(file.fileno()))
+    except OSError:
+        return False
+
+
+def _parse_line(line: bytes) -> dict[str, Any] | None:
+    """A line as it is told: without what only vouches for it."""
+    from json import loads
+
+    try:
+        record: Any = loads(line)
+    except ValueError:
+        return None
+    if not is_object(record):
+        return None
+    return {name: value for name, value in record.items() if name not in ("prev", "sum")}

@@ -1,0 +1,318 @@
+"""Outcomes, kept: as JSON, so that whoever reads them back need not trust where they were.
+
+What a replay gives is written as the first answer was. A `Page`, a `Next` and content that is
+shown are what they were; other values are JSON's own types, but for Python callers, who get
+what the tool's annotation says. What entered as a secret is not kept: who replays a call reads
+none, and so could hide none.
+"""
+
+from __future__ import annotations
+
+from tooli.core.call import Failed, Ok
+from tooli.core.record import Record
+from tooli.core.tool import MISSING
+from tooli.errors import Suggestion, ToolError, error_class_for
+from tooli.pipeline.envelope import encode, measure_value
+from tooli.text.jsonable import MAX_JSON_DEPTH, is_list, is_object, to_jsonable
+from tooli.text.redact import Redactor
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from tooli.core.call import Call, Outcome
+    from tooli.core.tool import Tool
+
+MAX_OUTCOME_BYTES = 16 << 20
+"""Bytes of an outcome that are kept."""
+NOT_STORED = b'{"large":true}'
+"""What stands for an outcome that is too large, or cannot be written."""
+
+
+class StoredOutcome(Record):
+    """An outcome read back."""
+
+    outcome: Outcome | None  # None: it was not kept
+    printed: str = ""
+    warnings: tuple[str, ...] = ()
+
+
+def make_redactor(call: Call) -> Redactor | None:
+    """What takes the secrets of a call out of what is kept of it; None where there are none."""
+    redactor = Redactor(call) if call.secrets else None
+    return redactor if redactor is not None and redactor.secret_variants else None
+
+
+def encode_outcome(
+    outcome: Outcome, printed: str, warnings: list[str], redactor: Redactor | None = None
+) -> tuple[bytes, Outcome]:
+    """An outcome as it is kept, and the outcome: a part that can be read but once is a copy now.
+
+    What is left out of a copy is said in `warnings`.
+    """
+    all_warnings = list(warnings)
+    if isinstance(outcome, Failed):
+        payload: dict[str, Any] = {"failed": _encode_error(outcome.error, redactor)}
+    else:
+        value, payload = _encode_value(outcome.value, all_warnings, redactor)
+        if value is not outcome.value:
+            outcome, warnings[:] = Ok(value), all_warnings
+    if printed:
+        payload["printed"] = _redact_value(printed, redactor)
+    _add_warnings(
+        payload, all_warnings, redactor, "error" if isinstance(outcome, Failed) else "result"
+    )
+    data = encode(payload, [])
+    return (data if len(data) <= MAX_OUTCOME_BYTES else NOT_STORED), outcome
+
+
+def encode_items(
+    items: list[bytes] | None, warnings: list[str], redactor: Redactor | None = None
+) -> bytes:
+    """The items of a stream as they are kept; None where there were too many."""
+    if items is None:
+        return NOT_STORED
+    if redactor is not None:
+        from json import loads
+
+        items = [encode(_redact_value(loads(item), redactor), []) for item in items]
+    rest: dict[str, Any] = {}
+    _add_warnings(rest, warnings, redactor, "result")
+    return b'{"value":[' + b",".join(items) + b"]" + (b"," + encode(rest, [])[1:] if rest else b"}")
+
+
+def _add_warnings(
+    payload: dict[str, Any], warnings: list[str], redactor: Redactor | None, subject: str
+) -> None:
+    """Keep the warnings as well, and one about what was hidden, as the first answer has it."""
+    warnings = list(warnings)
+    if redactor is not None and redactor.secrets:
+        redactor.add_warnings(warnings, subject)
+    if warnings:
+        payload["warnings"] = _redact_value(warnings, redactor)
+
+
+def decode_outcome(data: bytes) -> StoredOutcome:
+    """What was kept; raises ValueError where that cannot be read."""
+    from json import loads
+
+    try:
+        payload = loads(data)
+        if "failed" in payload:
+            outcome: Outcome | None = Failed(_decode_error(payload["failed"]))
+        elif "large" in payload:
+            outcome = None
+        else:
+            outcome = Ok(_decode_value(payload))
+        warnings = tuple(payload.get("warnings", ()))
+        return StoredOutcome(outcome, payload.get("printed", ""), warnings)
+    except (KeyError, TypeError, AttributeError, RecursionError) as failure:
+        raise ValueError(str(failure)) from failure
+
+
+# ------------------------------------------------------------------ values
+
+
+def _encode_value(
+    value: Any, warnings: list[str], redactor: Redactor | None
+) -> tuple[Any, dict[str, Any]]:
+    """The value, and what stands for it."""
+    kind = value.__class__
+    if kind.__module__ == "tooli.core.page":
+        from tooli.core.page import Page
+
+        _, items, _ = measure_value(value.items, warnings)
+        page = Page(items, next_cursor=value.next_cursor, total=value.total)
+        rest = {"next_cursor": _redact_value(value.next_cursor, redactor), "total": value.total}
+        return page, {"page": {"items": _redact_value(items, redactor), **rest}}
+    if kind.__module__ == "tooli.core.handoffs":
+        result, parts = _encode_value(value.result, warnings, redactor)
+        value.result = result
+        steps = [
+            [
+                step.command,
+                _redact_value(step.arguments, redactor),
+                _redact_value(step.why, redactor),
+            ]
+            for step in value.steps
+        ]
+        return value, {"next": {"result": parts, "steps": steps}}
+    if _is_content(value):
+        listed = kind in (list, tuple)
+        blocks = [_encode_content(item, redactor) for item in (value if listed else (value,))]
+        return value, {"shown": blocks, "listed": listed}
+    _, copy, _ = measure_value(value, warnings)
+    return (value if _is_json(value) else copy), {"value": _redact_value(copy, redactor)}
+
+
+def _redact_value(value: Any, redactor: Redactor | None) -> Any:
+    """A value in which no secret stands: where one does, as it may go out; else as it is."""
+    if redactor is None:
+        return value
+    before = redactor.secrets
+    redacted = redactor.redact_value(to_jsonable(value, []))
+    return redacted if redactor.secrets > before else value
+
+
+def _is_json(value: Any, depth_left: int = MAX_JSON_DEPTH) -> bool:
+    """Whether all of it can be read as often as one likes: NaN as well, which JSON has not.
+
+    What is deeper than anything is written is not looked into: it may contain itself. The first
+    no ends it, for there may be many ways to the same part.
+    """
+    if is_object(value):
+        return depth_left > 0 and all(_is_json(item, depth_left - 1) for item in value.values())
+    if is_list(value):
+        return depth_left > 0 and all(_is_json(item, depth_left - 1) for item in value)
+    return value is None or isinstance(value, (str, int, float))
+
+
+def _decode_value(payload: dict[str, Any]) -> Any:
+    if "page" in payload:
+        from tooli.core.page import Page
+
+        page = payload["page"]
+        return Page(page["items"], next_cursor=page["next_cursor"], total=page["total"])
+    if "next" in payload:
+        from tooli.core.handoffs import Next
+
+        result = Next(_decode_value(payload["next"]["result"]))
+        for command, arguments, reason in payload["next"]["steps"]:
+            result.then(command, arguments, why=reason)
+        return result
+    if "shown" in payload:
+        items = [_decode_content(*block) for block in payload["shown"]]
+        return items if payload["listed"] else items[0]
+    return payload["value"]
+
+
+def _is_content(value: Any) -> bool:
+    import sys
+
+    content_module = sys.modules.get("tooli.core.content")
+    return content_module is not None and content_module.is_content(value)
+
+
+def _encode_content(item: Any, redactor: Redactor | None) -> list[Any]:
+    from base64 import b64encode
+
+    from tooli.core.content import Content
+
+    if not isinstance(item, Content):
+        return ["", _redact_value(item, redactor)]
+    fields: dict[str, Any] = {}
+    for name in type(item).__match_args__:
+        part = getattr(item, name)
+        raw = isinstance(part, bytes)
+        fields[name] = [b64encode(part).decode()] if raw else _redact_value(part, redactor)
+    return [type(item).__name__, fields]
+
+
+def _decode_content(kind: str, fields: Any) -> Any:
+    from base64 import b64decode
+
+    from tooli.core import content
+
+    if not kind:
+        return fields
+    classes = {one.__name__: one for one in content.Content.__subclasses__()}
+    parts = {n: b64decode(p[0]) if isinstance(p, list) else p for n, p in fields.items()}  # pyright: ignore
+    return classes[kind](**parts)
+
+
+def restore_type(tool: Tool, value: Any) -> Any:
+    """A value as the tool's annotation has it, where that says the same; else as it is."""
+    cached = _validators.get(tool.id)
+    if cached is None or cached[0] is not tool.returns:
+        cached = _validators[tool.id] = (tool.returns, _make_validator(tool))
+    validate = cached[1]
+    if validate is None or value is None:
+        return value
+    text = encode(value, [])
+    try:
+        restored = validate(text)
+        return restored if encode(restored, []) == text else value
+    except Exception:  # it was not what the annotation says, or cannot be read back
+        return value
+
+
+_validators: dict[str, tuple[Any, Callable[[bytes], Any] | None]] = {}
+
+
+def _make_validator(tool: Tool) -> Callable[[bytes], Any] | None:
+    """What makes of JSON what the annotation says; None where that is JSON's own."""
+    from tooli.schema.tool_reader import return_annotation
+
+    annotation = return_annotation(tool)
+    name = getattr(getattr(annotation, "__origin__", None), "__name__", "")
+    if name in ("Generator", "Iterator", "Iterable", "AsyncGenerator", "AsyncIterator"):
+        from types import GenericAlias
+
+        annotation = GenericAlias(list, annotation.__args__[:1])
+    if _is_json_type(annotation):
+        return None
+    from tooli.schema.pydantic_bridge import get_type_adapter
+
+    try:
+        return get_type_adapter(annotation).validate_json
+    except Exception:  # pydantic cannot read it
+        return None
+
+
+def _is_json_type(annotation: Any) -> bool:
+    if annotation in (MISSING, None, type(None), str, int, float, bool, dict, list):
+        return True
+    is_container = getattr(annotation, "__origin__", None) in (dict, list)
+    return is_container and all([_is_json_type(part) for part in annotation.__args__])
+
+
+# ------------------------------------------------------------------ errors
+
+_UNREDACTED_FIELDS = ("code", "category", "is_retryable")
+"""Fields of an error that say what kind it is: nobody's words."""
+
+
+def _encode_error(error: ToolError, redactor: Redactor | None) -> dict[str, Any]:
+    kind, fields = type(error), error.to_dict()
+    if redactor is not None:
+        redactable = {name: part for name, part in fields.items() if name not in _UNREDACTED_FIELDS}
+        fields.update(redactor.redact_error(to_jsonable(redactable, [])))
+    return {
+        "kind": f"{kind.__module__}:{kind.__qualname__}",
+        "said": fields,
+        "exit_code": error.exit_code,
+        "http_status": error.http_status,
+    }
+
+
+def _decode_error(parts: dict[str, Any]) -> ToolError:
+    fields = parts["said"]
+    kind = _find_error_class(parts["kind"]) or error_class_for(fields["code"], fields["category"])
+    error = kind.__new__(kind)
+    suggestion = fields.get("suggestion")
+    ToolError.__init__(
+        error,
+        fields["message"],
+        code=fields["code"],
+        field=fields.get("field"),
+        suggestion=Suggestion.from_dict(suggestion) if suggestion else None,
+        is_retryable=fields["is_retryable"],
+        details=fields.get("details"),
+        exit_code=parts["exit_code"],
+    )
+    error.http_status = parts["http_status"]
+    error.is_translated = True
+    if error.category != fields["category"]:  # of a class that is not here
+        error.__dict__["category"] = fields["category"]
+    return error
+
+
+def _find_error_class(name: str) -> type[ToolError] | None:
+    classes = [ToolError]
+    for cls in classes:
+        if f"{cls.__module__}:{cls.__qualname__}" == name:
+            return cls
+        classes.extend(cls.__subclasses__())
+    return None

@@ -1,0 +1,242 @@
+"""Run a command line in a test: in this process, or as the process that a user starts."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from tooli.core.record import Record
+from tooli.detect.markers import all_variables
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Mapping, Sequence
+
+    from tooli.app import Tooli
+
+
+_RECORD_VARIABLE = (
+    "TOOLI_RECORD_CAPABILITIES"  # `tooli capabilities record` runs tests to see their calls
+)
+
+
+class CommandResult(Record):
+    """What a command line did: its exit code, what it wrote, and the answer inside."""
+
+    argv: tuple[str, ...]
+    exit_code: int
+    stdout: str
+    stderr: str
+    exception: BaseException | None = None  # what left the app, as a process would have died of it
+
+    @property
+    def ok(self) -> bool:
+        """Whether the exit code says success."""
+        return self.exit_code == 0
+
+    @property
+    def envelope(self) -> dict[str, Any]:
+        """The one JSON document on stdout; a test fails here if there is anything else."""
+        found = self._parse(self.stdout)
+        assert isinstance(found, dict), f"stdout is JSON, but no envelope{self._report()}"
+        return found  # pyright: ignore[reportUnknownVariableType]
+
+    @property
+    def lines(self) -> list[Any]:
+        """The JSON values on stdout, one a line, as `--jsonl` writes them."""
+        return [self._parse(line) for line in self.stdout.split("\n") if line]
+
+    @property
+    def result(self) -> Any:
+        """The result in the envelope; None where there is none."""
+        return self.envelope.get("result")
+
+    @property
+    def error(self) -> dict[str, Any] | None:
+        """The error in the envelope; None where all went well."""
+        return self.envelope.get("error")
+
+    def _parse(self, text: str) -> Any:
+        try:
+            return json.loads(text, parse_constant=_refuse_constant)
+        except ValueError as failure:
+            raise AssertionError(f"stdout is not JSON ({failure}){self._report()}") from None
+
+    def _report(self) -> str:
+        return (
+            f"\n  argv: {list(self.argv)}\n  exit code: {self.exit_code}"
+            f"\n  stdout: {self.stdout!r}\n  stderr: {self.stderr!r}"
+        )
+
+
+def _refuse_constant(word: str) -> None:
+    raise ValueError(f"{word} is Python's, not JSON's")
+
+
+def invoke(
+    app: Tooli,
+    *args: str,
+    input: str | bytes | None = None,
+    env: Mapping[str, str | None] | None = None,
+    mode: str | None = None,
+) -> CommandResult:
+    """Run a command line in this process: `invoke(app, "find-files", "*.py", "--root", "src")`.
+
+    There is no terminal, and nobody seems to be calling: what the environment says
+    about agents, CI and tooli's settings is left out, so that a test gives the same
+    answer wherever it runs. `env` adds variables (None takes one away), `mode` is an
+    output mode, `input` is what stdin holds. Writes below Python (`os.write(1, …)`,
+    child processes) are not seen: `run` sees them.
+    """
+    program = app_name(app)
+    return invoke_callable(
+        lambda: app(list(args), prog_name=program),
+        (program, *args),
+        input=input,
+        env=env,
+        mode=mode,
+    )
+
+
+def app_name(app: Tooli) -> str:
+    """The app's name, as somebody types it."""
+    return app._state.name
+
+
+def run(
+    program: str | os.PathLike[str],
+    *args: str,
+    input: str | bytes | None = None,
+    env: Mapping[str, str | None] | None = None,
+    mode: str | None = None,
+    cwd: str | os.PathLike[str] | None = None,
+    timeout: float = 60.0,
+) -> CommandResult:
+    """The same as a process of its own: `run("app.py", "find-files", "*.py")`.
+
+    A `.py` file is run by this interpreter; anything else is a program. A process
+    that a signal ended has a negative exit code, as in `subprocess`.
+    """
+    argv = [os.fspath(program), *args]
+    if argv[0].endswith(".py"):
+        argv.insert(0, sys.executable)
+    done = subprocess.run(
+        argv,
+        input=_as_bytes(input),
+        capture_output=True,
+        env=build_environment(env, mode),
+        cwd=cwd,
+        timeout=timeout,
+        check=False,
+    )
+    return CommandResult(tuple(argv), done.returncode, _as_text(done.stdout), _as_text(done.stderr))
+
+
+def invoke_callable(
+    start: Callable[[], object],
+    argv: Sequence[str],
+    *,
+    input: str | bytes | None = None,
+    env: Mapping[str, str | None] | None = None,
+    mode: str | None = None,
+) -> CommandResult:
+    """Run anything that acts as a program (reads argv, writes stdout, exits) in this process."""
+    exception: BaseException | None = None
+    with _replaced_process_state(argv, _as_bytes(input), build_environment(env, mode)) as (
+        out,
+        err,
+    ):
+        try:
+            start()
+            code = 0
+        except SystemExit as end:
+            code = _exit_code(end)
+        except Exception as failure:
+            code, exception = 1, failure
+            sys.excepthook(type(failure), failure, failure.__traceback__)
+    stdout, stderr = _as_text(out.getvalue()), _as_text(err.getvalue())
+    return CommandResult(tuple(argv), code, stdout, stderr, exception)
+
+
+def _exit_code(end: SystemExit) -> int:
+    if end.code is None or isinstance(end.code, int):
+        return end.code or 0
+    sys.stderr.write(f"{end.code}\n")
+    return 1
+
+
+# ------------------------------------------------------------------ the world of a process
+
+
+def build_environment(added: Mapping[str, str | None] | None, mode: str | None) -> dict[str, str]:
+    """This process's environment without a caller in it, 80 columns wide, and what is added.
+
+    Files of settings are left alone but for the machine's own, unless `env` says
+    `{"TOOLI_CONFIG": "on"}`.
+    """
+    callers = all_variables()
+    settings = {
+        name: value
+        for name, value in os.environ.items()
+        if name == _RECORD_VARIABLE or (name not in callers and not name.startswith("TOOLI_"))
+    }
+    settings.update(COLUMNS="80", TOOLI_CONFIG="off")
+    if mode is not None:
+        settings["TOOLI_OUTPUT"] = mode
+    for name, value in (added or {}).items():
+        if value is None:
+            settings.pop(name, None)
+        else:
+            settings[name] = value
+    return settings
+
+
+@contextmanager
+def _replaced_process_state(
+    argv: Sequence[str], stdin: bytes | None, env: Mapping[str, str]
+) -> Generator[tuple[io.BytesIO, io.BytesIO]]:
+    """What belongs to a process, replaced for a while and put back whatever happens."""
+    saved_streams = sys.argv, sys.stdin, sys.stdout, sys.stderr, sys.excepthook
+    saved_env = dict(os.environ)
+    saved_handler = signal.getsignal(signal.SIGTERM)
+    out, err = _UnclosableBytesIO(), _UnclosableBytesIO()
+    try:
+        sys.argv = list(argv)
+        sys.stdin = io.TextIOWrapper(io.BytesIO(stdin or b""), "utf-8")
+        sys.stdout = io.TextIOWrapper(out, "utf-8", write_through=True)
+        sys.stderr = io.TextIOWrapper(err, "utf-8", "backslashreplace", write_through=True)
+        sys.excepthook = sys.__excepthook__
+        _set_environment(env)
+        yield out, err
+    finally:
+        sys.argv, sys.stdin, sys.stdout, sys.stderr, sys.excepthook = saved_streams
+        _set_environment(saved_env)
+        if saved_handler is not None and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, saved_handler)
+
+
+class _UnclosableBytesIO(io.BytesIO):
+    """Bytes that stay readable after whoever wrote them closed the stream."""
+
+    def close(self) -> None:
+        """Leave it open."""
+
+
+def _set_environment(wanted: Mapping[str, str]) -> None:
+    for name in os.environ.keys() - wanted.keys():
+        del os.environ[name]
+    os.environ.update(wanted)
+
+
+def _as_text(data: bytes) -> str:
+    return data.decode("utf-8", "backslashreplace")
+
+
+def _as_bytes(data: str | bytes | None) -> bytes:
+    return data.encode() if isinstance(data, str) else data or b""

@@ -1,0 +1,71 @@
+"""Examples that work: command lines, read against the live app. None of them is run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tooli.pipeline.dry_run_recorder import DryRunExecutionDisabled
+from tooli.testing.command_runner import invoke
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tooli.app import Tooli
+    from tooli.core.tool import Tool
+
+_FILE_MESSAGES = (
+    *("does not exist", "cannot be read", "is a file", "is a directory"),
+    *("is not readable", "is not writable"),
+)
+"""What is said about files: an example may speak of some that are not here."""
+
+
+def assert_examples(app: Tooli) -> None:
+    """Every entry of `examples=` is a line that the command would take."""
+    wrong = [
+        f"{tool.key}: {problem}"
+        for tool in app.catalog
+        for example in tool.guidance.examples
+        for problem in _example_problems(app, tool, example)
+    ]
+    assert not wrong, "examples that do not work:\n" + "\n".join(wrong)
+
+
+def check_line(app: Tooli, argv: Sequence[str]) -> list[str]:
+    """What is wrong with a command line, given without the program; files need not exist.
+
+    The app reads it as it would read any line, to the end of what a dry run checks.
+    """
+    end = argv.index("--") if "--" in argv else len(argv)
+    json_argv = [*argv[:end], "--tooli-json", *argv[end:]]  # whatever mode the line itself asks for
+    with DryRunExecutionDisabled():
+        command_result = invoke(app, "--tooli-dry-run", *json_argv, mode="json")
+    if command_result.exit_code == 0:
+        return []
+    error = command_result.error or {}
+    if error.get("category") != "input":
+        return []
+    found: list[dict[str, Any]] = error.get("details", {}).get("errors") or [error]
+    return [
+        f"{problem['message']} [{problem['code']}]"
+        for problem in found
+        if not any(reason in problem["message"] for reason in _FILE_MESSAGES)
+    ]
+
+
+def _example_problems(app: Tooli, tool: Tool, example: Any) -> Iterator[str]:
+    argv = _example_argv(example)
+    if argv is None:
+        yield f'{example!r} is not {{"args": […], "description": …}}'
+        return
+    path = () if app.tree().only_command is not None else tool.path
+    for problem in check_line(app, [*path, *argv]):
+        yield f"{' '.join(argv)}: {problem}"
+
+
+def _example_argv(example: Any) -> list[str] | None:
+    try:
+        argv = example["args"]
+    except (TypeError, KeyError):
+        return None
+    return None if isinstance(argv, str) else [str(word) for word in argv]

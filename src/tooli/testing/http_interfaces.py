@@ -1,0 +1,191 @@
+"""The HTTP doors of the parity kit: the same case as a request, answered without a network."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from tooli.core.record import Record
+from tooli.pipeline import async_drivers
+from tooli.pipeline.envelope import encode
+from tooli.pipeline.run_options import RESULT_OPTION_TYPES, RUN_OPTIONS
+from tooli.testing.parity import Interface, InterfaceResponse, register_interface
+from tooli.text.jsonable import to_jsonable
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Mapping
+    from contextlib import AbstractAsyncContextManager
+
+    from tooli.app import Tooli
+    from tooli.http.http_settings import AsgiApp, Message
+    from tooli.testing.parity import Case
+
+
+class HttpResponse(Record):
+    """What came back: the status, the head, and the body, in the pieces in which it came."""
+
+    status: int
+    headers: Mapping[str, str]
+    chunks: tuple[bytes, ...]
+
+    @property
+    def body(self) -> bytes:
+        """All of it."""
+        return b"".join(self.chunks)
+
+    def json(self) -> Any:
+        """The document that the body is."""
+        return json.loads(self.body)
+
+    def lines(self) -> list[Any]:
+        """The documents that its lines are."""
+        return [json.loads(line) for line in self.body.split(b"\n") if line]
+
+
+async def send_request(
+    api: AsgiApp,
+    method: str,
+    path: str,
+    *,
+    body: bytes = b"",
+    headers: Mapping[str, str] | None = None,
+    query: str = "",
+) -> HttpResponse:
+    """Send one request to an ASGI application, and gather the answer."""
+    request_headers = {
+        "host": "localhost",
+        **({"content-type": "application/json"} if body else {}),
+    }
+    request_headers |= {name.lower(): value for name, value in (headers or {}).items()}
+    scope = {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": method,
+        "path": path,
+        "query_string": query.encode(),
+        "headers": [
+            (name.encode(), value.encode("latin-1")) for name, value in request_headers.items()
+        ],
+    }
+    incoming: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+    sent: list[Message] = []
+
+    async def receive() -> Message:
+        if incoming:
+            return incoming.pop()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    await api(scope, receive, send)
+    head = {name.decode(): value.decode("latin-1") for name, value in sent[0]["headers"]}
+    return HttpResponse(sent[0]["status"], head, tuple(m.get("body", b"") for m in sent[1:]))
+
+
+def run_lifespan(api: AsgiApp) -> AbstractAsyncContextManager[AsgiApp]:
+    """The application as long as a server runs it: started before, ended after."""
+    from contextlib import asynccontextmanager
+
+    @asynccontextmanager
+    async def live() -> AsyncGenerator[AsgiApp]:
+        inbox: asyncio.Queue[Message] = asyncio.Queue()
+        outbox: asyncio.Queue[Message] = asyncio.Queue()
+        lifespan_task = asyncio.ensure_future(
+            api({"type": "lifespan", "asgi": {"version": "3.0"}}, inbox.get, outbox.put)
+        )
+        inbox.put_nowait({"type": "lifespan.startup"})
+        assert (await outbox.get())["type"] == "lifespan.startup.complete"
+        try:
+            yield api
+        finally:
+            inbox.put_nowait({"type": "lifespan.shutdown"})
+            await lifespan_task
+
+    return live()
+
+
+_OPTIONS_WITH_VALUE = (*RESULT_OPTION_TYPES, *RUN_OPTIONS)
+_QUERY_NAMES = {
+    "yes": "yes",
+    "dry_run": "dry_run",
+    "detailed": "response_format",
+    "concise": "response_format",
+    **{name: name for name in _OPTIONS_WITH_VALUE},
+}
+
+
+@register_interface
+class HttpInterface(Interface):
+    """`POST /tools/{command}`."""
+
+    name, surface = "http", "http"
+    accept = "application/json"
+
+    def skip_reason(self, case: Case) -> str | None:
+        """Why the door is not asked: some options make sense at a terminal alone."""
+        if case.options.keys() - _QUERY_NAMES.keys():
+            return "HTTP has no word for the option"
+        return super().skip_reason(case)
+
+    def send_case(self, case: Case) -> InterfaceResponse:
+        """The envelope in the answer's body."""
+        return InterfaceResponse(
+            async_drivers.run_awaitable(post_case(self.app, case, self.accept)).json()
+        )
+
+
+@register_interface
+class HttpLinesInterface(HttpInterface):
+    """The same, with the items of a stream as lines."""
+
+    name, streams = "http-lines", True
+    accept = "application/x-ndjson"
+
+    def send_case(self, case: Case) -> InterfaceResponse:
+        """The items; a failing stream's last line is its error."""
+        response = async_drivers.run_awaitable(post_case(self.app, case, self.accept))
+        if response.headers["content-type"] == "application/json":
+            envelope = response.json()
+            if not envelope["ok"]:
+                return InterfaceResponse({"ok": False, "error": envelope["error"]})
+            result = envelope.get("result", [])
+            return InterfaceResponse(
+                {"ok": True, "result": result if isinstance(result, list) else [result]}
+            )
+        lines = response.lines()
+        if lines and isinstance(lines[-1], dict) and lines[-1].get("ok") is False:
+            return InterfaceResponse({"ok": False, "error": lines[-1]["error"]})
+        return InterfaceResponse({"ok": True, "result": lines})
+
+
+async def post_case(app: Tooli, case: Case, accept: str) -> HttpResponse:
+    """Send a case as a request."""
+    arguments = to_jsonable(dict(case.arguments), [])
+    options = case.options.items()
+    query = urlencode(
+        [
+            _query_pair(name, value)
+            for name, value in options
+            if value or name in _OPTIONS_WITH_VALUE
+        ]
+    )
+    async with run_lifespan(app.asgi(mcp=False)) as api:
+        return await send_request(
+            api,
+            "POST",
+            f"/tools/{case.tool.replace(' ', '/')}",
+            body=encode(arguments, []),
+            headers={"accept": accept},
+            query=query,
+        )
+
+
+def _query_pair(name: str, value: Any) -> tuple[str, str]:
+    if _QUERY_NAMES[name] == "response_format":
+        return _QUERY_NAMES[name], name
+    return _QUERY_NAMES[name], str(value) if name in _OPTIONS_WITH_VALUE else "true"

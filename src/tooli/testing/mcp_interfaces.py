@@ -1,0 +1,143 @@
+"""The MCP doors of the parity kit: both eras, through the stdio front, without a process."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tooli.describe.mcp_tools import is_result_wrapped
+from tooli.mcp.protocol import (
+    CAPABILITIES_KEY,
+    ENVELOPE_KEY,
+    META_KEY,
+    MODERN_VERSIONS,
+    OPTIONS_KEY,
+    VERSION_KEY,
+)
+from tooli.mcp.stdio_server import StdioServer
+from tooli.mcp.stdio_transport import StdioTransport, from_json, to_json
+from tooli.testing.parity import Case, Interface, InterfaceResponse, register_interface
+
+if TYPE_CHECKING:
+    from typing import ClassVar
+
+    from tooli.app import Tooli
+    from tooli.core.tool import Tool
+
+_CLIENT = {"name": "parity", "version": "1"}
+
+
+class MemoryWire(StdioTransport):
+    """A wire whose other end is a list."""
+
+    def __init__(self) -> None:
+        super().__init__(-1, -1)
+        self.sent: list[Any] = []
+
+    def send(self, data: bytes) -> None:
+        """Keep what would be sent, as a client would read it."""
+        self.sent.append(from_json(data))
+
+    def is_disconnected(self) -> bool:
+        """Somebody is always there."""
+        return False
+
+
+class McpInterface(Interface):
+    """`tools/call`, as a client of one era sends it."""
+
+    surface: ClassVar[str] = "mcp"
+    modern: ClassVar[bool]
+
+    def __init__(self, app: Tooli) -> None:
+        super().__init__(app)
+        self.transport = MemoryWire()
+        self.server = StdioServer(app, self.transport)
+        if not self.modern:
+            self._send(
+                "initialize",
+                {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": _CLIENT},
+            )
+
+    def send_case(self, case: Case) -> InterfaceResponse:
+        """The envelope that the result stands for."""
+        from tooli.pipeline.stdout_capture import route_stdout
+
+        name, tool = _find_tool(self.server, case.tool)
+        params: dict[str, Any] = {"name": name, "arguments": dict(case.arguments)}
+        if case.options:
+            params["_meta"] = {OPTIONS_KEY: dict(case.options)}
+        restore = route_stdout()
+        try:
+            reply = self._send("tools/call", params)
+        finally:
+            restore()
+        return InterfaceResponse(_without_client(envelope_from_reply(reply, tool, self.modern)))
+
+    def _send(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        if self.modern:
+            envelope: dict[str, Any] = {VERSION_KEY: MODERN_VERSIONS[-1], CAPABILITIES_KEY: {}}
+            params = {**params, "_meta": {**params.get("_meta", {}), **envelope}}
+        request = {
+            "jsonrpc": "2.0",
+            "id": len(self.transport.sent),
+            "method": method,
+            "params": params,
+        }
+        self.server.handle_message(from_json(to_json(request)))
+        self.server.pending.wait(60)
+        self.server.thread_pool.shut_down()  # a suite has thousands of doors
+        return self.transport.sent[-1]
+
+
+@register_interface
+class HandshakeInterface(McpInterface):
+    """MCP up to 2025-11-25."""
+
+    name, modern = "mcp", False
+
+
+@register_interface
+class StatelessInterface(McpInterface):
+    """MCP since 2026-07-28."""
+
+    name, modern = "mcp-stateless", True
+
+
+def _find_tool(server: StdioServer, name: str) -> tuple[str, Tool | None]:
+    tool = server.service.app.find(name)
+    for key, one in server.service.tools.items():
+        if tool is not None and one.id == tool.id:
+            return key, tool
+    return name, tool
+
+
+def envelope_from_reply(reply: dict[str, Any], tool: Tool | None, modern: bool) -> dict[str, Any]:
+    """The envelope that an MCP answer carries: whole where it failed, in parts where it did not."""
+    if "error" in reply:
+        return reply["error"]["data"][ENVELOPE_KEY]
+    result = reply["result"]
+    if result["isError"]:
+        return result["_meta"][ENVELOPE_KEY]
+    envelope: dict[str, Any] = {"ok": True}
+    value = _result_value(result, tool, modern)
+    if value is not None:
+        envelope["result"] = value
+    return {**envelope, "meta": result["_meta"][META_KEY]}
+
+
+def _result_value(result: dict[str, Any], tool: Tool | None, modern: bool) -> Any:
+    if "structuredContent" in result:
+        value = result["structuredContent"]
+        return value["result"] if tool is not None and is_result_wrapped(tool, modern) else value
+    content = result["content"]
+    if not content:
+        return None
+    if len(content) == 1 and content[0]["type"] == "text":
+        return content[0]["text"]
+    return content
+
+
+def _without_client(envelope: dict[str, Any]) -> dict[str, Any]:
+    """Without the client's name, which only this protocol demands."""
+    meta = {k: v for k, v in envelope["meta"].items() if k not in ("caller_id", "caller_version")}
+    return {**envelope, "meta": meta}

@@ -1,0 +1,1 @@
+"""Redaction, sanitizing and JSON conversion of values that leave the process."""

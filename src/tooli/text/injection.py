@@ -1,0 +1,102 @@
+"""Phrases that speak to a model rather than about something: they are pointed out, never changed.
+
+No list can hold them all, and a text that holds none is not safe for that. A phrase counts where
+it stands in a result, not in what the author of a tool has written.
+"""
+
+from __future__ import annotations
+
+import re
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from re import Pattern
+    from typing import Any
+
+_EARLIER = (
+    "(?:all |any |the |your |these |my |of |prior |previous |preceding |earlier |above |system )"
+)
+_INSTRUCTIONS = "(?:instructions?|prompts?|rules|directives|guidelines|messages|context)"
+_TAGS = "(?:system|assistant|tool_call|tool_result|function_calls?|instructions?)"
+
+
+def _injection_pattern(pattern: str, *markers: str) -> tuple[Pattern[str], tuple[str, ...]]:
+    return re.compile(pattern.replace(" ", "\\s{1,3}"), re.MULTILINE), markers
+
+
+INJECTION_PATTERNS = (
+    *[
+        _injection_pattern(f"\\b{verb} {_EARLIER}{{1,4}}{_INSTRUCTIONS}\\b", f"{verb} ")
+        for verb in ("ignore", "disregard", "forget", "override")
+    ],
+    _injection_pattern("\\byou are now (?:a|an|in|the|acting|going|dan)\\b", "you are now"),
+    _injection_pattern("\\bfrom now on,? you (?:are|will|must|should)\\b", "from now on"),
+    _injection_pattern("\\b(?:new|updated|real|actual) (?:system )?instructions?:", "instruction"),
+    _injection_pattern(
+        "\\b(?:begin|start|end|reveal|print|show|repeat|output)"
+        " (?:of |me )?(?:the |your )?system prompt\\b",
+        "system prompt",
+    ),
+    _injection_pattern(
+        "\\bdo not (?:tell|inform|mention|reveal)(?: this)?(?: to)? the (?:user|human)\\b",
+        *("do not tell", "do not inform", "do not mention", "do not reveal"),
+    ),
+    _injection_pattern(
+        "\\bwithout (?:telling|asking|informing) the (?:user|human)\\b",
+        "without telling",
+        "without asking",
+        "without informing",
+    ),
+    _injection_pattern(
+        f"</?{_TAGS}\\s{{0,9}}>", "system>", "assistant>", "_call", "tool_result>", "instruction"
+    ),
+    _injection_pattern("<\\|[a-z_]{2,20}\\|>", "<|"),
+    _injection_pattern("\\[/?inst\\]|<<sys>>", "inst]", "<<sys"),
+    _injection_pattern(
+        "^(?:system|assistant):\\s?(?:you|ignore|do not|always|never)\\b", "system:", "assistant:"
+    ),
+    _injection_pattern(
+        "!\\[[^\\]\\n]{0,200}\\]\\(https?://[^\\s)?]{1,300}\\?[^\\s)]{1,500}\\)", "](http"
+    ),
+)
+"""Each kind's pattern, in small letters, and what is in every text that it is in: one of these."""
+MAX_FINDINGS = 3
+"""How many places are named."""
+_MAX_PHRASE_CHARS = 60
+
+
+def find_injections(value: Any, max_findings: int = MAX_FINDINGS) -> Iterator[tuple[str, str]]:
+    """Where phrases stand in a value of JSON's own types, and which: a JSON Pointer for each."""
+    for pointer, text in _iter_texts(value, ""):
+        phrase = find_injection(text)
+        if phrase is not None:
+            yield pointer, phrase
+            max_findings -= 1
+            if not max_findings:
+                return
+
+
+def find_injection(text: str) -> str | None:
+    """The first phrase of the first kind that is in a text."""
+    text = text.lower()
+    for pattern, markers in INJECTION_PATTERNS:
+        if any([marker in text for marker in markers]):
+            found = pattern.search(text)
+            if found is not None:
+                return found.group()[:_MAX_PHRASE_CHARS]
+    return None
+
+
+def _iter_texts(value: Any, pointer: str) -> Iterator[tuple[str, str]]:
+    if isinstance(value, str):
+        yield pointer, value
+    elif isinstance(value, dict):
+        for key, item in value.items():  # pyright: ignore[reportUnknownVariableType]
+            child_pointer = f"{pointer}/{str(key).replace('~', '~0').replace('/', '~1')}"  # pyright: ignore[reportUnknownArgumentType]
+            yield child_pointer, str(key)  # pyright: ignore[reportUnknownArgumentType]
+            yield from _iter_texts(item, child_pointer)
+    elif isinstance(value, (list, tuple)):
+        for i, item in enumerate(value):  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+            yield from _iter_texts(item, f"{pointer}/{i}")

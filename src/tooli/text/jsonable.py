@@ -1,0 +1,237 @@
+"""How a value that JSON does not know becomes one that it does."""
+
+from __future__ import annotations
+
+import sys
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TypeGuard
+
+MAX_JSON_DEPTH = 150
+"""Deeper than this nothing is written: the reader's parser would give up, too."""
+
+
+def convert_one_step(thing: Any, warnings: list[str]) -> Any:
+    """One step towards JSON for an object that is not JSON's."""
+    for module, name, converter in _TYPE_CONVERTERS:
+        loaded_module = sys.modules.get(module)
+        if loaded_module is not None and isinstance(thing, getattr(loaded_module, name)):
+            return converter(thing)
+    if is_set(thing):
+        return sort_set(thing)
+    if isinstance(thing, (bytes, bytearray, memoryview)):
+        data: bytes = bytes(thing)  # pyright: ignore[reportUnknownArgumentType]
+        return _bytes_to_text(data)
+    text_property = getattr(thing.__class__, "tooli_json", None)  # an input, a secret, an output
+    if text_property is not None:
+        return thing.tooli_json
+    for converter in (
+        _from_content,
+        _from_model,
+        _from_dataclass,
+        _from_path,
+        _from_array,
+        _from_iterable,
+    ):
+        found = converter(thing)
+        if found is not _NOT_CONVERTED:
+            return found
+    _add_warning(warnings, f"a {thing.__class__.__name__} was written as its text")
+    try:
+        return str(thing)
+    except Exception:
+        return f"<{thing.__class__.__name__}>"
+
+
+def is_object(value: object) -> TypeGuard[dict[Any, Any]]:
+    """Whether it is JSON's kind of object."""
+    return isinstance(value, dict)
+
+
+def is_list(value: object) -> TypeGuard[list[Any] | tuple[Any, ...]]:
+    """Whether it is JSON's kind of array."""
+    return isinstance(value, (list, tuple))
+
+
+def is_set(value: object) -> TypeGuard[set[Any] | frozenset[Any]]:
+    """Whether it is a set, which has no order and is none of JSON's."""
+    return isinstance(value, (set, frozenset))
+
+
+class _NotConverted: ...
+
+
+_NOT_CONVERTED = _NotConverted()
+
+
+def _iso_duration(value: Any) -> str:
+    """ISO 8601, as pydantic writes it."""
+    from tooli.schema.pydantic_bridge import get_type_adapter
+
+    return get_type_adapter(value.__class__).dump_python(value, mode="json")
+
+
+def _iso_datetime(value: Any) -> str:
+    return value.isoformat().replace("+00:00", "Z")
+
+
+def _enum_value(value: Any) -> Any:
+    return value.value
+
+
+_TYPE_CONVERTERS: tuple[tuple[str, str, Callable[[Any], Any]], ...] = (
+    ("enum", "Enum", _enum_value),
+    ("datetime", "datetime", _iso_datetime),
+    ("datetime", "date", _iso_datetime),
+    ("datetime", "time", _iso_datetime),
+    ("datetime", "timedelta", _iso_duration),
+    ("decimal", "Decimal", str),
+    ("uuid", "UUID", str),
+)
+
+
+def sort_set(items: Any) -> list[Any]:
+    """A set in an order that is the same on every run."""
+    if any([isinstance(item, frozenset) for item in items]):  # "<" between sets is no order
+        items = [sort_set(item) if isinstance(item, frozenset) else item for item in items]
+    try:
+        return sorted(items)
+    except TypeError:
+        return sorted(items, key=lambda item: (type(item).__name__, repr(item)))
+
+
+def _bytes_to_text(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        from base64 import b64encode
+
+        return b64encode(data).decode()
+
+
+def _from_content(thing: Any) -> Any:
+    content_module = sys.modules.get("tooli.core.content")
+    return (
+        thing.to_content_block()
+        if content_module is not None and isinstance(thing, content_module.Content)
+        else _NOT_CONVERTED
+    )
+
+
+def _from_model(thing: Any) -> Any:
+    dump = getattr(thing, "model_dump", None)
+    if dump is None or not hasattr(thing.__class__, "__pydantic_serializer__"):
+        return _NOT_CONVERTED
+    try:
+        return dump(mode="json", by_alias=True)
+    except Exception:  # a field that pydantic cannot write: its parts are tried one by one
+        return dict(thing)
+
+
+def _from_dataclass(thing: Any) -> Any:
+    if not hasattr(thing.__class__, "__dataclass_fields__"):
+        return _NOT_CONVERTED
+    names = [field.name for field in sys.modules["dataclasses"].fields(thing)]
+    return {name: getattr(thing, name) for name in names if hasattr(thing, name)}
+
+
+def _from_path(thing: Any) -> Any:
+    path = getattr(thing.__class__, "__fspath__", None)
+    if path is None:
+        return _NOT_CONVERTED
+    found = path(thing)
+    return _bytes_to_text(found) if isinstance(found, bytes) else found
+
+
+def _from_array(thing: Any) -> Any:
+    for name in ("tolist", "to_dict"):  # numpy, pandas
+        converter = getattr(thing, name, None)
+        if callable(converter) and thing.__class__.__module__.partition(".")[0] in (
+            "numpy",
+            "pandas",
+        ):
+            return converter()
+    return _NOT_CONVERTED
+
+
+def _from_iterable(thing: Any) -> Any:
+    keys = getattr(thing, "keys", None)
+    if callable(keys) and hasattr(thing.__class__, "__getitem__"):
+        return {key: thing[key] for key in list(thing)}
+    if hasattr(thing.__class__, "__iter__") and not isinstance(thing, type):
+        return list(thing)
+    return _NOT_CONVERTED
+
+
+# ------------------------------------------------------------------ the thorough way
+
+
+def to_jsonable(value: Any, warnings: list[str]) -> Any:
+    """A copy of the value in which everything is JSON's, whatever it was."""
+    return _convert(value, warnings, ())
+
+
+def _convert(value: Any, warnings: list[str], parent_ids: tuple[int, ...]) -> Any:
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, float):
+        if value != value or value in (float("inf"), float("-inf")):
+            _add_warning(warnings, "NaN or infinity was written as null")
+            return None
+        return float(value)
+    if isinstance(value, int):
+        return _convert_int(value, warnings)
+    if id(value) in parent_ids:
+        _add_warning(warnings, "a part that contains itself was left out")
+        return None
+    if len(parent_ids) >= MAX_JSON_DEPTH:
+        _add_warning(warnings, f"parts nested deeper than {MAX_JSON_DEPTH} were left out")
+        return None
+    ids = (*parent_ids, id(value))
+    if is_object(value):
+        return {
+            _convert_key(key, warnings): _convert(item, warnings, ids)
+            for key, item in value.items()
+        }
+    if is_list(value):
+        return [_convert(item, warnings, ids) for item in value]
+    try:
+        step = convert_one_step(value, warnings)
+    except Exception as failure:
+        _add_warning(warnings, f"a {value.__class__.__name__} could not be written: {failure}")
+        return None
+    return _convert(step, warnings, ids)
+
+
+def _convert_int(value: int, warnings: list[str]) -> Any:
+    try:
+        int.__repr__(value)
+    except ValueError:  # more digits than Python is willing to write
+        _add_warning(warnings, "a very large integer was written in hexadecimal, as text")
+        return hex(value)
+    return int(value)
+
+
+def _convert_key(key: Any, warnings: list[str]) -> str:
+    if isinstance(key, str):
+        return str.__str__(key)
+    if isinstance(key, bool) or key is None:
+        return {True: "true", False: "false", None: "null"}[key]
+    if isinstance(key, int):
+        return str(_convert_int(key, warnings))
+    if isinstance(key, float):
+        return float.__repr__(key)
+    try:
+        step = str(key) if is_list(key) else convert_one_step(key, warnings)
+        return step if isinstance(step, str) else str(step)
+    except Exception as failure:
+        _add_warning(warnings, f"a {key.__class__.__name__} could not be written: {failure}")
+        return f"<{key.__class__.__name__}>"
+
+
+def _add_warning(warnings: list[str], text: str) -> None:
+    if text not in warnings:
+        warnings.append(text)

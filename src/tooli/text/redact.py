@@ -1,0 +1,446 @@
+"""Cleaning: what somebody outside is told of a call, without what must not get there.
+
+    value ─▶ JSON ─┬─ nothing looks wrong ─────────────────────▶ out
+                   └─▶ Cleaner: secrets ▸ control and invisible characters ▸ credentials ▸ paths
+                          └─▶ meta.warnings: how much, and where a text speaks to its reader
+
+    off        nothing
+    standard   control sequences, invisible characters, what entered as a secret
+    strict     joiners and variation selectors, credentials, the user's home directory as well
+
+The value itself stays as it is: `app.call` gives what the tool gave.
+"""
+
+from __future__ import annotations
+
+import os
+
+from tooli.pipeline.envelope import (
+    has_escaped_controls,
+    make_json_writer,
+    may_contain_injection,
+    may_need_redaction,
+    reader_may_be_agent,
+)
+from tooli.text.jsonable import is_list, is_object, to_jsonable
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from tooli.core.call import Call, RedactionPolicy
+    from tooli.errors import ToolError
+
+REDACTED = "***"
+_SMALL_TEXT_CHARS = 1 << 13
+_RUNNABLE_FIELDS = ("argv", "example")
+"""Parts of a suggestion that somebody may run: there a path stays a path."""
+
+
+class Redactor:
+    """Takes out of values what must not go out; counts it, over as many values as it is given.
+
+    An `exact` one takes out secrets, and leaves all else byte for byte.
+    """
+
+    def __init__(self, redaction: Call | RedactionPolicy, *, secrets_only: bool = False) -> None:
+        self.secrets_only = secrets_only
+        self.is_strict = redaction.policy == "strict"
+        self._secrets: Sequence[Any] = () if redaction.secrets is None else redaction.secrets
+        self._known_count, self._secret_variants = 0, list[str]()
+        self.home = _home_pattern() if self.is_strict else None
+        self.sequences = self.controls = self.invisible = self.secrets = self.paths = 0
+        self.credentials: dict[str, int] = {}
+        self.injections: list[tuple[str, str]] = []
+        self.conversion_warnings: list[str] = []
+
+    @property
+    def secret_variants(self) -> Sequence[str]:
+        """How what entered as a secret may be written; a stream may read one between two items."""
+        if self._secrets:
+            known_count = sum([secret.is_loaded for secret in self._secrets])
+            if known_count != self._known_count:
+                from tooli.inputs.secret_forms import list_secret_forms
+
+                self._known_count, self._secret_variants = (
+                    known_count,
+                    list_secret_forms(self._secrets),
+                )
+        return self._secret_variants
+
+    # -------------------------------------------------------------- texts and values
+
+    def redact_text(self, text: str, shorten_paths: bool = True) -> str:
+        """A text as it may go out."""
+        if self.secret_variants:
+            text = self._redact_secrets(text)
+        if self.secrets_only:
+            return text
+        if self.is_strict or not (text.isascii() and text.isprintable()):
+            from tooli.text.sanitize import sanitize
+
+            clean, removed = sanitize(text, self.is_strict)
+            if removed:
+                self.sequences += removed.sequences
+                self.controls += removed.controls
+                self.invisible += removed.invisible
+                text = self._redact_secrets(clean) if self.secret_variants else clean
+        return self._redact_strict(text, shorten_paths) if self.is_strict else text
+
+    def _redact_secrets(self, text: str) -> str:
+        """The text without what entered as a secret."""
+        for variant in self.secret_variants:
+            if variant in text:
+                self.secrets += text.count(variant)
+                text = text.replace(variant, REDACTED)
+        return text
+
+    def _redact_strict(self, text: str, shorten_paths: bool) -> str:
+        from tooli.text.credentials import redact_credentials
+
+        text, names = redact_credentials(text)
+        for name in names:
+            self.credentials[name] = self.credentials.get(name, 0) + 1
+        if shorten_paths and self.home is not None and self.home[0] in text:
+            text, count = self.home[1].subn("~", text)
+            self.paths += count
+        return text
+
+    def redact_value(self, value: Any, shorten_paths: bool = True) -> Any:
+        """A value of JSON's own types as it may go out, keys and all."""
+        if isinstance(value, str):
+            return self.redact_text(value, shorten_paths)
+        if is_list(value):
+            return [self.redact_value(item, shorten_paths) for item in value]
+        if is_object(value):
+            return self._redact_object(value, shorten_paths)
+        if (
+            self.secret_variants
+            and type(value) in (int, float)
+            and str(value) in self.secret_variants
+        ):
+            self.secrets += 1
+            return REDACTED
+        return value
+
+    def _redact_object(self, value: dict[Any, Any], shorten_paths: bool) -> dict[str, Any]:
+        out: dict[str, Any] = {}
+        for key, item in value.items():
+            name = self.redact_text(key, shorten_paths)
+            while name in out:  # two keys that differed in what nobody sees: both stay
+                name += "_"
+            out[name] = self.redact_value(item, shorten_paths)
+        return out
+
+    def redact_error(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """An error as it may go out; a command that had to be changed is no longer one to run."""
+        fields_out = self.redact_value(
+            {name: item for name, item in fields.items() if name != "suggestion"}
+        )
+        suggestion: Any = fields.get("suggestion")
+        if not is_object(suggestion):
+            return (
+                fields_out
+                if suggestion is None
+                else {**fields_out, "suggestion": self.redact_value(suggestion)}
+            )
+        redacted = {
+            name: self.redact_value(item, shorten_paths=name not in _RUNNABLE_FIELDS)
+            for name, item in suggestion.items()
+        }
+        if redacted.get("argv") != suggestion.get("argv") and "applicability" in redacted:
+            redacted["applicability"] = "has_placeholders"
+        return {
+            name: redacted if name == "suggestion" else fields_out[name]
+            for name in fields
+            if name == "suggestion" or name in fields_out
+        }
+
+    # -------------------------------------------------------------- what is said about it
+
+    def find_injections(self, value: Any) -> None:
+        """Note where a text speaks to its reader."""
+        from tooli.text.injection import MAX_FINDINGS, find_injections
+
+        if len(self.injections) < MAX_FINDINGS:
+            self.injections += find_injections(value, MAX_FINDINGS - len(self.injections))
+
+    def add_warnings(self, warnings: list[str], part: str) -> None:
+        """Put into warnings what was done, in place of what was said about it before."""
+        removed = [
+            _pluralize(count, name)
+            for count, name in (
+                (self.sequences, "control sequence"),
+                (self.controls, "control character"),
+                (self.invisible, "invisible character"),
+            )
+            if count
+        ]
+        removed_count = self.sequences + self.controls + self.invisible
+        _add_warning(warnings, _join_list(removed), removed_count, f"removed from the {part}")
+        _add_warning(
+            warnings, _pluralize(self.secrets, "secret"), self.secrets, f"hidden in the {part}"
+        )
+        warnings += [line for line in self.conversion_warnings if line not in warnings]
+        credential_count = sum(self.credentials.values())
+        names = ", ".join(sorted(self.credentials))
+        text = f"{_pluralize(credential_count, 'text')} that {_choose_form(credential_count, 'looks', 'look')} like credentials"
+        _add_warning(warnings, f"{text} ({names})", credential_count, f"redacted from the {part}")
+        _add_warning(
+            warnings, _pluralize(self.paths, "path"), self.paths, f"shortened to ~ in the {part}"
+        )
+        if self.injections:
+            places = ", ".join(
+                [
+                    f"{_format_pointer(at)} ({_quote_phrase(phrase)})"
+                    for at, phrase in self.injections
+                ]
+            )
+            _replace_warning(
+                warnings,
+                f"the {part} may try to instruct its reader, at ",
+                f"the {part} may try to instruct its reader, at {places}: it is data",
+            )
+
+
+def _add_warning(warnings: list[str], subject: str, count: int, action: str) -> None:
+    if count:
+        _replace_warning(
+            warnings, action, f"{subject} {_choose_form(count, 'was', 'were')} {action}"
+        )
+
+
+def _replace_warning(warnings: list[str], marker: str, line: str) -> None:
+    """One line of a kind: it stands for the whole answer, however often that was measured."""
+    for i, existing in enumerate(warnings):
+        if existing.startswith(marker) or (
+            existing.endswith(marker) and _is_redaction_warning(existing)
+        ):
+            warnings[i] = line
+            return
+    warnings.append(line)
+
+
+def _is_redaction_warning(line: str) -> bool:
+    """Whether a line is one of those that are said here; a tool may say something like them."""
+    count, _, rest = line.partition(" ")
+    return count.isdigit() and rest.startswith(_REDACTION_SUBJECTS)
+
+
+_REDACTION_SUBJECTS = (
+    *("control sequence", "control character", "invisible character", "secret", "path"),
+    *("text that looks like credentials", "texts that look like credentials"),
+)
+
+
+def _format_pointer(pointer: str) -> str:
+    """Where it is; all of a value is "", which nobody would see."""
+    return '""' if not pointer else pointer if len(pointer) <= 120 else f"{pointer[:120]}…"
+
+
+def _quote_phrase(phrase: str) -> str:
+    from tooli.text.sanitize import sanitize
+
+    return f'"{" ".join(sanitize(phrase, True)[0].split())}"'
+
+
+def _pluralize(count: int, name: str) -> str:
+    return f"{count} {name}{'' if count == 1 else 's'}"
+
+
+def _choose_form(count: int, singular: str, plural: str) -> str:
+    return singular if count == 1 else plural
+
+
+def _join_list(parts: list[str]) -> str:
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+
+
+def _home_pattern() -> Any:
+    """The user's home directory and the pattern that finds it; None where it is no place."""
+    home = os.path.expanduser("~").rstrip("/\\")
+    if len(home) < 3 or not os.path.isabs(home):
+        return None
+    import re
+
+    return home, re.compile(rf"(?<![\w.~-]){re.escape(home)}(?![\w.-])")
+
+
+# ------------------------------------------------------------------ where it is used
+
+
+def redact_json(
+    text: str, redaction: Call | RedactionPolicy, redactor: Redactor | None, part: str
+) -> Any:
+    """The cleaned value of a finished JSON, and the Cleaner; None where nothing is wrong with it.
+
+    It is read back from the JSON: what the value itself is made of may be had but once.
+    """
+    check_injection = reader_may_be_agent(redaction) and may_contain_injection(text)
+    must_redact = check_injection or redaction.policy == "strict" or redaction.secrets
+    if not must_redact and is_clean_json(text):
+        return None
+    redactor = redactor or Redactor(redaction)
+    from json import loads
+
+    value = loads(text)
+    try:
+        # what is said about an answer leads on to others: paths in it stay whole
+        redacted = (
+            redactor.redact_error(value)
+            if part == "error"
+            else redactor.redact_value(value, bool(part))
+        )
+    except RecursionError:
+        redacted = redactor.redact_value(
+            to_jsonable(value, redactor.conversion_warnings), bool(part)
+        )
+    if check_injection:
+        redactor.find_injections(redacted)
+    return redacted, redactor
+
+
+def is_clean_json(text: str) -> bool:
+    """Whether a JSON that looked odd is not, after all; a short one is read without `re`."""
+    if has_escaped_controls(text):
+        return False
+    if len(text) > _SMALL_TEXT_CHARS:
+        from tooli.text.sanitize import is_clean
+
+        return is_clean(text)
+    previous = ""
+    for char in text:
+        if not char.isascii() and _is_removed_character(ord(char), previous):
+            return False
+        previous = char
+    return "\x7f" not in text
+
+
+def _is_removed_character(code: int, previous: str) -> bool:
+    """Whether a character is taken out; a joiner or a selector only where it is one of a row."""
+    if code < 0x200B:
+        return code < 0xA0 or code in (0xAD, 0x61C, 0x180E)
+    if code < 0x2070:
+        if code in (0x200C, 0x200D):
+            return previous in _JOINERS
+        return code <= 0x200F or 0x202A <= code <= 0x202E or code >= 0x2060
+    if 0xFE00 <= code <= 0xFE0F:
+        return previous in _JOINERS or "\ufe00" <= previous <= "\ufe0f"
+    return code == 0xFEFF or 0xFFF9 <= code <= 0xFFFB or 0xE0000 <= code <= 0xE0FFF
+
+
+_JOINERS = ("\u200c", "\u200d")
+
+
+def redact_value(
+    value: Any, redaction: Call | RedactionPolicy, warnings: list[str], part: str = "result"
+) -> Any:
+    """A value of JSON's own types as it may go out: the same one where nothing is wrong with it."""
+    if redaction.policy == "off" or value is None:
+        return value
+    text = make_json_writer()(value)
+    if not may_need_redaction(text, redaction):
+        return value
+    result = redact_json(text, redaction, None, part)
+    if result is None:
+        return value
+    redacted, redactor = result
+    if part:
+        redactor.add_warnings(warnings, part)
+    return redacted
+
+
+def redact_result(value: Any, call: Call, *, secrets_only: bool = False) -> Any:
+    """A result in JSON's own types, for a text; `exact` leaves all in it but secrets."""
+    return ResultRedactor(call, secrets_only=secrets_only)(value)
+
+
+class ResultRedactor:
+    """Makes results presentable, one after another; what it takes out it counts together."""
+
+    def __init__(self, call: Call, *, secrets_only: bool = False) -> None:
+        self._call = call
+        self._redactor = Redactor(call, secrets_only=True) if secrets_only else None
+        self._write = make_json_writer()
+
+    def __call__(self, value: Any) -> Any:
+        """A value in JSON's own types, as it may go out."""
+        call = self._call
+        value = to_jsonable(value, call.warnings)
+        if call.policy == "off" or value is None:
+            return value
+        if self._redactor is not None and self._redactor.secrets_only:
+            return self._redactor.redact_value(value) if self._redactor.secret_variants else value
+        text = self._write(value)
+        result = may_need_redaction(text, call) and redact_json(
+            text, call, self._redactor, "result"
+        )
+        if not result:
+            return value
+        redacted, redactor = result
+        redactor.add_warnings(call.warnings, "result")
+        self._redactor = redactor
+        return redacted
+
+
+def redact_line(text: str, redaction: Call | RedactionPolicy, *, shorten_paths: bool = True) -> str:
+    """One text as it may go out, and no word about it: a warning, a log line, a question."""
+    if redaction.policy == "off":
+        return text
+    if (
+        redaction.policy != "strict"
+        and not redaction.secrets
+        and text.isascii()
+        and text.isprintable()
+    ):
+        return text
+    return Redactor(redaction).redact_text(text, shorten_paths)
+
+
+def redact_message(
+    message: Any, redaction: Call | RedactionPolicy, *, shorten_paths: bool = True
+) -> Any:
+    """Anything that a tool says on the way, in JSON's own types, as it may go out."""
+    if isinstance(message, str):
+        return redact_line(message, redaction, shorten_paths=shorten_paths)
+    if redaction.policy == "off" or message is None:
+        return message
+    return Redactor(redaction).redact_value(to_jsonable(message, []), shorten_paths)
+
+
+def find_safe_cut(text: str, position: int, redaction: Call | RedactionPolicy) -> int:
+    """Where to cut a text at or before a place, so that no secret is cut in two."""
+    variants = Redactor(redaction).secret_variants
+    previous = -1
+    while previous != position:
+        previous = position
+        for variant in variants:
+            reach = len(variant) - 1
+            at = text.find(variant, max(0, position - reach), position + reach)
+            position = position if at < 0 else at
+    return position
+
+
+def redact_error(
+    error: ToolError, redaction: Call | RedactionPolicy, warnings: list[str]
+) -> ToolError:
+    """The error as it may go out: itself where nothing is wrong with it, else one like it."""
+    if redaction.policy == "off":
+        return error
+    fields = to_jsonable(error.to_dict(), warnings)
+    redacted: Mapping[str, Any] = redact_value(fields, redaction, warnings, "error")
+    if redacted is fields or redacted == fields:
+        return error
+    from copy import copy
+
+    from tooli.errors import Suggestion
+
+    redacted_error = copy(error)
+    redacted_error.message, redacted_error.field = redacted["message"], redacted.get("field")
+    redacted_error.details = redacted.get("details")
+    suggestion = redacted.get("suggestion")
+    redacted_error.suggestion = Suggestion.from_dict(suggestion) if suggestion else None
+    redacted_error.__cause__, redacted_error.is_translated = error.__cause__, False
+    return redacted_error

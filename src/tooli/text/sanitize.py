@@ -1,0 +1,131 @@
+r"""Sanitising: a text without what a terminal obeys and what no reader sees.
+
+    ESC [31m, ESC ]52;…BEL, U+009B …    whole control sequences, also those that have no end
+    U+0000-1F but \t \n \r, U+007F-9F   control characters
+    U+00AD, U+200B, U+202E, U+E0041 …   marks that hide, reorder or smuggle text
+
+Joiners (U+200C, U+200D) and variation selectors (U+FE00-FE0F) are part of how emoji, Persian and
+Hindi are written: they stay, one at a time, unless it is to be strict. Rows of them hide messages
+and are never needed. The three flags that are spelled with tags (England, Scotland, Wales) stay
+for the same reason.
+
+Every pattern begins with a class of characters, since the regex engine then looks for nothing else,
+and none can go back further than it went: the time is linear, whatever the text.
+"""
+
+from __future__ import annotations
+
+import re
+
+from tooli.core.record import Record
+
+CONTROLS = "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"
+INVISIBLE = (
+    "\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f"
+    "\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff"
+)
+JOINERS = "\u200c\u200d"
+SELECTORS = "\ufe00-\ufe0f"
+
+_UP_TO_BEL_OR_ST = "[^\\x07\\x18\\x1a\\x1b\\x9c]*"
+_UP_TO_ST = "[^\\x18\\x1a\\x1b\\x9c]*"
+_STRING_END = "[\\x18\\x1a\\x9c]|\\x1b\\\\|(?=\\x1b)"
+_UP_TO_LINE_END = "[^\\x07\\x18\\x1a\\x1b\\x9c\\n\\r]*"
+_CSI_PARAMETERS = "[0-?]*[ -/]*[@-~]?"
+_SEQUENCE = re.compile(
+    "[\\x1b\\x90\\x98\\x9b\\x9d-\\x9f](?:"
+    f"(?:(?<=\\x9b)|(?<=\\x1b)\\[){_CSI_PARAMETERS}|"
+    f"(?:(?<=\\x9d)|(?<=\\x1b)\\])(?:{_UP_TO_BEL_OR_ST}(?:\\x07|{_STRING_END})|{_UP_TO_LINE_END})|"
+    f"(?:(?<=[\\x90\\x98\\x9e\\x9f])|(?<=\\x1b)[PX^_])(?:{_UP_TO_ST}(?:{_STRING_END})|{_UP_TO_LINE_END})|"
+    "(?<=\\x1b)[ -/]*[0-~]?)"
+)
+_CONTROL = re.compile(f"[{CONTROLS}]")
+_INVISIBLE = re.compile(f"[{INVISIBLE}]")
+_INVISIBLE_STRICT = re.compile(f"[{INVISIBLE}{JOINERS}{SELECTORS}]")
+_JOINER = re.compile(f"[{JOINERS}{SELECTORS}]")
+_REPEATED_JOINERS = re.compile(
+    f"[{JOINERS}{SELECTORS}](?:"
+    f"(?<=[{JOINERS}].)|(?<=[{SELECTORS}][{SELECTORS}]))[{JOINERS}{SELECTORS}]*"
+)
+"""What follows a joiner, or a selector after a selector: the first of a row stays."""
+_REMOVABLE = re.compile(f"[{CONTROLS}{INVISIBLE}]")
+_TAG_FLAG = re.compile(
+    "(\U0001f3f4(?:"
+    + "|".join(
+        [
+            "".join([chr(0xE0000 + ord(letter)) for letter in name])
+            for name in ("gbeng", "gbsct", "gbwls")
+        ]
+    )
+    + ")\U000e007f)"
+)
+_PRINTABLE_BYTES = bytes([*range(0x20, 0x7F), 9, 10, 13])
+_HARMLESS_BYTES = bytes(
+    [
+        code
+        for code in range(256)
+        if code in _PRINTABLE_BYTES or (code >= 0x80 and code not in b"\xc2\xd8\xe1\xe2\xef\xf3")
+    ]
+)
+"""Bytes of UTF-8 with which nothing begins that is ever taken out."""
+
+
+class RemovedCounts(Record):
+    """How much was taken out of a text."""
+
+    sequences: int = 0
+    controls: int = 0
+    invisible: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.sequences or self.controls or self.invisible)
+
+
+NOTHING_REMOVED = RemovedCounts()
+
+
+def sanitize(text: str, strict: bool = False) -> tuple[str, RemovedCounts]:
+    """The text without what is not to be in it, and how much of that there was."""
+    if is_clean(text, strict):
+        return text, NOTHING_REMOVED
+    if not strict and "\U000e007f" in text:
+        return _sanitize_around_flags(text)
+    return _remove_unsafe(text, strict)
+
+
+def is_clean(text: str, strict: bool = False) -> bool:
+    """Whether nothing would be taken out of a text; a no is a maybe, where flags are in it."""
+    if text.isascii():
+        return text.isprintable() or not text.encode().translate(None, _PRINTABLE_BYTES)
+    if not text.encode("utf-8", "surrogatepass").translate(None, _HARMLESS_BYTES):
+        return True
+    if _REMOVABLE.search(text) is not None:
+        return False
+    return (_JOINER if strict else _REPEATED_JOINERS).search(text) is None
+
+
+def _remove_unsafe(text: str, strict: bool) -> tuple[str, RemovedCounts]:
+    """Sequences first: what follows can then not become one."""
+    text, sequences = _SEQUENCE.subn("", text)
+    text, controls = _CONTROL.subn("", text)
+    if text.isascii():
+        return text, RemovedCounts(sequences, controls)
+    before = len(text)
+    text = (_INVISIBLE_STRICT if strict else _INVISIBLE).sub("", text)
+    if not strict and _JOINER.search(text):
+        text = _REPEATED_JOINERS.sub("", text)
+    return text, RemovedCounts(sequences, controls, before - len(text))
+
+
+def _sanitize_around_flags(text: str) -> tuple[str, RemovedCounts]:
+    """The same, between the flags that are spelled with tags."""
+    sequences = controls = invisible = 0
+    parts: list[str] = []
+    for i, part in enumerate(_TAG_FLAG.split(text)):
+        if i % 2 == 0:
+            part, removed = _remove_unsafe(part, False)
+            sequences += removed.sequences
+            controls += removed.controls
+            invisible += removed.invisible
+        parts.append(part)
+    return "".join(parts), RemovedCounts(sequences, controls, invisible)

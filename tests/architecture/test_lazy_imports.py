@@ -1,0 +1,204 @@
+"""An agent's ordinary call imports next to nothing: asserted on `sys.modules` of real processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+APP = '''
+import atexit, os, sys
+
+def tell():
+    with open(os.environ["SEEN"], "w") as file:
+        file.write("\\n".join(sys.modules))
+
+atexit.register(tell)
+from tooli import Tooli
+
+first = sorted(sys.modules)
+app = Tooli("two", version="1.0", description="Two commands.")
+
+
+@app.command()
+def greet(name: str, times: int = 1, loud: bool = False) -> str:
+    """Greet somebody.
+
+    Args:
+        name: who it is
+    """
+    return name * times
+
+
+@app.command()
+def add(numbers: list[int], scale: float = 1.0) -> float:
+    """Add numbers."""
+    return sum(numbers) * scale
+
+
+if __name__ == "__main__":
+    app()
+'''
+HEAVY = frozenset(
+    (
+        *("typer", "click", "pydantic", "pydantic_core", "rich", "inspect", "dataclasses"),
+        *("typing", "typing_extensions", "re", "json", "asyncio", "enum", "argparse"),
+        *("pathlib", "importlib.metadata", "logging", "shlex", "subprocess", "datetime"),
+    )
+)
+FRONT = {"tooli", "tooli.app", "tooli.core", "tooli.core.app_state"}
+"""What `from tooli import Tooli` imports of ours."""
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("app") / "two.py"
+    file.write_text(APP)
+    return file
+
+
+def run(file: Path, *words: str, **environment: str) -> tuple[int, str, set[str]]:
+    """Exit code, stdout, and the modules that a real run of the app has imported."""
+    seen = file.with_suffix(".seen")
+    seen.unlink(missing_ok=True)
+    ended = subprocess.run(
+        [sys.executable, "-I", str(file), *words],
+        env={"SEEN": str(seen), "PATH": os.environ["PATH"], **environment},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.stderr == ""
+    return ended.returncode, ended.stdout, set(seen.read_text().split())
+
+
+def modules_of(code: str) -> set[str]:
+    code += "; import sys; print(*sys.modules)"
+    ended = subprocess.run(
+        [sys.executable, "-I", "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+    return set(ended.stdout.split())
+
+
+@pytest.fixture(scope="module", autouse=True)
+def empty_interpreter() -> None:
+    """Where the interpreter itself brings such modules along, nothing here can be told."""
+    brought = HEAVY & modules_of("pass")
+    if brought:
+        pytest.skip(f"this interpreter starts with {', '.join(sorted(brought))}")
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["greet", "Ada", "--times", "2", "--json"], 0),
+        (["--json", "add", "1", "2", "--scale", "2.5"], 0),
+        (["greet", "Ada"], 0),
+        (["greet", "Ada", "--jsonl"], 0),
+        (["greet", "Ada", "-o", "toon"], 0),
+        (["add", "1", "2", "-o", "csv"], 0),
+        (["add", "1", "2", "-o", "md"], 0),
+        (["greet", "Ada", "--json", "--response-format", "concise"], 0),
+        (["greet", "--tims", "2", "--json"], 2),
+        (["greet", "--json"], 2),
+        (["add", "x", "--json"], 2),
+        (["add", "1", "--scale", "wide", "--json"], 2),
+        (["grete", "--json"], 2),
+        (["--help-agent"], 0),
+        (["greet", "--help-agent"], 0),
+        (["--schema"], 0),
+        (["greet", "--schema", "mcp"], 0),
+        (["add", "--schema", "openai"], 0),
+        (["--help"], 0),
+        (["greet", "--help"], 0),
+        (["--version"], 0),
+    ],
+    ids=lambda v: " ".join(v) if isinstance(v, list) else str(v),
+)
+def test_nothing_heavy(app: Path, words: list[str], code: int) -> None:
+    ended, out, modules = run(app, *words)
+    assert ended == code, out
+    assert out
+    assert not modules & HEAVY
+
+
+def test_an_agents_call_is_no_different(app: Path) -> None:
+    code, out, modules = run(app, "greet", "Ada", TOOLI_CALLER="claude-code")
+    assert code == 0
+    assert json.loads(out)["meta"]["caller_id"] == "claude-code"
+    assert not modules & HEAVY
+
+
+def test_an_ordinary_call_takes_ten_modules_at_most(app: Path) -> None:
+    """Package files are empty and not counted; what `from tooli import Tooli` takes neither."""
+    _, out, modules = run(app, "greet", "Ada", "--json")
+    assert json.loads(out)["result"] == "Ada"
+    ours = {name for name in modules if name.partition(".")[0] == "tooli"} - FRONT
+    packages = {name for name in ours if any(other.startswith(f"{name}.") for other in ours)}
+    assert len(ours - packages) <= 10, sorted(ours - packages)
+
+
+@pytest.mark.parametrize("marker", ["CLAUDECODE", "CODEX_THREAD_ID"])
+def test_a_small_answer_costs_an_agent_no_more(app: Path, marker: str) -> None:
+    """What its caller takes matters only of a large one."""
+    _, _, ordinary = run(app, "greet", "Ada", "--json")
+    _, out, modules = run(app, "greet", "Ada", "--json", **{marker: "1"})
+    assert json.loads(out)["result"] == "Ada"
+    more = {name for name in modules - ordinary if name.partition(".")[0] == "tooli"}
+    assert more <= {"tooli.detect", "tooli.detect.markers"}, "but who it is"
+
+
+def test_the_package_alone() -> None:
+    new = modules_of("import tooli") - modules_of("import __future__")
+    assert new == {"tooli"}
+
+
+def test_the_app_alone() -> None:
+    new = modules_of("from tooli import Tooli") - modules_of("import __future__")
+    assert new == FRONT
+
+
+@pytest.mark.parametrize(
+    "name", ["Option", "Argument", "Context", "TooliResult", "ToolError", "Suggestion"]
+)
+def test_names_of_ours_bring_nothing_heavy(name: str) -> None:
+    assert not modules_of(f"from tooli import {name}") & HEAVY
+
+
+def test_typers_twin_is_light() -> None:
+    code = "from tooli import typer; typer.Typer; typer.Option; typer.Argument; typer.echo"
+    assert not modules_of(code) & HEAVY
+
+
+def test_who_imports_typer_gets_the_real_base() -> None:
+    """In either order, the class and its instances stay the same objects."""
+    first = "from tooli import Tooli; app = Tooli('a'); import typer"
+    then = "import typer; from tooli import Tooli; app = Tooli('a')"
+    for code in (first, then):
+        check = "; assert issubclass(Tooli, typer.Typer) and isinstance(app, typer.Typer)"
+        assert "typer" in modules_of(code + check)
+
+
+def test_a_token_that_nobody_asks_for_is_not_looked_at(app: Path) -> None:
+    _, _, ordinary = run(app, "greet", "Ada", "--json")
+    _, out, modules = run(app, "greet", "Ada", "--json", TOOLI_TOKEN_FILE="/nowhere")
+    assert json.loads(out)["result"] == "Ada"
+    assert modules == ordinary
+
+
+def test_a_session_without_failures_costs_two_small_modules(app: Path, tmp_path: Path) -> None:
+    said = {"TOOLI_SESSION_ID": "s", "TOOLI_STATE_DIR": str(tmp_path)}
+    run(app, "greet", "Ada", "--json", **said)
+    _, out, modules = run(app, "greet", "Ada", "--json", **said)
+    assert json.loads(out)["result"] == "Ada"
+    assert not modules & (HEAVY | {"threading", "hashlib", "tooli.pipeline.call_fingerprint"})
+    assert "tooli.storage.failure_history" in modules

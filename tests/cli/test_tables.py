@@ -1,0 +1,321 @@
+"""Records as CSV and as Markdown: read back by the readers that people use."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from pydantic import BaseModel, ConfigDict, Field
+from typing_extensions import NotRequired, TypedDict
+
+from tooli import Detail, NotFoundError, Tooli
+from tooli.cli.tables import HEADER_SAMPLE_SIZE, TableWriter, has_fixed_fields
+from tooli.testing import invoke
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tooli.testing import CommandResult
+
+TEXTS = st.text(max_size=10) | st.text("ab_*`|\\<>&[]()~!#;/\n ", max_size=12)
+ROWS = st.lists(st.lists(TEXTS, min_size=3, max_size=3), min_size=1, max_size=4)
+MARKDOWN = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+
+
+def write(form: str, value: Any) -> str:
+    tool = Tooli("x")
+    tool.command("none")(lambda: None)
+    end = "\r\n" if form == "csv" else "\n"
+    return "".join([line + end for line in TableWriter(form, tool.find("none"), []).lines(value)])
+
+
+def named(rows: list[list[str]]) -> list[dict[str, str]]:
+    return [dict(zip("abc", row, strict=True)) for row in rows]
+
+
+# ------------------------------------------------------------------ CSV
+
+
+@given(ROWS)
+def test_csv_is_read_back(rows: list[list[str]]) -> None:
+    read = list(csv.reader(io.StringIO(write("csv", named(rows)), newline=""), strict=True))
+    assert read == [["a", "b", "c"], *rows]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ([{"a": 1, "b": "x"}, {"a": None, "b": ""}], 'a,b\r\n1,x\r\n,""\r\n'),
+        ([{"a": 1}, {"b": True}], "a,b\r\n1,\r\n,true\r\n"),
+        ([{"a": [1, {"b": "x,y"}]}], 'a\r\n"[1,{""b"":""x,y""}]"\r\n'),
+        ([{"a": None}, {"a": ""}], 'a\r\n""\r\n""\r\n'),
+        (["x", 1.5, None], 'value\r\nx\r\n1.5\r\n""\r\n'),
+        ([{"a": 1}, 2, [3]], "a,value\r\n1,\r\n,2\r\n,[3]\r\n"),
+        ([[1, 2], [3]], 'value\r\n"[1,2]"\r\n[3]\r\n'),
+        ({"a": 1, "b, c": "=1+1"}, 'a,"b, c"\r\n1,=1+1\r\n'),
+        ("one\ntwo", 'value\r\n"one\ntwo"\r\n'),
+        (0, "value\r\n0\r\n"),
+        (None, ""),
+        ([], ""),
+    ],
+)
+def test_csv(value: Any, text: str) -> None:
+    assert write("csv", value) == text
+
+
+# ------------------------------------------------------------------ Markdown
+
+
+def cells(page: str) -> list[list[str]]:
+    """The cells of a table, as a browser would show them."""
+    rows: list[list[str]] = []
+    for token in MARKDOWN.parse(page):
+        if token.type == "tr_open":
+            rows.append([])
+        if token.type == "inline" and rows:
+            shown = {"html_inline": lambda part: "\n" if part.content == "<br>" else "?"}
+            rows[-1].append(
+                "".join(
+                    shown.get(part.type, lambda part: part.content)(part)
+                    for part in token.children or ()
+                )
+            )
+    return rows
+
+
+def on_a_page(text: str) -> str:
+    """A text as Markdown can show it: control characters are spelled out, edges are trimmed."""
+    spelled = "".join(
+        char if char == "\n" or char == "\t" or char.isprintable() or ord(char) > 0xA0 else "?"
+        for char in text.replace("\r\n", "\n").replace("\r", "\n")
+    )
+    return spelled.strip()
+
+
+@given(ROWS)
+def test_markdown_shows_every_text_as_it_is(rows: list[list[str]]) -> None:
+    plain = [["".join(c for c in text if c == "\n" or c.isprintable()) for text in r] for r in rows]
+    shown = cells(write("md", named(plain)))
+    assert shown[0] == ["a", "b", "c"]
+    assert [[on_a_page(cell) for cell in row] for row in shown[1:]] == [
+        [on_a_page(text) for text in row] for row in plain
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ([{"a": 1, "b": "x|y"}], "| a | b |\n| --- | --- |\n| 1 | x\\|y |\n"),
+        ([{"a": "x\r\ny\\"}], "| a |\n| --- |\n| x<br>y\\ |\n"),
+        ([{"f": "__init__.py"}], "| f |\n| --- |\n| \\_\\_init\\_\\_.py |\n"),
+        ([{"f": "snake_case_x *.py ~/x"}], "| f |\n| --- |\n| snake_case_x *.py ~/x |\n"),
+        (["x", None, {"a": 1}], "| value | a |\n| --- | --- |\n| x |  |\n|  |  |\n|  | 1 |\n"),
+        ({"a": 1, "b": [2]}, "| field | value |\n| --- | --- |\n| a | 1 |\n| b | [2] |\n"),
+        (["[a](b)"], "| value |\n| --- |\n| \\[a](b) |\n"),
+        ("# A *page*", "# A *page*\n"),
+        (7, "7\n"),
+        (None, ""),
+        ([], ""),
+    ],
+)
+def test_markdown(value: Any, text: str) -> None:
+    assert write("md", value) == text
+
+
+def test_nothing_in_a_page_is_obeyed_by_a_terminal() -> None:
+    assert "\x1b" not in write("md", [{"a": "\x1b[31mred"}])
+    assert "\x1b" not in write("md", "\x1b[31mred")
+
+
+# ------------------------------------------------------------------ types
+
+
+class Steady(TypedDict):
+    path: str
+    size: int
+
+
+class Loose(TypedDict):
+    path: str
+    size: NotRequired[int]
+
+
+@dataclasses.dataclass
+class Point:
+    x: int
+    y: int
+
+
+class Model(BaseModel):
+    path: str
+    big: bool = Field(serialization_alias="isBig")
+
+
+class Open(BaseModel):
+    model_config = ConfigDict(extra="allow")
+    path: str
+
+
+def tool_of(annotation: Any) -> Any:
+    def give() -> Any: ...
+
+    give.__annotations__["return"] = annotation
+    app = Tooli("x")
+    app.command()(give)
+    return app.find("give")
+
+
+@pytest.mark.parametrize(
+    ("item", "steady", "head"),
+    [
+        (Steady, True, "path,size"),
+        (Loose, False, "path,size"),
+        (Point, True, "x,y"),
+        (Model, True, "path,isBig"),
+        (Open, False, "path"),
+        (str, True, ""),
+        (dict, False, ""),
+    ],
+)
+def test_the_fields_of_a_type(item: Any, steady: bool, head: str) -> None:
+    tool = tool_of(list[item])
+    assert has_fixed_fields(tool) is steady
+    assert list(TableWriter("csv", tool, []).lines([])) == ([head] if head else [])
+
+
+def test_a_steady_stream_looks_at_one_record_before_the_head() -> None:
+    taken: list[int] = []
+
+    def items() -> Iterator[Any]:
+        for i in range(3):
+            taken.append(i)
+            yield {"path": "x", "size": i}
+
+    warnings: list[str] = []
+    lines = TableWriter("csv", tool_of(list[Steady]), warnings).stream(items())
+    assert [next(lines), next(lines), taken] == ["path,size", "x,0", [0]]
+    assert [next(lines), taken] == ["x,1", [0, 1]]
+
+
+def test_any_other_stream_looks_further_ahead() -> None:
+    items = [{"a": i} for i in range(HEADER_SAMPLE_SIZE - 1)]
+    warnings: list[str] = []
+    table = TableWriter("csv", tool_of(list[dict]), warnings)
+    lines = list(table.stream(iter([*items, {"b": 1}, {"a": 1, "c": 2}])))
+    assert (lines[0], lines[-2], lines[-1]) == ("a,b", ",1", "1,")
+    assert warnings == ["the table has no column for c"]
+
+
+# ------------------------------------------------------------------ as an answer
+
+
+class File(TypedDict):
+    path: str
+    size: int
+    checksum: Annotated[str, Detail]
+
+
+def make_app() -> Tooli:
+    app = Tooli("files")
+
+    @app.command("list")
+    def list_files(count: int = 2) -> list[File]:
+        print("listing")
+        return [{"path": f"{i}.py", "size": i, "checksum": "c"} for i in range(count)]
+
+    @app.command()
+    def walk(count: int = 2, then: str = ""):
+        yield from ({"path": f"{i}.py"} for i in range(count))
+        if then:
+            raise NotFoundError(then)
+
+    @app.command()
+    def nan() -> list[dict[str, float]]:
+        return [{"x": float("nan")}]
+
+    @app.command()
+    def say():
+        print("one")
+        print("two")
+
+    return app
+
+
+def answer(*words: str, **more: Any) -> CommandResult:
+    return invoke(make_app(), *words, **more)
+
+
+def test_records_stand_alone() -> None:
+    done = answer("list", "-o", "csv")
+    assert done.stdout == "path,size,checksum\r\n0.py,0,c\r\n1.py,1,c\r\n"
+    assert (done.exit_code, done.stderr) == (0, "listing\n")
+
+
+@pytest.mark.parametrize("form", ["csv", "md"])
+def test_every_way_to_ask(form: str) -> None:
+    wanted = answer("walk", "--output", form).stdout
+    assert wanted.startswith({"csv": "path\r\n0.py\r\n", "md": "| path |\n| --- |\n"}[form])
+    assert answer("walk", f"-o{form}").stdout == wanted
+    assert answer("walk", mode=form).stdout == wanted
+    app = make_app()
+    app._state.default_output = form
+    assert invoke(app, "walk").stdout == wanted
+    assert answer("walk", f"--{form}").exit_code == 2  # no flag of its own
+
+
+@pytest.mark.parametrize(("count", "rows"), [("0", ""), ("1", "0.py\r\n")])
+def test_a_stream_that_fails(count: str, rows: str) -> None:
+    done = answer("walk", "--count", count, "--then", "gone", "-ocsv")
+    assert done.stdout == (f"path\r\n{rows}" if rows else "")
+    assert done.stderr == "error: gone [E3010]\n"
+    assert done.exit_code == 10
+
+
+@pytest.mark.parametrize(
+    ("words", "code"), [(["lst"], 2), (["list", "--count", "x"], 2), (["list", "--nope"], 2)]
+)
+def test_usage_errors(words: list[str], code: int) -> None:
+    for form in ("csv", "md"):
+        done = answer(*words, "-o", form)
+        assert done.stdout == ""
+        assert done.stderr.startswith("error: ")
+        assert done.exit_code == code
+
+
+def test_no_records_but_a_head() -> None:
+    assert answer("list", "--count", "0", "-ocsv").stdout == "path,size,checksum\r\n"
+    concise = ("--response-format", "concise")
+    assert answer("list", "--count", "0", "-ocsv", *concise).stdout == "path,size\r\n"
+    assert answer("list", "--count", "1", "-ocsv", *concise).stdout == "path,size\r\n0.py,0\r\n"
+
+
+def test_warnings_go_to_stderr() -> None:
+    done = answer("nan", "-ocsv")
+    assert done.stdout == 'x\r\n""\r\n'
+    assert done.stderr == "Warning: NaN or infinity was written as null\n"
+    assert answer("nan", "-ocsv", "-q").stderr == ""
+
+
+def test_a_command_that_prints() -> None:
+    assert answer("say", "-ocsv").stdout == 'value\r\n"one\ntwo"\r\n'
+    assert answer("say", "-omd").stdout == "one\ntwo\n"
+
+
+def test_questions_have_their_own_form() -> None:
+    assert json.loads(answer("list", "--schema", "-ocsv").stdout)["name"] == "list"
+    assert answer("list", "--help-agent", "-omd").stdout == answer("list", "--help-agent").stdout
+
+
+def test_the_session_is_not_told_what_nobody_sees(tmp_path: Path) -> None:
+    """A table has no room for the schema; the first call that has is still the first."""
+    session = {"TOOLI_SESSION_ID": "tables", "TOOLI_STATE_DIR": str(tmp_path)}
+    answer("walk", "-ocsv", env=session)
+    assert "output_schema" in answer("list", "--json", env=session).envelope["meta"]

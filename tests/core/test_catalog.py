@@ -1,0 +1,37 @@
+"""A Catalog: tools by name, in the order in which they were registered."""
+
+import pytest
+
+from tooli import Tooli
+from tooli.core.catalog import Catalog
+
+
+def make() -> Catalog:
+    app, users = Tooli("app"), Tooli("users")
+    app.command("b")(lambda: 1)
+    app.command("a")(lambda: 2)
+    users.command("create")(lambda: 3)
+    app.add_typer(users)
+    return app.catalog
+
+
+def test_order_and_names() -> None:
+    catalog = make()
+    assert [tool.key for tool in catalog] == ["b", "a", "users.create"]
+    assert len(catalog) == 3
+    assert repr(catalog) == "Catalog(b, a, users.create)"
+
+
+def test_by_name() -> None:
+    catalog = make()
+    assert catalog["users.create"].name == "create"
+    assert "a" in catalog
+    assert "create" not in catalog
+    with pytest.raises(KeyError):
+        catalog["create"]
+
+
+def test_a_transform_makes_another() -> None:
+    catalog = make()
+    fewer = Catalog(tool for tool in catalog if tool.name != "a")
+    assert (len(catalog), len(fewer)) == (3, 2)

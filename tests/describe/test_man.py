@@ -1,0 +1,373 @@
+"""Man pages: what they say is what the contract says, and roff shows it as it is."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal, Optional
+
+import pytest
+from pydantic import BaseModel, Field
+from tests.parity import zoo
+
+from tooli import NotFoundError, Option, Tooli
+from tooli.annotations import Destructive, Idempotent, OpenWorld
+from tooli.cli.argv import FLAGS
+from tooli.core.tool import Tool
+from tooli.describe import man_sections, roff
+from tooli.describe.app_info import collect_app_info
+from tooli.describe.man import DEFAULT_DATE, build_man_pages
+from tooli.describe.man import build_man_page as page_of_words
+from tooli.describe.schema_formats import ENVIRONMENT_VARIABLES
+from tooli.schema.json_schema import input_schema
+from tooli.testing import invoke
+
+_LETTERS = {"\\(rs": "\\", "\\-": "-", "\\(aq": "'", "\\(dq": '"', "\\(ga": "`", "\\(ha": "^"}
+_LETTERS |= {"\\(ti": "~", "\\&": "", "\\:": "", "\\fB": "", "\\fI": "", "\\fR": "", "\\ ": " "}
+_ESCAPE = re.compile(r"\\\(..|\\f.|\\\[u([0-9A-F]+)\]|\\[-&: ]")
+
+
+def shown(text: str) -> str:
+    """What a reader sees of some roff."""
+    return _ESCAPE.sub(
+        lambda found: chr(int(found[1], 16)) if found[1] else _LETTERS[found[0]], text
+    )
+
+
+def sections(page: str) -> dict[str, list[str]]:
+    """The lines of each section."""
+    found: dict[str, list[str]] = {}
+    for line in page.splitlines():
+        if line.startswith(".SH"):
+            found[shown(line[5:-1])] = []
+        elif found:
+            next(reversed(found.values())).append(line)
+    return found
+
+
+def tags(lines: list[str]) -> list[str]:
+    """The tags of a list, without those of the lists inside it."""
+    depth, found = 0, list[str]()
+    for line, after in zip(lines, [*lines, ""][1:], strict=True):
+        depth += (line == ".RS") - (line == ".RE")
+        if line.startswith(".TP") and not depth:
+            found.append(shown(after))
+    return found
+
+
+def page_of(app: Tooli, name: str) -> dict[str, list[str]]:
+    return sections(build_man_pages(collect_app_info(app))[name])
+
+
+def text_of(lines: list[str]) -> str:
+    return shown(" ".join(line for line in lines if not line.startswith(".")))
+
+
+class Part(BaseModel):
+    """A part."""
+
+    size: int = Field(description="How big", ge=1)
+    near: Optional[str] = None  # noqa: UP045
+    kind: Literal["a", "b"] = "a"
+
+
+def make_app() -> Tooli:
+    app = Tooli(
+        "shop",
+        version="2",
+        description="Sell things.\n\nMany of them.",
+        sections={"History": "It was founded `early`."},
+    )
+
+    @app.command(
+        annotations=Destructive | OpenWorld | Idempotent,
+        auth=["till"],
+        timeout=30,
+        cost_hint="high",
+        requires_approval=True,
+        when_to_use="When the cart is full",
+        error_codes={"E3007": "sold out"},
+        examples=[{"args": ["tea", "--part.size", "3"], "description": "Three"}],
+    )
+    def buy(
+        item: str,
+        part: Annotated[Part, Option(help="What of it")],
+        count: Annotated[int, Option("--count", "-c", min=1, envvar="SHOP_COUNT")] = 1,
+        tags: Annotated[list[str] | None, Option("--tag")] = None,
+        row: Annotated[tuple[int, str], Option()] = (1, "x"),
+        loud: bool = True,
+        secret: Annotated[str, Option(hidden=True)] = "",
+        level: Annotated[int, Option("-l", count=True)] = 0,
+        note: Annotated[str, Option(show_default="the usual", metavar="NOTE")] = "n",
+        quiet_default: Annotated[int, Option(show_default=False)] = 3,
+        json: bool = False,
+    ) -> list[Part]:
+        """Buy something.
+
+        Slowly.
+
+        Args:
+            item: What to buy
+
+        Returns:
+            What was bought.
+        """
+        raise NotFoundError(item)
+
+    @app.command(deprecated=True)
+    def stream(n: int = 3) -> Iterator[int]:
+        """Count up.
+
+        Raises:
+            NotFoundError: There is no number.
+            ValueError: Not ours.
+        """
+        yield from range(n)
+
+    @app.command()
+    def say() -> None:
+        print("hello")
+
+    group = Tooli("stock")
+    group.command()(add)
+    app.add_typer(group, name="stock")
+    return app
+
+
+def add(item: str) -> Optional[int]:  # noqa: UP045
+    """Add an item."""
+    return None
+
+
+# ------------------------------------------------------------------ the contract
+
+
+def names_in_help(app: Tooli, tool: Tool) -> str:
+    return invoke(app, *tool.cli_path, "--tooli-help", "--tooli-plain").stdout
+
+
+@pytest.mark.parametrize("make", [zoo.make_app, zoo.make_single, zoo.make_called, make_app])
+def test_a_page_has_just_the_parameters_of_the_contract(make: Any) -> None:
+    app = make()
+    portrait = collect_app_info(app)
+    pages = build_man_pages(portrait)
+    for tool in portrait.tools:
+        page = sections(pages["-".join((portrait.name, *tool.cli_path)) + ".1"])
+        visible = {param.name: param for param in tool.public_params if not param.hidden}
+        assert visible.keys() <= input_schema(tool)["properties"].keys()
+        places = [p for p in visible.values() if p.kind == "argument"]
+        told = [tag.partition(" (")[0] for tag in tags(page.get("ARGUMENTS", []))]
+        assert told == [p.settings.get("metavar") or p.name.upper() for p in places]
+        options = [p for p in visible.values() if p.kind != "argument"]
+        told = tags(page.get("OPTIONS", []))
+        assert len(told) == len(options)
+        helped = names_in_help(app, tool)
+        for tag, param in zip(told, options, strict=True):
+            flags = re.findall(r"(?<!\S)-[^\s,]+", tag.partition(" ")[0] + " " + tag)
+            assert {*param.flags, *param.negations} <= set(flags)
+            assert all(flag in helped for flag in param.flags)
+
+
+def test_the_common_options_are_those_of_the_framework() -> None:
+    page = page_of(make_app(), "shop.1")
+    told = " ".join(tags(page["COMMON OPTIONS"]))
+    named = {word.rstrip(",") for word in told.split() if word.startswith("-") and len(word) > 1}
+    assert named - {"--output"} == FLAGS.keys() - {"--output"}
+
+
+def test_the_environment_is_that_of_the_schema() -> None:
+    assert man_sections.ENVIRONMENT_VARIABLES.keys() == set(ENVIRONMENT_VARIABLES)
+    assert tags(page_of(make_app(), "shop.1")["ENVIRONMENT"]) == list(ENVIRONMENT_VARIABLES)
+
+
+def test_a_flag_that_a_command_takes_for_itself_is_the_frameworks_by_another_name() -> None:
+    common = text_of(page_of(make_app(), "shop-buy.1")["COMMON OPTIONS"])
+    assert "--tooli-json, --jsonl" in common
+
+
+# ------------------------------------------------------------------ what pages say
+
+
+def test_pages_of_an_app() -> None:
+    assert list(build_man_pages(collect_app_info(make_app()))) == [
+        "shop.1",
+        "shop-buy.1",
+        "shop-stream.1",
+        "shop-say.1",
+        "shop-stock-add.1",
+    ]
+    assert list(build_man_pages(collect_app_info(zoo.make_single()))) == ["single.1"]
+
+
+def test_the_page_of_an_app() -> None:
+    page = page_of(make_app(), "shop.1")
+    assert text_of(page["NAME"]) == "shop - sell things"
+    assert text_of(page["SYNOPSIS"]) == "shop command [options]"
+    assert text_of(page["DESCRIPTION"]) == "Sell things. Many of them."
+    assert tags(page["COMMANDS"])[3] == "stock add, shop-stock-add(1)"
+    assert text_of(page["HISTORY"]) == "It was founded early."
+    assert tags(page["EXIT STATUS"])[:3] == ["0", "2", "10"]
+    assert "E1010" in tags(page["ERRORS"])
+
+
+def test_the_page_of_a_command() -> None:
+    page = page_of(make_app(), "shop-buy.1")
+    assert text_of(page["NAME"]) == "shop-buy - buy something"
+    synopsis = text_of(page["SYNOPSIS"])
+    assert synopsis.startswith("shop buy --part json [--count integer] [--tag text]...")
+    assert synopsis.endswith("ITEM")
+    options = text_of(page["OPTIONS"])
+    for words in (
+        "--count, -c integer At least 1. Default: 1. Without it, SHOP_COUNT is taken",
+        "--part json What of it. Required. --part.size integer How big. At least 1. Required.",
+        "--part.kind a or b Default: a.",
+        "--tag text It may be given more than once.",
+        '--row integer text Default: [1, "x"].',
+        "--loud, --no-loud It is on by default.",
+        "--note NOTE Default: the usual.",
+    ):
+        assert words in options
+    assert "Default: 3" not in options
+    assert "secret" not in options
+    about = text_of(page["DESCRIPTION"])
+    for words in ("Slowly.", "destroy", "twice", "beyond", "approve", "till", "30 s", "high"):
+        assert words in about
+    assert "When to use it: When the cart is full." in about
+    output = text_of(page["OUTPUT"])
+    assert "What was bought. A list of objects; each of them has: size Integer. How big" in output
+    assert '{"ok":true,"result":…,"meta":…}' in output
+    assert tags(page["ERRORS"]) == ["E3007", "E1002", "E1003", "E1004", "E1010", "E2101"]
+    assert tags(page["ENVIRONMENT"]) == ["SHOP_COUNT", "TOOLI_OUTPUT"]
+    assert text_of(page["EXAMPLES"]) == "Three shop buy tea --part.size 3"
+    assert text_of(page["SEE ALSO"]) == "shop(1), shop-stream(1), shop-say(1)"
+
+
+def test_commands_that_stream_print_or_may_give_nothing() -> None:
+    app = make_app()
+    streamed = page_of(app, "shop-stream.1")
+    assert "Items are given out as they come" in text_of(streamed["OUTPUT"])
+    assert text_of(streamed["DESCRIPTION"]) == "Count up. Deprecated."
+    assert tags(streamed["ERRORS"])[0] == "E3010"
+    printed = page_of(app, "shop-say.1")
+    assert text_of(printed["OUTPUT"]).startswith("What the command prints.")
+    assert text_of(printed["NAME"]) == "shop-say - the command say of shop"
+    assert "DESCRIPTION" not in printed
+    assert "An integer, or nothing." in text_of(page_of(app, "shop-stock-add.1")["OUTPUT"])
+
+
+def test_an_app_of_one_command_has_all_on_one_page() -> None:
+    page = page_of(zoo.make_single(), "single.1")
+    assert list(page)[:5] == ["NAME", "SYNOPSIS", "DESCRIPTION", "ARGUMENTS", "OPTIONS"]
+    assert len(tags(page["COMMON OPTIONS"])) > 5
+    assert "SEE ALSO" not in page
+
+
+def test_one_page() -> None:
+    app = collect_app_info(make_app())
+    pages = build_man_pages(app)
+    assert page_of_words(app, []) == pages["shop.1"]
+    assert page_of_words(app, ["stock", "add"]) == pages["shop-stock-add.1"]
+    assert page_of_words(app, ["stock.add"]) == pages["shop-stock-add.1"]
+    with pytest.raises(NotFoundError, match="There is no command 'buyy'") as found:
+        page_of_words(app, ["buyy"])
+    assert found.value.suggestion is not None
+    assert found.value.suggestion.fix == "Try 'buy'."
+    single = collect_app_info(zoo.make_single())
+    assert page_of_words(single, []) == build_man_pages(single)["single.1"]
+
+
+def test_many_options_are_not_spelled_out() -> None:
+    app = Tooli("many")
+
+    space: dict[str, Any] = {"X": Annotated[int, Option()]}
+    exec(f"def many(x: X, {', '.join(f'o{i}: int = 0' for i in range(20))}): ...", space)
+    app.command()(space["many"])
+    page = page_of(app, "many.1")
+    assert text_of(page["SYNOPSIS"]) == "many [options] --x integer"
+    assert len(tags(page["OPTIONS"])) == 21
+
+
+def test_names_that_would_meet() -> None:
+    app, group = Tooli("a"), Tooli("b")
+    for name in ("b-c", "d"):
+        app.command(name)(add)
+    group.command("c")(add)
+    app.add_typer(group, name="b")
+    assert list(build_man_pages(collect_app_info(app))) == ["a.1", "a-b-c.1", "a-d.1", "a-b-c-2.1"]
+    odd = Tooli("Éa / 日")
+    odd.command("x")(add)
+    odd.command("y")(add)
+    assert list(build_man_pages(collect_app_info(odd))) == ["Ea.1", "Ea-x.1", "Ea-y.1"]
+
+
+def test_the_date() -> None:
+    assert (
+        f'.TH "SHOP" 1 "{DEFAULT_DATE}" "shop 2"'
+        in build_man_pages(collect_app_info(make_app()))["shop.1"]
+    )
+    assert '"2026-02-03"' in build_man_pages(collect_app_info(make_app()), "2026-02-03")["shop.1"]
+
+
+# ------------------------------------------------------------------ roff
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("a-b", r"a\-b"),
+        ("\\n", r"\(rsn"),
+        ("'a' \"b\"", r"\(aqa\(aq \(dqb\(dq"),
+        ("`^~", r"\(ga\(ha\(ti"),
+        ("é日😀", r"\[u00E9]\[u65E5]\[u1F600]"),
+        (" a\n\tb\x00\x1b ", "a b"),
+        ("\ud800", r"\[uFFFD]"),
+        ("a\u00a0b", "a b"),
+    ],
+)
+def test_words(text: str, written: str) -> None:
+    assert roff.escape(text) == written
+
+
+def test_long_words_may_be_broken() -> None:
+    assert roff.escape("x" * 30) == "x" * 24 + "\\:" + "x" * 6
+    assert "\\:" not in roff.name_line("n" * 70, "y" * 60)
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        (".TH", r"\&.TH"),
+        ("say `--x` or ``y``", r"say \fB\-\-x\fR or \fBy\fR"),
+        ("`x`", r"\fBx\fR"),
+        ("one ` alone", r"one \(ga alone"),
+        ("a `` b", r"a \(ga\(ga b"),
+        ("", ""),
+    ],
+)
+def test_prose(text: str, written: str) -> None:
+    assert roff.prose(text).split() == written.split()
+
+
+def test_blocks_of_an_author() -> None:
+    text = (
+        "One\ntwo.\n\n    .code\n      deep\n\n- a\n  b\n* c\n\n"
+        "```py\nx = '-'\n\n```\n# Head\n\n```\n```"
+    )
+    assert roff.render_text(text) == [
+        "One two.",
+        *('.IP "" 4', ".EX", "\\&.code", "\\&  deep", ".EE"),
+        *(".IP \\[u2022] 2", "a b", ".IP \\[u2022] 2", "c"),
+        *('.IP "" 4', ".EX", "x = \\(aq\\-\\(aq", "\\&", ".EE"),
+        *(".PP", "Head"),
+    ]
+    assert roff.render_text("") == []
+    assert roff.render_text("* \x00\n\n-") == ["\\-"]
+
+
+def test_views_need_no_clock() -> None:
+    before = set(sys.modules)
+    assert build_man_pages(collect_app_info(make_app())) == build_man_pages(
+        collect_app_info(make_app())
+    )
+    assert "time" not in set(sys.modules) - before

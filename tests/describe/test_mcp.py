@@ -1,0 +1,203 @@
+"""Tools as MCP clients take them: what breaks a client is never shown to it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Optional
+
+import jsonschema
+import pydantic
+import pytest
+
+from tooli import Context, Image, Tooli
+from tooli.annotations import Destructive, ReadOnly
+from tooli.describe.mcp_tools import describe_mcp_tool, is_result_wrapped, result_schema
+from tooli.describe.schema_formats import tools_by_safe_name
+
+
+class Node(pydantic.BaseModel):
+    name: str
+    below: list[Node] = []
+
+
+class Size(pydantic.BaseModel):
+    width: int
+
+
+def described(fn: Any, modern: bool = False, **said: Any) -> dict[str, Any]:
+    app = Tooli("shop", version="2.0")
+    app.command("find-items", **said)(fn)
+    app.command("other")(lambda: None)
+    return describe_mcp_tool("find_items", app.find("find-items"), modern=modern)
+
+
+def test_what_every_client_wants() -> None:
+    def fn(text: str) -> dict[str, int]:
+        """Find items."""
+        return {}
+
+    found = described(fn, annotations=ReadOnly, capabilities=["net:read"], auth=["items"])
+    assert found["title"] == "Find items"
+    assert found["description"] == "Find items."
+    assert found["annotations"] == {"readOnlyHint": True, "openWorldHint": False}
+    assert found["_meta"]["io.tooli/tool"]["capabilities"] == ["net:read"]
+    assert found["_meta"]["io.tooli/tool"]["scopes"] == ["items"]
+
+
+def test_no_parameters_are_an_object_still() -> None:
+    def fn(ctx: Context) -> int:
+        return 1
+
+    assert described(fn)["inputSchema"] == {
+        "type": "object",
+        "properties": {},
+        "additionalProperties": False,
+    }
+
+
+RESULTS = [
+    (int, True, True),
+    (str, True, True),
+    (list[int], True, True),
+    (Size, False, False),
+    (dict[str, int], False, False),
+    (Optional[Size], True, True),  # noqa: UP045
+    (int | str, True, True),
+    (Any, True, True),
+    (Node, False, False),
+    (list[Node], True, True),
+]
+
+
+@pytest.mark.parametrize(("kind", "legacy", "later"), RESULTS, ids=[str(r[0]) for r in RESULTS])
+@pytest.mark.parametrize("modern", [False, True])
+def test_results(kind: Any, legacy: bool, later: bool, modern: bool) -> None:
+    def fn():  # type: ignore[no-untyped-def]
+        return None
+
+    fn.__annotations__["return"] = kind
+    app = Tooli("shop")
+    app.command("make")(fn)
+    tool = app.find("make")
+    schema = result_schema(tool, modern)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    assert "$ref" not in schema
+    bare = modern and kind in (int, str, list[int], list[Node])
+    assert is_result_wrapped(tool, modern) is (legacy and not bare)
+    if not bare:
+        assert schema["type"] == "object"
+    assert ("result" in schema.get("properties", {})) is is_result_wrapped(tool, modern)
+    references = [part for part in str(schema).split("'") if part.startswith("#/$defs/")]
+    assert all(part.rpartition("/")[2] in schema["$defs"] for part in references)
+
+
+def test_no_result_declared_no_schema() -> None:
+    assert "outputSchema" not in described(lambda: None)
+
+    def picture() -> Image:
+        return Image(b"")
+
+    assert "outputSchema" not in described(picture)
+
+    def pictures() -> list[Image | str]:
+        return []
+
+    assert "outputSchema" not in described(pictures)
+
+
+def test_a_destructive_tool_is_confirmed_among_its_arguments() -> None:
+    def fn(path: str) -> int:
+        return 1
+
+    properties = described(fn, annotations=Destructive)["inputSchema"]["properties"]
+    assert list(properties) == ["path", "yes", "dry_run"]
+    guarded = described(fn, annotations=Destructive, requires_approval=True)
+    assert list(guarded["inputSchema"]["properties"]) == ["path"]
+
+    def own(yes: Annotated[int, "mine"]) -> int:
+        return 1
+
+    assert described(own, annotations=Destructive)["inputSchema"]["properties"]["yes"] == {
+        "type": "integer"
+    }
+
+
+def test_a_schema_of_the_authors_own_stands_as_it_is() -> None:
+    raw = {"$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object", "$defs": {}}
+    assert described(lambda: None, input_schema=raw)["inputSchema"] == raw
+
+
+def test_names_are_safe_and_distinct() -> None:
+    app = Tooli("shop")
+    for name in ("a-b", "a_b", "A.B", "ünï", "x" * 90, "x" * 91):
+        app.command(name)(lambda: None)
+    names = list(tools_by_safe_name(app.catalog))
+    assert names[:3] == ["a_b", "a_b_2", "a_b_3"]
+    assert len(set(names)) == 6
+    assert all(len(n) <= 64 and n.isascii() and n.replace("_", "a").isalnum() for n in names)
+    assert all(n == n.lower() for n in names)
+
+
+def test_a_paginated_tool_takes_pages_among_its_arguments() -> None:
+    from tooli.describe.mcp_tools import arguments_schema
+
+    app = Tooli("app")
+
+    @app.command(paginated=True)
+    def many(limit: str = "") -> list[int]:
+        return []
+
+    @app.command(max_tokens=100)
+    def bounded() -> list[int]:
+        return []
+
+    @app.command()
+    def few() -> list[int]:
+        return []
+
+    tools = {tool.name: arguments_schema(tool)["properties"] for tool in app.catalog}
+    assert list(tools["many"]) == ["limit", "cursor"]
+    assert tools["many"]["limit"]["type"] == "string", "its own wins"
+    assert list(tools["bounded"]) == ["limit", "cursor"]
+    assert not tools["few"]
+
+
+class Token(pydantic.BaseModel):
+    """A result with a field that plans have, too."""
+
+    token: int
+
+
+class Closed(pydantic.BaseModel, extra="forbid"):
+    """A result that has no other fields."""
+
+    count: int
+
+
+KINDS = (str, int, list[int], dict[str, int], Node, list[Node], Token, Closed)
+
+
+@pytest.mark.parametrize("kind", [*KINDS, None])
+@pytest.mark.parametrize("modern", [False, True])
+def test_a_plan_fits_where_a_result_was_declared(kind: Any, modern: bool) -> None:
+    """Clients hold what comes to the schema, and a dry run brings a plan."""
+    from tooli.annotations import Destructive
+
+    def fn():  # type: ignore[no-untyped-def]
+        return None
+
+    fn.__annotations__["return"] = kind
+    app = Tooli("shop")
+    app.command("wipe", annotations=Destructive)(fn)
+    tool = app.find("wipe")
+    schema = result_schema(tool, modern)
+    if schema is None:
+        return
+    jsonschema.Draft202012Validator.check_schema(schema)
+    plan: Any = app.call("wipe", dry_run=True).to_dict()["result"]
+    sent = {"result": plan} if is_result_wrapped(tool, modern) else plan
+    jsonschema.Draft202012Validator(schema).validate(sent)
+    assert modern or schema["type"] == "object"
+    if kind is not None:
+        field = next(iter(schema.get("properties", {})), "x")
+        wrong = {"result": {"x": object}} if is_result_wrapped(tool, modern) else {field: object}
+        assert not jsonschema.Draft202012Validator(schema).is_valid(wrong)

@@ -1,0 +1,152 @@
+"""A tool's contract in the forms that programs ask for."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import jsonschema
+import pytest
+
+from tooli import Option, Tooli
+from tooli.annotations import Destructive, Idempotent
+from tooli.describe.schema_formats import describe_app, describe_tool, description_text, safe_name
+
+FORMS = ("json", "mcp", "openai", "anthropic")
+
+
+@pytest.fixture
+def app() -> Tooli:
+    app, users = Tooli("files", version="1.0"), Tooli("users")
+
+    @app.command(
+        annotations=Destructive | Idempotent,
+        examples=[{"args": ["x"], "description": "y"}],
+        when_to_use="rarely",
+        timeout=3,
+        auth=["w"],
+        capabilities=["fs:read"],
+        danger_level="high",
+        deprecated="use rm",
+    )
+    def delete_files(
+        path: str,
+        token: Annotated[str, Option(envvar="TOKEN")] = "",
+        key: Annotated[str, Option(envvar=["KEY", "OLD_KEY"])] = "",
+    ) -> dict[str, int]:
+        """Delete files.
+
+        All of them.
+
+        Args:
+            path: where they are
+        """
+        return {}
+
+    @app.command(hidden=True)
+    def secret(): ...
+
+    @users.command()
+    def create(name: str = "x") -> list[str]:
+        """Create a user."""
+        return [name]
+
+    app.add_typer(users)
+    return app
+
+
+def schema_in(described: dict, form: str) -> dict:
+    return {
+        "json": lambda d: d["input_schema"],
+        "mcp": lambda d: d["inputSchema"],
+        "openai": lambda d: d["function"]["parameters"],
+        "anthropic": lambda d: d["input_schema"],
+    }[form](described)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_carries_the_same_valid_schema(app, form) -> None:
+    wanted = {
+        "type": "object",
+        "properties": {
+            "path": {"type": "string", "description": "where they are"},
+            "token": {"type": "string", "default": ""},
+            "key": {"type": "string", "default": ""},
+        },
+        "required": ["path"],
+        "additionalProperties": False,
+    }
+    found = schema_in(describe_tool(app.find("delete-files"), form), form)
+    jsonschema.Draft202012Validator.check_schema(found)
+    if form == "mcp":  # there is no --yes beside the arguments: it stands among them
+        confirming = {name: found["properties"].pop(name) for name in ("yes", "dry_run")}
+        assert [said["type"] for said in confirming.values()] == ["boolean", "boolean"]
+    assert found == wanted
+
+
+def test_json(app) -> None:
+    found = describe_tool(app.find("delete-files"), "json")
+    found.pop("input_schema")
+    assert found == {
+        "name": "delete-files",
+        "tool": "files.delete-files",
+        "version": "1.0",
+        "description": "Delete files.\n\nAll of them.",
+        "output_schema": {"type": "object", "additionalProperties": {"type": "integer"}},
+        "annotations": ["idempotent", "destructive"],
+        "when_to_use": "rarely",
+        "examples": [{"args": ["x"], "description": "y"}],
+        "timeout": 3,
+        "deprecated": "use rm",
+        "auth": ["w"],
+        "capabilities": ["fs:read"],
+        "danger_level": "high",
+        "environment": ["TOKEN", "KEY", "OLD_KEY"],
+    }
+
+
+def test_json_of_a_tool_that_says_little() -> None:
+    app = Tooli("a")
+    app.command("x")(lambda: None)
+    assert describe_tool(app.find("x"), "json") == {
+        "name": "x",
+        "tool": "a.x",
+        "description": "",
+        "input_schema": {"type": "object", "properties": {}, "additionalProperties": False},
+    }
+
+
+def test_anyone_on_purpose_is_not_the_same_as_nothing_said() -> None:
+    app = Tooli("a")
+    app.command("open", auth=[])(lambda: None)
+    app.command("mute", capabilities=["fs:read"])(lambda: None)
+    assert describe_tool(app.find("open"), "json")["auth"] == []
+    assert "auth" not in describe_tool(app.find("mute"), "json")
+
+
+def test_openai_and_anthropic(app) -> None:
+    tool = app.find("users.create")
+    assert describe_tool(tool, "openai")["type"] == "function"
+    assert describe_tool(tool, "openai")["function"]["name"] == "users_create"
+    assert list(describe_tool(tool, "anthropic")) == ["name", "description", "input_schema"]
+
+
+class TestApp:
+    def test_json(self, app) -> None:
+        found = describe_app("files", "1.0", app.catalog, "json")
+        assert (found["app"], found["version"]) == ("files", "1.0")
+        assert [c["name"] for c in found["commands"]] == ["delete-files", "users.create"]
+        assert "TOOLI_OUTPUT" in found["environment"]
+        assert "version" not in describe_app("files", None, app.catalog, "json")
+
+    def test_mcp(self, app) -> None:
+        found = describe_app("files", None, app.catalog, "mcp")
+        assert [t["name"] for t in found["tools"]] == ["delete_files", "users_create"]
+
+    @pytest.mark.parametrize("form", ["openai", "anthropic"])
+    def test_a_bare_list(self, app, form) -> None:
+        assert len(describe_app("files", None, app.catalog, form)) == 2
+
+
+def test_names_and_words(app) -> None:
+    assert safe_name(app.find("users.create")) == "users_create"
+    assert description_text(app.find("users.create")) == "Create a user."

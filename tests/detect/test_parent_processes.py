@@ -1,0 +1,105 @@
+"""What is looked for outside the environment: only where it is asked for."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tooli.detect import detect_execution_context, parent_processes
+
+
+def process(root: Path, pid: int, above: int, *words: str, name: str = "x") -> None:
+    place = root / "proc" / str(pid)
+    place.mkdir(parents=True)
+    (place / "stat").write_text(f"{pid} ({name}) S {above} 1 1 0")
+    (place / "cmdline").write_bytes(b"".join(word.encode() + b"\0" for word in words))
+
+
+def test_the_processes_above(tmp_path: Path) -> None:
+    process(tmp_path, 30, 20, "/bin/bash", "-c", "x")
+    process(tmp_path, 20, 10, "node", "/usr/lib/node_modules/@anthropic-ai/claude-code/cli.js")
+    process(tmp_path, 10, 1, name="odd ) name (codex)")
+    process(tmp_path, 1, 0, "/usr/bin/aider")
+    found = parent_processes.find_agents(str(tmp_path), 30)
+    assert [name for name, _ in found] == ["claude-code", "aider"]
+    assert found[0][1] == "process 20 is node"
+
+
+def test_a_circle_of_processes_ends(tmp_path: Path) -> None:
+    process(tmp_path, 5, 6, "a")
+    process(tmp_path, 6, 5, "goose")
+    assert parent_processes.find_agents(str(tmp_path), 5) == [("goose", "process 6 is goose")]
+
+
+@pytest.mark.parametrize(
+    ("words", "agent"),
+    [
+        (["claude"], "claude-code"),
+        (["C:\\bin\\codex.exe"], "codex"),
+        (["python3", "/home/a/.local/bin/aider"], "aider"),
+        (["vim", "claude.md"], None),
+        (["/bin/sh", "-c", "claude"], None),
+        ([], None),
+    ],
+)
+def test_who_a_process_is(words: list[str], agent: str | None) -> None:
+    assert parent_processes.identify_agent(words) == agent
+
+
+def test_containers_and_machines(tmp_path: Path) -> None:
+    assert parent_processes.find_containers(str(tmp_path)) == []
+    (tmp_path / ".dockerenv").touch()
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / ".containerenv").touch()
+    (tmp_path / "proc" / "1").mkdir(parents=True)
+    (tmp_path / "proc" / "1" / "cgroup").write_text("0::/kubepods/pod7\n")
+    names = [name for name, _ in parent_processes.find_containers(str(tmp_path))]
+    assert names == ["docker", "podman", "kubernetes"]
+    (tmp_path / "opt" / ".devin").mkdir(parents=True)
+    assert parent_processes.find_agents(str(tmp_path), 0) == [("devin", "there is /opt/.devin")]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no ps")
+def test_by_ps_where_there_is_no_proc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = tmp_path / "bin" / "ps"
+    fake.parent.mkdir()
+    fake.write_text("#!/bin/sh\necho '  7  3 /bin/zsh -l'\necho '  3  1 /opt/crush run'\n")
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{fake.parent}:/bin:/usr/bin")
+    assert parent_processes.find_agents(str(tmp_path), 7) == [("crush", "process 3 is crush")]
+    fake.unlink()
+    monkeypatch.setenv("PATH", str(fake.parent))
+    assert parent_processes.find_agents(str(tmp_path), 7) == []
+
+
+def test_deep_adds_candidates_and_nothing_is_read_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        parent_processes, "find_agents", lambda: [("kimi-code", "process 9 is kimi")]
+    )
+    monkeypatch.setattr(
+        parent_processes, "find_containers", lambda: [("docker", "there is /.dockerenv")]
+    )
+    assert not detect_execution_context({}).is_agent
+    seen = detect_execution_context({}, deep=True)
+    assert (seen.caller_id, seen.container) == ("kimi-code", "docker")
+    assert "process 9 is kimi" in seen.signals
+
+
+def test_the_environment_is_all_that_is_looked_at_by_default() -> None:
+    import subprocess
+
+    code = (
+        "import sys, builtins, os\n"
+        "from tooli.detect import detect_execution_context as detect\n"
+        "before = set(sys.modules)\n"
+        "seen = []\n"
+        "sys.addaudithook(lambda name, args: seen.append(name))\n"
+        "detect()\n"
+        "quiet = {name for name in seen if not name.startswith(('object.', 'sys.'))}\n"
+        "assert not quiet, quiet\n"
+        "assert set(sys.modules) == before\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 0, ended.stderr

@@ -1,0 +1,142 @@
+"""Try every evasion at a level, each in a process of its own: `python attempts.py LEVEL [NAME…]`.
+
+Prints one JSON object: what became of each attempt. The process that tries is a fork of a warm
+one, with the ground laid out and files open before anything is held; it ends by itself, so that
+what an attempt left for later happens, too. Then the ground is looked at.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sys
+import tempfile
+from typing import TYPE_CHECKING, Any
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import evasions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from evasions import Attempt, Ground
+
+    Hold = Callable[[Attempt, Ground], dict[str, Any]]
+
+PATIENCE = 60
+"""Seconds after which an attempt counts as hung, and is killed."""
+
+
+def free(attempt: Attempt, ground: Ground) -> dict[str, Any]:
+    """Nothing is held: what does not succeed here proves nothing elsewhere."""
+    return {"evidence": attempt.run(ground)}
+
+
+def by_policy(policy: str, **more: Any) -> Hold:
+    """A command that declares the inner folder, called as the command line calls it."""
+
+    def hold(attempt: Attempt, ground: Ground) -> dict[str, Any]:
+        from tooli import Tooli
+        from tooli.core.call import Caller, Options
+        from tooli.pipeline.drivers import run
+
+        app = Tooli("evading", security_policy=policy)
+        words = [f"fs:{act}:{ground.inside}" for act in ("read", "write", "delete")]
+
+        @app.command("try", capabilities=words, auth=[], **more)
+        def attempting() -> Any:
+            return attempt.run(ground)
+
+        tool = app.find("try")
+        assert tool is not None
+        call, stages = app.prepare(tool, {}, Caller("cli"), Options(), [])
+        outcome = run(call, stages)
+        error = getattr(outcome, "error", None)
+        return {
+            "evidence": getattr(outcome, "value", None),
+            "code": error.code if error is not None else None,
+            "warnings": call.warnings,
+            "enforcement": (call.meta or {}).get("enforcement"),
+        }
+
+    return hold
+
+
+LEVELS: dict[str, Hold] = {
+    "free": free,
+    "standard": by_policy("standard"),
+    "strict": by_policy("strict"),
+    "isolated": by_policy("off", isolation="required"),
+}
+"""How a level holds an attempt: what it saw, and the evidence."""
+
+
+def try_one(attempt: Attempt, hold: Hold) -> dict[str, Any]:
+    """What became of an attempt: whether it succeeded, and what was said about it."""
+    root = tempfile.mkdtemp(prefix="evasion-")
+    os.makedirs(os.path.join(root, "outside"))
+    listener = evasions.Listener(os.path.realpath(root))
+    ground = evasions.lay_out(root, listener)
+    before = evasions.survey(ground)
+    ours, theirs = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(ours)
+        _be_tried(attempt, hold, ground, theirs)
+    os.close(theirs)
+    found = _result(pid, ours)
+    heard = listener.heard()
+    done = evasions.succeeded(attempt, ground, before, found.get("evidence"), heard)
+    for fd in (ground.secret_fd, ground.victim_fd, ground.folder_fd):
+        os.close(fd)
+    listener.close()
+    shutil.rmtree(root)
+    return {"succeeded": done, **found, "evidence": str(found.get("evidence"))[:200]}
+
+
+def _be_tried(attempt: Attempt, hold: Hold, ground: Ground, report: int) -> None:
+    """In the child: try, say what happened, and end as any process does."""
+    signal.alarm(PATIENCE)
+    null = os.open(os.devnull, os.O_RDWR)
+    for fd in (0, 1, 2):
+        os.dup2(null, fd)
+    try:
+        found = hold(attempt, ground)
+    except BaseException as failure:
+        found = {"evidence": None, "failure": f"{type(failure).__name__}: {failure}"}
+    found["evidence"] = str(found["evidence"]) if found.get("evidence") else None
+    os.write(report, json.dumps(found).encode())
+    os.close(report)
+    sys.exit()  # by itself: threads, atexit, finalizers
+
+
+def _result(pid: int, report: int) -> dict[str, Any]:
+    said = b""
+    while data := os.read(report, 65536):
+        said += data
+    os.close(report)
+    os.waitpid(pid, 0)
+    return json.loads(said) if said else {"evidence": None, "failure": "the process died"}
+
+
+def _warm_up() -> None:
+    """Import in the parent what every child would import; nothing is held by that."""
+
+
+def try_all(level: str, names: list[str] | None = None) -> dict[str, dict[str, Any]]:
+    """Every attempt at a level, by name."""
+    hold = LEVELS[level]
+    if level != "free":
+        _warm_up()
+    chosen = [one for one in evasions.ATTEMPTS if not names or one.name in names]
+    return {attempt.name: try_one(attempt, hold) for attempt in chosen}
+
+
+if __name__ == "__main__":
+    if evasions.VARIABLE not in os.environ:  # from the start, as a process really inherits it
+        os.environ[evasions.VARIABLE] = evasions.TOKEN
+        os.execv(sys.executable, [sys.executable, *sys.argv])
+    json.dump(try_all(sys.argv[1], sys.argv[2:]), sys.stdout)

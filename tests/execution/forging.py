@@ -1,0 +1,249 @@
+"""Make up messages from behind walls, each in a call of its own: `python forging.py`.
+
+Prints one JSON object: what became of each. A message is written to every descriptor that the
+process has, the one that its caller reads among them; then it is looked whether anything was
+touched outside, or changed in the process of the app.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import pickle
+import sys
+import tempfile
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from tooli import SecretInput, Tooli
+from tooli.execution.sandbox.sandbox_runner import detect_sandbox_support
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+FORGERIES: dict[str, Callable[[str], list[bytes]]] = {}
+WATCHED = (pathlib.PosixPath, pathlib.PurePosixPath, uuid.UUID, Tooli)
+SECRET = "a secret that stays one"
+
+
+def forgery(make: Callable[[str], list[bytes]]) -> Callable[[str], list[bytes]]:
+    """Enter a function into the table: given a place outside, it makes up frames."""
+    FORGERIES[make.__name__] = make
+    return make
+
+
+# ------------------------------------------------------------------ code, in pickles
+
+
+class Bomb:
+    """A pickle that makes a folder wherever it is read."""
+
+    def __init__(self, place: str) -> None:
+        self.place = place
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.mkdir, (self.place,)
+
+
+def short(text: str) -> bytes:
+    """A text in a pickle."""
+    data = text.encode()
+    if len(data) < 256:
+        return b"\x8c" + bytes([len(data)]) + data
+    return b"X" + len(data).to_bytes(4, "little") + data
+
+
+def named(module: str, name: str) -> bytes:
+    """Something by its name, in a pickle."""
+    return short(module) + short(name) + b"\x93"
+
+
+def set_on(cls: bytes, **values: bytes) -> bytes:
+    """BUILD with a slot state, on a class: setattr of whatever is wanted."""
+    return cls + b"N}" + b"".join([short(n) + v + b"s" for n, v in values.items()]) + b"\x86b0"
+
+
+def pickled(kind: str, data: bytes) -> list[bytes]:
+    """A frame with a pickle in it, and one that is that pickle."""
+    return [b"p" + pickle.dumps((kind, b"p" + data), 5), b"p" + data]
+
+
+@forgery
+def method_of_a_class(place: str) -> list[bytes]:
+    """Put something else in the place of a method of a class that is let in."""
+    changed = set_on(named("pathlib", "PosixPath"), exists=named("builtins", "complex"))
+    return pickled("value", b"\x80\x04" + changed + b"N.")
+
+
+@forgery
+def source_of_a_record(place: str) -> list[bytes]:
+    """Have a Record compile an __init__ from fields that are code."""
+    code = f"a=__import__('os').mkdir({place!r})"
+    path, step = named("pathlib", "PosixPath"), named("tooli.core.handoffs", "Step")
+    fields = {
+        code: path,
+        "__match_args__": short(code) + b"\x85",
+        "_defaults": b"}",
+        "_made": b"Kc",
+    }
+    setting = set_on(path, __set__=named("builtins", "complex")) + set_on(step, **fields)
+    return pickled("value", b"\x80\x04" + setting + step + b")R.")
+
+
+@forgery
+def function_in_a_value(place: str) -> list[bytes]:
+    """A pickle that calls a function."""
+    return pickled("value", pickle.dumps(Bomb(place)))
+
+
+@forgery
+def function_in_an_error(place: str) -> list[bytes]:
+    """An exception that calls a function."""
+    data = pickle.dumps(Bomb(place))
+    return [*pickled("error", data), said("error", ["itself", {"!": ["bytes", "gAR9lC4="]}, None])]
+
+
+# ------------------------------------------------------------------ data that is none
+
+
+def said(kind: Any, what: Any) -> bytes:
+    """A frame in the words that are spoken there."""
+    return b"j" + json.dumps([kind, what]).encode()
+
+
+def packed(value: Any) -> dict[str, Any]:
+    """A value as a frame has it."""
+    from base64 import b64encode
+
+    data = b"j" + json.dumps(value).encode()
+    return {"!": ["bytes", b64encode(data).decode()]}
+
+
+def data(kind: Any, *values: Any) -> Callable[[str], list[bytes]]:
+    """Messages of a kind, with packed values."""
+    return lambda _: [said(kind, packed(value)) for value in values]
+
+
+def plain(kind: Any, *values: Any) -> Callable[[str], list[bytes]]:
+    """Messages of a kind, with values as they are."""
+    return lambda _: [said(kind, value) for value in values]
+
+
+FORGERIES.update(
+    {
+        "kind_that_is_none": data("value", {"!": ["builtins.eval", "1"]}),
+        "kind_of_a_list": data("value", {"!": [["path"], "/"]}),
+        "kind_without_parts": data("value", {"!": ["path"]}),
+        "mark_that_is_none": data("value", {"!": "path"}),
+        "mark_with_more": data("value", {"!": ["path", "/"], "more": 1}),
+        "part_of_another_type": data("value", {"!": ["image", "no bytes", "image/png"]}),
+        "step_without_a_name": data(
+            "value", {"!": ["step", "run", {"!": ["dict", [[1, 2]]]}, "because"]}
+        ),
+        "next_without_steps": data("value", {"!": ["next", 1, [{"command": "run"}]]}),
+        "set_of_lists": data("value", {"!": ["set", [[1]]]}),
+        "depth": lambda _: [b'j["value",' + b"[" * 100_000],
+        "marshalled": lambda _: [b"m\xdb" + b"\xff" * 8],
+        "no_pair": lambda _: [b"j[]", b"j5"],
+        "no_message": plain("messages", 1),
+        "another_secret": plain("secret", ["secret", "zzzzzzzzz"]),
+        "progress_that_is_none": plain("progress", "far"),
+        "message_by_a_list": plain(["value"], 1),
+        "value_as_it_is": plain("value", 5),
+        "error_that_is_none": plain("error", 5, ["X", 5, None]),
+        "error_with_a_class": plain(
+            "error", ["os.system", {"code": ["E1000"], "category": 1, "message": None}, None]
+        ),
+        "advice_that_is_none": plain(
+            "error",
+            [
+                "X",
+                {"code": "E1", "category": "input", "message": "m", "suggestion": {"fix": 1}},
+                None,
+            ],
+        ),
+        "acts_that_are_none": data("meta", {"violations": 7}),
+        "acts_of_numbers": data("meta", {"violations": [1, 2]}),
+        "meta_that_is_none": data("meta", 5),
+        "text_that_is_none": plain("text", ["stdout", 5]),
+        "many_answers": plain("item", *range(100)),
+        "endless": lambda _: [],
+    }
+)
+
+
+# ------------------------------------------------------------------ what is only untrue
+
+LIES: dict[str, Callable[[str], list[bytes]]] = {
+    "another_tool": data("meta", {"tool": "somebody.else", "caller_id": "somebody"}),
+    "another_level": data("meta", {"enforcement": "none"}),
+    "acts_that_nobody_saw": data("meta", {"violations": [["fs:read", "/x", "E2003"]]}),
+    "warning_of_a_number": plain("warning", 5),
+    "warnings_without_end": plain("warning", *["again"] * 2000),
+    "long_warning": plain("warning", "x" * 1_000_000),
+    "exit_code_of_success": plain(
+        "error", ["X", {"code": "E1000", "category": "input", "message": "m", "exit_code": 0}, None]
+    ),
+}
+"""What is taken for what it is worth."""
+
+
+# ------------------------------------------------------------------ trying
+
+
+def write_all(frames: list[bytes], endless: bool) -> None:
+    """Write frames to whatever can be written to, but for the standard streams."""
+    for number in range(3, 64):
+        try:
+            for frame in frames:
+                os.write(number, len(frame).to_bytes(8, "big") + frame)
+            if endless:
+                os.write(number, (1 << 60).to_bytes(8, "big"))
+        except OSError:
+            continue
+
+
+def make_app(make: Callable[[str], list[bytes]], place: str, name: str) -> Tooli:
+    """An app with one command, which makes messages up."""
+    app = Tooli("forging")
+    declared = [] if name == "acts_that_nobody_saw" else ["none"]
+
+    @app.command(isolation="required", capabilities=declared or None, timeout=60)
+    def forge(secret: SecretInput[str]) -> str:
+        write_all(make(place), name == "endless")
+        return f"went on, and knows {secret.reveal()}"
+
+    return app
+
+
+def snapshot() -> list[dict[str, Any]]:
+    """The classes that a message might change."""
+    from tooli.core.handoffs import NextStep
+
+    return [dict(vars(cls)) for cls in (*WATCHED, NextStep)]
+
+
+def try_all() -> dict[str, dict[str, Any]]:
+    """What became of each."""
+    found: dict[str, dict[str, Any]] = {}
+    for name, make in {**FORGERIES, **LIES}.items():
+        with tempfile.TemporaryDirectory() as folder:
+            place = os.path.join(folder, "made")
+            app = make_app(make, place, name)
+            app.call("forge", secret=SECRET, dry_run=True)
+            before = snapshot()
+            outcome = app.call("forge", secret=SECRET).to_dict()
+            after = [{**one, "_made": 0} for one in snapshot()]
+            found[name] = {
+                "outcome": outcome,
+                "touched": os.path.exists(place),
+                "changed": after != [{**one, "_made": 0} for one in before],
+            }
+    return found
+
+
+if __name__ == "__main__":
+    if detect_sandbox_support().missing:
+        sys.exit("there are no walls here")
+    json.dump(try_all(), sys.stdout)

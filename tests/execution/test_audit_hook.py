@@ -1,0 +1,984 @@
+"""A command under watch: what it touches is held against what it declares."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+import json
+import os
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tooli import Tooli
+from tooli.errors import AuthError
+from tooli.execution.monitor import audit_hook, monitored_runner
+
+
+@pytest.fixture
+def secret(tmp_path: Path) -> Path:
+    file = tmp_path / "secret.txt"
+    file.write_text("secret")
+    return file
+
+
+def holding(fn: Callable[..., Any], *words: str, policy: str = "strict", **said: Any) -> Tooli:
+    """An app whose only command is held to some words."""
+    app = Tooli("held", security_policy=policy)
+    app.command("go", capabilities=list(words or ("none",)), auth=[], **said)(fn)
+    return app
+
+
+def refused(app: Tooli, **arguments: Any) -> dict[str, Any]:
+    """The details of the error that a call is refused with."""
+    result = app.call("go", **arguments)
+    assert result.error is not None, result
+    assert result.error.code == "E2003", result.error
+    assert result.meta["enforcement"] == "audit"
+    return dict(result.error.details or {})
+
+
+# ------------------------------------------------------------------ the three policies
+
+
+class TestPolicies:
+    def test_off_watches_nothing(self, secret: Path) -> None:
+        def go() -> str:
+            return secret.read_text()
+
+        result = holding(go, policy="off").call("go")
+        assert result.result == "secret"
+        assert result.meta["enforcement"] == "none"
+        assert "warnings" not in result.meta
+
+    def test_standard_tells(self, secret: Path) -> None:
+        def go() -> str:
+            secret.read_text()
+            return secret.read_text()
+
+        result = holding(go, policy="standard").call("go")
+        assert result.result == "secret"
+        assert result.meta["enforcement"] == "audit"
+        said = f"undeclared: fs:read of {secret}; declare 'fs:read:{secret.parent}'"
+        assert result.meta["warnings"] == [said]
+
+    def test_strict_refuses(self, secret: Path) -> None:
+        def go() -> None:
+            secret.write_text("other")
+
+        details = refused(holding(go))
+        assert details == {
+            "capability": "fs:write",
+            "target": str(secret),
+            "declaration": f"fs:write:{secret.parent}",
+        }
+        assert secret.read_text() == "secret"
+
+    def test_a_refusal_sticks(self, secret: Path) -> None:
+        def go() -> str:
+            try:
+                return secret.read_text()
+            except OSError:
+                return "nothing happened"
+
+        assert refused(holding(go))["target"] == str(secret)
+
+    @pytest.mark.parametrize("end", [ValueError, SystemExit])
+    def test_even_behind_another_error(self, secret: Path, end: type[BaseException]) -> None:
+        def go() -> None:
+            try:
+                secret.read_text()
+            except OSError:
+                raise end(0) from None
+
+        refused(holding(go))
+
+    def test_what_is_declared_is_free(self, secret: Path) -> None:
+        def go() -> str:
+            return secret.read_text()
+
+        result = holding(go, f"fs:read:{secret.parent}").call("go")
+        assert result.result == "secret"
+        assert "warnings" not in result.meta
+
+    def test_a_command_that_declares_nothing_is_not_watched(self, secret: Path) -> None:
+        app = Tooli("free")
+        app.command("go")(lambda: secret.read_text())
+        app.command("stay")(lambda: None)
+        result = app.call("go")
+        assert result.result == "secret"
+        assert "enforcement" not in result.meta
+
+    def test_but_it_is_held_to_a_ceiling(self, secret: Path) -> None:
+        app = Tooli("under", permissions={"network": "read"}, security_policy="strict")
+        app.command("go", auth=[])(lambda: secret.read_text())
+        app.command("stay")(lambda: None)
+        assert refused(app)["capability"] == "fs:read"
+
+    @pytest.mark.parametrize("said", [{}, {"timeout": 60}], ids=["here", "in a process"])
+    @pytest.mark.parametrize("policy", ["standard", "strict"])
+    def test_it_is_on_record(self, secret: Path, policy: str, said: dict[str, Any]) -> None:
+        result = holding(lambda: secret.read_text(), policy=policy, **said).call("go")
+        assert "violations" not in result.meta
+        assert self.on_record() == [("fs:read", str(secret), "E2003")]
+
+    @pytest.mark.parametrize("said", [{}, {"timeout": 60}], ids=["here", "in a process"])
+    def test_an_interrupt_takes_nothing_off_the_record(
+        self, secret: Path, said: dict[str, Any]
+    ) -> None:
+        def go() -> None:
+            with contextlib.suppress(OSError):
+                secret.read_text()
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            holding(go, **said).call("go")
+        assert self.on_record() == [("fs:read", str(secret), "E2003")]
+
+    @pytest.mark.parametrize("kind", ["function", "coroutine", "stream", "death"])
+    @pytest.mark.parametrize("policy", ["standard", "strict"])
+    def test_nor_does_any_other_end(self, secret: Path, policy: str, kind: str) -> None:
+        """However a call is cut off: what it did is on record, and a refusal sticks."""
+
+        def look() -> None:
+            with contextlib.suppress(OSError):
+                secret.read_text()
+
+        def function() -> None:
+            look()
+            threading.Event().wait()
+
+        async def coroutine() -> None:
+            look()
+            await asyncio.Event().wait()
+
+        def stream() -> Iterator[int]:
+            yield 1
+            look()
+            threading.Event().wait()
+            yield 2
+
+        def death() -> None:
+            look()
+            os._exit(0)
+
+        fn = {"function": function, "coroutine": coroutine, "stream": stream, "death": death}[kind]
+        app = holding(fn, policy=policy, timeout=60 if kind == "death" else 2)
+        if kind == "coroutine":
+            result = asyncio.run(app.acall("go"))
+        else:
+            result = app.call("go")
+        assert result.error is not None
+        if policy == "strict":
+            assert result.error.code == "E2003"
+            assert (result.error.details or {})["target"] == str(secret)
+        else:
+            assert result.error.code == ("E4051" if kind == "death" else "E4050")
+            assert len([one for one in result.meta["warnings"] if "undeclared" in one]) == 1
+        assert "violations" not in result.meta
+        assert self.on_record() == [("fs:read", str(secret), "E2003")]
+
+    @pytest.fixture(autouse=True)
+    def state(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path / "state"))
+
+    def on_record(self) -> list[tuple[str, str, str]]:
+        from tooli.storage.audit_log import get_log_path
+        from tooli.storage.audit_reader import read_last_records
+
+        lines = [
+            line
+            for line in read_last_records(get_log_path("held"), 10)
+            if line["event"] == "violation"
+        ]
+        return [(line["capability"], line["target"], line["code"]) for line in lines]
+
+    def test_violations_have_an_end(self, tmp_path: Path) -> None:
+        def go() -> None:
+            for i in range(300):
+                (tmp_path / str(i)).write_text("x")
+
+        result = holding(go, policy="standard").call("go")
+        assert len(result.meta["warnings"]) == audit_hook.MAX_VIOLATIONS
+
+
+# ------------------------------------------------------------------ acts
+
+
+def _acts(folder: Path) -> dict[str, tuple[str, Callable[[], Any]]]:
+    file, other, empty = folder / "file", folder / "other", folder / "empty"
+    return {
+        "open": ("fs:read", lambda: open(file).close()),
+        "open bytes": ("fs:read", lambda: open(os.fsencode(file), "rb").close()),
+        "os.open": ("fs:read", lambda: os.open(file, os.O_RDONLY)),
+        "listdir": ("fs:read", lambda: os.listdir(folder)),
+        "scandir": ("fs:read", lambda: list(os.scandir(folder))),
+        "write": ("fs:write", lambda: open(file, "w")),
+        "append": ("fs:write", lambda: open(file, "a")),
+        "update": ("fs:write", lambda: open(file, "r+")),
+        "create": ("fs:write", lambda: open(other, "x")),
+        "os.open to write": ("fs:write", lambda: os.open(file, os.O_WRONLY)),
+        "mkdir": ("fs:write", lambda: os.mkdir(other)),
+        "rename": ("fs:write", lambda: os.rename(file, other)),
+        "replace": ("fs:write", lambda: os.replace(file, other)),
+        "link": ("fs:read", lambda: os.link(file, other)),
+        "symlink": ("fs:write", lambda: os.symlink(file, other)),
+        "truncate": ("fs:write", lambda: os.truncate(file, 0)),
+        "chmod": ("fs:write", lambda: os.chmod(file, 0o600)),
+        "chown": ("fs:write", lambda: os.chown(file, os.getuid(), os.getgid())),
+        "utime": ("fs:write", lambda: os.utime(file)),
+        "remove": ("fs:delete", lambda: os.remove(file)),
+        "rmdir": ("fs:delete", lambda: os.rmdir(empty)),
+        "rmtree": ("fs:delete", lambda: __import__("shutil").rmtree(empty)),
+        "sqlite": ("fs:read", lambda: __import__("sqlite3").connect(other)),
+        "run": ("proc:spawn", lambda: subprocess.run(["true"], check=True)),
+        "system": ("proc:spawn", lambda: os.system("true")),
+        "popen": ("proc:spawn", lambda: os.popen("true").close()),
+        "posix_spawn": ("proc:spawn", lambda: os.posix_spawn("/bin/true", ["true"], {})),
+        "connect": ("net:read", lambda: socket.create_connection(("127.0.0.1", 9), 1)),
+        "bind": ("net:read", lambda: socket.create_server(("127.0.0.1", 0)).close()),
+        "getaddrinfo": ("net:read", lambda: socket.getaddrinfo("localhost", 1)),
+        "gethostbyname": ("net:read", lambda: socket.gethostbyname("localhost")),
+        "ctypes": ("proc:spawn", lambda: __import__("ctypes").CDLL(None)),
+        "setenv": ("env:write", lambda: os.environ.__setitem__("TEST_OF_WATCHING", "1")),
+        "unsetenv": ("env:write", lambda: os.unsetenv("TEST_OF_WATCHING")),
+    }
+
+
+@pytest.mark.parametrize("act", _acts(Path()))
+class TestActs:
+    @pytest.fixture
+    def folder(self, tmp_path: Path) -> Path:
+        (tmp_path / "file").write_text("content")
+        (tmp_path / "empty").mkdir()
+        return tmp_path
+
+    def test_each_is_refused(self, act: str, folder: Path) -> None:
+        capability, do = _acts(folder)[act]
+        before = sorted(folder.iterdir())
+        assert refused(holding(lambda: do() and None))["capability"] == capability
+        assert sorted(folder.iterdir()) == before
+        assert (folder / "file").read_text() == "content"
+
+    def test_each_is_free_where_it_is_declared(self, act: str, folder: Path) -> None:
+        if act in ("connect", "os.open", "os.open to write", "write", "append", "update", "create"):
+            pytest.skip("leaves something open, or has nobody to talk to")
+        capability, do = _acts(folder)[act]
+        words = [capability, "fs:read", "fs:write"] if act in ("link", "sqlite") else [capability]
+        words += ["fs:read"] if act == "posix_spawn" else []
+
+        def go() -> None:
+            done = do()
+            if hasattr(done, "close"):
+                done.close()
+            if act == "posix_spawn":
+                os.waitpid(done, 0)
+
+        result = holding(go, *dict.fromkeys(words)).call("go")
+        assert result.ok, result.error
+
+
+def test_a_declaration_that_is_worth_pasting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "inner").mkdir()
+    monkeypatch.chdir(tmp_path)
+
+    def word(path: str) -> str:
+        return monitored_runner.suggest_declaration(audit_hook.Violation("fs:read", path, "E2003"))
+
+    here = os.path.realpath(tmp_path)
+    assert word(f"{here}/file") == "fs:read:./file"
+    assert word(f"{here}/inner/file") == word(f"{here}/inner") == "fs:read:./inner"
+    assert word("/elsewhere/file") == "fs:read:/elsewhere"
+    assert word(here) == "fs:read:."
+
+
+class TestPaths:
+    def test_links_and_dots_are_followed(self, tmp_path: Path) -> None:
+        inside, outside = tmp_path / "in", tmp_path / "out"
+        inside.mkdir()
+        outside.mkdir()
+        (outside / "file").write_text("x")
+        (inside / "link").symlink_to(outside / "file")
+        (inside / "folder").symlink_to(outside)
+        for name in ("link", "folder/file", "../out/file", "./../out/./file"):
+            app = holding(lambda name=name: (inside / name).open().close(), f"fs:read:{inside}")
+            assert refused(app)["target"] == str(outside / "file")
+
+    def test_a_link_may_lead_inside(self, tmp_path: Path) -> None:
+        (tmp_path / "in").mkdir()
+        (tmp_path / "in" / "file").write_text("x")
+        (tmp_path / "link").symlink_to(tmp_path / "in")
+        app = holding(lambda: (tmp_path / "link/file").read_text(), f"fs:read:{tmp_path}/in")
+        assert app.call("go").result == "x"
+
+    def test_a_link_is_removed_itself(self, tmp_path: Path, secret: Path) -> None:
+        inside = tmp_path / "in"
+        inside.mkdir()
+        (inside / "link").symlink_to(secret)
+        assert holding(lambda: (inside / "link").unlink(), f"fs:delete:{inside}").call("go").ok
+        assert secret.exists()
+
+    def test_what_a_call_makes_it_may_take_away(self, tmp_path: Path) -> None:
+        def go() -> None:
+            with tempfile.TemporaryDirectory(dir=tmp_path) as folder:
+                Path(folder, "file").write_text("x")
+                Path(folder, "inner").mkdir()
+            fd, name = tempfile.mkstemp(dir=tmp_path)
+            os.close(fd)
+            os.remove(name)
+
+        result = holding(go, f"fs:write:{tmp_path}").call("go")
+        assert result.ok, result.error
+        assert list(tmp_path.iterdir()) == []
+
+    def test_but_nothing_else(self, tmp_path: Path, secret: Path) -> None:
+        app = holding(lambda: secret.unlink(), f"fs:write:{tmp_path}")
+        assert refused(app)["capability"] == "fs:delete"
+
+    @pytest.mark.parametrize("way", ["makedirs", "mkdir", "open x", "os.open"])
+    def test_what_was_there_is_not_made(self, tmp_path: Path, way: str) -> None:
+        folder = tmp_path / "out"
+        folder.mkdir()
+        file = folder / "precious"
+        file.write_text("x")
+        tries: dict[str, Callable[[], Any]] = {
+            "makedirs": lambda: os.makedirs(folder, exist_ok=True),
+            "mkdir": lambda: folder.mkdir(exist_ok=True),
+            "open x": lambda: file.open("x"),
+            "os.open": lambda: os.close(os.open(file, os.O_RDWR | os.O_EXCL)),
+        }
+
+        def go() -> None:
+            with contextlib.suppress(FileExistsError):
+                tries[way]()
+            file.unlink()
+
+        assert refused(holding(go, f"fs:write:{tmp_path}"))["capability"] == "fs:delete"
+        assert file.exists()
+
+    def test_exclusively_is_not_newly(self, tmp_path: Path, secret: Path) -> None:
+        inside = tmp_path / "in"
+        inside.mkdir()
+        (inside / "link").symlink_to(secret)
+        app = holding(lambda: os.open(inside / "link", os.O_RDWR | os.O_EXCL), f"fs:write:{inside}")
+        assert refused(app)["target"] == str(secret)
+
+    def test_a_link_that_another_process_turns(self, tmp_path: Path) -> None:
+        """As a release does it: the next call goes by what is there now."""
+        for name in ("one", "two"):
+            (tmp_path / name).mkdir()
+            (tmp_path / name / "file").write_text(name)
+        link = tmp_path / "current"
+        link.symlink_to("one")
+        released = holding(lambda: (link / "file").read_text(), f"fs:read:{link}")
+        pinned = holding(lambda: (link / "file").read_text(), f"fs:read:{tmp_path}/one")
+        assert released.call("go").result == pinned.call("go").result == "one"
+        subprocess.run(["ln", "-sfn", "two", str(link)], check=True)
+        assert released.call("go").result == "two"
+        assert refused(pinned)["target"] == str(tmp_path / "two" / "file")
+
+    def test_a_link_that_is_turned_while_it_runs(self, tmp_path: Path, secret: Path) -> None:
+        inside, reads = tmp_path / "in", []
+        (inside / "folder").mkdir(parents=True)
+        (inside / "folder" / secret.name).write_text("harmless")
+
+        def turn() -> None:
+            with audit_hook.unmonitored():  # as somebody else would
+                (inside / "folder").rename(inside / "away")
+                (inside / "folder").symlink_to(tmp_path)
+
+        def go() -> None:
+            reads.append((inside / "folder" / secret.name).read_text())
+            turn()
+            reads.append((inside / "folder" / secret.name).read_text())
+
+        assert refused(holding(go, f"fs:read:{inside}"))["target"] == str(secret)
+        assert reads == ["harmless"]
+
+    @pytest.mark.skipif(os.name == "nt", reason="there they are devices")
+    def test_devices_of_another_system_are_files(
+        self, tmp_path: Path, secret: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (tmp_path / "nul").symlink_to(secret)
+        monkeypatch.chdir(tmp_path)
+        assert refused(holding(lambda: open("nul").close()))["target"] == str(secret)
+
+    def test_what_is_to_be_made_has_a_place_as_well(self, tmp_path: Path) -> None:
+        inside, outside = tmp_path / "in", tmp_path / "out"
+        inside.mkdir()
+        outside.mkdir()
+        (inside / "dangling").symlink_to(outside / "new")
+        (inside / "folder").symlink_to(outside)
+        for name in ("dangling", "folder/new", "../out/new"):
+            app = holding(lambda name=name: (inside / name).write_text("x"), f"fs:write:{inside}")
+            assert refused(app)["target"] == str(outside / "new")
+        assert holding(lambda: (inside / "new").write_text("x"), f"fs:write:{inside}").call("go").ok
+
+    def test_a_folder_of_a_like_name(self, tmp_path: Path) -> None:
+        (tmp_path / "data").mkdir()
+        (tmp_path / "database").write_text("x")
+        app = holding(lambda: (tmp_path / "database").read_text(), f"fs:read:{tmp_path}/data")
+        refused(app)
+
+    def test_an_open_file_stays_open(self, secret: Path) -> None:
+        with secret.open() as file:
+            assert holding(lambda: file.read()).call("go").result == "secret"
+
+    def test_no_path_at_all(self) -> None:
+        result = holding(lambda: open("a\0b")).call("go")
+        assert result.error is not None
+        assert "null byte" in result.error.message
+
+    def test_relative_to_an_open_folder(self, tmp_path: Path, secret: Path) -> None:
+        folder = os.open(tmp_path, os.O_RDONLY)
+        try:
+            app = holding(lambda: os.remove("secret.txt", dir_fd=folder))
+            assert refused(app)["target"] == str(secret)
+        finally:
+            os.close(folder)
+
+
+class TestDatabases:
+    """A URI is read as SQLite reads it: nothing in it hides a name."""
+
+    @pytest.fixture
+    def folder(self, tmp_path: Path) -> Path:
+        for name in ("in/db", "out/db", "in/%2E%2E"):
+            (tmp_path / name).parent.mkdir(exist_ok=True)
+            with contextlib.closing(sqlite3.connect(tmp_path / name)) as base:
+                base.execute("create table t (x)")
+        return tmp_path
+
+    def app(self, folder: Path, uri: str, *words: str) -> Tooli:
+        def go() -> int:
+            with contextlib.closing(sqlite3.connect(uri, uri=True)) as base:
+                return len(base.execute("select * from sqlite_master").fetchall())
+
+        return holding(go, *(words or (f"fs:read:{folder}/in", f"fs:write:{folder}/in")))
+
+    @pytest.mark.parametrize(
+        "uri",
+        [
+            "file:{}/in/%2E%2E/out/db",
+            "file:{}/in/%2e./out/db?mode=ro",
+            "file://{}/out/db",
+            "file://localhost{}/out/db",
+            "file:{}/out/db?x=mode=memory",
+            "file:{}/out/db?x=mode=memory&mode=ro",
+            "file:{}/out/db?mode=memory&mode=rw",
+            "file:{}/out/db#?mode=memory",
+            "file:{}/out/db%00/../../in/db",
+        ],
+    )
+    def test_names_that_lead_elsewhere(self, folder: Path, uri: str) -> None:
+        found = refused(self.app(folder, uri.format(folder)))
+        assert found["target"] == str(folder / "out" / "db")
+
+    @pytest.mark.parametrize(
+        "uri",
+        [
+            "file:{}/in/db",
+            "file:{}/in/d%62?mode=rw&cache=private",
+            "file:{}/in/%252E%252E?mode=ro",
+            "file:anything?mode=memory",
+            "file:anything?%6Dode=memor%79",
+            "file::memory:?cache=shared",
+        ],
+    )
+    def test_names_that_do_not(self, folder: Path, uri: str) -> None:
+        result = self.app(folder, uri.format(folder)).call("go")
+        assert result.ok, result.error
+
+    def test_only_to_read(self, folder: Path) -> None:
+        words = f"fs:read:{folder}/in"
+        assert self.app(folder, f"file:{folder}/in/db?mode=ro", words).call("go").ok
+        found = refused(self.app(folder, f"file:{folder}/in/db?x=mode=ro", words))
+        assert found["capability"] == "fs:write"
+
+    def test_a_file_of_such_a_name(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(folder)
+        (folder / "file:x?mode=memory").symlink_to(folder / "out" / "db")
+        app = holding(lambda: sqlite3.connect("file:x?mode=memory").close())
+        assert refused(app)["target"] == str(folder / "out" / "db")
+
+
+class TestSignals:
+    def test_other_processes_are_left_in_peace(self) -> None:
+        with subprocess.Popen(["sleep", "60"], start_new_session=True) as other:
+            one = holding(lambda: os.kill(other.pid, signal.SIGTERM))
+            group = holding(lambda: os.killpg(other.pid, signal.SIGTERM))
+            assert refused(one)["capability"] == refused(group)["capability"] == "proc:spawn"
+            assert other.poll() is None
+            free = holding(lambda: os.kill(other.pid, signal.SIGKILL), "proc:spawn")
+            assert free.call("go").ok
+        assert other.returncode == -signal.SIGKILL
+
+    def test_its_own_is_its_own(self) -> None:
+        def go() -> None:
+            os.kill(os.getppid(), 0)  # asks, and sends nothing
+            os.kill(os.getpid(), signal.SIGURG)
+
+        assert holding(go).call("go").ok
+
+
+class TestPythonsOwn:
+    """What needs no declaration: it is not the command's doing."""
+
+    @pytest.mark.parametrize(
+        "code",
+        [
+            "import wave, colorsys, xml.dom.minidom",
+            "import zoneinfo; zoneinfo.ZoneInfo('Europe/Berlin')",
+            "import importlib.metadata; importlib.metadata.version('pytest')",
+            "import ssl; ssl.create_default_context()",
+            "import mimetypes; mimetypes.guess_type('a.txt')",
+            "import asyncio; asyncio.run(asyncio.sleep(0))",
+            "import ctypes",
+            "import os; open(os.devnull, 'w').close(); os.urandom(3)",
+            "import sqlite3; sqlite3.connect(':memory:').close()",
+            "import traceback\ntry: 1/0\nexcept Exception: traceback.format_exc()",
+            "import locale, gettext; gettext.translation('x', fallback=True)",
+            "import multiprocessing; multiprocessing.Lock()",
+            "import beside",
+        ],
+    )
+    def test_each_in_a_fresh_process(self, code: str, tmp_path: Path) -> None:
+        (tmp_path / "beside.py").write_text("VALUE = 1\n")
+        (tmp_path / "app.py").write_text(
+            "from tooli import Tooli\napp = Tooli('x', security_policy='strict')\n"
+            f"@app.command(capabilities=['none'], auth=[])\ndef go() -> int:\n"
+            f"    exec({code!r})\n    return 1\n"
+            "app()\n"
+        )
+        done = subprocess.run(
+            [sys.executable, "app.py", "--json"],
+            cwd=tmp_path,
+            capture_output=True,
+            env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
+            check=False,
+        )
+        answer = json.loads(done.stdout)
+        assert answer["ok"], answer
+        assert "warnings" not in answer["meta"]
+
+    def test_data_beside_the_app_is_no_code(self, tmp_path: Path) -> None:
+        (tmp_path / "data.txt").write_text("x")
+        (tmp_path / "app.py").write_text(
+            "from tooli import Tooli\napp = Tooli('x', security_policy='strict')\n"
+            "@app.command(capabilities=['none'], auth=[])\ndef go() -> str:\n"
+            "    return open('data.txt').read()\n"
+            "app()\n"
+        )
+        done = subprocess.run(
+            [sys.executable, "app.py", "--json"], cwd=tmp_path, capture_output=True, check=False
+        )
+        assert json.loads(done.stdout)["error"]["details"]["declaration"] == "fs:read:./data.txt"
+        assert done.returncode == 30
+
+
+# ------------------------------------------------------------------ threads, tasks, streams
+
+
+class TestThreads:
+    def test_a_thread_is_followed(self, secret: Path) -> None:
+        def go() -> None:
+            with ThreadPoolExecutor(1) as pool:
+                assert isinstance(pool.submit(secret.read_text).exception(), PermissionError)
+
+        refused(holding(go))
+
+    def test_and_what_it_starts(self, secret: Path) -> None:
+        seen: list[BaseException] = []
+
+        def read() -> None:
+            try:
+                secret.read_text()
+            except PermissionError as failure:
+                seen.append(failure)
+
+        def middle() -> None:
+            inner = threading.Thread(target=read)
+            inner.start()
+            inner.join()
+
+        def go() -> None:
+            thread = threading.Thread(target=middle)
+            thread.start()
+            thread.join()
+
+        refused(holding(go))
+        assert len(seen) == 1
+
+    def test_it_stays_under_watch_when_the_call_is_over(self, secret: Path) -> None:
+        over, seen = threading.Event(), []
+
+        def read() -> None:
+            over.wait()
+            try:
+                seen.append(secret.read_text())
+            except PermissionError:
+                seen.append("refused")
+
+        threads: list[threading.Thread] = []
+
+        def go() -> None:
+            threads.append(threading.Thread(target=read))
+            threads[0].start()
+
+        assert holding(go).call("go").ok
+        over.set()
+        threads[0].join()
+        assert seen == ["refused"]
+
+    def test_other_threads_are_free(self, secret: Path) -> None:
+        inside, done, seen = threading.Event(), threading.Event(), []
+
+        def other() -> None:
+            inside.wait()
+            seen.append(secret.read_text())
+            done.set()
+
+        thread = threading.Thread(target=other)
+        thread.start()
+
+        def go() -> None:
+            inside.set()
+            done.wait()
+
+        assert holding(go).call("go").ok
+        thread.join()
+        assert seen == ["secret"]
+
+    def test_a_shared_pool_serves_others_afterwards(self, secret: Path) -> None:
+        with ThreadPoolExecutor(1) as pool:
+            assert holding(lambda: pool.submit(len, "x").result()).call("go").ok
+            assert pool.submit(secret.read_text).result() == "secret"
+
+    def test_a_context_of_its_own(self, secret: Path) -> None:
+        refused(holding(lambda: contextvars.Context().run(secret.read_text)))
+
+
+class TestAsync:
+    def test_a_coroutine(self, secret: Path) -> None:
+        async def go() -> str:
+            await asyncio.sleep(0)
+            return secret.read_text()
+
+        refused(holding(go))
+        result = asyncio.run(holding(go).acall("go"))
+        assert result.error is not None and result.error.code == "E2003"
+
+    def test_a_task_of_its(self, secret: Path) -> None:
+        async def go() -> None:
+            async def read() -> None:
+                await asyncio.sleep(0)
+                secret.read_text()
+
+            await asyncio.gather(asyncio.create_task(read()), return_exceptions=True)
+
+        result = asyncio.run(holding(go).acall("go"))
+        assert result.error is not None and result.error.code == "E2003"
+
+    def test_a_thread_of_its(self, secret: Path) -> None:
+        async def go() -> None:
+            await asyncio.gather(asyncio.to_thread(secret.read_text), return_exceptions=True)
+
+        result = asyncio.run(holding(go).acall("go"))
+        assert result.error is not None and result.error.code == "E2003"
+
+    def test_a_function_on_the_loops_thread(self, secret: Path) -> None:
+        result = asyncio.run(holding(lambda: secret.read_text()).acall("go"))
+        assert result.error is not None and result.error.code == "E2003"
+
+    def test_others_on_the_loop_are_free(self, secret: Path) -> None:
+        async def both() -> None:
+            turn = asyncio.Event()
+
+            async def go() -> str:
+                turn.set()
+                await asyncio.sleep(0.001)
+                return "held"
+
+            async def other() -> str:
+                await turn.wait()
+                return secret.read_text()
+
+            free = Tooli("free")
+            free.command("read")(lambda: secret.read_text())
+            free.command("stay")(lambda: None)
+            held, mine, theirs = await asyncio.gather(
+                holding(go).acall("go"), other(), free.acall("read")
+            )
+            assert (held.result, mine, theirs.result) == ("held", "secret", "secret")
+
+        asyncio.run(both())
+
+    def test_cancelling_reaches_the_function(self) -> None:
+        ended: list[str] = []
+
+        async def go() -> None:
+            try:
+                await asyncio.sleep(60)
+            finally:
+                ended.append("cancelled")
+
+        async def stop() -> None:
+            task = asyncio.create_task(holding(go).acall("go"))
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+        asyncio.run(stop())
+        assert ended == ["cancelled"]
+
+    def test_values_and_errors_come_through(self) -> None:
+        async def go(fail: bool = False) -> int:
+            async def inner() -> int:
+                await asyncio.sleep(0)
+                if fail:
+                    raise ValueError("mine")
+                return 7
+
+            return await asyncio.wait_for(inner(), 10)
+
+        app = holding(go)
+        assert asyncio.run(app.acall("go")).result == 7
+        failed = asyncio.run(app.acall("go", fail=True))
+        assert failed.error is not None and "mine" in failed.error.message
+
+
+class TestStreams:
+    def test_each_step(self, secret: Path) -> None:
+        closed: list[bool] = []
+
+        def go() -> Iterator[int]:
+            try:
+                yield 1
+                yield 2
+                secret.read_text()
+                yield 3
+            finally:
+                closed.append(True)
+
+        came: list[int] = []
+        with pytest.raises(AuthError) as failure:
+            came.extend(holding(go).stream("go"))
+        assert failure.value.code == "E2003"
+        assert failure.value.details is not None
+        assert failure.value.details["items_before_failure"] == 2
+        assert closed == [True]
+
+    def test_between_steps_the_caller_is_free(self, secret: Path) -> None:
+        def go() -> Iterator[int]:
+            yield 1
+            yield 2
+
+        for _ in holding(go).stream("go"):
+            assert secret.read_text() == "secret"
+        assert not audit_hook._active_monitors
+        assert not audit_hook._thread_monitors
+
+    def test_leaving_early_leaves_no_watch(self, secret: Path) -> None:
+        def go() -> Iterator[int]:
+            yield from range(10)
+
+        stream = holding(go).stream("go")
+        assert next(stream) == 0
+        stream.close()
+        assert not audit_hook._active_monitors
+
+    def test_async_steps(self, secret: Path) -> None:
+        async def go() -> AsyncIterator[int]:
+            yield 1
+            await asyncio.sleep(0)
+            secret.read_text()
+            yield 2
+
+        async def take() -> list[int]:
+            came: list[int] = []
+            try:
+                async for item in holding(go).astream("go"):
+                    came.append(item)
+            except AuthError as failure:
+                assert failure.code == "E2003"
+                return came
+            raise AssertionError
+
+        assert asyncio.run(take()) == [1]
+        refused(holding(go))
+        assert not audit_hook._active_monitors
+
+    def test_standard_goes_on(self, secret: Path) -> None:
+        def go() -> Iterator[str]:
+            yield "first"
+            yield secret.read_text()
+
+        result = holding(go, policy="standard").call("go")
+        assert result.result == ["first", "secret"]
+        assert len(result.meta["warnings"]) == 1
+
+
+def test_an_interrupt_leaves_no_watch(secret: Path) -> None:
+    def go() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        holding(go).call("go")
+    assert not audit_hook._active_monitors
+    assert not audit_hook._thread_monitors
+    assert secret.read_text() == "secret"
+
+
+class TestNesting:
+    def app(self, secret: Path) -> Tooli:
+        app = Tooli("nest", security_policy="strict")
+
+        @app.command(capabilities=[f"fs:read:{secret.parent}"], auth=[])
+        def outer(inner: str) -> Any:
+            before = secret.read_text()
+            found = app.call(inner)
+            return [before, found.result, found.error and found.error.code, secret.read_text()]
+
+        @app.command(capabilities=["none"], auth=[])
+        def narrow() -> str:
+            return secret.read_text()
+
+        @app.command(capabilities=["fs:read", "fs:write"], auth=[])
+        def wide() -> str:
+            secret.with_name("made").write_text("x")
+            return "made"
+
+        @app.command(auth=[])
+        def free() -> str:
+            return secret.read_text()
+
+        return app
+
+    def test_the_inner_watch_applies(self, secret: Path) -> None:
+        result = self.app(secret).call("outer", inner="narrow")
+        assert result.result == ["secret", None, "E2003", "secret"]
+
+    def test_the_outer_one_stays(self, secret: Path) -> None:
+        result = self.app(secret).call("outer", inner="wide")
+        assert result.error is not None
+        assert (result.error.details or {})["capability"] == "fs:write"
+        assert not secret.with_name("made").exists()
+
+    def test_and_holds_what_is_not_watched_itself(self, secret: Path) -> None:
+        result = self.app(secret).call("outer", inner="free")
+        assert result.result == ["secret", "secret", None, "secret"]
+
+    def test_nothing_is_left(self, secret: Path) -> None:
+        self.app(secret).call("outer", inner="narrow")
+        assert secret.read_text() == "secret"
+        assert not audit_hook._active_monitors
+        assert not audit_hook._thread_monitors
+
+
+def test_the_frameworks_own_work_is_free(secret: Path) -> None:
+    def go() -> str:
+        with audit_hook.unmonitored():
+            return secret.read_text()
+
+    assert holding(go).call("go").result == "secret"
+
+
+FORBIDDEN = """
+import sys
+def forbid(event, args):
+    if event == "sys.addaudithook":
+        raise RuntimeError
+sys.addaudithook(forbid)
+from tooli import Tooli
+app = Tooli("x", security_policy="{}")
+@app.command(capabilities=["none"], auth=[])
+def go() -> int:
+    open("ran", "w").close()
+    return 1
+app()
+"""
+
+
+@pytest.mark.parametrize("policy", ["standard", "strict"])
+def test_where_no_hook_can_be_had(tmp_path: Path, policy: str) -> None:
+    """Strict fails closed; standard says that nobody watches."""
+    (tmp_path / "app.py").write_text(FORBIDDEN.format(policy))
+    done = subprocess.run(
+        [sys.executable, "app.py", "--json"], cwd=tmp_path, capture_output=True, check=False
+    )
+    answer = json.loads(done.stdout)
+    assert answer["ok"] is (policy == "standard")
+    assert (tmp_path / "ran").exists() is (policy == "standard")
+    said = answer["error"]["message"] if policy == "strict" else answer["meta"]["warnings"][0]
+    assert "cannot be watched here" in said
+
+
+class TestManyAtOnce:
+    """Each call is held to its own word, and nobody to another's."""
+
+    def app(self, root: Path) -> Tooli:
+        app = Tooli("many", security_policy="strict")
+        for name in ("a", "b"):
+            (root / name).mkdir()
+            (root / name / "file").write_text(name)
+            words = [f"fs:read:{root}/{name}"]
+
+            @app.command(name, capabilities=words, auth=[])
+            def pooled(path: str) -> str:
+                with ThreadPoolExecutor(1) as pool:
+                    return pool.submit(Path(path).read_text).result()
+
+            @app.command(f"async-{name}", capabilities=words, auth=[])
+            async def later(path: str) -> str:
+                await asyncio.sleep(0)
+                return await asyncio.to_thread(Path(path).read_text)
+
+        @app.command(auth=[])
+        def free(path: str) -> str:
+            return Path(path).read_text()
+
+        return app
+
+    def cases(self, root: Path) -> list[tuple[str, str, bool]]:
+        names = ("a", "b", "async-a", "async-b", "free")
+        return [
+            (name, f"{root}/{place}/file", name == "free" or name[-1] == place)
+            for name in names
+            for place in ("a", "b")
+        ] * 8
+
+    def test_in_threads(self, tmp_path: Path) -> None:
+        app = self.app(tmp_path)
+        cases = self.cases(tmp_path)
+        with ThreadPoolExecutor(8) as pool:
+            found = list(pool.map(lambda case: app.call(case[0], path=case[1]).ok, cases))
+        assert found == [case[2] for case in cases]
+        assert not audit_hook._active_monitors
+        assert not audit_hook._thread_monitors
+
+    def test_on_a_loop(self, tmp_path: Path) -> None:
+        app = self.app(tmp_path)
+        cases = self.cases(tmp_path)
+
+        async def all_of_them() -> list[bool]:
+            calls = [app.acall(name, path=path) for name, path, _ in cases]
+            return [result.ok for result in await asyncio.gather(*calls)]
+
+        assert asyncio.run(all_of_them()) == [case[2] for case in cases]
+        assert not audit_hook._active_monitors
+        assert not audit_hook._thread_monitors

@@ -1,0 +1,287 @@
+"""bubblewrap in Landlock's place: on a kernel that really lacks it, with a bwrap that is real."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.integration.outside import environment
+
+from tooli.execution.sandbox.sandbox_runner import detect_sandbox_support
+
+HERE = Path(__file__).parent
+CACHE = HERE.parents[1] / ".cache" / "bubblewrap"
+LANDLOCK = "444,445,446"
+MEANS = detect_sandbox_support()
+pytestmark = [
+    pytest.mark.skipif(bool(MEANS.missing), reason="; ".join(MEANS.missing)),
+    pytest.mark.xdist_group("bubblewrap"),  # which is fetched once
+]
+
+APP = '''
+import enum, os, socket, subprocess, sys
+from collections.abc import Iterator
+from pathlib import Path
+from tooli import Context, Tooli
+from tooli.execution import bubble
+
+bubble.FOLDERS = (os.environ["BUBBLEWRAP"],) if "BUBBLEWRAP" in os.environ else ()
+app = Tooli("held")
+HERE = Path(__file__).parent
+WORDS = [f"fs:read:{HERE}/in", f"fs:write:{HERE}/in"]
+
+
+def peek(number: int) -> list[str]:
+    """What is behind descriptors of whoever is above us."""
+    found = []
+    for owner in ("self", "1", str(os.getppid())):
+        try:
+            place = os.open(f"/proc/{owner}/fd/{number}", os.O_RDONLY | os.O_NONBLOCK)
+            text = os.read(place, 100).decode()
+            found.append(text if "secret" in text else "")
+        except (OSError, ValueError):
+            pass
+    return found
+
+
+@app.command(isolation="required", capabilities=WORDS)
+def attempt(port: int) -> dict[str, str]:
+    """Try what is not declared."""
+    out = HERE / "out" / "secret"
+    tries = {
+        "read": out.read_text,
+        "stat": lambda: os.stat(out),
+        "list": lambda: os.listdir(HERE / "out"),
+        "write": lambda: out.write_text("changed"),
+        "chmod": lambda: os.chmod(out, 0o777),
+        "delete": out.unlink,
+        "passwd": lambda: open("/etc/passwd").read(),
+        "environment": lambda: os.environ["SECRET_OF_MINE"],
+        "parent": lambda: open(f"/proc/{os.getppid()}/environ").read().index("SECRET_OF_MINE"),
+        "network": lambda: socket.create_connection(("127.0.0.1", port), timeout=5),
+        "datagram": lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM),
+        "spawn": lambda: subprocess.run(["/bin/true"]),
+        "fork": os.fork,
+        "sibling": lambda: [one for one in os.listdir(HERE) if one == "out"][0],
+        "open": lambda: [found for n in range(3, 20) for found in peek(n) if found][0],
+    }
+    found = {}
+    for name, work in tries.items():
+        try:
+            found[name] = f"done: {work()}"
+        except (OSError, LookupError, ValueError) as failure:
+            found[name] = type(failure).__name__
+    (HERE / "in" / "made").write_text((HERE / "in" / "own").read_text())
+    return found
+
+
+@app.command(isolation="required")
+def count(items: int, ctx: Context) -> Iterator[dict[str, int]]:
+    """Give items."""
+    ctx.warn("careful")
+    for number in range(items):
+        yield {"number": number}
+
+
+@app.command(isolation="required")
+def fail() -> None:
+    """Fail."""
+    raise FileNotFoundError("none")
+
+
+class Colour(enum.Enum):
+    """A class of the app's own."""
+
+    RED = "red"
+
+
+@app.command(isolation="required")
+def paint(colour: Colour) -> str:
+    """Take an argument that is one of those."""
+    assert colour is Colour.RED
+    return colour.value
+
+
+@app.command(isolation="required", capabilities=["proc:spawn"])
+def start() -> str:
+    """Start programs: one of the system's, one of the caller's, and Python."""
+    words = [["cat", str(HERE / "in/own")], ["hello"], [sys.executable, "-c", "print(1)"]]
+    return " ".join([str(subprocess.run(one, capture_output=True).returncode) for one in words])
+
+
+@app.command()
+def loosely(path: Path) -> str:
+    """Read a file."""
+    return path.read_text()
+
+
+@app.command(isolation="required", timeout=2)
+def hang() -> None:
+    """Hang."""
+    while True:
+        pass
+
+
+if __name__ == "__main__":
+    app()
+'''
+
+
+def bubblewrap() -> str | None:
+    """The folder of a bwrap: the machine's, or Debian's package, unpacked."""
+    found = shutil.which("bwrap")
+    if found is not None:
+        return os.path.dirname(found)
+    program = CACHE / "usr" / "bin" / "bwrap"
+    if not program.exists() and shutil.which("apt-get") and shutil.which("dpkg-deb"):
+        CACHE.mkdir(parents=True, exist_ok=True)
+        try:
+            fetch = ["apt-get", "download", "bubblewrap"]
+            subprocess.run(fetch, cwd=CACHE, check=True, capture_output=True, timeout=60)
+            for package in CACHE.glob("*.deb"):
+                subprocess.run(["dpkg-deb", "-x", str(package), str(CACHE)], check=True, timeout=60)
+        except (OSError, subprocess.SubprocessError):
+            return None
+    return str(program.parent) if program.exists() else None
+
+
+def working_bubblewrap() -> str:
+    """The folder of a bwrap that works, or nothing is tried."""
+    folder = bubblewrap()
+    if folder is None:
+        pytest.skip("there is no bubblewrap to be had")
+    words = [f"{folder}/bwrap", "--ro-bind", "/", "/", "--unshare-all", "--", "/bin/true"]
+    if subprocess.run(words, capture_output=True, timeout=60).returncode:
+        pytest.skip("bubblewrap does not work here")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def path() -> str:
+    """The folder of a bwrap that works."""
+    return working_bubblewrap()
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    """The app in a file, beside what it may read and what it may not."""
+    for name in ("in", "out"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "in/own").write_text("own")
+    (tmp_path / "out/secret").write_text("secret")
+    file = tmp_path / "held.py"
+    file.write_text(APP)
+    return file
+
+
+def run(script: Path, path: str, *words: str, **more: str) -> tuple[int, bytes]:
+    """Run the app where the kernel has no Landlock, with the bwrap of a folder."""
+    program = [sys.executable, str(HERE / "hiding.py"), LANDLOCK, str(script), *words]
+    state = str(script.parent / "state")
+    env = environment(BUBBLEWRAP=path, TOOLI_STATE_DIR=state, SECRET_OF_MINE="told", **more)
+    with open(script.parent / "out/secret") as inherited:
+        how: Any = {"env": env, "cwd": script.parent, "pass_fds": [inherited.fileno()]}
+        done = subprocess.run(program, capture_output=True, timeout=120, **how)
+    return done.returncode, done.stdout
+
+
+def test_nothing_outside_is_there(script: Path, path: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = str(server.getsockname()[1])
+        code, out = run(script, path, "attempt", port, "--json")
+    answer: dict[str, Any] = json.loads(out)
+    assert code == 0, answer
+    assert answer["meta"]["enforcement"] == "bwrap"
+    assert not {name: said for name, said in answer["result"].items() if said.startswith("done")}
+    assert len(answer["result"]) == 15
+    assert (script.parent / "out/secret").read_text() == "secret"
+    assert (script.parent / "out/secret").stat().st_mode & 0o777 != 0o777
+    assert (script.parent / "in/made").read_text() == "own"
+
+
+def test_items_and_warnings_come_out(script: Path, path: str) -> None:
+    code, out = run(script, path, "count", "2", "--json")
+    answer = json.loads(out)
+    assert (code, answer["result"]) == (0, [{"number": 0}, {"number": 1}])
+    assert answer["meta"]["warnings"] == ["careful"]
+    code, out = run(script, path, "count", "2", "--jsonl")
+    assert (code, out) == (0, b'{"number":0}\n{"number":1}\n')
+
+
+def test_a_failure_is_the_same_failure(script: Path, path: str) -> None:
+    code, out = run(script, path, "fail", "--json")
+    assert (code, json.loads(out)["error"]["code"]) == (10, "E3010")
+
+
+def test_a_deadline_ends_it(script: Path, path: str) -> None:
+    code, out = run(script, path, "hang", "--json")
+    assert (code, json.loads(out)["error"]["code"]) == (50, "E4050")
+
+
+def test_an_app_that_cannot_be_loaded_again_is_refused(script: Path, path: str) -> None:
+    text = APP.replace('app = Tooli("held")', 'hidden = [Tooli("held")]')
+    text = text.replace("@app.", "@hidden[0].").replace("    app()", "    hidden[0]()")
+    script.write_text(text)
+    code, out = run(script, path, "fail", "--json")
+    assert (code, json.loads(out)["error"]["code"]) == (30, "E2006")
+
+
+def test_an_argument_may_be_of_a_class_of_the_app(script: Path, path: str) -> None:
+    code, out = run(script, path, "paint", "red", "--json")
+    assert (code, json.loads(out).get("result")) == (0, "red"), out
+
+
+def test_a_class_that_is_not_found_again_is_told(script: Path, path: str) -> None:
+    text = APP.replace("class Colour", 'if "BUBBLEWRAP" in os.environ:\n  class Colour')
+    text = text.replace('    """A class of the app\'s own."""\n\n    RED', "    RED")
+    text = text.replace("colour: Colour", "colour: str").replace("is Colour.RED", "")
+    text = text.replace(
+        'if __name__ == "__main__":\n    app()',
+        'if __name__ == "__main__":\n    print(app.call("paint", colour=Colour.RED).error.code)',
+    )
+    script.write_text(text.replace("def paint(colour: str)", "def paint(colour: object)"))
+    assert run(script, path) == (0, b"E2006\n")
+
+
+def test_programs_run_and_what_is_beside_them_is_not_there(script: Path, path: str) -> None:
+    programs = script.parent / "programs"
+    programs.mkdir()
+    (programs / "hello").write_text(f"#!/bin/sh\n! cat {programs}/notes\n")
+    (programs / "hello").chmod(0o755)
+    (programs / "notes").write_text("secret")
+    folders = f"{programs}:{os.environ['PATH']}"
+    code, out = run(script, path, "start", "--json", PATH=folders)
+    assert (code, json.loads(out).get("result")) == (0, "1 0 0"), out
+
+
+@pytest.mark.parametrize("body", ["#!/bin/sh\nexit 1\n", "no program"], ids=["fails", "broken"])
+def test_one_that_does_not_work(script: Path, body: str) -> None:
+    folder = script.parent / "programs"
+    folder.mkdir()
+    (folder / "bwrap").write_text(body)
+    (folder / "bwrap").chmod(0o755)
+    code, out = run(script, str(folder), "fail", "--json")
+    assert (code, json.loads(out)["error"]["code"]) == (30, "E2006")
+    code, out = run(script, str(folder), "loosely", "in/own", "--json", TOOLI_ISOLATION="wanted")
+    answer = json.loads(out)
+    assert (code, answer["result"], answer["meta"]["enforcement"]) == (0, "own", "seccomp")
+    assert any("not isolated as wanted" in said for said in answer["meta"]["warnings"])
+
+
+def test_one_of_the_callers_is_not_taken(script: Path) -> None:
+    mark = script.parent / "mark"
+    folder = script.parent / "programs"
+    folder.mkdir()
+    (folder / "bwrap").write_text(f"#!/bin/sh\ntouch {mark}\n")
+    (folder / "bwrap").chmod(0o755)
+    nowhere = str(script.parent)
+    code, out = run(script, nowhere, "fail", "--json", PATH=f"{folder}:{os.environ['PATH']}")
+    assert (code, json.loads(out)["error"]["code"]) == (30, "E2006")
+    assert not mark.exists()

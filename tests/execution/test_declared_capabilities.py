@@ -1,0 +1,179 @@
+"""Capabilities as authors declare them: words, ceilings, and what they allow."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tooli import Tooli
+from tooli.core.declared_capabilities import (
+    CAPABILITIES,
+    AllowedAccess,
+    find_disallowed,
+    read_app_permissions,
+    resolve_access,
+)
+from tooli.errors import DefinitionError
+from tooli.policy.allowances import resolve_allowance
+
+
+def declare(capabilities: Any, permissions: Any = None) -> Any:
+    app = Tooli("x", permissions=permissions)
+    app.command("one", capabilities=capabilities)(lambda: None)
+    app.command("two")(lambda: None)
+    return app.find("one")
+
+
+class TestWords:
+    @pytest.mark.parametrize("word", [*CAPABILITIES, "fs:read:./data", "fs:write:/tmp/x:y"])
+    def test_every_word_of_the_taxonomy(self, word: str) -> None:
+        assert declare([word]).guard.capabilities == (word,)
+
+    @pytest.mark.parametrize(
+        ("said", "message"),
+        [
+            (["fs:raed"], "did you mean 'fs:read'"),
+            (["fs"], "'fs' is no capability"),
+            (["FS:READ"], "did you mean 'fs:read'"),
+            (["net:read:example.org"], "only fs:read, fs:write, fs:delete name a path"),
+            (["fs:read:"], "name a path"),
+            ([3], "a capability is a text"),
+            (["none", "fs:read"], "'none' stands alone"),
+            ("fs:read", "a list of capabilities"),
+            ({"fs": "read"}, "a list of capabilities"),
+            ([], r"say \['none'\]"),
+        ],
+    )
+    def test_what_is_none(self, said: Any, message: str) -> None:
+        with pytest.raises(DefinitionError, match=message):
+            declare(said)
+
+
+class TestCeiling:
+    @pytest.mark.parametrize(
+        ("said", "words"),
+        [
+            (["fs:read", "net:read"], {"fs:read", "net:read"}),
+            ({"fs": "read"}, {"fs:read"}),
+            (
+                {"filesystem": "read-write", "network": "none"},
+                {"fs:read", "fs:write", "fs:delete"},
+            ),
+            ({"network": "read", "process": "all"}, {"net:read", "proc:spawn"}),
+            ({"state": "write", "environment": "read"}, {"state:mutate", "env:read"}),
+            ({"fs": "none"}, {"none"}),
+            ({}, {"none"}),
+        ],
+    )
+    def test_reading(self, said: Any, words: set[str]) -> None:
+        assert set(read_app_permissions(said)) == words
+
+    @pytest.mark.parametrize(
+        ("said", "message"),
+        [
+            ({"fileystem": "read"}, "did you mean 'filesystem'"),
+            ({"fs": "raed"}, "did you mean 'read'"),
+            ({"fs": True}, "none of none, read"),
+            (["fs:reed"], "did you mean 'fs:read'"),
+            ("fs:read", "a list of capabilities"),
+        ],
+    )
+    def test_what_is_none(self, said: Any, message: str) -> None:
+        with pytest.raises(DefinitionError, match=message):
+            Tooli("x", permissions=said)
+
+    def test_a_command_may_declare_less(self) -> None:
+        tool = declare(["fs:read:./data"], {"fs": "read"})
+        assert tool.guard.app_permissions == (("fs:read",),)
+
+    @pytest.mark.parametrize(
+        ("words", "ceiling"),
+        [
+            (["net:read"], {"fs": "read-write"}),
+            (["fs:read"], ["fs:read:./data"]),
+            (["fs:read:./data/../other"], ["fs:read:./data"]),
+            (["fs:read:./database"], ["fs:read:./data"]),
+            (["fs:write:./data"], ["fs:read:./data"]),
+        ],
+    )
+    def test_more_than_it_is_a_mistake(self, words: list[str], ceiling: Any) -> None:
+        with pytest.raises(DefinitionError, match="more than the app's permissions= allow"):
+            declare(words, ceiling)
+
+    def test_none_is_below_everything(self) -> None:
+        assert find_disallowed(["none"], ["none"]) == []
+
+    def test_it_holds_in_groups_below(self) -> None:
+        top, group = Tooli("top", permissions=["fs:read"]), Tooli("group")
+        group.command("go", capabilities=["net:read"])(lambda: None)
+        group.command("stay")(lambda: None)
+        top.add_typer(group, name="group")
+        with pytest.raises(DefinitionError):
+            top.find("group.go")
+        stay = top.find("group.stay")
+        assert stay is not None and stay.guard.app_permissions == (("fs:read",),)
+
+    def test_a_groups_own_ceiling_comes_along(self) -> None:
+        top, group = Tooli("top"), Tooli("group", permissions=["none"])
+        group.command("stay")(lambda: None)
+        group.command("go")(lambda: None)
+        top.add_typer(group, name="group")
+        stay = top.find("group.stay")
+        assert stay is not None
+        assert stay.needs_stages
+        assert resolve_allowance(stay, top._state) == AllowedAccess()
+
+    def test_no_link_leads_out_of_it(self, tmp_path: Path) -> None:
+        (tmp_path / "in").mkdir()
+        (tmp_path / "out").mkdir()
+        words = [f"fs:read:{tmp_path}/in/link", f"fs:read:{tmp_path}/in/own"]
+        (tmp_path / "in" / "link").symlink_to(tmp_path / "out")
+        tool = declare(words, [f"fs:read:{tmp_path}/in"])
+        found = resolve_allowance(tool, Tooli("x")._state)
+        assert found is not None and found.reads == (f"{tmp_path.resolve()}/in/own",)
+
+    def test_nor_does_another_folder_to_run_in(self, tmp_path: Path) -> None:
+        """A relative path is one of the folder that commands run in; a ceiling stays its own."""
+        tool = declare(["fs:read:./data"], [f"fs:read:{Path.cwd()}"])
+        house = Tooli("x")._state
+        house.security_settings = {"work_dir": str(tmp_path)}
+        found = resolve_allowance(tool, house)
+        assert found is not None and found.reads == ()
+
+
+class TestAllowance:
+    def test_places(self, tmp_path: Path) -> None:
+        (tmp_path / "real").mkdir()
+        (tmp_path / "link").symlink_to(tmp_path / "real")
+        found = resolve_access(["fs:read:link", "fs:write", "proc:spawn"], str(tmp_path))
+        assert found.reads == (str((tmp_path / "real").resolve()),)
+        assert (found.writes, found.deletes) == (None, ())
+        assert (found.spawns, found.net) == (True, False)
+
+    def test_nothing_said(self) -> None:
+        app = Tooli("x")
+        app.command("one")(lambda: None)
+        tool = app.find("one")
+        assert tool is not None
+        assert resolve_allowance(tool, app._state) is None
+        assert not tool.needs_stages
+
+    def test_all_lists_must_allow(self, tmp_path: Path) -> None:
+        app = Tooli("x")
+        app.command("one", capabilities=["fs:read:a/b", "fs:read:c", "net:read"])(lambda: None)
+        app.command("two")(lambda: None)
+        root = str(tmp_path.resolve())
+        app._state.security_settings = {
+            "work_dir": root,
+            "allow_paths": (("a", "c"), ("a", f"{root}/c/d")),
+            "deny_paths": ("a/b/private",),
+        }
+        tool = app.find("one")
+        assert tool is not None
+        found = resolve_allowance(tool, app._state)
+        assert found is not None
+        assert set(found.reads or ()) == {f"{root}/a/b", f"{root}/c/d"}
+        assert found.denied == (f"{root}/a/b/private",)
+        assert (found.writes, found.net) == ((), True)

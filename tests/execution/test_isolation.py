@@ -1,0 +1,420 @@
+"""Isolated commands through every door: the same answers, held by the kernel."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pydantic
+import pytest
+from tests.integration.outside import environment
+
+from tooli import Context, NotFoundError, Output, StdinOr, Tooli
+from tooli.execution.sandbox.sandbox_runner import detect_sandbox_support
+from tooli.testing import Case, assert_parity
+
+MEANS = detect_sandbox_support()
+pytestmark = pytest.mark.skipif(bool(MEANS.missing), reason="; ".join(MEANS.missing))
+
+
+class Note(pydantic.BaseModel):
+    """A result that is no plain value."""
+
+    number: int
+    day: date
+
+
+def make_app(inside: Path) -> Tooli:
+    """Commands that are isolated, each for one thing to be shown."""
+    app = Tooli("held")
+
+    @app.command(isolation="required", capabilities=[f"fs:read:{inside}"])
+    def read(path: Path) -> str:
+        return path.read_text()
+
+    @app.command(isolation="required", capabilities=[f"fs:write:{inside}/made"])
+    def write(path: Path) -> int:
+        path.parent.mkdir(exist_ok=True)
+        return path.write_text("written")
+
+    @app.command(isolation="required")
+    def note(number: int) -> Note:
+        return Note(number=number, day=date(2026, 1, 2))
+
+    @app.command(isolation="required")
+    def count(items: int) -> Iterator[dict[str, int]]:
+        for number in range(items):
+            yield {"number": number}
+
+    @app.command(isolation="required")
+    async def acount(items: int) -> AsyncIterator[int]:
+        for number in range(items):
+            yield number
+
+    @app.command(isolation="required")
+    async def later(number: int) -> int:
+        import asyncio
+
+        await asyncio.sleep(0)
+        return number
+
+    @app.command(isolation="required")
+    def fail(how: str) -> None:
+        if how == "found":
+            raise NotFoundError("There is none.", field="how", details={"of": ["them"]})
+        if how == "exit":
+            raise SystemExit(3)
+        raise ValueError(how)
+
+    @app.command(isolation="required")
+    def warn(ctx: Context) -> str:
+        ctx.warn("careful")
+        return os.environ.get("SECRET_OF_MINE", "nothing")
+
+    return app
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> Tooli:
+    """The app, with a folder that it may read."""
+    (tmp_path / "own.txt").write_text("own")
+    return make_app(tmp_path.resolve())
+
+
+# ------------------------------------------------------------------ every door
+
+CASES = [
+    Case("note", {"number": 4}),
+    Case("count", {"items": 3}),
+    Case("acount", {"items": 3}),
+    Case("later", {"number": 4}),
+    Case("fail", {"how": "found"}),
+    Case("fail", {"how": "exit"}),
+    Case("fail", {"how": "value"}),
+    Case("read", {"path": "/etc/passwd"}),
+    Case("warn"),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=[f"{c.tool} {dict(c.arguments)}" for c in CASES])
+def test_the_doors_agree(app: Tooli, case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET_OF_MINE", "told")
+    envelope = assert_parity(app, case)
+    assert envelope["meta"]["enforcement"] == MEANS.level
+    if case.tool == "read":
+        assert envelope["error"]["code"] == "E2030"
+    if case.tool == "warn":
+        assert (envelope["result"], envelope["meta"]["warnings"]) == ("nothing", ["careful"])
+
+
+def test_what_is_declared_is_there(app: Tooli, tmp_path: Path) -> None:
+    assert app.call("read", path=tmp_path / "own.txt").result == "own"
+
+
+def test_a_place_to_write_is_made_and_stays(app: Tooli, tmp_path: Path) -> None:
+    made = tmp_path / "made"
+    assert app.call("write", path=tmp_path / "other.txt").error is not None
+    assert list(made.iterdir()) == []
+    assert app.call("write", path=made / "file.txt").result == 7
+    assert (made / "file.txt").read_text() == "written"
+
+
+def test_no_room_is_left_behind(app: Tooli, tmp_path: Path, monkeypatch: Any) -> None:
+    room = tmp_path / "rooms"
+    room.mkdir()
+    monkeypatch.setenv("TMPDIR", str(room))
+    held = Tooli("held")
+
+    @held.command(isolation="required")
+    def fill() -> str:
+        import tempfile
+
+        folder = tempfile.mkdtemp()
+        Path(folder, "file").write_text("left")
+        return folder
+
+    found = held.call("fill")
+    assert found.result is not None and str(found.result).startswith(str(room.resolve()))
+    assert list(room.iterdir()) == []
+
+
+# ------------------------------------------------------------------ several at once
+
+SHARING = """
+import tempfile
+from tooli import Tooli
+
+app = Tooli("held")
+GATES = ["fs:read:./gate-a", "fs:read:./gate-b"]
+
+
+def wait(gate: str) -> None:
+    with open(gate) as file:  # until somebody opens the other end, and closes it
+        file.read()
+
+
+@app.command(isolation="required", capabilities=["fs:write:./report.txt", *GATES])
+def write(gate: str) -> str:
+    with open("report.txt", "w") as file:
+        file.write("important")  # in a buffer until the end, as ever
+        wait(gate)
+    return "written"
+
+
+@app.command(isolation="required", capabilities=["fs:write:./report.txt", *GATES])
+def look(gate: str) -> str:
+    wait(gate)
+    return "looked"
+
+
+@app.command(isolation="required", capabilities=GATES)
+def draft(gate: str) -> str:
+    with tempfile.NamedTemporaryFile("w+", delete=False) as file:
+        file.write("kept")
+    wait(gate)
+    with open(file.name) as again:
+        return again.read()
+
+
+@app.command(isolation="required")
+def nothing() -> str:
+    return "done"
+
+
+app()
+"""
+
+
+class Sharing:
+    """Calls of one app, each in a process of its own, that wait until they are let on."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.rooms = folder / "rooms"
+        self.rooms.mkdir()
+        (folder / "held.py").write_text(SHARING)
+        for name in ("gate-a", "gate-b"):
+            os.mkfifo(folder / name)
+
+    def start(self, *words: str) -> subprocess.Popen[bytes]:
+        """Begin a call."""
+        state = str(self.folder / "state")
+        return subprocess.Popen(
+            [sys.executable, "held.py", *words, "--json"],
+            stdout=subprocess.PIPE,
+            cwd=self.folder,
+            env=environment(TOOLI_STATE_DIR=state, TMPDIR=str(self.rooms)),
+        )
+
+    def meet(self, process: subprocess.Popen[bytes], gate: str) -> int:
+        """The other end of the gate that a call waits at."""
+        while process.poll() is None:
+            try:
+                return os.open(self.folder / gate, os.O_WRONLY | os.O_NONBLOCK)
+            except OSError as nobody:
+                assert nobody.errno == errno.ENXIO
+                time.sleep(0.01)
+        raise AssertionError(process.communicate())
+
+    def end(self, process: subprocess.Popen[bytes], gate: int | None = None) -> Any:
+        """Let a call on, and hear its result."""
+        if gate is not None:
+            os.close(gate)
+        out, _ = process.communicate(timeout=60)
+        answer = json.loads(out)
+        assert answer["ok"], answer
+        return answer["result"]
+
+
+@pytest.fixture
+def sharing(tmp_path: Path) -> Sharing:
+    """An app whose calls meet."""
+    return Sharing(tmp_path.resolve())
+
+
+def test_what_one_call_writes_no_other_takes_away(sharing: Sharing) -> None:
+    first = sharing.start("look", "gate-b")  # it has made the file
+    one = sharing.meet(first, "gate-b")
+    second = sharing.start("write", "gate-a")
+    other = sharing.meet(second, "gate-a")
+    assert sharing.end(first, one) == "looked"
+    assert sharing.end(second, other) == "written"
+    assert (sharing.folder / "report.txt").read_text() == "important"
+
+
+def test_the_room_of_a_call_that_was_killed_is_swept_by_the_next(sharing: Sharing) -> None:
+    killed = sharing.start("draft", "gate-a")
+    gate = sharing.meet(killed, "gate-a")
+    killed.kill()
+    killed.communicate()
+    os.close(gate)
+    assert [list(room.iterdir()) for room in sharing.rooms.iterdir()] != [[]]
+    living = sharing.start("draft", "gate-b")
+    gate = sharing.meet(living, "gate-b")
+    assert len(list(sharing.rooms.iterdir())) == 1
+    assert sharing.end(sharing.start("nothing")) == "done"
+    assert sharing.end(living, gate) == "kept"
+    assert list(sharing.rooms.iterdir()) == []
+
+
+# ------------------------------------------------------------------ inputs and outputs
+
+
+def test_inputs_and_outputs_that_the_caller_names_are_let_in(tmp_path: Path) -> None:
+    app = Tooli("held")
+
+    @app.command(isolation="required")
+    def convert(source: StdinOr[str], target: Output, also: Path, write: bool = True) -> str:
+        if write:
+            target.write_text(source.upper())
+        try:
+            return also.read_text()
+        except PermissionError:
+            return "kept out"
+
+    for name in ("source", "also"):
+        (tmp_path / name).write_text(name)
+    said = {"source": str(tmp_path / "source"), "also": tmp_path / "also"}
+    assert app.call("convert", target=tmp_path / "target", **said).result == "kept out"
+    assert (tmp_path / "target").read_text() == "SOURCE"
+    (tmp_path / "target").write_text("as it was")
+    assert app.call("convert", target=tmp_path / "target", write=False, **said).ok
+    assert (tmp_path / "target").read_text() == "as it was"
+    assert app.call("convert", target=tmp_path / "never", write=False, **said).ok
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["also", "source", "target"]
+
+
+def test_a_secret_is_read_before_the_environment_goes(tmp_path: Path) -> None:
+    script = tmp_path / "held.py"
+    script.write_text(
+        "import os\n"
+        "from tooli import SecretInput, Tooli\n"
+        "app = Tooli('held')\n"
+        "@app.command(isolation='required')\n"
+        "def length(word: SecretInput[str]) -> list[int]:\n"
+        "    return [len(word.reveal()), len(os.environ.get('WORD', ''))]\n"
+        "app()\n"
+    )
+    env = environment(WORD="twelve chars", TOOLI_STATE_DIR=str(tmp_path / "state"))
+    done = subprocess.run(
+        [sys.executable, str(script), "env:WORD", "--json"],
+        capture_output=True,
+        env=env,
+        timeout=60,
+    )
+    assert json.loads(done.stdout)["result"] == [12, 0], done
+
+
+def test_stdin_reaches_an_isolated_command(tmp_path: Path) -> None:
+    script = tmp_path / "held.py"
+    script.write_text(
+        "from tooli import StdinOr, Tooli\n"
+        "app = Tooli('held')\n"
+        "@app.command(isolation='required')\n"
+        "def shout(text: StdinOr[str]) -> str:\n"
+        "    return text.upper()\n"
+        "app()\n"
+    )
+    env = environment(TOOLI_STATE_DIR=str(tmp_path / "state"))
+    words = [sys.executable, str(script), "-", "--json"]
+    done = subprocess.run(words, input=b"piped", capture_output=True, env=env, timeout=60)
+    assert json.loads(done.stdout)["result"] == "PIPED", done
+
+
+# ------------------------------------------------------------------ settings
+
+
+def test_the_setting_isolates_commands_that_say_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for said in ("wanted", "required"):
+        monkeypatch.setenv("TOOLI_ISOLATION", said)
+        app = Tooli("held")
+
+        @app.command()
+        def compute(number: int) -> int:
+            return number * 2
+
+        @app.command()
+        def peek() -> str:
+            return Path("/etc/passwd").read_text()
+
+        found = app.call("compute", number=2)
+        assert (found.result, found.meta["enforcement"]) == (4, MEANS.level)
+        assert app.call("peek").error.code == "E2030"  # type: ignore[union-attr]
+
+
+def test_a_dry_run_raises_no_walls(app: Tooli, tmp_path: Path) -> None:
+    found = app.call("read", path=tmp_path / "own.txt", dry_run=True)
+    assert found.ok and "enforcement" not in found.meta
+
+
+def test_an_isolated_command_cannot_have_another_one_isolated_within() -> None:
+    app = Tooli("held")
+
+    @app.command(isolation="required")
+    def inner() -> str:
+        return "ran"
+
+    @app.command(isolation="required")
+    def outer() -> str:
+        error = app.call("inner").error
+        return error.code if error is not None else "ran"
+
+    @app.command(isolation="required", capabilities=["proc:spawn"])
+    def starting() -> str:
+        error = app.call("inner").error
+        return error.code if error is not None else "ran"
+
+    @app.command()
+    def plain() -> str:
+        return str(app.call("inner").meta["enforcement"])
+
+    assert app.call("outer").result == "E2006"
+    assert app.call("starting").result == "E2006"
+    assert app.call("plain").result == MEANS.level
+
+
+def test_a_watch_stands_within_the_walls(tmp_path: Path) -> None:
+    app = Tooli("held", security_policy="strict")
+
+    @app.command(isolation="required", capabilities=["none"], auth=[])
+    def swallow(path: Path) -> str:
+        try:
+            return path.read_text()
+        except OSError:
+            return "swallowed"
+
+    @app.command(isolation="required", capabilities=["none"], auth=[])
+    def draft() -> str:
+        import tempfile
+
+        with tempfile.NamedTemporaryFile("w") as file:
+            file.write("x")
+        return "done"
+
+    found = app.call("swallow", path="/etc/passwd")
+    assert found.error is not None and found.error.code == "E2003"
+    assert found.meta["enforcement"] == MEANS.level
+    assert app.call("draft").result == "done"
+
+
+# ------------------------------------------------------------------ what callers wish
+
+
+def test_options_of_a_call_hold_as_well() -> None:
+    app = Tooli("held")
+
+    @app.command(isolation="required")
+    def rows(number: int = 5) -> list[dict[str, int]]:
+        return [{"number": n} for n in range(number)]
+
+    assert app.call("rows", limit=2).result == [{"number": 0}, {"number": 1}]

@@ -1,0 +1,120 @@
+"""Evasions behind walls: no content outside is read, nothing is written there, nobody is reached.
+
+What succeeds is in a table here, with the reason; docs/isolation.md tells the same.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.integration.outside import environment
+
+from tooli.execution.sandbox.sandbox_runner import detect_sandbox_support
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+evasions = importlib.import_module("evasions")
+sandboxes = importlib.import_module("sandboxes")
+sandbox_environment = importlib.import_module("sandbox_environment")
+
+MEANS = detect_sandbox_support()
+pytestmark = pytest.mark.skipif(bool(MEANS.missing), reason="; ".join(MEANS.missing))
+
+METADATA = "names, sizes and owners of files are seen anywhere: Landlock guards contents"
+SAME = "another interpreter of the same process is behind the same walls"
+OWN = "its own variables are a process's own: nobody else sees the change"
+GAPS = {
+    **dict.fromkeys(
+        (
+            *("stat_file", "file_exists", "access_file", "read_link", "real_path"),
+            *("list_attributes", "volume", "error_oracle"),
+        ),
+        METADATA,
+    ),
+    **dict.fromkeys(("set_variable", "put_variable", "drop_variable"), OWN),
+    "other_interpreter": SAME,
+}
+"""Attempts that succeed at this level, and why that is no breach of what it promises."""
+
+BOTH = [("evasions", one) for one in evasions.ATTEMPTS]
+BOTH += [("sandboxes", one) for one in sandboxes.ATTEMPTS]
+
+
+@cache
+def tried(module: str, *words: str) -> dict[str, dict[str, Any]]:
+    """What became of every attempt of a table: in processes below one without other threads."""
+    program = [sys.executable, str(HERE / "sandbox_fixtures.py"), *words, module]
+    done = subprocess.run(program, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize(
+    ("module", "attempt"), BOTH, ids=[f"{module}-{one.name}" for module, one in BOTH]
+)
+def test_nothing_gets_through(module: str, attempt: Any) -> None:
+    found = tried(module)[attempt.name]
+    if "level" in found:  # or else the process was killed: it tried what nothing but a trick needs
+        assert found["level"] == MEANS.level, found
+    assert found["succeeded"] is (attempt.name in GAPS), found
+
+
+def test_no_gap_is_about_contents() -> None:
+    kinds = {one.kind for _, one in BOTH if GAPS.get(one.name, SAME) != SAME}
+    assert kinds <= {"metadata", "env"}
+    assert all(one in {a.name for _, a in BOTH} for one in GAPS)
+
+
+def test_there_are_enough_attempts_and_they_work_where_nobody_is_held() -> None:
+    free = {module: tried(module, "--free") for module in ("evasions", "sandboxes")}
+    working = [one for module, one in BOTH if free[module][one.name]["succeeded"]]
+    assert len(working) >= 200, len(working)
+    assert {one.kind for one in working} == set(evasions.KINDS)
+
+
+# ------------------------------------------------------------------ variables and layouts
+
+AROUND = [(one, command) for one in sandbox_environment.ATTEMPTS for command in one.commands]
+
+
+def shown(folder: Path, around: Any, command: str) -> str:
+    """What a command of the app answers in these sandbox_environment."""
+    words = [around.program, "held.py", command, around.path, "--json"]
+    env = environment(**{"TOOLI_STATE_DIR": str(folder / "state"), **around.variables})
+    done = subprocess.run(words, capture_output=True, text=True, cwd=folder, env=env, timeout=60)
+    answer = json.loads(done.stdout)
+    if command != "free":
+        assert answer["meta"]["enforcement"] == MEANS.level
+    if "error" in answer:
+        assert answer["error"]["code"] == "E2005", answer  # the watch sees what is denied, too
+        return done.stdout
+    return answer["result"]
+
+
+@pytest.mark.parametrize(
+    ("attempt", "command"), AROUND, ids=[f"{one.name}-{command}" for one, command in AROUND]
+)
+def test_no_variable_and_no_layout_opens_more(tmp_path: Path, attempt: Any, command: str) -> None:
+    folder = tmp_path.resolve() / "project"
+    folder.mkdir()
+    (folder / "secret.txt").write_text(evasions.TOKEN)
+    (folder / "held.py").write_text(sandbox_environment.APP)
+    around = attempt.lay_out(folder)
+    assert evasions.TOKEN not in shown(folder, around, command)
+
+
+@pytest.mark.parametrize("attempt", sandbox_environment.ATTEMPTS, ids=lambda one: one.name)
+def test_the_same_is_seen_where_nobody_is_held(tmp_path: Path, attempt: Any) -> None:
+    (tmp_path / "secret.txt").write_text(evasions.TOKEN)
+    (tmp_path / "held.py").write_text(sandbox_environment.APP)
+    around = attempt.lay_out(tmp_path.resolve())
+    around.variables.pop("TOOLI_DENY_PATHS", None)  # that holds for everybody
+    assert evasions.TOKEN in shown(tmp_path, around, "free")

@@ -1,0 +1,229 @@
+"""Isolation that is required and cannot be had: nothing runs. Wanted: it runs, and that is said."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.integration.outside import environment
+
+from tooli import Tooli
+from tooli.execution.sandbox import bwrap, landlock, sandbox_runner, seccomp, syscalls
+
+HERE = Path(__file__).parent
+LANDLOCK = "444,445,446"
+SECCOMP = "277" if platform.machine() == "aarch64" else "317"
+needs_linux = pytest.mark.skipif(
+    bool(sandbox_runner.detect_sandbox_support().missing),
+    reason="there is nothing here to be hidden",
+)
+
+APP = '''
+from pathlib import Path
+from tooli import Tooli
+from tooli.execution import bubble
+
+bubble.FOLDERS = ()
+app = Tooli("held", security_policy="off")
+
+
+@app.command(isolation="required", capabilities=["fs:write"])
+def strictly(mark: Path) -> str:
+    """Leave a mark."""
+    mark.write_text("ran")
+    return "ran"
+
+
+@app.command(capabilities=["fs:write"])
+def loosely(mark: Path) -> str:
+    """Leave a mark."""
+    mark.write_text("ran")
+    return "ran"
+
+
+if __name__ == "__main__":
+    app()
+'''
+
+
+@pytest.fixture(autouse=True)
+def no_bubblewrap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is found in place of what is missing."""
+    monkeypatch.setattr(bwrap, "BWRAP_DIRS", ())
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    """The app in a file, in a folder of its own."""
+    file = tmp_path / "held.py"
+    file.write_text(APP)
+    return file
+
+
+def run(script: Path, *words: str, hidden: str, **more: str) -> tuple[int, dict[str, Any]]:
+    """Run the app where the kernel lacks some calls."""
+    program = [sys.executable, str(HERE / "hiding.py"), hidden, str(script), *words, "--json"]
+    env = environment(TOOLI_STATE_DIR=str(script.parent / "state"), **more)
+    done = subprocess.run(program, capture_output=True, env=env, timeout=60, cwd=script.parent)
+    return done.returncode, json.loads(done.stdout)
+
+
+# ------------------------------------------------------------------ a kernel that lacks it
+
+
+@needs_linux
+@pytest.mark.parametrize("hidden", [LANDLOCK, SECCOMP], ids=["landlock", "seccomp"])
+def test_a_command_that_must_be_isolated_does_not_run(script: Path, hidden: str) -> None:
+    code, answer = run(script, "strictly", "mark", hidden=hidden)
+    assert (code, answer["error"]["code"]) == (30, "E2006")
+    assert answer["error"]["details"]["missing"]
+    assert not (script.parent / "mark").exists()
+
+
+@needs_linux
+def test_where_the_setting_requires_it_no_command_runs(script: Path) -> None:
+    code, answer = run(script, "loosely", "mark", hidden=LANDLOCK, TOOLI_ISOLATION="required")
+    assert (code, answer["error"]["code"]) == (30, "E2006")
+    assert not (script.parent / "mark").exists()
+
+
+@needs_linux
+def test_a_setting_that_wants_it_does_not_loosen_what_the_author_requires(script: Path) -> None:
+    for said in ("off", "wanted"):
+        code, answer = run(script, "strictly", "mark", hidden=LANDLOCK, TOOLI_ISOLATION=said)
+        assert (code, answer["error"]["code"]) == (30, "E2006")
+    assert not (script.parent / "mark").exists()
+
+
+# ------------------------------------------------------------------ every door, as if
+
+
+def lacking(number: int) -> Any:
+    """A kernel that answers with an error."""
+
+    def syscall(*_: object) -> int:
+        raise OSError(number, os.strerror(number))
+
+    return syscall
+
+
+@pytest.fixture
+def held() -> tuple[Tooli, list[str]]:
+    """An app with a command that must be isolated, and what ran of it."""
+    app = Tooli("held", security_policy="off")
+    ran: list[str] = []
+
+    @app.command(isolation="required")
+    def work() -> str:
+        ran.append("ran")
+        return "ran"
+
+    return app, ran
+
+
+@pytest.mark.parametrize("number", [errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM])
+def test_whatever_landlock_answers(
+    held: tuple[Tooli, list[str]], monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    app, ran = held
+    monkeypatch.setattr(landlock, "syscall", lacking(number))
+    found = app.call("work")
+    assert found.error is not None and found.error.code == "E2006"
+    assert not ran
+
+
+async def test_from_async_code_and_as_streams(
+    held: tuple[Tooli, list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app, ran = held
+    monkeypatch.setattr(landlock, "syscall", lacking(errno.ENOSYS))
+    found = await app.acall("work")
+    assert found.error is not None and found.error.code == "E2006"
+    with pytest.raises(Exception, match="must run isolated"):
+        list(app.stream("work"))
+    with pytest.raises(Exception, match="must run isolated"):
+        [item async for item in app.astream("work")]
+    assert not ran
+
+
+@pytest.mark.parametrize(("name", "machine"), [("darwin", "arm64"), ("linux", "riscv64")])
+def test_on_another_system_or_processor(
+    held: tuple[Tooli, list[str]], monkeypatch: pytest.MonkeyPatch, name: str, machine: str
+) -> None:
+    app, ran = held
+    monkeypatch.setattr(syscalls.sys, "platform", name)
+    fields = (*("Linux", "here", "6", "1"), machine)
+    monkeypatch.setattr(syscalls.os, "uname", lambda: os.uname_result(fields))
+    found = app.call("work")
+    assert found.error is not None and found.error.code == "E2006"
+    assert not ran
+
+
+def test_over_http_and_mcp(held: tuple[Tooli, list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    from tooli.core.call import Caller
+    from tooli.serving.dispatcher import ToolDispatcher
+
+    app, ran = held
+    monkeypatch.setattr(landlock, "syscall", lacking(errno.ENOSYS))
+    desk = ToolDispatcher(app)
+    for surface in ("http", "mcp"):
+        answer = desk.prepare(desk.tools["work"], {}, Caller(surface)).run()
+        assert answer.error is not None and answer.error.code == "E2006"
+        assert answer.error.http_status == 403
+    assert not ran
+
+
+def test_wanted_and_not_to_be_had_is_a_warning(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TOOLI_ISOLATION", "wanted")
+    monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path))
+    monkeypatch.setattr(landlock, "syscall", lacking(errno.ENOSYS))
+    monkeypatch.setattr(seccomp, "syscall", lacking(errno.ENOSYS))
+    app = Tooli("held")
+
+    @app.command()
+    def work() -> str:
+        return "ran"
+
+    found = app.call("work")
+    assert found.result == "ran"
+    assert any("not isolated as wanted" in said for said in found.meta["warnings"]), found.meta
+
+
+def test_a_word_that_is_none_is_refused_at_registration() -> None:
+    from tooli.errors import DefinitionError
+
+    app = Tooli("held")
+
+    @app.command(isolation="sometimes")
+    def work() -> None: ...
+
+    with pytest.raises(DefinitionError, match="isolation="):
+        app.call("work")
+
+
+@pytest.mark.parametrize("said", ["requird", "1", "yes"])
+def test_a_setting_that_nobody_understands_runs_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, said: str
+) -> None:
+    monkeypatch.setenv("TOOLI_ISOLATION", said)
+    monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path))
+    monkeypatch.setattr(landlock, "syscall", lacking(errno.ENOSYS))
+    app = Tooli("held")
+    ran: list[str] = []
+
+    @app.command()
+    def work() -> None:
+        ran.append("ran")
+
+    found = app.call("work")
+    assert found.error is not None and found.error.code == "E1011"
+    assert not ran

@@ -1,0 +1,632 @@
+"""One meaning through every door: what a command touches, and the paths that it is given."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import zipfile
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pydantic
+import pytest
+from tests.integration import outside
+
+from tooli import Output, StdinOr, Tooli
+from tooli.execution.sandbox.sandbox_runner import detect_sandbox_support
+from tooli.testing import Case, assert_parity
+from tooli.testing.parity import interfaces
+
+
+class Job(pydantic.BaseModel):
+    source: Path
+    others: list[Path] = []
+
+
+@dataclass(slots=True)
+class Slotted:
+    source: Path
+
+
+def make(policy: str, inside: Path) -> Tooli:
+    app = Tooli("doors", version="1.0", security_policy=policy)
+    words: dict[str, Any] = {"capabilities": [f"fs:read:{inside}"], "auth": []}
+
+    @app.command(**words)
+    def read(path: str) -> str:
+        """Read, whatever it is told."""
+        return Path(path).read_text()
+
+    @app.command(**words)
+    async def aread(path: str) -> str:
+        """Read in async code."""
+        await asyncio.sleep(0)
+        return Path(path).read_text()
+
+    @app.command(**words)
+    def items(path: str) -> Iterator[str]:
+        """Read as a stream."""
+        yield "first"
+        yield Path(path).read_text()
+
+    @app.command(**words)
+    async def aitems(path: str) -> AsyncIterator[str]:
+        """Read as an async stream."""
+        yield "first"
+        yield Path(path).read_text()
+
+    @app.command(**words)
+    def swallow(path: str) -> str:
+        """Read, and hide that it failed."""
+        try:
+            return Path(path).read_text()
+        except OSError:
+            return "nothing"
+
+    return app
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> tuple[Path, Path]:
+    for name in ("inside", "outside"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text(name)
+    return tmp_path / "inside" / "file", tmp_path / "outside" / "file"
+
+
+COMMANDS = ("read", "aread", "items", "aitems", "swallow")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("policy", ["off", "standard", "strict"])
+def test_the_policy_decides_and_no_door(
+    policy: str, command: str, places: tuple[Path, Path]
+) -> None:
+    app = make(policy, places[0].parent)
+    free = assert_parity(app, Case(command, {"path": str(places[0])}))
+    assert free["ok"]
+    assert "warnings" not in free["meta"]
+    found = assert_parity(app, Case(command, {"path": str(places[1])}))
+    if policy == "strict":
+        error = found["error"]
+        assert (error["code"], error["details"]["capability"]) == ("E2003", "fs:read")
+        assert error["details"]["target"] == str(places[1])
+        return
+    assert "outside" in str(found["result"])
+    assert found["meta"]["enforcement"] == ("none" if policy == "off" else "audit")
+    assert len(found["meta"].get("warnings", ())) == (policy == "standard")
+
+
+class TestLists:
+    """allow_paths, deny_paths, work_dir: the owner's orders, under every policy."""
+
+    def app(self, policy: str = "standard") -> Tooli:
+        app = Tooli("paths", version="1.0", security_policy=policy)
+
+        @app.command(auth=[])
+        def one(path: Path) -> str:
+            """One path."""
+            return path.read_text()
+
+        @app.command(auth=[])
+        def many(paths: list[Path]) -> int:
+            """Paths."""
+            return len([path.read_text() for path in paths])
+
+        @app.command(auth=[])
+        def piped(data: StdinOr[str]) -> str:
+            """An input."""
+            return data
+
+        @app.command(auth=[])
+        def write(out: Output) -> str:
+            """An output."""
+            out.write_text("written")
+            return "ok"
+
+        @app.command(auth=[])
+        def model(job: Job) -> int:
+            """Paths in a model."""
+            return len(job.others)
+
+        @app.command(auth=[])
+        def text(path: str) -> str:
+            """A text that turns out to be a path."""
+            return Path(path).read_text()
+
+        return app
+
+    @pytest.mark.parametrize("policy", ["off", "standard", "strict"])
+    @pytest.mark.parametrize(
+        ("command", "name", "shape"),
+        [
+            ("one", "path", "{}"),
+            ("many", "paths", "[{}]"),
+            ("piped", "data", "{}"),
+            ("write", "out", "{}"),
+            ("model", "job", "model"),
+        ],
+    )
+    def test_a_path_outside_is_refused_before_the_call(
+        self, policy: str, command: str, name: str, shape: str, places: tuple[Path, Path]
+    ) -> None:
+        app = self.app(policy)
+        app._state.policy_resolved = True
+        app._state.security_settings = {"deny_paths": (str(places[1].parent),)}
+        value: Any = str(places[1])
+        if shape == "[{}]":
+            value = [str(places[0]), value]
+        elif shape == "model":
+            value = {"source": str(places[0]), "others": [value]}
+        found = [
+            door.send_case(Case(command, {name: value}))
+            for door in interfaces(app)
+            if door.surface != "cli"
+        ]
+        for answer in found:
+            assert answer.envelope["error"]["code"] == "E2005", answer
+            assert answer.envelope["error"]["field"] == name
+        assert places[1].read_text() == "outside"
+
+    @pytest.mark.parametrize("policy", ["off", "standard", "strict"])
+    def test_and_while_it_runs(self, policy: str, places: tuple[Path, Path]) -> None:
+        app = self.app(policy)
+        app._state.policy_resolved = True
+        app._state.security_settings = {"allow_paths": ((str(places[0].parent),),)}
+        assert app.call("text", path=str(places[0])).result == "inside"
+        result = app.call("text", path=str(places[1]))
+        assert result.error is not None
+        assert result.error.code == "E2005"
+        assert result.meta["enforcement"] == "audit"
+
+    def test_a_link_does_not_help(self, places: tuple[Path, Path]) -> None:
+        link = places[0].with_name("link")
+        link.symlink_to(places[1])
+        app = self.app()
+        app._state.policy_resolved = True
+        app._state.security_settings = {"allow_paths": ((str(places[0].parent),),)}
+        result = app.call("one", path=link)
+        assert result.error is not None
+        assert (result.error.code, result.error.field) == ("E2005", "path")
+
+    def test_all_lists_must_allow(self, places: tuple[Path, Path]) -> None:
+        app = self.app()
+        app._state.policy_resolved = True
+        root = str(places[0].parent.parent)
+        app._state.security_settings = {"allow_paths": ((root,), (str(places[0].parent),))}
+        assert app.call("one", path=places[0]).ok
+        assert not app.call("one", path=places[1]).ok
+
+    def test_relative_paths_are_those_of_the_folder(self, places: tuple[Path, Path]) -> None:
+        app = self.app()
+        app._state.policy_resolved = True
+        app._state.security_settings = {"work_dir": str(places[0].parent)}
+        here = os.getcwd()
+        assert app.call("one", path="file").result == "inside"
+        assert app.call("many", paths=["file", "../outside/file"]).result == 2
+        assert app.call("piped", data="file").result == "inside"
+        assert app.call("write", out="made").ok
+        assert places[0].with_name("made").read_text() == "written"
+        assert os.getcwd() == here
+
+    def test_a_dry_run_is_checked_as_well(self, places: tuple[Path, Path]) -> None:
+        app = self.app()
+        app._state.policy_resolved = True
+        app._state.security_settings = {"deny_paths": (str(places[1].parent),)}
+        result = app.call("one", path=places[1], dry_run=True)
+        assert result.error is not None and result.error.code == "E2005"
+
+    def test_a_path_in_slots(self, places: tuple[Path, Path]) -> None:
+        app = self.app()
+        app._state.policy_resolved = True
+        app._state.security_settings = {"deny_paths": (str(places[1].parent),)}
+        ran: list[Slotted] = []
+
+        @app.command(auth=[])
+        def work(job: Slotted) -> None:
+            """Work."""
+            ran.append(job)
+
+        result = app.call("work", job=Slotted(places[1]))
+        assert result.error is not None and result.error.code == "E2005"
+        assert ran == []
+
+
+APP = """
+from pathlib import Path
+from tooli import Tooli
+app = Tooli("real", security_policy="{policy}")
+
+@app.command(capabilities=["fs:read:./data"], auth=[])
+def show(path: Path) -> str:
+    "Show."
+    return path.read_text()
+
+@app.command(auth=[])
+def free(path: str) -> str:
+    "Free."
+    return open(path).read()
+
+@app.command(auth=[])
+def again(path: str) -> str:
+    "Through another door."
+    return app.call("show", path=path).unwrap()
+
+if __name__ == "__main__":
+    app()
+"""
+
+
+class TestProcess:
+    """From outside, as it is used."""
+
+    def app(self, folder: Path, policy: str = "standard") -> Path:
+        (folder / "data").mkdir()
+        (folder / "data" / "file").write_text("data")
+        (folder / "secret").write_text("secret")
+        (folder / "app.py").write_text(APP.format(policy=policy))
+        return folder / "app.py"
+
+    def run(self, app: Path, *words: str, **env: str) -> tuple[int, dict[str, Any]]:
+        done = outside.run(app, *words, "--json", cwd=app.parent, env=outside.environment(**env))
+        assert outside.is_clean(done.err), done.err
+        return done.code, outside.envelope(done.out)
+
+    def test_strict(self, tmp_path: Path) -> None:
+        app = self.app(tmp_path, "strict")
+        assert self.run(app, "show", "data/file")[1]["result"] == "data"
+        code, answer = self.run(app, "show", "secret")
+        assert (code, answer["error"]["code"]) == (30, "E2003")
+
+    def test_the_environment_tightens_and_never_loosens(self, tmp_path: Path) -> None:
+        app = self.app(tmp_path)
+        code, answer = self.run(app, "show", "secret", TOOLI_SECURITY_POLICY="strict")
+        assert (code, answer["error"]["code"]) == (30, "E2003")
+        (tmp_path / "other").mkdir()
+        strict = self.app(tmp_path / "other", "strict")
+        code, answer = self.run(strict, "show", "secret", TOOLI_SECURITY_POLICY="off")
+        assert (code, answer["error"]["code"]) == (30, "E2003")
+
+    def test_lists(self, tmp_path: Path) -> None:
+        app = self.app(tmp_path)
+        code, answer = self.run(app, "show", "data/file", TOOLI_DENY_PATHS=str(tmp_path / "data"))
+        assert (code, answer["error"]["code"], answer["error"]["field"]) == (30, "E2005", "path")
+        code, answer = self.run(app, "free", "secret", TOOLI_ALLOW_PATHS="data")
+        assert (code, answer["error"]["code"]) == (30, "E2005")
+        code, answer = self.run(app, "free", "data/file", TOOLI_ALLOW_PATHS="data")
+        assert answer["result"] == "data"
+
+    def test_lists_hold_for_code_as_well(self, tmp_path: Path) -> None:
+        """The folder of the script is one that modules are imported from; it is no way in."""
+        app = self.app(tmp_path)
+        (tmp_path / "private.dist-info").mkdir()
+        (tmp_path / "private.dist-info" / "METADATA").write_text("Name: x")
+        (tmp_path / "private.py").write_text("PASSWORD = 1")
+        for name in ("private.py", "private.dist-info/METADATA", "app.py"):
+            for setting in ({"TOOLI_DENY_PATHS": name}, {"TOOLI_ALLOW_PATHS": "data"}):
+                code, answer = self.run(app, "free", name, **setting)
+                assert (code, answer["error"]["code"]) == (30, "E2005")
+
+    @pytest.mark.parametrize(
+        "code",
+        [
+            "import beside; return beside.VALUE",
+            "import package.inner; return package.inner.VALUE",
+            "import importlib; return importlib.import_module('beside').VALUE",
+            "import zipped; return zipped.VALUE",
+            "import traceback\n    try: 1/0\n    except Exception: return traceback.format_exc()",
+            "import warnings; warnings.warn('x'); return 1",
+            "import inspect; return inspect.stack()[0].code_context[0]",
+            "import threading; t = threading.Thread(target=lambda: 1/0)\n"
+            "    t.start(); t.join(); return 1",
+            "import logging\n    try: 1/0\n    except Exception: logging.exception('x'); return 1",
+        ],
+    )
+    def test_and_leave_importing_alone(self, tmp_path: Path, code: str) -> None:
+        (tmp_path / "data").mkdir()
+        (tmp_path / "beside.py").write_text("VALUE = 1\n")
+        (tmp_path / "package").mkdir()
+        (tmp_path / "package" / "__init__.py").write_text("")
+        (tmp_path / "package" / "inner.py").write_text("VALUE = 1\n")
+        with zipfile.ZipFile(tmp_path / "modules.zip", "w") as archive:
+            archive.writestr("zipped.py", "VALUE = 1\n")
+        app = tmp_path / "app.py"
+        app.write_text(
+            "from tooli import Tooli\napp = Tooli('x')\n"
+            f"@app.command()\ndef go() -> str:\n    {code}\n"
+            "if __name__ == '__main__': app()\n"
+        )
+        env = outside.environment(
+            TOOLI_ALLOW_PATHS="data", PYTHONPATH=str(tmp_path / "modules.zip")
+        )
+        done = outside.run(app, "--json", cwd=tmp_path, env=env)
+        assert outside.envelope(done.out).get("result"), done.out
+
+    def test_the_folder(self, tmp_path: Path) -> None:
+        app = self.app(tmp_path)
+        data = str(tmp_path / "data")
+        assert self.run(app, "free", "file", TOOLI_WORK_DIR=data)[1]["result"] == "data"
+        assert self.run(app, "free", "file", TOOLI_WORK_DIR="data")[1]["result"] == "data"
+        code, answer = self.run(app, "free", "file", TOOLI_WORK_DIR=str(tmp_path / "nowhere"))
+        assert (code, answer["error"]["code"]) == (2, "E1011")
+
+    def test_lists_leave_alone_what_the_framework_keeps(self, tmp_path: Path) -> None:
+        app = self.app(tmp_path, "strict")
+        env = {"TOOLI_ALLOW_PATHS": "data", "TOOLI_STATE_DIR": str(tmp_path / "state")}
+        for _ in range(2):  # the second time there is something to be read
+            code, answer = self.run(app, "again", "data/file", **env)
+            assert (code, answer.get("result")) == (0, "data"), answer
+
+    @pytest.mark.parametrize("absolute", [True, False])
+    def test_what_is_relative_to_the_folder(self, tmp_path: Path, absolute: bool) -> None:
+        app = self.app(tmp_path, "strict")
+        (tmp_path / "work").mkdir()
+        (tmp_path / "data").rename(tmp_path / "work" / "data")
+        folder = str(tmp_path / "work") if absolute else "work"
+        for command in ("show", "again"):
+            found = self.run(app, command, "data/file", TOOLI_WORK_DIR=folder)
+            assert found[1]["result"] == "data"
+        for command in ("show", "free", "again"):
+            code, answer = self.run(
+                app, command, "data/file", TOOLI_WORK_DIR=folder, TOOLI_DENY_PATHS="data"
+            )
+            assert (code, answer["error"]["code"]) == (30, "E2005")
+
+    def test_a_server_in_another_folder_keeps_its_projects_settings(self, tmp_path: Path) -> None:
+        app = self.app(tmp_path)
+        (tmp_path / "data" / ".git").mkdir()
+        (tmp_path / ".tooli.yaml").write_text("work_dir: data\nsecurity_policy: strict\n")
+        asked = [
+            {"id": 1, "method": "initialize", "params": HELLO},
+            {"method": "notifications/initialized"},
+            {"id": 2, "method": "tools/call", "params": {"name": "show", "arguments": CLAIM}},
+        ]
+        lines = [json.dumps({"jsonrpc": "2.0", **message}).encode() for message in asked]
+        done = outside.run(app, "mcp", "serve", stdin=b"\n".join([*lines, b""]), cwd=tmp_path)
+        answer = json.loads(done.out.splitlines()[-1])["result"]
+        assert answer["isError"]
+        assert "E2003" in answer["content"][0]["text"]
+
+    def test_two_calls_over_http_are_held_each_to_its_own(self, tmp_path: Path) -> None:
+        script = tmp_path / "both.py"
+        script.write_text(BOTH)
+        done = outside.run(script, cwd=tmp_path, env=outside.environment())
+        assert done.code == 0, done.err.decode()
+        wide, narrow, free = json.loads(done.out)
+        assert wide == ["first", "second"]
+        assert narrow == "E2003"
+        assert free == "second"
+
+
+HELLO = {
+    "protocolVersion": "2025-06-18",
+    "capabilities": {},
+    "clientInfo": {"name": "test", "version": "1"},
+}
+CLAIM = {"path": "file"}
+
+BOTH = """
+import asyncio, json, os, threading
+from pathlib import Path
+from tooli import Tooli
+import httpx
+
+for name in ("first", "second"):
+    Path(name).write_text(name)
+here = os.getcwd()
+app = Tooli("both", security_policy="strict")
+meeting = threading.Barrier(3)
+
+@app.command(capabilities=[f"fs:read:{here}"], auth=[])
+def wide() -> list:
+    found = [Path("first").read_text()]
+    meeting.wait()
+    found.append(Path("second").read_text())
+    meeting.wait()
+    return found
+
+@app.command(capabilities=[f"fs:read:{here}/first"], auth=[])
+def narrow() -> str:
+    Path("first").read_text()
+    meeting.wait()
+    try:
+        Path("second").read_text()
+    except OSError:
+        pass
+    meeting.wait()
+    return "swallowed"
+
+@app.command(auth=[])
+def free() -> str:
+    meeting.wait()
+    text = Path("second").read_text()
+    meeting.wait()
+    return text
+
+async def main():
+    transport = httpx.ASGITransport(app=app.asgi(mcp=False))
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        answers = await asyncio.gather(
+            *[client.post(f"/tools/{name}", json={}) for name in ("wide", "narrow", "free")]
+        )
+    wide, narrow, free = [answer.json() for answer in answers]
+    print(json.dumps([wide.get("result", wide), narrow["error"]["code"], free.get("result", free)]))
+
+asyncio.run(main())
+"""
+
+
+def test_the_record_is_a_line_for_each_call(tmp_path: Path) -> None:
+    app = TestProcess().app(tmp_path)
+    record = tmp_path / "record.jsonl"
+    for _ in range(2):
+        TestProcess().run(app, "free", "secret", TOOLI_RECORD_CAPABILITIES=str(record))
+    lines = [json.loads(line) for line in record.read_text().splitlines()]
+    assert (
+        lines
+        == [{"app": "real", "command": "free", "uses": [["fs:read", str(tmp_path / "secret")]]}] * 2
+    )
+    assert record.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_record_that_cannot_be_kept_is_a_warning(tmp_path: Path) -> None:
+    app = TestProcess().app(tmp_path)
+    _, answer = TestProcess().run(app, "free", "secret", TOOLI_RECORD_CAPABILITIES="/no/where")
+    assert answer["result"] == "secret"
+    assert "could not be recorded" in answer["meta"]["warnings"][0]
+
+
+def test_a_record_leaves_no_trace_in_the_answer(tmp_path: Path) -> None:
+    app = TestProcess().app(tmp_path)
+    record = str(tmp_path / "record.jsonl")
+    _, answer = TestProcess().run(app, "show", "secret", TOOLI_RECORD_CAPABILITIES=record)
+    assert answer["result"] == "secret"
+    assert answer["meta"].keys() == {"tool", "duration_ms", "enforcement", "warnings"}
+
+
+@pytest.mark.skipif(bool(detect_sandbox_support().missing), reason="it takes Landlock and seccomp")
+def test_behind_walls_as_well(places: tuple[Path, Path], tmp_path: Path) -> None:
+    record, inside = tmp_path / "record.jsonl", places[0]
+    app = Tooli("walled")
+    app.command("go", isolation="required", capabilities=[f"fs:read:{inside.parent}"])(
+        lambda: inside.read_text()
+    )
+    app._state.policy_resolved = True
+    app._state.security_settings = {"record_capabilities": str(record)}
+    result = app.call("go")
+    assert result.result == "inside"
+    assert "violations" not in result.meta
+    assert json.loads(record.read_text())["uses"] == [["fs:read", str(inside)]]
+
+
+def test_what_nobody_could_watch_is_no_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a bubble, where a fresh interpreter runs the function."""
+    record = tmp_path / "record.jsonl"
+    app = make("standard", tmp_path)
+    app._state.policy_resolved = True
+    app._state.security_settings = {"record_capabilities": str(record)}
+    monkeypatch.setattr(
+        "tooli.execution.monitor.capability_recorder.RecordingRunner.run", lambda _, call: "unseen"
+    )
+    result = app.call("read", path="anything")
+    assert result.result == "unseen"
+    assert "could not be recorded" in result.meta["warnings"][0]
+    assert not record.exists()
+
+
+def test_recording_allows_nothing(tmp_path: Path) -> None:
+    app = TestProcess().app(tmp_path, "strict")
+    record = tmp_path / "record.jsonl"
+    code, answer = TestProcess().run(app, "show", "secret", TOOLI_RECORD_CAPABILITIES=str(record))
+    assert (code, answer["error"]["code"]) == (30, "E2003")
+    assert json.loads(record.read_text())["uses"] == [["fs:read", str(tmp_path / "secret")]]
+
+
+RECORDED = """
+from pathlib import Path
+from tooli import Tooli
+from tooli.annotations import Destructive, ReadOnly
+
+app = Tooli("shop")
+
+@app.command(annotations=ReadOnly, examples=[{"args": ["data/file"], "description": "one"}])
+def show(path: Path) -> str:
+    "Show."
+    return path.read_text()
+
+@app.command(annotations=Destructive, examples=[{"args": ["x"], "description": "one"}])
+def wipe(name: str) -> str:
+    "Wipe."
+    Path("out").mkdir(exist_ok=True)
+    Path("out", name).write_text("x")
+    Path("out", name).unlink()
+    return "ok"
+
+@app.command(annotations=ReadOnly, requires_approval=True,
+             examples=[{"args": [], "description": "one"}])
+def asked() -> str:
+    "Asked."
+    return "ok"
+
+@app.command(annotations=ReadOnly, timeout=60, examples=[{"args": [], "description": "one"}])
+def limited() -> int:
+    "In a process of its own."
+    return sum([len(Path(f"many/{i}").read_text()) for i in range(150)])
+
+if __name__ == "__main__":
+    app()
+"""
+
+
+class TestRecording:
+    def record(self, folder: Path, *words: str) -> tuple[int, dict[str, Any]]:
+        (folder / "data").mkdir(exist_ok=True)
+        (folder / "data" / "file").write_text("data")
+        (folder / "many").mkdir(exist_ok=True)
+        for i in range(150):
+            (folder / "many" / str(i)).touch()
+        (folder / "shop.py").write_text(RECORDED)
+        launch = folder / "launch.py"
+        launch.write_text("from tooli.launcher import main\nmain()\n")
+        line = ("capabilities", "record", "shop.py", *words)
+        done = outside.run(launch, *line, cwd=folder, env=outside.environment(TOOLI_OUTPUT="json"))
+        return done.code, outside.envelope(done.out)
+
+    def test_examples_that_change_nothing(self, tmp_path: Path) -> None:
+        code, answer = self.record(tmp_path)
+        assert code == 0
+        assert answer["result"]["commands"] == [
+            {
+                "command": "show",
+                "used": ["fs:read:./data"],
+                "paste": 'capabilities=["fs:read:./data"]',
+            },
+            {
+                "command": "limited",
+                "used": ["fs:read:./many"],
+                "paste": 'capabilities=["fs:read:./many"]',
+            },
+        ]
+        reasons = {row["command"]: row["why"] for row in answer["result"]["not_run"]}
+        assert set(reasons) == {"wipe", "asked"}
+        assert "--all" in reasons["wipe"]
+        assert not (tmp_path / "out").exists()
+
+    def test_all_examples(self, tmp_path: Path) -> None:
+        _, answer = self.record(tmp_path, "--all")
+        used = {row["command"]: row["used"] for row in answer["result"]["commands"]}
+        assert used["wipe"] == ["fs:delete:./out", "fs:write:./out"]
+        assert [row["command"] for row in answer["result"]["not_run"]] == ["asked"]
+
+    def test_tests(self, tmp_path: Path) -> None:
+        (tmp_path / "tests.py").write_text(
+            "from shop import app\nfrom tooli.testing import invoke\n"
+            "assert app.call('wipe', name='x', yes=True).ok\n"
+            "assert invoke(app, 'show', 'data/file').ok\n"
+            "print('to stdout')\n"
+        )
+        code, answer = self.record(tmp_path, "--", sys.executable, "tests.py")
+        assert code == 0
+        assert {row["command"] for row in answer["result"]["commands"]} == {"wipe", "show"}
+        assert answer["result"]["exit_code"] == 0
+
+    def test_both(self, tmp_path: Path) -> None:
+        _, answer = self.record(
+            tmp_path, "--examples", "--", sys.executable, "-c", "raise SystemExit(3)"
+        )
+        assert [row["command"] for row in answer["result"]["commands"]] == ["show", "limited"]
+        assert answer["result"]["exit_code"] == 3
+
+    def test_nothing_was_called(self, tmp_path: Path) -> None:
+        code, answer = self.record(tmp_path, "--", sys.executable, "-c", "pass")
+        assert (code, answer["error"]["code"]) == (10, "E3010")
+
+    def test_no_such_program(self, tmp_path: Path) -> None:
+        code, answer = self.record(tmp_path, "--", "no-such-program")
+        assert (code, answer["error"]["field"]) == (10, "tests")

@@ -1,0 +1,287 @@
+"""Whoever waits for a call in another process: for as long as it takes, and no longer."""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+from tests.integration.outside import PATIENCE, environment
+
+from tooli import Tooli
+from tooli.core.call import PYTHON_CALLER, Call
+from tooli.errors import Interrupted
+from tooli.execution import process_runner, supervisor, worker
+from tooli.execution.process_runner import ChildCall, ProcessRunner
+
+LINUX = sys.platform.startswith("linux")
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked here")
+
+app = Tooli("errands")
+
+
+@app.command()
+def linger(mark: Path) -> str:
+    """Say who it is, and never end."""
+    mark.write_text(str(os.getpid()))
+    while True:
+        time.sleep(1000)
+
+
+@app.command(timeout=50)
+def shut() -> None:
+    """Close everything, and take a while to end."""
+    os.closerange(3, 256)
+    time.sleep(0.5)
+    os._exit(3)
+
+
+@app.command(timeout=50)
+def quick() -> str:
+    """Answer at once."""
+    return "done"
+
+
+@app.command(timeout=50)
+async def rows() -> AsyncIterator[int]:
+    """One item, and no other."""
+    yield 1
+    await asyncio.sleep(1000)
+    yield 2
+
+
+def errand_for(mark: Path) -> ChildCall:
+    tool = app.find("linger")
+    assert tool is not None
+    return ChildCall(ProcessRunner(None, 500.0), Call(tool, {"mark": mark}, PYTHON_CALLER, []))
+
+
+# ------------------------------------------------------------------ a guardian that hangs
+
+
+def hang(*_: Any) -> NoReturn:
+    while True:
+        signal.pause()
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process_runner, "REPORT_TIMEOUT", 0.2)
+    monkeypatch.setattr(process_runner, "KILL_TIMEOUT", 0.0)
+
+
+def gone(pid: int) -> bool:
+    """Whether a process has ended, waited for."""
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until:
+        try:
+            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX":
+                return True
+        except OSError:
+            return True
+    return False
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_guardian_that_never_begins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(process_runner, "run_supervisor", hang)
+    answer = app.call("linger", mark=tmp_path / "mark", timeout=0.2)
+    assert answer.error is not None
+    assert answer.error.code == "E4050"
+    assert answer.error.details is not None
+    assert answer.error.details["stopped"] == "process"
+    assert any("did not answer and was killed" in said for said in answer.meta["warnings"])
+
+
+@pytest.mark.skipif(not LINUX, reason="a function dies with its guardian on Linux")
+@pytest.mark.usefixtures("impatient")
+def test_a_guardian_that_hangs_takes_the_function_with_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(supervisor.Supervisor, "watch", hang)
+    mark = tmp_path / "mark"
+    answer = app.call("linger", mark=mark, timeout=2)
+    assert answer.error is not None
+    assert answer.error.code == "E4050"
+    assert gone(int(mark.read_text()))
+
+
+def test_a_guardian_imports_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A module's lock may be held for ever in a copy of a process."""
+    stand_guard, live, importing = (
+        process_runner.run_supervisor,
+        worker.Worker.run_and_exit,
+        builtins.__import__,
+    )
+
+    def refuse(name: str, *_: Any, **__: Any) -> NoReturn:
+        raise AssertionError(f"the guardian imports {name}")
+
+    def stand(*words: Any) -> None:
+        builtins.__import__ = refuse  # in the guardian's own process
+        stand_guard(*words)
+
+    def lives(self: Any, *words: Any) -> None:
+        builtins.__import__ = importing
+        live(self, *words)
+
+    monkeypatch.setattr(process_runner, "run_supervisor", stand)
+    monkeypatch.setattr(worker.Worker, "run_and_exit", lives)
+    assert app.call("quick").unwrap() == "done"
+    answer = app.call("linger", mark=tmp_path / "mark", timeout=0.2)
+    assert answer.error is not None
+    assert answer.error.code == "E4050", answer
+
+
+# ------------------------------------------------------------------ a function that says nothing
+
+
+def test_nobody_spins_where_a_function_has_closed_its_pipe(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    listen, looks = ChildCall._receive, list[int]()
+
+    def counted(self: ChildCall, seconds: float | None = None) -> None:
+        looks.append(1)
+        listen(self, seconds)
+
+    monkeypatch.setattr(ChildCall, "_receive", counted)
+    answer = app.call("shut")
+    assert answer.error is not None
+    assert answer.error.details == {"exit_code": 3}
+    assert len(looks) < 10
+
+
+# ------------------------------------------------------------------ callers that leave
+
+
+def test_a_call_that_is_given_up_before_it_begins_is_not_run(tmp_path: Path) -> None:
+    errand = errand_for(tmp_path / "mark")
+    errand.cancel()
+    with pytest.raises(Interrupted):
+        errand.result()
+    assert not (tmp_path / "mark").exists()
+
+
+def test_a_call_that_is_given_up_while_it_begins_is_ended(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    errand, fork = errand_for(tmp_path / "mark"), process_runner.fork
+
+    def late() -> int:
+        errand.cancel()
+        return fork()
+
+    monkeypatch.setattr(process_runner, "fork", late)
+    watchdog = threading.Timer(PATIENCE, lambda: os.kill(errand.supervisor_pid, signal.SIGKILL))
+    watchdog.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):  # what the function sees of it
+            errand.result()
+    finally:
+        watchdog.cancel()
+
+
+def test_a_reader_that_leaves_a_stream_leaves_no_task() -> None:
+    async def read(begun: asyncio.Event) -> None:
+        async for _ in app.astream("rows"):
+            begun.set()
+
+    async def main() -> set[Any]:
+        begun, before = asyncio.Event(), asyncio.all_tasks()
+        task = asyncio.ensure_future(read(begun))
+        await begun.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return asyncio.all_tasks() - before
+
+    assert asyncio.run(asyncio.wait_for(main(), PATIENCE)) == set()
+
+
+# ------------------------------------------------------------------ threads and descriptors
+
+MANY = """
+import threading
+from tooli import Tooli
+
+app = Tooli("many")
+gate, answers = threading.Barrier(8), []
+
+@app.command(timeout=30)
+def nap(n: int) -> int:
+    return n
+
+def go(n):
+    gate.wait()
+    answers.append(app.call("nap", n=n).to_dict())
+
+threads = [threading.Thread(target=go, args=(n,)) for n in range(8)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+bad = [answer for answer in answers if not answer["ok"]]
+assert not bad, bad
+assert sorted(answer["result"] for answer in answers) == list(range(8))
+"""
+
+
+@pytest.mark.parametrize("_", range(3))
+def test_threads_that_begin_at_the_same_moment(_: int, tmp_path: Path) -> None:
+    """In a fresh process: nothing of ours is loaded yet, and all of them load it."""
+    env = environment(TOOLI_STATE_DIR=str(tmp_path))
+    words = [sys.executable, "-c", MANY]
+    done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=PATIENCE)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.skipif(not LINUX, reason="/proc")
+def test_looking_for_connections_leaves_nothing_open() -> None:
+    code = (
+        "import os, socket\n"
+        "from tooli.execution.worker import leave_connections\n"
+        "files = [open(os.devnull) for _ in range(20)]\n"
+        "server = socket.create_server(('127.0.0.1', 0))\n"
+        "pair = socket.socketpair()\n"
+        "before = len(os.listdir('/proc/self/fd'))\n"
+        "leave_connections()\n"
+        "assert len(os.listdir('/proc/self/fd')) == before\n"
+        "pair[0].send(b'x')\n"
+        "assert pair[1].recv(1) == b'x'\n"
+        "assert os.path.samestat(os.fstat(server.fileno()), os.stat(os.devnull))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+# ------------------------------------------------------------------ without fork
+
+
+def test_a_thread_that_overran_ends_with_its_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tooli.execution.timeouts.can_fork", lambda: False)
+    held, before, workers = threading.Event(), set(threading.enumerate()), Tooli("workers")
+
+    @workers.command(timeout=0.1)
+    def wait() -> None:
+        held.wait(PATIENCE)
+
+    error = workers.call("wait").error
+    assert error is not None
+    assert "was stopped" not in error.message
+    assert "may still be running" in error.message
+    left = set(threading.enumerate()) - before
+    assert len(left) == 1
+    held.set()
+    for thread in left:
+        thread.join(PATIENCE)
+        assert not thread.is_alive()

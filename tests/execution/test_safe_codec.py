@@ -1,0 +1,282 @@
+"""What crosses from behind walls: values as what they are, and nothing that runs or changes."""
+
+from __future__ import annotations
+
+import json
+import math
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from datetime import date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from functools import cache
+from pathlib import Path, PurePosixPath
+from typing import Any, cast
+from uuid import UUID
+
+import pydantic
+import pytest
+from tests.execution import forging
+from tests.pipeline import test_client_requests as test_peer
+
+from tooli import Context, Next, Page, Tooli
+from tooli.core.call import PYTHON_CALLER, Call, Failed, Ok, Options
+from tooli.core.content import Audio, Embedded, Image, Link, Message
+from tooli.core.handoffs import NextStep
+from tooli.core.peer import Elicit, Question, Roots, Sample
+from tooli.errors import ToolError
+from tooli.execution import child_messages, ipc, safe_codec
+from tooli.execution.sandbox.sandbox_runner import detect_sandbox_support
+from tooli.pipeline.drivers import run
+
+MEANS = detect_sandbox_support()
+walled = pytest.mark.skipif(bool(MEANS.missing), reason="; ".join(MEANS.missing))
+
+
+# ------------------------------------------------------------------ made-up messages
+
+
+@cache
+def forged() -> dict[str, dict[str, Any]]:
+    """What became of every made-up message, in a process whose classes may be changed."""
+    program = [sys.executable, forging.__file__]
+    done = subprocess.run(program, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@walled
+@pytest.mark.parametrize("name", [*forging.FORGERIES, *forging.LIES])
+def test_a_made_up_message_runs_nothing_and_changes_nothing(name: str) -> None:
+    found = forged()[name]
+    assert not found["touched"], found
+    assert not found["changed"], found
+    assert forging.SECRET not in json.dumps(found)
+    outcome = found["outcome"]
+    assert outcome["meta"]["tool"] == "forging.forge"
+    assert outcome["meta"]["enforcement"] == MEANS.level
+    assert not {"caller_id", "violations"} & set(outcome["meta"])
+    if name in forging.FORGERIES:
+        assert outcome["error"]["code"] == "E4051", found
+        assert "cannot be taken" in outcome["error"]["message"]
+
+
+@walled
+def test_what_is_only_untrue_is_taken_for_what_it_is_worth() -> None:
+    found = {name: one["outcome"] for name, one in forged().items()}
+    assert found["warning_of_a_number"]["meta"]["warnings"][0] == "5"
+    warnings = found["warnings_without_end"]["meta"]["warnings"]
+    assert len([said for said in warnings if said == "again"]) == 999
+    assert "left out" in warnings[999]
+    assert len(found["long_warning"]["meta"]["warnings"][0]) == 10_000
+    assert found["exit_code_of_success"]["error"]["code"] == "E1000"
+
+
+def test_a_pickle_runs_where_it_is_trusted_and_is_not_read_where_it_is_not(tmp_path: Path) -> None:
+    place = tmp_path / "made"
+    data = ipc.dumps(forging.Bomb(str(place)))
+    for made_up in (data, ipc.dumps([1]), pickle.dumps(1), b"", b"j", b"j{", b"j\xff"):
+        with pytest.raises(ToolError, match="cannot be taken"):
+            safe_codec.loads(made_up)
+    assert not place.exists()
+    ipc.unpack(data)
+    assert place.exists()
+
+
+# ------------------------------------------------------------------ values
+
+VALUES: list[Any] = [
+    *(None, True, 1, -(10**40), 1.5, "text", "\ud800", "ü", ""),
+    *([], {}, (), set(), b"", [1, [2, (3,)]], {"a": {"b": (1, "c")}}),
+    *({1, 2}, frozenset({"a"}), b"\0\xff", bytearray(b"x"), complex(1, -0.5)),
+    *({1: "a", (2, 3): "b", None: 1}, {"!": 1}, {"!": ["path", "/"]}, {"a": {"!": [{}]}}),
+    *(date(2026, 1, 2), time(1, 2, 3, 4), time(1, tzinfo=timezone.utc, fold=1)),
+    *(datetime(2026, 1, 2, 3, 4, 5, 6), datetime(2026, 1, 2, tzinfo=timezone.utc, fold=1)),
+    datetime(2026, 1, 2, tzinfo=timezone(timedelta(hours=-3, seconds=7), "THERE")),
+    *(timedelta(days=-1, microseconds=1), timezone.utc, timezone(timedelta(hours=1), "HERE")),
+    *(Decimal("1.50"), Decimal("-Infinity"), UUID(int=7), Path("/x/y"), PurePosixPath("x")),
+    *(Image(b"\0"), Audio(b"\1", "audio/mp3"), Embedded("a:b", b"x"), Embedded("a:b", "x", "t/p")),
+    *(Link("a:b", "name"), Message("hello"), Message(Image(b"\0"), "assistant")),
+    *(NextStep("run", {"a": Path("x")}, "because"), Elicit("how?", {"type": "object"}), Roots()),
+    Sample([{"role": "user"}], 10, "be brief"),
+    {"day": date(2026, 1, 2), "of": {1, 2}, "path": [Path("/x")], "raw": b"\0"},
+]
+
+
+@pytest.mark.parametrize("value", VALUES, ids=repr)
+def test_a_value_arrives_as_what_it_is(value: Any) -> None:
+    again = safe_codec.loads(safe_codec.dumps(value))
+    assert again == value
+    assert type(again) is type(value)
+    assert repr(again) == repr(value)
+
+
+def test_no_number_is_no_number_there_either() -> None:
+    assert math.isnan(safe_codec.loads(safe_codec.dumps(math.nan)))
+
+
+class Note(pydantic.BaseModel):
+    """A result that is of no kind."""
+
+    number: int
+    day: date
+
+
+class Word(str):
+    """A text of its own class."""
+
+    __slots__ = ()
+
+
+def test_what_is_of_no_kind_arrives_as_json_and_the_rest_as_it_is() -> None:
+    note, written = Note(number=1, day=date(2026, 1, 2)), {"number": 1, "day": "2026-01-02"}
+    page = safe_codec.loads(safe_codec.dumps(Page([note], next_cursor="2", total=5)))
+    assert (page.items, page.next_cursor, page.total) == ([written], "2", 5)
+    onward = Next([note], "run", {"path": Path("x")}, why="because")
+    found = safe_codec.loads(safe_codec.dumps(onward))
+    assert (found.result, found.steps) == ([written], onward.steps)
+    mixed = {"day": date(2026, 1, 2), "note": note, "word": Word("w"), "!": {"!": Word("!")}}
+    assert safe_codec.loads(safe_codec.dumps(mixed)) == {**mixed, "note": written}
+
+
+def test_a_part_that_its_kind_does_not_take_crosses_as_json() -> None:
+    from zoneinfo import ZoneInfo
+
+    said: list[str] = []
+    moment = {"at": datetime(2026, 1, 2, tzinfo=ZoneInfo("UTC"))}
+    assert safe_codec.loads(safe_codec.dumps(moment, said.append)) == {"at": "2026-01-02T00:00:00Z"}
+    assert said == []
+
+
+def test_a_value_within_itself_crosses_without_that_part() -> None:
+    said: list[str] = []
+    value: list[Any] = [1]
+    value.append(value)
+    assert safe_codec.loads(safe_codec.dumps(value, said.append)) == [1, None]
+    assert said == ["a part that contains itself was left out"]
+
+
+@walled
+def test_values_cross_as_what_they_are() -> None:
+    app = Tooli("held")
+    value = {"day": date(2026, 1, 2), "sum": Decimal("1.5"), "of": {1, 2}, "path": Path("/x")}
+
+    @app.command(isolation="required")
+    def give() -> Any:
+        return value
+
+    @app.command(isolation="required")
+    def pages() -> Page[Note]:
+        return Page([Note(number=1, day=date(2026, 1, 2))], total=1)
+
+    assert app.call("give").result == value
+    assert app.call("pages").result == [{"number": 1, "day": "2026-01-02"}]
+
+
+@walled
+def test_more_at_once_than_is_read_is_refused_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = Tooli("held")
+    monkeypatch.setattr(safe_codec, "MAX_FRAME_BYTES", 100_000)
+
+    @app.command(isolation="required")
+    def much(size: int) -> str:
+        return "x" * size
+
+    assert app.call("much", size=50_000).ok
+    error = app.call("much", size=200_000).error
+    assert error is not None
+    assert error.code == "E4000"
+    assert "one by one" in str(error.suggestion)
+
+
+class Odd(ToolError):
+    """An error of an app's own, which does something when it is made."""
+
+    category, default_code = "runtime", "E4991"
+    made: list[str] = []
+
+    def __init__(self, message: str, **more: Any) -> None:
+        super().__init__(message, **more)
+        Odd.made.append(message)
+
+
+def test_no_class_of_the_apps_is_made_by_an_error_from_there() -> None:
+    from tooli.execution.child_messages import validate_error
+
+    fields = {"code": "E4991", "category": "runtime", "message": "m", "is_retryable": True}
+    error = ipc.unpack_error(validate_error(["Odd", fields, None]), is_untrusted=True)
+    assert isinstance(error, ToolError)
+    assert (error.code, error.category, error.is_retryable) == ("E4991", "runtime", True)
+    assert Odd.made == []
+
+
+# ------------------------------------------------------------------ a client to talk to
+
+
+class Client(test_peer.Client):
+    """A client that agrees to everything, and remembers what it was told."""
+
+    def ask(self, questions: Mapping[str, Question]) -> Mapping[str, Any]:
+        self.heard.extend(questions.values())
+        return {name: {"action": "accept", "content": {"name": "Ada"}} for name in questions}
+
+
+def talked(fn: Callable[[Context], Any]) -> tuple[Ok | Failed, list[Any]]:
+    """What becomes of an isolated command with a client, and what that heard."""
+    app, client = Tooli("held"), Client()
+
+    @app.command(isolation="required")
+    def talk(ctx: Context) -> Any:
+        return fn(ctx)
+
+    tool = app.find("talk")
+    assert tool is not None
+    call, stages = app.prepare(tool, {}, PYTHON_CALLER, Options(), [], peer=client)
+    return run(call, stages), client.heard
+
+
+@walled
+def test_questions_progress_and_logs_reach_the_client() -> None:
+    def talk(ctx: Context) -> Any:
+        ctx.report(1, 2.5, "half")
+        ctx.log("going on", level="warning")
+        return ctx.ask({"who": Elicit("Who?", {"type": "object"})})
+
+    outcome, heard = talked(talk)
+    assert outcome == Ok({"who": {"action": "accept", "content": {"name": "Ada"}}})
+    asked = Elicit("Who?", {"type": "object"})
+    assert heard == [(1, 2.5, "half"), ("warning", "going on"), asked]
+
+
+@walled
+@pytest.mark.parametrize(
+    "frame",
+    [
+        forging.said("progress", ["far", None, None]),
+        forging.said("log", [5, forging.packed("x")]),
+        forging.said("log", ["info", 5]),
+        forging.said("ask", forging.packed({"who": "Ada"})),
+        forging.said("ask", forging.packed(["who"])),
+    ],
+    ids=["progress", "level", "log", "question", "questions"],
+)
+def test_a_client_hears_nothing_that_was_made_up(frame: bytes) -> None:
+    outcome, heard = talked(lambda _: forging.write_all([frame], endless=False))
+    assert isinstance(outcome, Failed)
+    assert outcome.error.code == "E4051"
+    assert heard == []
+
+
+def test_what_is_printed_without_end_is_left_out(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(child_messages, "MAX_FRAME_BYTES", 10)
+    warnings: list[str] = []
+    heard = child_messages.UntrustedMessages(
+        Call(cast("Any", None), {}, PYTHON_CALLER, warnings), lambda _: None
+    )
+    for text in ("12345", "67890", "beyond", "and more"):
+        assert heard.handle("text", ["stdout", text])
+    assert capsys.readouterr().out == "1234567890"
+    assert warnings == ["the command printed too much: the rest is left out"]

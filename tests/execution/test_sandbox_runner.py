@@ -1,0 +1,453 @@
+"""Walls: what the kernel lets through, and what it does not; each in a process of its own."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from tests.execution.sandboxed_app import behind
+
+from tooli.core.declared_capabilities import AllowedAccess
+from tooli.execution.monitor import implicit_access
+from tooli.execution.sandbox import landlock, runtime_paths, sandbox_runner, seccomp
+from tooli.execution.sandbox.sandbox_runner import SandboxSupport, detect_sandbox_support
+
+pytestmark = pytest.mark.skipif(
+    bool(detect_sandbox_support().missing), reason="; ".join(detect_sandbox_support().missing)
+)
+
+
+@pytest.fixture
+def ground(tmp_path: Path) -> Path:
+    """A folder with `in`, which tests declare, and `out`, which they do not."""
+    for name in ("in", "out"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text(name)
+    return tmp_path.resolve()
+
+
+# ------------------------------------------------------------------ files
+
+
+def test_what_is_declared_is_read_and_nothing_beside_it(ground: Path) -> None:
+    words = [f"fs:read:{ground}/in"]
+    assert behind(words, lambda: (ground / "in/file").read_text()).value == "in"
+    assert behind(words, lambda: os.listdir(ground / "in")).value == ["file"]
+    assert behind(words, lambda: (ground / "out/file").read_text()).errno == errno.EACCES
+    assert behind(words, lambda: os.listdir(ground / "out")).errno == errno.EACCES
+    assert behind(words, lambda: (ground / "in/file").write_text("x")).errno == errno.EACCES
+
+
+def test_a_single_file_is_declared(ground: Path) -> None:
+    words = [f"fs:read:{ground}/in/file"]
+    (ground / "in/other").write_text("other")
+    assert behind(words, lambda: (ground / "in/file").read_text()).value == "in"
+    assert behind(words, lambda: (ground / "in/other").read_text()).errno == errno.EACCES
+
+
+def test_nothing_declared_is_nothing_read(ground: Path) -> None:
+    for place in (ground / "in/file", Path("/etc/passwd"), Path("/etc/hostname")):
+        assert behind([], place.read_bytes).errno == errno.EACCES
+    assert behind([], lambda: os.listdir(Path.home())).errno == errno.EACCES
+
+
+def test_to_write_is_not_to_read_and_not_to_delete(ground: Path) -> None:
+    words = [f"fs:write:{ground}/in"]
+    assert behind(words, lambda: (ground / "in/new").write_text("n")).value == 1
+    assert (ground / "in/new").read_text() == "n"
+    assert behind(words, lambda: (ground / "in/deep").mkdir()).error is None
+    assert behind(words, lambda: (ground / "in/file").read_text()).errno == errno.EACCES
+    assert behind(words, lambda: (ground / "in/file").unlink()).errno == errno.EACCES
+    assert behind(words, lambda: os.rename(ground / "in/new", ground / "in/n")).errno is not None
+    assert behind(words, lambda: (ground / "out/new").write_text("n")).errno == errno.EACCES
+    assert not (ground / "out/new").exists()
+
+
+def test_to_delete_takes_its_own_word(ground: Path) -> None:
+    words = [f"fs:delete:{ground}/in"]
+    assert behind(words, lambda: (ground / "in/file").write_text("")).errno == errno.EACCES
+    assert behind(words, lambda: (ground / "in/file").unlink()).error is None
+    assert not (ground / "in/file").exists()
+    assert behind(words, lambda: (ground / "out/file").unlink()).errno == errno.EACCES
+    both = [f"fs:write:{ground}/in", *words]
+    (ground / "in/draft").write_text("d")
+    assert behind(both, lambda: os.replace(ground / "in/draft", ground / "in/made")).error is None
+
+
+def test_everywhere_is_everywhere(ground: Path) -> None:
+    assert behind(["fs:read"], lambda: (ground / "out/file").read_text()).value == "out"
+    assert behind(["fs:write"], lambda: (ground / "out/file").write_text("x")).value == 1
+    assert behind(["fs:write"], lambda: (ground / "out/file").chmod(0o600)).error is None
+    assert behind(["fs:read"], lambda: (ground / "out/file").write_text("x")).errno == errno.EACCES
+
+
+def test_what_is_denied_is_taken_out_of_what_is_declared(ground: Path) -> None:
+    (ground / "in/private").mkdir()
+    (ground / "in/private/key").write_text("k")
+    held = AllowedAccess(reads=(str(ground / "in"),), denied=(str(ground / "in/private"),))
+    assert behind(held, lambda: (ground / "in/file").read_text()).value == "in"
+    assert behind(held, lambda: (ground / "in/private/key").read_text()).errno == errno.EACCES
+    wide = AllowedAccess(reads=None, denied=(str(ground / "in"),))
+    assert behind(wide, lambda: (ground / "out/file").read_text()).value == "out"
+    assert behind(wide, lambda: (ground / "in/file").read_text()).errno == errno.EACCES
+    assert behind(wide, lambda: (ground / "in/private/key").read_text()).errno == errno.EACCES
+
+
+def test_a_link_that_takes_the_place_of_what_was_declared_gets_nothing(ground: Path) -> None:
+    os.symlink(ground / "out", ground / "turned")
+    held = AllowedAccess(reads=(str(ground / "turned"),))
+    assert behind(held, lambda: (ground / "out/file").read_text()).errno == errno.EACCES
+
+
+def test_how_files_look_is_changed_by_nobody_who_may_not_write_anywhere(ground: Path) -> None:
+    words = [f"fs:{act}:{ground}/in" for act in ("read", "write", "delete")]
+    place = ground / "in/file"
+    for change in (
+        lambda: os.chmod(place, 0o777),
+        lambda: os.utime(place, (1, 1)),
+        lambda: os.chown(place, os.getuid(), os.getgid()),
+        lambda: os.setxattr(place, "user.x", b"x"),
+    ):
+        assert behind(words, change).errno == errno.EPERM
+
+
+def test_single_files_are_let_in(ground: Path) -> None:
+    (ground / "out/other").write_text("other")
+    files = [(str(ground / "out/file"), landlock.READ_FILE)]
+    assert behind([], lambda: (ground / "out/file").read_text(), files=files).value == "out"
+    assert behind([], lambda: (ground / "out/other").read_text(), files=files).errno == errno.EACCES
+
+
+def test_temporary_files_have_a_room_of_their_own(ground: Path) -> None:
+    room = ground / "room"
+    room.mkdir()
+
+    def work() -> str:
+        import tempfile
+
+        with tempfile.TemporaryDirectory() as folder, tempfile.NamedTemporaryFile("w") as file:
+            file.write("x")
+            return f"{Path(folder).parent} {Path(file.name).parent}"
+
+    assert behind([], work, room=str(room)).value == f"{room} {room}"
+    assert list(room.iterdir()) == []
+
+
+# ------------------------------------------------------------------ what goes on as ever
+
+
+def test_python_goes_on_importing() -> None:
+    def work() -> list[str]:
+        import decimal
+        import sqlite3
+        import ssl
+        import xml.dom.minidom
+        import zoneinfo
+
+        import pydantic
+
+        zone = zoneinfo.ZoneInfo("Europe/Vienna")
+        made = [ssl.create_default_context(), decimal, xml, pydantic.TypeAdapter(int), zone]
+        sqlite3.connect(":memory:").execute("select 1")
+        return [type(one).__name__ for one in made]
+
+    assert behind([], work).error is None
+
+
+def test_threads_and_event_loops_go_on() -> None:
+    def work() -> int:
+        import asyncio
+
+        async def later() -> int:
+            return await asyncio.to_thread(lambda: 7)
+
+        return asyncio.run(later())
+
+    assert behind([], work).value == 7
+
+
+def test_dev_null_is_there() -> None:
+    def work() -> int:
+        with open(os.devnull, "w") as file:
+            return file.write("gone")
+
+    assert behind([], work).value == 4
+
+
+def test_a_module_beside_a_script_is_found_and_other_files_there_are_not(ground: Path) -> None:
+    (ground / "neighbour.py").write_text("WORD = 'found'")
+    (ground / "pack").mkdir()
+    (ground / "pack/__init__.py").write_text("")
+    (ground / "pack/inner.py").write_text("WORD = 'inner'")
+    (ground / "pack/data").mkdir()  # so that not all of the package is readable
+    (ground / "pack/data/table.csv").write_text("1")
+    (ground / "pack/deep").mkdir()
+    (ground / "pack/deep/__init__.py").write_text("WORD = 'deep'")
+    (ground / "secrets.env").write_text("TOKEN=1")
+    program = ground / "program.py"
+    program.write_text(
+        "import sys\n"
+        f"sys.path.append({str(Path(__file__).parent)!r})\n"
+        "from behind import behind\n"
+        "def work():\n"
+        "    import neighbour, pack.deep, pack.inner\n"
+        "    said = neighbour.WORD + pack.inner.WORD + pack.deep.WORD\n"
+        "    try:\n"
+        "        return said + open(__file__[:-10] + 'secrets.env').read()\n"
+        "    except PermissionError:\n"
+        "        return said + ' and no more'\n"
+        "print(behind([], work).value)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, str(program)], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout == "foundinnerdeep and no more\n", done.stderr
+
+
+def test_certificates_that_a_variable_names_are_there_with_the_network(
+    ground: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = ground / "out/ca.pem"
+    place.write_text("Ours\n====\n-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
+    for name, said in (("SSL_CERT_FILE", place), ("SSL_CERT_DIR", place.parent)):
+        with monkeypatch.context() as patch:
+            patch.setenv(name, str(said))
+            assert behind([], place.read_text).errno == errno.EACCES
+            assert behind(["net:read"], place.read_text).error is None
+            assert behind(["net:read"], (ground / "out/file").read_text).errno == errno.EACCES
+
+
+def test_an_archive_of_modules_is_read(ground: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import zipfile
+
+    with zipfile.ZipFile(ground / "more.zip", "w") as file:
+        file.writestr("from_an_archive.py", "WORD = 'found'")
+    monkeypatch.syspath_prepend(ground / "more.zip")
+
+    def work() -> str:
+        import importlib
+
+        return importlib.import_module("from_an_archive").WORD
+
+    assert behind([], work).value == "found"
+
+
+def test_what_is_open_to_all_is_the_same_for_the_watch() -> None:
+    whole = implicit_access.CodePaths().libraries
+    facts = {os.path.realpath(one) + "/" for one in implicit_access.PUBLIC_PATHS}
+    assert all([one.startswith(whole) for one in facts])
+    assert implicit_access.NON_FILE_DEVICES >= {
+        *runtime_paths.READABLE_DEVICES,
+        *runtime_paths.WRITABLE_DEVICES,
+    }
+
+
+# ------------------------------------------------------------------ environment, descriptors
+
+
+def test_the_environment_is_what_every_command_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET_WORD", "hidden")
+    monkeypatch.setenv("TOOLI_TOKEN", "hidden")
+    monkeypatch.setenv("LC_TIME", "C")
+    kept = behind([], lambda: dict(os.environ)).value
+    assert "hidden" not in kept.values()
+    assert kept["LC_TIME"] == "C" and kept["PATH"] == os.environ["PATH"]
+    allowed = behind(["env:read"], lambda: dict(os.environ)).value
+    assert allowed["SECRET_WORD"] == "hidden" and "TOOLI_TOKEN" not in allowed
+
+
+def test_every_variable_of_ours_is_either_kept_or_not_for_commands() -> None:
+    """A new one is put in its place: nothing is kept because of how it is called."""
+    from tooli.config.setting_definitions import OTHER_VARIABLES, SETTINGS
+
+    known = {*OTHER_VARIABLES, *[key.variable for key in SETTINGS.values()]}
+    names = {"TOOLI_TOKEN_KEY", "TOOLI_TOKEN_ISSUER", "TOOLI_TOKEN_AUDIENCE", "TOOLI_TOKENS"}
+    assert known - sandbox_runner.KEPT_ENV_VARS == {*sandbox_runner.FRAMEWORK_SECRET_VARS, *names}
+    assert not sandbox_runner.KEPT_ENV_VARS & {*sandbox_runner.FRAMEWORK_SECRET_VARS, *names}
+
+
+def test_descriptors_are_gone_and_their_numbers_are_taken(ground: Path) -> None:
+    place = os.open(ground / "out/file", os.O_RDWR)
+
+    def work() -> list[object]:
+        opened = os.open(os.devnull, os.O_RDONLY)
+        return [os.read(place, 10).decode(), os.fstat(place).st_rdev != 0, opened == place]
+
+    try:
+        assert behind([], work).value == ["", True, False]
+    finally:
+        os.close(place)
+
+
+def test_no_core_is_left_and_nobody_looks_in() -> None:
+    def work() -> list[object]:
+        import ctypes
+        import resource
+
+        return [resource.getrlimit(resource.RLIMIT_CORE), ctypes.CDLL(None).prctl(3, 0, 0, 0, 0)]
+
+    assert behind([], work).value == [[0, 0], 0]
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="only root has privileges")
+def test_root_keeps_only_what_files_take() -> None:
+    found = behind(["fs:read:/proc"], lambda: Path("/proc/self/status").read_text()).value
+    effective = int(re.search(r"CapEff:\s*(\w+)", found)[1], 16)  # type: ignore[index]
+    assert effective & ~0b11011 == 0
+    assert re.search(r"NoNewPrivs:\s*1", found) and re.search(r"Seccomp:\s*2", found)
+
+
+# ------------------------------------------------------------------ network and programs
+
+
+def test_the_network_takes_a_word() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+
+        def work() -> str:
+            with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+                return connection.getpeername()[0]
+
+        assert behind([], work).errno == errno.EACCES
+        assert behind(["net:read"], work).value == "127.0.0.1"
+
+
+def test_with_the_network_come_no_sockets_of_this_machine(ground: Path) -> None:
+    place = str(ground / "socket")
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(place)
+        server.listen()
+
+        def work() -> None:
+            with socket.socket(socket.AF_UNIX) as connection:
+                connection.connect(place)
+
+        assert behind(["net:read", "net:write"], work).errno == errno.EACCES
+        assert behind(["net:write", "fs:write"], work).error is None
+
+
+def test_programs_take_a_word_and_are_held_to_the_rest(ground: Path) -> None:
+    def work() -> list[object]:
+        done = subprocess.run(
+            ["cat", f"{ground}/out/file", f"{ground}/in/file"], capture_output=True
+        )
+        return [done.returncode, done.stdout.decode()]
+
+    assert behind([], work).errno == errno.EPERM
+    assert behind(["proc:spawn", f"fs:read:{ground}/in"], work).value == [1, "in"]
+
+
+def test_programs_of_a_folder_in_the_path_run(
+    ground: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = ground / "out/hello"
+    program.write_text("#!/bin/sh\necho hello\n")
+    program.chmod(0o755)
+    (ground / "linked").mkdir()
+    (ground / "linked/also").symlink_to(program)
+    folders = [str(ground / "linked"), str(ground / "out"), os.environ["PATH"]]
+    monkeypatch.setenv("PATH", os.pathsep.join(folders))
+
+    def work() -> list[str]:
+        return [subprocess.check_output([name], text=True).strip() for name in ("hello", "also")]
+
+    assert behind(["proc:spawn"], work).value == ["hello", "hello"]
+    assert behind(["proc:spawn"], (ground / "out/file").read_text).errno == errno.EACCES
+
+
+def test_a_python_that_is_started_is_held_as_well(ground: Path) -> None:
+    def work() -> str:
+        text = f"import json; open({str(ground / 'out/file')!r})"
+        done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True)
+        return done.stderr.strip().splitlines()[-1]
+
+    assert "PermissionError" in behind(["proc:spawn"], work).value
+
+
+def test_nobody_else_is_signalled() -> None:
+    for words in ([], ["proc:spawn"]):
+        assert behind(words, lambda: os.kill(os.getppid(), 0)).errno == errno.EPERM
+        assert behind(words, lambda: os.kill(os.getpid(), 0)).error is None
+
+
+def test_a_child_of_its_own_is_signalled() -> None:
+    def work() -> int:
+        child = subprocess.Popen(["sleep", "60"])
+        child.kill()
+        return child.wait()
+
+    assert behind(["proc:spawn"], work).value == -9
+
+
+# ------------------------------------------------------------------ older kernels
+
+
+@pytest.mark.parametrize("version", [1, 2, 3, 4, 5])
+def test_what_an_older_landlock_does_not_see_is_refused_by_number(
+    ground: Path, version: int
+) -> None:
+    means = SandboxSupport(version, True)
+    words = [f"fs:{act}:{ground}/in" for act in ("read", "write", "delete")]
+    out = ground / "out/file"
+    assert behind(words, lambda: os.truncate(out, 0), means=means).errno == errno.EACCES
+    assert behind(words, out.read_text, means=means).errno == errno.EACCES
+    assert behind(words, (ground / "in/file").read_text, means=means).value == "in"
+    assert behind([], lambda: os.kill(os.getppid(), 0), means=means).errno == errno.EPERM
+    assert behind([], socket.socket, means=means).errno == errno.EACCES
+    assert out.read_text() == "out"
+
+
+def test_a_second_thread_is_a_way_around_so_there_are_no_walls() -> None:
+    from tooli.execution.sandbox.sandbox_runner import enter_sandbox
+    from tooli.execution.sandbox.syscalls import SandboxUnavailable
+
+    ended = threading.Event()
+    thread = threading.Thread(target=ended.wait)
+    thread.start()
+    try:
+        with pytest.raises(SandboxUnavailable, match="threads already"):
+            enter_sandbox(AllowedAccess(), detect_sandbox_support())
+    finally:
+        ended.set()
+        thread.join()
+
+
+# ------------------------------------------------------------------ the filter
+
+
+@pytest.mark.parametrize(
+    ("header", "column"),
+    [
+        ("/usr/include/x86_64-linux-gnu/asm/unistd_64.h", 1),
+        ("/usr/include/asm-generic/unistd.h", 2),
+    ],
+)
+def test_the_numbers_are_the_kernels_own(header: str, column: int) -> None:
+    if not os.path.exists(header):
+        pytest.skip("the kernel's headers are not installed")
+    known = dict(re.findall(r"#define __NR(?:3264)?_(\w+)\s+(\d+)", Path(header).read_text()))
+    tables = [value for name, value in vars(seccomp).items() if name in _TABLES]
+    rows = [entry.split() for table in tables for entry in table.split(",")]
+    assert len(rows) > 100
+    wrong = [row for row in rows if row[0] in known and known[row[0]] != row[column]]
+    assert not wrong
+    missing = [row[0] for row in rows if row[0] not in known and row[column] != "0"]
+    assert set(missing) <= {"fchmodat2", "statmount", "listmount"}  # younger than the headers
+
+
+_TABLES = ("_FOREIGN", "_METADATA", "_PROGRAMS", "_CONNECTIONS", "_LOOKED_INTO")
+
+
+def test_no_jump_is_too_far() -> None:
+    rules = seccomp.build_rules(
+        net=True, spawns=False, metadata=False, sockets=True, truncates=False, pid=1
+    )
+    program = seccomp.assemble(rules, 0xC000003E)
+    assert len(program) % 8 == 0 and len(program) // 8 < 4096

@@ -1,0 +1,407 @@
+"""Every kind of hang ends, by the code that it should, and leaves no process behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.integration.outside import (
+    Finished,
+    environment,
+    finish,
+    run,
+    run_on_terminal,
+    started,
+    wait_for_ready,
+)
+
+APP = Path(__file__).parent / "hanging_app.py"
+LINUX = sys.platform.startswith("linux")
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked here")
+
+HANGS = (
+    *("busy", "sleep", "deaf", "blocked-signals", "read-stdin", "accept", "receive"),
+    *("run-sleep", "run-shell", "grandchild", "daemon", "deadlock", "thread-after-return"),
+    *("blocked-loop", "deaf-task", "task", "stream", "async-stream", "c-code", "regex", "at-exit"),
+)
+
+
+class Place:
+    """Where a test's processes are marked, so that whatever is left of them can be found."""
+
+    def __init__(self, state: Path) -> None:
+        self.mark = f"TOOLI_TEST_MARK={uuid.uuid4().hex}"
+        name, _, value = self.mark.partition("=")
+        self.env = environment(**{name: value, "TOOLI_STATE_DIR": str(state)})
+
+    def run(self, *words: str, **more: str) -> Finished:
+        reading, writing = os.pipe()  # a stdin that never ends
+        try:
+            with started(APP, *words, stdin=reading, env={**self.env, **more}) as process:
+                return finish(process)
+        finally:
+            os.close(reading)
+            os.close(writing)
+
+    def left(self) -> list[str]:
+        """The processes that still carry the mark."""
+        found: list[str] = []
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
+                try:
+                    if self.mark.encode() in (entry / "environ").read_bytes():
+                        found.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+                except OSError:
+                    continue
+        return found
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+def error_of(done: Finished) -> dict[str, Any]:
+    return json.loads(done.out.splitlines()[-1])["error"]
+
+
+@pytest.mark.parametrize("hang", HANGS)
+def test_a_stated_limit_ends_every_hang(place: Place, hang: str) -> None:
+    done = place.run(hang, "--json", "--timeout", "0.5")
+    error = error_of(done)
+    assert (done.code, error["code"]) == (50, "E4050"), done
+    assert error["details"]["seconds"] == 0.5
+    assert error["details"]["stopped"] == "process"
+    assert done.out.count(b"\n") == 1
+    assert done.err == b""
+    if LINUX:
+        assert place.left() == []
+
+
+def test_what_was_killed_is_named(place: Place) -> None:
+    error = error_of(place.run("run-shell", "--json", "--timeout", "0.5"))
+    assert {"sleep", "cat"} <= set(error["details"]["processes"])
+
+
+@pytest.mark.parametrize("hang", ["thread-after-return", "at-exit"])
+def test_a_function_that_had_returned(place: Place, hang: str) -> None:
+    error = error_of(place.run(hang, "--json", "--timeout", "0.5"))
+    assert error["details"]["returned"] is True
+
+
+@pytest.mark.parametrize("hang", ["stream", "async-stream"])
+def test_items_before_the_hang_arrive(place: Place, hang: str) -> None:
+    done = place.run(hang, "--jsonl", "--timeout", "0.5")
+    *items, last = map(json.loads, done.out.splitlines())
+    assert items == [{"i": 0}, {"i": 1}, {"i": 2}]
+    assert last["error"]["code"] == "E4050"
+    assert last["error"]["details"]["items_before_failure"] == 3
+    assert done.code == 50
+
+
+@pytest.mark.parametrize("mode", ["--text", "--plain"])
+@pytest.mark.parametrize("hang", ["sleep", "deaf", "stream"])
+def test_text_modes(place: Place, hang: str, mode: str) -> None:
+    done = place.run(hang, mode, "--timeout", "0.5")
+    assert done.code == 50
+    assert b"E4050" in done.err
+    assert b"Traceback" not in done.err
+    assert len(done.out.splitlines()) == (3 if hang == "stream" else 0)
+    assert not LINUX or place.left() == []
+
+
+def test_on_a_terminal(place: Place) -> None:
+    done = run_on_terminal(APP, "sleep", "--timeout", "0.5", env=place.env)
+    assert done.code == 50
+    assert b"E4050" in done.err
+
+
+# ------------------------------------------------------------------ who says how long
+
+
+def test_the_setting(place: Place) -> None:
+    done = place.run("sleep", "--json", TOOLI_TIMEOUT="0.5")
+    assert error_of(done)["details"]["seconds"] == 0.5
+
+
+def test_the_command_itself_says_so_and_a_caller_only_less(place: Place) -> None:
+    assert error_of(place.run("declared", "--json"))["details"]["seconds"] == 0.4
+    longer = place.run("declared", "--json", "--timeout", "900")
+    assert error_of(longer)["details"]["seconds"] == 0.4
+    shorter = place.run("declared", "--json", "--timeout", "0.2")
+    assert error_of(shorter)["details"]["seconds"] == 0.2
+
+
+@pytest.mark.parametrize("word", ["0", "-1", "soon", "nan", "1e3", ""])
+def test_no_limit_at_all(place: Place, word: str) -> None:
+    done = place.run("quick", "--json", f"--timeout={word}")
+    assert (done.code, error_of(done)["code"]) == (2, "E1007")
+
+
+# ------------------------------------------------------------------ what is in time
+
+
+def test_nothing_else_changes(place: Place) -> None:
+    held = json.loads(place.run("quick", "--json", "--timeout", "50").out)
+    free = json.loads(place.run("quick", "--json").out)
+    for one in (held, free):
+        del one["meta"]["duration_ms"]
+    assert held == free
+    assert held["meta"]["warnings"] == ["be quick"]
+
+
+@pytest.mark.skipif(not LINUX, reason="/proc")
+def test_what_a_command_leaves_on_purpose_is_left(place: Place) -> None:
+    done = place.run("daemon", "--returns", "--json", "--timeout", "20")
+    assert json.loads(done.out)["result"] == "left"
+    marked = [int(e.name) for e in Path("/proc").iterdir() if e.name.isdigit()]
+    ours = [pid for pid in marked if _is_marked(pid, place.mark)]
+    assert len(ours) == 1
+    os.kill(ours[0], signal.SIGKILL)
+
+
+def _is_marked(pid: int, mark: str) -> bool:
+    try:
+        return mark.encode() in Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return False
+
+
+def test_an_app_that_does_not_wait_for_its_children(place: Place) -> None:
+    done = place.run("quick", "--json", "--timeout", "20", IGNORE_CHILDREN="1")
+    assert json.loads(done.out)["result"] == "done"
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_streams_that_are_closed(place: Place, tmp_path: Path, closed: str) -> None:
+    """No pipe of ours is taken for one of them."""
+    target = tmp_path / "out.txt"
+    line = f'exec "$0" "$1" write "$2" --no-hangs --json --timeout 20 {closed}'
+    words = ["sh", "-c", line, sys.executable, str(APP), str(target)]
+    subprocess.run(words, env=place.env, capture_output=True, timeout=60, check=False)
+    assert target.read_text() == "half"
+
+
+def test_a_process_that_dies(place: Place) -> None:
+    done = place.run("die", "--json", "--timeout", "20")
+    error = error_of(done)
+    assert (done.code, error["code"]) == (70, "E4051")
+    assert error["details"] == {"signal": "SIGSEGV"}
+    killed = error_of(place.run("die", "--number", "9", "--json", "--timeout", "20"))
+    assert killed["details"] == {"signal": "SIGKILL"}
+
+
+def test_a_process_that_ends_itself(place: Place) -> None:
+    done = place.run("vanish", "--json", "--timeout", "20")
+    assert (done.code, error_of(done)["code"]) == (70, "E4051")
+    assert error_of(done)["details"] == {"exit_code": 4}
+
+
+def test_a_limit_within_a_limit(place: Place) -> None:
+    assert json.loads(place.run("nested", "--json", "--timeout", "50").out)["result"] == "E4050"
+
+
+def test_inputs_are_read_in_the_process_of_the_command(place: Place) -> None:
+    line = ("read", "-", "env:WORD", "--json", "--timeout", "50")
+    done = run(APP, *line, stdin=b"abc\n", env={**place.env, "WORD": "xyz"})
+    assert json.loads(done.out)["result"] == "abczyx"
+
+
+@pytest.mark.skipif(not LINUX, reason="/proc")
+def test_a_swarm(place: Place) -> None:
+    done = place.run("swarm", "--json", "--timeout", "0.5")
+    assert error_of(done)["code"] == "E4050"
+    assert place.left() == []
+
+
+def test_a_reader_that_leaves_ends_the_command(place: Place) -> None:
+    with started(APP, "rows", "--jsonl", "--timeout", "50", env=place.env) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"0\n"
+        process.stdout.close()
+        process.stdout = None
+        done = finish(process)
+    assert (done.code, done.err) == (0, b"")
+    assert not LINUX or place.left() == []
+
+
+def test_what_was_printed_before(place: Place) -> None:
+    done = place.run("say-and-sleep", "--json", "--timeout", "0.5")
+    assert error_of(done)["details"]["printed"] == "said before"
+    assert place.run("say-and-sleep", "--text", "--timeout", "0.5").out == b"said before\n"
+
+
+# ------------------------------------------------------------------ nothing half done
+
+
+def test_an_output_is_whole_or_not_there(place: Place, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    folder.mkdir()
+    target = folder / "file.txt"
+    done = place.run("write", str(target), "--json", "--timeout", "0.5")
+    assert error_of(done)["code"] == "E4050"
+    assert list(folder.iterdir()) == []
+    target.write_text("old")
+    place.run("write", str(target), "--json", "--timeout", "0.5")
+    assert [(file.name, file.read_text()) for file in folder.iterdir()] == [("file.txt", "old")]
+    done = place.run("write", str(target), "--no-hangs", "--json", "--timeout", "20")
+    assert done.code == 0, done
+    assert [(file.name, file.read_text()) for file in folder.iterdir()] == [("file.txt", "half")]
+
+
+# ------------------------------------------------------------------ signals
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "error"), [(signal.SIGINT, 130, "E4130"), (signal.SIGTERM, 143, "E4143")]
+)
+@pytest.mark.parametrize("whole", [False, True], ids=["process", "group"])
+def test_a_signal_ends_both(
+    place: Place, number: signal.Signals, code: int, error: str, whole: bool
+) -> None:
+    line = ("ready-and-sleep", "--json", "--timeout", "50")
+    with started(APP, *line, env=place.env, start_new_session=True) as process:
+        wait_for_ready(process)
+        os.killpg(process.pid, number) if whole else process.send_signal(number)
+        done = finish(process)
+    assert (done.code, error_of(done)["code"]) == (code, error)
+    assert not LINUX or place.left() == []
+
+
+@pytest.mark.parametrize("whole", [False, True], ids=["process", "group"])
+def test_an_interrupt_is_the_functions_to_answer(place: Place, whole: bool) -> None:
+    line = ("partial", "--json", "--timeout", "50")
+    with started(APP, *line, env=place.env, start_new_session=True) as process:
+        wait_for_ready(process)
+        os.killpg(process.pid, 2) if whole else process.send_signal(2)
+        done = finish(process)
+    assert (done.code, json.loads(done.out)["result"]) == (0, "as far as it came")
+
+
+def test_the_second_interrupt_ends_what_ignores_the_first(place: Place) -> None:
+    with started(APP, "ignore", "--json", "--timeout", "50", env=place.env) as process:
+        wait_for_ready(process)
+        process.send_signal(signal.SIGINT)
+        wait_for_ready(process)
+        process.send_signal(signal.SIGINT)
+        done = finish(process)
+    assert (done.code, error_of(done)["code"]) == (130, "E4130")
+    assert not LINUX or place.left() == []
+
+
+def test_ctrl_c_at_a_terminal(place: Place) -> None:
+    done = run_on_terminal(APP, "ready-and-sleep", "--timeout", "50", env=place.env, interrupt=True)
+    assert done.code == 130
+    assert not LINUX or place.left() == []
+
+
+@pytest.mark.skipif(
+    not LINUX, reason="a guardian outlives its caller, and is asked to end the rest"
+)
+def test_a_caller_that_is_killed_takes_all_with_it(place: Place) -> None:
+    line = ("ready-and-sleep", "--json", "--timeout", "50")
+    with started(APP, *line, env=place.env) as process:
+        wait_for_ready(process)
+        process.kill()
+        assert process.stderr is not None
+        process.stderr.read()  # until nobody holds its other end
+        assert process.stdout is not None
+        process.stdout.read()
+    _gone(place)
+
+
+def _gone(place: Place) -> None:
+    """Wait for the guardian itself, whose last step is to end."""
+    for _ in range(100_000):
+        if not place.left():
+            return
+    raise AssertionError(place.left())
+
+
+# ------------------------------------------------------------------ an agent's own limit
+
+CHEAP = tuple(name for name in HANGS if name not in ("blocked-signals", "c-code", "daemon"))
+"""What an alarm in the process itself can end; the others are named in docs/deadlines.md."""
+
+
+@pytest.mark.parametrize("hang", CHEAP)
+def test_an_agent_is_not_left_waiting(place: Place, hang: str) -> None:
+    late = hang in ("thread-after-return", "at-exit")
+    if late and sys.version_info < (3, 11):
+        pytest.skip("who would see the exit cannot be told")
+    done = place.run(hang, "--json", TOOLI_CALLER="claude-code", AGENT_SECONDS="0.5")
+    assert done.code == 50, done
+    first = json.loads(done.out)
+    if late:
+        assert first["ok"], "the answer was out already"
+        assert b"did not end within 0.5 s" in done.err
+    else:
+        assert first["error"]["code"] == "E4050"
+        assert first["error"]["details"]["stopped"] == "main thread"
+    assert not LINUX or place.left() == []
+
+
+def test_the_two_tables_agree() -> None:
+    from tooli.cli.process import AGENT_TIMEOUT_SECONDS
+    from tooli.core.caller_profile import AGENT_TIMEOUT
+
+    assert AGENT_TIMEOUT_SECONDS == AGENT_TIMEOUT
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="who would see the exit cannot be told")
+def test_an_app_whose_own_end_hangs(place: Place) -> None:
+    done = place.run("quick", "--json", "--timeout", "0.5", HANG_AT_EXIT="1")
+    assert json.loads(done.out)["ok"]
+    assert done.code == 50
+    assert b"did not end within 0.5 s" in done.err
+
+
+def test_who_catches_the_exit_goes_on(place: Place, tmp_path: Path) -> None:
+    """An alarm must not end a process that has more to do than one line."""
+    script = tmp_path / "harness.py"
+    script.write_text(
+        f"import sys, time; sys.path.insert(0, {str(APP.parent)!r})\n"
+        "from hanging_app import app\n"
+        "try:\n    app(['quick', '--json'])\nexcept SystemExit as end:\n    assert not end.code\n"
+        "time.sleep(1.5)\nprint('went on', file=sys.stderr)\n"
+    )
+    env = {**place.env, "TOOLI_CALLER": "claude-code", "AGENT_SECONDS": "0.3"}
+    done = run(script, env=env)
+    assert (done.code, done.err) == (0, b"went on\n")
+
+
+SLOW_LOOK = """
+import os, sys, time
+from tooli.execution import processes
+processes.adopt_orphans()
+until = time.monotonic() + 5
+for _ in range(5):
+    if os.fork() == 0:
+        os.setsid()
+        while time.monotonic() < until and os.fork() == 0:
+            time.sleep(0.01)
+        time.sleep(30)
+        os._exit(0)
+look = processes.living
+def slow():
+    seen = look()
+    time.sleep(0.4)  # as where others have the processor
+    return seen
+processes.living = slow
+time.sleep(0.2)
+processes.end_descendants(os.getpid(), buries=True)
+print(len(processes.descendants(os.getpid(), look())))
+"""
+
+
+@pytest.mark.skipif(not LINUX, reason="/proc")
+def test_nobody_is_born_while_the_others_are_killed() -> None:
+    done = subprocess.run([sys.executable, "-c", SLOW_LOOK], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("0\n", "")

@@ -1,0 +1,234 @@
+"""Every export of every kind of app: it is Python, formatted, and always the same."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from examples.file_tools.app import app as file_tools
+from tests.integration.frameworks.everything import HARD
+from tests.integration.frameworks.everything import app as everything
+from tests.parity.zoo import make_app, make_called, make_single
+
+from tooli import Tooli
+from tooli.annotations import Destructive
+from tooli.describe.app_info import collect_app_info
+from tooli.errors import InputError
+from tooli.export import CALLERS, export
+
+MODES = ("subprocess", "import")
+NAMES = ("call", "json", "app", "list", "make-tool", "2fa", "TOOLS", "run", "tool", "class")
+
+
+def make_names() -> Tooli:
+    """An app whose commands are called like what generated modules call their own."""
+    app = Tooli("names", version='1"\n')
+    for name in NAMES:
+        app.command(name)(lambda: None)
+    return app
+
+
+def make_dangerous() -> Tooli:
+    """An app that has flags of the framework's own names, where it matters most."""
+    app = Tooli("$danger `PREFIX` {x}")
+
+    @app.command(annotations=Destructive)
+    def wipe(yes: str = "no", force: bool = False) -> None: ...
+
+    @app.command(annotations=Destructive)
+    def burn(dry_run: int = 0) -> None: ...
+
+    return app
+
+
+APPS = {
+    "file-tools": (file_tools, None),
+    "everything": (everything, None),
+    "zoo": (make_app(), "tests.parity.zoo:app"),
+    "single": (make_single(), "tests.parity.zoo:app"),
+    "called": (make_called(), "tests.parity.zoo:other"),
+    "names": (make_names(), "names:app"),
+    "dangerous": (make_dangerous(), "danger:app"),
+}
+
+
+def exported(name: str, target: str, mode: str) -> dict[str, str]:
+    app, home = APPS[name]
+    said: dict[str, Any] = {"app": home} if mode == "import" else {}
+    return export(collect_app_info(app), target, mode, with_tests=True, **said)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Everything that can be exported, each in a folder of its own."""
+    base = tmp_path_factory.mktemp("exports")
+    for name in APPS:
+        for target in CALLERS:
+            for mode in MODES:
+                for file, text in exported(name, target, mode).items():
+                    path = base / f"{name}-{target}-{mode}" / file
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    path.write_text(text, encoding="utf-8", newline="\n")
+    return base
+
+
+def ruff(*words: str | Path) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "ruff", *words], capture_output=True, text=True, timeout=120
+    )
+    return "" if done.returncode == 0 else done.stdout + done.stderr
+
+
+def test_it_is_formatted(folder: Path) -> None:
+    found = ruff("format", "--isolated", "--no-cache", "--line-length", "100", "--diff", folder)
+    assert not found, found[:3000]
+
+
+def test_it_is_lint_free(folder: Path) -> None:
+    rules = "E,F,W,N,UP,B,C4,PIE,SIM,RUF,PERF"
+    ignored = "SIM105,RUF001,RUF002,RUF003"
+    words = ["--isolated", "--no-cache", "--line-length", "100", "--target-version", "py310"]
+    found = ruff("check", *words, "--select", rules, "--ignore", ignored, folder)
+    lines = [line for line in found.splitlines() if line[:4].strip() and " " in line]
+    assert not found, "\n".join(lines[:60])
+
+
+def test_it_is_python_3_10(folder: Path) -> None:
+    files = sorted(folder.rglob("*.py"))
+    assert len(files) > 200
+    for file in files:
+        ast.parse(file.read_text(encoding="utf-8"), feature_version=(3, 10))
+    old = python_3_10()
+    if old is not None:
+        code = "import sys; [compile(open(f, 'rb').read(), f, 'exec') for f in sys.argv[1:]]"
+        subprocess.run([old, "-W", "error", "-c", code, *files], check=True, timeout=120)
+
+
+def python_3_10() -> str | None:
+    """An interpreter of the oldest version that there is, if there is one."""
+    homes = sorted(Path(os.environ.get("HOME", "/"), ".pyenv", "versions").glob("3.10.*"))
+    here = [str(home / "bin" / "python") for home in homes]
+    return next(iter(here), None) or (sys.executable if sys.version_info < (3, 11) else None)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("target", CALLERS)
+def test_it_is_always_the_same(target: str, mode: str) -> None:
+    for name in APPS:
+        assert exported(name, target, mode) == exported(name, target, mode)
+
+
+def test_it_is_the_same_in_every_process() -> None:
+    code = """
+import sys
+from tests.export.test_exports import CALLERS, MODES, exported
+for target in CALLERS:
+    for mode in MODES:
+        sys.stdout.write(repr(exported("everything", target, mode)))
+"""
+    root = Path(__file__).parents[2]
+    space = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (root / "src", root)))}
+    seeds = [
+        subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            check=True,
+            timeout=120,
+            cwd=root,
+            env={**space, "PYTHONHASHSEED": seed, "PYTHONIOENCODING": "utf-8"},
+        ).stdout
+        for seed in ("1", "2")
+    ]
+    assert seeds[0] == seeds[1]
+    assert len(seeds[0]) > 100_000
+
+
+@pytest.mark.parametrize("target", sorted(set(CALLERS) - {"python"}))
+def test_every_word_that_a_model_reads_survives(target: str) -> None:
+    files = exported("everything", target, "subprocess")
+    source = next(text for name, text in files.items() if "test_" not in name and HARD[:9] in text)
+    (found,) = [
+        node.value
+        for node in ast.parse(source).body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "class_"
+    ]
+    assert isinstance(found, ast.Call)
+    said = {
+        word.arg: ast.literal_eval(word.value) for word in found.keywords if word.arg[0] in "ds"
+    }
+    assert said["description"] == HARD
+    assert said["schema"]["properties"]["word"]["description"] == HARD
+    assert said["schema"]["properties"]["word"]["default"] == HARD
+
+
+def test_no_variable_is_taken() -> None:
+    source = exported("names", "openai", "subprocess")["names_openai.py"]
+    names = [
+        ast.unparse(node.targets[0])
+        for node in ast.parse(source).body
+        if isinstance(node, ast.Assign)
+    ]
+    assert len(names) == len(set(names))
+    assert {"call_", "json_", "app_", "list_", "make_tool_", "_2fa", "tools", "tool_"} <= set(names)
+    assert '"class"' in source
+
+
+def test_flags_are_written_in_full_where_a_command_has_them() -> None:
+    plain = exported("file-tools", "openai", "subprocess")["file_tools_openai.py"]
+    assert '"--json", "--input", "-"' in plain
+    full = exported("everything", "openai", "subprocess")["every_thing_openai.py"]
+    assert '"--tooli-json", "--tooli-input", "-"' in full
+    assert 'f"--tooli-{flag' in full
+
+
+def test_what_a_command_calls_its_own_is_not_taken_from_it() -> None:
+    (source,) = [
+        text
+        for name, text in exported("dangerous", "openai", "subprocess").items()
+        if not name.startswith("test_")
+    ]
+    assert 'flags=("dry_run",)' in source  # wipe has a `yes` of its own
+    assert 'flags=("yes",)' in source  # burn has a `dry_run`
+    assert '{"tool": "$danger `PREFIX` {x}"}' in source
+
+
+def test_nothing_is_said_about_flags_where_nothing_is_destroyed() -> None:
+    source = exported("single", "langchain", "import")["single_langchain.py"]
+    assert "flags" not in source
+    assert "from tests.parity.zoo import app" in source
+    assert "from tests.parity.zoo import other as app" in next(
+        iter(exported("called", "openai", "import").values())
+    )
+
+
+def test_a_command_of_its_own() -> None:
+    portrait = collect_app_info(file_tools)
+    (source,) = export(portrait, "openai", command="uv run 'my tool'").values()
+    assert 'COMMAND = ["uv", "run", "my tool"]' in source
+    assert """--command 'uv run '"'"'my tool'"'"''""" in source
+
+
+@pytest.mark.parametrize("home", [None, "nothing", "a.b:", ":app", "a-b:app", "a.b:c.d"])
+def test_an_app_that_cannot_be_imported(home: str | None) -> None:
+    portrait = collect_app_info(file_tools).replace(import_path=None)
+    with pytest.raises(InputError) as caught:
+        export(portrait, "openai", "import", app=home)
+    assert caught.value.field == "app"
+
+
+def test_an_app_without_commands() -> None:
+    with pytest.raises(InputError, match="has no commands"):
+        export(collect_app_info(Tooli("empty")), "openai")
+
+
+def test_the_agent_of_adk() -> None:
+    yaml = exported("everything", "adk", "subprocess")["adk_every_thing/root_agent.yaml"]
+    assert "name: every_thing_agent\n" in yaml
+    assert "Every kind of (thing)" in yaml  # ADK would look for a {thing} in its state
+    files = export(collect_app_info(file_tools), "adk", model="gemini-3.5-pro")
+    assert "model: gemini-3.5-pro\n" in files["adk_file_tools/root_agent.yaml"]

@@ -1,0 +1,282 @@
+"""Rules for agents: what runs unasked, what asks, what never runs; judged as each host judges."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from examples.file_tools.app import app as file_tools
+
+from tooli import Tooli
+from tooli.annotations import Destructive, OpenWorld, ReadOnly
+from tooli.describe.app_info import collect_app_info
+from tooli.errors import InputError
+from tooli.export.permissions import HOSTS, decide, render_rules
+
+SNAPSHOTS = Path(__file__).parent / "permissions"
+
+
+def make() -> Tooli:
+    app, users = Tooli("shop"), Tooli()
+
+    def command(name: str, place: Tooli = app, **said: Any) -> None:
+        place.command(name, **said)(lambda: None)
+
+    command("find", annotations=ReadOnly)
+    command("find-and-delete", annotations=Destructive)
+    command("plain")
+    command("fetch", annotations=ReadOnly | OpenWorld)
+    command("wipe", annotations=Destructive, danger_level="critical")
+    command("list", users, annotations=ReadOnly, capabilities=["fs:read:./data"])
+    command("purge", users, danger_level="critical")
+    app.add_typer(users, name="users")
+    return app
+
+
+APP = make()
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_snapshot(host: str) -> None:
+    found = render_rules(collect_app_info(file_tools), host)
+    assert found == render_rules(collect_app_info(file_tools), host)
+    told = "".join([f"==> {path} <==\n{text}" for path, text in found.items()])
+    path = SNAPSHOTS / f"{host}.txt"
+    if os.environ.get("TOOLI_UPDATE_SNAPSHOTS"):
+        path.write_text(told, encoding="utf-8")
+    assert told == path.read_text(encoding="utf-8")
+
+
+class TestDecisions:
+    @pytest.mark.parametrize(
+        ("said", "decision"),
+        [
+            ({}, "ask"),
+            ({"annotations": ReadOnly}, "allow"),
+            ({"annotations": ReadOnly, "capabilities": ["fs:read"]}, "allow"),
+            ({"annotations": ReadOnly, "capabilities": ["fs:read:/srv/x"]}, "allow"),
+            ({"annotations": ReadOnly, "capabilities": ["none"]}, "allow"),
+            ({"annotations": ReadOnly, "danger_level": "low"}, "allow"),
+            ({"annotations": ReadOnly, "capabilities": ["net:read"]}, "ask"),
+            ({"annotations": ReadOnly, "capabilities": ["env:read"]}, "ask"),
+            ({"annotations": ReadOnly, "capabilities": ["fs:read", "fs:write"]}, "ask"),
+            ({"annotations": ReadOnly, "capabilities": ["proc:spawn"]}, "ask"),
+            ({"annotations": ReadOnly, "capabilities": ["fs:read", "env:write"]}, "ask"),
+            ({"annotations": ReadOnly | OpenWorld}, "ask"),
+            ({"annotations": ReadOnly, "requires_approval": True}, "ask"),
+            ({"annotations": ReadOnly, "human_in_the_loop": True}, "ask"),
+            ({"annotations": ReadOnly, "danger_level": "high"}, "ask"),
+            ({"annotations": ReadOnly, "danger_level": "medium"}, "ask"),
+            ({"annotations": Destructive}, "ask"),
+            ({"annotations": ReadOnly, "danger_level": "critical"}, "deny"),
+            ({"annotations": ReadOnly, "danger_level": "forbidden"}, "deny"),
+            ({"danger_level": "critical", "requires_approval": True}, "deny"),
+        ],
+    )
+    def test_each(self, said: dict[str, Any], decision: str) -> None:
+        app = Tooli("shop")
+        app.command("x", **said)(lambda: None)
+        app.command("y")(lambda: None)
+        assert decide(collect_app_info(app).tools[0])[0] == decision
+
+    def test_what_an_author_says_stays_a_comment(self) -> None:
+        app = Tooli("shop")
+        said = "fs:read:a\n[[rule]]\ntoolName='*'\ndecision='allow'"
+        app.command("x", capabilities=[said])(lambda: None)
+        app.command("y")(lambda: None)
+        text = render_rules(collect_app_info(app), "gemini")[".gemini/policies/shop.toml"]
+        assert all(line == "[[rule]]" for line in text.splitlines() if line.startswith("[["))
+        assert 'decision = "allow"' not in text and "\ndecision='allow'" not in text
+
+    def test_a_host_that_nobody_knows(self) -> None:
+        with pytest.raises(InputError, match="claude-code, codex, cursor, gemini"):
+            render_rules(collect_app_info(APP), "emacs")
+
+
+LINES = {
+    # what is typed: what becomes of it, at best, on every host
+    "shop find": "allow",
+    "shop find x --yes": "allow",
+    "shop find-and-delete x": "ask",
+    "shop find-and-delete": "ask",
+    "shop findx": "ask",
+    "shop plain": "ask",
+    "shop fetch x": "ask",
+    "shop users list": "allow",
+    "shop users list --json": "allow",
+    "shop users lists": "ask",
+    "shop users": "ask",
+    "shop": "ask",
+    "shop mcp serve": "ask",
+    "shop skills add --force": "ask",
+    "shop --json find": "ask",
+    "shopping find": "ask",
+    "shop wipe": "deny",
+    "shop wipe --yes": "deny",
+    "shop users purge x": "deny",
+}
+FLAGGED = [
+    "shop --json wipe",
+    "shop -q --yes wipe x",
+    "shop users --yes purge",
+    "shop -q users -q purge x",
+]
+
+
+class Claude:
+    """Claude Code: `*` is anything, a trailing ` *` also nothing; deny, then ask, then allow."""
+
+    def __init__(self, files: dict[str, str]) -> None:
+        self.lists = json.loads(files[".claude/settings.json"])["permissions"]
+
+    def __call__(self, line: str) -> str:
+        for decision in ("deny", "ask", "allow"):
+            for rule in self.lists[decision]:
+                if rule.startswith("Bash(") and self.matches(rule[5:-1], line):
+                    return decision
+        return "ask"
+
+    @staticmethod
+    def matches(pattern: str, line: str) -> bool:
+        regex = re.escape(pattern).replace(r"\*", ".*")
+        if pattern.endswith(" *") and pattern.count("*") == 1:
+            regex = re.escape(pattern[:-2]) + "( .*)?"
+        return re.fullmatch(regex, line) is not None
+
+
+class Codex:
+    """Codex: whole words from the beginning; the strictest of the rules that match."""
+
+    def __init__(self, files: dict[str, str]) -> None:
+        self.rules: list[dict[str, Any]] = []
+        exec(
+            files[".codex/rules/shop.rules"],
+            {"prefix_rule": lambda **rule: self.rules.append(rule)},
+        )
+        for rule in self.rules:
+            assert all(self.matches(rule, line) for line in rule["match"])
+
+    def __call__(self, line: str) -> str:
+        found = [rule["decision"] for rule in self.rules if self.matches(rule, line)]
+        strictest = next(
+            (one for one in ("forbidden", "prompt", "allow") if one in found), "prompt"
+        )
+        return {"forbidden": "deny", "prompt": "ask", "allow": "allow"}[strictest]
+
+    @staticmethod
+    def matches(rule: dict[str, Any], line: str) -> bool:
+        return shlex.split(line)[: len(rule["pattern"])] == rule["pattern"]
+
+
+class Gemini:
+    """Gemini: a prefix of whole words in the JSON of the arguments; the highest priority."""
+
+    def __init__(self, files: dict[str, str]) -> None:
+        import tomllib
+
+        (text,) = files.values()
+        self.rules = tomllib.loads(text)["rule"]
+
+    def __call__(self, line: str) -> str:
+        said = json.dumps({"command": line}, separators=(",", ":"))
+        best = max(
+            [rule for rule in self.rules if "mcpName" not in rule and self.matches(rule, said)],
+            key=lambda rule: rule["priority"],
+            default={"decision": "ask_user"},
+        )
+        return {"ask_user": "ask"}.get(best["decision"], best["decision"])
+
+    @staticmethod
+    def matches(rule: dict[str, Any], said: str) -> bool:
+        if "commandPrefix" in rule:
+            pattern = re.escape(rule["commandPrefix"]) + r'(?:[\s"]|\\")'
+        else:
+            pattern = rule["commandRegex"]
+            assert not re.search(r"\([^)]*[*+?{].*\)[*+?{]", pattern)  # it would be thrown away
+        return re.search(f'"command":"{pattern}', said) is not None
+
+
+JUDGES = {"claude-code": Claude, "codex": Codex, "gemini": Gemini}
+
+
+@pytest.mark.parametrize("host", JUDGES)
+class TestShell:
+    @pytest.fixture
+    def judge(self, host: str) -> Any:
+        if host == "gemini" and sys.version_info < (3, 11):
+            pytest.skip("no tomllib")
+        return JUDGES[host](render_rules(collect_app_info(APP), host))
+
+    @pytest.mark.parametrize(("line", "decision"), LINES.items())
+    def test_lines(self, judge: Any, line: str, decision: str) -> None:
+        assert judge(line) == decision
+
+    @pytest.mark.parametrize("line", FLAGGED)
+    def test_flags_before_the_words(self, judge: Any, host: str, line: str) -> None:
+        assert judge(line) == ("ask" if host == "codex" else "deny")
+
+    def test_an_app_that_is_one_command(self, host: str) -> None:
+        app = Tooli("shop")
+        app.command("find", annotations=ReadOnly)(lambda: None)
+        told = "".join(render_rules(collect_app_info(app), host).values())
+        assert "shop *" not in told and 'commandPrefix = "shop"' not in told
+        assert '["shop"]' not in told
+
+
+class TestTools:
+    def test_claude(self) -> None:
+        lists = json.loads(
+            render_rules(collect_app_info(APP), "claude-code")[".claude/settings.json"]
+        )["permissions"]
+        tools = {
+            decision: [one for one in lists[decision] if one.startswith("mcp__")]
+            for decision in lists
+        }
+        assert tools == {
+            "allow": ["mcp__shop__find", "mcp__shop__users_list"],
+            "ask": ["mcp__shop__find_and_delete", "mcp__shop__plain", "mcp__shop__fetch"],
+            "deny": ["mcp__shop__wipe", "mcp__shop__users_purge"],
+        }
+
+    def test_cursor(self) -> None:
+        lists = json.loads(render_rules(collect_app_info(APP), "cursor")[".cursor/cli.json"])[
+            "permissions"
+        ]
+        assert lists["allow"] == ["Mcp(shop:find)", "Mcp(shop:users_list)"]
+        assert "Mcp(shop:wipe)" in lists["deny"]
+        assert "Shell(shop:wipe)" in lists["deny"] and "Shell(shop:-* wipe *)" in lists["deny"]
+        assert "Shell(shop:users -* purge *)" in lists["deny"]
+
+    @pytest.mark.skipif(sys.version_info < (3, 11), reason="no tomllib")
+    def test_codex(self) -> None:
+        import tomllib
+
+        said = tomllib.loads(render_rules(collect_app_info(APP), "codex")[".codex/config.toml"])
+        server = said["mcp_servers"]["shop"]
+        assert server["disabled_tools"] == ["wipe", "users_purge"]
+        modes = {name: tool["approval_mode"] for name, tool in server["tools"].items()}
+        assert modes["find"] == "approve" and modes["plain"] == "prompt" and "wipe" not in modes
+
+    @pytest.mark.parametrize("name", ["my shop", "läden", "a*b", "x) y", 'q"q'])
+    @pytest.mark.parametrize("host", HOSTS)
+    def test_names_that_no_shell_rule_can_hold(self, host: str, name: str) -> None:
+        app = Tooli(name)
+        app.command("find", annotations=ReadOnly)(lambda: None)
+        app.command("wipe", danger_level="critical")(lambda: None)
+        found = render_rules(collect_app_info(app), host)
+        told = "".join(found.values())
+        assert "Bash(" not in told and "Shell(" not in told and "prefix_rule" not in told
+        assert "commandPrefix" not in told
+        for path, text in found.items():
+            if path.endswith(".json"):
+                json.loads(text)
+            elif path.endswith(".toml") and sys.version_info >= (3, 11):
+                import tomllib
+
+                tomllib.loads(text)

@@ -1,0 +1,190 @@
+"""Bodies that are not as they should be: nothing runs, and the answer says why."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from tests.http.driving import HOST, JSON, Client, send
+
+from tooli import Tooli
+
+
+def make(**settings):
+    app = Tooli("echo")
+    app.command("other")(lambda: 1)
+
+    @app.command()
+    def echo(value: object = None) -> object:
+        """Give back what came."""
+        return value
+
+    return app.asgi(mcp=False, **settings)
+
+
+PATH = "/tools/echo"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        *(
+            b"{",
+            b"nul",
+            b"[1]",
+            b'"text"',
+            b"3",
+            b"null",
+            b"\xff\xfe",
+            b"{'a':1}",
+            b'{"value":NaN}',
+        ),
+        *(b'{"value":Infinity}', b'{"value":-Infinity}', b'{"value":1,}', b"\xef\xbb\xbf{}"),
+        *(b'{"value":"\x00"}', b'{"value":"a\nb"}', b'{"value":' + b"9" * 5000 + b"}", b"{}{}"),
+        *('{"value":1}'.encode("utf-16"), b"\x00", b" ", b'{"value":"\xc3"}', b"a=1&b=2"),
+        b'{"value":' + b"[" * 100_000,
+        b'{"value":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+        b'{"value":' + b"[" * 500 + b"]" * 500 + b"}",
+        b'{"value":' + b'{"a":' * 400 + b"1" + b"}" * 400 + b"}",
+    ],
+    ids=lambda body: repr(body[:24]),
+)
+async def test_what_is_no_json_object_is_refused(body: bytes) -> None:
+    client = await send(make(), "POST", PATH, body)
+    assert (client.status, client.code) == (400, "E1008")
+    assert len(client.body) < 1000
+
+
+@pytest.mark.parametrize(
+    ("body", "value"),
+    [
+        (b'{"value":1,"value":2}', 2),
+        (b'{"value":"\\ud800"}', "\ud800"),
+        ('{"value":"😀 שלום \u202e"}'.encode(), "😀 שלום "),  # what reorders is taken out again
+        (b'  {"value" : [1,2] }\n', [1, 2]),
+        (b'{"value":"' + b"[" * 500 + b'"}', "[" * 500),
+        (b'{"value":' + b"[" * 100 + b"]" * 100 + b"}", None),
+        (b'{"__proto__":1}', ...),
+    ],
+    ids=lambda part: repr(part)[:24],
+)
+async def test_what_is_odd_but_json_is_taken(body: bytes, value: object) -> None:
+    client = await send(make(), "POST", PATH, body)
+    if value is ...:
+        assert (client.status, client.code) == (422, "E1004")
+    else:
+        assert client.status == 200
+        assert value is None or client.json()["result"] == value
+
+
+async def test_control_characters_are_refused() -> None:
+    client = await send(make(), "POST", PATH, b'{"value":"a\\u0000b"}')
+    assert (client.status, client.code) == (422, "E1030")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *(b"text/plain", b"application/x-www-form-urlencoded", b"multipart/form-data; boundary=x"),
+        *(b"", b"json", b"application/json; charset=utf-16", b"text/json", b"application/jsonx"),
+        b"text/plain; application/json",
+    ],
+)
+@pytest.mark.parametrize("body", [b"", b"{}"])
+async def test_another_type_is_refused(kind: bytes, body: bytes) -> None:
+    client = await send(make(), "POST", PATH, body, (b"content-type", kind))
+    assert (client.status, client.code) == (415, "E1415")
+
+
+async def test_a_body_of_no_type_is_refused() -> None:
+    client = Client(make())
+    client.say(b"{}")
+    await client.start("POST", PATH, [HOST])
+    assert (client.status, client.code) == (415, "E1415")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        b"application/json",
+        b"Application/JSON; charset=UTF-8",
+        b'application/json; charset="utf-8"; x=y',
+        b"application/vnd.api+json",
+    ],
+)
+async def test_json_by_any_of_its_names(kind: bytes) -> None:
+    client = await send(make(), "POST", PATH, b'{"value":1}', (b"content-type", kind))
+    assert client.status == 200
+
+
+# ------------------------------------------------------------------ size and time
+
+
+async def test_a_declared_size_is_enough_to_refuse() -> None:
+    client = Client(make(max_body=10))
+    await client.start("POST", PATH, [HOST, JSON, (b"content-length", b"11")])
+    assert (client.status, client.code) == (413, "E1413")
+
+
+@pytest.mark.parametrize("pieces", [[b'{"value":"aaaaaa"}'], [b"{"] + [b" "] * 20, [b" " * 11]])
+async def test_a_size_that_is_not_declared_is_found_out(pieces: list[bytes]) -> None:
+    client = Client(make(max_body=10))
+    for piece in pieces:
+        client.say(piece, more=True)
+    await asyncio.wait_for(client.start("POST", PATH, [HOST, JSON]), 20)
+    assert (client.status, client.code) == (413, "E1413")
+
+
+async def test_a_body_of_just_the_limit_is_taken() -> None:
+    body = b'{"value":1}'
+    client = await send(make(max_body=len(body)), "POST", PATH, body)
+    assert client.status == 200
+
+
+async def test_a_body_in_pieces() -> None:
+    client = Client(make())
+    for piece in (b'{"val', b"", b'ue":', b"3"):
+        client.say(piece, more=True)
+    client.say(b"}")
+    await client.start("POST", PATH, [HOST, JSON])
+    assert client.json()["result"] == 3
+
+
+@pytest.mark.parametrize("pieces", [0, 3])
+async def test_a_body_that_does_not_come_is_not_waited_for(pieces: int) -> None:
+    client = Client(make(chunk_timeout=0.01))
+    for _ in range(pieces):
+        client.say(b" ", more=True)
+    await asyncio.wait_for(client.start("POST", PATH, [HOST, JSON]), 20)
+    assert (client.status, client.code) == (408, "E1408")
+    assert client.headers["connection"] == "close"
+
+
+async def test_a_body_that_drips_is_not_waited_for_either() -> None:
+    client = Client(make(body_timeout=0.05))
+    work = client.start("POST", PATH, [HOST, JSON])
+
+    async def drip() -> None:
+        while not work.done():
+            client.say(b" ", more=True)
+            await asyncio.sleep(0.002)
+
+    await asyncio.wait_for(asyncio.gather(work, drip()), 20)
+    assert (client.status, client.code) == (408, "E1408")
+
+
+async def test_a_client_that_leaves_gets_no_answer() -> None:
+    client = Client(make())
+    client.say(b"{", more=True)
+    client.leave()
+    await client.start("POST", PATH, [HOST, JSON])
+    assert client.sent == []
+
+
+async def test_cancelling_while_the_body_is_awaited_is_not_a_slow_body() -> None:
+    client = Client(make())
+    work = client.start("POST", PATH, [HOST, JSON])
+    await asyncio.sleep(0)
+    work.cancel()
+    await work
+    assert (client.status, client.code) == (503, "E4143")

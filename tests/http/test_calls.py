@@ -1,0 +1,370 @@
+"""Calls over HTTP: paths, options, callers, statuses; every answer is an envelope."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+from tests.http.driving import HOST, JSON, Client, post, send
+from tests.parity.zoo import make_app, make_single
+
+from tooli import DefinitionError, ToolError, Tooli
+from tooli.http.request_options import read_options
+from tooli.testing.http_interfaces import run_lifespan
+
+
+@pytest.fixture
+def api():
+    return make_app().asgi(mcp=False)
+
+
+@pytest.mark.parametrize("path", ["users/create", "users.create", "users_create"])
+async def test_a_command_has_three_names(api, path: str) -> None:
+    client = await post(api, path, {"user": {"name": "A"}})
+    assert client.status == 200
+    assert client.json()["result"]["name"] == "A"
+    assert client.headers["content-type"] == "application/json"
+    assert client.headers["content-length"] == str(len(client.body))
+
+
+async def test_a_commands_own_words_win_over_another_ones_short_name() -> None:
+    app = Tooli("clash")
+    group = Tooli("a")
+    group.command("b")(lambda: "grouped")
+    app.command("a_b")(lambda: "alone")
+    app.add_typer(group, name="a")
+    api = app.asgi(mcp=False)
+    assert (await post(api, "a_b")).json()["result"] == "alone"
+    assert (await post(api, "a/b")).json()["result"] == "grouped"
+    assert (await post(api, "a.b")).json()["result"] == "grouped"
+
+
+async def test_the_envelope_is_the_command_lines(api) -> None:
+    from tooli.testing import invoke
+
+    line = invoke(make_app(), "find-files", "x", mode="json").envelope
+    told = (await post(api, "find-files", {"pattern": "x"})).json()
+    del line["meta"]["duration_ms"], told["meta"]["duration_ms"]
+    assert json.dumps(told) == json.dumps(line)
+
+
+async def test_no_body_is_no_arguments(api) -> None:
+    client = await send(api, "POST", "/tools/users/list")
+    assert client.status == 200
+
+
+async def test_what_is_registered_later_is_served() -> None:
+    app = make_single()
+    api = app.asgi(mcp=False)
+    assert (await post(api, "late")).status == 404
+    app.command("late")(lambda: 7)
+    assert (await post(api, "late")).json()["result"] == 7
+
+
+async def test_hidden_commands_are_not_served() -> None:
+    app = Tooli("secretive")
+    app.command("open")(lambda: 1)
+    app.command("hidden", hidden=True)(lambda: 2)
+    client = await post(app.asgi(mcp=False), "hidden")
+    assert (client.status, client.code) == (404, "E1001")
+
+
+# ------------------------------------------------------------------ statuses
+
+
+@pytest.mark.parametrize(
+    ("path", "arguments", "status", "code"),
+    [
+        ("find-flies", {}, 404, "E1001"),
+        ("users", {}, 404, "E1001"),
+        ("users/lst", {}, 404, "E1001"),
+        ("find-files", {}, 422, "E1002"),
+        ("find-files", {"pattern": 3}, 422, "E1003"),
+        ("find-files", {"patern": "x"}, 422, "E1004"),
+        ("delete", {"path": "x"}, 428, "E1010"),
+        ("launch", {"target": "x"}, 428, "E2101"),
+        ("fail", {"kind": "file-not-found"}, 404, "E3010"),
+        ("fail", {"kind": "file-exists"}, 409, "E3020"),
+        ("fail", {"kind": "value-error"}, 500, "E5000"),
+        ("afail", {"kind": "value-error"}, 500, "E5000"),
+        ("fail", {"kind": "permission"}, 403, "E2030"),
+        ("fail", {"kind": "stop-iteration"}, 500, "E5000"),
+        ("fail", {"kind": "timeout"}, 504, "E4050"),
+        ("fail", {"kind": "connection"}, 502, "E4040"),
+        ("interrupted", {}, 503, "E4130"),
+    ],
+)
+async def test_the_status_is_the_errors(api, path, arguments, status, code) -> None:
+    client = await post(api, path, arguments)
+    assert (client.status, client.code) == (status, code)
+
+
+async def test_a_wrong_name_is_answered_with_the_right_one(api) -> None:
+    error = (await post(api, "find-flies")).json()["error"]
+    assert "did you mean 'find-files'?" in error["message"]
+    assert error["suggestion"]["argv"] == ["zoo", "find-files"]
+
+
+async def test_an_app_that_interrupts_itself_does_not_end_the_server() -> None:
+    app = Tooli("abrupt")
+
+    @app.command()
+    async def stop() -> None:
+        raise KeyboardInterrupt
+
+    @app.command()
+    def leave() -> None:
+        raise SystemExit(3)
+
+    api = app.asgi(mcp=False)
+    assert (await post(api, "stop")).code == "E4130"
+    assert (await post(api, "leave")).code == "E4001"
+
+
+async def test_a_status_that_http_does_not_have_is_500() -> None:
+    class Odd(ToolError):
+        http_status = 42
+
+    app = Tooli("odd")
+
+    @app.command()
+    def fail() -> str:
+        raise Odd("odd")
+
+    assert (await post(app.asgi(mcp=False), "fail")).status == 500
+
+
+# ------------------------------------------------------------------ paths and methods
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/nope", "/tools/", "/tools//", "/tools/users/list/", "/tools/../health", "//health"),
+        *("/tools/..%2f..%2fetc/passwd", "/tools/\x00", "/tools/‮", "/tools/a b", "*", "/TOOLS"),
+        "/tools/" + "a" * 5000,
+    ],
+)
+async def test_other_paths_lead_nowhere(api, path: str) -> None:
+    client = await send(api, "POST", path, b"{}")
+    assert client.status == 404
+    assert client.code in ("E1404", "E1001")
+    assert len(client.body) < 6000
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE", "TRACE", "HEAD", "BREW"])
+async def test_a_command_takes_post_alone(api, method: str) -> None:
+    client = await send(api, method, "/tools/users/list")
+    assert client.status == 405
+    assert client.headers["allow"] == "POST, OPTIONS"
+    assert (client.body == b"") == (method == "HEAD")
+
+
+@pytest.mark.parametrize("path", ["/health", "/tools", "/openapi.json"])
+async def test_a_page_is_only_got(api, path: str) -> None:
+    client = await send(api, "POST", path, b"{}")
+    assert (client.status, client.code) == (405, "E1405")
+    assert client.headers["allow"] == "GET, HEAD, OPTIONS"
+    got, head = await send(api, "GET", path), await send(api, "HEAD", path)
+    assert (head.status, head.body) == (200, b"")
+    assert head.headers == got.headers
+    asked = await send(api, "OPTIONS", path)
+    assert (asked.status, asked.headers["allow"]) == (204, "GET, HEAD, OPTIONS")
+
+
+async def test_options_of_a_command(api) -> None:
+    client = await send(api, "OPTIONS", "/tools/users/list")
+    assert (client.status, client.headers["allow"]) == (204, "POST, OPTIONS")
+
+
+async def test_it_may_stand_below_another_path(api) -> None:
+    client = Client(api)
+    client.say(b"{}")
+    await client.start("POST", "/inner/tools/users/list", [HOST, JSON], root="/inner")
+    assert client.status == 200
+
+
+async def test_websockets_are_turned_away(api) -> None:
+    sent = []
+
+    async def receive():
+        return {"type": "websocket.connect"}
+
+    async def note(message):
+        sent.append(message)
+
+    await api({"type": "websocket"}, receive, note)
+    assert sent == [{"type": "websocket.close", "code": 1000}]
+
+
+# ------------------------------------------------------------------ options and callers
+
+
+@pytest.mark.parametrize("truth", [b"true", b"1", b"yes", b"ON"])
+async def test_yes_and_dry_run_are_in_the_query(api, truth: bytes) -> None:
+    done = await post(api, "delete", {"path": "x"}, query=b"yes=" + truth)
+    assert done.json()["result"] == "deleted x"
+    planned = await post(api, "delete", {"path": "x"}, query=b"dry_run=" + truth)
+    assert planned.json()["meta"]["dry_run"] is True
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        *(b"yes=maybe", b"yes", b"dry_run=2", b"response_format=long", b"yess=true"),
+        *(b"%ff=1", b"=", b"a=b&" * 60, b"yes=true&yes=x"),
+    ],
+)
+async def test_a_misused_option_is_refused_and_nothing_runs(api, query: bytes) -> None:
+    client = await post(api, "delete", {"path": "x"}, query=query)
+    assert (client.status, client.code) == (422, "E1007")
+
+
+@pytest.mark.parametrize(
+    ("query", "key", "code", "says"),
+    [
+        (b"timeout=1&timeout=2", None, "E1007", "?timeout= is there twice"),
+        (b"idempotency_key=a&idempotency_key=b", None, "E1050", "?idempotency_key= is there twice"),
+        (b"idempotency_key=a", b"b", "E1050", "The header Idempotency-Key and"),
+        (b"timeout=1&timeout=2", b"b", "E1007", "?timeout= is there twice"),
+    ],
+)
+def test_what_is_said_twice_and_not_alike(query: bytes, key: bytes | None, code, says) -> None:
+    (problem,) = read_options(query, key)[1]
+    assert problem.code == code
+    assert problem.message.startswith(says)
+
+
+async def test_a_misspelled_option_is_answered_with_the_right_one(api) -> None:
+    client = await post(api, "delete", {"path": "x"}, query=b"dry-run=true")
+    assert "did you mean 'dry_run'?" in client.json()["error"]["message"]
+
+
+async def test_details_on_demand(api) -> None:
+    client = await post(api, "fresh", {}, query=b"response_format=detailed")
+    assert client.json()["meta"]["output_schema"]["type"] == "object"
+    client = await post(api, "fresh", {}, query=b"response_format=concise")
+    assert "output_schema" not in client.json()["meta"]
+
+
+async def test_the_caller_names_itself(api, tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path))
+    headers = [
+        (b"tooli-caller", b"bot"),
+        (b"tooli-caller-version", b"2"),
+        (b"tooli-session-id", b"s1"),
+    ]
+    meta = (await post(api, "fresh", {}, *headers)).json()["meta"]
+    assert (meta["caller_id"], meta["caller_version"], meta["session_id"]) == ("bot", "2", "s1")
+    assert "output_schema" in meta  # the first call of a session
+    assert "output_schema" not in (await post(api, "fresh", {}, *headers)).json()["meta"]
+
+
+@pytest.mark.parametrize("name", [b"", b" ", b"a\x1b[31m", b"a\tb", b"x" * 5000, b"\xff"])
+async def test_a_callers_name_is_kept_short_and_printable(api, name: bytes) -> None:
+    said = (await post(api, "fresh", {}, (b"tooli-caller", name))).json()["meta"].get("caller_id")
+    assert said is None or (said.isprintable() and 0 < len(said) <= 200)
+
+
+# ------------------------------------------------------------------ a server's life
+
+
+async def test_what_a_command_prints_is_its_result(capsys) -> None:
+    async with run_lifespan(make_app().asgi(mcp=False)) as api:
+        client = await post(api, "say", {"text": "hi"})
+        quiet = await post(api, "chatty", {"text": "hi"})
+    assert client.json()["result"] == "hi\nand more"
+    assert quiet.json()["result"] == "hi"
+    assert capsys.readouterr().out == ""
+
+
+async def test_stdout_is_given_back() -> None:
+    import sys
+
+    before = sys.stdout
+    async with run_lifespan(make_app().asgi(mcp=False)):
+        assert sys.stdout is not before
+    assert sys.stdout is before
+
+
+async def test_too_many_calls_are_sent_away_for_a_moment() -> None:
+    app = Tooli("narrow")
+    begun, go = asyncio.Event(), asyncio.Event()
+
+    @app.command()
+    async def wait() -> str:
+        begun.set()
+        await go.wait()
+        return "done"
+
+    api = app.asgi(limit=1, mcp=False)
+    first = asyncio.ensure_future(post(api, "wait"))
+    await begun.wait()
+    second = await post(api, "wait")
+    assert (second.status, second.code) == (503, "E4075")
+    assert second.headers["retry-after"] == "1"
+    go.set()
+    assert (await first).status == 200
+    assert (await post(api, "wait")).status == 200
+
+
+@pytest.mark.parametrize("tool", ["wait", "await"])
+async def test_a_call_that_the_servers_end_cuts_short_is_told_so(tool: str) -> None:
+    import threading
+
+    app = Tooli("ending")
+    begun, go = asyncio.Event(), threading.Event()
+    loop = asyncio.get_running_loop()
+
+    @app.command()
+    def wait() -> None:
+        loop.call_soon_threadsafe(begun.set)
+        go.wait(20)
+
+    @app.command("await")
+    async def await_() -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    client = Client(app.asgi(mcp=False))
+    client.say(b"{}")
+    work = client.start("POST", f"/tools/{tool}", [HOST, JSON])
+    await begun.wait()
+    work.cancel()
+    await work
+    go.set()
+    assert (client.status, client.code) == (503, "E4143")
+
+
+async def test_sync_tools_do_not_stop_the_loop_and_run_side_by_side() -> None:
+    import threading
+
+    app = Tooli("busy")
+    meeting = threading.Barrier(8, timeout=20)
+
+    @app.command()
+    def meet() -> int:
+        return meeting.wait() * 0
+
+    api = app.asgi(mcp=False)
+    done = await asyncio.gather(*[post(api, "meet") for _ in range(8)])
+    assert [client.status for client in done] == [200] * 8
+
+
+async def test_a_defect_of_the_server_is_an_envelope_too(api, monkeypatch, capsys) -> None:
+    monkeypatch.setattr(type(api.access_control), "check_request", lambda *_: 1 / 0)
+    client = await post(api, "fresh")
+    assert (client.status, client.code) == (500, "E5000")
+    assert "ZeroDivisionError" not in client.body.decode()
+    assert "ZeroDivisionError" in capsys.readouterr().err
+
+
+def test_a_misspelled_setting_is_refused() -> None:
+    with pytest.raises(DefinitionError, match="did you mean 'token'"):
+        make_single().asgi(tokn="x", mcp=False)
+
+
+def test_settings_do_not_show_their_token() -> None:
+    api = make_single().asgi(token="hush", mcp=False)
+    assert "hush" not in repr(api.settings)

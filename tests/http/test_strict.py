@@ -1,0 +1,501 @@
+"""`Prefer: handling=strict`: the schema counts, to the letter; otherwise what is meant does."""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+import jsonschema
+import pydantic
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.http.driving import Client, post, send
+from tests.parity.zoo import make_app
+
+from tooli import Tooli
+from tooli.http.strict_validation import FORMAT_CHECKS, StrictValidator, prefers_strict
+
+STRICT = (b"prefer", b"handling=strict")
+LINES, EVENTS = (b"accept", b"application/x-ndjson"), (b"accept", b"text/event-stream")
+
+
+@pytest.fixture
+def api():
+    return make_app().asgi(mcp=False)
+
+
+def fields(client: Client) -> list[tuple[str, str | None]]:
+    """What was wrong: the code and the field of each problem."""
+    assert client.status == 422
+    error = client.json()["error"]
+    listed = [(problem["code"], problem.get("field")) for problem in error["details"]["errors"]]
+    assert listed[0] == (error["code"], error.get("field"))
+    return listed
+
+
+# ------------------------------------------------------------------ the header
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        *(b"handling=strict", b"Handling=strict", b"HANDLING = strict", b'handling="strict"'),
+        *(b"respond-async, handling=strict", b'handling="strict"; foo', b"handling=strict;a=b;c"),
+        *(
+            b'x="a,handling=lenient", handling=strict',
+            b",, handling=strict ,",
+            b"\thandling=strict",
+        ),
+        *(
+            b"handling=strict, handling=lenient",
+            b'x="\\"", handling=strict',
+            b"wait=1;y,handling=strict",
+        ),
+    ],
+)
+def test_it_is_asked_for(said: bytes) -> None:
+    assert prefers_strict(said)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        *(b"", b"handling", b"handling=", b"handling=lenient", b"handling=stricter", b"strict"),
+        *(b'x="a, handling=strict"', b"x; handling=strict", b"xhandling=strict", b"=strict", b'"'),
+        *(b"handling=lenient, handling=strict", b'"handling=strict', b"\xff\x00", b",;,;=,="),
+    ],
+)
+def test_it_is_not_asked_for(said: bytes) -> None:
+    assert not prefers_strict(said)
+
+
+def test_a_long_header_takes_no_long_time() -> None:
+    for said in (b'"' * 60_001, b'"\\' * 30_000, b",;=" * 20_000, b"a" * 60_000):
+        assert not prefers_strict(said)
+
+
+async def test_without_it_what_is_meant_counts(api) -> None:
+    for headers in ([], [(b"prefer", b"handling=lenient")], [(b"prefer", b"respond-async")]):
+        client = await post(api, "take-whole", {"value": "7"}, *headers)
+        assert client.json()["result"] == {"value": ["int", 7]}
+        assert "preference-applied" not in client.headers
+
+
+async def test_with_it_the_schema_counts(api) -> None:
+    refused = await post(api, "take-whole", {"value": "7"}, STRICT)
+    assert fields(refused) == [("E1003", "value")]
+    assert "'7' is not of type 'integer'" in refused.json()["error"]["message"]
+    assert refused.json()["meta"]["tool"] == "zoo.take-whole"
+    taken = await post(api, "take-whole", {"value": 7}, STRICT)
+    assert taken.json()["result"] == {"value": ["int", 7]}
+    for client in (refused, taken):
+        assert client.headers["preference-applied"] == "handling=strict"
+
+
+async def test_several_headers_are_one(api) -> None:
+    first = (b"prefer", b"respond-async")
+    assert (await post(api, "take-whole", {"value": "7"}, first, STRICT)).status == 422
+    lenient = (b"prefer", b"handling=lenient")
+    assert (await post(api, "take-whole", {"value": "7"}, lenient, STRICT)).status == 200
+
+
+async def test_a_page_of_another_origin_may_ask_for_it_and_see_that_it_counted() -> None:
+    api = make_app().asgi(mcp=False, allowed_origins=["https://page.example"])
+    origin = (b"origin", b"https://page.example")
+    asks = (b"access-control-request-method", b"POST")
+    allowed = (await send(api, "OPTIONS", "/tools/old", None, origin, asks)).headers
+    assert "prefer" in allowed["access-control-allow-headers"].split(", ")
+    answer = await post(api, "old", {}, origin, STRICT)
+    assert "preference-applied" in answer.headers["access-control-expose-headers"]
+    assert answer.headers["preference-applied"] == "handling=strict"
+
+
+# ------------------------------------------------------------------ what is wrong
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "wrong"),
+    [
+        ("take-text", {}, [("E1002", "value")]),
+        ("take-text", {"value": "x", "more": 1}, [("E1004", "more")]),
+        ("find-files", {"patern": "x", "limit": "7"}, [("E1003", "limit"), ("E1004", "patern")]),
+        ("find-files", {"limit": 700}, [("E1003", "limit"), ("E1002", "pattern")]),
+        ("maybe-truth", {"value": "yes"}, [("E1003", "value")]),
+        ("take-number", {"value": True}, [("E1003", "value")]),
+        ("take-bag", {"value": [1, 2, 1.0]}, [("E1003", "value")]),
+        ("take-row", {"value": ["1", "x"]}, [("E1003", "value.0")]),
+        ("take-table", {"value": {"a": "1", "b": 2}}, [("E1003", "value.a")]),
+        ("take-days", {"value": ["2024-02-01", 0]}, [("E1003", "value.1")]),
+        ("take-level", {"value": "1"}, [("E1003", "value")]),
+        (
+            "maybe-user",
+            {"value": {"name": "A", "age": "3", "address": {"city": 1}}},
+            [("E1003", "value.age"), ("E1003", "value.address.city")],
+        ),
+        ("users/create", {"user": {"age": "3"}}, [("E1003", "user.age"), ("E1003", "user.name")]),
+    ],
+)
+async def test_all_of_it_is_told_once(api, tool: str, arguments: Any, wrong: Any) -> None:
+    assert sorted(fields(await post(api, tool, arguments, STRICT))) == sorted(wrong)
+
+
+async def test_nothing_runs() -> None:
+    app, ran = Tooli("quiet"), []
+
+    @app.command()
+    def note(n: int) -> None:
+        ran.append(n)
+
+    @app.command()
+    async def anote(n: int) -> None:
+        ran.append(n)
+
+    api = app.asgi(mcp=False)
+    for tool in ("note", "anote"):
+        assert (await post(api, tool, {"n": "1"}, STRICT)).status == 422
+        assert (await post(api, tool, {"n": "1"}, STRICT, query=b"dry_run=1")).status == 422
+    assert ran == []
+
+
+async def test_an_option_that_is_misused_is_told_as_well(api) -> None:
+    client = await post(api, "take-whole", {"value": "7"}, STRICT, query=b"yes=maybe")
+    assert fields(client) == [("E1007", "yes"), ("E1003", "value")]
+
+
+async def test_no_body_is_an_empty_one(api) -> None:
+    assert (await send(api, "POST", "/tools/users/list", None, STRICT)).status == 200
+    assert fields(await send(api, "POST", "/tools/take-whole", None, STRICT)) == [
+        ("E1002", "value")
+    ]
+
+
+async def test_what_the_author_wrote_himself_counts() -> None:
+    app = Tooli("own")
+    schema = {
+        "type": "object",
+        "properties": {"a": {"$ref": "#/$defs/even"}, "b": {}},
+        "patternProperties": {"^x": {}},
+        "required": ["b"],
+        "additionalProperties": False,
+        "$defs": {"even": {"multipleOf": 2}},
+    }
+
+    @app.command(input_schema=schema)
+    def take(a: int = 0, b: int = 0, c: int = 0, xy: int = 0) -> int:
+        return a + b + c + xy
+
+    api = app.asgi(mcp=False)
+    assert fields(await post(api, "take", {"a": 3, "c": 1, "xy": 1}, STRICT)) == [
+        ("E1003", "a"),
+        ("E1002", "b"),
+        ("E1004", "c"),
+    ]
+    assert (await post(api, "take", {"a": 2, "b": 1}, STRICT)).json()["result"] == 3
+
+
+async def test_nothing_is_fetched_for_a_schema(capsys) -> None:
+    app = Tooli("far")
+    app.command("go", input_schema={"$ref": "http://localhost:9/x.json"})(lambda: 1)
+    assert (await post(app.asgi(mcp=False), "go", {}, STRICT)).status == 500
+    assert "Unresolvable" in capsys.readouterr().err
+
+
+class Node(pydantic.BaseModel):
+    name: str = ""
+    children: list[Node] = []
+
+
+async def test_a_type_that_contains_itself() -> None:
+    app = Tooli("tree")
+
+    @app.command()
+    def plant(tree: Node) -> str:
+        return tree.name
+
+    api = app.asgi(mcp=False)
+    wrong = {"tree": {"children": [{"children": [{"name": 3}]}]}}
+    assert fields(await post(api, "plant", wrong, STRICT)) == [
+        ("E1003", "tree.children.0.children.0.name")
+    ]
+    deep: dict[str, Any] = {"name": "leaf"}
+    for _ in range(70):
+        deep = {"children": [deep]}
+    assert (await post(api, "plant", {"tree": deep}, STRICT)).status in (200, 422)
+
+
+async def test_a_large_body_is_answered_shortly(api) -> None:
+    client = await post(api, "take-words", {"value": "x" * 100_000}, STRICT)
+    assert len(client.json()["error"]["details"]["errors"][0]["message"]) < 300
+    items: list[Any] = [value for n in range(30_000) for value in (n, str(n), [n], {"n": n}, None)]
+    app = Tooli("bag")
+
+    @app.command()
+    def take(value: Annotated[list[Any], pydantic.Field(json_schema_extra={"uniqueItems": True})]):
+        return len(value)
+
+    assert fields(await post(app.asgi(mcp=False), "take", {"value": items}, STRICT)) == [
+        ("E1003", "value")
+    ]
+
+
+def test_no_more_is_gathered_than_is_told() -> None:
+    app = make_app()
+    for name in ("take-wholes", "maybe-wholes"):
+        tool = app.find(name)
+        assert tool is not None
+        found = StrictValidator().problems(tool, {"value": ["1"] * 20_000})
+        assert len(found) == 100
+        assert found[99].field == "value.99"
+
+
+class Cat(pydantic.BaseModel):
+    kind: Literal["cat"]
+    lives: int = 9
+
+
+class Dog(pydantic.BaseModel):
+    kind: Literal["dog"]
+
+
+async def test_alternatives() -> None:
+    app = Tooli("pets")
+
+    @app.command()
+    def feed(pet: Annotated[Cat | Dog, pydantic.Field(discriminator="kind")], n: int | str = 0):
+        return pet.kind
+
+    api = app.asgi(mcp=False)
+    assert (await post(api, "feed", {"pet": {"kind": "cat"}}, STRICT)).json()["result"] == "cat"
+    told = fields(await post(api, "feed", {"pet": {"kind": "cat", "lives": "9"}}, STRICT))
+    assert told == [("E1003", "pet")]
+    told = fields(await post(api, "feed", {"pet": {"kind": "dog"}, "n": 1.5}, STRICT))
+    assert {code for code, _ in told} == {"E1003"}
+    both = {"properties": {"v": {"oneOf": [{"type": "integer"}, {"minimum": 3}]}}}
+
+    @app.command(input_schema=both)
+    def go(v: int) -> int:
+        return v
+
+    assert (await post(api, "go", {"v": 1}, STRICT)).status == 200
+    assert fields(await post(api, "go", {"v": 3}, STRICT)) == [("E1003", "v")]
+
+
+def test_items_are_different_as_json_has_it() -> None:
+    app = Tooli("unique")
+    schema = {"properties": {"v": {"uniqueItems": True}}}
+    app.command("go", input_schema=schema)(lambda v: 1)
+    tool = app.find("go")
+    assert tool is not None
+    letter = StrictValidator()
+    different = [
+        1,
+        True,
+        "1",
+        [1],
+        [True],
+        {"a": 1},
+        {"a": True},
+        {"a": [1]},
+        None,
+        [],
+        {},
+        0,
+        False,
+    ]
+    assert not letter.problems(tool, {"v": different})
+    for pair in ([1, 1.0], [[1], [1.0]], [{"a": 1, "b": 2}, {"b": 2, "a": 1}], [None, None]):
+        assert letter.problems(tool, {"v": pair})
+        assert not jsonschema.Draft202012Validator(schema).is_valid({"v": pair})
+
+
+# ------------------------------------------------------------------ streams
+
+
+@pytest.mark.parametrize("accept", [LINES, EVENTS], ids=["lines", "events"])
+@pytest.mark.parametrize("tool", ["count", "acount"])
+async def test_streams(api, tool: str, accept) -> None:
+    refused = await post(api, tool, {"n": "2"}, STRICT, accept)
+    assert fields(refused) == [("E1003", "n")]
+    taken = await post(api, tool, {"n": 2}, STRICT, accept)
+    assert taken.status == 200
+    assert taken.headers["content-type"] == accept[1].decode()
+    assert b'{"i":1}' in taken.body
+    for client in (refused, taken):
+        assert client.headers["preference-applied"] == "handling=strict"
+
+
+# ------------------------------------------------------------------ without jsonschema
+
+
+async def test_where_jsonschema_is_missing_it_is_said(api, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "jsonschema", None)
+    client = await post(api, "take-whole", {"value": 7}, STRICT)
+    assert (client.status, client.code) == (502, "E4040")
+    assert "pip install 'tooli[http]'" in client.json()["error"]["suggestion"]["fix"]
+    assert "preference-applied" not in client.headers
+    assert (await post(api, "take-whole", {"value": "7"})).status == 200
+
+
+def test_who_does_not_ask_does_not_pay() -> None:
+    import subprocess
+
+    code = """
+import asyncio, sys
+from tooli import Tooli
+app = Tooli("lean")
+app.command("one")(lambda n=1: n)
+api, sent = app.asgi(mcp=False), []
+async def receive(): return {"type": "http.request", "body": b'{"n": 2}'}
+async def send(message): sent.append(message)
+head = [(b"host", b"localhost"), (b"content-type", b"application/json")]
+scope = {"type": "http", "method": "POST", "path": "/tools/one", "headers": head}
+asyncio.run(api(scope, receive, send))
+assert sent[0]["status"] == 200
+print(*sys.modules)
+"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    modules = set(ended.stdout.split())
+    assert not {"jsonschema", "referencing", "tooli.http.strict_validation"} & modules
+
+
+# ------------------------------------------------------------------ formats
+
+
+@pytest.mark.parametrize(
+    ("name", "valid", "invalid"),
+    [
+        (
+            "date",
+            ["2024-02-29", "0001-01-01"],
+            ["2023-02-29", "20240229", "2024-W01-1", "2024-2-9"],
+        ),
+        (
+            "time",
+            ["00:00:00Z", "23:59:59.123456789z", "12:00:00+23:59", "12:00:00-00:00"],
+            ["24:00:00Z", "12:00:00", "12:00Z", "12:00:00+24:00", "12:00:00+0000", "12:00:00,5Z"],
+        ),
+        (
+            "date-time",
+            ["2024-02-29T12:00:00Z", "2024-02-29t12:00:00.5z", "2024-02-29T12:00:00+01:00"],
+            ["2024-02-29T12:00:00", "2024-02-30T12:00:00Z", "2024-02-29 12:00:00Z", "1700000000"],
+        ),
+        (
+            "duration",
+            ["P1D", "P4DT12H30M5S", "PT36H", "P2W", "P1Y2M3D", "PT1H3S", "PT0.5S", "P1YT1S"],
+            [
+                "P",
+                "PT",
+                "P1YT",
+                "1D",
+                "P1D2H",
+                "PT1D",
+                "P2D1Y",
+                "P1Y2W",
+                "P1",
+                "P-1D",
+                "PT.5S",
+                "3",
+            ],
+        ),
+        (
+            "uuid",
+            ["2eb8aa08-aa98-11ea-b4aa-73b441d16380", "2EB8AA08-AA98-11EA-B4AA-73B441D16380"],
+            ["2eb8aa08aa9811eab4aa73b441d16380", "{2eb8aa08-aa98-11ea-b4aa-73b441d16380}", "x"],
+        ),
+    ],
+)
+def test_formats(name: str, valid: list[str], invalid: list[str]) -> None:
+    is_valid = FORMAT_CHECKS[name]
+    assert [text for text in valid if not is_valid(text)] == []
+    odd = ["", " ", *[text + "\n" for text in valid], *[f" {text}" for text in valid]]
+    strange = [text.replace("1", "১").replace("0", "٠") for text in valid]  # digits, but not ours
+    wrong = [*invalid, *odd, *[text for text in strange if text not in valid]]
+    assert [text for text in wrong if is_valid(text)] == []
+
+
+@pytest.mark.parametrize(
+    ("tool", "lenient"),
+    [
+        ("take-moment", "2024-02-29T01:02:03"),
+        ("maybe-moment", 1700000000),
+        ("take-day", "2024-02-29T00:00:00"),
+        ("take-clock", "01:02"),
+        ("take-length", "1 day, 01:00:00"),
+        ("take-uid", "2eb8aa08aa9811eab4aa73b441d16380"),
+        ("take-money", "1_0"),
+    ],
+)
+async def test_formats_count(api, tool: str, lenient: Any) -> None:
+    assert (await post(api, tool, {"value": lenient})).status == 200
+    assert fields(await post(api, tool, {"value": lenient}, STRICT)) == [("E1003", "value")]
+
+
+MADE = {
+    date: st.dates().map(str),
+    datetime: st.datetimes(timezones=st.timezones()).map(
+        lambda moment: pydantic.TypeAdapter(datetime).dump_json(moment).decode().strip('"')
+    ),
+    time: st.times().map(lambda clock: f"{clock.isoformat()}Z"),
+    timedelta: st.timedeltas(min_value=timedelta()).map(
+        lambda length: pydantic.TypeAdapter(timedelta).dump_json(length).decode().strip('"')
+    ),
+    UUID: st.uuids().map(str),
+    Decimal: st.decimals(allow_nan=False, allow_infinity=False).map(str),
+}
+
+
+@pytest.mark.parametrize("kind", MADE, ids=lambda kind: kind.__name__)
+def test_what_is_written_is_taken(kind: Any) -> None:
+    app = Tooli("echo")
+
+    def take(value: Any, maybe: Any = None) -> None: ...
+
+    take.__annotations__ = {"value": kind, "maybe": kind | None, "return": None}
+    app.command()(take)
+    tool = app.find("take")
+    assert tool is not None
+    letter = StrictValidator()
+
+    @given(MADE[kind])
+    @settings(database=None, max_examples=200, deadline=None)
+    def check(text: str) -> None:
+        assert letter.problems(tool, {"value": text, "maybe": text}) == ()
+        pydantic.TypeAdapter(kind).validate_python(text)
+
+    check()
+
+
+# ------------------------------------------------------------------ the document
+
+
+def test_the_documents_schema_says_the_same() -> None:
+    """What is judged by is what is published, with its definitions moved."""
+    from tooli.describe.openapi_document import build_openapi
+
+    app = Tooli("tree")
+
+    @app.command()
+    def plant(tree: Node, day: date | None = None) -> None: ...
+
+    tool = app.find("plant")
+    assert tool is not None
+    document = build_openapi("tree", "1", None, app.catalog)
+    operation = document["paths"]["/tools/plant"]["post"]
+    published = operation["requestBody"]["content"]["application/json"]["schema"]
+    whole = {**published, "components": document["components"]}
+    letter = StrictValidator()
+    for body in (
+        *({"tree": {}}, {"tree": {"name": 3}}, {"tree": {"children": [{"children": 1}]}}),
+        *({}, {"tree": {}, "day": None}, {"tree": {}, "more": 1}, {"tree": {"children": [{}]}}),
+    ):
+        assert jsonschema.Draft202012Validator(whole).is_valid(body) == (
+            not letter.problems(tool, body)
+        ), json.dumps(body)
+    names = [part["$ref"].rpartition("/")[2] for part in operation["parameters"]]
+    assert "Prefer" in names
+    assert "Preference-Applied" in operation["responses"]["200"]["headers"]

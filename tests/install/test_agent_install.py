@@ -1,0 +1,240 @@
+"""skills … and mcp …, as somebody types them: real processes, a home of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from tests.integration.outside import environment
+
+from tooli.install.agent_paths import SERVER_CONFIGS, SKILL_PATHS, project_root
+
+APP = Path(__file__).parents[2] / "examples" / "file_tools" / "app.py"
+OTHER = """
+from tooli import Tooli
+app = Tooli({name!r}, description="Another one.")
+@app.command()
+def look(path: str) -> str:
+    "Look at something."
+    return path
+@app.command()
+def wait() -> None:
+    "Wait."
+app()
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    (tmp_path / "home").mkdir()
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "my project" / ".git").mkdir(parents=True)
+    return tmp_path / "my project"
+
+
+class Shell:
+    """A folder in which commands are typed."""
+
+    def __init__(self, project: Path, home: Path) -> None:
+        self.project, self.home = project, home
+
+    def start(self, *words: str, app: Path = APP, cwd: Path | None = None) -> Any:
+        return subprocess.Popen(
+            [sys.executable, str(app), *words],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+            cwd=cwd or self.project,
+            env=environment(HOME=str(self.home)),
+        )
+
+    def __call__(self, *words: str, **more: Any) -> dict[str, Any]:
+        out, err = self.start(*words, "--json", **more).communicate(timeout=60)
+        assert not err, err
+        return json.loads(out)
+
+    def rows(self, *words: str, **more: Any) -> list[dict[str, str]]:
+        return self(*words, **more)["result"]
+
+
+@pytest.fixture
+def shell(project: Path, home: Path) -> Shell:
+    return Shell(project, home)
+
+
+def files(root: Path) -> dict[str, bytes]:
+    found = [path for path in root.rglob("*") if path.is_file()]
+    return {path.relative_to(root).as_posix(): path.read_bytes() for path in found}
+
+
+def test_a_life(shell: Shell, project: Path) -> None:
+    """Added, added again, moved on, taken away: the project is what it was."""
+    (project / "AGENTS.md").write_text("# Ours\n")
+    (project / ".mcp.json").write_text('{\n    "mcpServers": {}\n}')
+    before = files(project)
+    added = shell.rows("skills", "add", "--agents-md", "--claude-md")
+    assert [(row["path"].replace(os.sep, "/"), row["action"]) for row in added] == [
+        (".agents/skills/file-tools", "created"),
+        (".claude/skills/file-tools", "created"),
+        ("AGENTS.md", "updated"),
+        ("CLAUDE.md", "created"),
+    ]
+    assert shell.rows("mcp", "add", "--agent", "claude-code", "--agent", "codex")
+    after = files(project)
+    assert after["CLAUDE.md"].splitlines()[1] == b"@AGENTS.md"
+    again = shell.rows("skills", "add", "--agents-md", "--claude-md") + shell.rows("mcp", "add")[:2]
+    assert {row["state"] for row in again} == {"current"}
+    shell.rows("mcp", "remove")
+    shell.rows("skills", "remove")
+    assert files(project) == before
+    assert {path.name for path in project.iterdir()} == {".git", "AGENTS.md", ".mcp.json"}
+    assert set(after) > set(before)
+
+
+def test_the_server_starts_as_it_was_written_down(shell: Shell, project: Path) -> None:
+    shell.rows("mcp", "add", "--agent", "cursor")
+    entry = json.loads((project / ".cursor" / "mcp.json").read_text())["mcpServers"]["file-tools"]
+    hello = {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "t", "version": "1"},
+    }
+    done = subprocess.run(
+        [entry["command"], *entry["args"]],
+        input=json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}),
+        capture_output=True,
+        text=True,
+        cwd=shell.home,
+        env=environment(HOME=str(shell.home)),
+        timeout=60,
+    )
+    assert json.loads(done.stdout)["result"]["serverInfo"]["name"] == "file-tools"
+
+
+def test_a_dry_run_writes_nothing(shell: Shell, project: Path, home: Path) -> None:
+    answer = shell("skills", "add", "--agents-md", "--dry-run")
+    assert answer["meta"]["dry_run"] is True
+    assert all("+++ b/" in row["diff"] for row in answer["result"])
+    shell("mcp", "add", "--dry-run")
+    assert files(project) == {} and files(home) == {}
+    assert "+++ b/.mcp.json" in shell.start("mcp", "add", "--dry-run", "--text").communicate()[0]
+
+
+def test_edited(shell: Shell, project: Path) -> None:
+    shell("skills", "add")
+    skill = project / ".claude" / "skills" / "file-tools" / "SKILL.md"
+    skill.write_text(skill.read_text() + "mine\n")
+    before = files(project)
+    for words in (("skills", "add"), ("skills", "remove"), ("skills", "add", "--dry-run")):
+        process = shell.start(*words, "--json")
+        error = json.loads(process.communicate()[0])["error"]
+        assert (process.returncode, error["code"]) == (20, "E3020")
+        assert "-mine" in error["details"]["conflicts"][0]["diff"]
+    assert files(project) == before
+    states = {row["path"]: row["state"] for row in shell.rows("skills", "list")}
+    assert states[str(Path(".claude/skills/file-tools"))] == "edited"
+    assert states[str(Path(".agents/skills/file-tools"))] == "current"
+    assert "-mine" in shell.start("skills", "add", "--text", "-v").communicate()[1]
+
+
+def test_for_a_user(shell: Shell, project: Path, home: Path) -> None:
+    shell("skills", "add", "--user", "--agent", "codex", "--agent", "gemini")
+    assert (home / ".agents/skills/file-tools/SKILL.md").exists()
+    assert not (home / ".claude").exists() and files(project) == {}
+    (row,) = shell.rows("skills", "add", "--user", "--agent", "codex", "--agent", "gemini")
+    assert (row["agent"], row["state"]) == ("codex, gemini", "current")
+    shell("skills", "remove", "--user")
+    assert not (home / ".agents").exists()
+    refused = shell("skills", "add", "--user", "--agents-md")["error"]
+    assert refused["field"] == "agents_md"
+
+
+def test_from_a_folder_below(shell: Shell, project: Path) -> None:
+    below = project / "src" / "deep"
+    below.mkdir(parents=True)
+    shell("skills", "add", cwd=below)
+    assert (project / ".claude/skills/file-tools/SKILL.md").exists()
+
+
+def test_one_file_under_two_names(shell: Shell, project: Path) -> None:
+    (project / "AGENTS.md").write_text("# Ours\n")
+    (project / "CLAUDE.md").symlink_to("AGENTS.md")
+    (project / ".agents" / "skills").mkdir(parents=True)
+    (project / ".claude").mkdir()
+    (project / ".claude" / "skills").symlink_to("../.agents/skills")
+    before = files(project)
+    shell("skills", "add", "--agents-md", "--claude-md")
+    assert (project / "AGENTS.md").read_text().count(" begin sha256=") == 1
+    assert {row["state"] for row in shell.rows("skills", "add", "--agents-md")} == {"current"}
+    shell("skills", "remove")
+    assert files(project) == before and (project / "CLAUDE.md").is_symlink()
+
+
+@pytest.mark.parametrize("names", [("one", "zwölf apps")])
+def test_at_the_same_time(
+    shell: Shell, project: Path, tmp_path: Path, names: tuple[str, str]
+) -> None:
+    apps = []
+    for name in names:
+        path = tmp_path / f"{name}.py"
+        path.write_text(OTHER.format(name=name), encoding="utf-8")
+        apps.append(path)
+    for words in (("skills", "add", "--agents-md"), ("mcp", "add")):
+        running = [shell.start(*words, "--json", app=app) for app in (*apps, *apps)]
+        for process in running:
+            out, err = process.communicate(timeout=60)
+            assert process.returncode == 0, out + err
+    text = (project / "AGENTS.md").read_text(encoding="utf-8")
+    assert all(text.count(f"<!-- tooli:{name} begin") == 1 for name in names)
+    servers = json.loads((project / ".mcp.json").read_text())["mcpServers"]
+    assert servers.keys() == {"one", "zw-lf-apps"}
+    for app in apps:
+        shell("skills", "remove", app=app)
+        shell("mcp", "remove", app=app)
+    assert [path.name for path in project.iterdir()] == [".git"]
+
+
+def test_a_project_is_what_git_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home, bare = tmp_path / "home", tmp_path / "home" / "work"
+    bare.mkdir(parents=True)
+    (home / ".git").mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("USERPROFILE", str(home))
+    monkeypatch.chdir(bare)
+    assert project_root() == str(bare)
+    (bare / ".git").write_text("gitdir: elsewhere")
+    (bare / "deep").mkdir()
+    monkeypatch.chdir(bare / "deep")
+    assert project_root() == str(bare)
+
+
+def test_the_names_are_those_of_the_tables() -> None:
+    from tooli.builtins.install_commands import ServerAgents, SkillAgents
+
+    def names(annotated: Any) -> list[str]:
+        return list(get_args(get_args(get_args(annotated)[0])[0]))
+
+    assert names(SkillAgents) == list(SKILL_PATHS)
+    assert names(ServerAgents) == list(SERVER_CONFIGS)
+
+
+def test_nothing_heavy_is_loaded_for_a_server(shell: Shell) -> None:
+    code = (
+        "import sys, runpy; sys.argv = ['app.py', 'mcp', 'export']\n"
+        f"try: runpy.run_path({str(APP)!r}, run_name='__main__')\n"
+        "except SystemExit: pass\n"
+        "assert not [name for name in sys.modules if name.startswith('tooli.install')]"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr

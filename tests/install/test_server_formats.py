@@ -1,0 +1,269 @@
+"""Settings files: an entry goes in and comes out, and nothing else moves."""
+
+from __future__ import annotations
+
+import json
+import sys
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tooli.install.json_servers import JsonServers
+from tooli.install.jsonc import parse_jsonc
+from tooli.install.malformed_file import MalformedFileError
+from tooli.install.toml_servers import TomlServers, parse_statements
+
+ENTRY: dict[str, Any] = {"command": "shop", "args": ["mcp", "serve"]}
+JSON, TOML = JsonServers("mcpServers"), TomlServers("mcp_servers")
+
+JSON_FILES = [
+    "",
+    "\n",
+    "\ufeff",
+    "{}",
+    "{}\n",
+    "{ }",
+    "{\n}\n",
+    '{\n  "mcpServers": {}\n}\n',
+    '{\n  "mcpServers": {\n  }\n}\n',
+    '{"mcpServers":{}}',
+    '{"mcpServers":{"a":{"command":"a"}}}',
+    '{"a": 1,}',
+    '{\n\t"theme": "dark",\n\t"mcpServers": {\n\t\t"a": {\n\t\t\t"command": "a"\n\t\t}\n\t}\n}',
+    '{\r\n    "a": [1, {"b": null}],\r\n    "mcpServers": {\r\n        "a": {}\r\n    }\r\n}\r\n',
+    '\ufeff{\n  "mcpServers": {\n    "a": {}\n  }\n}\n',
+    '// mine\n{\n  // x\n  "mcpServers": { // all\n    "a": {}, // the first\n  }, /* end */\n}\n',
+    '{\n  "mcpServers": {\n    "a": {} // no comma\n  }\n}\n',
+    '{\n  "mcpServers": {\n    // none yet\n  }\n}\n',
+    '{\n  /* one\n     two */ "x": "// no comment, /* either",\n  "y": "\\"{"\n}\n',
+    '{"x": {"mcpServers": {"shop": 1}}}\n',
+    '{\n  "mcpServers": {\n    "a": {},\n  },\n}\n',
+]
+TOML_FILES = [
+    "",
+    "\n",
+    "\ufeff",
+    "# only a comment",
+    'model = "x"\n',
+    'model = "x"',
+    'model = "x"\r\n\r\n[tools] # note\r\nweb = true\r\n',
+    '[mcp_servers.other]\ncommand = "x"\n\n# about the next\n[tools]\nlist = [\n  "[no]", # "\n]\n',
+    "text = \"\"\"\n[mcp_servers.shop]\n\"\"\"\nraw = '''\n[x]\\'''\n",
+    "[mcp_servers]\n\n[mcp_servers.'a b']\ncommand = 'x'\n[[list]]\nx = {a = 1}\n",
+    '\ufeff[a]\nb = "c"\n',
+]
+
+
+class TestJson:
+    @pytest.mark.parametrize("text", JSON_FILES)
+    def test_in_and_out(self, text: str) -> None:
+        after, inserted = JSON.insert_entry(text, "shop", ENTRY)
+        assert JSON.get_entry(after, "shop") == ENTRY
+        assert JSON.other_entries(after, "shop") == JSON.other_entries(text, "shop")
+        assert after.replace(inserted, "", 1) == text
+        assert after.count("\r\n") == after.count("\n") or "\r" not in text
+
+    @pytest.mark.parametrize("text", JSON_FILES)
+    def test_out_by_structure(self, text: str) -> None:
+        after, _ = JSON.insert_entry(text, "shop", ENTRY)
+        rest = JSON.remove_entry(after, "shop", container=False)
+        assert JSON.get_entry(rest, "shop") is None
+        assert JSON.other_entries(rest, "shop") == JSON.other_entries(text, "shop")
+        for comment in ("// mine", "// the first", "/* end */", "// no comma", "// none yet"):
+            assert (comment in text) == (comment in rest)
+
+    @pytest.mark.parametrize("text", JSON_FILES)
+    def test_swapped(self, text: str) -> None:
+        after, inserted = JSON.insert_entry(text, "shop", ENTRY)
+        other = {"command": "elsewhere", "args": []}
+        swapped, inserted = JSON.replace_entry(after, "shop", other, inserted)
+        assert JSON.get_entry(swapped, "shop") == other
+        assert swapped.replace(inserted, "", 1) == text
+
+    @pytest.mark.parametrize("text", JSON_FILES)
+    def test_two_apps_in_either_order(self, text: str) -> None:
+        both, _ = JSON.insert_entry(JSON.insert_entry(text, "one", ENTRY)[0], "two", ENTRY)
+        for first, second in (("one", "two"), ("two", "one")):
+            rest = JSON.remove_entry(both, first, container=True)
+            assert JSON.get_entry(rest, second) == ENTRY
+            assert JSON.other_entries(
+                JSON.remove_entry(rest, second, container=True), ""
+            ) == JSON.other_entries(text, "")
+
+    def test_it_looks_like_the_rest(self) -> None:
+        after, _ = JSON.insert_entry(
+            '{\n    "mcpServers": {\n        "a": {}\n    }\n}\n', "shop", ENTRY
+        )
+        assert after == (
+            '{\n    "mcpServers": {\n        "a": {},\n        "shop": {\n'
+            '            "command": "shop",\n            "args": [\n                "mcp",\n'
+            '                "serve"\n            ]\n        }\n    }\n}\n'
+        )
+
+    @pytest.mark.parametrize(
+        ("text", "line"),
+        [
+            ("[]", 1),
+            ("{", 1),
+            ('{\n"a": 1\n"b": 2}', 3),
+            ('{"a": yes}', 1),
+            ('{\n\n"a": "x\n"}', 3),
+            ('{"mcpServers": []}', 1),
+            ("{} {}", 1),
+            ("{a: 1}", 1),
+            ("/* open", 1),
+            ('{"a": 01}', 1),
+            ("[" * 5000, 1),
+        ],
+    )
+    def test_malformed(self, text: str, line: int) -> None:
+        with pytest.raises(MalformedFileError) as wrong:
+            JSON.insert_entry(text, "shop", ENTRY)
+        assert wrong.value.line == line
+
+    @given(
+        st.recursive(
+            st.none()
+            | st.booleans()
+            | st.floats(allow_nan=False, allow_infinity=False)
+            | st.text(),
+            lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+            max_leaves=12,
+        ).map(lambda value: {"x": value}),
+        st.sampled_from([None, 1, 2, "\t"]),
+    )
+    @settings(max_examples=60, deadline=None)
+    def test_any_json(self, value: Any, indent: Any) -> None:
+        text = json.dumps(value, indent=indent)
+        root = parse_jsonc(text)
+        assert root is not None and root.value == value
+        after, inserted = JSON.insert_entry(text, "shop", ENTRY)
+        assert json.loads(after) == {**value, "mcpServers": {"shop": ENTRY}}
+        assert after.replace(inserted, "", 1) == text
+
+    def test_any_layout(self) -> None:
+        chance = Random(7)
+        for _ in range(400):
+            text = layout(chance)
+            rest = JSON.other_entries(text, "shop")
+            after, inserted = JSON.insert_entry(text, "shop", ENTRY)
+            assert (
+                JSON.get_entry(after, "shop") == ENTRY and JSON.other_entries(after, "shop") == rest
+            )
+            assert inserted in after and len(after) == len(text) + len(inserted)
+            back = JSON.remove_entry(after, "shop", container=chance.random() < 0.5)
+            assert JSON.get_entry(back, "shop") is None and JSON.other_entries(back, "shop") == rest
+            assert back.count("/* , } */") == text.count("/* , } */")
+            assert back.count("// c") == text.count("// c")
+
+
+def layout(chance: Random) -> str:
+    """A file of settings as nobody would write it: comments and line ends wherever they may be."""
+    newline = chance.choice(["\n", "\r\n"])
+
+    def space() -> str:
+        kinds = ["", " ", newline, "\t", "/* , } */", f'// c " {{{newline}', f"{newline}  "]
+        return "".join(chance.choices(kinds, k=chance.randint(0, 3)))
+
+    def value(depth: int) -> str:
+        kind = chance.random()
+        if not depth or kind < 0.4:
+            return chance.choice(["1", "true", "null", '"a,b}"', '"\\""', "-1.5e3"])
+        if kind < 0.7:
+            return record(depth - 1, [f"k{i}" for i in range(chance.randint(0, 3))])
+        items = [space() + value(depth - 1) + space() for _ in range(chance.randint(0, 3))]
+        return f"[{space() if not items else ''}{','.join(items)}]"
+
+    def held(depth: int, key: str) -> str:
+        if key != "mcpServers":
+            return value(depth)
+        return record(depth - 1, ["a"] if chance.random() < 0.5 else [])
+
+    def record(depth: int, keys: list[str]) -> str:
+        inside = [f'{space()}"{key}"{space()}:{space()}{held(depth, key)}{space()}' for key in keys]
+        comma = "," if inside and chance.random() < 0.3 else ""
+        return "{" + ",".join(inside) + comma + space() + "}"
+
+    keys = [f"k{i}" for i in range(chance.randint(0, 3))]
+    if chance.random() < 0.6:
+        keys.insert(chance.randint(0, len(keys)), "mcpServers")
+    return chance.choice(["", "\ufeff"]) + space() + record(3, keys) + space()
+
+
+class TestToml:
+    @pytest.mark.parametrize("text", TOML_FILES)
+    def test_in_and_out(self, text: str) -> None:
+        after, added = TOML.insert_entry(text, "shop", ENTRY)
+        assert TOML.get_entry(after, "shop") == TOML.expected_entry("shop", ENTRY)
+        assert TOML.other_entries(after, "shop") == TOML.other_entries(text, "shop")
+        assert after.replace(added, "", 1) == text
+
+    @pytest.mark.parametrize("text", TOML_FILES)
+    def test_out_by_structure(self, text: str) -> None:
+        after, _ = TOML.insert_entry(text, "shop", ENTRY)
+        after += '\n# theirs\n[later]\nx = "y"\n'
+        rest = TOML.remove_entry(after, "shop", container=False)
+        assert TOML.get_entry(rest, "shop") is None
+        assert "# theirs" in rest and rest.startswith(text)
+
+    @pytest.mark.parametrize("text", TOML_FILES)
+    def test_swapped(self, text: str) -> None:
+        after, added = TOML.insert_entry(text, "shop", ENTRY)
+        swapped, added = TOML.replace_entry(after, "shop", {"command": "x"}, added)
+        assert TOML.get_entry(swapped, "shop") == TOML.expected_entry("shop", {"command": "x"})
+        assert swapped.replace(added, "", 1) == text
+
+    def test_tables_below_it_are_its_own(self) -> None:
+        text = '[mcp_servers.shop]\ncommand = "x"\n[mcp_servers.shop.env]\nA = "b"\n[z]\na = 1\n'
+        assert TOML.remove_entry(text, "shop", container=False) == "[z]\na = 1\n"
+        assert TOML.replace_entry(text, "shop", ENTRY, "")[0].count("[mcp_servers.shop") == 1
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            'mcp_servers = {shop = {command = "x"}}\n',
+            'mcp_servers.shop.command = "x"\n',
+            '[mcp_servers]\nshop = {command = "x"}\n',
+        ],
+    )
+    def test_written_otherwise(self, text: str) -> None:
+        with pytest.raises(MalformedFileError):
+            TOML.insert_entry(text, "shop", ENTRY)
+
+    @pytest.mark.parametrize(
+        ("text", "line"), [("a = \n", 1), ('x = 1\ny = "open\n', 2), ("\n\nz = [1\n", 3), ("=", 1)]
+    )
+    def test_malformed(self, text: str, line: int) -> None:
+        with pytest.raises(MalformedFileError) as wrong:
+            TOML.insert_entry(text, "shop", ENTRY)
+        assert wrong.value.line >= line
+
+    def test_without_a_parser(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(sys.modules, "tomllib", None)
+        for text in TOML_FILES:
+            after, added = TOML.insert_entry(text, "shop", ENTRY)
+            assert TOML.get_entry(after, "shop") == TOML.expected_entry("shop", ENTRY)
+            assert after.replace(added, "", 1) == text
+        with pytest.raises(MalformedFileError):
+            TOML.insert_entry('x = "open\n', "shop", ENTRY)
+
+    @pytest.mark.skipif(sys.version_info < (3, 11), reason="no tomllib")
+    @given(st.text(), st.lists(st.text()))
+    @settings(max_examples=60, deadline=None)
+    def test_any_words(self, command: str, args: list[str]) -> None:
+        import tomllib
+
+        entry = {"command": command, "args": args}
+        after, _ = TOML.insert_entry("", "a b", entry)
+        assert tomllib.loads(after) == {"mcp_servers": {"a b": entry}}
+
+    def test_statements(self) -> None:
+        found = parse_statements('a = 1 # x\n[b."c.d"]\n  e.f = [\n 1,\n]\n')
+        assert [(statement.keys, statement.header) for statement in found] == [
+            (("a",), False),
+            (("b", "c.d"), True),
+            (("e", "f"), False),
+        ]

@@ -1,0 +1,316 @@
+"""The app's MCP server in the settings of agents."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from tooli import Tooli
+from tooli.errors import ConflictError, FormatError, InputError
+from tooli.install.agent_install import add_server, list_servers, remove_server
+from tooli.install.agent_paths import SERVER_CONFIGS
+from tooli.install.launch_command import program_argv, server_argv
+
+PROJECT = {agent: registry.project for agent, registry in SERVER_CONFIGS.items()}
+SETTINGS = {
+    "claude-code": b'{\n  "mcpServers": {\n    "other": {"command": "x"}\n  }\n}\n',
+    "codex": b'# mine\nmodel = "x"\r\n\r\n[tools]\r\nweb = true',
+    "cursor": b'\xef\xbb\xbf{"mcpServers": {}}',
+    "gemini": b'{\r\n\t// my theme\r\n\t"theme": "dark"\r\n}\r\n',
+    "vscode": b'{\n  "inputs": [],\n  "servers": {\n    // mine\n    "a": {},\n  },\n}\n',
+}
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    home, project = tmp_path / "home dir", tmp_path / "a project"
+    home.mkdir()
+    (project / ".git").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("USERPROFILE", str(home))
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TOOLI_STATE_DIR", str(home / "state"))
+    monkeypatch.chdir(project)
+    return home
+
+
+def app(name: str = "shop") -> Tooli:
+    made = Tooli(name)
+    made.command("a")(lambda: None)
+    made.command("b")(lambda: None)
+    return made
+
+
+def add(
+    name: str = "shop", *agents: str, user: bool = False, said: str | None = None, **more: bool
+):
+    return add_server(app(name), agents, user, said or name, more.pop("force", False), **more)
+
+
+def remove(
+    name: str = "shop", *agents: str, user: bool = False, said: str | None = None, **more: bool
+):
+    return remove_server(app(name), agents, user, said or name, more.pop("force", False), **more)
+
+
+def files(root: Path) -> dict[str, bytes]:
+    found = (path for path in root.rglob("*") if path.is_file())
+    return {
+        str(path.relative_to(root)): path.read_bytes()
+        for path in found
+        if "state" not in path.parts
+    }
+
+
+class TestInAndOut:
+    def test_nothing_was_there(self) -> None:
+        assert [row["action"] for row in add()] == ["created"] * 5
+        written = files(Path())
+        assert [row["action"] for row in add()] == ["current"] * 5
+        assert files(Path()) == written
+        assert [row["action"] for row in remove()] == ["removed"] * 5
+        assert [path.name for path in Path().iterdir()] == [".git"]
+        assert [row["action"] for row in remove()] == ["absent"] * 5
+
+    def test_what_was_there_stays_byte_for_byte(self) -> None:
+        for agent, text in SETTINGS.items():
+            Path(PROJECT[agent]).parent.mkdir(exist_ok=True)
+            Path(PROJECT[agent]).write_bytes(text)
+        before = files(Path())
+        assert [row["action"] for row in add()] == ["updated"] * 5
+        after = files(Path())
+        assert all(b"shop" in text for text in after.values())
+        assert b"// my theme" in after[".gemini/settings.json"]
+        assert b"// mine" in after[".vscode/mcp.json"]
+        add()
+        assert files(Path()) == after
+        remove()
+        assert files(Path()) == before
+
+    def test_entries(self) -> None:
+        add(said="uvx 'my shop'")
+        entry = {"command": "uvx", "args": ["my shop", "mcp", "serve", "--transport", "stdio"]}
+        typed = {"type": "stdio", **entry}
+        for agent, container in (("claude-code", "mcpServers"), ("cursor", "mcpServers")):
+            assert json.loads(Path(PROJECT[agent]).read_text()) == {container: {"shop": typed}}
+        assert json.loads(Path(".vscode/mcp.json").read_text()) == {"servers": {"shop": typed}}
+        assert json.loads(Path(".gemini/settings.json").read_text())["mcpServers"] == {
+            "shop": entry
+        }
+        assert Path(".codex/config.toml").read_text() == (
+            '[mcp_servers.shop]\ncommand = "uvx"\n'
+            'args = ["my shop", "mcp", "serve", "--transport", "stdio"]\n'
+        )
+
+    def test_for_a_user(self, home: Path) -> None:
+        before = files(home)
+        add(user=True)
+        code = {"darwin": "Library/Application Support", "win32": "AppData/Roaming"}
+        where = code.get(sys.platform, ".config")
+        assert sorted(files(home)) == sorted(
+            [
+                ".claude.json",
+                ".codex/config.toml",
+                ".cursor/mcp.json",
+                ".gemini/settings.json",
+                f"{where}/Code/User/mcp.json",
+            ]
+        )
+        remove(user=True)
+        assert files(home) == before
+        assert {path.name for path in home.iterdir()} <= {"state", where.partition("/")[0]}
+
+    def test_variables(self, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME"):
+            monkeypatch.setenv(name, str(home / name))
+        add("shop", "claude-code", "codex", "gemini", user=True)
+        assert sorted(files(home)) == [
+            "CLAUDE_CONFIG_DIR/.claude.json",
+            "CODEX_HOME/config.toml",
+            "GEMINI_CLI_HOME/.gemini/settings.json",
+        ]
+
+    @pytest.mark.parametrize("order", [("one", "two"), ("two", "one")])
+    def test_two_apps(self, order: tuple[str, str]) -> None:
+        add("one")
+        add("two")
+        remove(order[0])
+        assert {row["state"] for row in list_servers(app("x")) if row["scope"] == "project"} == {
+            "absent"
+        }
+        assert json.loads(Path(".mcp.json").read_text())["mcpServers"].keys() == {order[1]}
+        remove(order[1])
+        assert [path.name for path in Path().iterdir()] == [".git"]
+
+    def test_a_file_that_its_agent_wrote_anew(self) -> None:
+        Path(".mcp.json").write_text('{"a": 1}')
+        add("shop", "claude-code")
+        Path(".mcp.json").write_text(json.dumps(json.loads(Path(".mcp.json").read_text())))
+        remove("shop", "claude-code")
+        assert json.loads(Path(".mcp.json").read_text()) == {"a": 1}
+
+    def test_an_empty_file_is_not_ours(self) -> None:
+        Path(".mcp.json").write_text("")
+        add("shop", "claude-code")
+        remove("shop", "claude-code")
+        assert Path(".mcp.json").read_bytes() == b""
+
+    def test_names(self) -> None:
+        add("Läden & Söhne", "codex", "cursor", said="x")
+        assert json.loads(Path(".cursor/mcp.json").read_text())["mcpServers"].keys() == {
+            "l-den-s-hne"
+        }
+        remove("Läden & Söhne", said="x")
+        assert [path.name for path in Path().iterdir()] == [".git"]
+
+
+class TestStates:
+    @pytest.mark.parametrize("agent", SERVER_CONFIGS)
+    def test_stale(self, agent: str) -> None:
+        add("shop", agent, said="older")
+        (row,) = add("shop", agent)
+        assert (row["state"], row["action"]) == ("stale", "updated")
+        assert "older" not in Path(PROJECT[agent]).read_text()
+        remove("shop", agent)
+        assert [path.name for path in Path().iterdir()] == [".git"]
+
+    @pytest.mark.parametrize("agent", SERVER_CONFIGS)
+    def test_edited(self, agent: str) -> None:
+        add("shop", agent)
+        path = Path(PROJECT[agent])
+        edited = path.read_text().replace('"shop"', '"mine"', 2).replace('"mine":', '"shop":')
+        path.write_text(edited)
+        for work in (add, remove):
+            with pytest.raises(ConflictError) as refused:
+                work("shop", agent)
+            (conflict,) = refused.value.details["conflicts"]  # type: ignore[index,misc]
+            assert "mine" in conflict["diff"]
+        assert path.read_text() == edited
+        (row,) = add("shop", agent, force=True)
+        assert Path(row["kept"]).read_text() == edited
+        assert add("shop", agent)[0]["state"] == "current"
+
+    def test_one_edit_stops_all(self) -> None:
+        Path(".mcp.json").write_text('{"mcpServers": {"shop": {"command": "theirs"}}}')
+        with pytest.raises(ConflictError):
+            add()
+        assert [path.name for path in Path().iterdir() if path.name != ".git"] == [".mcp.json"]
+
+    def test_without_a_record(self, home: Path) -> None:
+        add("shop", "cursor")
+        (home / "state" / "installed.json").unlink()
+        assert add("shop", "cursor")[0]["state"] == "current"
+        (home / "state" / "installed.json").unlink()
+        assert remove("shop", "cursor")[0]["action"] == "removed"
+        assert json.loads(Path(".cursor/mcp.json").read_text()) == {"mcpServers": {}}
+
+    def test_no_place_for_a_record(self, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        (home / "file").write_text("")
+        monkeypatch.setenv("TOOLI_STATE_DIR", str(home / "file" / "state"))
+        assert add("shop", "cursor")[0]["action"] == "created"
+        assert remove("shop", "cursor")[0]["action"] == "removed"
+
+    def test_a_dry_run(self) -> None:
+        rows = add(dry=True)
+        assert all("shop" in row["diff"] and "+++ b/" in row["diff"] for row in rows)
+        assert [path.name for path in Path().iterdir()] == [".git"]
+
+    def test_links(self, home: Path) -> None:
+        Path(".cursor").mkdir()
+        Path(".mcp.json").write_text("{}\n")
+        Path(".cursor/mcp.json").symlink_to("../.mcp.json")
+        add("shop", "claude-code", "cursor")
+        assert Path(".cursor/mcp.json").is_symlink()
+        assert [row["state"] for row in add("shop", "claude-code", "cursor")] == ["current"] * 2
+        remove("shop", "claude-code", "cursor")
+        assert Path(".mcp.json").read_text() == "{}\n"
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("agent", "text", "said"),
+        [
+            ("claude-code", b"{\n  nope\n}", "line 2"),
+            ("codex", b"a = 1\nb = \n", "line 2"),
+            ("cursor", b"[]", "no object"),
+            ("vscode", b'{"servers": 1}', "no object"),
+            ("gemini", b"\xff\xfe{}", "UTF-8"),
+            ("codex", b'mcp_servers = {a = {command = "x"}}\n', "tables of their own"),
+        ],
+    )
+    def test_nothing_is_changed(self, agent: str, text: bytes, said: str) -> None:
+        path = Path(PROJECT[agent])
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(text)
+        for work in (add, remove):
+            with pytest.raises(FormatError, match=said) as refused:
+                work()
+            assert str(path) in refused.value.message
+        assert files(Path()) == {str(path): text}
+
+    def test_the_list_says_so(self) -> None:
+        Path(".mcp.json").write_text("{")
+        assert list_servers(app())[0]["state"] == "damaged"
+
+    @pytest.mark.parametrize("said", ["", "'open"])
+    def test_a_command_that_is_none(self, said: str) -> None:
+        with pytest.raises(InputError):
+            server_argv("shop", said)
+
+
+class TestProgram:
+    @pytest.fixture(autouse=True)
+    def plainly(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(sys.modules["__main__"], "__spec__", None)
+
+    def program(self, folder: Path, name: str = "shop") -> Path:
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / name
+        path.write_text("#!/bin/sh\n")
+        path.chmod(0o755)
+        return path
+
+    def test_on_the_path(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        path = self.program(tmp_path / "bin")
+        monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+        monkeypatch.setattr(sys, "argv", [str(path)])
+        assert program_argv("shop") == ("shop",)
+
+    def test_another_one_on_the_path(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.program(tmp_path / "bin")
+        mine = self.program(tmp_path / "elsewhere")
+        monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+        monkeypatch.setattr(sys, "argv", [str(mine)])
+        assert program_argv("shop") == (str(mine),)
+
+    def test_in_an_environment(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        path = self.program(tmp_path / "venv" / "bin")
+        monkeypatch.setenv("PATH", str(path.parent))
+        monkeypatch.setattr(sys, "argv", [str(path)])
+        monkeypatch.setattr(sys, "prefix", str(tmp_path / "venv"))
+        assert program_argv("shop") == (str(path),)
+
+    def test_a_script(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        script = tmp_path / "my app.py"
+        script.write_text("")
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr(sys, "argv", ["my app.py"])
+        assert program_argv("shop") == (sys.executable, str(script))
+
+    def test_a_module(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        from importlib.machinery import ModuleSpec
+
+        spec = ModuleSpec("shop.cli.__main__", None)
+        monkeypatch.setattr(sys.modules["__main__"], "__spec__", spec)
+        assert program_argv("shop") == (sys.executable, "-m", "shop.cli")
+
+    def test_nobody_knows(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(sys, "argv", ["-c"])
+        monkeypatch.setenv("PATH", "")
+        with pytest.raises(InputError) as refused:
+            program_argv("shop")
+        assert refused.value.field == "command"

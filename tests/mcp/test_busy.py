@@ -1,0 +1,136 @@
+"""More calls than a server takes at a time: sent away, with the same code on every door."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import anyio
+import pytest
+from mcp import Client
+
+from tooli import Tooli
+from tooli.mcp import pending_requests, sdk_server
+from tooli.mcp.protocol import CAPABILITIES_KEY, MODERN_VERSIONS, VERSION_KEY
+from tooli.mcp.sdk_server import make_server
+from tooli.mcp.service import McpService
+from tooli.mcp.stdio_server import StdioServer
+from tooli.testing.mcp_interfaces import MemoryWire
+
+ENVELOPE = "io.tooli/envelope"
+STATELESS = {VERSION_KEY: MODERN_VERSIONS[-1], CAPABILITIES_KEY: {}}
+
+
+def make() -> tuple[Tooli, threading.Semaphore, threading.Event]:
+    begun, go = threading.Semaphore(0), threading.Event()
+    app = Tooli("busy")
+
+    @app.command()
+    def wait() -> str:
+        begun.release()
+        go.wait(60)
+        return "done"
+
+    @app.command()
+    async def await_() -> str:
+        begun.release()
+        await anyio.to_thread.run_sync(go.wait, 60)
+        return "done"
+
+    return app, begun, go
+
+
+@pytest.mark.parametrize("tool", ["wait", "await_"])
+def test_over_stdio(monkeypatch: pytest.MonkeyPatch, tool: str) -> None:
+    monkeypatch.setattr(pending_requests, "MAX_CONCURRENT_CALLS", 2)
+    app, begun, go = make()
+    wire = MemoryWire()
+    front = StdioServer(app, wire)
+    client = {"name": "t", "version": "1"}
+    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client}
+    front.handle_message({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello})
+    for i in range(1, 4):
+        params = {"name": tool, "arguments": {}}
+        front.handle_message({"jsonrpc": "2.0", "id": i, "method": "tools/call", "params": params})
+        if i < 3:
+            assert begun.acquire(timeout=60)
+    refused = wire.sent[-1]
+    error = refused["result"]["_meta"][ENVELOPE]["error"]
+    assert (refused["id"], error["code"], error["is_retryable"]) == (3, "E4075", True)
+    assert error["details"] == {"retry_after": 1}
+    go.set()
+    front.pending.wait(60)
+    assert {one["id"] for one in wire.sent} == {0, 1, 2, 3}
+    params = {"name": tool, "arguments": {}}
+    front.handle_message({"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": params})
+    front.pending.wait(60)
+    assert wire.sent[-1]["result"]["isError"] is False
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+async def test_behind_the_sdk(monkeypatch: pytest.MonkeyPatch, mode: Any) -> None:
+    monkeypatch.setattr(sdk_server, "MAX_CONCURRENT_CALLS", 1)
+    app, begun, go = make()
+    async with Client(make_server(McpService(app)), mode=mode) as client:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(client.call_tool, "wait", {})
+            assert await anyio.to_thread.run_sync(begun.acquire, True, 60)
+            result = await client.call_tool("wait", {})
+            assert result.is_error
+            assert (result.meta or {})[ENVELOPE]["error"]["code"] == "E4075"
+            go.set()
+        assert not (await client.call_tool("wait", {})).is_error
+
+
+async def test_a_call_counts_until_its_function_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sdk_server, "MAX_CONCURRENT_CALLS", 2)
+    app, begun, go = make()
+    async with Client(make_server(McpService(app)), mode="legacy") as client:
+        for _ in range(2):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(client.call_tool, "wait", {})
+                assert await anyio.to_thread.run_sync(begun.acquire, True, 60)
+                tasks.cancel_scope.cancel()
+        with anyio.fail_after(60):
+            result = await client.call_tool("wait", {})
+        assert (result.meta or {})[ENVELOPE]["error"]["code"] == "E4075"
+        go.set()
+        with anyio.fail_after(60):
+            while (await client.call_tool("wait", {})).is_error:
+                await anyio.sleep(0.01)
+
+
+def ours() -> int:
+    """How many threads run calls for somebody."""
+    return sum(thread.name in ("tooli-call", "tooli-loop") for thread in threading.enumerate())
+
+
+def test_hands_that_rest_keep_no_thread_and_lose_no_call() -> None:
+    app, begun, go = make()
+    wire = MemoryWire()
+    front = StdioServer(app, wire)
+    before = ours()
+
+    def ask(number: int, tool: str) -> None:
+        params = {"name": tool, "arguments": {}, "_meta": STATELESS}
+        front.handle_message(
+            {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
+        )
+
+    for number, tool in enumerate(("wait", "await_")):
+        ask(number, tool)
+        assert begun.acquire(timeout=60)
+    assert ours() == before + 2
+    go.set()
+    front.pending.wait(60)
+    for number in range(2, 12):
+        ask(number, "await_" if number % 3 else "wait")
+        front.thread_pool.shut_down()  # while the call runs
+    front.pending.wait(60)
+    front.thread_pool.shut_down()
+    assert {one["id"] for one in wire.sent if "result" in one} == set(range(12))
+    until = time.monotonic() + 60
+    while ours() > before and time.monotonic() < until:
+        time.sleep(0.01)
+    assert ours() == before

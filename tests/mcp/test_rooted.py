@@ -1,0 +1,80 @@
+"""MCP over HTTP behind a prefix: a server, or a framework, that serves the app below a path."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from tests.http.driving import HOST, JSON, Client
+
+from tooli import Tooli
+from tooli.mcp.http_transport import mcp_endpoint
+
+ACCEPT = (b"accept", b"application/json, text/event-stream")
+HELLO: dict[str, Any] = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "t", "version": "1"},
+    },
+}
+
+
+@asynccontextmanager
+async def living(api: Any) -> AsyncIterator[Any]:
+    """An application between its startup and its shutdown."""
+    inbox, said = asyncio.Queue[Any](), asyncio.Queue[Any]()
+    life = asyncio.ensure_future(api({"type": "lifespan", "state": {}}, inbox.get, said.put))
+    await inbox.put({"type": "lifespan.startup"})
+    await asyncio.wait_for(said.get(), 20)
+    yield api
+    await inbox.put({"type": "lifespan.shutdown"})
+    await asyncio.wait_for(life, 20)
+
+
+@pytest.mark.parametrize(
+    ("path", "root", "status"),
+    [
+        ("/mcp", "", 200),
+        ("/api/mcp", "/api", 200),
+        ("/api/mcp/", "/api", 200),
+        ("/api/mcp", "/api/", 200),
+        ("/mcp", "/m", 200),  # a server that keeps the prefix to itself
+        ("/mcp", "/api", 200),
+        ("/api/mcp", "", 404),
+        ("/apimcp", "/api", 404),
+    ],
+)
+@pytest.mark.parametrize("mounted", [True, False])
+async def test_streamable_http(path: str, root: str, status: int, mounted: bool) -> None:
+    app = Tooli("rooted")
+    async with living(app.asgi(mcp=True) if mounted else mcp_endpoint(app)) as api:
+        client = Client(api)
+        client.say(json.dumps(HELLO).encode())
+        await asyncio.wait_for(client.start("POST", path, [HOST, JSON, ACCEPT], root=root), 20)
+        assert client.status == status
+
+
+async def test_sse_names_the_place_where_clients_reach_it() -> None:
+    async with living(mcp_endpoint(Tooli("rooted"), transport="sse")) as api:
+        stream = Client(api)
+        work = stream.start("GET", "/api/sse", [HOST, ACCEPT], root="/api")
+        await stream.until(2)
+        place = stream.body.split(b"data: ")[1].split()[0].decode()
+        path, _, query = place.partition("?")
+        assert path == "/api/messages/"
+        message = Client(api)
+        message.say(json.dumps(HELLO).encode())
+        await message.start("POST", path, [HOST, JSON], query.encode(), "/api")
+        assert message.status == 202
+        await stream.until(3)
+        assert b'"serverInfo"' in stream.body
+        stream.leave()
+        await asyncio.wait_for(work, 20)

@@ -1,0 +1,269 @@
+"""The async drivers: the same walk, awaited."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+
+import pytest
+from tests.pipeline.test_drivers import Log, call_of
+
+from tooli.core.call import Failed, Ok
+from tooli.errors import AuthError, NotFoundError
+from tooli.pipeline import async_drivers
+from tooli.pipeline.drivers import bind
+from tooli.pipeline.drivers import run as run_sync
+from tooli.pipeline.drivers import stream as stream_sync
+
+
+@pytest.fixture
+def log() -> Log:
+    return Log()
+
+
+async def drain(items) -> list[object]:
+    return [item async for item in items]
+
+
+class TestRunning:
+    async def test_a_coroutine_runs_on_this_loop(self) -> None:
+        async def tool():
+            return asyncio.get_running_loop()
+
+        outcome = await async_drivers.run(call_of(tool), [bind])
+        assert outcome == Ok(asyncio.get_running_loop())
+
+    async def test_a_function_runs_in_a_thread(self) -> None:
+        outcome = await async_drivers.run(call_of(lambda: threading.get_ident()), [])
+        assert outcome.value != threading.get_ident()
+
+    async def test_a_thread_sees_the_callers_context(self) -> None:
+        word = contextvars.ContextVar("word", default="unset")
+        word.set("set")
+        assert await async_drivers.run(call_of(lambda: word.get()), [bind]) == Ok("set")
+
+    async def test_an_object_with_an_async_call(self) -> None:
+        class Tool:
+            async def __call__(self, n: int = 2):
+                return n
+
+        assert await async_drivers.run(call_of(Tool()), [bind]) == Ok(2)
+
+    async def test_streams_are_gathered(self) -> None:
+        def items():
+            yield from (1, 2)
+
+        async def later():
+            yield 1
+            yield 2
+
+        for tool in (items, later):
+            assert await async_drivers.run(call_of(tool), [bind]) == Ok([1, 2])
+
+    async def test_a_stream_that_breaks(self) -> None:
+        def items():
+            yield 1
+            raise NotFoundError("gone")
+
+        async def later():
+            yield 1
+            raise NotFoundError("gone")
+
+        for tool in (items, later):
+            outcome = await async_drivers.run(call_of(tool), [bind])
+            assert outcome.error.details == {"items_before_failure": 1}
+
+    async def test_failures(self, log) -> None:
+        async def tool():
+            raise ZeroDivisionError("no")
+
+        outcome = await async_drivers.run(call_of(tool), [log.stage("a"), bind])
+        assert outcome.error.message == "ZeroDivisionError: no"
+        assert log.seen == ["a in", "a out"]
+
+    async def test_refused(self, log) -> None:
+        def refuse(call):
+            raise AuthError("no")
+            yield call
+
+        outcome = await async_drivers.run(call_of(log.tool()), [log.stage("a"), refuse])
+        assert isinstance(outcome.error, AuthError)
+        assert log.seen == ["a in", "a out"]
+
+    @pytest.mark.parametrize("code", [0, 3])
+    async def test_exits(self, code) -> None:
+        def tool():
+            raise SystemExit(code)
+
+        async def later():
+            raise SystemExit(code)
+
+        for fn in (tool, later):
+            outcome = await async_drivers.run(call_of(fn), [bind])
+            assert outcome == Ok(None) if code == 0 else outcome.error.exit_code == code
+
+    async def test_stop_iteration_does_not_hang(self) -> None:
+        """asyncio cannot carry a StopIteration out of a thread; it would wait for ever."""
+
+        def tool():
+            return next(iter(()))
+
+        outcome = await asyncio.wait_for(async_drivers.run(call_of(tool), [bind]), 5)
+        assert "StopIteration" in outcome.error.message
+
+    async def test_cancelled(self, log) -> None:
+        started = asyncio.Event()
+
+        async def tool():
+            started.set()
+            await asyncio.Event().wait()
+
+        task = asyncio.ensure_future(async_drivers.run(call_of(tool), [log.stage("a")]))
+        await started.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert log.seen == ["a in", "a out"]
+
+
+class TestStreaming:
+    async def test_items(self) -> None:
+        def items():
+            yield from (1, 2)
+
+        async def later():
+            yield 1
+            yield 2
+
+        for tool in (items, later):
+            ended: list[object] = []
+            assert await drain(async_drivers.stream(call_of(tool), [bind], ended)) == [1, 2]
+            assert ended == [Ok(None)]
+
+    async def test_a_tool_that_does_not_stream(self) -> None:
+        ended: list[object] = []
+        assert await drain(async_drivers.stream(call_of(lambda: [1]), [bind], ended)) == []
+        assert ended == [Ok([1])]
+
+    async def test_answered_early(self) -> None:
+        def answer(call):
+            return Ok(5)
+            yield call
+
+        ended: list[object] = []
+        assert await drain(async_drivers.stream(call_of(lambda: 1), [answer], ended)) == []
+        assert ended == [Ok(5)]
+
+    async def test_a_failure_in_the_middle(self) -> None:
+        async def tool():
+            yield 1
+            raise NotFoundError("gone")
+
+        ended: list[Failed] = []
+        assert await drain(async_drivers.stream(call_of(tool), [bind], ended)) == [1]
+        assert isinstance(ended[0].error, NotFoundError)
+
+    async def test_closed_early(self, log) -> None:
+        async def later():
+            try:
+                yield 1
+                yield 2
+            finally:
+                log.seen.append("tool closed")
+
+        items = async_drivers.stream(call_of(later), [log.stage("a")], [])
+        assert await anext(items) == 1
+        await items.aclose()
+        assert log.seen == ["a in", "tool closed", "a out"]
+
+    async def test_a_sync_stream_closed_early(self, log) -> None:
+        def now():
+            try:
+                yield 1
+                yield 2
+            finally:
+                log.seen.append("tool closed")
+
+        items = async_drivers.stream(call_of(now), [log.stage("a")], [])
+        assert await anext(items) == 1
+        await items.aclose()
+        assert log.seen == ["a in", "tool closed", "a out"]
+
+
+class TestFromSyncCode:
+    """The sync drivers finish async tools, beside a loop that runs already too."""
+
+    async def test_a_coroutine_beside_a_running_loop(self) -> None:
+        async def tool():
+            await asyncio.sleep(0)
+            return id(asyncio.get_running_loop())
+
+        outcome = run_sync(call_of(tool), [bind])
+        assert outcome.value != id(asyncio.get_running_loop())
+
+    async def test_a_stream_beside_a_running_loop(self) -> None:
+        async def tool():
+            for i in range(3):
+                await asyncio.sleep(0)
+                yield i
+
+        assert list(stream_sync(call_of(tool), [bind])) == [0, 1, 2]
+
+    async def test_the_context_goes_along(self) -> None:
+        word = contextvars.ContextVar("word", default="unset")
+        word.set("set")
+
+        async def tool():
+            return word.get()
+
+        assert run_sync(call_of(tool), [bind]) == Ok("set")
+
+    async def test_an_exit_beside_a_running_loop(self) -> None:
+        async def tool():
+            raise SystemExit(4)
+
+        assert run_sync(call_of(tool), [bind]).error.exit_code == 4
+
+    def test_all_steps_share_one_loop(self) -> None:
+        async def tool():
+            for _ in range(3):
+                yield asyncio.get_running_loop()
+
+        assert len(set(map(id, stream_sync(call_of(tool), [bind])))) == 1
+
+    def test_an_async_iterator_of_ones_own(self) -> None:
+        class Count:
+            def __init__(self) -> None:
+                self.at = 0
+
+            def __aiter__(self):
+                return self
+
+            async def __anext__(self):
+                self.at += 1
+                if self.at > 2:
+                    raise StopAsyncIteration
+                return self.at
+
+        assert run_sync(call_of(Count), [bind]) == Ok([1, 2])
+
+    def test_tasks_left_behind_are_ended(self) -> None:
+        ended = []
+
+        async def tool():
+            async def forever():
+                try:
+                    await asyncio.Event().wait()
+                finally:
+                    ended.append(True)
+
+            task = asyncio.ensure_future(forever())
+            await asyncio.sleep(0)
+            yield id(task)
+            yield 2
+
+        items = stream_sync(call_of(tool), [bind])
+        next(items)
+        items.close()
+        assert ended == [True]

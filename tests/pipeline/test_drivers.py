@@ -1,0 +1,351 @@
+"""The walk: in through the stages, to the tool, and out again."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+import pytest
+
+from tooli.core.call import PYTHON_CALLER, Call, Failed, Ok
+from tooli.errors import AuthError, InternalError, NotFoundError
+from tooli.pipeline.drivers import ONLY_BIND, Walk, bind, run, stream
+from tooli.schema.tool_reader import read_tool
+
+
+def call_of(fn: Any, **arguments: Any) -> Call:
+    return Call(read_tool(fn, app="app", path=("tool",), kwargs={}), arguments, PYTHON_CALLER, [])
+
+
+def drain(items) -> tuple[list[Any], Any]:
+    """All items of a stream, and the outcome that it returns."""
+    found = []
+    while True:
+        try:
+            found.append(next(items))
+        except StopIteration as ended:
+            return found, ended.value
+
+
+class Log:
+    """Stages that write down when they are passed."""
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+    def stage(self, name: str):
+        def passing(call):
+            self.seen.append(f"{name} in")
+            try:
+                outcome = yield call
+            finally:
+                self.seen.append(f"{name} out")
+            return outcome
+
+        return passing
+
+    def tool(self, result: Any = 1):
+        def fn():
+            self.seen.append("tool")
+            return result
+
+        return fn
+
+
+@pytest.fixture
+def log() -> Log:
+    return Log()
+
+
+class TestPassing:
+    def test_in_and_out_again(self, log) -> None:
+        outcome = run(call_of(log.tool(7)), [log.stage("a"), bind, log.stage("b")])
+        assert outcome == Ok(7)
+        assert log.seen == ["a in", "b in", "tool", "b out", "a out"]
+
+    def test_no_stages(self, log) -> None:
+        assert run(call_of(log.tool(7)), []) == Ok(7)
+
+    def test_a_stage_may_change_the_call(self) -> None:
+        def double(call):
+            return (yield call.replace(arguments={"n": call.arguments["n"] * 2}))
+
+        assert run(call_of(lambda n: n, n=3), [double]) == Ok(6)
+
+    def test_a_stage_may_change_the_outcome(self) -> None:
+        def wrap(call):
+            outcome = yield call
+            return Ok([outcome.value])
+
+        assert run(call_of(lambda: 1), [wrap, wrap]) == Ok([[1]])
+
+    def test_a_stage_may_answer_early(self, log) -> None:
+        def answer(call):
+            return Ok("from the cache")
+            yield call
+
+        outcome = run(call_of(log.tool()), [log.stage("a"), answer, log.stage("b")])
+        assert outcome == Ok("from the cache")
+        assert log.seen == ["a in", "a out"]
+
+    def test_a_stage_may_refuse(self, log) -> None:
+        def refuse(call):
+            raise AuthError("no")
+            yield call
+
+        outcome = run(call_of(log.tool()), [log.stage("a"), refuse, log.stage("b")])
+        assert isinstance(outcome, Failed)
+        assert isinstance(outcome.error, AuthError)
+        assert log.seen == ["a in", "a out"]
+
+    def test_a_stage_that_breaks_on_the_way_out(self, log) -> None:
+        def breaks(call):
+            yield call
+            raise NotFoundError("gone")
+
+        outcome = run(call_of(log.tool()), [log.stage("a"), breaks])
+        assert isinstance(outcome.error, NotFoundError)
+        assert log.seen == ["a in", "tool", "a out"]
+
+    def test_a_stage_may_heal_a_failure(self) -> None:
+        def heal(call):
+            yield call
+            return Ok("healed")
+
+        assert run(call_of(lambda: 1 / 0), [heal]) == Ok("healed")
+
+    def test_a_stage_that_yields_twice(self, log) -> None:
+        def twice(call):
+            yield call
+            yield call
+
+        outcome = run(call_of(log.tool()), [log.stage("a"), twice])
+        assert isinstance(outcome.error, InternalError)
+        assert "yielded twice" in outcome.error.message
+        assert log.seen == ["a in", "tool", "a out"]
+
+    def test_a_stage_that_returns_nothing_on_the_way_out(self) -> None:
+        def forgets(call):
+            yield call
+
+        outcome = run(call_of(lambda: 1), [forgets])
+        assert isinstance(outcome.error, InternalError)
+
+    def test_a_stage_that_returns_nothing_on_the_way_in_does_not_open_the_door(self, log) -> None:
+        def forgets(call):
+            return
+            yield call
+
+        outcome = run(call_of(log.tool()), [forgets, log.stage("guard")])
+        assert isinstance(outcome, Failed)
+        assert "tool" not in log.seen
+
+    def test_a_walk_that_runs_nothing(self) -> None:
+        with Walk(call_of(lambda: 1), []) as walk:
+            pass
+        assert "never run" in walk.take_outcome().error.message
+
+    def test_exits_on_the_way_in_are_outcomes_too(self, log) -> None:
+        def leaves(call):
+            raise SystemExit(3)
+            yield call
+
+        outcome = run(call_of(log.tool()), [log.stage("a"), leaves])
+        assert outcome.error.exit_code == 3
+        assert log.seen == ["a in", "a out"]
+
+    @pytest.mark.parametrize("stages", [[bind], ONLY_BIND], ids=["walk", "short way"])
+    def test_ctrl_c_goes_through(self, stages) -> None:
+        def tool():
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            run(call_of(tool), stages)
+
+    def test_ctrl_c_still_passes_the_stages(self, log) -> None:
+        def tool():
+            raise KeyboardInterrupt
+
+        seen = []
+
+        def looks(call):
+            outcome = yield call
+            seen.append(outcome.error.code)
+            return outcome
+
+        with pytest.raises(KeyboardInterrupt):
+            run(call_of(tool), [looks])
+        assert seen == ["E4130"]
+
+
+@pytest.mark.parametrize("stages", [[bind], ONLY_BIND], ids=["walk", "short way"])
+class TestRunning:
+    """The short way of an ordinary tool means what the long one means."""
+
+    def test_value(self, stages) -> None:
+        assert run(call_of(lambda n=2: n * 2), stages) == Ok(4)
+
+    def test_failure(self, stages) -> None:
+        outcome = run(call_of(lambda: 1 / 0), stages)
+        assert outcome.error.message == "ZeroDivisionError: division by zero"
+
+    def test_bad_arguments(self, stages) -> None:
+        outcome = run(call_of(lambda n=1: n, n="x", m=1), stages)
+        assert [e["code"] for e in outcome.error.details["errors"]] == ["E1004", "E1003"]
+
+    @pytest.mark.parametrize(("code", "ok"), [(0, True), (None, True), (3, False), ("bye", False)])
+    def test_exit(self, stages, code, ok) -> None:
+        def tool():
+            raise SystemExit(code)
+
+        outcome = run(call_of(tool), stages)
+        assert isinstance(outcome, Ok) is ok
+
+    def test_generator(self, stages) -> None:
+        def tool():
+            yield from (1, 2)
+
+        assert run(call_of(tool), stages) == Ok([1, 2])
+
+    def test_generator_that_breaks(self, stages) -> None:
+        def tool():
+            yield from range(10)
+            raise NotFoundError("gone", details={"at": "end"})
+
+        error = run(call_of(tool), stages).error
+        assert isinstance(error, NotFoundError)
+        assert error.details == {"at": "end", "items_before_failure": 10}
+
+    def test_generator_that_breaks_at_once(self, stages) -> None:
+        def tool():
+            raise NotFoundError("gone")
+            yield
+
+        assert run(call_of(tool), stages).error.details is None
+
+    def test_iterators_stream_and_files_do_not(self, stages, tmp_path) -> None:
+        assert run(call_of(lambda: map(str, [1])), stages) == Ok(["1"])
+        file = tmp_path / "x"
+        file.touch()
+        with file.open() as opened:
+            assert run(call_of(lambda: opened), stages) == Ok(opened)
+
+    def test_coroutine(self, stages) -> None:
+        async def tool(n=1):
+            return n
+
+        assert run(call_of(tool), stages) == Ok(1)
+
+    def test_async_generator(self, stages) -> None:
+        async def tool():
+            yield 1
+            yield 2
+
+        assert run(call_of(tool), stages) == Ok([1, 2])
+
+    def test_async_generator_that_breaks(self, stages) -> None:
+        async def tool():
+            yield 1
+            raise NotFoundError("gone")
+
+        assert run(call_of(tool), stages).error.details == {"items_before_failure": 1}
+
+
+class TestStreaming:
+    def test_items_as_they_are_made(self) -> None:
+        made = []
+
+        def tool():
+            for i in range(3):
+                made.append(i)
+                yield i
+
+        items = stream(call_of(tool), ONLY_BIND)
+        assert next(items) == 0
+        assert made == [0]
+        assert drain(items) == ([1, 2], Ok(None))
+
+    def test_a_tool_that_does_not_stream(self) -> None:
+        assert drain(stream(call_of(lambda: [1, 2]), [bind])) == ([], Ok([1, 2]))
+
+    def test_async_items(self) -> None:
+        async def tool():
+            yield 1
+            yield 2
+
+        assert drain(stream(call_of(tool), [bind])) == ([1, 2], Ok(None))
+
+    def test_a_failure_in_the_middle(self) -> None:
+        def tool():
+            yield 1
+            raise NotFoundError("gone")
+
+        found, outcome = drain(stream(call_of(tool), [bind]))
+        assert found == [1]
+        assert isinstance(outcome.error, NotFoundError)
+
+    def test_refused(self, log) -> None:
+        def refuse(call):
+            raise AuthError("no")
+            yield call
+
+        found, outcome = drain(stream(call_of(log.tool()), [log.stage("a"), refuse]))
+        assert found == []
+        assert isinstance(outcome.error, AuthError)
+        assert log.seen == ["a in", "a out"]
+
+    def test_closed_early_everything_is_left_behind_tidy(self, log) -> None:
+        def tool():
+            try:
+                yield 1
+                yield 2
+            finally:
+                log.seen.append("tool closed")
+
+        seen = []
+
+        def looks(call):
+            outcome = yield call
+            seen.append(type(outcome))
+            return outcome
+
+        items = stream(call_of(tool), [log.stage("a"), looks])
+        assert next(items) == 1
+        items.close()
+        assert log.seen == ["a in", "tool closed", "a out"]
+        assert seen == [Failed]
+
+    def test_an_async_stream_closed_early(self, log) -> None:
+        async def tool():
+            try:
+                yield 1
+                yield 2
+            finally:
+                log.seen.append("tool closed")
+
+        items = stream(call_of(tool), [log.stage("a")])
+        assert next(items) == 1
+        items.close()
+        assert log.seen == ["a in", "tool closed", "a out"]
+
+    def test_never_begun(self, log) -> None:
+        stream(call_of(log.tool()), [log.stage("a")]).close()
+        assert log.seen == []
+
+
+def test_nothing_is_kept_alive() -> None:
+    """A call leaves no cycle behind, so a big result goes when its reader is done with it."""
+    import weakref
+
+    class Big:
+        pass
+
+    call = call_of(Big)
+    outcome = run(call, [bind])
+    ref = weakref.ref(outcome.value)
+    gc.disable()
+    try:
+        del outcome
+        assert ref() is None
+    finally:
+        gc.enable()

@@ -1,0 +1,454 @@
+"""Rehearsals: what a function may do there, and what becomes of it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from tooli import Context, Output, StdinOr, Tooli, dry_run_support, record_dry_action
+from tooli.core.call import Caller, Options
+from tooli.pipeline import dry_run_recorder
+from tooli.pipeline.dry_run_recorder import digest_state, is_dry_run_active
+
+
+class Wanted(BaseModel):
+    """All arguments at once."""
+
+    name: str
+    size: int = 3
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path / "state"))
+
+
+def test_outside_of_a_call_nothing_is_recorded() -> None:
+    @dry_run_support
+    def work() -> bool:
+        return record_dry_action("x", "y", state=Path("/nowhere"))
+
+    assert work() is False
+    assert work.__name__ == "work"
+
+
+def test_a_real_call_is_told_to_act() -> None:
+    app = Tooli("a")
+    said = []
+
+    @app.command()
+    @dry_run_support
+    def work(ctx: Context) -> None:
+        said.append(
+            (record_dry_action("x", "y"), ctx.plan("x", "z"), ctx.dry_run, is_dry_run_active())
+        )
+
+    app.call("work")
+    app.call("work", dry_run=True)
+    app.call("work")
+    assert said == [(False,) * 3 + (False,), (True,) * 3 + (True,), (False,) * 3 + (False,)]
+
+
+def test_it_ends_with_the_rehearsal_even_where_that_breaks() -> None:
+    app = Tooli("a")
+
+    @app.command()
+    @dry_run_support
+    def work() -> None:
+        raise ValueError("no")
+
+    assert app.call("work", dry_run=True).error.code == "E5000"
+    assert not is_dry_run_active()
+    assert not dry_run_recorder._active_dry_runs
+
+
+def test_a_thread_that_lost_its_call_acts_in_no_rehearsal() -> None:
+    app = Tooli("a")
+    done: list[str] = []
+
+    @app.command()
+    @dry_run_support
+    def work(swallow: bool) -> str:
+        def act() -> None:
+            try:
+                if not record_dry_action("break", "x"):
+                    done.append("x")
+            except Exception:
+                if not swallow:
+                    raise
+
+        thread = threading.Thread(target=act)
+        thread.start()
+        thread.join()
+        return "done"
+
+    found = app.call("work", swallow=True, dry_run=True)
+    assert not found.ok
+    assert "ctx.plan" in found.error.suggestion["fix"]
+    assert not done
+    assert app.call("work", swallow=True).ok
+    assert done == ["x"], "for real it acts, in any thread"
+
+
+def test_a_real_call_beside_a_rehearsal_acts() -> None:
+    """Of two calls at once one is rehearsed: the other one is not held up by it."""
+    app = Tooli("a")
+    started, finish = threading.Event(), threading.Event()
+    done: list[int] = []
+
+    @app.command()
+    @dry_run_support
+    def wait() -> None:
+        record_dry_action("wait", "here")
+        started.set()
+        assert finish.wait(60)
+
+    @app.command()
+    @dry_run_support
+    def work() -> Iterator[int]:
+        for number in range(3):
+            if not record_dry_action("make", number):
+                done.append(number)
+            yield number
+
+    waiting = threading.Thread(target=lambda: app.call("wait", dry_run=True))
+    waiting.start()
+    try:
+        assert started.wait(60)
+        assert app.call("work").result == [0, 1, 2]
+        assert asyncio.run(_all(app)) == [0, 1, 2]
+        assert asyncio.run(app.acall("work")).result == [0, 1, 2]
+    finally:
+        finish.set()
+        waiting.join()
+    assert done == [0, 1, 2] * 3
+
+
+async def _all(app: Tooli) -> list[int]:
+    return [item async for item in app.astream("work")]
+
+
+def test_two_rehearsals_at_once_do_not_mix() -> None:
+    app = Tooli("a")
+
+    @app.command()
+    @dry_run_support
+    async def work(name: str) -> None:
+        for number in range(3):
+            record_dry_action(name, number)
+            await asyncio.sleep(0)
+
+    async def both() -> list:
+        return await asyncio.gather(*[app.acall("work", name=n, dry_run=True) for n in "ab"])
+
+    for name, found in zip("ab", asyncio.run(both()), strict=True):
+        assert [one["action"] for one in found.result["actions"]] == [name] * 3
+
+
+def test_an_output_is_told_and_not_written(tmp_path: Path) -> None:
+    app = Tooli("a")
+
+    @app.command()
+    @dry_run_support
+    def write(out: Output) -> int:
+        with out.open("w") as file:
+            file.write("x")
+        return out.write_text("hello")
+
+    target = tmp_path / "out.txt"
+    target.write_text("before")
+    plan = app.call("write", out=target, dry_run=True).result
+    assert plan["actions"] == [{"action": "write", "target": str(target)}]
+    assert target.read_text() == "before"
+    assert [path.name for path in tmp_path.iterdir() if path.name != "state"] == ["out.txt"]
+    assert app.call("write", out=target, apply=plan["token"]).result == 5
+    assert target.read_text() == "hello"
+
+
+def test_an_input_that_can_be_read_once_is_there_twice(tmp_path: Path) -> None:
+    app = Tooli("a")
+    seen: list[list[str]] = []
+
+    @app.command()
+    @dry_run_support
+    def load(rows: StdinOr[Iterator[str]]) -> int:
+        found = list(rows)
+        for row in found:
+            record_dry_action("load", row)
+        seen.append(found)
+        return len(found)
+
+    (tmp_path / "rows").write_text("a\nb\n")
+    plan = app.call("load", rows=tmp_path / "rows", dry_run=True).result
+    assert [one["target"] for one in plan["actions"]] == ["a", "b"]
+    assert app.call("load", rows=tmp_path / "rows", apply=plan["token"]).result == 2
+    assert seen == [["a", "b"]] * 3
+
+
+def test_an_endless_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tooli.pipeline import dry_run_execution
+
+    monkeypatch.setattr(dry_run_execution, "MAX_STREAM_ITEMS", 50)
+    app = Tooli("a")
+    closed = []
+
+    @app.command()
+    @dry_run_support
+    def count() -> Iterator[int]:
+        try:
+            number = 0
+            while True:
+                if number < 3:
+                    record_dry_action("count", number)
+                yield number
+                number += 1
+        finally:
+            closed.append(number)
+
+    @app.command()
+    @dry_run_support
+    async def acount():
+        number = 0
+        while True:
+            yield number
+            number += 1
+
+    for name, actions in (("count", 3), ("acount", 0)):
+        found = app.call(name, dry_run=True)
+        assert len(found.result["actions"]) == actions
+        assert "token" not in found.result
+        assert "too long" in found.meta["warnings"][0]
+    assert closed
+
+
+def test_too_many_actions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dry_run_recorder, "MAX_ACTIONS", 5)
+    app = Tooli("a")
+
+    @app.command()
+    @dry_run_support
+    def work() -> None:
+        for number in range(6):
+            try:
+                record_dry_action("x", number)
+            except Exception:
+                pass
+
+    error = app.call("work", dry_run=True).error
+    assert error.code == "E4000"
+    assert "more than 5" in error.message
+
+
+def test_an_async_function_behind_a_plain_one() -> None:
+    app = Tooli("a")
+    done = []
+
+    async def inner() -> str:
+        if not record_dry_action("x", "y"):
+            done.append("y")
+        return "ok"
+
+    @app.command()
+    @dry_run_support
+    def work():
+        return inner()
+
+    plan = app.call("work", dry_run=True).result
+    assert plan["actions"] == [{"action": "x", "target": "y"}]
+    assert not done
+    assert app.call("work", apply=plan["token"]).result == "ok"
+    assert done == ["y"]
+    token = asyncio.run(app.acall("work", dry_run=True)).result["token"]
+    assert asyncio.run(app.acall("work", apply=token)).result == "ok"
+
+
+def test_a_model_for_all_arguments() -> None:
+    app = Tooli("a")
+
+    @app.command(input_model=Wanted)
+    def work(wanted: Wanted) -> str:
+        return wanted.name
+
+    assert app.call("work", name="x", dry_run=True).result["arguments"] == {"name": "x", "size": 3}
+
+
+class TestState:
+    def test_a_file_is_its_content(self, tmp_path: Path) -> None:
+        one, two = tmp_path / "one", tmp_path / "two"
+        one.write_text("same")
+        two.write_text("same")
+        assert digest_state(one) == digest_state(two)
+        two.write_text("else")
+        assert digest_state(one) != digest_state(two)
+
+    def test_what_is_not_there_is_a_state(self, tmp_path: Path) -> None:
+        before = digest_state(tmp_path / "x")
+        (tmp_path / "x").touch()
+        assert digest_state(tmp_path / "x") != before
+
+    def test_a_folder_is_its_entries(self, tmp_path: Path) -> None:
+        room = tmp_path / "room"
+        room.mkdir()
+        before = digest_state(room)
+        assert digest_state(room) == before
+        (room / "a").write_text("a")
+        after = digest_state(room)
+        assert after != before
+        (room / "a").write_text("bb")
+        assert digest_state(room) != after
+
+    def test_a_link_is_where_it_leads(self, tmp_path: Path) -> None:
+        link = tmp_path / "link"
+        link.symlink_to("a")
+        before = digest_state(link)
+        link.unlink()
+        link.symlink_to("b")
+        assert digest_state(link) != before
+
+    def test_a_large_file_is_its_looks(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        import os
+
+        monkeypatch.setattr(dry_run_recorder, "_MAX_HASHED_BYTES", 4)
+        file = tmp_path / "large"
+        file.write_text("123456")
+        os.utime(file, (1, 1))
+        before = digest_state(file)
+        os.utime(file, (2, 2))
+        assert digest_state(file) != before
+
+    def test_values(self) -> None:
+        values = ["a", b"b", 1, [1], {"a": 1}, 1.5, True]
+        assert len({digest_state(value) for value in values}) == len(values)
+        assert digest_state({"a": 1}) == digest_state({"a": 1})
+
+    def test_a_text_is_no_path(self, tmp_path: Path) -> None:
+        file = tmp_path / "x"
+        before = digest_state(str(file))
+        file.touch()
+        assert digest_state(str(file)) == before
+
+
+@pytest.mark.parametrize("tool", ["plain", "later", "stream", "undeclared", "reads"])
+def test_a_plan_on_the_spot(tool: str, tmp_path: Path) -> None:
+    """What a human is shown before a call is the plan that a dry run gives."""
+    from tooli.pipeline.drivers import bind_arguments
+    from tooli.pipeline.dry_run_execution import make_plan
+
+    app = Tooli("a")
+
+    @app.command()
+    @dry_run_support
+    def plain(name: str) -> None:
+        assert record_dry_action("x", name)
+
+    @app.command()
+    @dry_run_support
+    async def later(name: str) -> None:
+        assert record_dry_action("x", name)
+
+    @app.command()
+    @dry_run_support
+    def stream(name: str) -> Iterator[int]:
+        assert record_dry_action("x", name)
+        yield 1
+
+    @app.command()
+    def undeclared(name: str) -> None:
+        raise AssertionError
+
+    @app.command()
+    @dry_run_support
+    def reads(name: str, text: StdinOr[str]) -> None:
+        raise AssertionError
+
+    (tmp_path / "text").touch()
+    given = {"name": "n", **({"text": tmp_path / "text"} if tool == "reads" else {})}
+    call, _ = app.prepare(app.find(tool), given, Caller("cli"), Options(), [])
+    call = call.replace(arguments=bind_arguments(call))
+    plan = make_plan(call, ())
+    if tool in ("undeclared", "reads"):
+        assert plan["basis"] == "declared"
+        return
+    planned = app.call(tool, name="n", dry_run=True).result
+    del planned["token"]
+    assert plan == planned
+    assert plan["actions"] == [{"action": "x", "target": "n"}]
+
+
+def test_what_cannot_be_marked() -> None:
+    from tooli import DefinitionError
+
+    with pytest.raises(DefinitionError, match="where it is defined"):
+        dry_run_support([].append)
+
+
+def test_a_command_that_prints_is_rehearsed_too() -> None:
+    from tooli.testing import invoke
+
+    app = Tooli("a")
+
+    @app.command()
+    @dry_run_support
+    def say(name: str):
+        print("hello")
+        record_dry_action("greet", name)
+
+    app.command("other")(lambda: None)
+    done = invoke(app, "say", "bob", "--dry-run", mode="json")
+    assert done.envelope["result"]["actions"] == [{"action": "greet", "target": "bob"}]
+
+
+def test_an_async_stream_behind_a_plain_function() -> None:
+    app = Tooli("a")
+    done: list[int] = []
+
+    async def items():
+        for number in range(2):
+            if not record_dry_action("make", number):
+                done.append(number)
+            yield number
+
+    @app.command()
+    @dry_run_support
+    def work():
+        return items()
+
+    async def all_items(token: str) -> list[int]:
+        return [item async for item in app.astream("work", apply=token)]
+
+    for apply in (
+        lambda token: app.call("work", apply=token).result,
+        lambda token: list(app.stream("work", apply=token)),
+        lambda token: asyncio.run(all_items(token)),
+    ):
+        done.clear()
+        plan = app.call("work", dry_run=True).result
+        assert [one["target"] for one in plan["actions"]] == ["0", "1"]
+        assert not done
+        assert apply(plan["token"]) == [0, 1]
+        assert done == [0, 1]
+
+
+def test_what_stands_in_for_a_function_is_never_loaded_anew(tmp_path: Path) -> None:
+    """bubblewrap would load the app and run the function itself: a dry run that acts."""
+    from tooli.execution.sandbox.bwrap import locate_app
+    from tooli.execution.sandbox.syscalls import SandboxUnavailable
+    from tooli.pipeline.dry_run_execution import make_dry_run_function, make_planned_function
+
+    app = Tooli("a")
+
+    @app.command()
+    @dry_run_support
+    def act() -> None: ...
+
+    call, _ = app.prepare(app.find("act"), {}, Caller("cli"), Options(), [])
+    for fn in (make_dry_run_function(call), make_planned_function(call, lambda told: None)):
+        with pytest.raises(SandboxUnavailable, match="a plan"):
+            locate_app(app._state, call.tool.replace(fn=fn))

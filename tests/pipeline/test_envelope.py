@@ -1,0 +1,181 @@
+"""The envelope: one compact document, keys in order, nothing empty; and JSON that never fails."""
+
+from __future__ import annotations
+
+import builtins
+import json
+import math
+import pathlib
+
+import pytest
+from tests.shown import shown
+
+from tooli.core.call import PYTHON_CALLER, Call, Caller, Failed, Ok, Options
+from tooli.errors import NotFoundError, StateError, Suggestion
+from tooli.pipeline.envelope import build_meta, encode, encode_envelope, make_json_encoder
+from tooli.schema.tool_reader import read_tool
+
+
+def call_of(*, version="1.2.0", said=None, **more) -> Call:
+    tool = read_tool(
+        lambda: None,
+        app="file-tools",
+        path=("find-files",),
+        kwargs=said or {},
+        version=version,
+    )
+    return Call(tool, {}, more.pop("caller", PYTHON_CALLER), more.pop("warnings", []), **more)
+
+
+def envelope(outcome, call: Call, milliseconds: int):
+    return json.loads(encode_envelope(outcome, call, lambda: milliseconds))
+
+
+class TestDocument:
+    def test_success(self) -> None:
+        found = envelope(Ok([{"path": "src/main.py", "size": 1204}]), call_of(), 34)
+        assert encode(found, []).decode() == (
+            '{"ok":true,"result":[{"path":"src/main.py","size":1204}],'
+            '"meta":{"tool":"file-tools.find-files","version":"1.2.0","duration_ms":34}}'
+        )
+
+    def test_failure_has_the_order_of_the_contract(self) -> None:
+        error = StateError(
+            "No files matched",
+            code="E3001",
+            field="pattern",
+            suggestion=Suggestion(
+                "retry_with_modified_input", "Try '*.py'.", example="x '*.py'", argv=["x", "*.py"]
+            ),
+            is_retryable=True,
+            details={"pattern": "*.rs"},
+        )
+        found = envelope(Failed(error), call_of(), 3)
+        assert encode(found, []).decode() == (
+            '{"ok":false,"error":{"code":"E3001","category":"state","message":"No files matched",'
+            '"field":"pattern","suggestion":{"action":"retry_with_modified_input",'
+            '"fix":"Try \'*.py\'.","example":"x \'*.py\'","argv":["x","*.py"],'
+            '"applicability":"maybe_incorrect"},"is_retryable":true,"details":{"pattern":"*.rs"}},'
+            '"meta":{"tool":"file-tools.find-files","version":"1.2.0","duration_ms":3}}'
+        )
+
+    def test_nothing_empty(self) -> None:
+        assert envelope(Ok(None), call_of(version=None), 0) == {
+            "ok": True,
+            "meta": {"tool": "file-tools.find-files", "duration_ms": 0},
+        }
+        found = envelope(Failed(NotFoundError("gone")), call_of(), 0)
+        assert list(found["error"]) == ["code", "category", "message", "is_retryable"]
+
+    @pytest.mark.parametrize("empty", [[], {}, "", 0, False])
+    def test_an_empty_result_is_a_result(self, empty) -> None:
+        assert envelope(Ok(empty), call_of(), 0)["result"] == empty
+
+    def test_meta_says_all_there_is_to_say(self) -> None:
+        call = call_of(
+            said={"deprecated": "use find"},
+            warnings=["careful"],
+            caller=Caller("cli", "claude-code", "2.0", "s1"),
+            options=Options(dry_run=True),
+            meta={"output_schema": {}},
+        )
+        assert build_meta(call, 5) == {
+            "tool": "file-tools.find-files",
+            "version": "1.2.0",
+            "duration_ms": 5,
+            "warnings": ["careful"],
+            "dry_run": True,
+            "caller_id": "claude-code",
+            "caller_version": "2.0",
+            "session_id": "s1",
+            "deprecated": "use find",
+            "output_schema": {},
+        }
+        assert list(build_meta(call, 5))[:4] == ["tool", "version", "duration_ms", "warnings"]
+
+    def test_a_caller_without_a_name_or_version(self) -> None:
+        assert "caller_version" not in build_meta(call_of(caller=Caller("cli", "x")), 0)
+        nameless = build_meta(call_of(caller=Caller("cli", version="1", session="s")), 0)
+        assert (nameless.get("caller_version"), nameless["session_id"]) == (None, "s")
+
+    def test_few_characters_around_nothing(self) -> None:
+        assert len(encode(envelope(Ok(None), call_of(), 0), [])) < 100
+
+
+class TestJson:
+    @pytest.mark.parametrize(
+        "value",
+        [None, True, 1, 1.5, "x", 'a"b\\c\n\x00', "ü ☃ 𝄞", [], {}, {"a": [1, {"b": None}]}, 2**200],
+        ids=shown,
+    )
+    def test_reads_back(self, value) -> None:
+        warnings: list[str] = []
+        assert json.loads(encode(value, warnings)) == value
+        assert not warnings
+
+    def test_compact_and_utf8(self) -> None:
+        assert encode({"ü": [1, 2]}, []) == '{"ü":[1,2]}'.encode()
+
+    @pytest.mark.parametrize("value", ["\udcff", ["\udcff", "ü"], {"\udcff": math.nan}], ids=ascii)
+    def test_half_a_surrogate_pair(self, value) -> None:
+        written = encode(value, []).decode()
+        assert "\\udcff" in written
+        json.loads(written)
+
+    def test_nan_is_null_with_a_warning(self) -> None:
+        warnings: list[str] = []
+        assert encode([math.nan, math.inf, 1], warnings) == b"[null,null,1]"
+        assert warnings == ["NaN or infinity was written as null"]
+
+    def test_what_contains_itself(self) -> None:
+        around: list[object] = []
+        around.append(around)
+        warnings: list[str] = []
+        assert encode(around, warnings) == b"[null]"
+        assert warnings == ["a part that contains itself was left out"]
+
+    def test_depth(self) -> None:
+        deep: object = 1
+        for _ in range(100_000):
+            deep = [deep]
+        warnings: list[str] = []
+        json.loads(encode(deep, warnings))
+        assert warnings
+
+    def test_keys_and_values_of_other_kinds(self) -> None:
+        warnings: list[str] = []
+        value = {pathlib.PurePosixPath("a"): {1}, 2: b"x"}
+        assert encode(value, warnings) == b'{"a":[1],"2":"x"}'
+        assert not warnings
+
+    def test_an_iterator_is_read_once_and_not_lost(self) -> None:
+        assert encode({"a": map(str, [1, 2]), "b": math.nan}, []) == b'{"a":["1","2"],"b":null}'
+
+    @pytest.mark.parametrize("kind", [RuntimeError, KeyError, OSError, MemoryError])
+    def test_an_object_that_breaks(self, kind) -> None:
+        class Broken:
+            def __iter__(self):
+                raise kind("no")
+
+        warnings: list[str] = []
+        assert encode([Broken()], warnings) == b"[null]"
+        assert "could not be written" in warnings[0]
+
+    def test_one_encoder_for_many(self) -> None:
+        warnings: list[str] = []
+        write = make_json_encoder(warnings)
+        shared = [1]
+        assert [write(shared), write([math.nan]), write(shared)] == [b"[1]", b"[null]", b"[1]"]
+
+    def test_an_interpreter_without_the_c_half(self, monkeypatch) -> None:
+        real = builtins.__import__
+
+        def without(name, *rest):
+            if name == "_json":
+                raise ImportError(name)
+            return real(name, *rest)
+
+        monkeypatch.setattr(builtins, "__import__", without)
+        warnings: list[str] = []
+        found = encode({"a": {1}, "ü": math.nan}, warnings)
+        assert found == '{"a":[1],"ü":null}'.encode()

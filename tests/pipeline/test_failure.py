@@ -1,0 +1,145 @@
+"""Any exception becomes an error that a caller can read, in one place."""
+
+from __future__ import annotations
+
+import errno
+
+import click
+import pytest
+import typer
+
+from tooli.core.call import Failed, Ok
+from tooli.errors import (
+    AuthError,
+    CommandExited,
+    ConflictError,
+    DependencyError,
+    InputError,
+    InternalError,
+    Interrupted,
+    NotFoundError,
+    TimeoutExceeded,
+)
+from tooli.pipeline.failure import (
+    as_tool_error,
+    is_translated_error,
+    requested_exit_code,
+    to_outcome,
+    with_item_count,
+)
+
+
+class Mute(Exception):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("exc", "kind", "code", "exit_code", "message"),
+    [
+        (SystemExit(3), CommandExited, "E4001", 3, "The command ended with exit code 3."),
+        (SystemExit("bye"), CommandExited, "E4001", 1, "bye"),
+        (SystemExit(2.5), CommandExited, "E4001", 1, "The command ended with exit code 1."),
+        (typer.Exit(4), CommandExited, "E4001", 4, "The command ended with exit code 4."),
+        (typer.Abort(), CommandExited, "E4001", 1, "Aborted."),
+        (
+            click.exceptions.Exit(5),
+            CommandExited,
+            "E4001",
+            5,
+            "The command ended with exit code 5.",
+        ),
+        (click.Abort(), CommandExited, "E4001", 1, "Aborted."),
+        (typer.BadParameter("not that"), InputError, "E1003", 2, "Invalid value: not that"),
+        (click.UsageError("not so"), InputError, "E1003", 2, "not so"),
+        (click.ClickException("broken"), CommandExited, "E4001", 1, "broken"),
+        (click.FileError("f", "gone"), CommandExited, "E4001", 1, "Could not open file 'f': gone"),
+        (KeyboardInterrupt(), Interrupted, "E4130", 130, "Interrupted."),
+        (GeneratorExit(), Interrupted, "E4130", 130, "Stopped by GeneratorExit."),
+        (
+            FileNotFoundError(errno.ENOENT, "No such file", "a.txt"),
+            NotFoundError,
+            "E3010",
+            10,
+            "No such file: a.txt",
+        ),
+        (FileNotFoundError("gone"), NotFoundError, "E3010", 10, "gone"),
+        (FileExistsError(), ConflictError, "E3020", 20, "FileExistsError"),
+        (PermissionError("no"), AuthError, "E2030", 30, "no"),
+        (TimeoutError("slow"), TimeoutExceeded, "E4050", 50, "slow"),
+        (ConnectionRefusedError("shut"), DependencyError, "E4040", 40, "shut"),
+        (ValueError("x"), InternalError, "E5000", 70, "ValueError: x"),
+        (Mute(), InternalError, "E5000", 70, "Mute"),
+        (RecursionError("deep"), InternalError, "E5000", 70, "RecursionError: deep"),
+    ],
+    ids=lambda v: type(v).__name__ if isinstance(v, BaseException) else None,
+)
+def test_translation(exc, kind, code, exit_code, message) -> None:
+    error = as_tool_error(exc)
+    assert type(error) is kind
+    assert (error.code, error.exit_code) == (code, exit_code)
+    assert error.message == message
+    assert error.__cause__ is exc
+    assert is_translated_error(error, exc)
+
+
+def test_an_abort_out_of_ctrl_c_is_ctrl_c() -> None:
+    abort = typer.Abort()
+    abort.__cause__ = KeyboardInterrupt()
+    assert isinstance(as_tool_error(abort), Interrupted)
+
+
+def test_an_exception_whose_own_words_fail() -> None:
+    class Speechless(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    assert as_tool_error(Speechless()).message == "Speechless"
+
+
+def test_the_parameter_of_a_bad_parameter_is_the_field() -> None:
+    param = click.Option(["--size"])
+    assert as_tool_error(click.BadParameter("no", param=param)).field == "size"
+
+
+def test_an_error_of_the_tree_stays_itself() -> None:
+    error = NotFoundError("gone")
+    assert as_tool_error(error) is error
+    assert to_outcome(error) == Failed(error)
+    assert not is_translated_error(error, error)
+
+
+@pytest.mark.parametrize("exc", [SystemExit(0), SystemExit(None), SystemExit(), typer.Exit()])
+def test_ending_well_is_no_failure(exc) -> None:
+    assert to_outcome(exc) == Ok(None)
+
+
+@pytest.mark.parametrize(
+    ("exc", "code"), [(SystemExit(7), 7), (typer.Exit(7), 7), (ValueError(), None)]
+)
+def test_exit_request(exc, code) -> None:
+    assert requested_exit_code(exc) == code
+
+
+def test_somebody_elses_exit_is_only_an_exception() -> None:
+    class Exit(Exception):
+        exit_code = 3
+
+    assert requested_exit_code(Exit()) is None
+    assert isinstance(as_tool_error(Exit()), InternalError)
+
+
+class TestAfterItems:
+    def test_says_how_many(self) -> None:
+        assert with_item_count(ValueError("x"), 3).details == {"items_before_failure": 3}
+
+    def test_keeps_other_details(self) -> None:
+        error = NotFoundError("gone", details={"a": 1})
+        assert with_item_count(error, 3).details == {"a": 1, "items_before_failure": 3}
+
+    def test_none_is_not_worth_a_word(self) -> None:
+        error = ValueError("x")
+        assert with_item_count(error, 0) is error
+
+    def test_ending_well_stays_so(self) -> None:
+        well = typer.Exit(0)
+        assert with_item_count(well, 3) is well

@@ -1,0 +1,346 @@
+"""What is wrong with a call, and the command line that would have been right."""
+# ruff: noqa: UP045  both ways to spell an optional are read
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import enum
+import pathlib
+import shlex
+from typing import Annotated, Any, Literal, Optional
+
+import pydantic
+import pytest
+from tests.shown import shown
+
+from tooli import Argument, Option, Tooli
+from tooli.core.call import PYTHON_CALLER, Call, Caller, Problem
+from tooli.core.tool import TyperOnly
+from tooli.errors import shell_quote
+from tooli.pipeline.input_errors import (
+    build_argv,
+    build_input_error,
+    describe_shape,
+    unknown_command_error,
+    unknown_parameter_problem,
+)
+from tooli.schema.convert import RawText
+from tooli.schema.tool_reader import infer_shape, read_tool
+from tooli.testing import invoke
+
+
+class Colour(enum.Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Level(enum.IntEnum):
+    LOW = 1
+
+
+@dataclasses.dataclass
+class Size:
+    width: int
+
+
+class User(pydantic.BaseModel):
+    name: str
+
+
+def tool_of(fn):
+    return read_tool(fn, app="app", path=("tool",), kwargs={})
+
+
+def suggestion(fn, *, problems=(), caller=PYTHON_CALLER, **arguments):
+    from tooli.errors import InputError
+    from tooli.pipeline.drivers import bind_arguments
+
+    call = Call(tool_of(fn), arguments, caller, [], problems=problems)
+    with pytest.raises(InputError) as caught:
+        bind_arguments(call)
+    return caught.value.suggestion
+
+
+def paint(
+    what: str,
+    colour: Colour = Colour.RED,
+    coats: Annotated[int, Option(min=1)] = 2,
+    dry: bool = True,
+): ...
+
+
+class TestSuggesting:
+    def test_what_was_meant_stands_in_the_command(self) -> None:
+        found = suggestion(paint, what="door", colour="blu", coats=0)
+        assert found.argv == ["app", "tool", "door", "--colour", "blue", "--coats", "1"]
+        assert found.applicability == "machine_applicable"
+        assert shlex.split(found.example) == found.argv
+        assert found.action == "retry_with_modified_input"
+
+    def test_a_misspelled_name_keeps_its_value(self) -> None:
+        found = suggestion(paint, waht="door", coats=3)
+        assert found.argv == ["app", "tool", "door", "--coats", "3"]
+        assert found.fix == "Use 'what' instead of 'waht'."
+        assert found.applicability == "machine_applicable"
+
+    def test_a_misspelled_name_with_a_value_that_would_not_fit_either(self) -> None:
+        assert suggestion(paint, what="door", coatz="x").argv == [
+            "app",
+            "tool",
+            "door",
+            "--coats",
+            "<coats>",
+        ]
+
+    def test_gaps_have_names(self) -> None:
+        found = suggestion(paint, colour="zzzzz")
+        assert found.argv == ["app", "tool", "<what>", "--colour", "<colour>"]
+        assert found.applicability == "has_placeholders"
+
+    def test_a_name_that_resembles_nothing_is_left_out(self) -> None:
+        found = suggestion(paint, what="door", zzzzz=1)
+        assert found.argv == ["app", "tool", "door"]
+        assert found.applicability == "maybe_incorrect"
+        assert "the parameters are: what, colour, coats, dry." in found.fix
+
+    def test_a_tool_without_parameters(self) -> None:
+        assert "the parameters are: none." in suggestion(lambda: None, zzzzz=1).fix
+
+    def test_as_the_caller_would_type_it(self) -> None:
+        caller = Caller("cli", prog=("python", "-m", "app"))
+        assert suggestion(paint, caller=caller).argv[:4] == ["python", "-m", "app", "tool"]
+
+    def test_surplus_words_go(self) -> None:
+        surplus = (Problem("E1005", None, "too many"),)
+        found = suggestion(paint, problems=surplus, what="door")
+        assert found.argv == ["app", "tool", "door"]
+        assert found.fix == "Leave the surplus words out."
+
+    def test_an_option_without_its_value(self) -> None:
+        found = suggestion(paint, problems=(Problem("E1006", "output", "x"),), what="door")
+        assert found.fix == "Give the option its value."
+
+    def test_one_part_of_many_is_put_right_among_the_others(self) -> None:
+        def tool(colours: list[Colour], pair: tuple[Colour, int] = (Colour.RED, 1)): ...
+
+        words = RawText(["blu", "red"])
+        found = suggestion(tool, colours=words, pair=RawText(["rde", "2"]))
+        assert found.argv == ["app", "tool", "blue", "red", "--pair", "red", "2"]
+
+    def test_an_option_of_another_name(self) -> None:
+        def tool(number: Annotated[int, Option("--count")] = 1): ...
+
+        assert unknown_parameter_problem("cuont", tool_of(tool)).suggested_value == "number"
+
+
+def everything(
+    path: pathlib.Path,
+    number: Annotated[int, Argument()] = 1,
+    words: Annotated[Optional[list[str]], Argument()] = None,
+    flag: bool = False,
+    on: Annotated[bool, Option("--on")] = True,
+    size: Annotated[int, Option("-s", "--size")] = 1,
+    verbose: Annotated[int, Option("-v", count=True)] = 0,
+    at: tuple[int, int] = (0, 0),
+    tags: Optional[list[str]] = None,
+    colour: Colour = Colour.RED,
+    level: Optional[Level] = None,
+    user: Optional[User] = None,
+    box: Optional[Size] = None,
+    data: Optional[dict[str, Any]] = None,
+    day: Optional[dt.date] = None,
+    took: Optional[dt.timedelta] = None,
+    raw: Optional[bytes] = None,
+    silent: Annotated[bool, Option(" /--loud")] = True,
+): ...
+
+
+class TestComposing:
+    @pytest.mark.parametrize(
+        ("arguments", "line"),
+        [
+            ({"path": pathlib.Path("a b")}, ["a b"]),
+            ({"path": "a", "number": 1}, ["a"]),
+            ({"path": "a", "number": 1, "words": ["x"]}, ["a", "1", "x"]),
+            ({"path": "a", "words": ["x", "y"]}, ["a", "1", "x", "y"]),
+            ({"path": "-a"}, ["--", "-a"]),
+            ({"path": "-a", "size": 3}, ["--size", "3", "--", "-a"]),
+            ({"path": "-"}, ["-"]),
+            ({"flag": True}, ["--flag"]),
+            ({"flag": False}, []),
+            ({"on": False}, []),
+            ({"silent": False}, ["--loud"]),
+            ({"silent": "x"}, []),
+            ({"size": -3}, ["--size=-3"]),
+            ({"verbose": 3}, ["-v", "-v", "-v"]),
+            ({"at": (1, 2)}, ["--at", "1", "2"]),
+            ({"at": (0, 0)}, []),
+            ({"tags": ["a", "b"]}, ["--tags", "a", "--tags", "b"]),
+            ({"tags": None}, []),
+            ({"colour": Colour.BLUE}, ["--colour", "blue"]),
+            ({"colour": "blue"}, ["--colour", "blue"]),
+            ({"level": Level.LOW}, ["--level", "1"]),
+            ({"user": User(name="Ada")}, ["--user", '{"name":"Ada"}']),
+            ({"box": Size(3)}, ["--box", '{"width":3}']),
+            ({"data": {"a": [1, True]}}, ["--data", '{"a":[1,true]}']),
+            ({"day": dt.date(2024, 1, 2)}, ["--day", "2024-01-02"]),
+            ({"took": dt.timedelta(hours=1)}, ["--took", "PT1H"]),
+            ({"raw": b"x"}, ["--raw", "x"]),
+            (
+                {"user": RawText(["{}"], dotted={"name": ["Ada"]})},
+                ["--user", "{}", "--user.name", "Ada"],
+            ),
+            ({"tags": RawText(["a", "b"])}, ["--tags", "a", "--tags", "b"]),
+        ],
+        ids=shown,
+    )
+    def test_words(self, arguments, line) -> None:
+        assert build_argv(tool_of(everything), arguments) == line
+
+    def test_flags_of_the_framework_stand_before_the_dashes(self) -> None:
+        assert build_argv(tool_of(everything), {"path": "-a"}, "--yes") == ["--yes", "--", "-a"]
+        assert build_argv(tool_of(everything), {"path": "a"}, "--yes") == ["a", "--yes"]
+
+    def test_what_is_composed_reads_back(self) -> None:
+        """A composed line, given to the app, means the arguments that it was made of."""
+        app = Tooli("app")
+        seen = {}
+
+        @app.command()
+        def tool(
+            path: str,
+            number: Annotated[int, Argument()] = 1,
+            flag: bool = False,
+            verbose: Annotated[int, Option("-n", count=True)] = 0,
+            at: tuple[int, int] = (0, 0),
+            tags: Optional[list[str]] = None,
+            user: Optional[User] = None,
+        ):
+            seen.update(locals())
+
+        given = {
+            "path": "-x y",
+            "number": 5,
+            "flag": True,
+            "verbose": 2,
+            "at": (-1, 2),
+            "tags": ["a", "-b"],
+            "user": User(name="Ada"),
+        }
+        given["at"] = (1, 2)
+        line = build_argv(app.find("tool"), given)
+        app(line, standalone_mode=False)
+        seen.pop("seen", None)
+        assert seen == given
+
+
+class TestNoSuchCommand:
+    @pytest.fixture
+    def tree(self):
+        app, users = Tooli("app"), Tooli("users")
+        app.command("find-files")(lambda: 1)
+        app.command("secret", hidden=True)(lambda: 1)
+        users.command("create")(lambda: 1)
+        app.add_typer(users)
+        return app.tree()
+
+    def test_meant(self, tree) -> None:
+        error = unknown_command_error(tree, "find_file", ("app",))
+        assert error.message == "There is no command 'find_file'; did you mean 'find-files'?"
+        assert error.suggestion.argv == ["app", "find-files"]
+        assert error.details == {"commands": ["find-files", "users.create"]}
+        assert (error.code, error.exit_code, error.http_status) == ("E1001", 2, 404)
+
+    def test_below_a_group(self, tree) -> None:
+        assert unknown_command_error(tree, "users.creat", ("app",)).suggestion.argv == [
+            "app",
+            "users",
+            "create",
+        ]
+
+    def test_nothing_like_it(self, tree) -> None:
+        error = unknown_command_error(tree, "zzzzzz", ("app",))
+        assert error.suggestion.argv is None
+        assert error.suggestion.fix == "Name one of the commands."
+
+
+@pytest.mark.parametrize(
+    ("annotation", "words"),
+    [
+        (str, "text"),
+        (int, "an integer"),
+        (float, "a number"),
+        (bool, "true or false"),
+        (Optional[int], "an integer"),
+        (pathlib.Path, "a path"),
+        (Colour, "one of red, blue"),
+        (Literal["a", "b"], "one of a, b"),
+        (list[int], "one or more values, each an integer"),
+        (User, "a JSON object (or @file)"),
+        (dt.date, "a date"),
+        (int | str, "a value"),
+    ],
+    ids=shown,
+)
+def test_what_a_parameter_wants_in_words(annotation, words) -> None:
+    assert describe_shape(infer_shape(annotation)) == words
+
+
+def test_what_only_typer_knows_in_words() -> None:
+    assert describe_shape(TyperOnly(3)) == "a value"
+
+
+@pytest.mark.parametrize(
+    "word", ["plain", "a/b.c", "", "a b", "it's", "$HOME", "*.py", "ü", "a\nb", "--x=1", '"']
+)
+def test_quoting_is_the_shells(word) -> None:
+    assert shlex.split(shell_quote(word)) == [word]
+    assert (shell_quote(word) == word) == (shlex.quote(word) == word)
+
+
+def test_a_refusal_of_what_the_door_found_alone() -> None:
+    call = Call(
+        tool_of(paint), {"what": "x"}, PYTHON_CALLER, [], problems=(Problem("E1007", None, "no"),)
+    )
+    error = build_input_error(call, [])
+    assert (error.message, error.field) == ("no", None)
+
+
+def test_a_line_that_leaves_out_what_was_asked_is_not_called_sure() -> None:
+    app = Tooli("app")
+
+    @app.command()
+    def find(text: str) -> list[str]:
+        return [text]
+
+    @app.command()
+    def other() -> None:
+        pass
+
+    for words in (["-o", "tooon"], ["--limit", "-3"]):
+        done = invoke(app, "find", "x", *words)
+        assert done.error["code"] == "E1007"
+        assert done.error["suggestion"]["applicability"] == "maybe_incorrect"
+
+
+def test_what_was_meant_takes_the_place_of_an_item() -> None:
+    app = Tooli("app")
+
+    @app.command()
+    def mix(colours: list[Colour]) -> list[str]:
+        return [colour.value for colour in colours]
+
+    @app.command()
+    def other() -> None:
+        pass
+
+    found = invoke(app, "mix", "red", "bleu", "rad").error["suggestion"]
+    assert (found["argv"][-3:], found["applicability"]) == (
+        ["red", "blue", "red"],
+        "machine_applicable",
+    )
+    called = app.call("mix", colours=["red", "bleu"]).to_dict()["error"]["suggestion"]
+    assert called["argv"][-2:] == ["red", "blue"]
+    unknown = invoke(app, "mix", "bleu", "nothing-like-it").error["suggestion"]
+    assert unknown["applicability"] == "has_placeholders"

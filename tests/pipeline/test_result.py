@@ -1,0 +1,161 @@
+"""TooliResult and TooliError: what became of a call, as values."""
+
+from __future__ import annotations
+
+import json
+import math
+import pickle
+
+import pytest
+
+from tooli import (
+    NotFoundError,
+    SecretInput,
+    Suggestion,
+    Tooli,
+    TooliError,
+    TooliResult,
+    ToolRuntimeError,
+)
+from tooli.errors import Interrupted, StateError
+from tooli.pipeline.result import to_tooli_error
+
+META = {"tool": "app.find", "version": "1.0", "duration_ms": 3}
+GONE = NotFoundError(
+    "gone",
+    field="path",
+    suggestion=Suggestion("retry_later", "Wait."),
+    details={"path": "a"},
+)
+
+
+class TestResult:
+    def test_unwrap(self) -> None:
+        assert TooliResult(True, 5).unwrap() == 5
+        assert TooliResult(True).unwrap() is None
+
+    def test_unwrap_raises_the_very_error(self) -> None:
+        with pytest.raises(NotFoundError) as caught:
+            TooliResult(False, error=to_tooli_error(GONE)).unwrap()
+        assert caught.value is GONE
+
+    def test_frozen(self) -> None:
+        with pytest.raises(AttributeError):
+            TooliResult(True, 5).result = 6
+
+    def test_generic(self) -> None:
+        assert TooliResult[int] is TooliResult
+        assert isinstance(TooliResult(True, 5), TooliResult[int])
+
+    def test_equal_by_value(self) -> None:
+        assert TooliResult(True, 5, meta=META) == TooliResult(True, 5, None, dict(META))
+
+    def test_to_dict(self) -> None:
+        assert TooliResult(True, {1, 2}, meta=META).to_dict() == {
+            "ok": True,
+            "result": [1, 2],
+            "meta": META,
+        }
+        assert TooliResult(True, None, meta=META).to_dict() == {"ok": True, "meta": META}
+
+    def test_to_dict_of_a_failure(self) -> None:
+        found = TooliResult(False, error=to_tooli_error(GONE), meta=META).to_dict()
+        assert list(found) == ["ok", "error", "meta"]
+        assert found["error"] == GONE.to_dict()
+
+    def test_model_dump_json(self) -> None:
+        result = TooliResult(True, [1], meta=META)
+        assert result.model_dump_json() == (
+            '{"ok":true,"result":[1],"meta":{"tool":"app.find","version":"1.0","duration_ms":3}}'
+        )
+        assert json.loads(result.model_dump_json()) == result.to_dict()
+
+    @pytest.mark.parametrize(
+        ("meta", "wanted"),
+        [
+            (
+                {**META, "warnings": ["old"], "dry_run": True},
+                ["old", "NaN or infinity was written as null"],
+            ),
+            (META, ["NaN or infinity was written as null"]),
+            ({}, ["NaN or infinity was written as null"]),
+        ],
+        ids=["more", "first", "bare"],
+    )
+    def test_what_had_to_be_replaced_is_said(self, meta, wanted) -> None:
+        found = TooliResult(True, [math.nan], meta=meta).to_dict()["meta"]
+        assert found["warnings"] == wanted
+        order = ["tool", "version", "duration_ms", "warnings", "dry_run"]
+        assert list(found) == [name for name in order if name in found]
+        assert {k: v for k, v in found.items() if k != "warnings"} == {
+            k: v for k, v in meta.items() if k != "warnings"
+        }
+
+    def test_travels(self) -> None:
+        result = TooliResult(False, error=to_tooli_error(GONE), meta=META)
+        again = pickle.loads(pickle.dumps(result))
+        assert again.to_dict() == result.to_dict()
+        with pytest.raises(NotFoundError, match="gone"):
+            again.unwrap()
+
+
+class TestError:
+    def test_the_fields_of_the_envelope(self) -> None:
+        error = to_tooli_error(GONE)
+        assert error.to_dict() == GONE.to_dict()
+        assert list(error.to_dict()) == list(GONE.to_dict())
+        assert error.suggestion == {
+            "action": "retry_later",
+            "fix": "Wait.",
+            "applicability": "maybe_incorrect",
+        }
+
+    def test_its_source_is_not_shown(self) -> None:
+        app = Tooli("app")
+
+        @app.command()
+        def fetch(token: SecretInput[str]) -> str:
+            """Fetch."""
+            raise ConnectionError(f"GET ?key={token.reveal()}")
+
+        found = app.call("fetch", token="hunter22")
+        assert found.error is not None
+        assert "hunter22" in str(found.error.source)
+        assert "hunter22" not in repr(found)
+        assert "message='GET ?key=***'" in repr(found)
+
+    def test_few_fields(self) -> None:
+        error = to_tooli_error(StateError("no"))
+        assert error.to_dict() == {
+            "code": "E3000",
+            "category": "state",
+            "message": "no",
+            "is_retryable": False,
+        }
+
+    @pytest.mark.parametrize(
+        ("code", "category", "kind"),
+        [
+            ("E3010", "state", NotFoundError),
+            ("E3999", "state", StateError),
+            ("E4130", "runtime", Interrupted),
+            ("E4999", "runtime", ToolRuntimeError),
+        ],
+    )
+    def test_to_exception_from_fields_alone(self, code, category, kind) -> None:
+        error = TooliError(
+            code,
+            category,
+            "x",
+            suggestion={"action": "abort", "fix": "y"},
+            field="f",
+            details={"a": 1},
+        )
+        made = error.to_exception()
+        assert type(made) is kind
+        assert made.to_dict()["suggestion"]["action"] == "abort"
+        assert (made.code, made.field, made.details) == (code, "f", {"a": 1})
+
+    def test_an_error_from_elsewhere_may_say_what_it_likes(self) -> None:
+        error = TooliError("X1", "weather", "rain", suggestion={"action": "umbrella"})
+        assert error.to_dict()["suggestion"] == {"action": "umbrella"}

@@ -1,0 +1,87 @@
+"""What commands print where many run in one process: to each its own, to the protocol nothing."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tooli import Tooli
+from tooli.core.call import Call, Caller, Failed, Ok
+from tooli.errors import InternalError
+from tooli.pipeline import stdout_capture
+from tooli.pipeline.stdout_capture import (
+    StdoutCapture,
+    StdoutRouter,
+    add_printed_text,
+    route_stdout,
+)
+
+
+@contextmanager
+def routed() -> Iterator[None]:
+    """Within the test itself: pytest puts its own stdout in place between a fixture and a test."""
+    restore = route_stdout()
+    try:
+        yield
+    finally:
+        restore()
+
+
+def call() -> Call:
+    app = Tooli("app")
+    app.command("tool")(lambda: None)
+    (tool,) = app.catalog
+    return Call(tool, {}, Caller("mcp"), [])
+
+
+def test_to_the_call_that_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    with routed():
+        with StdoutCapture() as outer:
+            print("a")
+            with StdoutCapture() as inner:
+                sys.stdout.buffer.write(b"b\xff\n")
+            print("c", flush=True)
+        print("nobody's")
+        assert not sys.stdout.isatty()
+    assert outer.text() == "a\nc"
+    assert inner.text() == "b\ufffd"
+    assert capsys.readouterr().err == "nobody's\n"
+
+
+def test_routing_twice_is_routing_once() -> None:
+    before = sys.stdout
+    restore = route_stdout()
+    assert isinstance(sys.stdout, StdoutRouter)
+    route_stdout()()
+    assert isinstance(sys.stdout, StdoutRouter)
+    restore()
+    assert sys.stdout is before
+
+
+def test_without_stderr(monkeypatch: pytest.MonkeyPatch) -> None:
+    with routed():
+        monkeypatch.setattr(sys, "stderr", None)
+        assert sys.stdout.write("x") == 1
+        assert add_printed_text(Ok(1), "x", call()) == Ok(1)
+
+
+def test_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stdout_capture, "MAX_PRINTED_CHARS", 3)
+    printed = StdoutCapture()
+    for text in ("ab", "cd", "ef"):
+        printed.write(text)
+    made = call()
+    assert add_printed_text(Ok(None), printed.text(), made) == Ok("abc")
+    assert made.warnings == ["the printed text was cut after 3 characters"]
+
+
+def test_what_becomes_of_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert add_printed_text(Ok(None), "said", call()) == Ok("said")
+    assert add_printed_text(Ok(7), "aside", call()) == Ok(7)
+    assert capsys.readouterr().err == "aside\n"
+    error = InternalError("no", details={"a": 1})
+    add_printed_text(Failed(error), "said", call())
+    assert error.details == {"a": 1, "printed": "said"}

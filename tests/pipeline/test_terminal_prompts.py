@@ -1,0 +1,158 @@
+"""Asking a person: on the terminal, never on a stream that carries data."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from tooli import Context, DefinitionError, Tooli
+from tooli.annotations import Destructive
+from tooli.pipeline import terminal_prompts
+from tooli.pipeline.terminal_prompts import ask_yes_no
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("typed", "default", "answer"),
+    [
+        ("y\n", False, True),
+        ("YES\n", False, True),
+        ("n\n", True, False),
+        (" no \n", True, False),
+        ("\n", True, True),
+        ("\n", False, False),
+        ("", True, True),
+        ("maybe\nwhat\ny\n", False, True),
+    ],
+)
+def test_answers(monkeypatch, capsys, typed, default, answer) -> None:
+    monkeypatch.setattr(sys, "stdin", Terminal(typed))
+    assert ask_yes_no("Sure?", default=default) is answer
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("Sure? [Y/n] " if default else "Sure? [y/N] ")
+
+
+@pytest.mark.parametrize("stdin", [None, io.StringIO("y\n")], ids=["none", "pipe"])
+def test_without_any_terminal_the_default(monkeypatch, stdin) -> None:
+    def no_terminal(*args, **kwargs):
+        raise OSError("no terminal")
+
+    monkeypatch.setattr(sys, "stdin", stdin)
+    monkeypatch.setattr(terminal_prompts, "open", no_terminal, raising=False)
+    assert ask_yes_no("Sure?", default=True)
+    assert not ask_yes_no("Sure?", default=False)
+
+
+@pytest.mark.parametrize("platform", ["linux", "win32"])
+def test_the_processs_own_terminal(monkeypatch, platform) -> None:
+    shown, opened = [], []
+
+    class Screen(io.StringIO):
+        def write(self, text: str) -> int:
+            shown.append(text)
+            return len(text)
+
+    def terminal(name, mode="r"):
+        opened.append((name, mode))
+        return Screen() if mode == "w" else io.StringIO("y\n")
+
+    monkeypatch.setattr(sys, "stdin", io.StringIO("data"))
+    monkeypatch.setattr(sys, "platform", platform)
+    monkeypatch.setattr(terminal_prompts, "open", terminal, raising=False)
+    assert ask_yes_no("Sure?")
+    assert shown == ["Sure? [y/N] "]
+    keys = {"linux": ["/dev/tty", "/dev/tty"], "win32": ["CONOUT$", "CONIN$"]}
+    assert opened == list(zip(keys[platform], ["w", "r"], strict=True))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pty")
+def test_a_real_terminal_while_stdin_is_a_pipe() -> None:
+    """`producer | tool`: the data comes from the pipe, the answer from the person."""
+    code = (
+        "import fcntl, os, sys, termios\n"
+        "os.setsid()\n"
+        "fcntl.ioctl(int(sys.argv[1]), termios.TIOCSCTTY, 0)\n"
+        "from tooli.pipeline.terminal_prompts import ask\n"
+        "print(ask('Sure?'), sys.stdin.read())\n"
+    )
+    person, terminal = os.openpty()
+    try:
+        child = subprocess.Popen(
+            [sys.executable, "-c", code, str(terminal)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            pass_fds=[terminal],
+        )
+        os.write(person, b"y\n")
+        out, _ = child.communicate(b"the data", timeout=30)
+        assert out == b"True the data\n"
+        assert b"Sure? [y/N]" in os.read(person, 1000)
+    finally:
+        os.close(terminal)
+        os.close(person)
+
+
+class TestHarmless:
+    @pytest.mark.parametrize(
+        "said",
+        [
+            {"annotations": Destructive},
+            {"requires_approval": True},
+            {"human_in_the_loop": True},
+            {"danger_level": "high"},
+        ],
+    )
+    def test_never_where_damage_may_be_done(self, said: dict[str, Any]) -> None:
+        with pytest.raises(DefinitionError, match="agent_auto_confirm is for harmless commands"):
+            Tooli("t").command(agent_auto_confirm=True, **said)(lambda: None)
+
+    def test_for_an_agent_alone(self) -> None:
+        app = Tooli("t")
+
+        @app.command(agent_auto_confirm=True)
+        def scan(ctx: Context) -> bool:
+            return ctx.confirm("Scan all?")
+
+        assert app.options(caller="claude-code").call("scan").unwrap() is True
+        assert app.options(caller="human").call("scan").unwrap() is False
+        assert app.call("scan").unwrap() is False
+
+    def test_never_under_a_strict_policy(self) -> None:
+        app = Tooli("t", security_policy="strict")
+
+        @app.command(agent_auto_confirm=True, auth=[])
+        def scan(ctx: Context) -> bool:
+            return ctx.confirm("Scan all?")
+
+        assert app.options(caller="claude-code").call("scan").unwrap() is False
+
+
+def test_somebody_can_be_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", Terminal(""))
+    assert terminal_prompts.has_terminal()
+
+
+def test_nobody_can_be_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_terminal(*args: Any) -> Any:
+        raise OSError("no terminal")
+
+    monkeypatch.setattr(sys, "stdin", None)
+    monkeypatch.setattr(os, "open", no_terminal)
+    assert not terminal_prompts.has_terminal()
+
+
+def test_a_line_and_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", Terminal("Ada\n"))
+    assert terminal_prompts.ask_line("Name: ") == "Ada"
+    with pytest.raises(EOFError):
+        terminal_prompts.ask_line("Name: ")

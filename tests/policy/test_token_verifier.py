@@ -1,0 +1,419 @@
+"""Tokens: who they were made for, and every way in which they do not hold."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import os
+import sys
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+from joserfc import jwt
+from joserfc.jwk import ECKey, KeySet, OctKey, OKPKey, RSAKey
+
+from tooli import Tooli
+from tooli.config.layers import Settings, SettingValue
+from tooli.config.security_settings import extract_security_rules
+from tooli.errors import AuthError, InputError
+from tooli.policy.token_verifier import MAX_TOKEN_BYTES, TokenVerifier, make_verifier
+
+RSA = RSAKey.generate_key(2048)
+EC = ECKey.generate_key("P-256")
+ED = OKPKey.generate_key("Ed25519")
+SECRET = "correct-horse-battery-staple-of-some-length"
+OCT = OctKey.import_key(SECRET)
+PUBLIC = {"rsa": RSA, "ec": EC, "ed": ED}
+SIGNERS = [
+    *[("rsa", RSA, name) for name in ("RS256", "RS512", "PS256")],
+    *[("ec", EC, "ES256"), ("ed", ED, "EdDSA"), ("ed", ED, "Ed25519")],
+    *[("secret", OCT, "HS256")],
+]
+
+
+def made(key: Any, alg: str, header: dict[str, Any] | None = None, **claims: Any) -> bytes:
+    """A token; claims that are None are left out."""
+    now = int(time.time())
+    said = {"sub": "ada", "exp": now + 600, "scope": "files:read files:write", **claims}
+    said = {name: value for name, value in said.items() if value is not None}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the library calls EdDSA by its older name
+        head = {"alg": alg, **(header or {})}
+        return jwt.encode(head, said, key, algorithms=[alg]).encode()
+
+
+def b64(data: bytes) -> bytes:
+    return base64.urlsafe_b64encode(data).rstrip(b"=")
+
+
+@pytest.fixture
+def write(tmp_path: Path):
+    """Writes a file of settings; its path."""
+
+    def put(name: str, content: bytes | str, mode: int = 0o600) -> str:
+        path = tmp_path / name
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        path.chmod(mode)
+        return str(path)
+
+    return put
+
+
+@pytest.fixture
+def by(write):
+    """A verifier by the key of a kind."""
+
+    def make(kind: str, **rules: str) -> TokenVerifier:
+        data = SECRET if kind == "secret" else PUBLIC[kind].as_pem(private=False)
+        return TokenVerifier({"token_key": write(f"{kind}.key", data), **rules})
+
+    return make
+
+
+def refused(verifier: TokenVerifier, token: bytes) -> str:
+    """Why a token is refused; no part of it is ever quoted."""
+    with pytest.raises(AuthError) as caught:
+        verifier.identify(token)
+    error = caught.value
+    assert (error.code, error.exit_code, error.http_status) == ("E2004", 30, 401)
+    shown = json.dumps(error.to_dict()) + repr(error) + repr(verifier)
+    for part in token.split(b"."):
+        assert len(part) < 8 or part.decode("latin-1") not in shown
+    return error.message
+
+
+# ------------------------------------------------------------------ tokens that hold
+
+
+@pytest.mark.parametrize(("kind", "key", "alg"), SIGNERS)
+def test_a_signature_of_each_kind(by, kind: str, key: Any, alg: str) -> None:
+    identity = by(kind).identify(made(key, alg))
+    assert identity.principal == "ada"
+    assert identity.scopes == {"files:read", "files:write"}
+
+
+@pytest.mark.parametrize(
+    ("claims", "scopes"),
+    [
+        ({"scope": None}, set()),
+        ({"scope": ""}, set()),
+        ({"scope": "a  b"}, {"a", "b"}),
+        ({"scope": None, "scp": ["a", "b"]}, {"a", "b"}),
+        ({"scope": "a", "scp": "b", "scopes": ["c"]}, {"a", "b", "c"}),
+    ],
+)
+def test_scopes_as_their_makers_write_them(by, claims, scopes) -> None:
+    assert by("rsa").identify(made(RSA, "RS256", **claims)).scopes == scopes
+
+
+def test_issuer_and_audience(by) -> None:
+    verifier = by("ec", token_issuer="https://issuer", token_audience="files")
+    right = {"iss": "https://issuer", "aud": ["other", "files"]}
+    assert verifier.identify(made(EC, "ES256", **right)).principal == "ada"
+    assert "another issuer" in refused(verifier, made(EC, "ES256", **{**right, "iss": "evil"}))
+    assert "another audience" in refused(verifier, made(EC, "ES256", **{**right, "aud": "x"}))
+    assert "does not say its aud, iss" in refused(verifier, made(EC, "ES256"))
+
+
+def test_a_set_of_keys(write) -> None:
+    old, new = ECKey.generate_key("P-256"), ECKey.generate_key("P-256")
+    keys = KeySet([RSA, old, new]).as_dict(private=False)
+    odd = [{"kty": "new-kind"}, {"kty": "RSA", "use": "enc", "n": "AA", "e": "AQAB"}]
+    path = write("keys.json", json.dumps({"keys": [*odd, *keys["keys"]]}))
+    verifier = TokenVerifier({"token_key": path})
+    for key in (old, new):
+        for header in ({}, {"kid": key.kid}):
+            assert verifier.identify(made(key, "ES256", header)).principal == "ada"
+    assert verifier.identify(made(RSA, "RS256")).principal == "ada"
+    refused(verifier, made(new, "ES256", {"kid": old.kid}))
+    refused(verifier, made(ECKey.generate_key("P-256"), "ES256", {"kid": new.kid}))
+
+
+def test_clocks_differ_a_little(by) -> None:
+    now = int(time.time())
+    assert by("ec").identify(made(EC, "ES256", exp=now - 5, nbf=now + 5)).principal == "ada"
+
+
+# ------------------------------------------------------------------ tokens that do not
+
+
+def unsigned(alg: str, header: dict[str, Any] | None = None) -> bytes:
+    head = json.dumps({"alg": alg, **(header or {})}).encode()
+    body = json.dumps({"sub": "eve", "exp": 1 << 40, "scope": "files:write"}).encode()
+    return b64(head) + b"." + b64(body) + b"."
+
+
+@pytest.mark.parametrize("alg", ["none", "None", "NONE", "nOnE", "", "HS256", "RS256"])
+@pytest.mark.parametrize("kind", ["rsa", "ec", "ed", "secret"])
+def test_no_signature(by, kind: str, alg: str) -> None:
+    refused(by(kind), unsigned(alg))
+
+
+@pytest.mark.parametrize("kind", ["rsa", "ec", "ed"])
+@pytest.mark.parametrize("alg", ["HS256", "HS384", "HS512"])
+@pytest.mark.parametrize("form", ["pem", "stripped", "der", "jwk"])
+def test_a_public_key_is_no_secret(by, kind: str, alg: str, form: str) -> None:
+    """The key that everybody knows, used as if it were an HMAC secret."""
+    public = PUBLIC[kind]
+    pem = public.as_pem(private=False)
+    secret = {
+        "pem": pem,
+        "stripped": pem.strip(),
+        "der": public.as_der(private=False),
+        "jwk": json.dumps(public.as_dict(private=False)).encode(),
+    }[form]
+    signed = unsigned(alg).rstrip(b".")
+    digest = {"HS256": hashlib.sha256, "HS384": hashlib.sha384, "HS512": hashlib.sha512}[alg]
+    mac = hmac.new(secret, signed, digest).digest()
+    refused(by(kind), signed + b"." + b64(mac))
+
+
+@pytest.mark.parametrize(
+    "kid",
+    ["../../../../dev/null", "/dev/null", "/proc/self/environ", "' OR 1=1 --", "x" * 2000, "\0"],
+)
+def test_the_name_of_a_key_leads_nowhere(by, write, kid: str) -> None:
+    signed = unsigned("HS256", {"kid": kid}).rstrip(b".")
+    for secret in (b"", b"\0", SECRET[:8].encode()):
+        token = signed + b"." + b64(hmac.new(secret, signed, hashlib.sha256).digest())
+        refused(by("secret"), token)
+        refused(
+            TokenVerifier({"token_key": write("j", json.dumps(EC.as_dict(private=False)))}), token
+        )
+
+
+@pytest.mark.parametrize("name", ["jwk", "jku", "x5u", "x5c", "crit"])
+def test_a_token_does_not_bring_its_own_key(by, name: str) -> None:
+    mine = RSAKey.generate_key(2048)
+    value = {
+        "jwk": mine.as_dict(private=False),
+        "jku": "http://127.0.0.1:9/keys",
+        "x5u": "http://127.0.0.1:9/cert",
+        "x5c": ["MII"],
+        "crit": ["exp"],
+    }[name]
+    head = json.dumps({"alg": "RS256", name: value}).encode()
+    whole = made(mine, "RS256").split(b".")
+    refused(by("rsa"), b".".join([b64(head), *whole[1:]]))
+
+
+@pytest.mark.parametrize(
+    ("claims", "why"),
+    [
+        ({"exp": None}, "does not say its exp"),
+        ({"sub": None}, "does not say its sub"),
+        ({"exp": 1}, "has expired"),
+        ({"exp": "never"}, "holds what it must not"),
+        ({"exp": True}, "holds what it must not"),
+        ({"exp": 1e400}, "holds what it must not"),
+        ({"nbf": 1 << 40}, "does not hold yet"),
+        ({"iat": 1 << 40}, "does not hold yet"),
+        ({"sub": 7}, "holds what it must not"),
+        ({"sub": "a\nb"}, "no name"),
+        ({"sub": "x" * 500}, "no name"),
+        ({"aud": "somebody else"}, "token_audience"),
+        ({"scope": 7}, "scopes"),
+        ({"scp": [1]}, "scopes"),
+        ({"scopes": {"a": 1}}, "scopes"),
+        ({"scopes": [str(i) for i in range(600)]}, "more scopes"),
+    ],
+)
+def test_claims_that_do_not_hold(by, claims: dict[str, Any], why: str) -> None:
+    assert why in refused(by("rsa"), made(RSA, "RS256", **claims))
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        *(b"", b".", b"..", b"...", b"a.b.c", b"\xff\xfe.\xff.\xff", b"not-a-token"),
+        *(b"e30.e30.", b"W10.W10.W10", b"bnVsbA.bnVsbA.", b"." * 50, b"x" * (MAX_TOKEN_BYTES + 1)),
+        b64(b"[" * 9000) + b".e30.e30",
+        b64(b'{"alg":' + b"[" * 6000 + b"]" * 6000 + b"}") + b".e30.",
+        b64(b'{"alg":["RS256"]}') + b".e30.",
+        b64(b'{"alg":{}}') + b".e30.",
+        b64(b'{"alg":1,"kid":[]}') + b".e30.",
+    ],
+)
+def test_what_is_no_token_at_all(by, token: bytes) -> None:
+    for kind in ("rsa", "secret"):
+        refused(by(kind), token)
+
+
+def test_every_changed_letter_is_noticed(by) -> None:
+    token, verifier = made(EC, "ES256"), by("ec")
+    for at in range(0, len(token), 7):
+        other = b"B" if token[at : at + 1] != b"B" else b"C"
+        refused(verifier, token[:at] + other + token[at + 1 :])
+
+
+# ------------------------------------------------------------------ known tokens
+
+
+def line(token: str, rest: str) -> str:
+    return f"{hashlib.sha256(token.encode()).hexdigest()} {rest}\n"
+
+
+def test_known_tokens(write) -> None:
+    said = "# who may come in\n\n" + line("one", "ci files:read  # the robot")
+    path = write("tokens", said + line("two", "ada").upper().replace("ADA", "ada"))
+    verifier = TokenVerifier({"tokens": path})
+    first, second = verifier.identify(b"one"), verifier.identify(b"two")
+    assert (first.principal, first.scopes) == ("ci", {"files:read"})
+    assert (second.principal, second.scopes) == ("ada", set())
+    assert "not known" in refused(verifier, b"three")
+    refused(verifier, hashlib.sha256(b"one").hexdigest().encode())  # what stands there is no token
+
+
+def test_both_sources(by, write) -> None:
+    verifier = by("ec", tokens=write("tokens", line("one", "ci a")))
+    assert verifier.identify(b"one").principal == "ci"
+    assert verifier.identify(made(EC, "ES256")).principal == "ada"
+
+
+def test_a_token_is_taken_back_while_we_run(write) -> None:
+    path = write("tokens", line("one", "ci") + line("two", "ada"))
+    verifier = TokenVerifier({"tokens": path})
+    assert verifier.identify(b"one").principal == "ci"
+    write("tokens", line("two", "ada"))
+    refused(verifier, b"one")
+    write("tokens", "broken")
+    for token in (b"one", b"two"):
+        with pytest.raises(InputError, match="cannot be used"):
+            verifier.identify(token)
+    write("tokens", line("one", "ci"))
+    assert verifier.identify(b"one").principal == "ci"
+
+
+# ------------------------------------------------------------------ files that cannot be used
+
+
+def unusable(rules: dict[str, str]) -> str:
+    with pytest.raises(InputError) as caught:
+        TokenVerifier(rules).check()
+    error = caught.value
+    assert (error.code, error.is_retryable) == ("E1011", False)
+    return error.message
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"", "shorter than 32"),
+        (b"short", "shorter than 32"),
+        (b"two words that are a secret, but not of one word", "no secret of one word"),
+        (b"\x30\x82" + os.urandom(200), "no secret of one word"),
+        (b"{", "not the JSON"),
+        (b"{}", "not one for signatures"),
+        (b'{"keys": 1}', "no list"),
+        (b'{"keys": []}', "holds no key"),
+        (b'{"keys": [1]}', "no JSON object"),
+        (b'{"kty": "RSA", "n": "AA", "e": "AQAB"}', "cannot be used"),
+        (b'{"kty": "oct", "k": "AAAA"}', "shorter than 32"),
+        (b'{"kty": "EC", "crv": "P-256"}', "malformed"),
+        (b"-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----", "no public key"),
+    ],
+)
+def test_keys_that_are_none(write, content: bytes, why: str) -> None:
+    assert why in unusable({"token_key": write("key", content)})
+
+
+def test_keys_that_would_guard_nothing(write) -> None:
+    private = "private key"
+    assert private in unusable({"token_key": write("k", RSA.as_pem(private=True))})
+    assert private in unusable({"token_key": write("k", json.dumps(EC.as_dict(private=True)))})
+    bare = b"".join(RSA.as_pem(private=False).split(b"\n")[1:-2])
+    assert "without its PEM" in unusable({"token_key": write("k", bare)})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        weak = RSAKey.generate_key(1024)
+    assert "2048" in unusable({"token_key": write("k", weak.as_pem(private=False))})
+    curve = ECKey.generate_key("secp256k1")
+    assert "curve" in unusable({"token_key": write("k", curve.as_pem(private=False))})
+    other = OKPKey.generate_key("X25519")
+    assert "curve" in unusable({"token_key": write("k", other.as_pem(private=False))})
+    enc = {**RSA.as_dict(private=False), "use": "enc"}
+    assert "signatures" in unusable({"token_key": write("k", json.dumps(enc))})
+    wrong = {**RSA.as_dict(private=False), "alg": "HS256"}
+    assert "cannot be used with" in unusable({"token_key": write("k", json.dumps(wrong))})
+
+
+def test_a_key_for_one_algorithm(write) -> None:
+    only = {**RSA.as_dict(private=False), "alg": "RS256"}
+    verifier = TokenVerifier({"token_key": write("k", json.dumps(only))})
+    assert verifier.identify(made(RSA, "RS256")).principal == "ada"
+    refused(verifier, made(RSA, "PS256"))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "word",
+        "0" * 64,
+        f"{'g' * 64} ada",
+        f"{'0' * 63} ada",
+        f"{'0' * 64} a\n{'0' * 64} b",
+        b"\xff",
+    ],
+)
+def test_lists_of_tokens_that_are_none(write, content: Any) -> None:
+    assert "cannot be used" in unusable({"tokens": write("tokens", content)})
+
+
+@pytest.mark.parametrize("setting", ["tokens", "token_key"])
+def test_files_that_cannot_be_trusted(write, tmp_path: Path, setting: str) -> None:
+    content = line("one", "ci") if setting == "tokens" else SECRET
+    assert "everybody may write" in unusable({setting: write("f", content, 0o666)})
+    assert "No such file" in unusable({setting: str(tmp_path / "absent")})
+    assert "no plain file" in unusable({setting: str(tmp_path)})
+    assert "whole path" in unusable({setting: "relative"})
+    assert "whole path" in unusable({setting: ""})
+    assert "too large" in unusable({setting: write("f", "#" * (2 << 20))})
+    os.mkfifo(tmp_path / "pipe")
+    assert "no plain file" in unusable({setting: str(tmp_path / "pipe")})
+
+
+def test_without_the_extra(write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "joserfc.jwk", None)
+    assert "pip install 'tooli[auth]'" in unusable({"token_key": write("k", SECRET)})
+
+
+def test_nothing_is_set() -> None:
+    assert make_verifier({"token_issuer": "x", "rate_limit": "1/second"}) is None
+
+
+# ------------------------------------------------------------------ settings
+
+
+@pytest.mark.parametrize("name", ["TOOLI_TOKEN_KEY", "TOOLI_TOKENS", "TOOLI_RATE_LIMIT"])
+@pytest.mark.parametrize("value", ["/x\x07", "relative", "/absent"])
+def test_a_setting_that_cannot_be_held_to_opens_no_door(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(InputError) as caught:
+        Tooli("served").asgi(mcp=False)
+    assert caught.value.code == "E1011"
+
+
+def test_a_rate_that_is_none_is_told_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOOLI_RATE_LIMIT", "sixty")
+    with pytest.raises(InputError, match=r"rate_limit is 'sixty'.*60/minute") as caught:
+        Tooli("served").asgi(mcp=False)
+    assert caught.value.suggestion is not None
+    assert "TOOLI_RATE_LIMIT" in caught.value.suggestion.fix
+
+
+def test_the_lower_layer_decides_who_is_believed() -> None:
+    settings = Settings()
+    for name, layer in (("tokens", "environment"), ("token_key", "project")):
+        settings.add(name, SettingValue(f"/{layer}", layer, layer))
+    assert extract_security_rules(settings) == {"token_key": "/project"}
+    settings.add("tokens", SettingValue("/system", "system", "system"))
+    assert extract_security_rules(settings) == {"tokens": "/system"}
+    settings.add("token_key", SettingValue("/system", "system", "system"))
+    assert extract_security_rules(settings) == {"tokens": "/system", "token_key": "/system"}

@@ -1,0 +1,388 @@
+"""Resources and prompts: their templates, their functions, what is wrong with a declaration."""
+
+from __future__ import annotations
+
+import enum
+import pathlib
+from typing import Any, Literal
+
+import pytest
+
+from tooli import Context, DefinitionError, Tooli
+from tooli.annotations import Destructive, ReadOnly
+from tooli.core.call import Caller, Failed, Options
+from tooli.pipeline.drivers import run
+from tooli.providers.completion import completion_candidates, filter_matches
+from tooli.providers.mime_types import guess_mime_type, mime_type_of_annotation
+from tooli.providers.resources import (
+    collect_prompts,
+    find_resource,
+    iter_resources,
+    texts_to_arguments,
+)
+from tooli.providers.uri_templates import UriTemplate
+from tooli.schema.convert import RawText
+
+
+class Color(enum.Enum):
+    RED = "red"
+    GREEN = "green"
+
+
+# ------------------------------------------------------------------ templates
+
+
+@pytest.mark.parametrize(
+    ("template", "uri", "found"),
+    [
+        ("notes://{id}", "notes://7", {"id": "7"}),
+        ("notes://{id}", "notes://a%20b%2Fc", {"id": "a b/c"}),
+        ("notes://{id}", "notes://7/more", None),
+        ("notes://{id}", "notes://", None),
+        ("notes://{id}", "other://7", None),
+        ("notes://{id}/lines/{line}", "notes://7/lines/3", {"id": "7", "line": "3"}),
+        ("files://{path*}", "files://a/b/c.txt", {"path": "a/b/c.txt"}),
+        ("files://{+path}", "files://a/b/c.txt", {"path": "a/b/c.txt"}),
+        ("files://{path*}/raw", "files://a/b/raw", {"path": "a/b"}),
+        ("files://{path*}", "files://a/../../etc/passwd", None),
+        ("files://{path*}", "files://a/%2e%2e/b", None),
+        ("files://{path*}", "files://..%5Cb", None),
+        ("files://{path*}", "files://a%00b", None),
+        ("files://{path*}", "files://a/..b/c", {"path": "a/..b/c"}),
+        ("notes://{id}", "notes://%ff", None),
+        ("a://x.y", "a://x.y", {}),
+        ("a://x.y", "a://xzy", None),
+        ("a://{n}.txt", "a://b.txt", {"n": "b"}),
+        ("a://{n}.txt", "a://bxtxt", None),
+    ],
+)
+def test_template(template: str, uri: str, found: dict[str, str] | None) -> None:
+    assert UriTemplate(template).match(uri) == found
+
+
+@pytest.mark.parametrize(
+    ("template", "says"),
+    [
+        ("no-scheme", "begins with its scheme"),
+        ("://x", "begins with its scheme"),
+        ("x:", "begins with its scheme"),
+        ("x://{a", "is no place"),
+        ("x://a}", "without its"),
+        ("x://{}", "is no place"),
+        ("x://{a-b}", "is no place"),
+        ("x://{?q}", "is no place"),
+        ("x://{a}/{a}", "twice"),
+        ("x://{a}{b}", "nobody can tell"),
+    ],
+)
+def test_wrong_template(template: str, says: str) -> None:
+    with pytest.raises(DefinitionError, match=says):
+        UriTemplate(template)
+
+
+def test_most_precise_wins() -> None:
+    app = Tooli("app")
+    for uri in ("n://{path*}", "n://{id}", "n://{id}/info", "n://7/info", "n://{id}/{part}"):
+        app.resource(uri)(_taking(uri))
+    resources = list(iter_resources(app))
+
+    def found(uri: str) -> str:
+        hit = find_resource(resources, uri)
+        assert hit is not None
+        return hit[0].uri
+
+    assert found("n://7/info") == "n://7/info"
+    assert found("n://8/info") == "n://{id}/info"
+    assert found("n://8/else") == "n://{id}/{part}"
+    assert found("n://8") == "n://{id}"
+    assert found("n://8/a/b") == "n://{path*}"
+    assert find_resource(resources, "m://8") is None
+
+
+def _taking(uri: str) -> Any:
+    names = ", ".join(UriTemplate(uri).names)
+    space: dict[str, Any] = {}
+    exec(f"def fn({names}): return ''", space)
+    return space["fn"]
+
+
+# ------------------------------------------------------------------ declaring
+
+
+def test_the_function_stays_what_it_was() -> None:
+    app = Tooli("app")
+
+    @app.resource("n://{id}")
+    def note(id: int) -> str:
+        return f"note {id}"
+
+    @app.prompt()
+    def review(code: str) -> str:
+        return f"Review {code}"
+
+    assert note(3) == "note 3"
+    assert review("x") == "Review x"
+    assert list(app.catalog) == []
+
+
+@pytest.mark.parametrize(
+    ("declare", "says"),
+    [
+        (lambda app: app.resource("n://x", titel="x"), "did you mean 'title'"),
+        (lambda app: app.prompt("x", descripton="x"), "did you mean 'description'"),
+        (lambda app: app.resource("n://{ident}")(lambda iden: ""), "did you mean 'iden'"),
+        (lambda app: app.resource("n://{id}")(lambda: ""), "takes no 'id'"),
+        (lambda app: app.resource("n://{a}", complete={"b": []})(lambda a: ""), "takes no 'b'"),
+        (lambda app: app.prompt(complete={"b": []})(lambda a: ""), "takes no 'b'"),
+        (lambda app: app.command(resource="n://x")(lambda: ""), "only a ReadOnly command"),
+        (
+            lambda app: app.command(resource="n://x", annotations=Destructive)(lambda: ""),
+            "only a ReadOnly command",
+        ),
+        (lambda app: app.command(resorce="n://x"), "did you mean 'resource'"),
+        (lambda app: app.resource("n://x")(_taking("x://{a}")), "nothing in the URI says what 'a'"),
+        (lambda app: app.resource(_taking("x://{a}")), "write @app.resource"),
+        (lambda app: app.prompt(_taking("x://{a}")), "write @app.prompt"),
+    ],
+)
+def test_wrong_declaration(declare: Any, says: str) -> None:
+    with pytest.raises(DefinitionError, match=says):
+        declare(Tooli("app"))
+
+
+def test_what_is_injected_or_defined_later_is_not_missed() -> None:
+    app = Tooli("app")
+
+    def injected(ctx: Context, size: int = 1) -> str:
+        return ""
+
+    def later(a: Later) -> str:  # type: ignore[name-defined]  # noqa: F821
+        return ""
+
+    app.resource("n://x")(injected)
+    app.resource("n://y")(later)
+    assert len(list(iter_resources(app))) == 2
+
+
+def test_a_command_as_a_resource() -> None:
+    app = Tooli("app")
+
+    @app.command(annotations=ReadOnly, resource="n://{id}", auth=["notes"])
+    def note(id: int) -> dict[str, int]:
+        """One note."""
+        return {"id": id}
+
+    (resource,) = iter_resources(app)
+    assert resource.uri == "n://{id}"
+    assert resource.name == "note"
+    assert resource.description == "One note."
+    assert resource.mime_type == "application/json"
+    tool = resource.tool(app._state)
+    assert tool.guard.scopes == ("notes",)
+    assert tool.behavior.read_only
+    assert [tool.name for tool in app.catalog] == ["note"]
+
+
+def test_a_command_that_is_decorated_again_keeps_its_guard() -> None:
+    app = Tooli("app")
+
+    @app.resource("n://x")
+    @app.command(requires_approval=True, auth=["admin"], isolation="required", rate_limit="2/hour")
+    def secret() -> str:
+        return "s"
+
+    (resource,) = iter_resources(app)
+    tool = resource.tool(app._state)
+    assert tool.guard.approval
+    assert tool.guard.scopes == ("admin",)
+    assert tool.guard.isolation == "required"
+    assert tool.limits.rate_limit == "2/hour"
+
+
+def test_registered_twice_is_replaced() -> None:
+    app = Tooli("app")
+    app.resource("n://x", title="one")(lambda: "1")
+    app.resource("n://y")(lambda: "2")
+    app.resource("n://x", title="other")(lambda: "3")
+    app.prompt("p", title="one")(lambda: "1")
+    app.prompt("p", title="other")(lambda: "1")
+    assert next(iter_resources(app)).title == "other"
+    assert [r.uri for r in iter_resources(app)] == ["n://x", "n://y"]
+    assert collect_prompts(app)["p"].title == "other"
+
+
+def test_groups() -> None:
+    app, users, deep = Tooli("app"), Tooli("users"), Tooli("deep")
+    app.resource("n://a")(lambda: "")
+    users.resource("n://b")(lambda: "")
+    deep.resource("n://c")(lambda: "")
+    app.prompt("greet")(lambda: "outer")
+    users.prompt("greet")(lambda: "inner")
+    deep.prompt("leave")(lambda: "")
+    app.add_typer(users)
+    users.add_typer(deep)
+    assert [r.uri for r in iter_resources(app)] == ["n://a", "n://b", "n://c"]
+    assert list(collect_prompts(app)) == ["greet", "users_greet", "leave"]
+
+
+def test_editions_and_watchers() -> None:
+    app, users = Tooli("app"), Tooli("users")
+    app.add_typer(users)
+    heard: list[tuple[str, str | None]] = []
+    app._state.change_listeners.append(lambda what, uri: heard.append((what, uri)))
+    before = app._state.revision
+    users.resource("n://x")(lambda: "")
+    app.prompt("p")(lambda: "")
+    app.command("c")(lambda: "")
+    users.announce("n://x")
+    assert heard == [
+        ("resources", None),
+        ("prompts", None),
+        ("tools", None),
+        ("resource", "n://x"),
+    ]
+    assert app._state.revision == before + 3
+
+
+# ------------------------------------------------------------------ arguments
+
+
+def test_texts_are_fitted_like_words() -> None:
+    app = Tooli("app")
+    seen: dict[str, Any] = {}
+
+    @app.prompt()
+    def many(
+        number: int,
+        ratio: float,
+        flag: bool,
+        color: Color,
+        kind: Literal["a", "b"],
+        path: pathlib.Path,
+        data: dict[str, int],
+        ctx: Context,
+    ) -> str:
+        seen.update(locals())
+        return ""
+
+    tool = collect_prompts(app)["many"].tool(app._state)
+    texts = {
+        "number": "7",
+        "ratio": "1.5",
+        "flag": "true",
+        "color": "green",
+        "kind": "b",
+        "path": "a/b",
+        "data": '{"x": 1}',
+    }
+    from tooli.core.call import DEFAULT_OPTIONS, Caller, Ok
+    from tooli.pipeline.drivers import run
+
+    call, stages = app.prepare(
+        tool, texts_to_arguments(tool, texts), Caller("mcp"), DEFAULT_OPTIONS, []
+    )
+    assert isinstance(run(call, stages), Ok)
+    assert {key: seen[key] for key in texts} == {
+        "number": 7,
+        "ratio": 1.5,
+        "flag": True,
+        "color": Color.GREEN,
+        "kind": "b",
+        "path": pathlib.Path("a/b"),
+        "data": {"x": 1},
+    }
+
+
+def test_no_file_is_read_for_a_text(tmp_path: pathlib.Path) -> None:
+    app = Tooli("app")
+    secret = tmp_path / "secret.json"
+    secret.write_text('{"x": 1}')
+
+    @app.prompt()
+    def show(data: dict[str, int]) -> str:
+        return str(data)
+
+    tool = collect_prompts(app)["show"].tool(app._state)
+    assert texts_to_arguments(tool, {"data": f"@{secret}"}) == {"data": f"@{secret}"}
+
+
+def test_unknown_names_are_left_for_the_pipeline() -> None:
+    app = Tooli("app")
+    app.prompt("p")(_taking("x://{a}"))
+    tool = collect_prompts(app)["p"].tool(app._state)
+    made = texts_to_arguments(tool, {"a": "1", "z": "2"})
+    assert isinstance(made["a"], RawText)
+    assert made["z"] == "2"
+
+
+# ------------------------------------------------------------------ kinds and completions
+
+
+def test_kinds() -> None:
+    assert guess_mime_type("n://a/readme.md") == "text/markdown"
+    assert guess_mime_type("n://a.b/readme") is None
+    assert guess_mime_type("n://{id}.json?x=1.png") == "application/json"
+    assert guess_mime_type("https://example.com") is None
+    assert mime_type_of_annotation(str) == "text/plain"
+    assert mime_type_of_annotation(bytes) == "application/octet-stream"
+    assert mime_type_of_annotation(dict[str, int]) == "application/json"
+    assert mime_type_of_annotation(Any) is None
+
+
+def test_mime_type_order() -> None:
+    app = Tooli("app")
+
+    def text() -> str:
+        return ""
+
+    app.resource("n://a.md")(text)
+    app.resource("n://b.md", mime_type="text/x-own")(text)
+    app.resource("n://c")(text)
+    kinds = [resource.mime_type for resource in iter_resources(app)]
+    assert kinds == ["text/markdown", "text/x-own", "text/plain"]
+
+
+def test_completion_by_type() -> None:
+    app = Tooli("app")
+
+    @app.prompt()
+    def p(color: Color, many: list[Color], kind: Literal["a", "b"], flag: bool, text: str) -> str:
+        return ""
+
+    tool = collect_prompts(app)["p"].tool(app._state)
+
+    def given(name: str) -> list[str]:
+        return filter_matches(completion_candidates(tool.param(name), None, "", {}), "")
+
+    assert given("color") == given("many") == ["red", "green"]
+    assert given("kind") == ["a", "b"]
+    assert given("flag") == ["true", "false"]
+    assert given("text") == []
+    assert completion_candidates(None, None, "", {}) == ()
+
+
+def test_completion_by_the_author() -> None:
+    assert completion_candidates(None, ["x"], "", {}) == ["x"]
+    assert completion_candidates(None, lambda text: [text * 2], "ab", {}) == ["abab"]
+    assert completion_candidates(None, lambda text, given: [given["a"]], "", {"a": "1"}) == ["1"]
+    words = ["Paris", "Park", "Rome", "Upper Park", "Park"]
+    assert filter_matches(words, "par") == ["Paris", "Park", "Upper Park"]
+    assert filter_matches([1, 12, 21], "1") == ["1", "12", "21"]
+
+
+def test_documents_are_held_to_what_the_app_is_permitted(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("not for everybody")
+    app = Tooli("held", permissions=["none"], security_policy="strict")
+
+    @app.resource("file://it", auth=())
+    def it() -> str:
+        return path.read_text()
+
+    (resource,) = iter_resources(app)
+    tool = resource.tool(app._state)
+    assert tool.guard.app_permissions == (("none",),)
+    call, stages = app.prepare(tool, {}, Caller("mcp"), Options(), [])
+    outcome = run(call, stages)
+    assert isinstance(outcome, Failed)
+    assert outcome.error.code == "E2003"

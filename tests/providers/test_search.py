@@ -1,0 +1,555 @@
+"""Searching an app's tools: what is found first, what is never found, what never breaks."""
+
+# ruff: noqa: UP007, UP045  the older spelling of a union is a shape of its own
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any, Literal, Optional, TypedDict, Union
+from uuid import UUID
+
+import pytest
+from pydantic import BaseModel, Field
+
+from tooli import Context, Option, Tooli
+from tooli.annotations import Destructive, ReadOnly
+from tooli.core.tool import Tool
+from tooli.providers.search import SearchHit, ToolIndex
+from tooli.providers.signature import format_signature
+
+# ------------------------------------------------------------------ an app of some size
+
+TOOLS: dict[str, str] = {
+    # files
+    "find-files(pattern, root)": "Find files whose name matches a pattern.",
+    "read-file(path, encoding)": "Read a text file.",
+    "write-file(path, content)": "Write text to a file, replacing what was there.",
+    "delete-file(path)": "Delete one file for good.",
+    "copy-file(source, target)": "Copy a file to another place.",
+    "move-file(source, target)": "Move a file to another folder.",
+    "list-directory(path)": "List the entries of a directory.",
+    "makeDirectory(path)": "Make a directory and its parents.",
+    "compress_folder(path, target)": "Pack a folder into a zip archive.",
+    "hash-file(path, algorithm)": "Compute the SHA256 checksum of a file.",
+    "replace-text(pattern, replacement)": "Replace text in many files by a regular expression.",
+    "convert-image(path, width, height)": "Resize a picture or convert it to PNG or JPEG.",
+    # git
+    "git.commit(message, amend)": "Record the staged changes in the repository.",
+    "git.push(remote, branch)": "Send local commits to a remote.",
+    "git.pull(remote)": "Fetch from a remote and integrate its commits.",
+    "git.log(since, author)": "Show the history of commits.",
+    "git.diff(left, right)": "Show what differs between two revisions.",
+    "git.clone(url, depth)": "Copy a remote repository to this machine.",
+    "git.status()": "Show which files are changed or staged.",
+    "git.revert(revision)": "Undo a commit with a new one.",
+    "git.branches.create(name, start)": "Create a branch at a revision.",
+    "git.branches.delete(name, force)": "Delete a branch.",
+    "git.branches.merge(name)": "Merge a branch into the current one.",
+    "git.tags.list(pattern)": "List tags.",
+    # users
+    "users.create(email, full_name)": "Create a user account.",
+    "users.list(role, active)": "List user accounts.",
+    "users.get(user_id)": "Get one user by id.",
+    "users.update(user_id, email)": "Change the details of a user.",
+    "users.delete(user_id)": "Delete a user and all of their data.",
+    "users.suspend(user_id, reason)": "Block a user from signing in.",
+    "users.reset-password(email)": "Send a link that sets a new password.",
+    "users.roles.grant(user_id, role)": "Give a role to a user.",
+    "users.roles.revoke(user_id, role)": "Take a role away from a user.",
+    # billing
+    "billing.invoices.create(customer, lines)": "Create an invoice for a customer.",
+    "billing.invoices.list(customer, unpaid)": "List invoices.",
+    "billing.invoices.send(invoice_id, to)": "Email an invoice as PDF.",
+    "billing.refund-payment(payment_id, amount)": "Give money back to a customer.",
+    "billing.charge-card(customer, amount)": "Charge a credit card.",
+    "billing.cancelSubscription(customer)": "End a subscription at the end of its period.",
+    "billing.tax-report(year, country)": "Sum up the tax owed in a year.",
+    "billing.exchange-rates(currency)": "Télécharger les taux de change (EUR, USD).",
+    "billing.ユーザー請求()": "ユーザーの請求書を表示する",
+}
+
+SAID: dict[str, dict[str, Any]] = {
+    "git.status": {"when_to_use": "Before a commit, to see uncommitted work."},
+    "billing.tax-report": {"task_group": "Accounting"},
+    "hash-file": {"examples": [{"args": ["disk.iso"], "description": "verify an ISO download"}]},
+}
+
+FIRST = [
+    # natural language
+    ("deleting files", "delete-file"),
+    ("how do I delete a branch?", "git.branches.delete"),
+    ("I want to create a new user", "users.create"),
+    ("search for files by name pattern", "find-files"),
+    ("show me the commit history", "git.log"),
+    ("give the customer their money back", "billing.refund-payment"),
+    ("make a zip of a folder", "compress_folder"),
+    ("checksum of a download", "hash-file"),
+    ("see uncommitted changes", "git.status"),
+    ("which tags are there", "git.tags.list"),
+    ("take away a role", "users.roles.revoke"),
+    ("unpaid invoices", "billing.invoices.list"),
+    ("email the invoice as a pdf", "billing.invoices.send"),
+    ("resize pictures", "convert-image"),
+    ("accounting tax", "billing.tax-report"),
+    ("forgot password", "users.reset-password"),
+    ("merging branches", "git.branches.merge"),
+    ("regular expression replacement", "replace-text"),
+    # synonyms
+    ("rm file", "delete-file"),
+    ("erase a user", "users.delete"),
+    ("ls dir", "list-directory"),
+    ("new folder", "makeDirectory"),
+    ("duplicate a file", "copy-file"),
+    ("edit user", "users.update"),
+    ("fetch user", "users.get"),
+    ("ban an account", "users.suspend"),
+    ("stop subscription", "billing.cancelSubscription"),
+    ("undo commit", "git.revert"),
+    ("reimburse payment", "billing.refund-payment"),
+    ("compare revisions", "git.diff"),
+    ("upload commits", "git.push"),
+    # prefixes and typos
+    ("del fil", "delete-file"),
+    ("subscr", "billing.cancelSubscription"),
+    ("dir list", "list-directory"),
+    ("delte brnach", "git.branches.delete"),
+    ("refnud", "billing.refund-payment"),
+    ("comit mesage", "git.commit"),
+    ("remvoe fiel", "delete-file"),
+    ("suspned usr", "users.suspend"),
+    ("cancellation", "billing.cancelSubscription"),
+    # names, however they are written
+    ("find_files", "find-files"),
+    ("findFiles", "find-files"),
+    ("make directory", "makeDirectory"),
+    ("users.roles.grant", "users.roles.grant"),
+    ("git branches create", "git.branches.create"),
+    ("COMPRESS FOLDER", "compress_folder"),
+    ("cancel-subscription", "billing.cancelSubscription"),
+    ("sha 256", "hash-file"),
+    # unicode
+    ("telecharger", "billing.exchange-rates"),
+    ("TÉLÉCHARGER", "billing.exchange-rates"),
+    ("ｆｉｎｄ ｆｉｌｅｓ", "find-files"),
+    ("請求書", "billing.ユーザー請求"),
+    ("invoice’s lines", "billing.invoices.create"),
+    # groups
+    ("users: create", "users.create"),
+    ("delete git:", "git.branches.delete"),
+    ("billing.invoices: new", "billing.invoices.create"),
+]
+
+
+def function_of(names: str, doc: str) -> Any:
+    space: dict[str, Any] = {}
+    exec(f"def fn({', '.join(f'{name}: str' for name in names.split(', ') if name)}): ...", space)
+    space["fn"].__doc__ = doc
+    return space["fn"]
+
+
+def build(tools: dict[str, str], said: dict[str, dict[str, Any]]) -> Tooli:
+    app = Tooli("work")
+    groups: dict[tuple[str, ...], Tooli] = {(): app}
+    for declared, doc in tools.items():
+        key, _, names = declared.rstrip(")").partition("(")
+        *path, name = key.split(".")
+        for depth in range(1, len(path) + 1):
+            place = tuple(path[:depth])
+            if place not in groups:
+                groups[place] = Tooli(place[-1])
+                groups[place[:-1]].add_typer(groups[place], name=place[-1])
+        groups[tuple(path)].command(name, **said.get(key, {}))(function_of(names, doc))
+    return app
+
+
+@pytest.fixture(scope="module")
+def index() -> ToolIndex:
+    return ToolIndex(build(TOOLS, SAID).catalog)
+
+
+def keys(hits: list[SearchHit]) -> list[str]:
+    return [hit.tool.key for hit in hits]
+
+
+# ------------------------------------------------------------------ quality
+
+
+@pytest.mark.parametrize(("query", "expected"), FIRST)
+def test_the_tool_that_is_meant_comes_first(index: ToolIndex, query: str, expected: str) -> None:
+    assert keys(index.search(query))[:1] == [expected]
+
+
+def test_mean_reciprocal_rank(index: ToolIndex) -> None:
+    ranks = [keys(index.search(query, 100)) for query, _ in FIRST]
+    found = [
+        1 / (1 + hits.index(expected)) if expected in hits else 0.0
+        for hits, (_, expected) in zip(ranks, FIRST, strict=True)
+    ]
+    assert sum(found) / len(found) >= 0.95
+
+
+@pytest.mark.parametrize("key", [declared.partition("(")[0] for declared in TOOLS])
+def test_an_exact_name_is_always_first(index: ToolIndex, key: str) -> None:
+    for written in (key, key.replace(".", " "), key.replace("-", "_"), key.upper()):
+        assert keys(index.search(written))[0] == key
+
+
+def test_a_name_beats_any_amount_of_prose() -> None:
+    prose = "Purge, purge, purge everything: purge caches, purge logs, purge again."
+    index = ToolIndex(
+        build({"wipe(purge)": prose, "purge-all()": prose, "purge()": ""}, {}).catalog
+    )
+    assert keys(index.search("purge"))[0] == "purge"
+
+
+def test_the_word_itself_beats_its_synonym() -> None:
+    index = ToolIndex(build({"delete()": "", "remove()": "", "erase()": ""}, {}).catalog)
+    assert keys(index.search("remove it")) == ["remove", "delete", "erase"]
+
+
+def test_every_word_counts(index: ToolIndex) -> None:
+    both = {hit.tool.key: hit.score for hit in index.search("suspend role", 100)}
+    assert both["users.suspend"] and both["users.roles.grant"]
+    assert keys(index.search("list invoices of a customer"))[0] == "billing.invoices.list"
+
+
+def test_everything_a_tool_says_is_searched() -> None:
+    app = Tooli("say")
+
+    @app.command(when_to_use="nightly", task_group="warehousing", examples=[{"args": ["sofia"]}])
+    def export(
+        destination: str,
+        form: Literal["parquet", "csv"] = "csv",
+        key: Annotated[str, Option(help="a passphrase")] = "",
+    ) -> None:
+        """Hand over rows.
+
+        Runs on the replica.
+
+        Args:
+            destination: a bucket
+        """
+
+    app.command("other")(lambda: None)
+    index = ToolIndex(app.catalog)
+    words = "nightly warehousing sofia destination parquet passphrase rows replica bucket"
+    for word in words.split():
+        assert keys(index.search(word)) == ["export"], word
+
+
+# ------------------------------------------------------------------ order, limits, groups
+
+
+def test_an_empty_query_lists_all_in_the_order_of_the_app(index: ToolIndex) -> None:
+    everything = [tool.key for tool in build(TOOLS, SAID).catalog]
+    assert keys(index.search("", 100)) == keys(index.search(" \n\t", 100)) == everything
+    assert keys(index.search("")) == everything[:10]
+    assert {hit.score for hit in index.search("")} == {0.0}
+
+
+def test_what_matches_nothing_finds_nothing(index: ToolIndex) -> None:
+    for query in ("xylophone quartz", "!!!", "zzzzzzzz", "\x00"):
+        assert index.search(query) == []
+    assert ToolIndex([]).search("x") == ToolIndex([]).search("") == []
+
+
+def test_limits(index: ToolIndex) -> None:
+    assert len(index.search("user", 3)) == 3
+    assert index.search("user", 0) == index.search("user", -1) == index.search("", -1) == []
+    assert keys(index.search("user", 3)) == keys(index.search("user", 100))[:3]
+
+
+def test_scores_fall_and_ties_keep_the_order_of_the_app(index: ToolIndex) -> None:
+    for query, _ in FIRST:
+        scores = [hit.score for hit in index.search(query, 100)]
+        assert scores == sorted(scores, reverse=True)
+        assert scores[0] > 0
+    twins = ToolIndex(build({f"{name}-job()": "Do it." for name in "dbca"}, {}).catalog)
+    assert keys(twins.search("job")) == ["d-job", "b-job", "c-job", "a-job"]
+
+
+def test_the_same_order_whatever_the_hash_seed() -> None:
+    code = (
+        "import sys; sys.path.insert(0, 'tests/providers'); import test_search as t;"
+        "i = t.Index(t.build(t.TOOLS, t.SAID).catalog);"
+        "print([t.keys(i.search(q, 99)) for q, _ in t.FIRST])"
+    )
+    root = Path(__file__).parents[2]
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={"PYTHONHASHSEED": seed, "PYTHONIOENCODING": "utf-8", "PATH": ""},
+            cwd=root,
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(said) == 1
+
+
+def test_a_group_restricts(index: ToolIndex) -> None:
+    below = [key for key in keys(index.search("", 100)) if key.startswith("users.")]
+    assert keys(index.search("users:", 100)) == keys(index.search(" USERS: ", 100)) == below
+    assert set(keys(index.search("users: delete", 100))) <= set(below)
+    for written in ("users.roles:", "users/roles:", "users:roles:"):
+        assert keys(index.search(written)) == ["users.roles.grant", "users.roles.revoke"]
+    assert index.search("users: billing:") == []
+
+
+@pytest.mark.parametrize("query", ["nobody:", "roles:", "nobody: create", "create users.nobody:"])
+def test_an_unknown_group_is_empty(index: ToolIndex, query: str) -> None:
+    assert index.search(query) == []
+
+
+def test_punctuation_is_no_group(index: ToolIndex) -> None:
+    assert keys(index.search(":: delete : file"))[0] == "delete-file"
+
+
+def test_hidden_tools_are_left_out() -> None:
+    app = build({"open-door()": "Open.", "open-vault()": "Open."}, {"open-vault": {"hidden": True}})
+    index = ToolIndex(app.catalog)
+    assert keys(index.search("")) == keys(index.search("open-vault")) == ["open-door"]
+
+
+# ------------------------------------------------------------------ hostile words
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "delete " * 15_000,
+        "x" * 100_000,
+        "请求" * 50_000,
+        "ﷺ" * 100_000,
+        "aB" * 50_000,
+        "a:" * 50_000,
+        "a: " * 30_000,
+        "\x00\x01\x1b[31m\x7f\u202e",
+        "\ud800 \udfff delete\ud800file",
+        "?!…—()[]{}*&^%$#@",
+        ":",
+        "e\u0301" * 1000,
+        "\u0301\u0301",
+        "ß ŉ İ ǆ ﬁ ½ ² ①",
+        "'" * 100,
+    ],
+)
+def test_hostile_queries_are_only_words(index: ToolIndex, query: str) -> None:
+    assert len(index.search(query, 100)) <= len(TOOLS)
+
+
+def test_random_queries_never_raise(index: ToolIndex) -> None:
+    chance = random.Random(7)
+    for _ in range(300):
+        size = chance.randrange(30)
+        index.search("".join([chr(chance.choice((chance.randrange(0x110000), 97, 32, 58)))
+                              for _ in range(size)]))  # fmt: skip
+
+
+def test_hostile_tools_are_searched() -> None:
+    app = build({"odd(ÆØ)": "\ud800 " + "ß" * 50_000 + " needle"}, {"odd": {"examples": [{}]}})
+    assert keys(ToolIndex(app.catalog).search("odd")) == ["odd"]
+
+
+@pytest.mark.parametrize(
+    ("said", "asked"),
+    [
+        ("fetchHTTPResponse", "http response"),
+        ("list_URLs", "url"),
+        ("sync-s3-bucket", "s3"),
+        ("utf8Decode", "utf 8"),
+        ("GitHub", "github"),
+        ("Größe", "grosse"),
+        ("naïve-café", "NAIVE CAFE"),
+        ("łódź", "lodz"),
+        ("удалить-файл", "УДАЛИТЬ"),
+        ("हिन्दी", "हिन्दी"),
+        ("파일-삭제", "파일을"),
+    ],
+)
+def test_words_however_they_are_written(said: str, asked: str) -> None:
+    index = ToolIndex(build({"other()": "", f"{said}()": ""}, {}).catalog)
+    assert keys(index.search(f"{asked} please"))[:1] == [said]
+
+
+# ------------------------------------------------------------------ signatures
+
+
+class Color(Enum):
+    red = "red"
+    blue = "blue"
+
+
+class Address(BaseModel):
+    street: str
+    zip: int = Field(0, alias="zipCode")
+
+
+@dataclass
+class Point:
+    x: int
+
+
+class Row(TypedDict):
+    a: int
+
+
+SHAPES: list[tuple[Any, Any, str]] = [
+    (str, ..., "x: str"),
+    (int, 3, "x: int = 3"),
+    (float, 0.5, "x: float = 0.5"),
+    (bool, False, "x: bool = false"),
+    (Path, Path("."), 'x: path = "."'),
+    (Color, Color.red, 'x: "red"|"blue" = "red"'),
+    (Literal["a", "b"], "a", 'x: "a"|"b" = "a"'),
+    (Literal[1, 2, 3, 4, 5, 6, 7], ..., "x: 1|2|3|4|5|6|…"),
+    (list[str], ..., "x: str[]"),
+    (list[Color], ..., 'x: ("red"|"blue")[]'),
+    (list[list[int]], ..., "x: int[][]"),
+    (list[Address], ..., "x: object[]"),
+    (set[int], ..., "x: int[]"),
+    (tuple[int, ...], ..., "x: int[]"),
+    (tuple[int, str], (1, "a"), 'x: [int, str] = [1, "a"]'),
+    (dict[str, int], ..., "x: object"),
+    (dict, ..., "x: object"),
+    (Optional[int], None, "x?: int"),
+    (Optional[int], 4, "x: int|null = 4"),
+    (Optional[int], ..., "x: int|null"),
+    (Union[int, str], ..., "x: int|str"),
+    (int | list[str], ..., "x: int|str[]"),
+    (Address, ..., "x: object"),
+    (Point, ..., "x: object"),
+    (Row, ..., "x: object"),
+    (datetime, ..., "x: datetime"),
+    (date, date(2020, 1, 2), 'x: date = "2020-01-02"'),
+    (UUID, ..., "x: uuid"),
+    (Decimal, ..., "x: decimal"),
+    (Literal[True, None], ..., "x: true|null"),
+    (Annotated[int, Field(gt=0)], ..., "x: int"),
+    (Annotated[list[str], Option(default_factory=list)], ..., "x?: str[]"),
+    (str, 'a"b\\c\n', r'x: str = "a\"b\\c\u000a"'),
+    (str, "long " * 20, "x?: str"),
+    (dict, {"a": [1.5, None, True]}, 'x: object = {"a": [1.5, null, true]}'),
+    (Any, ..., "x: any"),
+]
+
+
+def tool_of(fn: Any, **said: Any) -> Tool:
+    app = Tooli("one")
+    app.command("run", **said)(fn)
+    return next(iter(app.catalog))
+
+
+@pytest.mark.parametrize(("annotation", "default", "expected"), SHAPES)
+def test_the_signature_of_every_shape(annotation: Any, default: Any, expected: str) -> None:
+    def fn(x): ...
+
+    fn.__annotations__ = {"x": annotation}
+    fn.__defaults__ = None if default is ... else (default,)
+    assert format_signature(tool_of(fn)) == f"run({expected})"
+
+
+@pytest.mark.parametrize(
+    ("annotation", "expected"),
+    [
+        (None, ""),
+        (str, " -> str"),
+        (list[dict[str, int]], " -> object[]"),
+        (Iterator[int], " -> int[]"),
+        (Address, " -> object"),
+        (Optional[Path], " -> path|null"),
+        (Annotated[list[int], "x"], " -> int[]"),
+        (object, " -> any"),
+        ("Nowhere", ""),
+    ],
+)
+def test_the_result_in_a_signature(annotation: Any, expected: str) -> None:
+    def fn(): ...
+
+    fn.__annotations__ = {"return": annotation}
+    assert format_signature(tool_of(fn)) == f"run(){expected}"
+
+
+def test_a_whole_signature() -> None:
+    def fn(
+        context: Context, pattern: str, root: Path = Path(), limit: int | None = None
+    ) -> list[str]:
+        """Find files
+        by pattern.
+
+        More about it.
+        """
+        return []
+
+    assert format_signature(tool_of(fn, annotations=ReadOnly)) == (
+        'run(pattern: str, root: path = ".", limit?: int) -> str[]'
+        "  # Find files by pattern. [read-only]"
+    )
+
+
+def test_what_to_mind_is_in_brackets() -> None:
+    said = {"annotations": Destructive, "requires_approval": True, "deprecated": True}
+    assert format_signature(tool_of(lambda: None, **said)) == (
+        "run()  # [destructive, needs approval, deprecated]"
+    )
+    assert format_signature(tool_of(lambda: None, human_in_the_loop=True)).endswith(
+        "[needs approval]"
+    )
+
+
+def test_a_hidden_parameter_is_not_shown() -> None:
+    def fn(a: str, b: Annotated[int, Option(hidden=True)] = 1): ...
+
+    assert format_signature(tool_of(fn)) == "run(a: str)"
+
+
+def test_a_signature_is_bounded_and_keeps_what_matters() -> None:
+    names = ", ".join(f"{'optional_parameter'}_{i}: int = {i}" for i in range(40))
+    space: dict[str, Any] = {}
+    exec(f"def fn(needed: str, {names}) -> str: ...", space)
+    space["fn"].__doc__ = "Word " * 200
+    line = format_signature(tool_of(space["fn"], annotations=Destructive))
+    assert len(line) <= 300
+    assert line.startswith("run(needed: str, optional_parameter_0: int = 0,")
+    assert ", …) -> str  # Word" in line
+    assert line.endswith("… [destructive]")
+    exec(f"def fn({', '.join(f'needed_{i}: str' for i in range(99))}): ...", space)
+    assert len(format_signature(tool_of(space["fn"]))) <= 300
+
+
+def test_a_grouped_tool_is_named_by_its_path() -> None:
+    app = build({"users.create(email)": "Create."}, {})
+    assert [format_signature(tool) for tool in app.catalog] == [
+        "users.create(email: str)  # Create."
+    ]
+
+
+# ------------------------------------------------------------------ the price
+
+
+def test_searching_imports_next_to_nothing() -> None:
+    code = (
+        "import sys; from tooli import Tooli; app = Tooli('x');\n"
+        "@app.command()\ndef find(a: str = 'b') -> list[str]:\n    'Find it.'\n    return []\n"
+        "from tooli.providers.search import Index\n"
+        "from tooli.providers.signature import signature\n"
+        "print([signature(hit.tool) for hit in Index(app.catalog).search('fidn')])\n"
+        "heavy = 're typing dataclasses json enum inspect pydantic typer collections'.split()\n"
+        "print([name for name in heavy if name in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", code],
+        env={"PYTHONPATH": str(Path(__file__).parents[2] / "src"), "PATH": ""},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.splitlines() == ["""['find(a: str = "b") -> str[]  # Find it.']""", "[]"]

@@ -1,0 +1,873 @@
+"""One key, one run: what is kept of every kind of result, and what a repetition gets."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import pydantic
+import pytest
+
+from tooli import Context, SecretInput, Tooli, dry_run_support, record_dry_action
+from tooli.annotations import Destructive, Idempotent, ReadOnly
+from tooli.core.call import Caller, Options
+from tooli.core.content import Image, Link
+from tooli.core.handoffs import Next
+from tooli.core.page import Page
+from tooli.errors import (
+    ApprovalRequired,
+    AuthError,
+    ConflictError,
+    Suggestion,
+    TimeoutExceeded,
+)
+from tooli.pipeline.drivers import run
+from tooli.schema.detail_fields import Detail
+from tooli.storage import idempotency_store as ledgers
+from tooli.storage.idempotency_sqlite import SqliteIdempotencyStore
+from tooli.testing import invoke
+from tooli.testing.http_interfaces import send_request
+from tooli.testing.parity import Case, interfaces, without_volatile_fields
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A ledger of its own for each test."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    (tmp_path / "tooli").mkdir()
+    yield tmp_path / "tooli"
+    for ledger in ledgers._open_stores.values():
+        ledger.close()
+    ledgers._open_stores.clear()
+
+
+class User(pydantic.BaseModel):
+    name: str
+    tags: set[str] = set()
+
+
+@dataclass
+class Point:
+    x: int
+    where: Path
+
+
+class Person(pydantic.BaseModel):
+    name: str
+    notes: Annotated[str, Detail]
+
+
+class SoldOut(ConflictError):
+    default_code = "E3901"
+
+
+class Shop:
+    """An app whose tools count their runs."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.app = Tooli("shop", version="1.0", **settings)
+        self.runs = 0
+        self.app.command("other")(lambda: None)
+
+    def add(self, fn: Any, name: str = "do", **said: Any) -> Shop:
+        self.app.command(name, **said)(fn)
+        return self
+
+    def ran(self) -> int:
+        self.runs += 1
+        return self.runs
+
+
+@pytest.fixture
+def shop() -> Shop:
+    return Shop()
+
+
+RESULTS: dict[str, Any] = {
+    "text": "done",
+    "nothing": None,
+    "number": 1.5,
+    "list": [{"a": 1}, {"a": None}],
+    "tuple": (1, "two"),
+    "bytes": b"\xff\x00",
+    "name": "broken \udc80 name",
+    "model": User(name="ann", tags={"b", "a"}),
+    "models": [User(name="ann")],
+    "point": Point(1, Path("/tmp")),
+    "nan": [float("nan")],
+    "object": [object.__new__(type("Odd", (), {"__str__": lambda self: "odd"}))],
+    "picture": Image(b"\x89PNG"),
+    "mixed": ["see", Link("file:///x", "x")],
+}
+
+
+@pytest.mark.parametrize("kind", RESULTS)
+def test_every_door_gets_what_the_first_got(shop: Shop, kind: str) -> None:
+    def do(order: str) -> Any:
+        shop.ran()
+        return RESULTS[kind]
+
+    shop.add(do)
+    _agree(shop)
+
+
+def _agree(shop: Shop) -> None:
+    """Hold every door to what it says without a key; of all calls with one, the first runs."""
+    asked = {"order": "a"}
+    plainly = [each.send_case(Case("do", asked)) for each in interfaces(shop.app)]
+    shop.runs = 0
+    keyed = Case("do", asked, {"idempotency_key": "k1"})
+    firsts: set[str] = set()
+    for number, (each, expected) in enumerate(zip(interfaces(shop.app), plainly, strict=True)):
+        assert each.skip_reason(keyed) is None
+        answer = each.send_case(keyed)
+        said = answer.envelope.get("meta", {}).pop("idempotency", None)
+        assert without_volatile_fields(answer.envelope) == without_volatile_fields(
+            expected.envelope
+        ), each.name
+        assert answer.exit_code == expected.exit_code
+        if not each.streams:
+            assert (said["key"], said["replayed"]) == ("k1", number > 0), each.name
+            firsts.add(said["first_run"])
+    assert len(firsts) == 1
+    assert shop.runs == 1
+
+
+def test_a_failure_is_kept_and_is_the_same_at_every_door(shop: Shop) -> None:
+    def do(order: str) -> None:
+        shop.ran()
+        raise SoldOut(
+            "gone",
+            field="order",
+            details={"left": 0},
+            exit_code=21,
+            suggestion=Suggestion("abort", "Buy something else."),
+        )
+
+    shop.add(do)
+    _agree(shop)
+    with pytest.raises(SoldOut) as caught:
+        shop.app.call("do", order="a", idempotency_key="k1").unwrap()
+    assert (caught.value.exit_code, caught.value.http_status) == (21, 409)
+
+
+def test_a_crash_is_kept_as_well(shop: Shop) -> None:
+    def do() -> None:
+        shop.ran()
+        raise ZeroDivisionError("oh")
+
+    shop.add(do)
+    first = shop.app.call("do", idempotency_key="k")
+    again = shop.app.call("do", idempotency_key="k")
+    assert first.error and again.error and first.error.to_dict() == again.error.to_dict()
+    assert shop.runs == 1
+
+
+def test_what_is_printed_is_the_same_at_every_door_that_shows_it(shop: Shop) -> None:
+    def do(order: str):
+        shop.ran()
+        print("paid", order)
+
+    shop.add(do)
+    case = Case("do", {"order": "a"}, {"idempotency_key": "k1"})
+    shown = [each for each in interfaces(shop.app) if each.surface != "python" and not each.streams]
+    answers = [each.send_case(case).envelope["result"] for each in shown]
+    assert len(answers) > 3
+    assert set(answers) == {"paid a"}
+    assert shop.runs == 1
+
+
+def test_what_can_be_read_but_once_reaches_the_first_caller_too(shop: Shop) -> None:
+    def do() -> dict[str, Any]:
+        return {"inner": iter([1, 2])}
+
+    shop.add(do)
+    for _ in "ab":
+        assert shop.app.call("do", idempotency_key="k").to_dict()["result"] == {"inner": [1, 2]}
+
+
+def _inside_itself() -> list[Any]:
+    made: list[Any] = [1]
+    made += [made, made]
+    return made
+
+
+def _deep(levels: int) -> list[Any]:
+    made: list[Any] = []
+    for _ in range(levels):
+        made = [made]
+    return made
+
+
+@pytest.mark.parametrize("value", [_inside_itself(), _deep(300), _deep(5000)], ids=["in", "d", "D"])
+def test_what_contains_itself_or_is_very_deep_is_kept_as_it_is_written(
+    shop: Shop, value: Any
+) -> None:
+    def do() -> Any:
+        shop.ran()
+        return value
+
+    shop.add(do)
+    plainly = without_volatile_fields(shop.app.call("do").to_dict())
+    for replayed in (False, True):
+        answer = shop.app.call("do", idempotency_key="k").to_dict()
+        assert answer["meta"].pop("idempotency")["replayed"] is replayed
+        assert without_volatile_fields(answer) == plainly
+    assert shop.runs == 2
+
+
+def test_what_cannot_be_written_is_done_and_not_kept(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> Any:
+        raise RuntimeError("no")
+
+    monkeypatch.setattr("tooli.storage.outcome_codec._encode_value", fail)
+    shop.add(lambda: shop.ran(), "do")
+    first = shop.app.call("do", idempotency_key="k")
+    assert (first.result, first.meta["idempotency"]["kept"]) == (1, False)
+    assert "could not be kept" in first.meta["warnings"][0]
+    again = shop.app.call("do", idempotency_key="k").error
+    assert (again.code, again.details["done"], shop.runs) == ("E3052", True, 1)
+
+
+SECRET = "hunter2hunter2"
+
+
+@pytest.mark.parametrize("kind", ["value", "number", "split", "page", "next", "shown", "error"])
+def test_a_secret_is_not_kept_and_so_not_given_out_again(shop: Shop, home: Path, kind: str) -> None:
+    """Nothing of it is read for a replay: it could not be hidden there."""
+
+    def do(pw: SecretInput[str], number: SecretInput[int], ctx: Context) -> Any:
+        shop.ran()
+        ctx.warn(f"used {pw.reveal()}")
+        said = f"as {pw.reveal()}"
+        if kind == "error":
+            raise ConflictError(said, details={said: [said]}, suggestion=Suggestion("fix", said))
+        return {
+            "value": {said: (said, User(name=said))},
+            "number": {"n": number.reveal()},
+            "split": f"as {SECRET[:4]}\x1b[31m{SECRET[4:]}",
+            "page": Page([said]),
+            "next": Next([said], "other", {}, why=said),
+            "shown": [said, Link("file:///x", said)],
+        }[kind]
+
+    shop.add(do)
+    words = ["do", "env:PW", "env:NO", "--idempotency-key=k", "--json"]
+    first = invoke(shop.app, *words, env={"PW": SECRET, "NO": "71077345"})
+    again = invoke(shop.app, *words, env={"PW": "another one by now", "NO": "4711"})
+    shown = [done.envelope for done in (first, again)]
+    assert [one["meta"].pop("idempotency")["replayed"] for one in shown] == [False, True]
+    said = [one["meta"].pop("warnings") for one in shown]
+    assert all(["used ***" in one and "hidden in the" in one[-1] for one in said]), said
+    assert without_volatile_fields(shown[0]) == without_volatile_fields(shown[1])
+    assert "***" in again.stdout
+    assert shop.runs == 1
+    for ledger in ledgers._open_stores.values():
+        ledger.close()
+    kept = b"".join([path.read_bytes() for path in home.iterdir() if path.is_file()])
+    assert SECRET[4:].encode() not in kept and b"71077345" not in kept
+
+
+def test_an_error_of_the_function_is_no_refusal_when_it_is_given_again(home: Path) -> None:
+    shop = Shop()
+
+    def do(pw: SecretInput[str]) -> None:
+        raise AuthError(f"the server refused {pw.reveal()}")
+
+    shop.add(do, annotations=Destructive)
+    for _ in "ab":
+        error = shop.app.call("do", pw=SECRET, yes=True, idempotency_key="k").error
+        assert error.message == "the server refused ***"
+    noted = (home / "audit" / "shop.jsonl").read_text()
+    assert SECRET not in noted
+    events = [json.loads(line)["event"] for line in noted.splitlines()]
+    assert events == ["destructive_run"] * 2
+
+
+def test_warnings_are_said_again(shop: Shop) -> None:
+    def do(ctx: Context) -> int:
+        ctx.warn("mind the gap")
+        return 1
+
+    shop.add(do)
+    for _ in "ab":
+        assert shop.app.call("do", idempotency_key="k").meta["warnings"] == ["mind the gap"]
+
+
+def test_python_gets_what_the_annotation_says(shop: Shop) -> None:
+    def do() -> list[User]:
+        return [User(name="ann", tags={"x"})]
+
+    def point() -> Point:
+        return Point(1, Path("/tmp"))
+
+    shop.add(do).add(point, "point")
+    for name in ("do", "point"):
+        first = shop.app.call(name, idempotency_key="k").result
+        again = shop.app.call(name, idempotency_key="k")
+        assert again.meta["idempotency"]["replayed"]
+        assert again.result == first and type(again.result) is type(first)
+
+
+def test_pages_and_steps_are_what_they_were(shop: Shop) -> None:
+    def page(ctx: Context) -> Page[int]:
+        shop.ran()
+        start = int(ctx.page.cursor or 0)
+        return Page([start, start + 1], next_cursor=str(start + 2), total=9)
+
+    def onward() -> Next[list[int]]:
+        shop.ran()
+        return Next([1], "other", {}, why="because")
+
+    shop.add(page, "page").add(onward, "onward")
+    for name in ("page", "onward"):
+        first = shop.app.call(name, idempotency_key="k", limit=2).to_dict()
+        again = shop.app.call(name, idempotency_key="k", limit=2).to_dict()
+        assert first["result"] == again["result"]
+        assert first["meta"]["next"] == again["meta"]["next"]
+    assert shop.runs == 2
+    cursor = shop.app.call("page", idempotency_key="k", limit=2).meta["page"]["next_cursor"]
+    other = shop.app.call("page", idempotency_key="k", cursor=cursor, limit=2)
+    assert other.error is not None and other.error.code == "E3050"  # that is another call
+
+
+def test_how_much_is_shown_is_each_callers_own_matter(shop: Shop) -> None:
+    def do() -> list[dict[str, int]]:
+        shop.ran()
+        return [{"n": n, "m": -n} for n in range(5)]
+
+    shop.add(do)
+    first = shop.app.call("do", idempotency_key="k", limit=2, fields="n")
+    assert first.result == [{"n": 0}, {"n": 1}]
+    cursor = first.meta["page"]["next_cursor"]
+    rest = shop.app.call("do", idempotency_key="k", limit=2, fields="n", cursor=cursor)
+    assert rest.result == [{"n": 2}, {"n": 3}]
+    assert len(shop.app.call("do", idempotency_key="k").unwrap()) == 5
+    assert shop.runs == 1
+
+
+# ------------------------------------------------------------------ streams
+
+
+def counting(shop: Shop) -> Any:
+    def do(count: int) -> Iterator[dict[str, int]]:
+        shop.ran()
+        for number in range(count):
+            yield {"n": number}
+
+    return do
+
+
+def test_a_stream_is_given_again_item_by_item(shop: Shop) -> None:
+    shop.add(counting(shop))
+    items = [{"n": 0}, {"n": 1}]
+    assert list(shop.app.stream("do", count=2, idempotency_key="k")) == items
+    assert list(shop.app.stream("do", count=2, idempotency_key="k")) == items
+    assert shop.app.call("do", count=2, idempotency_key="k").result == items
+    assert shop.runs == 1
+    _agree_on_items(shop)
+
+
+def _agree_on_items(shop: Shop) -> None:
+    case = Case("do", {"count": 2}, {"idempotency_key": "k"})
+    for each in interfaces(shop.app):
+        assert each.send_case(case).envelope["result"] == [{"n": 0}, {"n": 1}], each.name
+    assert shop.runs == 1
+
+
+def test_an_async_stream_is_kept_as_well(shop: Shop) -> None:
+    async def do(count: int) -> Any:
+        shop.ran()
+        for number in range(count):
+            yield {"n": number}
+
+    shop.add(do)
+
+    async def take() -> list[Any]:
+        return [item async for item in shop.app.astream("do", count=2, idempotency_key="k")]
+
+    assert asyncio.run(take()) == asyncio.run(take()) == [{"n": 0}, {"n": 1}]
+    _agree_on_items(shop)
+
+
+def test_a_stream_of_which_little_is_wanted_runs_to_its_end(shop: Shop) -> None:
+    ended: list[int] = []
+
+    def do(count: int) -> Iterator[dict[str, int]]:
+        yield from counting(shop)(count)
+        ended.append(count)
+
+    shop.add(do)
+    wanted = {"count": 5, "idempotency_key": "k"}
+    first = shop.app.call("do", **wanted, limit=2)
+    assert (first.result, ended) == ([{"n": 0}, {"n": 1}], [5])
+    cursor = first.meta["page"]["next_cursor"]
+    rest = shop.app.call("do", **wanted, limit=2, cursor=cursor)
+    assert (rest.result, rest.meta["idempotency"]["replayed"]) == ([{"n": 2}, {"n": 3}], True)
+    assert list(shop.app.stream("do", **wanted, limit=1)) == [{"n": 0}]
+    assert len(shop.app.call("do", **wanted).unwrap()) == 5
+    assert shop.runs == 1
+
+
+@pytest.mark.parametrize("wanted", [{"max_bytes": 100}, {"max_items": 2}, {"filter": "n > 2"}])
+def test_lines_of_a_replay_are_cut_as_lines(shop: Shop, wanted: dict[str, Any]) -> None:
+    shop.add(counting(shop))
+    asked = {"count": 50, "idempotency_key": "k", **wanted}
+    first = list(shop.app.stream("do", **asked))
+    assert first and list(shop.app.stream("do", **asked)) == first
+    assert shop.runs == 1
+
+
+def test_details_that_were_left_out_are_there_for_who_wants_them(shop: Shop) -> None:
+    def do() -> Iterator[Person]:
+        shop.ran()
+        yield Person(name="ann", notes="long")
+
+    shop.add(do)
+    short = shop.app.call("do", idempotency_key="k", concise=True)
+    assert short.to_dict()["result"] == [{"name": "ann"}]
+    whole = shop.app.call("do", idempotency_key="k")
+    assert whole.to_dict()["result"] == [{"name": "ann", "notes": "long"}]
+    assert shop.runs == 1
+
+
+def test_a_stream_that_is_too_large_runs_to_its_end_all_the_same(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tooli.stages.idempotency_key.MAX_OUTCOME_BYTES", 1000)
+    ended: list[int] = []
+
+    def do(count: int) -> Iterator[dict[str, int]]:
+        yield from counting(shop)(count)
+        ended.append(count)
+
+    shop.add(do)
+    first = shop.app.call("do", count=500, idempotency_key="k", limit=2)
+    assert (first.result, ended) == ([{"n": 0}, {"n": 1}], [500])
+    error = shop.app.call("do", count=500, idempotency_key="k").error
+    assert error.details["done"] is True
+    assert error.suggestion["fix"].startswith("It took effect and is not run again.")
+    assert shop.runs == 1
+
+
+def test_a_stream_that_fails_says_after_how_many(shop: Shop) -> None:
+    def do() -> Iterator[int]:
+        shop.ran()
+        yield 1
+        raise ConflictError("no more")
+
+    shop.add(do)
+    errors = [shop.app.call("do", idempotency_key="k").to_dict()["error"] for _ in "ab"]
+    assert errors[0] == errors[1]
+    assert errors[0]["details"] == {"items_before_failure": 1}
+    assert shop.runs == 1
+
+
+def test_who_leaves_a_stream_leaves_it_open(shop: Shop) -> None:
+    shop.add(counting(shop))
+    items = shop.app.stream("do", count=9, idempotency_key="k")
+    next(items)
+    assert shop.app.call("do", count=9, idempotency_key="k").error.code == "E3051"
+    items.close()
+    error = shop.app.call("do", count=9, idempotency_key="k").error
+    assert error.code == "E3052"
+    assert error.details["ended_by"]["code"] == "E4130"
+
+
+def test_what_is_too_large_is_done_and_said_to_be(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("tooli.storage.outcome_codec", "tooli.stages.idempotency_key"):
+        monkeypatch.setattr(f"{module}.MAX_OUTCOME_BYTES", 1000)
+
+    def do() -> str:
+        shop.ran()
+        return "x" * 2000
+
+    shop.add(do).add(counting(shop), "count")
+    for name, more in (("do", {}), ("count", {"count": 300})):
+        first = shop.app.call(name, **more, idempotency_key="k")
+        assert first.ok and len(first.unwrap()) in (2000, 300)
+        error = shop.app.call(name, **more, idempotency_key="k").error
+        assert error.code == "E3052" and error.details["done"] is True
+        assert error.details["most"] == 1000
+    assert shop.runs == 2
+
+
+# ------------------------------------------------------------------ who is refused
+
+
+def test_other_arguments_are_refused_at_every_door(shop: Shop) -> None:
+    shop.add(lambda order: shop.ran(), "do")
+    shop.app.call("do", order="a", idempotency_key="k")
+    case = Case("do", {"order": "b"}, {"idempotency_key": "k"})
+    answers = [each.send_case(case) for each in interfaces(shop.app)]
+    assert {a.envelope["error"]["code"] for a in answers} == {"E3050"}
+    assert {a.exit_code for a in answers} <= {20, None}
+    assert shop.runs == 1
+
+
+def test_the_default_and_the_same_value_said_are_the_same_call(shop: Shop) -> None:
+    def do(order: str, count: int = 1) -> int:
+        return shop.ran()
+
+    shop.add(do)
+    shop.app.call("do", order="a", idempotency_key="k")
+    assert shop.app.call("do", order="a", count=1, idempotency_key="k").result == 1
+
+
+def test_the_header_and_the_query_are_one_key(shop: Shop) -> None:
+    shop.add(lambda order: {"n": shop.ran()}, "do")
+    api = shop.app.asgi(mcp=False)
+    said: dict[str, Any] = {"body": b'{"order":"a"}'}
+
+    async def ask(**more: Any) -> Any:
+        return (await send_request(api, "POST", "/tools/do", **said, **more)).json()
+
+    first = asyncio.run(ask(headers={"Idempotency-Key": "k"}))
+    assert first["ok"], first
+    quoted = asyncio.run(ask(headers={"Idempotency-Key": '"k"'}))
+    queried = asyncio.run(ask(query="idempotency_key=k"))
+    assert first["meta"]["idempotency"]["replayed"] is False
+    assert quoted["result"] == queried["result"] == first["result"] == {"n": 1}
+    assert quoted["meta"]["idempotency"]["replayed"] is True
+    both = asyncio.run(ask(headers={"Idempotency-Key": "k"}, query="idempotency_key=other"))
+    assert both["error"]["code"] == "E1050"
+    same = asyncio.run(ask(headers={"Idempotency-Key": "k"}, query="idempotency_key=k"))
+    assert same["result"] == {"n": 1}
+
+
+@pytest.mark.parametrize("key", ["", "two words", "käse", "x" * 256])
+def test_what_is_no_key_is_refused_at_every_door(shop: Shop, home: Path, key: str) -> None:
+    shop.add(lambda order: shop.ran(), "do")
+    case = Case("do", {"order": "a"}, {"idempotency_key": key})
+    for each in interfaces(shop.app):
+        error = each.send_case(case).envelope["error"]
+        assert (error["code"], error["field"]) == ("E1007", "idempotency_key"), each.name
+    assert shop.runs == 0 and not list(home.glob("*idempotency*"))
+
+
+def test_a_dry_run_takes_no_key(shop: Shop, home: Path) -> None:
+    shop.add(lambda order: shop.ran(), "do")
+    assert shop.app.call("do", order="b", dry_run=True, idempotency_key="k").ok
+    assert not list(home.glob("*idempotency*"))
+    assert shop.app.call("do", order="a", idempotency_key="k").result == 1
+
+
+def test_what_is_refused_before_it_runs_takes_no_key(shop: Shop, home: Path) -> None:
+    shop.add(lambda order: shop.ran(), "do", annotations=Destructive)
+    assert shop.app.call("do", order="a", idempotency_key="k").error.code == "E1010"
+    assert shop.app.call("do", idempotency_key="k", yes=True).error.code == "E1002"
+    assert not list(home.glob("*idempotency*"))
+    assert shop.app.call("do", order="a", idempotency_key="k", yes=True).ok
+
+
+def removing(shop: Shop, **said: Any) -> Shop:
+    @dry_run_support
+    def rm(path: Path) -> int:
+        if not record_dry_action("delete", path, state=path):
+            shop.ran()
+            path.unlink()
+        return shop.runs
+
+    return shop.add(rm, "rm", annotations=Destructive, auth=[], **said)
+
+
+@pytest.mark.parametrize("said", [{}, {"timeout": 60}], ids=["here", "child"])
+def test_a_plan_that_cannot_be_applied_gives_the_key_back(
+    shop: Shop, tmp_path: Path, said: dict[str, Any]
+) -> None:
+    removing(shop, **said)
+    file = tmp_path / "file"
+    file.write_text("1")
+
+    def apply(token: str) -> Any:
+        return shop.app.call("rm", path=file, yes=True, apply=token, idempotency_key="k")
+
+    assert apply("nonsense").error.code == "E1051"
+    stale = shop.app.call("rm", path=file, dry_run=True).unwrap()["token"]
+    file.write_text("22")
+    assert apply(stale).error.code == "E3053"
+    done = apply(shop.app.call("rm", path=file, dry_run=True).unwrap()["token"])
+    assert done.ok and done.meta["idempotency"]["replayed"] is False
+    assert not file.exists()
+
+
+def test_a_call_that_cannot_be_written_down_gives_the_key_back(home: Path) -> None:
+    shop = Shop(security_policy="strict")
+    shop.add(lambda: shop.ran(), "do", auth=[])
+    (home / "audit").write_text("")  # no folder can be there
+    assert shop.app.call("do", idempotency_key="k").error.code == "E4061"
+    (home / "audit").unlink()
+    assert shop.app.call("do", idempotency_key="k").result == 1
+
+
+def test_an_input_that_cannot_be_read_gives_the_key_back(shop: Shop) -> None:
+    def do(number: SecretInput[int]) -> int:
+        return shop.ran()
+
+    shop.add(do)
+    words = ["do", "env:NO", "--idempotency-key=k", "--json"]
+    assert invoke(shop.app, *words, env={"NO": "none"}).envelope["error"]["code"] == "E1003"
+    assert invoke(shop.app, *words, env={"NO": "4711"}).result == 1
+
+
+def test_a_call_that_gets_no_process_gives_the_key_back(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full() -> Any:
+        raise OSError(24, "Too many open files")
+
+    shop.add(lambda: 1, "do", timeout=60)
+    with monkeypatch.context() as patch:
+        patch.setattr("tooli.execution.process_runner.open_pipes", full)
+        assert "was not run" in shop.app.call("do", idempotency_key="k").error.message
+    assert shop.app.call("do", idempotency_key="k").result == 1
+
+
+def test_a_refusal_that_a_function_passes_on_is_its_answer(shop: Shop, tmp_path: Path) -> None:
+    """What the function called did not run; the function did."""
+    removing(shop)
+    file = tmp_path / "file"
+
+    def do() -> None:
+        shop.ran()
+        file.write_text("1")
+        token = shop.app.call("rm", path=file, dry_run=True).unwrap()["token"]
+        file.write_text("22")
+        shop.app.call("rm", path=file, yes=True, apply=token).unwrap()
+
+    shop.add(do)
+    for replayed in (False, True):
+        answer = shop.app.call("do", idempotency_key="k")
+        assert answer.error.code == "E3053"
+        assert answer.meta["idempotency"]["replayed"] is replayed
+    assert shop.runs == 1
+
+
+def test_principals_have_keys_of_their_own_and_names_do_not(shop: Shop) -> None:
+    shop.add(lambda: shop.ran(), "do")
+    tool, options = shop.app.find("do"), Options(idempotency_key="k")
+    callers = [
+        Caller("http", principal="ann"),
+        Caller("mcp", principal="bob"),
+        Caller("cli", principal="ann"),
+        Caller("cli", "claude-code"),
+        Caller("http", "somebody", maybe_agent=True),
+    ]
+    values: list[Any] = []
+    for caller in callers:
+        call, stages = shop.app.prepare(tool, {}, caller, options, [])
+        values.append(run(call, stages).value)
+    assert values == [1, 2, 1, 3, 3]
+
+
+# ------------------------------------------------------------------ what stops a call
+
+
+def stopped_by(shop: Shop, stop: BaseException, **said: Any) -> Any:
+    def do() -> int:
+        if shop.ran() == 1:
+            raise stop
+        return shop.runs
+
+    shop.add(do, **said)
+    with_key = {"idempotency_key": "k"}
+    try:
+        shop.app.call("do", **with_key)
+    except BaseException as left:
+        assert left is stop
+    return shop.app.call("do", **with_key)
+
+
+STOPS = [KeyboardInterrupt(), TimeoutExceeded("late"), asyncio.CancelledError()]
+
+
+@pytest.mark.parametrize("stop", STOPS, ids=repr)
+def test_who_was_stopped_is_indeterminate(shop: Shop, stop: BaseException) -> None:
+    again = stopped_by(shop, stop)
+    assert again.error.code == "E3052"
+    assert again.error.details["ended_by"]["message"]
+    assert again.error.suggestion["argv"] == ["shop", "idempotency", "forget", "k"]
+    assert again.error.to_exception().exit_code == 101
+    assert shop.runs == 1
+
+
+@pytest.mark.parametrize("stop", STOPS, ids=repr)
+@pytest.mark.parametrize("behavior", [Idempotent, ReadOnly, Destructive | Idempotent], ids=repr)
+def test_what_may_run_again_does(shop: Shop, stop: BaseException, behavior: Any) -> None:
+    shop.app = Tooli("shop", security_policy="off")
+    shop.app.command("other")(lambda: None)
+    again = stopped_by(shop, stop, annotations=behavior)
+    assert (again.result, again.meta["idempotency"]["replayed"]) == (2, False)
+    assert shop.app.call("do", idempotency_key="k").meta["idempotency"]["replayed"] is True
+
+
+def test_a_timeout_of_the_functions_own_is_its_answer(shop: Shop) -> None:
+    again = stopped_by(shop, TimeoutError("the bank is slow"))
+    assert again.error.code == "E4050" and again.meta["idempotency"]["replayed"]
+
+
+def test_an_exit_of_its_own_is_its_answer(shop: Shop) -> None:
+    again = stopped_by(shop, SystemExit(7))
+    assert again.error.to_exception().exit_code == 7
+    assert again.meta["idempotency"]["replayed"]
+
+
+@pytest.mark.parametrize("question", ["human", "pause"])
+def test_a_question_gives_the_key_back(shop: Shop, question: str) -> None:
+    from tooli.core.peer import InputRequired
+
+    again = stopped_by(
+        shop, ApprovalRequired("may I?") if question == "human" else InputRequired({})
+    )
+    assert (again.result, again.meta["idempotency"]["replayed"]) == (2, False)
+
+
+def test_a_cancelled_task_is_indeterminate(shop: Shop) -> None:
+    entered = asyncio.Event()
+
+    async def do() -> None:
+        shop.ran()
+        entered.set()
+        await asyncio.Event().wait()
+
+    shop.add(do)
+
+    async def cancel() -> None:
+        task = asyncio.ensure_future(shop.app.acall("do", idempotency_key="k"))
+        await entered.wait()
+        task.cancel()
+        await asyncio.wait({task})
+        assert task.cancelled()
+
+    asyncio.run(cancel())
+    assert shop.app.call("do", idempotency_key="k").error.code == "E3052"
+
+
+def test_two_at_a_time_run_once(shop: Shop) -> None:
+    gate = asyncio.Event()
+
+    async def do() -> int:
+        await gate.wait()
+        return shop.ran()
+
+    shop.add(do)
+
+    async def both() -> list[Any]:
+        first = asyncio.ensure_future(shop.app.acall("do", idempotency_key="k"))
+        await asyncio.sleep(0)
+        second = await shop.app.acall("do", idempotency_key="k")
+        gate.set()
+        return [await first, second, await shop.app.acall("do", idempotency_key="k")]
+
+    first, second, third = asyncio.run(both())
+    assert (first.result, third.result, shop.runs) == (1, 1, 1)
+    assert second.error.code == "E3051" and second.error.is_retryable
+
+
+# ------------------------------------------------------------------ a ledger that fails
+
+
+def damage(home: Path) -> None:
+    for ledger in ledgers._open_stores.values():
+        ledger.close()
+    for path in home.iterdir():
+        path.unlink()
+    (home / "idempotency.db").write_bytes(b"no database at all" * 400)
+
+
+@pytest.mark.parametrize("policy", ["off", "standard", "strict"])
+@pytest.mark.parametrize("behavior", [None, Idempotent], ids=repr)
+def test_a_damaged_ledger(home: Path, policy: str, behavior: Any) -> None:
+    shop = Shop(security_policy=policy)
+    shop.add(lambda: shop.ran(), "do", annotations=behavior, auth=[])
+    damage(home)
+    result = shop.app.call("do", idempotency_key="k")
+    if behavior is Idempotent and policy != "strict":
+        assert result.result == 1
+        assert "cannot be read" in result.meta["warnings"][0]
+        return
+    assert shop.runs == 0
+    assert result.error.code == "E4060"
+    assert "Nothing ran" in result.error.message
+    assert "then delete" in result.error.suggestion["fix"]
+    assert result.error.to_exception().exit_code == 75
+    assert shop.app.call("do", idempotency_key="k").error.code == "E4060"
+    assert shop.runs == 0
+    (aside,) = home.glob("idempotency.db.damaged-*")
+    aside.unlink()
+    assert shop.app.call("do", idempotency_key="k").result == 1
+
+
+def test_what_cannot_be_kept_afterwards_is_said(shop: Shop, home: Path) -> None:
+    def do() -> int:
+        damage(home)
+        return shop.ran()
+
+    shop.add(do)
+    result = shop.app.call("do", idempotency_key="k")
+    assert result.result == 1
+    assert result.meta["idempotency"]["kept"] is False
+    assert "could not be kept" in result.meta["warnings"][0]
+
+
+def test_a_loop_waits_no_longer_for_the_end_than_for_the_beginning(
+    shop: Shop, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where others are in the way then, the entry is settled as soon as they are not."""
+    import sqlite3
+
+    monkeypatch.setattr("tooli.stages.idempotency_key.EVENT_LOOP_WAIT_SECONDS", 0.3)
+    waited: list[float] = []
+    do_it = SqliteIdempotencyStore._execute
+
+    def do_and_note(self: Any, work: Any, patience: float) -> Any:
+        waited.append(patience)
+        return do_it(self, work, patience)
+
+    monkeypatch.setattr(SqliteIdempotencyStore, "_execute", do_and_note)
+    others: list[Any] = []
+
+    async def do() -> int:
+        others.append(sqlite3.connect(home / "idempotency.db", isolation_level=None))
+        others[0].execute("BEGIN IMMEDIATE")
+        return shop.ran()
+
+    shop.add(do)
+    first = asyncio.run(shop.app.acall("do", idempotency_key="k"))
+    assert first.result == 1 and first.meta["idempotency"]["kept"] is False
+    assert waited == [0.3, 0.3]
+    others[0].close()
+    while (again := shop.app.call("do", idempotency_key="k")).error is not None:
+        assert again.error.code == "E3051"
+    assert (again.result, again.meta["idempotency"]["replayed"]) == (1, True)
+
+
+def test_what_was_kept_and_cannot_be_read_is_not_run_again(shop: Shop, home: Path) -> None:
+    import sqlite3
+
+    shop.add(lambda: shop.ran(), "do")
+    shop.app.call("do", idempotency_key="k")
+    for text in (b"{", b"[]", b'{"failed":{}}', b'{"other":1}'):
+        base = sqlite3.connect(home / "idempotency.db")
+        with base:
+            base.execute("UPDATE keys SET outcome = ?", (text,))
+        base.close()
+        result = shop.app.call("do", idempotency_key="k")
+        assert result.error.code == "E4060", text
+    assert shop.runs == 1
+
+
+def test_nothing_is_loaded_for_a_call_without_a_key() -> None:
+    from tooli.pipeline.drivers import ONLY_BIND
+
+    shop = Shop()
+    shop.add(lambda: 1, "do")
+    assert shop.app.stages_for(shop.app.find("do"), Options()) is ONLY_BIND

@@ -1,0 +1,279 @@
+"""Failures that repeat: what is counted as the same, how it ends, and that nothing leaks."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.integration.outside import APPS, environment, run
+
+from tooli import InputError, SecretInput, StateError, ToolError, Tooli
+from tooli.core.call import Caller, Options
+from tooli.errors import TemporaryError, TimeoutExceeded
+from tooli.records.result_options import read_result_options
+from tooli.serving.dispatcher import ToolDispatcher
+from tooli.storage import failure_history
+
+ONE = StateError("Always the same object.", details={"kept": 1})
+
+
+class Own(ToolError):
+    """An error that cannot be copied: it wants more than a message."""
+
+    def __init__(self, message: str, more: str) -> None:
+        super().__init__(message + more)
+
+
+def raised(kind: str) -> Exception:
+    return {
+        "single": lambda: ONE,
+        "own": lambda: Own("a", "b"),
+        "late": lambda: TimeoutExceeded("late"),
+        "busy": lambda: TemporaryError("busy"),
+        "retry": lambda: StateError("soon", is_retryable=True),
+        "input": lambda: InputError("no"),
+        "bug": lambda: ValueError("bug"),
+        "stop": KeyboardInterrupt,
+    }[kind]()
+
+
+class Calls:
+    """Calls of one app through one server's desk."""
+
+    def __init__(self) -> None:
+        self.ran = 0
+        self.app = Tooli("looping")
+        self.app.command("fail")(self.fail)
+        self.dispatcher = ToolDispatcher(self.app)
+
+    def fail(self, kind: str, word: str = "") -> str:
+        self.ran += 1
+        if kind == "fine":
+            return kind
+        if kind == "counted":
+            raise StateError(f"failed {self.ran} times")
+        raise raised(kind)
+
+    def run(self, arguments: Any, session: str | None = "one", **more: Any) -> Any:
+        caller = Caller("http", session=session, address="x", principal=more.pop("who", None))
+        arguments = {"kind": arguments} if isinstance(arguments, str) else arguments
+        tool = self.app.find("fail")
+        assert tool is not None
+        return self.dispatcher.prepare(tool, arguments, caller, **more).run()
+
+    def codes(self, times: int, arguments: Any, **more: Any) -> list[str | None]:
+        answers = [self.run(arguments, **more) for _ in range(times)]
+        return [one.error.code if one.error is not None else None for one in answers]
+
+
+@pytest.fixture
+def calls() -> Calls:
+    return Calls()
+
+
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    clock = [1e9]
+    monkeypatch.setattr(failure_history, "time", lambda: clock[0])
+    monkeypatch.setattr("time.time", lambda: clock[0])
+    return clock
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"), [("single", "E3000"), ("own", "E5000"), ("bug", "E5000")]
+)
+def test_five_times(calls: Calls, kind: str, code: str) -> None:
+    assert calls.codes(7, kind) == [code] * 4 + ["E4031"] * 3
+    assert calls.ran == 4
+
+
+def test_an_error_that_is_raised_again_is_not_changed(calls: Calls) -> None:
+    calls.codes(6, "single")
+    assert ONE.details == {"kept": 1}
+    assert ONE.suggestion is None
+
+
+@pytest.mark.parametrize("kind", ["late", "busy", "retry"])
+def test_patience(calls: Calls, kind: str) -> None:
+    answers = [calls.run(kind) for _ in range(14)]
+    assert calls.ran == 14
+    waits = [(one.error.details or {}).get("retry_after") for one in answers]
+    assert waits[:5] == [None, None, 2, 4, 8]
+    assert waits[-1] == 300
+    assert answers[-1].error.suggestion.action == "retry_later"
+
+
+def test_ten_minutes(calls: Calls, now: list[float]) -> None:
+    assert calls.codes(5, "single")[-1] == "E4031"
+    for _ in range(9):
+        now[0] += 60
+        assert calls.codes(1, "single") == ["E4031"]  # asking does not make it longer
+    now[0] += 60
+    assert calls.codes(1, "single") == ["E3000"]
+
+
+def test_a_clock_that_is_put_back(calls: Calls, now: list[float]) -> None:
+    assert calls.codes(5, "single")[-1] == "E4031"
+    now[0] -= 3600
+    assert calls.codes(1, "single") == ["E3000"]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"arguments": {"kind": "single", "word": "x"}},
+        {"options": Options(dry_run=True)},
+        {"options": Options(yes=True)},
+        {"options": Options(result_options=read_result_options({"limit": 3}))},
+        {"session": "two"},
+        {"who": "ada"},
+        {"approved": True},
+    ],
+)
+def test_another_call(calls: Calls, other: dict[str, Any]) -> None:
+    assert calls.codes(5, "single")[-1] == "E4031"
+    assert calls.codes(1, other.pop("arguments", "single"), **other)[0] != "E4031"
+
+
+def test_a_failure_that_says_something_new_is_another(calls: Calls) -> None:
+    assert calls.codes(9, "counted") == ["E3000"] * 9
+
+
+def test_mistakes_count_whatever_they_say(calls: Calls) -> None:
+    assert calls.codes(6, {"knid": "x"})[-2:] == ["E4031"] * 2
+    assert calls.codes(6, "input")[-2:] == ["E4031"] * 2
+    assert calls.ran == 4
+
+
+def test_what_was_stopped_is_no_failure(calls: Calls) -> None:
+    assert calls.codes(9, "stop") == ["E4130"] * 9
+    assert calls.codes(4, "single") == ["E3000"] * 4
+    assert calls.codes(1, "stop") == ["E4130"]
+
+
+def test_a_success_in_between(calls: Calls) -> None:
+    for _ in range(3):
+        assert calls.codes(4, "single") == ["E3000"] * 4
+        assert calls.codes(1, "fine") == [None]
+
+
+def test_nobody_knows_who_repeats_himself(calls: Calls) -> None:
+    assert calls.codes(9, "single", session=None) == ["E3000"] * 9
+
+
+def test_each_server_has_its_own_memory(calls: Calls) -> None:
+    assert calls.codes(5, "single")[-1] == "E4031"
+    assert Calls().codes(1, "single") == ["E3000"]
+
+
+def test_memory_is_bounded(calls: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(failure_history, "MAX_SESSIONS", 5)
+    memory = failure_history.MemoryFailureHistory()
+    failure = failure_history.RepeatedFailure("m", "w", 1, 0.0, {})
+    for i in range(100):
+        memory.record_failure(f"session {i}", "tool", failure)
+    assert len(memory._failures) == 5
+
+
+# ------------------------------------------------------------------ secrets
+
+
+def test_what_is_remembered_holds_no_secret(tmp_path: Path) -> None:
+    """The fifth call reads no secret, and so could hide none: what it tells was hidden before."""
+    env = environment(
+        TOOLI_STATE_DIR=str(tmp_path), TOOLI_SESSION_ID="s", PW="hunter2hunter2", TOOLI_CONFIG="off"
+    )
+    words = [APPS / "canaries.py", "login-fails", "env:PW", "--json"]
+    answers = [run(*words, env=env) for _ in range(5)]
+    codes = [json.loads(one.out)["error"]["code"] for one in answers]
+    assert codes == ["E3020"] * 4 + ["E4031"]
+    assert json.loads(answers[4].out)["error"]["details"]["error"]["message"] == "bad ***"
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    kept = b"".join([path.read_bytes() for path in files])
+    assert b"E3020" in kept and b"hunter2" not in kept
+
+
+def test_a_server_remembers_no_secret() -> None:
+    app = Tooli("app")
+
+    @app.command()
+    def login(pw: SecretInput[str]) -> None:
+        raise StateError(f"no {pw.reveal()}")
+
+    @app.command()
+    def other() -> None: ...
+
+    desk, tool = ToolDispatcher(app), app.find("login")
+    assert tool is not None
+    caller = Caller("mcp", session="one")
+    answers = [desk.prepare(tool, {"pw": "hunter2hunter2"}, caller).run() for _ in range(5)]
+    stuck = answers[-1].error
+    assert stuck is not None and stuck.code == "E4031"
+    assert stuck.details == {"repeated": 5, "error": {"code": "E3000", "message": "no ***"}}
+
+
+# ------------------------------------------------------------------ files
+
+
+@pytest.mark.parametrize("where", ["here", "work_dir"])
+def test_a_file_that_was_corrected_is_another_call_on_a_server_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "below" if where == "work_dir" else tmp_path
+    folder.mkdir(exist_ok=True)
+    if where == "work_dir":
+        monkeypatch.setenv("TOOLI_WORK_DIR", str(folder))
+    app = Tooli("app")
+
+    @app.command()
+    def check(path: Path) -> str:
+        if path.read_text() != "good":
+            raise StateError("The file is malformed.")
+        return "fine"
+
+    @app.command()
+    def other() -> None: ...
+
+    desk, tool = ToolDispatcher(app), app.find("check")
+    assert tool is not None
+    file = folder / "input.txt"
+    file.write_text("bad")
+    for _ in range(6):
+        answer = desk.prepare(tool, {"path": "input.txt"}, Caller("mcp", session="one")).run()
+    assert answer.error is not None and answer.error.code == "E4031"
+    file.write_text("good")
+    answer = desk.prepare(tool, {"path": "input.txt"}, Caller("mcp", session="one")).run()
+    assert answer.error is None
+
+
+def test_a_server_looks_at_no_file_that_a_mere_text_names(
+    calls: Calls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Any] = []
+    monkeypatch.setattr(
+        "tooli.stages.repeated_failures._stat_key", lambda *words: seen.append(words)
+    )
+    assert calls.codes(5, {"kind": "single", "word": "/etc/passwd"})[-1] == "E4031"
+    assert seen == []
+
+
+def test_what_a_file_holds_is_what_is_read_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Long texts in any script: as many of the latest failures as there is room for."""
+    monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path))
+    files = failure_history.FileFailureHistory()
+    told = {"code": "E3000", "message": "\U0001f600" * 500, "blocks": True}
+    for number in range(failure_history.MAX_TOOLS_PER_SESSION):
+        files.record_failure(
+            "me", f"tool{number}", failure_history.RepeatedFailure("m", "w", 1, time.time(), told)
+        )
+        for latest in range(max(0, number - 5), number + 1):
+            assert files.last_failure("me", f"tool{latest}") is not None
+    assert files.last_failure("me", "tool0") is None
+    (kept,) = (tmp_path / "loops").iterdir()
+    assert kept.stat().st_size <= failure_history._MAX_FILE_BYTES

@@ -1,0 +1,410 @@
+"""The audit log: each line vouches for the one before; whatever is done to it is found."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tooli.storage import audit_log, audit_reader
+from tooli.storage.audit_log import append_line
+
+
+@pytest.fixture
+def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path / "state"))
+    return tmp_path / "audit" / "log.jsonl"
+
+
+def write(log: Path, count: int, start: int = 0) -> None:
+    for number in range(start, start + count):
+        append_line(str(log), {"event": "test", "number": number})
+
+
+def lines_of(log: Path) -> list[bytes]:
+    return log.read_bytes().splitlines(keepends=True)
+
+
+def fault(log: Path) -> tuple[int, str] | None:
+    found = audit_reader.verify_log(str(log)).fault
+    return None if found is None else (found.line, found.reason)
+
+
+def test_a_whole_log(log: Path) -> None:
+    write(log, 5)
+    found = audit_reader.verify_log(str(log))
+    assert (found.lines, found.partial_lines, found.sealed, found.fault) == (5, 0, True, None)
+    said = [json.loads(line) for line in lines_of(log)]
+    assert [one["seq"] for one in said] == [1, 2, 3, 4, 5]
+    assert [one["prev"] for one in said] == ["", *[one["sum"] for one in said[:-1]]]
+
+
+def test_nobody_else_reads_it(log: Path) -> None:
+    write(log, 1)
+    for path in (log, Path(f"{log}.head")):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(log.parent.stat().st_mode) == 0o700
+
+
+def test_no_log_is_a_whole_log(log: Path) -> None:
+    assert audit_reader.verify_log(str(log)).fault is None
+    assert audit_reader.read_last_records(str(log), 5) == []
+    assert not log.parent.exists(), "to look leaves nothing behind"
+
+
+# ------------------------------------------------------------------ tampering
+
+
+def change(lines: list[bytes]) -> list[bytes]:
+    return [*lines[:2], lines[2].replace(b'"number":2', b'"number":9'), *lines[3:]]
+
+
+def remove(lines: list[bytes]) -> list[bytes]:
+    return [*lines[:2], *lines[3:]]
+
+
+def remove_first(lines: list[bytes]) -> list[bytes]:
+    return lines[1:]
+
+
+def remove_last(lines: list[bytes]) -> list[bytes]:
+    return lines[:-1]
+
+
+def remove_all(lines: list[bytes]) -> list[bytes]:
+    return []
+
+
+def swap(lines: list[bytes]) -> list[bytes]:
+    return [lines[1], lines[0], *lines[2:]]
+
+
+def repeat(lines: list[bytes]) -> list[bytes]:
+    return [*lines[:3], lines[2], *lines[3:]]
+
+
+def insert(lines: list[bytes]) -> list[bytes]:
+    made = lines[2].replace(b'"number":2', b'"number":7')
+    return [*lines[:3], made, *lines[3:]]
+
+
+def insert_rubbish(lines: list[bytes]) -> list[bytes]:
+    return [*lines[:3], b'{"event":"all well","sum":"00"}\n', *lines[3:]]
+
+
+def reseal_without_key(lines: list[bytes]) -> list[bytes]:
+    """Written anew from the third line on, by somebody who knows the rules but not the key."""
+    said = [json.loads(line) for line in lines]
+    made, prev = lines[:2], said[1]["sum"]
+    for one in said[2:]:
+        facts = {k: v for k, v in one.items() if k not in ("prev", "sum", "seq")}
+        line = audit_log.encode_line({"seq": one["seq"], "prev": prev, **facts}, b"")
+        prev = json.loads(line)["sum"]
+        made = [*made, line]
+    return made
+
+
+def cut(lines: list[bytes]) -> list[bytes]:
+    return [*lines[:2], lines[2][:-20] + b"\n", *lines[3:]]
+
+
+@pytest.mark.parametrize(
+    ("tamper", "line"),
+    [
+        (change, 3),
+        (remove, 3),
+        (remove_first, 1),
+        (remove_last, 5),
+        (remove_all, 0),
+        (swap, 1),
+        (repeat, 4),
+        (insert, 4),
+        (insert_rubbish, 4),
+        (reseal_without_key, 3),
+        (cut, 3),
+    ],
+)
+@pytest.mark.parametrize("later", [0, 2])
+def test_tampering_is_found(
+    log: Path, tamper: Callable[[list[bytes]], list[bytes]], line: int, later: int
+) -> None:
+    """At once, and when the log was written on."""
+    write(log, 6)
+    log.write_bytes(b"".join(tamper(lines_of(log))))
+    write(log, later, start=6)
+    found = fault(log)
+    assert found is not None
+    assert found[0] in (line, line + 1)
+
+
+def test_a_head_that_is_gone_or_wrong(log: Path) -> None:
+    write(log, 4)
+    head = Path(f"{log}.head")
+    kept = head.read_bytes()
+    for data in (b"", b"nonsense", kept.replace(b"4", b"3", 1), b"\0" * 87):
+        head.write_bytes(data)
+        assert fault(log) is not None
+    head.unlink()
+    assert "head" in fault(log)[1]
+    write(log, 1)
+    assert "head is missing" in fault(log)[1], "it is told for good"
+    assert audit_reader.verify_log(str(log)).fault.seq == 5
+
+
+def test_an_older_state_of_the_log_with_a_newer_head(log: Path) -> None:
+    write(log, 3)
+    older = log.read_bytes()
+    write(log, 3)
+    log.write_bytes(older)
+    assert fault(log) == (3, "the last 3 lines are missing")
+    write(log, 1)
+    assert "lines are missing before it: 4 to 6" in fault(log)[1]
+
+
+# ------------------------------------------------------------------ crashes
+
+
+def test_half_a_line_at_the_end(log: Path) -> None:
+    write(log, 3)
+    with log.open("ab") as file:
+        file.write(b'{"seq":4,"prev":"abc","ti')
+    found = audit_reader.verify_log(str(log))
+    assert (found.lines, found.partial_lines, found.fault) == (3, 1, None)
+    write(log, 2)
+    found = audit_reader.verify_log(str(log))
+    assert (found.lines, found.partial_lines, found.fault) == (5, 1, None)
+    assert [one["seq"] for one in audit_reader.read_last_records(str(log), 10)] == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("length", [1, 5, 40, 90, -2, -1])
+def test_a_crash_between_the_line_and_its_head(log: Path, length: int) -> None:
+    """Wherever it came: the next line follows, and the log is whole."""
+    write(log, 3)
+    head = Path(f"{log}.head")
+    before, kept = log.read_bytes(), head.read_bytes()
+    write(log, 1)
+    last = log.read_bytes()[len(before) :]
+    log.write_bytes(before + last[:length])
+    head.write_bytes(kept)
+    write(log, 1)
+    assert fault(log) is None
+
+
+def test_a_crash_after_the_very_first_line(log: Path) -> None:
+    write(log, 1)
+    Path(f"{log}.head").write_bytes(b"")
+    assert fault(log) is None
+    write(log, 2)
+    assert fault(log) is None
+
+
+# ------------------------------------------------------------------ size
+
+
+def test_new_files_are_begun_and_old_ones_dropped(
+    log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit_log, "MAX_LOG_BYTES", 500)
+    write(log, 6)
+    assert Path(f"{log}.1").exists()
+    assert not Path(f"{log}.{audit_log.MAX_ROTATED_FILES}").exists()
+    assert fault(log) is None
+    assert audit_reader.verify_log(str(log)).lines == 6
+    assert [one["number"] for one in audit_reader.read_last_records(str(log), 5)] == [1, 2, 3, 4, 5]
+    write(log, 60)
+    files = sorted(path.name for path in log.parent.iterdir())
+    assert len(files) == 2 + audit_log.MAX_ROTATED_FILES
+    assert all(path.stat().st_size <= 500 for path in log.parent.iterdir())
+    found = audit_reader.verify_log(str(log))
+    assert found.fault is None
+    assert 0 < found.lines < 66
+
+
+def test_a_file_in_the_middle_is_missed(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit_log, "MAX_LOG_BYTES", 1000)
+    write(log, 60)
+    Path(f"{log}.2").unlink()
+    assert "missing" in fault(log)[1]
+
+
+def test_the_oldest_file_is_missed(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit_log, "MAX_LOG_BYTES", 1000)
+    write(log, 60)
+    Path(f"{log}.{audit_log.MAX_ROTATED_FILES}").unlink()
+    assert "missing before it: " in fault(log)[1]
+
+
+@pytest.mark.parametrize(
+    ("number", "later"), [(4, 0), (3, 0), (3, 5), (1, 0), (1, 5), (0, 0), (0, 5)]
+)
+def test_the_first_lines_are_missed_though_older_ones_were_dropped(
+    log: Path, number: int, later: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where a new file was begun since: as long as the lines themselves would be there."""
+    monkeypatch.setattr(audit_log, "MAX_LOG_BYTES", 1000)
+    write(log, 60)
+    for older in range(audit_log.MAX_ROTATED_FILES, number, -1):
+        Path(f"{log}.{older}").unlink()
+    spoilt = Path(f"{log}.{number}") if number else log
+    spoilt.write_bytes(b"".join(lines_of(spoilt)[1:]))
+    write(log, later)
+    assert "missing before it" in fault(log)[1]
+
+
+def test_where_a_file_does_not_follow_the_one_that_is_dropped(
+    log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit_log, "MAX_LOG_BYTES", 1000)
+    write(log, 60)
+    following = Path(f"{log}.{audit_log.MAX_ROTATED_FILES - 1}")
+    following.write_bytes(b"".join(lines_of(following)[1:]))
+    begins = json.loads(lines_of(Path(f"{log}.{audit_log.MAX_ROTATED_FILES}"))[0])["seq"]
+    write(log, 5)
+    assert f"missing before it: {begins} to" in fault(log)[1]
+
+
+def test_a_crash_between_a_new_file_and_its_head(
+    log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit_log, "MAX_LOG_BYTES", 1000)
+    write(log, 60)
+    before = len(list(log.parent.iterdir()))
+
+    def crash(path: str) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(audit_log, "_rotate", crash)
+        with pytest.raises(KeyboardInterrupt):
+            write(log, 20)
+    assert fault(log) is None
+    write(log, 1)
+    assert fault(log) is None
+    assert len(list(log.parent.iterdir())) == before
+
+
+def test_a_log_that_was_removed_with_all_that_vouches_for_it(log: Path) -> None:
+    write(log, 3)
+    log.unlink()
+    assert "the last 3 lines are missing" in fault(log)[1]
+    Path(f"{log}.head").unlink()
+    assert "there is no log" in fault(log)[1]
+
+
+def test_a_line_that_is_too_long_goes_without_its_facts(log: Path) -> None:
+    append_line(str(log), {"event": "test", "tool": "a.b", "many": ["x" * 400] * 100})
+    write(log, 1)
+    assert len(lines_of(log)[0]) < audit_log.MAX_LINE_BYTES
+    said = audit_reader.read_last_records(str(log), 2)[0]
+    assert said["cut"] is True
+    assert said["tool"] == "a.b"
+    assert fault(log) is None
+
+
+def test_any_text_is_one_line(log: Path) -> None:
+    for text in ("a\nb", 'x","sum":"00"}', "\u2028", "\ud800", "\0", "é" * 600):
+        append_line(str(log), {"event": "test", "text": text})
+    assert len(lines_of(log)) == 6
+    assert fault(log) is None
+
+
+# ------------------------------------------------------------------ where nothing can be written
+
+
+def test_half_a_write_is_taken_back(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(log, 2)
+    before = log.read_bytes()
+    whole = os.write
+
+    def half(file: int, data: bytes) -> int:
+        return whole(file, data[: len(data) // 2])
+
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="No space"):
+        patch.setattr(os, "write", half)
+        write(log, 1)
+    assert log.read_bytes() == before
+    write(log, 1)
+    assert fault(log) is None
+
+
+def test_a_link_is_not_followed(log: Path, tmp_path: Path) -> None:
+    log.parent.mkdir()
+    target = tmp_path / "precious"
+    target.write_text("precious\n")
+    log.symlink_to(target)
+    with pytest.raises(OSError):
+        write(log, 1)
+    assert target.read_text() == "precious\n"
+
+
+def test_what_is_no_file(log: Path) -> None:
+    log.parent.mkdir()
+    os.mkfifo(log)
+    with pytest.raises(OSError, match="not a file"):
+        write(log, 1)
+
+
+def test_a_lock_that_somebody_keeps(log: Path) -> None:
+    import fcntl
+
+    write(log, 1)
+    with open(f"{log}.head", "rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.raises(OSError, match="locked"):
+            audit_log.append_line(str(log), {"event": "run"}, lock_timeout=0.0)
+    write(log, 1)
+    assert fault(log) is None
+
+
+def test_without_a_key_lines_are_checked_all_the_same(
+    log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path / "file" / "below"))
+    write(log, 3)
+    found = audit_reader.verify_log(str(log))
+    assert (found.lines, found.sealed, found.fault) == (3, False, None)
+    log.write_bytes(b"".join(change(lines_of(log))))
+    assert fault(log) is not None
+
+
+# ------------------------------------------------------------------ following
+
+
+def test_what_comes_between_the_last_lines_and_the_next_ones(log: Path) -> None:
+    write(log, 3)
+    lines = audit_reader.follow_log(str(log), 2)
+    assert next(lines)["seq"] == 2
+    write(log, 1)
+    assert [next(lines)["seq"] for _ in range(2)] == [3, 4]
+    lines.close()
+
+
+def test_the_last_lines_of_several_files(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit_log, "MAX_LOG_BYTES", 500)
+    write(log, 9)
+    assert Path(f"{log}.2").exists()
+    for count in (1, 3, 6, 9, 12):
+        lines = audit_reader.follow_log(str(log), count, lambda: True)
+        assert list(lines) == audit_reader.read_last_records(str(log), count)
+
+
+def test_following(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit_log, "MAX_LOG_BYTES", 1000)
+    monkeypatch.setattr(audit_reader, "POLL_INTERVAL_SECONDS", 0.0)
+    write(log, 2)
+    looks = iter(range(100))
+    seen: list[int] = []
+
+    def ended() -> bool:
+        look = next(looks)
+        if look < 10:
+            write(log, 1, start=10 + look)
+        return look > 30
+
+    seen = [one["number"] for one in audit_reader.follow_log(str(log), 0, ended)]
+    assert seen == list(range(10, 20))

@@ -1,0 +1,113 @@
+"""The first call of a session tells what the result looks like; no other one does."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.integration.outside import environment
+
+from tooli.storage.sessions import SESSION_RETENTION_SECONDS, is_first_call
+from tooli.storage.state_dir import get_state_dir
+
+APP = """
+import tooli
+app = tooli.Tooli("counter")
+
+@app.command()
+def count(upto: int) -> list[int]:
+    return list(range(upto))
+
+@app.command()
+def shout(word: str):
+    print(word.upper())
+
+app()
+"""
+SCHEMA = {"type": "array", "items": {"type": "integer"}}
+
+
+@pytest.fixture
+def counter(tmp_path: Path) -> Any:
+    program = tmp_path / "counter.py"
+    program.write_text(APP)
+
+    def start(*argv: str, session: str = "s-1", **env: str) -> subprocess.Popen[bytes]:
+        said = {"TOOLI_SESSION_ID": session, "TOOLI_STATE_DIR": str(tmp_path / "state"), **env}
+        words = [sys.executable, str(program), *argv]
+        return subprocess.Popen(words, stdout=subprocess.PIPE, env=environment(**said))
+
+    def schema(*argv: str, **more: str) -> Any:
+        return json.loads(start(*argv, **more).communicate()[0])["meta"].get("output_schema")
+
+    schema.start = start  # type: ignore[attr-defined]
+    return schema
+
+
+class TestFromOutside:
+    def test_once_for_a_session(self, counter: Any) -> None:
+        assert counter("count", "2", "--json") == SCHEMA
+        assert counter("count", "2", "--json") is None
+        assert counter("count", "2", "--json", session="s-2") == SCHEMA
+
+    def test_a_call_that_tells_no_schema_is_not_counted(self, counter: Any) -> None:
+        assert counter("count", "many", "--json") is None
+        assert counter("shout", "hey", "--json") is None
+        assert counter("count", "2", "--json", "--response-format", "concise") is None
+        counter.start("count", "2", "--text").communicate()
+        assert counter("count", "2", "--json") == SCHEMA
+
+    def test_asked_for_it_comes_again(self, counter: Any) -> None:
+        assert counter("count", "2", "--json") == SCHEMA
+        assert counter("count", "2", "--json", "--response-format", "detailed") == SCHEMA
+
+    def test_of_many_at_once_one_is_the_first(self, counter: Any) -> None:
+        started = [counter.start("count", "1", "--json") for _ in range(8)]
+        told = [json.loads(process.communicate()[0])["meta"] for process in started]
+        assert sum("output_schema" in meta for meta in told) == 1
+
+    def test_where_nothing_can_be_kept_nothing_fails(self, counter: Any, tmp_path: Path) -> None:
+        blocked = tmp_path / "file"
+        blocked.write_text("")
+        assert counter("count", "2", "--json", TOOLI_STATE_DIR=str(blocked)) is None
+
+
+class TestTheStore:
+    @pytest.fixture(autouse=True)
+    def home(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path))
+        return tmp_path
+
+    @pytest.mark.parametrize(
+        "name", ["a", "A", "../../etc/passwd", "CON", "x" * 5000, "ü", "\udcff", "a b", ".", ""]
+    )
+    def test_any_name(self, home: Path, name: str) -> None:
+        assert is_first_call("app", name)
+        assert not is_first_call("app", name)
+        assert is_first_call("other", name)
+        assert not [path for path in home.rglob("*") if len(path.name) > 64]
+        assert os.listdir(home) == ["sessions"]
+
+    def test_old_ones_are_forgotten(self, home: Path) -> None:
+        assert is_first_call("app", "old")
+        long_ago = 1_000_000_000
+        (old,) = (home / "sessions").glob("*/*")
+        os.utime(old, (long_ago, long_ago))
+        for number in range(1000):  # some of them clear up
+            assert is_first_call("app", f"new-{number}")
+        assert not old.exists()
+        assert is_first_call("app", "old")
+        assert SESSION_RETENTION_SECONDS > 24 * 3600
+
+    def test_where_it_stands(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delenv("TOOLI_STATE_DIR")
+        monkeypatch.setenv("XDG_STATE_HOME", "/somewhere")
+        assert get_state_dir() == os.path.join("/somewhere", "tooli")
+        monkeypatch.delenv("XDG_STATE_HOME")
+        monkeypatch.setenv("HOME", "/home/ann")
+        assert get_state_dir() == "/home/ann/.local/state/tooli"

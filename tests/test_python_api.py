@@ -1,0 +1,524 @@
+"""The Python door: the same tools, the same checks, as ordinary calls."""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import pathlib
+import sys
+from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import typer
+
+from tooli import Context, InputError, NotFoundError, Tooli, TooliResult
+from tooli.annotations import Destructive
+from tooli.errors import CommandExited, DefinitionError, InternalError
+
+
+class Colour(enum.Enum):
+    RED = "red"
+
+
+def make() -> Tooli:
+    app = Tooli("file-tools", version="1.2.0")
+    users, admins = Tooli("users"), Tooli("admins")
+
+    @app.command()
+    def find_files(pattern: str, root: pathlib.Path = pathlib.Path(), depth: int = 3) -> list[str]:
+        """Find files."""
+        if depth == 0:
+            raise NotFoundError("nothing there", field="pattern")
+        return [f"{root}/{pattern}"] * depth
+
+    @app.command()
+    def numbers(count: int = 3, break_at: int = -1) -> Iterator[int]:
+        for i in range(count):
+            if i == break_at:
+                raise NotFoundError("gone")
+            yield i
+
+    @app.command()
+    async def fetch(what: str = "x") -> str:
+        await asyncio.sleep(0)
+        return what.upper()
+
+    @app.command()
+    async def ticks(count: int = 3) -> AsyncIterator[int]:
+        for i in range(count):
+            await asyncio.sleep(0)
+            yield i
+
+    @app.command(annotations=Destructive)
+    def delete(path: str) -> str:
+        return f"deleted {path}"
+
+    @app.command()
+    def plan(dry_run: bool = False) -> bool:
+        return dry_run
+
+    @app.command()
+    def warns(ctx: Context) -> str:
+        ctx.warn("careful")
+        return ctx.caller.surface
+
+    @app.command()
+    def silent() -> None:
+        pass
+
+    @users.command()
+    def create(name: str = "x") -> str:
+        return name
+
+    @admins.command()
+    def list_all() -> str:
+        return "all"
+
+    users.add_typer(admins)
+    app.add_typer(users)
+    return app
+
+
+@pytest.fixture
+def app() -> Tooli:
+    return make()
+
+
+class TestCall:
+    def test_a_result(self, app) -> None:
+        result = app.call("find-files", pattern="*.py", root="src", depth="2")
+        assert isinstance(result, TooliResult)
+        assert (result.ok, result.error) == (True, None)
+        assert result.result == result.unwrap() == ["src/*.py", "src/*.py"]
+        assert list(result.meta) == ["tool", "version", "duration_ms"]
+        assert result.meta["tool"] == "file-tools.find-files"
+
+    @pytest.mark.parametrize(
+        "name", ["users.create", "users create", "users/create", "find-files", "find_files"]
+    )
+    def test_names(self, app, name) -> None:
+        assert app.call(name, **({} if "users" in name else {"pattern": "x"})).ok
+
+    def test_all_errors_at_once(self, app) -> None:
+        result = app.call("find-files", root=3, patern="x")
+        assert not result.ok
+        assert result.result is None
+        found = [(e["field"], e["code"]) for e in result.error.details["errors"]]
+        assert found == [("patern", "E1004"), ("root", "E1003")]
+        assert result.error.field == "patern"
+        assert result.error.suggestion["argv"][:3] == ["file-tools", "find-files", "x"]
+        with pytest.raises(InputError):
+            result.unwrap()
+
+    def test_the_tools_own_error(self, app) -> None:
+        result = app.call("find-files", pattern="x", depth=0)
+        assert (result.error.code, result.error.field) == ("E3010", "pattern")
+        with pytest.raises(NotFoundError, match="nothing there"):
+            result.unwrap()
+        assert list(result.to_dict()) == ["ok", "error", "meta"]
+
+    def test_unknown_tool(self, app) -> None:
+        result = app.call("find-fils")
+        assert result.error.code == "E1001"
+        assert "did you mean 'find-files'?" in result.error.message
+        assert result.meta["tool"] == "file-tools"
+        assert "users.admins.list-all" in result.error.details["commands"]
+        assert app.call("").error.code == "E1001"
+        assert app.call("users.nobody").error.code == "E1001"
+        assert app.call("users").error.code == "E1001"
+
+    def test_warnings_and_caller(self, app) -> None:
+        result = app.call("warns")
+        assert result.result == "python"
+        assert result.meta["warnings"] == ["careful"]
+        assert "warnings" not in app.call("silent").meta
+
+    def test_nothing(self, app) -> None:
+        assert app.call("silent").to_dict().keys() == {"ok", "meta"}
+
+    def test_streams_are_gathered(self, app) -> None:
+        assert app.call("numbers").result == [0, 1, 2]
+        assert app.call("ticks").result == [0, 1, 2]
+
+    def test_a_stream_that_breaks(self, app) -> None:
+        error = app.call("numbers", break_at=2).error
+        assert error.details == {"items_before_failure": 2}
+
+    def test_async_functions(self, app) -> None:
+        assert app.call("fetch", what="y").result == "Y"
+
+    async def test_async_functions_inside_a_running_loop(self, app) -> None:
+        assert app.call("fetch", what="y").result == "Y"
+        assert app.call("ticks").result == [0, 1, 2]
+        assert list(app.stream("ticks")) == [0, 1, 2]
+
+    def test_positional_words_are_not_the_tools(self, app) -> None:
+        with pytest.raises(TypeError):
+            app.call("find-files", "x")
+
+    def test_a_parameter_called_like_one_of_the_methods(self) -> None:
+        app = Tooli("a")
+
+        @app.command()
+        def odd(tool_name: str, self: int, name: str = "n") -> list[object]:
+            return [tool_name, self, name]
+
+        assert app.call("odd", tool_name="t", self=1, name="x").result == ["t", 1, "x"]
+        assert list(app.stream("odd", tool_name="t", self=1)) == ["t", 1, "n"]
+
+    def test_a_tool_registered_later_is_found(self, app) -> None:
+        assert not app.call("late").ok
+        app.command("late")(lambda: 1)
+        assert app.call("late").result == 1
+
+    def test_a_tool_of_a_group_registered_later_is_found(self) -> None:
+        app, group = Tooli("app"), Tooli("group")
+        app.add_typer(group)
+        assert not app.call("group.late").ok
+        group.command("late")(lambda: 1)
+        assert app.call("group.late").result == 1
+
+    def test_functions_stay_what_they_were(self) -> None:
+        app = Tooli("a")
+
+        def fn(x: int = 1) -> int:
+            return x
+
+        before = dict(vars(fn))
+        assert app.command("x")(fn) is fn
+        app.call("x")
+        assert vars(fn) == before
+        assert fn(3) == 3
+
+
+@pytest.mark.parametrize(
+    ("exc", "ok", "code", "exit_code"),
+    [
+        (SystemExit(), True, None, None),
+        (SystemExit(3), False, "E4001", 3),
+        (typer.Exit(), True, None, None),
+        (typer.Exit(4), False, "E4001", 4),
+        (typer.Abort(), False, "E4001", 1),
+        (typer.BadParameter("no"), False, "E1003", 2),
+        (ValueError("x"), False, "E5000", 70),
+        (FileNotFoundError("x"), False, "E3010", 10),
+        (RecursionError("x"), False, "E5000", 70),
+    ],
+    ids=lambda v: type(v).__name__ if isinstance(v, BaseException) else None,
+)
+class TestNeverExits:
+    def app(self, exc) -> Tooli:
+        app = Tooli("a")
+
+        @app.command()
+        def now():
+            raise exc
+
+        @app.command()
+        async def later():
+            raise exc
+
+        @app.command()
+        def stream():
+            raise exc
+            yield
+
+        return app
+
+    def check(self, result, ok, code, exit_code) -> None:
+        assert result.ok is ok
+        if not ok:
+            assert result.error.code == code
+            assert result.error.to_exception().exit_code == exit_code
+
+    @pytest.mark.parametrize("name", ["now", "later", "stream"])
+    def test_call(self, exc, ok, code, exit_code, name) -> None:
+        self.check(self.app(exc).call(name), ok, code, exit_code)
+
+    @pytest.mark.parametrize("name", ["now", "later", "stream"])
+    async def test_acall(self, exc, ok, code, exit_code, name) -> None:
+        self.check(await self.app(exc).acall(name), ok, code, exit_code)
+
+
+def test_ctrl_c_is_the_callers() -> None:
+    app = Tooli("a")
+
+    @app.command()
+    def now():
+        raise KeyboardInterrupt
+
+    @app.command()
+    async def later():
+        raise KeyboardInterrupt
+
+    for name in ("now", "later"):
+        with pytest.raises(KeyboardInterrupt):
+            app.call(name)
+
+
+class TestOptions:
+    def test_refused_and_confirmed(self, app) -> None:
+        assert app.call("delete", path="a").error.code == "E1010"
+        assert app.call("delete", path="a", yes=True).result == "deleted a"
+        assert app.options(yes=True).call("delete", path="a").result == "deleted a"
+
+    def test_dry_run_by_keyword(self, app) -> None:
+        result = app.call("delete", path="a", dry_run=True)
+        assert result.result["tool"] == "file-tools.delete"
+        assert result.meta["dry_run"] is True
+
+    def test_a_parameter_of_that_name_is_the_tools(self, app) -> None:
+        result = app.call("plan", dry_run=True)
+        assert result.result is True
+        assert "dry_run" not in result.meta
+        assert app.options(dry_run=True).call("plan").result["tool"] == "file-tools.plan"
+
+    def test_a_keyword_goes_over_an_option_set_before(self, app) -> None:
+        assert app.options(yes=True).call("delete", path="a", yes=False).error.code == "E1010"
+
+    def test_options_do_not_stay(self, app) -> None:
+        app.options(yes=True).call("delete", path="a")
+        assert app.call("delete", path="a").error.code == "E1010"
+
+    def test_detailed(self, app) -> None:
+        assert app.call("fetch", detailed=True).meta["output_schema"] == {"type": "string"}
+
+    async def test_on_every_way(self, app) -> None:
+        sure = app.options(yes=True)
+        assert (await sure.acall("delete", path="a")).ok
+        assert list(sure.stream("delete", path="a")) == ["deleted a"]
+        assert [item async for item in sure.astream("delete", path="a")] == ["deleted a"]
+
+
+class TestAsync:
+    async def test_acall(self, app) -> None:
+        assert (await app.acall("fetch", what="y")).result == "Y"
+        assert (await app.acall("find-files", pattern="x", depth=1)).result == ["./x"]
+        assert (await app.acall("ticks")).result == [0, 1, 2]
+        assert (await app.acall("numbers")).result == [0, 1, 2]
+
+    async def test_failures(self, app) -> None:
+        assert (await app.acall("find-files", root=3, patern="x")).error.code == "E1004"
+        assert (await app.acall("nobody")).error.code == "E1001"
+        assert (await app.acall("numbers", break_at=1)).error.details == {"items_before_failure": 1}
+
+    async def test_many_at_once(self, app) -> None:
+        results = await asyncio.gather(*[app.acall("fetch", what=str(i)) for i in range(20)])
+        assert [r.result for r in results] == [str(i) for i in range(20)]
+
+
+class TestStream:
+    def test_items(self, app) -> None:
+        assert list(app.stream("numbers")) == [0, 1, 2]
+        assert list(app.stream("ticks")) == [0, 1, 2]
+
+    def test_lists_and_single_values(self, app) -> None:
+        assert list(app.stream("find-files", pattern="x", depth=2)) == ["./x", "./x"]
+        assert list(app.stream("fetch")) == ["X"]
+        assert list(app.stream("silent")) == []
+
+    def test_failures_are_raised(self, app) -> None:
+        items = app.stream("numbers", break_at=1)
+        assert next(items) == 0
+        with pytest.raises(NotFoundError):
+            next(items)
+        with pytest.raises(InputError, match="did you mean"):
+            list(app.stream("nubmers"))
+        with pytest.raises(InputError):
+            list(app.stream("numbers", count="x"))
+
+    def test_dry_run(self, app) -> None:
+        (only,) = app.stream("numbers", dry_run=True)
+        assert only["tool"] == "file-tools.numbers"
+
+    def test_what_a_generator_returns_is_no_item(self) -> None:
+        app = Tooli("a")
+
+        @app.command()
+        def items() -> Iterator[int]:
+            yield 1
+            return "done"
+
+        assert list(app.stream("items")) == app.call("items").result == [1]
+
+    async def test_astream(self, app) -> None:
+        for name in ("numbers", "ticks"):
+            assert [item async for item in app.astream(name)] == [0, 1, 2]
+        assert [item async for item in app.astream("fetch")] == ["X"]
+
+    async def test_astream_failures(self, app) -> None:
+        seen = []
+        with pytest.raises(NotFoundError):
+            async for item in app.astream("numbers", break_at=2):
+                seen.append(item)
+        assert seen == [0, 1]
+        with pytest.raises(InputError):
+            [item async for item in app.astream("nobody")]
+
+    def test_left_early(self) -> None:
+        app = Tooli("a")
+        closed = []
+
+        @app.command()
+        def items():
+            try:
+                while True:
+                    yield 1
+            finally:
+                closed.append(True)
+
+        stream = app.stream("items")
+        assert next(stream) == 1
+        stream.close()
+        assert closed == [True]
+
+    async def test_astream_left_early(self) -> None:
+        app = Tooli("a")
+        closed = []
+
+        @app.command()
+        async def items():
+            try:
+                while True:
+                    yield 1
+            finally:
+                closed.append(True)
+
+        stream = app.astream("items")
+        assert await anext(stream) == 1
+        await stream.aclose()
+        assert closed == [True]
+
+
+class TestAccessors:
+    def test_a_tool(self, app) -> None:
+        found = app.find_files(pattern="x", depth=1)
+        assert isinstance(found, TooliResult)
+        assert found.result == ["./x"]
+        assert app.find_files("x", "src", 1).result == ["src/x"]
+
+    def test_groups(self, app) -> None:
+        assert app.users.create(name="Ada").result == "Ada"
+        assert app.users.admins.list_all().result == "all"
+
+    def test_looks_like_the_function(self, app) -> None:
+        assert app.find_files.__name__ == "find_files"
+        assert app.find_files.__doc__ == "Find files."
+        assert app.find_files.__wrapped__("x", depth=1) == ["./x"]
+
+    def test_wrong_positions(self, app) -> None:
+        with pytest.raises(TypeError, match="takes 3 arguments, 4 given"):
+            app.find_files(1, 2, 3, 4)
+        with pytest.raises(TypeError, match="'pattern' twice"):
+            app.find_files("x", pattern="y")
+
+    def test_nobody(self, app) -> None:
+        with pytest.raises(AttributeError):
+            app.no_such_tool  # noqa: B018
+        with pytest.raises(AttributeError, match=r"users has no command 'nobody'"):
+            app.users.nobody  # noqa: B018
+
+    def test_wrong_arguments_are_a_result(self, app) -> None:
+        assert app.find_files(patern="x").error.code == "E1004"
+
+
+def test_many_threads() -> None:
+    """Eight threads begin together on an app that nobody has used yet."""
+    import threading
+
+    app = make()
+    together = threading.Barrier(8)
+
+    def work(number: int) -> list[object]:
+        together.wait()
+        found: list[object] = []
+        for i in range(50):
+            found.append(app.call("find-files", pattern=f"{number}-{i}", depth=1).result)
+            found.append(app.call("find-files", pattern=number).error.code)
+            found.append(app.users.create(name=str(i)).result)
+        return found
+
+    with ThreadPoolExecutor(8) as pool:
+        results = list(pool.map(work, range(8)))
+    for number, found in enumerate(results):
+        wanted: list[object] = []
+        for i in range(50):
+            wanted += [[f"./{number}-{i}"], "E1003", str(i)]
+        assert found == wanted
+
+
+def test_a_tool_that_only_typer_knows_runs_here_too() -> None:
+    app = Tooli("a")
+
+    @app.command()
+    def tool(ctx: typer.Context, name: str = typer.Option("x", prompt=True)) -> list[str]:
+        return [name, ctx.info_name]
+
+    assert app.call("tool", name="y").result == ["y", "tool"]
+    assert app.call("tool").result == ["x", "tool"]
+
+
+def test_a_parser_that_refuses_is_the_callers_mistake() -> None:
+    app = Tooli("a")
+
+    @app.command()
+    def tool(n: int = typer.Option(3, parser=int)) -> int:
+        return n
+
+    assert app.call("tool", n="4").result == 4
+    error = app.call("tool", n="x").error
+    assert (error.code, error.field) == ("E1003", "n")
+
+
+def test_the_process_goes_on() -> None:
+    app = Tooli("a")
+
+    @app.command()
+    def leave():
+        sys.exit("bye")
+
+    result = app.call("leave")
+    assert result.error.message == "bye"
+    assert isinstance(result.error.to_exception(), CommandExited)
+    assert not isinstance(result.error.to_exception(), InternalError)
+
+
+def test_an_app_below_two_others_is_named_by_the_one_that_is_asked() -> None:
+    users = Tooli("users", version="3")
+
+    @users.command()
+    def create(n: int) -> int:
+        return n
+
+    @users.command()
+    def remove() -> None: ...
+
+    first, second = Tooli("first", version="1"), Tooli("second", version="2")
+    first.add_typer(users)
+    second.add_typer(users)
+    assert first.call("users.create", n=1).meta["tool"] == "first.users.create"
+    assert second.users.create(1).meta["version"] == "2"
+    assert users.call("create", n=1).meta["tool"] == "users.create"
+    assert [tool.id for tool in first.catalog] == ["first.users.create", "first.users.remove"]
+
+
+def test_calls_in_somebodys_name() -> None:
+    app = Tooli("named")
+
+    @app.command()
+    def who(ctx: Context, caller: str = "c") -> list[str | None]:
+        return [ctx.caller.surface, ctx.caller.name, caller]
+
+    named = app.options(caller="langchain")
+    answer = named.call("who")
+    assert answer.result == ["python", "langchain", "c"]
+    assert answer.meta["caller_id"] == "langchain"
+    assert named.call("who", caller="own").result == ["python", "langchain", "own"]
+    assert named.call("nope").meta["caller_id"] == "langchain"
+    planned = app.options(caller="x", dry_run=True).call("who")
+    assert planned.meta["caller_id"] == "x"
+    assert planned.meta["dry_run"] is True
+    assert "caller_id" not in app.call("who").meta
+    with pytest.raises(DefinitionError, match="did you mean 'caller'"):
+        app.options(calller="x")

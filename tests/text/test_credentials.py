@@ -1,0 +1,87 @@
+"""Credentials are known by how they begin, and nothing else is taken for one."""
+
+from __future__ import annotations
+
+import pytest
+
+from tooli.text.credentials import CREDENTIAL_PATTERNS, redact_credentials
+
+A = "aB3dE5gH7jK9mN1pQ2rS4tU6vW8xY0zA1bC3dE5f"
+HEX = "0123456789abcdef" * 4
+PEM = "-----BEGIN {0}PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\nMIIE\n-----END {0}PRIVATE KEY-----"
+KNOWN = [
+    ("aws-access-key", "AKIAIOSFODNN7EXAMPLE"),
+    ("aws-access-key", "ASIAIOSFODNN7EXAMPLE"),
+    *[("github-token", f"gh{letter}_{A[:36]}") for letter in "pousr"],
+    ("github-token", f"github_pat_{A[:22]}_{A}"),
+    ("gitlab-token", f"glpat-{A[:20]}"),
+    ("slack-token", f"xoxb-123456789012-{A[:24]}"),
+    ("stripe-key", f"sk_live_{A[:24]}"),
+    ("stripe-key", f"rk_test_{A[:24]}"),
+    ("anthropic-key", f"sk-ant-api03-{A}-{A}"),
+    ("openai-key", f"sk-proj-{A}_{A}"),
+    ("openai-key", f"sk-{A}{A[:8]}"),
+    ("google-api-key", f"AIza{A[:35]}"),
+    ("google-token", f"ya29.{A}"),
+    ("jwt", f"eyJ{A[:20]}.eyJ{A[:30]}.{A}"),
+    ("npm-token", f"npm_{A[:36]}"),
+    ("pypi-token", f"pypi-{A}{A}"),
+    ("sendgrid-key", f"SG.{A[:22]}.{A}aaa"),
+    ("twilio-key", f"SK{HEX[:32]}"),
+    ("huggingface-token", f"hf_{A[:34]}"),
+    ("digitalocean-token", f"dop_v1_{HEX}"),
+    ("shopify-token", f"shpat_{HEX[:32]}"),
+    ("databricks-token", f"dapi{HEX[:32]}"),
+    ("vault-token", f"hvs.{A}"),
+    ("telegram-token", f"123456789:AA{A[:33]}"),
+    ("private-key", PEM.format("")),
+    ("private-key", PEM.format("RSA ")),
+    ("private-key", "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNz"),
+]
+INSIDE = [
+    ("url-password", "postgres://ada:{}@db.example:5432/x", "p@55"[:1] + "ass:word"),
+    ("url-password", "https://ada:{}@x.example/", "s3cret"),
+    ("bearer-token", "Authorization: Bearer {}", A),
+    ("azure-key", "AccountName=a;AccountKey={};Endpoint=x", f"{A}{A}=="),
+    ("azure-key", "SharedAccessKeyName=x;SharedAccessKey={}", f"{A}="),
+    ("slack-webhook", "https://hooks.slack.com/services/{}", f"T00000000/B00000000/{A[:24]}"),
+]
+INNOCENT = [
+    "task-sk-learn and disk-sk-1, sk-ip, risk-averse-behaviour-in-large-organisations",
+    "AKIA, AKIAIOSFODNN7EXAMPL, xAKIAIOSFODNN7EXAMPLE0",
+    "ghp_short npm_install pypi-publish-action hf_hub glpat- SG.1.2 SKU SK-12 dapi/v1",
+    "http://example.org:8080/a@b mailto:ada@example.org user@host:path git@github.com:a/b.git",
+    "see https://example.org/a?b=c:d and //x:y",
+    "eyJhbGciOiJIUzI1NiJ9 alone, and the Bearer of news, bearer token",
+    "-----BEGIN CERTIFICATE-----\nMIIE\n-----END CERTIFICATE-----",
+    "-----BEGIN PUBLIC KEY-----\nMIIE\n-----END PUBLIC KEY-----",
+    "${HOME} $(date) ssh-ed25519 AAAAC3NzaC1lZDI1NTE5 9f86d081884c7d659a2feaa0c55ad015",
+    "d41d8cd98f00b204e9800998ecf8427e 3fa85f64-5717-4562-b3fc-2c963f66afa6",
+]
+
+
+@pytest.mark.parametrize(("name", "text"), KNOWN, ids=[f"{n}-{t[:12]!r}" for n, t in KNOWN])
+def test_known(name: str, text: str) -> None:
+    for before, after in (("", ""), ("key=", " end"), ('"', '",'), ("\n", "\n")):
+        if name == "private-key" and "END" not in text:
+            after = ""  # one that has no end is taken to the end
+        hidden = f"{before}[redacted:{name}]{after}"
+        assert redact_credentials(before + text + after) == (hidden, [name])
+        assert redact_credentials(hidden) == (hidden, [])
+
+
+@pytest.mark.parametrize(("name", "frame", "secret"), INSIDE)
+def test_a_part_of_something(name: str, frame: str, secret: str) -> None:
+    hidden = frame.format(f"[redacted:{name}]")
+    assert redact_credentials(frame.format(secret)) == (hidden, [name])
+    assert redact_credentials(hidden) == (hidden, [])
+
+
+@pytest.mark.parametrize("text", INNOCENT)
+def test_innocent(text: str) -> None:
+    assert redact_credentials(text) == (text, [])
+
+
+def test_every_kind_is_tried() -> None:
+    assert {name for name, *_ in (*KNOWN, *INSIDE)} == {name for name, *_ in CREDENTIAL_PATTERNS}
+    assert len(CREDENTIAL_PATTERNS) >= 20

@@ -1,0 +1,258 @@
+"""Whatever a tool gives becomes JSON; nothing fails after the side effect."""
+
+import collections
+import dataclasses
+import datetime as dt
+import decimal
+import enum
+import itertools
+import json
+import math
+import pathlib
+import subprocess
+import sys
+import types
+import uuid
+from typing import Any, ClassVar
+
+import pydantic
+import pytest
+
+from tooli.text.jsonable import MAX_JSON_DEPTH, convert_one_step, to_jsonable
+
+
+class Colour(enum.Enum):
+    RED = "red"
+
+
+class Level(enum.IntEnum):
+    LOW = 1
+
+
+class Word(str, enum.Enum):
+    A = "a"
+
+
+@dataclasses.dataclass
+class Size:
+    width: int
+    unit: ClassVar[str] = "cm"
+    label: str = dataclasses.field(init=False)
+
+
+class User(pydantic.BaseModel):
+    name: str = pydantic.Field(alias="fullName")
+    born: dt.date
+
+
+class Holder(pydantic.BaseModel, arbitrary_types_allowed=True):
+    thing: Any
+
+
+class Row(collections.namedtuple("Row", "a b")):
+    pass
+
+
+class Mapped:
+    def keys(self):
+        return ["a"]
+
+    def __iter__(self):
+        return iter(self.keys())
+
+    def __getitem__(self, key):
+        return key * 2
+
+
+class Broken:
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+class Leaking:
+    def __iter__(self):
+        raise RuntimeError("no items")
+
+
+class Pathlike:
+    def __init__(self, path) -> None:
+        self.path = path
+
+    def __fspath__(self):
+        return self.path
+
+
+class Thing:
+    def __str__(self) -> str:
+        return "a thing"
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted"),
+    [
+        *[(v, v) for v in (None, True, 3, 1.5, "x", [1, [2]], {"a": {"b": 1}})],
+        ((1, 2), [1, 2]),
+        (Row(1, 2), [1, 2]),
+        ({2, 1}, [1, 2]),
+        ({"b", 1}, [1, "b"]),
+        (frozenset({"a"}), ["a"]),
+        ({frozenset({"b"}), frozenset({"a", "c"})}, [["a", "c"], ["b"]]),
+        (b"text", "text"),
+        (bytearray(b"text"), "text"),
+        (memoryview(b"text"), "text"),
+        (b"\xff\xfe", "//4="),
+        (Colour.RED, "red"),
+        (Level.LOW, 1),
+        (Word.A, "a"),
+        (dt.datetime(2024, 1, 2, 3, tzinfo=dt.timezone.utc), "2024-01-02T03:00:00Z"),
+        (dt.datetime(2024, 1, 2, 3), "2024-01-02T03:00:00"),
+        (dt.date(2024, 1, 2), "2024-01-02"),
+        (dt.time(3, 4), "03:04:00"),
+        (dt.timedelta(days=1, seconds=2), "P1DT2S"),
+        (decimal.Decimal("1.10"), "1.10"),
+        (uuid.UUID(int=5), "00000000-0000-0000-0000-000000000005"),
+        (pathlib.PurePosixPath("a/b"), "a/b"),
+        (Pathlike("a"), "a"),
+        (Pathlike(b"a"), "a"),
+        (Size(3), {"width": 3}),
+        (
+            User(fullName="Ada", born=dt.date(1815, 12, 10)),
+            {"fullName": "Ada", "born": "1815-12-10"},
+        ),
+        (Holder(thing=Colour.RED), {"thing": "red"}),
+        (Mapped(), {"a": "aa"}),
+        (types.MappingProxyType({"a": 1}), {"a": 1}),
+        (collections.OrderedDict(a=1), {"a": 1}),
+        (collections.deque([1]), [1]),
+        (range(3), [0, 1, 2]),
+        (map(str, [1]), ["1"]),
+        ({"a": 1}.values(), [1]),
+        ([pathlib.PurePosixPath("a")], ["a"]),
+    ],
+    ids=lambda v: type(v).__name__,
+)
+def test_written_without_a_word(value, wanted) -> None:
+    warnings: list[str] = []
+    assert to_jsonable(value, warnings) == wanted
+    assert not warnings
+    json.dumps(wanted, allow_nan=False)
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted", "warning"),
+    [
+        (math.nan, None, "NaN or infinity was written as null"),
+        ([math.inf, -math.inf], [None, None], "NaN or infinity was written as null"),
+        (Thing(), "a thing", "a Thing was written as its text"),
+        (Thing, str(Thing), "a type was written as its text"),
+        (Broken(), "<Broken>", "a Broken was written as its text"),
+        (Leaking(), None, "a Leaking could not be written: no items"),
+        (Holder(thing=Thing()), {"thing": "a thing"}, "a Thing was written as its text"),
+        (10**5000, hex(10**5000), "a very large integer was written in hexadecimal, as text"),
+        (1j, "1j", "a complex was written as its text"),
+    ],
+    ids=lambda v: type(v).__name__,
+)
+def test_replaced_with_a_warning(value, wanted, warning) -> None:
+    warnings: list[str] = []
+    assert to_jsonable(value, warnings) == wanted
+    assert warnings == [warning]
+
+
+@pytest.mark.parametrize(
+    ("key", "wanted"),
+    [
+        ("a", "a"),
+        (Word.A, "a"),
+        (1, "1"),
+        (1.5, "1.5"),
+        (True, "true"),
+        (None, "null"),
+        (Level.LOW, "1"),
+        (Colour.RED, "red"),
+        ((1, 2), "(1, 2)"),
+        (pathlib.PurePosixPath("a"), "a"),
+        (dt.date(2024, 1, 2), "2024-01-02"),
+        (b"a", "a"),
+        (frozenset({1}), "[1]"),
+        (10**5000, hex(10**5000)),
+        (Leaking(), "<Leaking>"),
+    ],
+    ids=lambda v: type(v).__name__,
+)
+def test_keys_are_text(key, wanted) -> None:
+    assert to_jsonable({key: 1}, []) == {wanted: 1}
+
+
+def test_what_contains_itself() -> None:
+    around: dict[str, Any] = {"a": 1}
+    around["self"] = around
+    warnings: list[str] = []
+    assert to_jsonable(around, warnings) == {"a": 1, "self": None}
+    assert warnings == ["a part that contains itself was left out"]
+
+
+def test_the_same_part_twice_is_no_circle() -> None:
+    part = {"a": 1}
+    warnings: list[str] = []
+    assert to_jsonable([part, part], warnings) == [part, part]
+    assert not warnings
+
+
+def test_depth_has_an_end() -> None:
+    deep: Any = 1
+    for _ in range(100_000):
+        deep = [deep]
+    warnings: list[str] = []
+    found = to_jsonable(deep, warnings)
+    depth = 0
+    while found is not None:
+        found, depth = found[0], depth + 1
+    assert depth == MAX_JSON_DEPTH
+    assert warnings == [f"parts nested deeper than {MAX_JSON_DEPTH} were left out"]
+
+
+def test_each_warning_once() -> None:
+    warnings: list[str] = []
+    to_jsonable([math.nan] * 10, warnings)
+    assert len(warnings) == 1
+
+
+def test_arrays_of_numpy_and_pandas_without_importing_them() -> None:
+    class Array:
+        def tolist(self):
+            return [1, 2]
+
+    Array.__module__ = "numpy.core"
+    assert convert_one_step(Array(), []) == [1, 2]
+    Array.__module__ = "elsewhere"
+    assert convert_one_step(Array(), []).startswith("<")
+
+
+def test_sets_are_written_in_the_same_order_on_every_run() -> None:
+    """Hashes of text change from run to run; what is written must not."""
+    code = (
+        "from tooli.text.jsonable import jsonable; "
+        "sets = {frozenset('ab'), frozenset('bc'), frozenset('xy')}; "
+        "print(jsonable([{'a', 'b', 'c', 1}, sets], []))"
+    )
+    seen = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={"PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(seen) == 1
+
+
+def test_a_value_that_is_another_at_every_step_comes_to_an_end() -> None:
+    class Onion:
+        def __iter__(self):
+            return itertools.repeat(Onion(), 1)
+
+    warnings: list[str] = []
+    to_jsonable(Onion(), warnings)
+    assert warnings == [f"parts nested deeper than {MAX_JSON_DEPTH} were left out"]
