@@ -82,8 +82,8 @@ def test_a_real_terminal_while_stdin_is_a_pipe() -> None:
         "import fcntl, os, sys, termios\n"
         "os.setsid()\n"
         "fcntl.ioctl(int(sys.argv[1]), termios.TIOCSCTTY, 0)\n"
-        "from tooli.pipeline.terminal_prompts import ask\n"
-        "print(ask('Sure?'), sys.stdin.read())\n"
+        "from tooli.pipeline.terminal_prompts import ask_yes_no\n"
+        "print(ask_yes_no('Sure?'), sys.stdin.read())\n"
     )
     person, terminal = os.openpty()
     try:
