@@ -104,5 +104,6 @@ def _evasions() -> Any:
 
 def _trying() -> Any:
     sys.path.insert(0, str(TRYING.parent))
+    import attempts  # type: ignore[import-not-found]
 
     return attempts

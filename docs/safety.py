@@ -121,7 +121,8 @@ def safety_page() -> str:
     """docs/safety.md, from the table."""
     head = ["| a call | off | standard | strict |", "| --- | --- | --- | --- |"]
     rows = [
-        f"| {rule.description} | {rule.off.summary} | {rule.standard.summary} | {rule.strict.summary} |"
+        f"| {rule.description} | {rule.off.summary} "
+        f"| {rule.standard.summary} | {rule.strict.summary} |"
         for rule in RULES.values()
     ]
     return _PAGE.format(

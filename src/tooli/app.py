@@ -16,12 +16,10 @@ from tooli.core.app_state import (
     GROUP_SETTINGS,
     OUTPUT_MODES,
     AppState,
-    Registration,
-    build_command_tree,
     check_choice,
     default_app_name,
-    read_permissions,
 )
+from tooli.providers.local import Registration, add_command, build_command_tree
 
 TYPE_CHECKING = False
 
@@ -32,13 +30,13 @@ if TYPE_CHECKING:
     import typer as real_typer
     from typing_extensions import Unpack
 
-    from tooli.core.app_state import CommandGroup
     from tooli.core.call import Call, Caller, Options, Stage
     from tooli.core.catalog import Catalog
     from tooli.core.tool import Tool
     from tooli.http.asgi import Api
     from tooli.http.http_settings import HttpSettingsDict
     from tooli.pipeline.result import TooliResult
+    from tooli.providers.local import CommandGroup
     from tooli.providers.resources import PromptOptions, ResourceOptions
     from tooli.python_api import PythonSurface
 
@@ -66,6 +64,9 @@ class Tooli(_TyperPlaceholder):
 
     Takes everything `typer.Typer` takes, and what is named here.
     """
+
+    if TYPE_CHECKING:
+        _state: AppState
 
     def __init__(
         self,
@@ -100,7 +101,10 @@ class Tooli(_TyperPlaceholder):
         state.default_output = default_output
         state.mcp_transport = mcp_transport
         state.skill_auto_generate = skill_auto_generate
-        state.permissions = None if permissions is None else read_permissions(permissions)
+        if permissions is not None:
+            from tooli.core.declared_capabilities import read_app_permissions
+
+            state.permissions = read_app_permissions(permissions)
         state.policy = state.declared_policy = security_policy
         state.framework_help = framework_help
         state.defer_loading = defer_loading
@@ -129,7 +133,7 @@ class Tooli(_TyperPlaceholder):
 
     def _register(self, registration: Registration) -> None:
         state = self._state
-        state.add_command(registration)
+        add_command(state, registration)
         if state.is_typer_initialized:
             from tooli.cli.typer_register import register_command
 

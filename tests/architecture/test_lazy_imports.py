@@ -53,7 +53,10 @@ HEAVY = frozenset(
         *("pathlib", "importlib.metadata", "logging", "shlex", "subprocess", "datetime"),
     )
 )
-FRONT = {"tooli", "tooli.app", "tooli.core", "tooli.core.app_state"}
+FRONT = {
+    *("tooli", "tooli.app", "tooli.core", "tooli.core.app_state"),
+    *("tooli.providers", "tooli.providers.local"),
+}
 """What `from tooli import Tooli` imports of ours."""
 
 

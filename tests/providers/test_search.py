@@ -75,7 +75,7 @@ TOOLS: dict[str, str] = {
     "billing.ユーザー請求()": "ユーザーの請求書を表示する",
 }
 
-SAID: dict[str, dict[str, Any]] = {
+KEYWORDS: dict[str, dict[str, Any]] = {
     "git.status": {"when_to_use": "Before a commit, to see uncommitted work."},
     "billing.tax-report": {"task_group": "Accounting"},
     "hash-file": {"examples": [{"args": ["disk.iso"], "description": "verify an ISO download"}]},
@@ -171,7 +171,7 @@ def build(tools: dict[str, str], said: dict[str, dict[str, Any]]) -> Tooli:
 
 @pytest.fixture(scope="module")
 def index() -> ToolIndex:
-    return ToolIndex(build(TOOLS, SAID).catalog)
+    return ToolIndex(build(TOOLS, KEYWORDS).catalog)
 
 
 def keys(hits: list[SearchHit]) -> list[str]:
@@ -248,7 +248,7 @@ def test_everything_a_tool_says_is_searched() -> None:
 
 
 def test_an_empty_query_lists_all_in_the_order_of_the_app(index: ToolIndex) -> None:
-    everything = [tool.key for tool in build(TOOLS, SAID).catalog]
+    everything = [tool.key for tool in build(TOOLS, KEYWORDS).catalog]
     assert keys(index.search("", 100)) == keys(index.search(" \n\t", 100)) == everything
     assert keys(index.search("")) == everything[:10]
     assert {hit.score for hit in index.search("")} == {0.0}
@@ -278,7 +278,7 @@ def test_scores_fall_and_ties_keep_the_order_of_the_app(index: ToolIndex) -> Non
 def test_the_same_order_whatever_the_hash_seed() -> None:
     code = (
         "import sys; sys.path.insert(0, 'tests/providers'); import test_search as t;"
-        "i = t.Index(t.build(t.TOOLS, t.SAID).catalog);"
+        "i = t.ToolIndex(t.build(t.TOOLS, t.KEYWORDS).catalog);"
         "print([t.keys(i.search(q, 99)) for q, _ in t.FIRST])"
     )
     root = Path(__file__).parents[2]
@@ -539,9 +539,9 @@ def test_searching_imports_next_to_nothing() -> None:
     code = (
         "import sys; from tooli import Tooli; app = Tooli('x');\n"
         "@app.command()\ndef find(a: str = 'b') -> list[str]:\n    'Find it.'\n    return []\n"
-        "from tooli.providers.search import Index\n"
-        "from tooli.providers.signature import signature\n"
-        "print([signature(hit.tool) for hit in Index(app.catalog).search('fidn')])\n"
+        "from tooli.providers.search import ToolIndex\n"
+        "from tooli.providers.signature import format_signature\n"
+        "print([format_signature(hit.tool) for hit in ToolIndex(app.catalog).search('fidn')])\n"
         "heavy = 're typing dataclasses json enum inspect pydantic typer collections'.split()\n"
         "print([name for name in heavy if name in sys.modules])"
     )

@@ -39,7 +39,10 @@ def is_rate_limit(text: Any) -> bool:
     return is_valid_count and int(count) <= _MAX_RATE_CALLS and unit in _RATE_UNITS
 
 
-RATE_LIMIT_FORMAT = f"how many times a {', '.join(_RATE_UNITS[:-1])} or {_RATE_UNITS[-1]}, as '60/minute', up to {_MAX_RATE_CALLS}"
+RATE_LIMIT_FORMAT = (
+    f"a number of calls per {', '.join(_RATE_UNITS[:-1])} or {_RATE_UNITS[-1]}, "
+    f"such as '60/minute', at most {_MAX_RATE_CALLS}"
+)
 
 
 def read_limits(kwargs: Mapping[str, Any], name: str, returns_page: bool) -> Limits:
@@ -54,7 +57,7 @@ def read_limits(kwargs: Mapping[str, Any], name: str, returns_page: bool) -> Lim
         raise DefinitionError(f"{name}: timeout= is a number of seconds above 0")
     rate = kwargs.get("rate_limit")
     if rate is not None and not is_rate_limit(rate):
-        raise DefinitionError(f"{name}: rate_limit= says {RATE_LIMIT_FORMAT}")
+        raise DefinitionError(f"{name}: rate_limit= must be {RATE_LIMIT_FORMAT}")
     return Limits(
         timeout=seconds,
         max_tokens=tokens,

@@ -26,8 +26,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any, TypeAlias, TypedDict, TypeVar
 
-    from tooli.core.app_state import AppState, Registration
+    from tooli.core.app_state import AppState
+    from tooli.core.protocols import ToolSource
     from tooli.core.tool import Tool
+    from tooli.providers.local import Registration
 
     F = TypeVar("F", bound=Callable[..., Any])
     Completions: TypeAlias = Mapping[str, Sequence[Any] | Callable[..., Any]]
@@ -244,13 +246,13 @@ def _find_command(state: AppState, fn: Callable[..., Any]) -> Registration | Non
 # ------------------------------------------------------------------ finding
 
 
-def iter_resources(app: Any) -> Iterator[Resource]:
+def iter_resources(app: ToolSource) -> Iterator[Resource]:
     """The resources of an app, then those of the apps below it."""
     for state in _iter_states(app._state):
         yield from state.resources
 
 
-def collect_prompts(app: Any) -> dict[str, Prompt]:
+def collect_prompts(app: ToolSource) -> dict[str, Prompt]:
     """The prompts of an app and of the apps below it; of two with one name, one gets its app's."""
     found: dict[str, Prompt] = {}
     for state in _iter_states(app._state):

@@ -73,7 +73,8 @@ def _format_json(value: Any) -> str:
     if is_list(value):
         return f"[{', '.join(map(_format_json, value))}]"
     if is_object(value):
-        return f"{{{', '.join([f'{_format_json(key)}: {_format_json(part)}' for key, part in value.items()])}}}"
+        members = [f"{_format_json(key)}: {_format_json(part)}" for key, part in value.items()]
+        return f"{{{', '.join(members)}}}"
     return str(value).lower()  # true, false or a number
 
 

@@ -149,7 +149,7 @@ def check_rate_limit(rate: Any) -> None:
     if not is_rate_limit(rate):
         hint = "Correct it in the configuration file or in TOOLI_RATE_LIMIT, or leave it out."
         fix = Suggestion("fix", hint)
-        text = f"The setting rate_limit is {str(rate)[:60]!r}: it must say {RATE_LIMIT_FORMAT}."
+        text = f"The setting rate_limit is {str(rate)[:60]!r}: it must be {RATE_LIMIT_FORMAT}."
         raise InputError(text, code="E1011", field="rate_limit", suggestion=fix, is_retryable=False)
 
 

@@ -1,0 +1,111 @@
+"""The App protocol: what the packages below `tooli.app` may use of a Tooli.
+
+    if TYPE_CHECKING:
+        from tooli.core.protocols import App
+
+`tooli.app` is at the top of the tree and imports everything below it, so nothing below can name
+the class `Tooli`. These protocols describe it instead. They exist for type checkers only: at run
+time this module is empty and nothing imports it.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+    from typing import Any, Protocol, TypeVar
+
+    from typer.models import CommandInfo, TyperInfo
+
+    from tooli.core.app_state import AppState
+    from tooli.core.call import Call, Caller, Options, Problem, Stage
+    from tooli.core.catalog import Catalog
+    from tooli.core.peer import Peer
+    from tooli.core.tool import Tool
+    from tooli.pipeline.result import TooliResult
+    from tooli.providers.local import CommandGroup
+
+    F = TypeVar("F", bound=Callable[..., Any])
+
+    class TyperApp(Protocol):
+        """A `typer.Typer`: the lists that it keeps its registrations in."""
+
+        info: TyperInfo
+        registered_commands: list[CommandInfo]
+        registered_groups: list[TyperInfo]
+        registered_callback: TyperInfo | None
+
+    class ToolSource(Protocol):
+        """An app that tools are read from: enough to describe, export and list them."""
+
+        _state: AppState
+
+        @property
+        def catalog(self) -> Catalog:
+            """Every tool of the app."""
+            ...
+
+        def tree(self) -> CommandGroup:
+            """The app's commands and groups."""
+            ...
+
+        def find(self, name: str) -> Tool | None:
+            """The tool of that name, or None."""
+            ...
+
+    class App(TyperApp, ToolSource, Protocol):
+        """An app that tools are read from, registered with and called through: a Tooli."""
+
+        def __call__(self, *args: Any, **kwargs: Any) -> Any:
+            """Run the command line."""
+            ...
+
+        def command(self, name: str | None = None, **options: Any) -> Callable[[F], F]:
+            """Register a function as a command."""
+            ...
+
+        def add_typer(self, typer_instance: Any, **options: Any) -> None:
+            """Add another app as a group of commands."""
+            ...
+
+        def builtins(self, name: str | None = None) -> App:
+            """The app of the built-in commands, or of those that one name stands for."""
+            ...
+
+        def prepare(
+            self,
+            tool: Tool,
+            arguments: Mapping[str, Any],
+            caller: Caller,
+            options: Options,
+            warnings: list[str],
+            *,
+            problems: tuple[Problem, ...] = (),
+            approved: bool = False,
+            peer: Peer | None = None,
+        ) -> tuple[Call, tuple[Stage, ...]]:
+            """A call of a tool and the stages that apply to it."""
+            ...
+
+        def stages_for(
+            self, tool: Tool, options: Options, session: str | None = None
+        ) -> tuple[Stage, ...]:
+            """The stages that apply to a tool, outermost first."""
+            ...
+
+        def call(self, tool_name: str, /, **arguments: Any) -> TooliResult[Any]:
+            """Run a tool from Python."""
+            ...
+
+        async def acall(self, tool_name: str, /, **arguments: Any) -> TooliResult[Any]:
+            """Run a tool from async code."""
+            ...
+
+        def stream(self, tool_name: str, /, **arguments: Any) -> Generator[Any, None, None]:
+            """Iterate over the items of a tool's result as the tool produces them."""
+            ...
+
+        def astream(self, tool_name: str, /, **arguments: Any) -> AsyncGenerator[Any, None]:
+            """Iterate over the items of a tool's result in async code."""
+            ...

@@ -1,0 +1,248 @@
+"""The local provider: commands that an app registers itself, and their tree.
+
+    @app.command() ──▶ Registration ──▶ Tool        (read when it is first needed)
+    app.tree()     ──▶ CommandGroup ──▶ CommandGroup, Registration, …
+
+`from tooli import Tooli` loads this module, so it imports nothing at run time. A Tooli keeps a log
+of its registrations until Typer is loaded; from then on Typer's own lists are the source.
+"""
+
+from __future__ import annotations
+
+from tooli.core.app_state import COMMAND_SETTINGS, AppState
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import Any
+
+    from typer.models import CommandInfo
+
+    from tooli.core.protocols import App, TyperApp
+    from tooli.core.tool import Tool
+
+
+class Registration:
+    """One command as its author registers it. Its Tool is read when it is first needed."""
+
+    __slots__ = ("_fn", "_state", "_tools", "info", "name", "settings", "target")
+
+    def __init__(
+        self,
+        state: AppState,
+        name: str | None,
+        fn: Callable[..., Any] | None,
+        settings: Mapping[str, Any],
+        target: str | None = None,
+    ) -> None:
+        self._state = state
+        self._fn = fn
+        self._tools: dict[tuple[str, bool, tuple[str, ...]], Tool] = {}
+        self.name = name
+        self.settings = settings
+        self.target = target  # "package.module:function" of a lazy command
+        self.info: CommandInfo | None = None  # Typer's record, if a plain Typer registered it
+
+    @property
+    def is_from_plain_typer(self) -> bool:
+        """True if a plain Typer below a Tooli registered it."""
+        return self.info is not None
+
+    @property
+    def command_name(self) -> str:
+        """The command's name on the command line."""
+        if self.name:
+            return self.name
+        name: str = self._fn.__name__ if self._fn is not None else (self.target or "")
+        return name.rpartition(":")[2].rpartition(".")[2].lower().replace("_", "-")
+
+    @property
+    def fn(self) -> Callable[..., Any]:
+        """The function. The module of a lazy command is imported on first access."""
+        if self._fn is None:
+            from tooli.providers.lazy import load_function
+
+            self._fn = load_function(self.target or "")
+        return self._fn
+
+    def tool(self, path: tuple[str, ...], root_state: AppState | None = None) -> Tool:
+        """Return the Tool at a path in an app's tree; by default the outermost app's."""
+        root = root_state or self._state.root
+        is_only_command = root.has_one_command
+        found = self._tools.get((root.name, is_only_command, path))
+        if found is None:
+            from tooli.schema.tool_reader import read_tool
+
+            found = read_tool(
+                self.fn,
+                app=root.name,
+                path=path,
+                kwargs=self.settings,
+                version=root.version,
+                cli_path=() if is_only_command else path,
+            )
+            permissions = self._state.app_permissions
+            if permissions:
+                from tooli.core.declared_capabilities import apply_app_permissions
+
+                found = apply_app_permissions(found, permissions)
+            self._tools[root.name, is_only_command, path] = found
+        return found
+
+    def short_help(self, path: tuple[str, ...]) -> str:
+        """Return the command's one-line help. A lazy command with its own help is not imported."""
+        text = self.settings.get("short_help") or self.settings.get("help")
+        if isinstance(text, str) and text.strip():
+            return text.strip().partition("\n")[0]
+        return self.tool(path).doc.summary
+
+
+class CommandGroup:
+    """One level of an app's tree: its commands, the groups below it, and its callback."""
+
+    __slots__ = (
+        "_callback_flags",
+        "callback",
+        "commands",
+        "groups",
+        "has_dynamic_commands",
+        "only_command",
+        "state",
+        "typer_reason",
+    )
+
+    def __init__(self, state: AppState) -> None:
+        self.state = state
+        self.commands: dict[str, Registration] = {}
+        self.groups: dict[str, CommandGroup] = {}
+        self.callback: Callable[..., Any] | None = None
+        self.typer_reason: str | None = None  # why Typer must handle this level; None: it need not
+        self.has_dynamic_commands = False  # a custom class may offer commands not registered here
+        self._callback_flags: dict[str, int] | None = None
+        self.only_command: Registration | None = None
+
+    def callback_flags(self) -> dict[str, int]:
+        """Return the flags of the level's callback, with the number of values each takes."""
+        if self._callback_flags is None:
+            self._callback_flags = {}
+            if self.callback is not None:
+                from tooli.schema.tool_reader import read_tool
+
+                for p in read_tool(self.callback, app="", path=("",), kwargs={}).params:
+                    for flag in (*p.flags, *p.negations):
+                        self._callback_flags[flag] = 0 if p.is_flag else p.nargs
+        return self._callback_flags
+
+    def walk(self, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Registration]]:
+        """Iterate over every command below, with its path, in order of registration."""
+        for name, registration in self.commands.items():
+            yield (*path, name), registration
+        for name, inner in self.groups.items():
+            yield from inner.walk((*path, name))
+
+
+# ------------------------------------------------------------------ the tree
+
+
+def add_command(state: AppState, registration: Registration) -> None:
+    """Add a command to an app; with `resource=`, as a resource as well."""
+    state.commands.append(registration)
+    state.invalidate()
+    if "resource" in registration.settings:
+        from tooli.providers.resources import expose_command
+
+        expose_command(state, registration.settings["resource"], registration)
+
+
+def build_command_tree(app: App) -> CommandGroup:
+    """Return an app's tree: from its log of registrations, or from Typer's lists once loaded."""
+    state = app._state
+    if state.is_typer_initialized:
+        return _tree_from_typer(app, state)
+    if state.command_tree is None:
+        state.command_tree = _tree_from_registrations(state)
+    return state.command_tree
+
+
+def _tree_from_registrations(state: AppState) -> CommandGroup:
+    group = CommandGroup(state)
+    for registration in state.commands:
+        group.commands[registration.command_name] = registration
+    for inner_app, settings in state.groups:
+        _attach_group(group, inner_app, settings.get("name"), settings)
+    if state.callback is not None:
+        group.callback = state.callback[0]
+        group.typer_reason = "the app has a callback"
+    if state.settings.keys() & {"cls", "context_settings", "callback", "result_callback"}:
+        group.callback = group.callback or state.settings.get("callback")
+        group.typer_reason = "the app has settings that only Typer supports"
+        group.has_dynamic_commands = "cls" in state.settings
+    if state.callback is not None and state.callback[1].get("cls"):
+        group.has_dynamic_commands = True
+    if not group.typer_reason and not state.groups and len(state.commands) == 1:
+        group.only_command = state.commands[0]
+    return group
+
+
+def _attach_group(
+    group: CommandGroup, inner_app: TyperApp, name: str | None, settings: Mapping[str, Any]
+) -> None:
+    """Add an app's tree as a group, or merge it into the group if it has no name."""
+    inner_state: AppState | None = inner_app.__dict__.get("_state")
+    if inner_state is None:
+        inner_state = AppState("", {})
+        inner_state.parent = group.state
+        inner = _tree_from_typer(inner_app, inner_state)
+        name = name or _unwrap_default(inner_app.info.name)
+    else:
+        inner = build_command_tree(inner_app)  # pyright: ignore[reportArgumentType]  it is a Tooli
+        name = name or inner_state.settings.get("name")
+    if (
+        settings.get("callback") is not None
+        or settings.get("cls")
+        or settings.get("context_settings")
+    ):
+        inner.typer_reason = "the group has settings that only Typer supports"
+        inner.has_dynamic_commands = bool(settings.get("cls"))
+        inner.callback = inner.callback or settings.get("callback")
+    if name:
+        group.groups[name] = inner
+    else:
+        group.commands.update(inner.commands)
+        group.groups.update(inner.groups)
+
+
+def _tree_from_typer(app: TyperApp, state: AppState) -> CommandGroup:
+    """Return the tree of a Typer, read from its own lists."""
+    group = CommandGroup(state)
+    for info in app.registered_commands:
+        registration: Registration | None = getattr(info, "tooli", None)
+        if registration is None:
+            settings = {k: v for k, v in vars(info).items() if k in COMMAND_SETTINGS and v}
+            if getattr(settings.get("cls"), "__name__", None) == "TyperCommand":
+                del settings["cls"]
+            registration = Registration(state, info.name, info.callback, settings)
+            registration.info = info
+            info.tooli = registration  # pyright: ignore[reportAttributeAccessIssue]
+        group.commands[registration.command_name] = registration
+    for group_info in app.registered_groups:
+        settings = {k: _unwrap_default(v) for k, v in vars(group_info).items()}
+        assert group_info.typer_instance is not None
+        _attach_group(group, group_info.typer_instance, settings.get("name"), settings)
+    callback_info = app.registered_callback
+    group.callback = (
+        callback_info.callback if callback_info is not None else _unwrap_default(app.info.callback)
+    )
+    if callback_info is not None or group.callback is not None:
+        group.typer_reason = "the app has a callback"
+    elif _unwrap_default(app.info.context_settings) or _unwrap_default(app.info.result_callback):
+        group.typer_reason = "the app has settings that only Typer supports"
+    elif not app.registered_groups and len(app.registered_commands) == 1:
+        group.only_command = next(iter(group.commands.values()))
+    return group
+
+
+def _unwrap_default(setting: Any) -> Any:
+    """Return the value of a Typer setting, which may be wrapped in a `DefaultPlaceholder`."""
+    return setting.value if type(setting).__name__ == "DefaultPlaceholder" else setting
