@@ -30,9 +30,9 @@ import enum, os, socket, subprocess, sys
 from collections.abc import Iterator
 from pathlib import Path
 from tooli import Context, Tooli
-from tooli.execution import bubble
+from tooli.execution.sandbox import bwrap
 
-bubble.FOLDERS = (os.environ["BUBBLEWRAP"],) if "BUBBLEWRAP" in os.environ else ()
+bwrap.BWRAP_DIRS = (os.environ["BUBBLEWRAP"],) if "BUBBLEWRAP" in os.environ else ()
 app = Tooli("held")
 HERE = Path(__file__).parent
 WORDS = [f"fs:read:{HERE}/in", f"fs:write:{HERE}/in"]

@@ -28,9 +28,9 @@ needs_linux = pytest.mark.skipif(
 APP = '''
 from pathlib import Path
 from tooli import Tooli
-from tooli.execution import bubble
+from tooli.execution.sandbox import bwrap
 
-bubble.FOLDERS = ()
+bwrap.BWRAP_DIRS = ()
 app = Tooli("held", security_policy="off")
 
 

@@ -107,7 +107,7 @@ def test_a_guardian_that_never_begins(monkeypatch: pytest.MonkeyPatch, tmp_path:
 def test_a_guardian_that_hangs_takes_the_function_with_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(supervisor.Supervisor, "watch", hang)
+    monkeypatch.setattr(supervisor.Supervisor, "supervise", hang)
     mark = tmp_path / "mark"
     answer = app.call("linger", mark=mark, timeout=2)
     assert answer.error is not None
@@ -249,12 +249,12 @@ def test_threads_that_begin_at_the_same_moment(_: int, tmp_path: Path) -> None:
 def test_looking_for_connections_leaves_nothing_open() -> None:
     code = (
         "import os, socket\n"
-        "from tooli.execution.worker import leave_connections\n"
+        "from tooli.execution.worker import detach_server_sockets\n"
         "files = [open(os.devnull) for _ in range(20)]\n"
         "server = socket.create_server(('127.0.0.1', 0))\n"
         "pair = socket.socketpair()\n"
         "before = len(os.listdir('/proc/self/fd'))\n"
-        "leave_connections()\n"
+        "detach_server_sockets()\n"
         "assert len(os.listdir('/proc/self/fd')) == before\n"
         "pair[0].send(b'x')\n"
         "assert pair[1].recv(1) == b'x'\n"

@@ -379,8 +379,8 @@ def test_who_catches_the_exit_goes_on(place: Place, tmp_path: Path) -> None:
 
 SLOW_LOOK = """
 import os, sys, time
-from tooli.execution import processes
-processes.adopt_orphans()
+from tooli.execution import process_tree
+process_tree.adopt_orphans()
 until = time.monotonic() + 5
 for _ in range(5):
     if os.fork() == 0:
@@ -389,15 +389,15 @@ for _ in range(5):
             time.sleep(0.01)
         time.sleep(30)
         os._exit(0)
-look = processes.living
+look = process_tree.list_processes
 def slow():
     seen = look()
     time.sleep(0.4)  # as where others have the processor
     return seen
-processes.living = slow
+process_tree.list_processes = slow
 time.sleep(0.2)
-processes.end_descendants(os.getpid(), buries=True)
-print(len(processes.descendants(os.getpid(), look())))
+process_tree.kill_descendants(os.getpid(), reaps=True)
+print(len(process_tree.find_descendants(os.getpid(), look())))
 """
 
 
