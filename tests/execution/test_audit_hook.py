@@ -210,7 +210,13 @@ class TestPolicies:
                 (tmp_path / str(i)).write_text("x")
 
         result = holding(go, policy="standard").call("go")
-        assert len(result.meta["warnings"]) == audit_hook.MAX_VIOLATIONS
+        *shown, rest = result.meta["warnings"]
+        assert [one.split(";")[0] for one in shown] == [
+            f"undeclared: fs:write of {tmp_path / str(i)}" for i in range(3)
+        ]
+        count = audit_hook.MAX_VIOLATIONS - 3
+        assert rest == f"{count} more warnings that begin with 'undeclared: fs:write'"
+        assert len(self.on_record()) == 10
 
 
 # ------------------------------------------------------------------ acts

@@ -12,7 +12,14 @@ from tests.shown import shown
 
 from tooli.core.call import PYTHON_CALLER, Call, Caller, Failed, Ok, Options
 from tooli.errors import NotFoundError, StateError, Suggestion
-from tooli.pipeline.envelope import build_meta, encode, encode_envelope, make_json_encoder
+from tooli.pipeline.envelope import (
+    MAX_WARNINGS,
+    build_meta,
+    encode,
+    encode_envelope,
+    limit_warnings,
+    make_json_encoder,
+)
 from tooli.schema.tool_reader import read_tool
 
 
@@ -179,3 +186,34 @@ class TestJson:
         warnings: list[str] = []
         found = encode({"a": {1}, "ü": math.nan}, warnings)
         assert found == '{"a":[1],"ü":null}'.encode()
+
+
+class TestWarnings:
+    """A list of warnings is bounded: the first of each kind, then how many more there are."""
+
+    def test_few_are_all_shown(self) -> None:
+        warnings = [f"slow disk {i}" for i in range(3)]
+        assert build_meta(call_of(warnings=warnings), 1)["warnings"] == warnings
+
+    def test_the_first_three_of_a_kind(self) -> None:
+        warnings = [f"undeclared: fs:write of /{i}" for i in range(70)]
+        warnings[5:5] = ["undeclared: fs:read of /x", "other"]
+        assert build_meta(call_of(warnings=warnings), 1)["warnings"] == [
+            *[f"undeclared: fs:write of /{i}" for i in range(3)],
+            "undeclared: fs:read of /x",
+            "other",
+            "67 more warnings that begin with 'undeclared: fs:write'",
+        ]
+
+    def test_kinds_are_bounded_as_well(self) -> None:
+        found = limit_warnings([f"number{i} is odd" for i in range(1000)])
+        assert len(found) == MAX_WARNINGS + 1
+        assert found[-1] == f"{1000 - MAX_WARNINGS} more warnings of other kinds"
+        repeated = limit_warnings([f"number{i // 9} is odd" for i in range(9000)])
+        assert len(repeated) <= 2 * MAX_WARNINGS + 1
+
+    def test_an_empty_warning_is_a_kind(self) -> None:
+        assert limit_warnings(["", " ", "", "", ""]) == [
+            *["", " ", ""],
+            "2 more warnings that begin with ''",
+        ]

@@ -7,6 +7,7 @@ import sys
 
 from tooli.cli.process import StdoutClosed, error_reason, write_stderr
 from tooli.core.call import Ok
+from tooli.pipeline.envelope import outgoing_warnings
 
 TYPE_CHECKING = False
 
@@ -101,13 +102,11 @@ def _is_plan(value: Any) -> bool:
 
 
 def show_warnings(call: Call) -> None:
-    """Tell on stderr what is no failure."""
+    """Print the warnings of a call to stderr, one on a line."""
     if call.options.quiet:
         return
-    from tooli.text.redact import redact_line
-
-    for warning in call.warnings:
-        write_stderr(f"Warning: {redact_line(warning, call)}")
+    for warning in outgoing_warnings(call):
+        write_stderr(f"Warning: {warning}")
 
 
 def _show_error(invocation: Invocation, error: ToolError, may_show_traceback: bool) -> int:

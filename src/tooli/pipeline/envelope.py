@@ -60,7 +60,7 @@ def build_meta(call: Call, milliseconds: int) -> dict[str, Any]:
         meta["version"] = tool.version
     meta["duration_ms"] = milliseconds
     if call.warnings:
-        meta["warnings"] = _redact_warnings(call)
+        meta["warnings"] = outgoing_warnings(call)
     if call.options is not DEFAULT_OPTIONS and call.options.dry_run:
         meta["dry_run"] = True
     if call.caller is not PYTHON_CALLER:
@@ -80,14 +80,44 @@ def _redact_meta(meta: dict[str, Any], call: Call) -> dict[str, Any]:
     return redact_value(to_jsonable(meta, []), call, [], "")
 
 
-def _redact_warnings(call: Call) -> list[str]:
-    """The warnings of a call as they may go out: a tool's own may be made of anything."""
-    must_redact = call.policy == "strict" or call.secrets
-    if not must_redact and all([line.isascii() and line.isprintable() for line in call.warnings]):
-        return call.warnings
-    from tooli.text.redact import redact_line
+MAX_WARNINGS_PER_KIND = 3
+"""Warnings of one kind in one answer. A summary line counts the others."""
+MAX_WARNINGS = 20
+"""Warnings in one answer, of all kinds together; summary lines are added to these."""
 
-    return [redact_line(line, call) for line in call.warnings]
+
+def outgoing_warnings(call: Call) -> list[str]:
+    """Return the warnings of a call for its caller: redacted, and limited in number."""
+    warnings = call.warnings
+    must_redact = call.policy == "strict" or call.secrets
+    if must_redact or not all([line.isascii() and line.isprintable() for line in warnings]):
+        from tooli.text.redact import redact_line
+
+        warnings = [redact_line(line, call) for line in warnings]
+    return warnings if len(warnings) <= MAX_WARNINGS_PER_KIND else limit_warnings(warnings)
+
+
+def limit_warnings(warnings: list[str]) -> list[str]:
+    """Return the first warnings of each kind, and a line that counts the others.
+
+    Warnings that begin with the same two words are of one kind: a command that touches
+    a hundred undeclared files has one problem, not a hundred.
+    """
+    shown: list[str] = []
+    counts: dict[str, int] = {}
+    omitted = 0
+    for line in warnings:
+        kind = " ".join(line.split(None, 2)[:2])[:60]
+        counts[kind] = counts.get(kind, 0) + 1
+        if counts[kind] <= MAX_WARNINGS_PER_KIND:
+            if len(shown) < MAX_WARNINGS:
+                shown.append(line)
+            else:
+                omitted += 1
+    for kind, count in counts.items():
+        if count > MAX_WARNINGS_PER_KIND and len(shown) < 2 * MAX_WARNINGS:
+            shown.append(f"{count - MAX_WARNINGS_PER_KIND} more warnings that begin with {kind!r}")
+    return [*shown, f"{omitted} more warnings of other kinds"] if omitted else shown
 
 
 def _add_caller(meta: dict[str, Any], caller: Caller, detailed: bool | None) -> None:

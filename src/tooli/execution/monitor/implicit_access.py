@@ -148,6 +148,8 @@ class CodePaths:
                 folder, file = os.path.split(module_file)
                 module_dirs.add(os.path.dirname(folder) if file[:9] == "__init__." else folder)
         self._module_dirs = module_dirs
+        bytecode_dir = sys.pycache_prefix
+        self.bytecode_dirs = path_prefixes([os.path.realpath(bytecode_dir)] if bytecode_dir else ())
         self._libraries: tuple[str, ...] | None = None
         self._sources: tuple[str, ...] = ()
 
@@ -201,10 +203,10 @@ private_temp_dirs: list[str] = []
 
 
 def is_implicit_access(action: str, path: str, is_owner_denied: bool = False) -> bool:
-    """Whether it is Python that does this, not the command.
+    """True if Python itself accesses the file, and not the command.
 
-    Where the owner's lists refuse it (`ordered`), the app's own code is read by who imports it,
-    and to show it where something failed; not by anybody who names a file that ends like one.
+    If the owner's path lists refuse the access (`is_owner_denied`), code of the app may be read
+    only to import it or to show it in a traceback, not because its name ends with `.py`.
     """
     prefix = path + os.sep
     if private_temp_dirs and prefix.startswith(tuple(private_temp_dirs)):
@@ -221,11 +223,44 @@ def is_implicit_access(action: str, path: str, is_owner_denied: bool = False) ->
                 return True
             if _is_importing(_calling_frame()):
                 return os.path.isdir(path)
-    elif action in ("write", "make", "place", "delete") and "__pycache__" in prefix:
-        return _is_importing(_calling_frame())
+    if _is_bytecode_path(action, path) and _is_caching_bytecode(_calling_frame()):
+        return action != "read" or not is_owner_denied or _is_loading_module(_calling_frame())
     return _is_framework_storage(_calling_frame()) or (
         action == "read" and _is_removing_tree(_calling_frame())
     )
+
+
+def _is_bytecode_path(action: str, path: str) -> bool:
+    """True if Python may keep bytecode at a path: `x.pyc`, `x.pyc.1234`, or a folder for them.
+
+    Bytecode is in `__pycache__` or below `sys.pycache_prefix`. The prefix is the one from before
+    the command ran, so a command cannot choose it.
+    """
+    bytecode_dirs = code_paths().bytecode_dirs
+    folder, name = os.path.split(path)
+    is_below_prefix = (path + os.sep).startswith(bytecode_dirs)
+    if action == "make" and (name == "__pycache__" or is_below_prefix):
+        return True
+    if action == "make" and any([item.startswith(path + os.sep) for item in bytecode_dirs]):
+        return True  # a missing parent of the prefix
+    stem, _, suffix = name.rpartition(".")
+    if suffix.isdigit():  # the temporary name, before it is renamed
+        name = stem
+    is_in_cache = os.path.basename(folder) == "__pycache__" or is_below_prefix
+    return is_in_cache and name.endswith(".pyc")
+
+
+def _is_caching_bytecode(frame: FrameType | None) -> bool:
+    """True if the import system reads or writes the bytecode of a module that it loads.
+
+    All frames up to `get_code` must be its own: a command that calls the functions that write
+    the file, such as `SourceFileLoader.set_data` or `py_compile.compile`, writes it itself.
+    """
+    while frame is not None and frame.f_code.co_filename.startswith(_IMPORT_FRAME_PREFIXES):
+        if frame.f_code.co_name == "get_code":
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _is_code(path: str) -> bool:

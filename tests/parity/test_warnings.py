@@ -1,0 +1,33 @@
+"""Many warnings are shortened alike on every interface."""
+
+from __future__ import annotations
+
+import pytest
+
+from tooli import Context, Tooli
+from tooli.testing import Case, assert_parity
+
+app = Tooli("noisy", version="1.0")
+
+
+@app.command(auth=[])
+def warn(ctx: Context) -> str:
+    """Warn often."""
+    for i in range(50):
+        ctx.warn(f"skipped file {i}")
+    return "done"
+
+
+def test_a_list_of_warnings_is_bounded() -> None:
+    found = assert_parity(app, Case("warn", {}))
+    assert found["meta"]["warnings"] == [
+        *[f"skipped file {i}" for i in range(3)],
+        "47 more warnings that begin with 'skipped file'",
+    ]
+
+
+def test_a_terminal_shows_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    assert app(["-o", "plain"], standalone_mode=False) == "done"
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 4
+    assert lines[-1] == "Warning: 47 more warnings that begin with 'skipped file'"
