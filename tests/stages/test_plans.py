@@ -239,15 +239,15 @@ def test_a_token_of_another_key(files: list[str], state: Path) -> None:
 
 
 def test_an_old_token(files: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    from tooli.storage import plan_tokens
+    from tooli.storage import plan_tokens, signing
 
     app = make_app()
     token = app.call("delete", files=files, dry_run=True).result["token"]
-    now = plan_tokens.time()
-    monkeypatch.setattr(plan_tokens, "time", lambda: now + plan_tokens.PLAN_TTL_SECONDS + 2)
+    now = signing.time()
+    monkeypatch.setattr(signing, "time", lambda: now + plan_tokens.PLAN_TTL_SECONDS + 2)
     found = app.call("delete", files=files, apply=token, yes=True)
     assert found.error.code == "E1051"
-    assert "time is over" in found.error.message
+    assert "it has expired" in found.error.message
 
 
 def test_another_folder(files: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -300,7 +300,7 @@ class TestTrouble:
             ApprovalStore()
 
     def test_no_key(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("tooli.storage.signing_keys.load_or_create_key", lambda name: None)
+        monkeypatch.setattr("tooli.storage.signing.load_or_create_key", lambda name: None)
         with pytest.raises(AuthError, match="no key") as refused:
             ApprovalStore()
         assert refused.value.code == "E2104"

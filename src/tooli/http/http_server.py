@@ -84,7 +84,7 @@ def serve_http(
             run(None)
         else:
             from tooli.http.worker_processes import run_workers
-            from tooli.storage.signed_messages import share_key
+            from tooli.storage.signing import share_key
 
             share_key()
             run_workers(run, workers, grace)

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from tooli.errors import AuthError, ConflictError, ToolRuntimeError
 from tooli.install.agent_paths import display_path
 from tooli.install.file_changes import FileChange, read_file, resolve_conflicts, to_rows
-from tooli.storage.state_dir import get_state_dir
+from tooli.storage.state_files import get_state_dir
 
 TYPE_CHECKING = False
 

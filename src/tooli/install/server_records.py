@@ -10,7 +10,7 @@ import json
 import os
 
 from tooli.core.record import Record
-from tooli.storage.state_dir import get_state_dir
+from tooli.storage.state_files import get_state_dir
 from tooli.text.jsonable import is_object
 
 TYPE_CHECKING = False

@@ -98,11 +98,11 @@ class RequestState:
             self.responses.update(accepted)
 
     def _read_state(self, state: Any) -> tuple[dict[str, Any], list[str]]:
-        from tooli.storage.signed_messages import InvalidSignature, verify_message
+        from tooli.storage.signing import InvalidToken, verify_message
 
         try:
             message = verify_message(state if isinstance(state, str) else "")
-        except InvalidSignature as broken:
+        except InvalidToken as broken:
             raise RpcError(INVALID_PARAMS, f"requestState is not valid: {broken}") from None
         if message.get("call") != self._call_binding:
             raise RpcError(INVALID_PARAMS, "requestState belongs to another call")
@@ -110,7 +110,7 @@ class RequestState:
 
     def input_required(self, pause: InputRequired) -> dict[str, Any]:
         """What the client gets instead of a result: the questions, and what to bring back."""
-        from tooli.storage.signed_messages import sign_message
+        from tooli.storage.signing import sign_message
 
         input_requests = {
             key: {"method": question.method, "params": question.params()}

@@ -7,12 +7,12 @@ from tooli.pipeline.dry_run_recorder import supports_dry_run
 from tooli.pipeline.planning import digest_plan_basis, plan_changed_error
 from tooli.pipeline.single_use_claims import SingleUseClaim, with_claim
 from tooli.storage.plan_tokens import (
-    InvalidPlanToken,
     claim_plan_token,
     compute_plan_binding,
     decode_plan_token,
     release_plan_token,
 )
+from tooli.storage.signing import InvalidToken
 
 TYPE_CHECKING = False
 
@@ -63,7 +63,7 @@ def _read_token(call: Call, token: str) -> PlanToken:
 
     try:
         licence = decode_plan_token(token)
-    except InvalidPlanToken as error:
+    except InvalidToken as error:
         raise _token_error(f"The plan token cannot be used: {error}.") from None
     if compute_plan_binding(fingerprint(call), call.caller.principal) != licence.binding:
         raise _token_error(

@@ -26,7 +26,7 @@ def add_output_schema(call: Call) -> Generator[Call, Outcome, Outcome]:
 
 def _is_first_call(call: Call) -> bool:
     """Whether this is the first call of its session."""
-    from tooli.storage.sessions import is_first_call
+    from tooli.storage.state_files import is_first_call
 
     app, session = call.tool.id.partition(".")[0], call.caller.session
     return session is not None and is_first_call(app, session)

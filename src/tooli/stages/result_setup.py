@@ -24,15 +24,14 @@ def open_record_flow(call: Call) -> Generator[Call, Outcome, Outcome]:
     if result_options.filter is not None or result_options.fields is not None:
         problems += _compile_options(call, flow, result_options)
     if result_options.cursor is not None:
-        from tooli.storage.cursors import InvalidCursor, decode_cursor
-        from tooli.storage.signing_keys import get_signing_key
+        from tooli.storage.cursors import decode_cursor
+        from tooli.storage.signing import InvalidToken, get_cursor_key
 
         try:
-            flow.cursor_position = decode_cursor(
-                result_options.cursor, get_signing_key(call.caller.surface)
-            )
-        except InvalidCursor:
-            message = "The cursor is none of ours, or was changed: start again without it"
+            key = get_cursor_key(owns_process=call.caller.surface == "cli")
+            flow.cursor_position = decode_cursor(result_options.cursor, key)
+        except InvalidToken:
+            message = "The cursor is invalid or was changed. Repeat the call without a cursor"
             problems.append(Problem("E1042", _option_field(call, "cursor"), message))
     return (yield call.replace(flow=flow, problems=tuple(problems)))
 

@@ -19,8 +19,8 @@ from errno import ELOOP, ENOENT, ENXIO
 from tooli.core.record import Record
 from tooli.errors import AuthError, Suggestion
 from tooli.pipeline.call_fingerprint import digest
-from tooli.storage.once_files import claim_once, release_claim
 from tooli.storage.process_identity import current_process
+from tooli.storage.state_files import claim_once, release_claim
 
 TYPE_CHECKING = False
 
@@ -98,8 +98,8 @@ class ApprovalStore:
     """
 
     def __init__(self) -> None:
-        from tooli.storage.signing_keys import load_or_create_key
-        from tooli.storage.state_dir import get_state_dir
+        from tooli.storage.signing import load_or_create_key
+        from tooli.storage.state_files import get_state_dir
 
         state_dir = get_state_dir()
         self._folder = os.path.join(state_dir, "approvals")

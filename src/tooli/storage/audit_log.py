@@ -27,8 +27,8 @@ from tooli.storage.audit_head import (
     AuditHead,
     read_at,
 )
-from tooli.storage.signing_keys import load_or_create_key
-from tooli.storage.state_dir import get_state_dir
+from tooli.storage.signing import load_or_create_key
+from tooli.storage.state_files import get_state_dir
 from tooli.text.jsonable import is_list, is_object
 
 TYPE_CHECKING = False

@@ -8,8 +8,8 @@ from time import sleep
 from tooli.core.record import Record
 from tooli.storage.audit_head import FIRST_LINK, AuditHead
 from tooli.storage.audit_log import SUM_FIELD, list_log_files, verify_line
-from tooli.storage.signing_keys import load_or_create_key
-from tooli.storage.state_dir import get_state_dir
+from tooli.storage.signing import load_or_create_key
+from tooli.storage.state_files import get_state_dir
 from tooli.text.jsonable import is_object
 
 TYPE_CHECKING = False

@@ -93,8 +93,7 @@ def _is_recent(timestamp: float) -> bool:
 
 
 def _session_path(session: str) -> str:
-    from tooli.storage.sessions import safe_file_name
-    from tooli.storage.state_dir import get_state_dir
+    from tooli.storage.state_files import get_state_dir, safe_file_name
 
     return os.path.join(get_state_dir(), "loops", safe_file_name(session))
 

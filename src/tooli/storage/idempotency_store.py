@@ -244,7 +244,7 @@ def get_idempotency_store(url: str | None) -> IdempotencyStore:
 
             _open_stores.setdefault(cache_key, PostgresIdempotencyStore(url))
         return _open_stores[cache_key]
-    from tooli.storage.state_dir import get_state_dir
+    from tooli.storage.state_files import get_state_dir
 
     cache_key = getpid(), get_state_dir()
     if cache_key not in _open_stores:

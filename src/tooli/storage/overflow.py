@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from tooli.storage.state_dir import get_state_dir
+from tooli.storage.state_files import get_state_dir
 
 TYPE_CHECKING = False
 

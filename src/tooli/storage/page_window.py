@@ -17,7 +17,7 @@ from tooli.storage.cursors import (
     digest_record,
     encode_cursor,
 )
-from tooli.storage.signing_keys import get_signing_key
+from tooli.storage.signing import get_cursor_key
 
 TYPE_CHECKING = False
 
@@ -40,7 +40,7 @@ def make_page_window(call: Call, flow: RecordFlow) -> PageWindow | None:
     )
     if flow.cursor_position is not None and flow.cursor_position.binding != binding:
         return None
-    return PageWindow(flow, binding, get_signing_key(call.caller.surface))
+    return PageWindow(flow, binding, get_cursor_key(owns_process=call.caller.surface == "cli"))
 
 
 class PageWindow(Sieve):

@@ -1,49 +1,46 @@
-"""Plan tokens: a plan that somebody has seen, as a word that lets exactly that be run, once.
+"""Plan tokens: signed tokens that allow a call to run exactly the plan of its dry run, once.
 
-    "p" + base64( when it ends │ which one │ the call │ the plan │ a mark for each action │ seal )
+    "p" + base64url( expiry │ nonce │ binding │ plan digest │ action digests │ signature )
 
-Sealed with a key of the user's, so that nobody makes one without having planned. There is a mark
-for each that was used.
+The key belongs to the user, so only a dry run can create a token. A marker file records each
+used token.
 """
 
 from __future__ import annotations
 
 import os
-from time import time
 
 from tooli.core.record import Record
 from tooli.pipeline.call_fingerprint import digest
-from tooli.storage.once_files import claim_once, release_claim
-from tooli.storage.signing_keys import (
-    InvalidSignature,
-    decode_signed,
-    encode_signed,
+from tooli.storage.signing import (
+    InvalidToken,
+    decode_expiring_token,
+    encode_expiring_token,
     load_or_create_key,
 )
-from tooli.storage.state_dir import get_state_dir
+from tooli.storage.state_files import claim_once, get_state_dir, release_claim
 
 PLAN_TTL_SECONDS = 3600
 """Seconds for which a plan can be applied."""
-_EXPIRY_BYTES, _NONCE_BYTES, _BINDING_BYTES, _PLAN_DIGEST_BYTES, _SIGNATURE_BYTES = 5, 8, 12, 16, 16
-_MIN_BODY_BYTES = _EXPIRY_BYTES + _NONCE_BYTES + _BINDING_BYTES + _PLAN_DIGEST_BYTES
-
-
-class InvalidPlanToken(ValueError):  # noqa: N818
-    """The text is no token of ours, was changed, or its time is over; the message says which."""
+_BINDING_BYTES, _PLAN_DIGEST_BYTES, _SIGNATURE_BYTES = 12, 16, 16
 
 
 class PlanToken(Record):
-    """What a token says."""
+    """The content of a plan token."""
 
-    expires_at: int
-    nonce: bytes
+    nonce: str
     binding: bytes
     plan_digest: bytes
     action_digests: bytes = b""
 
 
 def compute_plan_binding(fingerprint: str, principal: str | None) -> bytes:
-    """What ties a plan to a call: tool, arguments, whoever asks, and the folder they ask from."""
+    """Return the bytes that bind a plan to a call, its principal and the current folder.
+
+    Args:
+        fingerprint: fingerprint of the call: its tool and arguments.
+        principal: the authenticated caller, if there is one.
+    """
     try:
         folder = os.getcwd()
     except OSError:
@@ -52,54 +49,41 @@ def compute_plan_binding(fingerprint: str, principal: str | None) -> bytes:
     return digest(bound_text.encode("utf-8", "surrogatepass"), _BINDING_BYTES)
 
 
-def encode_plan_token(binding: bytes, plan: str, action_digests: bytes) -> str | None:
-    """The token for a plan; None where no key can be kept."""
+def encode_plan_token(binding: bytes, plan_digest: str, action_digests: bytes) -> str | None:
+    """Return the token for a plan; None if no key can be kept.
+
+    Args:
+        binding: result of `compute_plan_binding`.
+        plan_digest: digest of the plan, in hexadecimal digits.
+        action_digests: digests of its actions, one after the other.
+    """
     key = load_or_create_key("plans")
     if key is None:
         return None
-    expires_at = int(time()) + PLAN_TTL_SECONDS
-    body = (
-        expires_at.to_bytes(_EXPIRY_BYTES, "big")
-        + os.urandom(_NONCE_BYTES)
-        + binding
-        + bytes.fromhex(plan)
-        + action_digests
-    )
-    return encode_signed("p", body, key, _SIGNATURE_BYTES)
+    payload = binding + bytes.fromhex(plan_digest) + action_digests
+    return encode_expiring_token("p", payload, key, _SIGNATURE_BYTES, PLAN_TTL_SECONDS)
 
 
 def decode_plan_token(text: str) -> PlanToken:
-    """What a token says; raises BrokenToken."""
+    """Return the content of a plan token; raise InvalidToken."""
     key = load_or_create_key("plans")
     if key is None:
-        raise InvalidPlanToken("no key for plans can be kept here")
-    try:
-        body = decode_signed("p", text, key, _SIGNATURE_BYTES)
-    except InvalidSignature:
-        raise InvalidPlanToken("it was changed, or made by somebody else") from None
-    if body is None or len(body) < _MIN_BODY_BYTES:
-        raise InvalidPlanToken("it is none")
-    expires_at = int.from_bytes(body[:_EXPIRY_BYTES], "big")
-    if expires_at < time():
-        raise InvalidPlanToken("its time is over")
-    nonce, rest = (
-        body[_EXPIRY_BYTES : _EXPIRY_BYTES + _NONCE_BYTES],
-        body[_EXPIRY_BYTES + _NONCE_BYTES :],
-    )
-    binding, rest = rest[:_BINDING_BYTES], rest[_BINDING_BYTES:]
-    return PlanToken(
-        expires_at, nonce, binding, rest[:_PLAN_DIGEST_BYTES], rest[_PLAN_DIGEST_BYTES:]
-    )
+        raise InvalidToken("the key for plans cannot be read in the state directory")
+    token = decode_expiring_token("p", text, key, _SIGNATURE_BYTES)
+    binding, rest = token.payload[:_BINDING_BYTES], token.payload[_BINDING_BYTES:]
+    if len(rest) < _PLAN_DIGEST_BYTES:
+        raise InvalidToken("it is malformed")
+    return PlanToken(token.nonce, binding, rest[:_PLAN_DIGEST_BYTES], rest[_PLAN_DIGEST_BYTES:])
 
 
 def claim_plan_token(token: PlanToken) -> bool:
-    """Whether this is the first use of a token; an OSError where that cannot be known."""
-    return claim_once(_used_tokens_dir(), token.nonce.hex(), 2 * PLAN_TTL_SECONDS)
+    """Mark a token as used; return False if it already was. Raises OSError if that is unknown."""
+    return claim_once(_used_tokens_dir(), token.nonce, 2 * PLAN_TTL_SECONDS)
 
 
 def release_plan_token(token: PlanToken) -> None:
-    """Let a token be used again: its plan was not run."""
-    release_claim(_used_tokens_dir(), token.nonce.hex())
+    """Allow a token to be used again, because its plan did not run."""
+    release_claim(_used_tokens_dir(), token.nonce)
 
 
 def _used_tokens_dir() -> str:

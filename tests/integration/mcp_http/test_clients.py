@@ -475,7 +475,7 @@ async def test_a_state_is_good_once(connect: Open) -> None:
         state = (await paused(client)).request_state
         assert state is not None
         assert "deployed to moon" in text(await resume(client, state))
-        with pytest.raises(MCPError, match="used before") as refused:
+        with pytest.raises(MCPError, match="already used") as refused:
             await resume(client, state)
         assert refused.value.code == -32602
 

@@ -1,4 +1,4 @@
-"""The first call of a session tells what the result looks like; no other one does."""
+"""The state directory, marker files, and the first call of a session."""
 
 from __future__ import annotations
 
@@ -12,8 +12,13 @@ from typing import Any
 import pytest
 from tests.integration.outside import environment
 
-from tooli.storage.sessions import SESSION_RETENTION_SECONDS, is_first_call
-from tooli.storage.state_dir import get_state_dir
+from tooli.storage import state_files
+from tooli.storage.state_files import (
+    SESSION_RETENTION_SECONDS,
+    claim_once,
+    get_state_dir,
+    is_first_call,
+)
 
 APP = """
 import tooli
@@ -38,9 +43,9 @@ def counter(tmp_path: Path) -> Any:
     program.write_text(APP)
 
     def start(*argv: str, session: str = "s-1", **env: str) -> subprocess.Popen[bytes]:
-        said = {"TOOLI_SESSION_ID": session, "TOOLI_STATE_DIR": str(tmp_path / "state"), **env}
-        words = [sys.executable, str(program), *argv]
-        return subprocess.Popen(words, stdout=subprocess.PIPE, env=environment(**said))
+        variables = {"TOOLI_SESSION_ID": session, "TOOLI_STATE_DIR": str(tmp_path / "state"), **env}
+        command = [sys.executable, str(program), *argv]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, env=environment(**variables))
 
     def schema(*argv: str, **more: str) -> Any:
         return json.loads(start(*argv, **more).communicate()[0])["meta"].get("output_schema")
@@ -49,35 +54,35 @@ def counter(tmp_path: Path) -> Any:
     return schema
 
 
-class TestFromOutside:
-    def test_once_for_a_session(self, counter: Any) -> None:
+class TestProgram:
+    def test_the_first_call_of_a_session_returns_the_schema(self, counter: Any) -> None:
         assert counter("count", "2", "--json") == SCHEMA
         assert counter("count", "2", "--json") is None
         assert counter("count", "2", "--json", session="s-2") == SCHEMA
 
-    def test_a_call_that_tells_no_schema_is_not_counted(self, counter: Any) -> None:
+    def test_a_call_without_a_schema_is_not_counted(self, counter: Any) -> None:
         assert counter("count", "many", "--json") is None
         assert counter("shout", "hey", "--json") is None
         assert counter("count", "2", "--json", "--response-format", "concise") is None
         counter.start("count", "2", "--text").communicate()
         assert counter("count", "2", "--json") == SCHEMA
 
-    def test_asked_for_it_comes_again(self, counter: Any) -> None:
+    def test_a_detailed_response_always_has_the_schema(self, counter: Any) -> None:
         assert counter("count", "2", "--json") == SCHEMA
         assert counter("count", "2", "--json", "--response-format", "detailed") == SCHEMA
 
-    def test_of_many_at_once_one_is_the_first(self, counter: Any) -> None:
+    def test_one_of_many_concurrent_calls_is_the_first(self, counter: Any) -> None:
         started = [counter.start("count", "1", "--json") for _ in range(8)]
-        told = [json.loads(process.communicate()[0])["meta"] for process in started]
-        assert sum("output_schema" in meta for meta in told) == 1
+        metas = [json.loads(process.communicate()[0])["meta"] for process in started]
+        assert sum("output_schema" in meta for meta in metas) == 1
 
-    def test_where_nothing_can_be_kept_nothing_fails(self, counter: Any, tmp_path: Path) -> None:
+    def test_an_unwritable_state_directory_is_no_error(self, counter: Any, tmp_path: Path) -> None:
         blocked = tmp_path / "file"
         blocked.write_text("")
         assert counter("count", "2", "--json", TOOLI_STATE_DIR=str(blocked)) is None
 
 
-class TestTheStore:
+class TestStore:
     @pytest.fixture(autouse=True)
     def home(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path))
@@ -93,21 +98,29 @@ class TestTheStore:
         assert not [path for path in home.rglob("*") if len(path.name) > 64]
         assert os.listdir(home) == ["sessions"]
 
-    def test_old_ones_are_forgotten(self, home: Path) -> None:
+    def test_old_sessions_are_forgotten(self, home: Path) -> None:
         assert is_first_call("app", "old")
         long_ago = 1_000_000_000
         (old,) = (home / "sessions").glob("*/*")
         os.utime(old, (long_ago, long_ago))
-        for number in range(1000):  # some of them clear up
+        for number in range(1000):  # some of them purge
             assert is_first_call("app", f"new-{number}")
         assert not old.exists()
         assert is_first_call("app", "old")
         assert SESSION_RETENTION_SECONDS > 24 * 3600
 
-    def test_where_it_stands(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_default_location(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv("TOOLI_STATE_DIR")
         monkeypatch.setenv("XDG_STATE_HOME", "/somewhere")
         assert get_state_dir() == os.path.join("/somewhere", "tooli")
         monkeypatch.delenv("XDG_STATE_HOME")
         monkeypatch.setenv("HOME", "/home/ann")
         assert get_state_dir() == "/home/ann/.local/state/tooli"
+
+
+def test_few_claims_purge_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    purges: list[str] = []
+    monkeypatch.setattr(state_files, "_delete_expired", lambda folder, ttl: purges.append(folder))
+    for number in range(1000):
+        assert claim_once(str(tmp_path / "folder"), f"mark-{number}", 1.0)
+    assert 0 < len(purges) < 100

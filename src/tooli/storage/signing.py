@@ -1,0 +1,294 @@
+"""Signatures: keys, signed tokens, single use. Every signature of the package is made here.
+
+A signature is a keyed BLAKE2b digest (`sign`, `verify`). It appears in these places:
+
+    cursors            "c" + base64url(body + signature)   reusable
+    plan tokens        "p" + base64url(body + signature)   expires, single use
+    MCP request state  "r" + base64url(body + signature)   expires, single use
+    approval files     body, newline, hexadecimal signature
+    audit log lines    body, field "sum" with the hexadecimal signature
+
+The body of an expiring token starts with its expiry time and a nonce.
+
+For speed, this module loads no `hmac`, `hashlib`, `base64` or `json`: a command line call that
+returns a cursor loads it.
+"""
+
+from __future__ import annotations
+
+import os
+from _operator import _compare_digest  # hmac.compare_digest without importing hmac
+from _thread import allocate_lock
+from binascii import a2b_base64, b2a_base64
+from time import time
+
+from tooli.core.record import Record
+from tooli.pipeline.call_fingerprint import digest
+from tooli.pipeline.envelope import encode
+from tooli.storage.state_files import claim_once, get_state_dir
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+KEY_BYTES = 32
+MAX_MESSAGE_TTL_SECONDS = 600.0
+"""Longest lifetime of a signed message, in seconds."""
+_EXPIRY_BYTES, _NONCE_BYTES = 5, 8
+_MESSAGE_PREFIX, _MESSAGE_SIGNATURE_BYTES = "r", 32
+
+
+class InvalidToken(ValueError):  # noqa: N818
+    """A token is malformed, was changed, has expired or was already used.
+
+    The message completes the sentence "The token cannot be used: …".
+    """
+
+
+# ------------------------------------------------------------------ signatures
+
+
+def sign(data: bytes, key: bytes, size: int) -> bytes:
+    """Return the signature of some data, `size` bytes long."""
+    return digest(data, size, key)
+
+
+def verify(data: bytes, signature: bytes, key: bytes, size: int) -> bool:
+    """True if `signature` is the signature of the data. Takes constant time."""
+    return _compare_digest(digest(data, size, key), signature)
+
+
+def sign_hex(data: bytes, key: bytes, size: int) -> bytes:
+    """Return the signature of some data in hexadecimal digits."""
+    return sign(data, key, size).hex().encode()
+
+
+def verify_hex(data: bytes, signature: bytes, key: bytes, size: int) -> bool:
+    """True if `signature` is the hexadecimal signature of the data. Takes constant time."""
+    return _compare_digest(sign_hex(data, key, size), signature)
+
+
+# ------------------------------------------------------------------ keys
+
+_cached_keys: dict[tuple[str, bool], bytes] = {}
+
+
+def load_or_create_key(name: str) -> bytes | None:
+    """Return the user's key of that name, created on first use; None if no file can be kept.
+
+    The key is a file that only the user can read. All processes of the user get the same key.
+    """
+    state_dir = get_state_dir()
+    path = os.path.join(state_dir, f"{name}.key")
+    return _read_key(path) or _create_key(state_dir, path)
+
+
+def load_key(name: str) -> bytes | None:
+    """Return the user's key of that name if it exists."""
+    return _read_key(os.path.join(get_state_dir(), f"{name}.key"))
+
+
+def get_cursor_key(*, owns_process: bool) -> bytes:
+    """Return the key for cursors: derived from `TOOLI_SEAL_KEY`, or the user's key file.
+
+    Args:
+        owns_process: True if each call has a process of its own, as on the command line.
+
+    If no file can be kept, for example in a sandbox, a server uses a random key. The command
+    line cannot: the next process has to accept the cursors of this one. It then uses a key that
+    anybody can derive. Such a signature detects mistakes but no forgery, and the only person who
+    could forge it is the one who types the command.
+    """
+    secret = os.environ.get("TOOLI_SEAL_KEY")
+    if secret:
+        return _key_from_secret(secret)
+    cache_key = (get_state_dir(), owns_process)
+    if cache_key not in _cached_keys:
+        _cached_keys[cache_key] = load_or_create_key("cursors") or _make_fallback_key(owns_process)
+    return _cached_keys[cache_key]
+
+
+def _key_from_secret(secret: str) -> bytes:
+    return digest(secret.encode("utf-8", "surrogateescape"), KEY_BYTES)
+
+
+def _make_fallback_key(owns_process: bool) -> bytes:
+    if not owns_process:
+        return os.urandom(KEY_BYTES)
+    user = os.getuid() if hasattr(os, "getuid") else os.environ.get("USERNAME", "")
+    return digest(f"tooli cursors of {user}".encode(), KEY_BYTES)
+
+
+def _read_key(path: str) -> bytes | None:
+    try:
+        with open(path, "rb") as file:
+            data = file.read(KEY_BYTES + 1)
+    except OSError:
+        return None
+    return data if len(data) == KEY_BYTES else None
+
+
+def _create_key(state_dir: str, path: str) -> bytes | None:
+    """Create a key file atomically. If several processes try, the first one wins."""
+    draft = f"{path}.{os.getpid()}.{os.urandom(4).hex()}"
+    try:
+        os.makedirs(state_dir, mode=0o700, exist_ok=True)
+        file = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        try:
+            os.write(file, os.urandom(KEY_BYTES))
+        finally:
+            os.close(file)
+        try:
+            if os.path.exists(path) and _read_key(path) is None:  # an incomplete key file
+                os.replace(draft, path)
+            else:
+                os.link(draft, path)
+        except FileExistsError:
+            pass
+        except OSError:  # the file system has no hard links
+            os.replace(draft, path)
+        if os.path.exists(draft):
+            os.unlink(draft)
+    except OSError:
+        return None
+    return _read_key(path)
+
+
+# ------------------------------------------------------------------ tokens
+
+
+def encode_token(prefix: str, body: bytes, key: bytes, signature_size: int) -> str:
+    """Return a signed token: one letter that names its kind, then the body and its signature."""
+    return prefix + _encode_base64url(body + sign(body, key, signature_size))
+
+
+def decode_token(prefix: str, text: str, key: bytes, signature_size: int) -> bytes:
+    """Return the body of a signed token; raise InvalidToken."""
+    padded = text[1:].replace("-", "+").replace("_", "/") + "=" * (-len(text[1:]) % 4)
+    try:
+        data = a2b_base64(padded.encode("ascii"))
+    except ValueError:
+        raise InvalidToken("it is malformed") from None
+    if prefix + _encode_base64url(data) != text or len(data) <= signature_size:
+        raise InvalidToken("it is malformed")
+    body = data[:-signature_size]
+    if not verify(body, data[-signature_size:], key, signature_size):
+        raise InvalidToken("it was changed, or it was signed with another key")
+    return body
+
+
+class ExpiringToken(Record):
+    """The verified content of a token that expires and can be used once."""
+
+    expires_at: int
+    nonce: str
+    payload: bytes
+
+
+def encode_expiring_token(
+    prefix: str, payload: bytes, key: bytes, signature_size: int, ttl: float
+) -> str:
+    """Return a signed token that expires after `ttl` seconds and has a nonce of its own."""
+    expiry = int(time() + ttl).to_bytes(_EXPIRY_BYTES, "big")
+    return encode_token(prefix, expiry + os.urandom(_NONCE_BYTES) + payload, key, signature_size)
+
+
+def decode_expiring_token(prefix: str, text: str, key: bytes, signature_size: int) -> ExpiringToken:
+    """Return the content of a token that has not expired; raise InvalidToken.
+
+    The caller claims the nonce before it acts on the token.
+    """
+    body = decode_token(prefix, text, key, signature_size)
+    if len(body) < _EXPIRY_BYTES + _NONCE_BYTES:
+        raise InvalidToken("it is malformed")
+    expires_at = int.from_bytes(body[:_EXPIRY_BYTES], "big")
+    if expires_at < time():
+        raise InvalidToken("it has expired")
+    nonce = body[_EXPIRY_BYTES : _EXPIRY_BYTES + _NONCE_BYTES].hex()
+    return ExpiringToken(expires_at, nonce, body[_EXPIRY_BYTES + _NONCE_BYTES :])
+
+
+def _encode_base64url(data: bytes) -> str:
+    text = b2a_base64(data, newline=False).decode("ascii")
+    return text.rstrip("=").replace("+", "-").replace("/", "_")
+
+
+# ------------------------------------------------------------------ signed messages
+
+
+class _MessageKey:
+    """The key of this process for signed messages, and the nonces of the used ones.
+
+    Processes share the key if `TOOLI_SEAL_KEY` is set or if they were forked after `share_key`.
+    Then used nonces are marker files, which all of them see.
+    """
+
+    def __init__(self) -> None:
+        self._lock = allocate_lock()
+        self._key: bytes | None = None
+        self._is_shared = False
+        self._used_nonces: dict[str, int] = {}
+
+    def get(self) -> bytes:
+        if self._key is None:
+            secret = os.environ.get("TOOLI_SEAL_KEY")
+            base = _key_from_secret(secret) if secret else os.urandom(KEY_BYTES)
+            # A separate key, so that a message can never be taken for a cursor.
+            self._key = digest(b"tooli signed messages", KEY_BYTES, base)
+            self._is_shared = bool(secret)
+        return self._key
+
+    def share(self) -> None:
+        self.get()
+        self._is_shared = True
+
+    def claim_nonce(self, token: ExpiringToken) -> bool:
+        """True if this is the first use of a token."""
+        now = time()
+        with self._lock:
+            for nonce in [name for name, end in self._used_nonces.items() if end < now]:
+                del self._used_nonces[nonce]
+            if token.nonce in self._used_nonces:
+                return False
+            self._used_nonces[token.nonce] = token.expires_at
+        if not self._is_shared:
+            return True
+        folder = os.path.join(get_state_dir(), "seals")
+        try:
+            return claim_once(folder, token.nonce, 2 * MAX_MESSAGE_TTL_SECONDS)
+        except OSError:  # whether it was used is unknown: refuse it
+            return False
+
+
+_message_key = _MessageKey()
+
+
+def sign_message(message: Mapping[str, Any], ttl: float = MAX_MESSAGE_TTL_SECONDS) -> str:
+    """Return a JSON object as a token that a client can hold, but neither create nor change.
+
+    The token expires after `ttl` seconds, ten minutes at most, and can be verified once.
+    """
+    payload = encode(dict(message), [])
+    ttl = min(ttl, MAX_MESSAGE_TTL_SECONDS)
+    return encode_expiring_token(
+        _MESSAGE_PREFIX, payload, _message_key.get(), _MESSAGE_SIGNATURE_BYTES, ttl
+    )
+
+
+def verify_message(text: str) -> dict[str, Any]:
+    """Return the signed JSON object and mark its token as used; raise InvalidToken."""
+    from json import loads
+
+    token = decode_expiring_token(
+        _MESSAGE_PREFIX, text, _message_key.get(), _MESSAGE_SIGNATURE_BYTES
+    )
+    if not _message_key.claim_nonce(token):
+        raise InvalidToken("it was already used")
+    return loads(token.payload)
+
+
+def share_key() -> None:
+    """Create the key for signed messages now, so that processes forked later share it."""
+    _message_key.share()

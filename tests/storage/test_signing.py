@@ -1,0 +1,223 @@
+"""Keys and signed messages: nobody else creates, changes or reuses one."""
+
+from __future__ import annotations
+
+import base64
+import multiprocessing
+import os
+import stat
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tooli.storage import signing
+from tooli.storage.signing import InvalidToken, sign_message, verify_message
+
+MESSAGE = {"tool": "app.deploy", "answers": {"x": [1, "é"]}}
+
+
+def test_a_message_is_verified() -> None:
+    assert verify_message(sign_message(MESSAGE)) == MESSAGE
+
+
+def test_a_message_is_accepted_once() -> None:
+    text = sign_message(MESSAGE)
+    verify_message(text)
+    with pytest.raises(InvalidToken, match="already used"):
+        verify_message(text)
+
+
+def test_equal_messages_have_different_tokens() -> None:
+    assert sign_message(MESSAGE) != sign_message(MESSAGE)
+
+
+def test_one_of_many_concurrent_uses_succeeds() -> None:
+    text = sign_message(MESSAGE)
+
+    def attempt(_: int) -> bool:
+        try:
+            verify_message(text)
+        except InvalidToken:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(attempt, range(200))) == 1
+
+
+def test_an_expired_message_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+    text, now = sign_message(MESSAGE, ttl=10), signing.time()
+    monkeypatch.setattr(signing, "time", lambda: now + 11)
+    with pytest.raises(InvalidToken, match="expired"):
+        verify_message(text)
+
+
+def test_expired_nonces_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = signing.time()
+    verify_message(sign_message(MESSAGE, ttl=10))
+    monkeypatch.setattr(signing, "time", lambda: now + 10_000)
+    verify_message(sign_message(MESSAGE))
+    assert len(signing._message_key._used_nonces) == 1
+
+
+def forged(text: str, position: int, replacement: bytes) -> str:
+    """The token with some bytes of its body replaced."""
+    data = bytearray(base64.urlsafe_b64decode(text[1:] + "=="))
+    data[position : position + len(replacement)] = replacement
+    return "r" + base64.urlsafe_b64encode(data).decode().rstrip("=")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: "",
+        lambda text: ".",
+        lambda text: "é.é",
+        lambda text: text + "-TAMPERED",
+        lambda text: text[:-1],
+        lambda text: text[1:],
+        lambda text: text[: len(text) // 2],
+        lambda text: "c" + text[1:],
+        lambda text: text[0] + "." + text[1:],
+        lambda text: forged(text, 0, b"\xff" * 5),  # the expiry
+        lambda text: forged(text, 5, b"\0" * 8),  # the nonce
+        lambda text: forged(text, 13, b'{"tool":"app.other"'),
+    ],
+)
+def test_a_changed_message_is_rejected(change: Any) -> None:
+    with pytest.raises(InvalidToken):
+        verify_message(change(sign_message(MESSAGE)))
+
+
+def test_a_message_of_another_process_is_rejected() -> None:
+    with pytest.raises(InvalidToken, match="another key"):
+        verify_message(run_program("print(sign_message({}))"))
+
+
+def run_program(program: str, **env: str) -> str:
+    source = f"import os; from tooli.storage.signing import *; {program}"
+    return subprocess.run(
+        [sys.executable, "-c", source],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, **env},
+    ).stdout.strip()
+
+
+def test_processes_with_the_same_secret_share_messages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared = {"TOOLI_SEAL_KEY": "between workers", "TOOLI_STATE_DIR": str(tmp_path)}
+    for name, value in shared.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(signing, "_message_key", signing._MessageKey())
+    text = run_program("print(sign_message({'x': 1}))", **shared)
+    assert run_program(f"print(verify_message({text!r}))", **shared) == "{'x': 1}"
+    with pytest.raises(InvalidToken, match="already used"):
+        verify_message(text)
+
+
+def test_forked_processes_share_used_messages(tmp_path: Path) -> None:
+    program = (
+        "share_key(); text = sign_message({}); child = os.fork(); "
+        "verify_message(text) if child == 0 else os.waitpid(child, 0); "
+        "child == 0 or verify_message(text)"
+    )
+    with pytest.raises(subprocess.CalledProcessError) as failed:
+        run_program(program, TOOLI_STATE_DIR=str(tmp_path))
+    assert failed.value.stderr.count("InvalidToken: it was already used") == 1
+
+
+def test_a_message_is_rejected_if_its_use_cannot_be_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("TOOLI_SEAL_KEY", "between workers")
+    monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path / "file"))
+    monkeypatch.setattr(signing, "_message_key", signing._MessageKey())
+    with pytest.raises(InvalidToken):
+        verify_message(sign_message(MESSAGE))
+
+
+def test_markers_of_expired_messages_are_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOOLI_SEAL_KEY", "between workers")
+    monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path))
+    monkeypatch.setattr(signing, "_message_key", signing._MessageKey())
+    for _ in range(3):
+        verify_message(sign_message(MESSAGE))
+    markers = list((tmp_path / "seals").iterdir())
+    assert len(markers) == 3
+    long_ago = markers[0].stat().st_mtime - 2 * signing.MAX_MESSAGE_TTL_SECONDS - 1
+    for marker in markers[1:]:
+        os.utime(marker, (long_ago, long_ago))
+    for _ in range(1000):  # some of them purge
+        verify_message(sign_message(MESSAGE))
+    assert [marker.exists() for marker in markers] == [True, False, False]
+
+
+# ------------------------------------------------------------------ keys
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.delenv("TOOLI_SEAL_KEY", raising=False)
+    monkeypatch.setattr(signing, "_cached_keys", {})
+    return tmp_path / "state"
+
+
+def test_only_its_user_can_read_the_key(home: Path) -> None:
+    key = signing.get_cursor_key(owns_process=True)
+    file = home / "cursors.key"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert [path.name for path in home.iterdir()] == ["cursors.key"]
+    signing._cached_keys.clear()
+    assert signing.get_cursor_key(owns_process=False) == key == file.read_bytes()
+
+
+def test_an_incomplete_key_file_is_replaced(home: Path) -> None:
+    home.mkdir()
+    (home / "cursors.key").write_bytes(b"short")
+    key = signing.get_cursor_key(owns_process=True)
+    assert len(key) == 32
+    assert (home / "cursors.key").read_bytes() == key
+
+
+def _read_key_in(state_dir: str) -> bytes:
+    os.environ["TOOLI_STATE_DIR"] = state_dir
+    return signing.get_cursor_key(owns_process=True)
+
+
+def test_processes_that_start_at_once_agree_on_a_key(home: Path) -> None:
+    with multiprocessing.get_context("spawn").Pool(4) as pool:
+        assert len(set(pool.map(_read_key_in, [str(home)] * 8))) == 1
+
+
+def test_the_key_of_the_environment_is_shared(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOOLI_SEAL_KEY", "ours")
+    assert signing.get_cursor_key(owns_process=True) == signing.get_cursor_key(owns_process=False)
+    assert not home.exists()
+
+
+def test_the_command_line_works_without_a_key_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    monkeypatch.setenv("TOOLI_STATE_DIR", str(blocked / "below"))
+    monkeypatch.delenv("TOOLI_SEAL_KEY", raising=False)
+    monkeypatch.setattr(signing, "_cached_keys", {})
+    first, server = (
+        signing.get_cursor_key(owns_process=True),
+        signing.get_cursor_key(owns_process=False),
+    )
+    signing._cached_keys.clear()
+    assert signing.get_cursor_key(owns_process=True) == first
+    assert signing.get_cursor_key(owns_process=False) != server
