@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 
 from docs.evading import PAGE as EVASIONS
 from docs.evading import evasions_page
+from docs.hot_tables import hot_tables_source
 from docs.safety import safety_page
 from docs.surroundings import callers_page
 from docs.transcript import play
@@ -24,6 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 ERRORS = ROOT / "docs" / "errors.md"
 CALLERS = ROOT / "docs" / "callers.md"
 SAFETY = ROOT / "docs" / "safety.md"
+HOT_TABLES = ROOT / "src" / "tooli" / "core" / "_hot_tables.py"
 _PAGES = (
     *("typer.md", "serving.md", "installing.md", "output.md", "inputs.md", "budget.md"),
     *("deadlines.md", "plans.md", "auth.md"),
@@ -156,6 +158,7 @@ def played(page: Path) -> str:
 
 def main() -> int:
     """Write everything."""
+    HOT_TABLES.write_text(hot_tables_source(), encoding="utf-8")
     ERRORS.write_text(errors_page(), encoding="utf-8")
     CALLERS.write_text(callers_page(), encoding="utf-8")
     if sys.platform == "linux":

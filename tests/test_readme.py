@@ -20,7 +20,8 @@ from docs.generate import (
 )
 from docs.transcript import play, settled
 
-from tooli.cli.argv import FLAGS, MODES
+from tooli.cli.argv import MODES
+from tooli.core._hot_tables import FLAGS
 from tooli.errors import ERROR_CODES, EXIT_CODES
 
 if TYPE_CHECKING:

@@ -285,7 +285,8 @@ class Tooli(_TyperPlaceholder):
 
         `app.options(yes=True).call(…)`, `app.options(caller="langchain").call(…)`.
         """
-        from tooli.python_api import PYTHON_OPTIONS, PythonSurface
+        from tooli.core._hot_tables import PYTHON_OPTIONS
+        from tooli.python_api import PythonSurface
 
         _check_keywords("options", options, PYTHON_OPTIONS | {"caller"})
         return PythonSurface(self, options, caller)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from sys import modules
 from time import perf_counter
 
-from tooli.core.call import DEFAULT_OPTIONS, PYTHON_CALLER, Call, Caller, Failed, Ok, Options
+from tooli.core._hot_tables import PYTHON_OPTIONS
+from tooli.core.call import DEFAULT_OPTIONS, PYTHON_CALLER, Call, Caller, Failed, Ok
 from tooli.pipeline.drivers import ONLY_BIND, run, stream
 from tooli.pipeline.envelope import build_meta
+from tooli.pipeline.option_values import build_options
 from tooli.pipeline.result import TooliResult, to_tooli_error
-from tooli.pipeline.run_options import RESULT_OPTION_TYPES, RUN_OPTIONS
 
 TYPE_CHECKING = False
 
@@ -17,11 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator, Iterator, Mapping
     from typing import Any
 
-    from tooli.core.call import Outcome, Problem, Stage
-
-BASIC_OPTIONS = ("dry_run", "yes", "no_input", "quiet", "verbose", "detailed", "concise")
-PYTHON_OPTIONS = frozenset((*BASIC_OPTIONS, *RESULT_OPTION_TYPES, *RUN_OPTIONS))
-"""What may be said to the framework by keyword, where the tool has no parameter of that name."""
+    from tooli.core.call import Outcome, Stage
 
 
 class PythonSurface:
@@ -99,30 +96,12 @@ class PythonSurface:
             if is_dry_run:  # what a rehearsed function calls is rehearsed, too
                 option_values["dry_run"] = True
             if option_values:
-                options, problems = _read_options(option_values)
+                options, problems = build_options(option_values)
                 call = Call(tool, arguments, self._caller, [], options, state.policy, meta={})
                 call = call.replace(problems=problems, secrets=[])
                 return call, self._app.stages_for(tool, options)
         call = Call(tool, arguments, self._caller, [], DEFAULT_OPTIONS, state.policy)
         return call if stages is ONLY_BIND else call.replace(meta={}, secrets=[]), stages
-
-
-def _read_options(option_values: dict[str, Any]) -> tuple[Options, tuple[Problem, ...]]:
-    """The options of a call, and what is wrong with them."""
-    shaping_values = {
-        name: option_values.pop(name) for name in RESULT_OPTION_TYPES if name in option_values
-    }
-    problems: tuple[Problem, ...] = ()
-    run_options = {name: option_values.pop(name) for name in RUN_OPTIONS if name in option_values}
-    if run_options:
-        from tooli.pipeline.run_options import read_run_options
-
-        run_options, problems = read_run_options(run_options)
-    if shaping_values:
-        from tooli.records.result_options import read_result_options
-
-        option_values["result_options"] = read_result_options(shaping_values)
-    return Options(**option_values, **run_options), problems
 
 
 def _result(outcome: Outcome, call: Call, started: float) -> TooliResult[Any]:

@@ -141,13 +141,13 @@ def test_an_agents_call_is_no_different(app: Path) -> None:
     assert not modules & HEAVY
 
 
-def test_an_ordinary_call_takes_ten_modules_at_most(app: Path) -> None:
+def test_an_ordinary_call_takes_eleven_modules_at_most(app: Path) -> None:
     """Package files are empty and not counted; what `from tooli import Tooli` takes neither."""
     _, out, modules = run(app, "greet", "Ada", "--json")
     assert json.loads(out)["result"] == "Ada"
     ours = {name for name in modules if name.partition(".")[0] == "tooli"} - FRONT
     packages = {name for name in ours if any(other.startswith(f"{name}.") for other in ours)}
-    assert len(ours - packages) <= 10, sorted(ours - packages)
+    assert len(ours - packages) <= 11, sorted(ours - packages)
 
 
 @pytest.mark.parametrize("marker", ["CLAUDECODE", "CODEX_THREAD_ID"])

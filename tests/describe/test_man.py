@@ -13,7 +13,7 @@ from tests.parity import zoo
 
 from tooli import NotFoundError, Option, Tooli
 from tooli.annotations import Destructive, Idempotent, OpenWorld
-from tooli.cli.argv import FLAGS
+from tooli.core._hot_tables import FLAGS
 from tooli.core.tool import Tool
 from tooli.describe import man_sections, roff
 from tooli.describe.app_info import collect_app_info

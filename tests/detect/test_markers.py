@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tooli.cli.process import CALLER_VARIABLES
+from tooli.core._hot_tables import CALLER_VARIABLES
 from tooli.detect import CallerCategory, detect_execution_context
 from tooli.detect.markers import CI_MARKERS, STRONG_MARKERS, all_variables, strong_variables
 

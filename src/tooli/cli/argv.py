@@ -11,6 +11,7 @@ flags, as Typer then reads it.
 
 from __future__ import annotations
 
+from tooli.core._hot_tables import CHOICES, FLAGS, RESULT_OPTIONS, RUN_OPTIONS
 from tooli.core.app_state import OUTPUT_MODES as MODES
 from tooli.core.call import Problem
 from tooli.core.tool import ListOf, Scalar, TyperOnly, is_bool, is_structured, unwrap_optional
@@ -24,46 +25,6 @@ if TYPE_CHECKING:
 
     from tooli.core.tool import Param, Tool
 
-SCHEMA_FORMATS = ("json", "mcp", "openai", "anthropic")
-
-# flag: (what it sets, how many words it takes, what it sets it to); "?" takes one of FORMATS
-FLAGS: dict[str, tuple[str, int | str, Any]] = {
-    **dict.fromkeys(("--output", "-o"), ("output", 1, None)),
-    **{f"--{mode}": ("output", 0, mode) for mode in ("json", "jsonl", "text", "plain")},
-    **dict.fromkeys(("--quiet", "-q"), ("quiet", 0, True)),
-    **dict.fromkeys(("--verbose", "-v"), ("verbose", 0, "+")),
-    "--no-color": ("no_color", 0, True),
-    "--dry-run": ("dry_run", 0, True),
-    "--yes": ("yes", 0, True),
-    "--no-input": ("no_input", 0, True),
-    "--response-format": ("response_format", 1, None),
-    "--schema": ("schema", "?", "json"),
-    "--help-agent": ("help_agent", 0, True),
-    "--agent-manifest": ("agent_manifest", 0, True),
-    "--agent-bootstrap": ("agent_bootstrap", 0, True),
-    "--discover": ("discover", 0, True),
-    "--help": ("help", 0, True),
-    "--version": ("show_version", 0, True),
-    "--input": ("input", 1, None),
-    "--print0": ("print0", 0, True),
-    "--null": ("null", 0, True),
-    "--limit": ("limit", 1, None),
-    "--cursor": ("cursor", 1, None),
-    "--filter": ("filter", 1, None),
-    **dict.fromkeys(("--fields", "--select"), ("fields", 1, None)),
-    "--max-items": ("max_items", 1, None),
-    "--max-bytes": ("max_bytes", 1, None),
-    "--max-tokens": ("max_tokens", 1, None),
-    "--timeout": ("timeout", 1, None),
-    "--idempotency-key": ("idempotency_key", 1, None),
-    "--apply": ("apply", 1, None),
-}
-DOCUMENT_OPTIONS = frozenset(("agent_manifest", "agent_bootstrap", "discover"))
-INFO_OPTIONS = DOCUMENT_OPTIONS | {"help", "schema", "help_agent", "show_version"}
-SHAPING_OPTIONS = frozenset(
-    ("limit", "cursor", "filter", "fields", "max_items", "max_bytes", "max_tokens")
-)
-RUN_OPTIONS = frozenset(("timeout", "idempotency_key", "apply"))
 COMPLETION_FLAGS = ("--install-completion", "--show-completion")
 
 
@@ -118,7 +79,7 @@ class CommandLine:
     def has_shaping(self) -> bool:
         """Whether the line, or its command, says how much of the result is wanted."""
         limits = None if self.tool is None else self.tool.limits
-        return not SHAPING_OPTIONS.isdisjoint(self.options) or (
+        return not RESULT_OPTIONS.isdisjoint(self.options) or (
             limits is not None and bool(limits.paginated or limits.max_tokens)
         )
 
@@ -130,13 +91,13 @@ class CommandLine:
             return
         value = constant if value is None else value
         if name in RUN_OPTIONS:
-            from tooli.pipeline.run_options import read_run_option
+            from tooli.pipeline.option_values import read_run_option
 
             self.options[name], problem = read_run_option(name, value)
             if problem is not None:
                 self.problems.append(Problem("E1007", name, f"{flag} is {problem}"))
             return
-        allowed = {"output": MODES, "response_format": ("concise", "detailed")}.get(name)
+        allowed = MODES if name == "output" else CHOICES.get(name)
         if allowed is not None and value not in allowed:
             from tooli.errors import closest_match
 
@@ -296,11 +257,12 @@ def _take_framework_flag(
     """Take a framework's flag and the word it needs."""
     arity = FLAGS[flag][1]
     if arity == "?":
-        if explicit is None and words and words[-1] in SCHEMA_FORMATS:
+        name = FLAGS[flag][0]
+        if explicit is None and words and words[-1] in CHOICES[name]:
             explicit = words.pop()
-        if explicit is not None and explicit not in SCHEMA_FORMATS:
-            message = f"{typed} is one of {', '.join(SCHEMA_FORMATS)}"
-            line.problems.append(Problem("E1007", "schema", message))
+        if explicit is not None and explicit not in CHOICES[name]:
+            message = f"{typed} is one of {', '.join(CHOICES[name])}"
+            line.problems.append(Problem("E1007", name, message))
             return
         line.set_option(flag, explicit)
     elif arity == 0:

@@ -139,7 +139,7 @@ def apply_output_settings(invocation: Invocation) -> int | None:
     """
     options = invocation.line.options
     if invocation.setting_errors:
-        from tooli.cli.argv import INFO_OPTIONS
+        from tooli.core._hot_tables import INFO_OPTIONS
 
         if INFO_OPTIONS.isdisjoint(options):
             from tooli.cli.info_options import write_error

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from tooli.cli.argv import DOCUMENT_OPTIONS
+from tooli.core._hot_tables import DOCUMENT_OPTIONS
 from tooli.core.call import Ok
 from tooli.errors import InputError, Suggestion
 from tooli.pipeline.input_errors import missing_command_error, unknown_command_error

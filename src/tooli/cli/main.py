@@ -12,7 +12,7 @@ import os
 import sys
 from time import perf_counter
 
-from tooli.cli.argv import COMPLETION_FLAGS, INFO_OPTIONS, MODES, CommandLine, parse_command_line
+from tooli.cli.argv import COMPLETION_FLAGS, MODES, CommandLine, parse_command_line
 from tooli.cli.process import (
     StdoutClosed,
     StdoutGuard,
@@ -31,6 +31,7 @@ from tooli.cli.process import (
     shaping_if_needed,
     sniff_environment,
 )
+from tooli.core._hot_tables import EXTRA_OPTIONS, INFO_OPTIONS, OPTION_FIELDS
 from tooli.core.app_state import BUILTIN_COMMANDS
 from tooli.core.call import Caller, Failed, Options
 from tooli.pipeline.drivers import run
@@ -197,27 +198,23 @@ class Invocation:
 
     def options(self) -> Options:
         """What the line asks of the framework."""
-        option = self.line.options.get
-        response_format = option("response_format")
+        options = self.line.options
+        response_format = options.get("response_format")
+        fields = {field: options[name] for name, field in OPTION_FIELDS.items() if name in options}
+        if EXTRA_OPTIONS:
+            extra = {name: options[name] for name in EXTRA_OPTIONS if name in options}
+            fields["extra"] = extra or None
         return Options(
-            yes=option("yes", False),
-            dry_run=option("dry_run", False),
-            no_input=option("no_input", False),
-            quiet=option("quiet", False),
-            verbose=option("verbose", 0),
+            **fields,
             detailed=None
             if response_format is None and self.is_document_mode
             else response_format == "detailed",
             concise=response_format == "concise",
             interactive=self.mode == "text" and self.has_human and is_terminal(sys.stderr),
             is_machine_mode=self.is_machine_mode,
-            stdin_consumed=option("input") == "-" or self.items is not None,
-            nul=option("null", False),
+            stdin_consumed=options.get("input") == "-" or self.items is not None,
             result_options=shaping_if_needed(self),
-            timeout=option("timeout"),
             has_default_timeout="timeout" in self.line.from_config,
-            idempotency_key=option("idempotency_key"),
-            apply=option("apply"),
         )
 
     def convert_with_typer(self, param: Param, raw: RawText) -> Any:

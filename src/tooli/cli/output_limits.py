@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tooli.cli.argv import SHAPING_OPTIONS
 from tooli.cli.process import write_stderr
+from tooli.core._hot_tables import RESULT_OPTIONS
 from tooli.core.call import Ok
 from tooli.errors import shell_quote
-from tooli.records.result_options import NUMBER_OPTIONS, ResultOptions, read_result_options
+from tooli.records.result_options import ResultOptions, read_result_options
 
 TYPE_CHECKING = False
 
@@ -28,19 +28,18 @@ def compute_shaping(invocation: Invocation) -> ResultOptions | None:
     """What holds for a line: its own words, else settings, else what its caller can take."""
     line, tool = invocation.line, invocation.line.tool
     typed = {
-        name: line.options[name]
-        for name in SHAPING_OPTIONS & line.options.keys() - line.from_config
+        name: line.options[name] for name in RESULT_OPTIONS & line.options.keys() - line.from_config
     }
     shaping = read_result_options(typed, tuple(invocation.argv))
     if tool is None or hasattr(tool.fn, "tooli_mode"):
         return shaping if line.has_shaping else None
     configured = read_result_options(
-        {name: line.options[name] for name in SHAPING_OPTIONS & line.from_config}
+        {name: line.options[name] for name in RESULT_OPTIONS & line.from_config}
     )
     limits: dict[str, Any] = {}
     if invocation.maybe_agent and configured.max_bytes is None and configured.max_tokens is None:
         limits = dict(CALLER_OUTPUT_LIMITS.get(_caller_id(), {}))
-    for name in NUMBER_OPTIONS[1:]:
+    for name in ("max_items", "max_bytes", "max_tokens"):
         if getattr(configured, name) is not None:
             limits[name] = getattr(configured, name)
     if shaping.max_items is not None:

@@ -10,6 +10,12 @@ import gc
 import os
 import sys
 
+from tooli.core._hot_tables import (
+    AGENT_TIMEOUT_SECONDS,
+    CALLER_VARIABLES,
+    SETTING_VARIABLES,
+    SYSTEM_CONFIG_PATH,
+)
 from tooli.core.call import MAX_PRINTED_CHARS, Failed
 
 TYPE_CHECKING = False
@@ -331,43 +337,6 @@ def _is_top_level() -> bool:
 
 # ------------------------------------------------------------------ how it was started
 
-CALLER_VARIABLES = frozenset(
-    (
-        *("TOOLI_CALLER", "AI_AGENT", "AGENT", "AGENT_THREAD_ID", "AGENT_SESSION_ID"),
-        *("AGENT_DISPLAY_OUT", "AGENT_CONTEXT_OUT", "AMP_CURRENT_THREAD_ID", "ANTIGRAVITY_AGENT"),
-        *("AUGMENT_AGENT", "AWS_EXECUTION_ENV", "CLAUDECODE", "CLAUDE_CODE_CHILD_SESSION"),
-        *("CLAUDE_CODE_IS_COWORK", "CLAUDE_CODE_SESSION_ATTENDED", "CLAUDE_CODE_SESSION_ID"),
-        *("CLAUDE_PID", "CLINE_ACTIVE", "CODEX_CI", "CODEX_SANDBOX", "CODEX_SESSION_ID"),
-        *("CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_THREAD_ID", "CODEX_TOOL_CALL_ID"),
-        *("CODEX_VERSION", "COPILOT_AGENT", "COPILOT_AGENT_SESSION_ID", "COPILOT_CLI"),
-        *("COPILOT_CLI_BINARY_VERSION", "CRUSH", "CURSOR_AGENT", "CURSOR_EXTENSION_HOST_ROLE"),
-        *("GEMINI_CLI", "GOOSE_TERMINAL", "GROK_AGENT", "GROK_SESSION_ID", "IFLOW_CLI"),
-        *("JUNIE_DATA", "JUNIE_SHIM_PATH", "KILO", "KILOCODE_FEATURE", "KILO_PID", "OPENCODE"),
-        *("OPENCODE_PID", "OPENCLAW_CLI", "OPENCLAW_SHELL", "OZ_RUN_ID", "PI_CODING_AGENT"),
-        *("QWEN_CODE", "ROO_ACTIVE", "ROO_CLI_RUNTIME", "TRAE_AI_SHELL_ID"),
-        *("WINDSURF_CASCADE_TERMINAL", "CI", "GITHUB_ACTIONS", "GITLAB_CI", "CIRCLECI"),
-        *("JENKINS_URL", "TF_BUILD", "BUILDKITE", "TEAMCITY_VERSION", "TRAVIS", "APPVEYOR"),
-        *("BITBUCKET_BUILD_NUMBER", "CODEBUILD_BUILD_ID", "DRONE", "CIRRUS_CI", "SEMAPHORE"),
-        *("BITRISE_IO", "NETLIFY"),
-    )
-)
-"""Variables that agents and CI systems set. Where there is none, `tooli.detect` is not loaded."""
-
-SETTING_VARIABLES = frozenset(
-    (
-        *("TOOLI_COLOR", "TOOLI_RESPONSE_FORMAT", "TOOLI_QUIET", "TOOLI_VERBOSE"),
-        *("TOOLI_NO_INPUT", "TOOLI_TIMEOUT", "TOOLI_MAX_ITEMS", "TOOLI_MAX_BYTES"),
-        *("TOOLI_MAX_TOKENS", "TOOLI_SECURITY_POLICY", "TOOLI_HUMAN_IN_THE_LOOP"),
-        *("TOOLI_ISOLATION", "TOOLI_ALLOW_PATHS", "TOOLI_DENY_PATHS", "TOOLI_WORK_DIR"),
-        *("TOOLI_TOKEN_KEY", "TOOLI_TOKEN_ISSUER", "TOOLI_TOKEN_AUDIENCE", "TOOLI_TOKENS"),
-        *("TOOLI_RATE_LIMIT", "TOOLI_AUDIT_LOG", "TOOLI_STORE", "TOOLI_RECORD_CAPABILITIES"),
-    )
-)
-"""Variables that are settings. Where there is none and no file of them, nor is `tooli.config`."""
-SYSTEM_CONFIG_PATH = "/etc/tooli/config.yaml"
-if os.name == "nt":
-    SYSTEM_CONFIG_PATH = os.environ.get("PROGRAMDATA", "C:/ProgramData") + "/tooli/config.yaml"
-
 
 def sniff_environment() -> tuple[bool, bool]:
     """Whether somebody may have left a mark, and whether there may be settings.
@@ -525,8 +494,6 @@ def needs_argument_checks(argv: Sequence[str]) -> bool:
 
 # ------------------------------------------------------------------ how long it may take
 
-AGENT_TIMEOUT_SECONDS = 120.0
-"""What `adapt.AGENT_TIMEOUT` says: to import it would cost every call of an agent's more."""
 EXIT_GRACE_SECONDS = 0.5
 """Seconds that a line has to end once its time is over."""
 

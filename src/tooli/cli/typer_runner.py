@@ -210,7 +210,7 @@ class TooliCommandMixin:
         if incomplete[:1] == "-":
             from typer._click.shell_completion import CompletionItem
 
-            from tooli.cli.argv import FLAGS
+            from tooli.core._hot_tables import FLAGS
 
             known = {item.value for item in items}
             items += [

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from tooli.cli.argv import FLAGS, MODES, CommandLine, parse_command_line
+from tooli.cli.argv import MODES, CommandLine, parse_command_line
 from tooli.cli.process import StdoutClosed
+from tooli.core._hot_tables import FLAGS
 from tooli.core.app_state import BUILTIN_COMMANDS
 from tooli.core.call import Failed, Problem
 

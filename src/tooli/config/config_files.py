@@ -11,10 +11,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+POSIX_CONFIG_PATH = "/etc/tooli/config.yaml"
+WINDOWS_CONFIG_PATH = ("PROGRAMDATA", "C:/ProgramData", "/tooli/config.yaml")
+"""The variable with the folder, the folder if it is not set, and the path below it."""
 SYSTEM_CONFIG_PATH = (
-    os.path.join(os.environ.get("PROGRAMDATA", r"C:\ProgramData"), "tooli", "config.yaml")
+    os.environ.get(*WINDOWS_CONFIG_PATH[:2]) + WINDOWS_CONFIG_PATH[2]
     if os.name == "nt"
-    else "/etc/tooli/config.yaml"
+    else POSIX_CONFIG_PATH
 )
 MAX_PARENT_FOLDERS = 40
 """How many folders above the current one are looked at for the project's."""

@@ -54,6 +54,7 @@ class Options(Record):
     has_default_timeout: bool = False  # nobody typed that timeout: it is set somewhere
     idempotency_key: str | None = None  # the same key runs the same call once
     apply: str | None = None  # the token of a plan: run exactly that
+    extra: Mapping[str, Any] | None = None  # options of core/options.py without a field here
 
     @property
     def needs_stages(self) -> bool:
@@ -66,6 +67,7 @@ class Options(Record):
             or self.timeout is not None
             or self.idempotency_key is not None
             or self.apply is not None
+            or self.extra is not None
         )
 
 

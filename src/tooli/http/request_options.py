@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from tooli.config.setting_definitions import BOOLEAN_WORDS
+from tooli.core._hot_tables import CHOICES, HTTP_OPTIONS, OPTION_KINDS, RUN_OPTIONS
 from tooli.core.call import DEFAULT_OPTIONS, Caller, Options, Problem
 from tooli.errors import closest_match
-from tooli.pipeline.run_options import RESULT_OPTION_TYPES, RUN_OPTIONS
+from tooli.pipeline.option_values import build_options
 
 TYPE_CHECKING = False
 
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
 ANONYMOUS_CALLER = Caller("http", maybe_agent=True)
 _MAX_NAME_LENGTH = 200
 _MAX_ANONYMOUS_CALLERS = 1000
-_RESPONSE_FORMATS = {"concise": False, "detailed": True}
-QUERY_OPTIONS = ("dry_run", "yes", "response_format", *RUN_OPTIONS, *RESULT_OPTION_TYPES)
-"""What may be said to the framework, behind the question mark."""
 
 
 def read_options(query: bytes, key: bytes | None = None) -> tuple[Options, tuple[Problem, ...]]:
@@ -32,46 +30,35 @@ def read_options(query: bytes, key: bytes | None = None) -> tuple[Options, tuple
         return DEFAULT_OPTIONS, ()
     from urllib.parse import parse_qsl
 
-    option_values: dict[str, Any] = {}
-    shaping_options: dict[str, str] = {}
+    values: dict[str, Any] = {}
     problems: list[Problem] = []
-    run_options: dict[str, str] = {}
     if key is not None:
-        run_options["idempotency_key"] = key.decode("latin-1").strip().strip('"')
+        values["idempotency_key"] = key.decode("latin-1").strip().strip('"')
     try:
         pairs = parse_qsl(query.decode("latin-1"), keep_blank_values=True, max_num_fields=50)
     except ValueError:
         return DEFAULT_OPTIONS, (Problem("E1007", None, "The query has too many parts"),)
     for name, value in pairs:
-        if name in ("dry_run", "yes"):
+        kind = OPTION_KINDS[name] if name in HTTP_OPTIONS else None
+        if kind is None:
+            problems.append(_unknown_option_problem(name))
+        elif kind == "flag":
             flag = BOOLEAN_WORDS.get(value.lower())
             if flag is None:
                 problems.append(_invalid_option_problem(name, value, "true or false"))
-            option_values[name] = bool(flag)
-        elif name == "response_format":
-            if value not in _RESPONSE_FORMATS:
-                problems.append(_invalid_option_problem(name, value, "concise or detailed"))
-            option_values["detailed"] = _RESPONSE_FORMATS.get(value)
-            option_values["concise"] = value == "concise"
-        elif name in RESULT_OPTION_TYPES:
-            shaping_options[name] = value
-        elif name in RUN_OPTIONS:
-            if run_options.get(name, value) != value:
-                problems.append(_conflicting_option_problem(name, is_header=key is not None))
-            run_options[name] = value
+            values[name] = bool(flag)
+        elif kind == "choice":
+            if value in CHOICES[name]:
+                values[name] = value
+            else:
+                expected = " or ".join(CHOICES[name])
+                problems.append(_invalid_option_problem(name, value, expected))
         else:
-            problems.append(_unknown_option_problem(name))
-    if shaping_options:
-        from tooli.records.result_options import read_result_options
-
-        option_values["result_options"] = read_result_options(shaping_options)
-    if run_options:
-        from tooli.pipeline.run_options import read_run_options
-
-        found, option_problems = read_run_options(run_options)
-        option_values.update(found)
-        problems += option_problems
-    return Options(**option_values), tuple(problems)
+            if name in RUN_OPTIONS and values.get(name, value) != value:
+                problems.append(_conflicting_option_problem(name, is_header=key is not None))
+            values[name] = value
+    options, option_problems = build_options(values)
+    return options, (*problems, *option_problems)
 
 
 def _invalid_option_problem(name: str, value: str, expected: str) -> Problem:
@@ -88,11 +75,11 @@ def _conflicting_option_problem(name: str, *, is_header: bool) -> Problem:
 
 
 def _unknown_option_problem(name: str) -> Problem:
-    suggestion = closest_match(name, QUERY_OPTIONS)
+    suggestion = closest_match(name, HTTP_OPTIONS)
     hint = (
         f"; did you mean {suggestion!r}?"
         if suggestion
-        else f": there are {', '.join(QUERY_OPTIONS)}"
+        else f": there are {', '.join(HTTP_OPTIONS)}"
     )
     return Problem("E1007", None, f"There is no option {name[:80]!r}{hint}")
 

@@ -6,6 +6,7 @@ to import than the rest of a call together.
 
 from __future__ import annotations
 
+from tooli.core._hot_tables import INJECTION_MARKERS
 from tooli.core.call import DEFAULT_OPTIONS, PYTHON_CALLER, Ok
 
 TYPE_CHECKING = False
@@ -253,13 +254,6 @@ def may_contain_injection(text: str) -> bool:
 
 MAX_SCANNED_CHARS = 1 << 18
 """Characters of an answer that are looked through for phrases that speak to its reader."""
-INJECTION_MARKERS = (
-    *("ignore ", "disregard ", "forget ", "override ", "you are now", "from now on", "instruction"),
-    *("system prompt", "do not tell", "do not inform", "do not mention", "do not reveal"),
-    *("without telling", "without asking", "without informing", "<|", "inst]", "<<sys", "](http"),
-    *("system>", "assistant>", "tool_result>", "_call", "system:", "assistant:"),
-)
-"""What is in every text with a phrase in it: one of these, as `text/injection.py` has them."""
 
 
 def measure_value(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tooli.core._hot_tables import OPTION_ALIASES, OPTION_KINDS
 from tooli.core.call import Problem
 from tooli.core.record import Record
 from tooli.text.jsonable import is_list
@@ -14,10 +15,6 @@ if TYPE_CHECKING:
 
     from tooli.core.tool import Tool
 
-NUMBER_OPTIONS = ("limit", "max_items", "max_bytes", "max_tokens")
-TEXT_OPTIONS = ("cursor", "filter", "fields")
-RESULT_OPTION_NAMES = (*NUMBER_OPTIONS, *TEXT_OPTIONS, "select")
-"""What a caller may say; `select` is another word for `fields`."""
 MAX_NUMBER = 1 << 40
 BYTES_PER_TOKEN = 3
 """As `contract.tokens` estimates them."""
@@ -78,17 +75,19 @@ def read_result_options(
     for name, value in values.items():
         if value is None:
             continue
-        if name in NUMBER_OPTIONS:
+        option = OPTION_ALIASES.get(name, name)
+        kind = OPTION_KINDS[option]
+        if kind == "number":
             number = _parse_number(value)
             if number is None:
                 message = f"{_flag_name(name)} is a whole number, 0 or more, not {str(value)!r:.60}"
                 problems.append(Problem("E1007", name, message))
             else:
-                parsed[name] = number
+                parsed[option] = number
         elif isinstance(value, str) and (value.strip() or name == "cursor"):
-            parsed["fields" if name == "select" else name] = value
-        elif name in ("fields", "select") and value and is_list(value):
-            parsed["fields"] = ",".join(map(str, value))
+            parsed[option] = value
+        elif kind == "list" and value and is_list(value):
+            parsed[option] = ",".join(map(str, value))
         else:
             problems.append(
                 Problem("E1007", name, f"{_flag_name(name)} is text, not {str(value)!r:.60}")

@@ -8,10 +8,11 @@ from __future__ import annotations
 import sys
 from time import perf_counter
 
+from tooli.core._hot_tables import MCP_OPTIONS, OPTION_KINDS
 from tooli.core.call import DEFAULT_OPTIONS, Failed, Options
 from tooli.pipeline.drivers import run
 from tooli.pipeline.envelope import encode_envelope
-from tooli.pipeline.run_options import RESULT_OPTION_TYPES, RUN_OPTIONS
+from tooli.pipeline.option_values import build_options
 from tooli.text.jsonable import is_object
 
 TYPE_CHECKING = False
@@ -24,13 +25,15 @@ if TYPE_CHECKING:
     from tooli.core.peer import Peer
     from tooli.core.tool import Tool
     from tooli.errors import InputError, ToolError
-    from tooli.records.result_options import ResultOptions
 
-CALL_OPTION_TYPES = {
-    **dict.fromkeys(("yes", "dry_run", "detailed", "concise", "quiet"), bool),
-    "verbose": int,
+_ARGUMENT_TYPES: dict[str, tuple[type, ...]] = {
+    "flag": (bool,),
+    "count": (int,),
+    "number": (int,),
+    "text": (str,),
+    "list": (str, list),
 }
-"""The framework's options that a call may name, and what they are."""
+"""JSON types of an option among the arguments, by kind; the other kinds accept any type."""
 
 
 class ToolDispatcher:
@@ -226,56 +229,30 @@ def make_toolless_call(app: Any, caller: Caller) -> Call:
 def split_options(
     tool: Tool, raw_arguments: Mapping[str, Any], requested: Any = None
 ) -> tuple[dict[str, Any], Options, tuple[Problem, ...]]:
-    """Arguments, the framework's options, and what is wrong with these.
+    """Return the arguments, the framework options, and the problems with the options.
 
-    Options are said apart, or among the arguments; there they count where the tool has no
-    parameter of that name, as `app.call` has it.
+    Options are in `requested`, or among the arguments unless the tool has a parameter of that
+    name. `requested` wins.
     """
     arguments = dict(raw_arguments)
-    option_values: dict[str, Any] = {}
-    for option, kind in CALL_OPTION_TYPES.items():
-        if (
-            option in arguments
-            and option not in tool.param_names
-            and type(arguments[option]) is kind
-        ):
-            option_values[option] = arguments.pop(option)
-        if is_object(requested) and type(requested.get(option)) is kind:
-            option_values[option] = requested[option]
-    option_values.setdefault("detailed", False)
-    shaping = _split_shaping(tool, arguments, requested)
-    if shaping is not None:
-        option_values["result_options"] = shaping
-    run_options = {
-        name: requested[name] for name in RUN_OPTIONS if is_object(requested) and name in requested
-    }
-    for name in RUN_OPTIONS:
-        if name in arguments and name not in tool.param_names:
-            run_options.setdefault(name, arguments.pop(name))
-    if not run_options:
-        return arguments, Options(**option_values), ()
-    from tooli.pipeline.run_options import read_run_options
-
-    run_options, problems = read_run_options(run_options)
-    return arguments, Options(**option_values, **run_options), problems
+    values: dict[str, Any] = {"detailed": False}
+    requested_options: Mapping[str, Any] = requested if is_object(requested) else {}
+    for name in MCP_OPTIONS:
+        kind = OPTION_KINDS[name]
+        types = _ARGUMENT_TYPES.get(kind)
+        is_option = name in arguments and name not in tool.param_names
+        if is_option and (types is None or type(arguments[name]) in types):
+            values[name] = arguments.pop(name)
+        if name in requested_options:
+            value = requested_options[name]
+            if kind not in ("flag", "count") or type(value) in _ARGUMENT_TYPES[kind]:
+                values[name] = value
+    if len(values) == 1 and not values["detailed"]:
+        return arguments, _SERVER_OPTIONS, ()
+    return arguments, *build_options(values)
 
 
-def _split_shaping(tool: Tool, arguments: dict[str, Any], requested: Any) -> ResultOptions | None:
-    shaping: dict[str, Any] = {}
-    for option, kinds in RESULT_OPTION_TYPES.items():
-        if (
-            option in arguments
-            and option not in tool.param_names
-            and type(arguments[option]) in kinds
-        ):
-            shaping[option] = arguments.pop(option)
-        if is_object(requested) and option in requested:
-            shaping[option] = requested[option]
-    if not shaping:
-        return None
-    from tooli.records.result_options import read_result_options
-
-    return read_result_options(shaping)
+_SERVER_OPTIONS = Options(detailed=False)
 
 
 class PreparedCall:

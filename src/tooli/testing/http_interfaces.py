@@ -7,10 +7,10 @@ import json
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
+from tooli.core._hot_tables import HTTP_OPTIONS, OPTION_KINDS
 from tooli.core.record import Record
 from tooli.pipeline import async_drivers
 from tooli.pipeline.envelope import encode
-from tooli.pipeline.run_options import RESULT_OPTION_TYPES, RUN_OPTIONS
 from tooli.testing.parity import Interface, InterfaceResponse, register_interface
 from tooli.text.jsonable import to_jsonable
 
@@ -109,13 +109,11 @@ def run_lifespan(api: AsgiApp) -> AbstractAsyncContextManager[AsgiApp]:
     return live()
 
 
-_OPTIONS_WITH_VALUE = (*RESULT_OPTION_TYPES, *RUN_OPTIONS)
+_OPTIONS_WITH_VALUE = [name for name in HTTP_OPTIONS if OPTION_KINDS[name] != "flag"]
 _QUERY_NAMES = {
-    "yes": "yes",
-    "dry_run": "dry_run",
     "detailed": "response_format",
     "concise": "response_format",
-    **{name: name for name in _OPTIONS_WITH_VALUE},
+    **{name: name for name in HTTP_OPTIONS},
 }
 
 

@@ -18,7 +18,8 @@ import difflib
 import json
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tooli.cli.argv import RUN_OPTIONS, SHAPING_OPTIONS, parse_command_line
+from tooli.cli.argv import parse_command_line
+from tooli.core._hot_tables import RESULT_OPTIONS, RUN_OPTIONS
 from tooli.core.record import Record
 from tooli.errors import ToolError
 from tooli.pipeline import async_drivers
@@ -325,7 +326,7 @@ def _flags(options: Mapping[str, Any], own_flags: Sequence[str]) -> list[str]:
         flag = "--response-format" if is_response_format else f"--{name.replace('_', '-')}"
         if flag in own_flags:
             flag = f"--tooli-{flag[2:]}"
-        if name in SHAPING_OPTIONS or name in RUN_OPTIONS:
+        if name in RESULT_OPTIONS or name in RUN_OPTIONS:
             flags.append(f"{flag}={value}")
             continue
         tokens = [flag, name] if is_response_format else [flag]

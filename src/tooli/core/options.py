@@ -1,0 +1,516 @@
+"""The framework options: one record for each, from which every interface is derived.
+
+An option is what a caller asks of the framework, not of the tool: `--timeout 5` on the command
+line, `?timeout=5` over HTTP, `"io.tooli/options": {"timeout": 5}` over MCP, `timeout=5` in Python.
+To add one, add an `Option` to `OPTIONS`, run `make docs`, and write the stage that honours it. The
+stage finds the value in the field of `call.options` with the option's name, or in
+`call.options.extra` if `Options` has no such field.
+
+The command line reads the tables in `_hot_tables.py`, which `make docs` generates from this module:
+a plain call must not pay for help texts.
+"""
+
+from __future__ import annotations
+
+from tooli.core.app_state import OUTPUT_MODES
+from tooli.core.call import Options
+from tooli.core.limits import MAX_TIMEOUT_SECONDS
+from tooli.core.record import Record
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+RESPONSE_FORMATS = ("concise", "detailed")
+SCHEMA_FORMATS = ("json", "mcp", "openai", "anthropic")
+ALL_INTERFACES = ("cli", "http", "mcp", "python")
+
+
+class Option(Record):
+    """One framework option.
+
+    `kind` says how a value is read: "flag" (true or false), "count" (how often a flag is given),
+    "choice", "number" (a whole number from 0), "seconds", "token" (printable ASCII without
+    spaces), "text", or "list" (names with commas between them, or a JSON list).
+    """
+
+    name: str
+    kind: str
+    group: str  # its row in --help: a key of OPTION_GROUPS
+    help: str  # one line, without a full stop
+    flags: tuple[str, ...] = ()  # command line spellings, the main one first
+    interfaces: tuple[str, ...] = ("cli",)
+    metavar: str = ""
+    choices: tuple[str, ...] = ()
+    shortcuts: tuple[tuple[str, str], ...] = ()  # flags without a value, and the value they set
+    implied_value: str | None = None  # of a flag whose value may be left out
+    default: Any = None
+    target: str = ""  # what it fills: "options", "result_options", or "detail" for both
+    # `detailed` and `concise` of Options; "": the command line reads it
+    field: str = ""  # the field of that record, if it is not the option's name
+    aliases: tuple[str, ...] = ()  # other names in HTTP, MCP and Python
+    header: str | None = None  # the HTTP request header that sets it
+    max_length: int = 0  # of a token, in characters
+    setting: str | None = None  # the setting that has the same effect
+    describes: str = (
+        ""  # "tool" or "app": the command line prints a description instead of a result
+    )
+    in_openapi: str = ""  # operations that list it: "all", "paginated" or "plannable"
+    in_tool_schema: str = ""  # MCP tools that list it: "destructive", "plannable" or "paginated"
+    tool_schema_help: str = ""  # its description there, as short as possible
+    note: str = ""  # more sentences for man pages and OpenAPI
+    page: str = ""  # the page in docs/ that explains it
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names in HTTP, MCP and Python."""
+        return (self.name, *self.aliases)
+
+    @property
+    def target_field(self) -> str:
+        """The field that it fills."""
+        return self.field or self.name
+
+    @property
+    def is_basic(self) -> bool:
+        """True if its value is used as it is: a flag or a count."""
+        return self.target == "options" and self.kind in ("flag", "count")
+
+    @property
+    def is_run_option(self) -> bool:
+        """True if `tooli.pipeline.option_values` validates its value."""
+        return self.target == "options" and self.kind in ("seconds", "token")
+
+    @property
+    def all_flags(self) -> tuple[str, ...]:
+        """Every command line spelling."""
+        return (*self.flags, *[flag for flag, _ in self.shortcuts])
+
+    @property
+    def value_name(self) -> str:
+        """Placeholder for its value in help texts, or "" if it takes none."""
+        name = self.metavar or "|".join(self.choices)
+        return f"[{name}]" if self.implied_value is not None else name
+
+    @property
+    def description(self) -> str:
+        """Help text as full sentences, with the note."""
+        return f"{self.help}. {self.note}".strip()
+
+    @property
+    def json_schema(self) -> dict[str, Any]:
+        """JSON Schema of its value."""
+        if self.kind == "flag":
+            return {"type": "boolean"}
+        if self.kind in ("count", "number"):
+            return {"type": "integer", "minimum": 0}
+        if self.kind == "seconds":
+            return {"type": "number", "exclusiveMinimum": 0, "maximum": int(MAX_TIMEOUT_SECONDS)}
+        if self.kind == "token" and self.header:  # a header may be quoted
+            quoted = f'^"*[!#-~]([!-~]{{0,{self.max_length - 2}}}[!#-~])?"*$'
+            return {"type": "string", "pattern": quoted}
+        return {"type": "string", **({"enum": list(self.choices)} if self.choices else {})}
+
+
+OPTION_GROUPS = {
+    "output": "Set the output mode and the level of detail.",
+    "records": "Select a page of records, matching records, and fields.",
+    "size": "Limit the size of the answer.",
+    "confirm": "Plan without changes, run a plan, confirm, never prompt.",
+    "run": "Limit the time; run only once per key.",
+    "input": "Read arguments as JSON or from stdin; end records with NUL.",
+    "messages": "Fewer messages, more messages, no colour.",
+    "describe": "Help, help for agents, schema, version.",
+    "discover": "Describe the whole app to an agent.",
+}
+"""Rows of the "Framework options" panel in `--help`: group and summary."""
+
+OPTIONS: tuple[Option, ...] = (
+    Option(
+        "output",
+        "choice",
+        "output",
+        "Set the output mode",
+        flags=("--output", "-o"),
+        shortcuts=tuple([(f"--{mode}", mode) for mode in ("json", "jsonl", "text", "plain")]),
+        metavar="MODE",
+        choices=OUTPUT_MODES,
+        default="auto",
+        setting="output",
+        note="The default is text at a terminal and JSON otherwise.",
+        page="output.md",
+    ),
+    Option(
+        "response_format",
+        "choice",
+        "output",
+        "Leave out the fields marked as details, or add the schema of the result",
+        flags=("--response-format",),
+        interfaces=("cli", "http"),
+        choices=RESPONSE_FORMATS,
+        target="detail",
+        setting="response_format",
+        in_openapi="all",
+        note=(
+            "`concise` leaves out the fields that the schema of the result marks with `detail`. "
+            "With `detailed`, `meta.output_schema` describes the result."
+        ),
+        page="output.md",
+    ),
+    Option(
+        "detailed",
+        "flag",
+        "output",
+        "Add the schema of the result",
+        interfaces=("mcp", "python"),
+        target="options",
+    ),
+    Option(
+        "concise",
+        "flag",
+        "output",
+        "Leave out the fields marked as details",
+        interfaces=("mcp", "python"),
+        default=False,
+        target="options",
+    ),
+    Option(
+        "limit",
+        "number",
+        "records",
+        "Return one page of this many records; 0 returns all of them",
+        flags=("--limit",),
+        interfaces=ALL_INTERFACES,
+        metavar="N",
+        target="result_options",
+        in_openapi="paginated",
+        in_tool_schema="paginated",
+        tool_schema_help="Records on a page; 0 is all.",
+        page="budget.md",
+    ),
+    Option(
+        "cursor",
+        "text",
+        "records",
+        "Continue after a page: its `meta.page.next_cursor`",
+        flags=("--cursor",),
+        interfaces=ALL_INTERFACES,
+        metavar="CURSOR",
+        target="result_options",
+        in_openapi="paginated",
+        in_tool_schema="paginated",
+        tool_schema_help="Where to go on: next_cursor of the page before.",
+        page="budget.md",
+    ),
+    Option(
+        "filter",
+        "text",
+        "records",
+        "Return only matching records, such as 'size > 1000'",
+        flags=("--filter",),
+        interfaces=ALL_INTERFACES,
+        metavar="EXPRESSION",
+        target="result_options",
+        page="budget.md",
+    ),
+    Option(
+        "fields",
+        "list",
+        "records",
+        "Return only these fields of a record, such as 'path, size as bytes'",
+        flags=("--fields", "--select"),
+        interfaces=ALL_INTERFACES,
+        metavar="LIST",
+        target="result_options",
+        aliases=("select",),
+        page="budget.md",
+    ),
+    Option(
+        "max_items",
+        "number",
+        "size",
+        "Return at most this many records",
+        flags=("--max-items",),
+        interfaces=ALL_INTERFACES,
+        metavar="N",
+        target="result_options",
+        setting="max_items",
+        note="A cut answer says how much there is and how to get the rest.",
+        page="budget.md",
+    ),
+    Option(
+        "max_bytes",
+        "number",
+        "size",
+        "Limit the answer to this many bytes",
+        flags=("--max-bytes",),
+        interfaces=ALL_INTERFACES,
+        metavar="N",
+        target="result_options",
+        setting="max_bytes",
+        page="budget.md",
+    ),
+    Option(
+        "max_tokens",
+        "number",
+        "size",
+        "Limit the answer to about this many tokens",
+        flags=("--max-tokens",),
+        interfaces=ALL_INTERFACES,
+        metavar="N",
+        target="result_options",
+        setting="max_tokens",
+        page="budget.md",
+    ),
+    Option(
+        "dry_run",
+        "flag",
+        "confirm",
+        "Validate the call and return a plan; nothing is changed",
+        flags=("--dry-run",),
+        interfaces=ALL_INTERFACES,
+        default=False,
+        target="options",
+        in_openapi="all",
+        in_tool_schema="destructive",
+        tool_schema_help="Only plan.",
+        page="plans.md",
+    ),
+    Option(
+        "apply",
+        "token",
+        "confirm",
+        "Run exactly the plan for which a dry run returned this token",
+        flags=("--apply",),
+        interfaces=ALL_INTERFACES,
+        metavar="TOKEN",
+        target="options",
+        max_length=4096,
+        in_openapi="plannable",
+        in_tool_schema="plannable",
+        tool_schema_help="Token of a plan: run just that.",
+        page="plans.md",
+    ),
+    Option(
+        "yes",
+        "flag",
+        "confirm",
+        "Confirm a command that may destroy data",
+        flags=("--yes",),
+        interfaces=ALL_INTERFACES,
+        default=False,
+        target="options",
+        in_openapi="all",
+        in_tool_schema="destructive",
+        tool_schema_help="Must be true.",
+        page="safety.md",
+    ),
+    Option(
+        "no_input",
+        "flag",
+        "confirm",
+        "Never prompt",
+        flags=("--no-input",),
+        interfaces=("cli", "python"),
+        default=False,
+        target="options",
+        setting="no_input",
+    ),
+    Option(
+        "timeout",
+        "seconds",
+        "run",
+        "Stop the call after this many seconds",
+        flags=("--timeout",),
+        interfaces=ALL_INTERFACES,
+        metavar="SECONDS",
+        target="options",
+        setting="timeout",
+        in_openapi="all",
+        note="A shorter limit of the command itself still holds.",
+        page="deadlines.md",
+    ),
+    Option(
+        "idempotency_key",
+        "token",
+        "run",
+        "Run a call only once per key; a repetition returns the first answer",
+        flags=("--idempotency-key",),
+        interfaces=ALL_INTERFACES,
+        metavar="KEY",
+        target="options",
+        header="Idempotency-Key",
+        max_length=255,
+        in_openapi="all",
+        page="idempotency.md",
+    ),
+    Option(
+        "input",
+        "text",
+        "input",
+        "Read arguments from a JSON object: text, a file, or stdin",
+        flags=("--input",),
+        metavar="JSON|@FILE|-",
+        page="inputs.md",
+    ),
+    Option(
+        "null",
+        "flag",
+        "input",
+        "Read the values of the last argument from stdin, terminated by NUL",
+        flags=("--null",),
+        default=False,
+        target="options",
+        field="nul",
+        page="inputs.md",
+    ),
+    Option(
+        "print0",
+        "flag",
+        "input",
+        "Terminate records with NUL instead of a newline; implies --plain",
+        flags=("--print0",),
+        default=False,
+        page="output.md",
+    ),
+    Option(
+        "quiet",
+        "flag",
+        "messages",
+        "Print no warnings and no progress",
+        flags=("--quiet", "-q"),
+        interfaces=("cli", "mcp", "python"),
+        default=False,
+        target="options",
+        setting="quiet",
+    ),
+    Option(
+        "verbose",
+        "count",
+        "messages",
+        "Print more messages on stderr; may be repeated",
+        flags=("--verbose", "-v"),
+        interfaces=("cli", "mcp", "python"),
+        default=0,
+        target="options",
+        setting="verbose",
+    ),
+    Option(
+        "no_color",
+        "flag",
+        "messages",
+        "Print no colour; NO_COLOR has the same effect",
+        flags=("--no-color",),
+        default=False,
+        setting="color",
+    ),
+    Option(
+        "help",
+        "flag",
+        "describe",
+        "Show the help",
+        flags=("--help",),
+        default=False,
+        describes="tool",
+    ),
+    Option(
+        "help_agent",
+        "flag",
+        "describe",
+        "Show compact help for agents",
+        flags=("--help-agent",),
+        default=False,
+        describes="tool",
+    ),
+    Option(
+        "schema",
+        "choice",
+        "describe",
+        "Show the schema of the command or of all commands",
+        flags=("--schema",),
+        choices=SCHEMA_FORMATS,
+        implied_value="json",
+        describes="tool",
+    ),
+    Option(
+        "show_version",
+        "flag",
+        "describe",
+        "Show the version",
+        flags=("--version",),
+        default=False,
+        describes="tool",
+    ),
+    Option(
+        "discover",
+        "flag",
+        "discover",
+        "List the commands in short, for an agent",
+        flags=("--discover",),
+        default=False,
+        describes="app",
+        page="documents.md",
+    ),
+    Option(
+        "agent_manifest",
+        "flag",
+        "discover",
+        "Show everything about the app as JSON",
+        flags=("--agent-manifest",),
+        default=False,
+        describes="app",
+        page="documents.md",
+    ),
+    Option(
+        "agent_bootstrap",
+        "flag",
+        "discover",
+        "Show the document that the calling agent expects: SKILL.md, AGENTS.md or CLAUDE.md",
+        flags=("--agent-bootstrap",),
+        default=False,
+        describes="app",
+        page="documents.md",
+    ),
+)
+"""Every framework option."""
+
+
+def options_for(interface: str) -> dict[str, Option]:
+    """Return the options that an interface accepts, by each name that it accepts."""
+    return {
+        name: option
+        for option in OPTIONS
+        if interface in option.interfaces
+        for name in (option.names if interface != "cli" else (option.name,))
+    }
+
+
+def has_field(option: Option) -> bool:
+    """True if `Options` has a field for the option; otherwise its value is in `extra`."""
+    return option.target == "options" and option.target_field in Options.__match_args__
+
+
+def setting_flag(setting: str) -> str | None:
+    """Return the flag that has the effect of a setting."""
+    return next((option.flags[0] for option in OPTIONS if option.setting == setting), None)
+
+
+def help_rows() -> Iterator[tuple[str, str]]:
+    """Yield the rows of the "Framework options" panel: the flags of a group, and its summary."""
+    for group, summary in OPTION_GROUPS.items():
+        flags = [
+            text
+            for option in OPTIONS
+            if option.group == group and option.flags
+            for text in ("/".join(option.flags), *[flag for flag, _ in option.shortcuts])
+        ]
+        yield ", ".join(flags), f"{summary} {_other_modes()}" if group == "output" else summary
+
+
+def _other_modes() -> str:
+    """Name the output modes that have no flag of their own."""
+    output = next(option for option in OPTIONS if option.name == "output")
+    modes = {*output.choices} - {"auto", *[mode for _, mode in output.shortcuts]}
+    return f"-o also takes {', '.join([mode for mode in output.choices if mode in modes])}."
