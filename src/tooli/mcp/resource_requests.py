@@ -164,7 +164,7 @@ class CompletionRequest(NonToolRequest):
         self._arguments = {
             "argument": argument["name"],
             "value": argument["value"],
-            "given": given_arguments,
+            "given_arguments": given_arguments,
         }
 
     def result(self, finished: FinishedCall) -> dict[str, Any]:

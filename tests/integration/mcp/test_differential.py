@@ -29,7 +29,7 @@ ERAS = [LEGACY, MODERN]
 def routed():
     """What tools print goes where a server lets it go."""
     restore = route_stdout()
-    with mock.patch.multiple("tooli.stages.repeated_failures", FIRM=1 << 30, STUCK=1 << 30):
+    with mock.patch.multiple("tooli.stages.repeated_failures", WARN_AT=1 << 30, BLOCK_AT=1 << 30):
         yield  # who is asked the same thing twice is asked by both
     restore()
 
