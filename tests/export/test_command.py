@@ -1,4 +1,4 @@
-"""`export`, as it is typed."""
+"""The `export` command."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from tooli.export import CALLERS, export
 from tooli.testing import invoke
 
 
-def answer(*words: str) -> dict[str, Any]:
-    done = invoke(app, "export", *words, "--json")
-    return json.loads(done.stdout)
+def run_export(*args: str) -> dict[str, Any]:
+    result = invoke(app, "export", *args, "--json")
+    return json.loads(result.stdout)
 
 
-def test_one_file_is_printed_as_it_is() -> None:
-    done = invoke(app, "export", "--target", "openai")
+def test_prints_a_single_file() -> None:
+    result = invoke(app, "export", "--target", "openai")
     (source,) = export(collect_app_info(app), "openai").values()
-    assert done.stdout == source
-    assert done.exit_code == 0
-    assert answer("--target", "openai")["result"] == source
+    assert result.stdout == source
+    assert result.exit_code == 0
+    assert run_export("--target", "openai")["result"] == source
 
 
-def test_several_files_are_printed_under_their_names() -> None:
+def test_prints_several_files_with_names() -> None:
     out = invoke(app, "export", "--target", "adk").stdout
     names = [line[8:] for line in out.splitlines() if line.startswith("# file: ")]
     assert names == list(export(collect_app_info(app), "adk"))
@@ -37,41 +37,41 @@ def test_several_files_are_printed_under_their_names() -> None:
     ]
 
 
-def test_files_are_written_and_left_alone(tmp_path: Path) -> None:
-    words = ("--target", "adk", "--mode", "import", "--with-tests", "--out", str(tmp_path / "new"))
-    planned = answer(*words, "--dry-run")["result"]
+def test_writes_files_and_leaves_unchanged_ones_alone(tmp_path: Path) -> None:
+    args = ("--target", "adk", "--mode", "import", "--with-tests", "--out", str(tmp_path / "new"))
+    planned = run_export(*args, "--dry-run")["result"]
     assert [file["action"] for file in planned] == ["created"] * 4
     assert "+class AppTool(BaseTool):" in planned[2]["diff"]
     assert list(tmp_path.iterdir()) == []
-    assert [file["action"] for file in answer(*words)["result"]] == ["created"] * 4
-    assert [file["action"] for file in answer(*words)["result"]] == ["current"] * 4
+    assert [file["action"] for file in run_export(*args)["result"]] == ["created"] * 4
+    assert [file["action"] for file in run_export(*args)["result"]] == ["current"] * 4
     assert sorted(path.name for path in tmp_path.rglob("*") if path.is_file()) == [
         *("__init__.py", "root_agent.yaml", "test_adk_file_tools.py", "tools.py"),
     ]
 
 
-def test_what_says_something_else_is_not_overwritten(tmp_path: Path) -> None:
-    words = ("--target", "adk", "--out", str(tmp_path))
-    answer(*words)
+def test_does_not_overwrite_edited_files(tmp_path: Path) -> None:
+    args = ("--target", "adk", "--out", str(tmp_path))
+    run_export(*args)
     first = tmp_path / "adk_file_tools" / "__init__.py"
     mine = tmp_path / "adk_file_tools" / "tools.py"
-    made = mine.read_text()
-    mine.write_text(f"{made}\nMINE = 1\n")
+    generated = mine.read_text()
+    mine.write_text(f"{generated}\nMINE = 1\n")
     first.unlink()
-    error = answer(*words)["error"]
+    error = run_export(*args)["error"]
     assert error["code"] == "E3020"
     assert "--force" in error["suggestion"]["fix"]
     assert "-MINE = 1" in error["details"]["conflicts"][0]["diff"]
     assert mine.read_text().endswith("MINE = 1\n")
-    assert not first.exists()  # everything, or nothing
-    files = answer(*words, "--force")["result"]
+    assert not first.exists()  # all files or none
+    files = run_export(*args, "--force")["result"]
     assert [file["action"] for file in files] == ["created", "current", "updated"]
-    assert mine.read_text() == made
+    assert mine.read_text() == generated
     assert Path(files[2]["kept"]).read_text().endswith("MINE = 1\n")
 
 
 @pytest.mark.parametrize(
-    ("words", "field"),
+    ("args", "field"),
     [
         (["openai", "--host", "codex"], "host"),
         (["openai", "--model", "m"], "model"),
@@ -83,27 +83,27 @@ def test_what_says_something_else_is_not_overwritten(tmp_path: Path) -> None:
         (["permissions", "--host", "codex", "--command", "c"], "command"),
     ],
 )
-def test_what_would_be_ignored_is_refused(words: list[str], field: str) -> None:
-    error = answer("--target", *words)["error"]
+def test_options_of_other_targets_are_rejected(args: list[str], field: str) -> None:
+    error = run_export("--target", *args)["error"]
     assert (error["category"], error["field"]) == ("input", field)
 
 
 def test_targets() -> None:
     assert set(CALLERS) == set(TARGETS) - {"permissions"}
-    assert answer("--target", "openal")["error"]["code"] == "E1003"
-    assert "prefix_rule" in answer("--target", "permissions", "--host", "codex")["result"]
+    assert run_export("--target", "openal")["error"]["code"] == "E1003"
+    assert "prefix_rule" in run_export("--target", "permissions", "--host", "codex")["result"]
 
 
 def test_options_reach_the_export() -> None:
-    said = answer("--target", "openai", "--command", "python -m x")["result"]
-    assert 'COMMAND = ["python", "-m", "x"]' in said
-    said = answer("--target", "openai", "--mode", "import", "--app", "a.b:c")["result"]
-    assert "from a.b import c as app" in said
-    assert "file-tools export --target openai --mode import --app a.b:c" in said
-    assert "model: other\n" in answer("--target", "adk", "--model", "other")["result"]
+    source = run_export("--target", "openai", "--command", "python -m x")["result"]
+    assert 'COMMAND = ["python", "-m", "x"]' in source
+    source = run_export("--target", "openai", "--mode", "import", "--app", "a.b:c")["result"]
+    assert "from a.b import c as app" in source
+    assert "file-tools export --target openai --mode import --app a.b:c" in source
+    assert "model: other\n" in run_export("--target", "adk", "--model", "other")["result"]
 
 
-def test_the_document_names_everything() -> None:
+def test_documentation_lists_targets_and_options() -> None:
     text = (Path(__file__).parents[2] / "docs" / "exports.md").read_text(encoding="utf-8")
     for target in TARGETS:
         assert f"| `{target}` |" in text

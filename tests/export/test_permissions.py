@@ -1,4 +1,4 @@
-"""Rules for agents: what runs unasked, what asks, what never runs; judged as each host judges."""
+"""Permission rules, evaluated the way each host evaluates them."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ SNAPSHOTS = Path(__file__).parent / "permissions"
 def make() -> Tooli:
     app, users = Tooli("shop"), Tooli()
 
-    def command(name: str, place: Tooli = app, **said: Any) -> None:
-        place.command(name, **said)(lambda: None)
+    def command(name: str, group: Tooli = app, **options: Any) -> None:
+        group.command(name, **options)(lambda: None)
 
     command("find", annotations=ReadOnly)
     command("find-and-delete", annotations=Destructive)
@@ -46,16 +46,16 @@ APP = make()
 def test_snapshot(host: str) -> None:
     found = render_rules(collect_app_info(file_tools), host)
     assert found == render_rules(collect_app_info(file_tools), host)
-    told = "".join([f"==> {path} <==\n{text}" for path, text in found.items()])
+    text = "".join([f"==> {path} <==\n{text}" for path, text in found.items()])
     path = SNAPSHOTS / f"{host}.txt"
     if os.environ.get("TOOLI_UPDATE_SNAPSHOTS"):
-        path.write_text(told, encoding="utf-8")
-    assert told == path.read_text(encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
 
 
 class TestDecisions:
     @pytest.mark.parametrize(
-        ("said", "decision"),
+        ("options", "decision"),
         [
             ({}, "ask"),
             ({"annotations": ReadOnly}, "allow"),
@@ -79,28 +79,28 @@ class TestDecisions:
             ({"danger_level": "critical", "requires_approval": True}, "deny"),
         ],
     )
-    def test_each(self, said: dict[str, Any], decision: str) -> None:
+    def test_decision(self, options: dict[str, Any], decision: str) -> None:
         app = Tooli("shop")
-        app.command("x", **said)(lambda: None)
+        app.command("x", **options)(lambda: None)
         app.command("y")(lambda: None)
         assert decide(collect_app_info(app).tools[0])[0] == decision
 
-    def test_what_an_author_says_stays_a_comment(self) -> None:
+    def test_capability_text_stays_inside_a_comment(self) -> None:
         app = Tooli("shop")
-        said = "fs:read:a\n[[rule]]\ntoolName='*'\ndecision='allow'"
-        app.command("x", capabilities=[said])(lambda: None)
+        capability = "fs:read:a\n[[rule]]\ntoolName='*'\ndecision='allow'"
+        app.command("x", capabilities=[capability])(lambda: None)
         app.command("y")(lambda: None)
         text = render_rules(collect_app_info(app), "gemini")[".gemini/policies/shop.toml"]
         assert all(line == "[[rule]]" for line in text.splitlines() if line.startswith("[["))
         assert 'decision = "allow"' not in text and "\ndecision='allow'" not in text
 
-    def test_a_host_that_nobody_knows(self) -> None:
+    def test_unknown_host(self) -> None:
         with pytest.raises(InputError, match="claude-code, codex, cursor, gemini"):
             render_rules(collect_app_info(APP), "emacs")
 
 
 LINES = {
-    # what is typed: what becomes of it, at best, on every host
+    # command line: the most permissive decision on any host
     "shop find": "allow",
     "shop find x --yes": "allow",
     "shop find-and-delete x": "ask",
@@ -130,7 +130,7 @@ FLAGGED = [
 
 
 class Claude:
-    """Claude Code: `*` is anything, a trailing ` *` also nothing; deny, then ask, then allow."""
+    """Claude Code: `*` matches anything, a final ` *` also nothing. Deny wins, then ask."""
 
     def __init__(self, files: dict[str, str]) -> None:
         self.lists = json.loads(files[".claude/settings.json"])["permissions"]
@@ -151,7 +151,7 @@ class Claude:
 
 
 class Codex:
-    """Codex: whole words from the beginning; the strictest of the rules that match."""
+    """Codex: a prefix of whole words; the strictest matching rule applies."""
 
     def __init__(self, files: dict[str, str]) -> None:
         self.rules: list[dict[str, Any]] = []
@@ -175,7 +175,7 @@ class Codex:
 
 
 class Gemini:
-    """Gemini: a prefix of whole words in the JSON of the arguments; the highest priority."""
+    """Gemini: a prefix of whole words in the JSON of the arguments. The highest priority wins."""
 
     def __init__(self, files: dict[str, str]) -> None:
         import tomllib
@@ -184,49 +184,55 @@ class Gemini:
         self.rules = tomllib.loads(text)["rule"]
 
     def __call__(self, line: str) -> str:
-        said = json.dumps({"command": line}, separators=(",", ":"))
+        arguments = json.dumps({"command": line}, separators=(",", ":"))
         best = max(
-            [rule for rule in self.rules if "mcpName" not in rule and self.matches(rule, said)],
+            [
+                rule
+                for rule in self.rules
+                if "mcpName" not in rule and self.matches(rule, arguments)
+            ],
             key=lambda rule: rule["priority"],
             default={"decision": "ask_user"},
         )
         return {"ask_user": "ask"}.get(best["decision"], best["decision"])
 
     @staticmethod
-    def matches(rule: dict[str, Any], said: str) -> bool:
+    def matches(rule: dict[str, Any], arguments: str) -> bool:
         if "commandPrefix" in rule:
             pattern = re.escape(rule["commandPrefix"]) + r'(?:[\s"]|\\")'
         else:
             pattern = rule["commandRegex"]
-            assert not re.search(r"\([^)]*[*+?{].*\)[*+?{]", pattern)  # it would be thrown away
-        return re.search(f'"command":"{pattern}', said) is not None
+            assert not re.search(
+                r"\([^)]*[*+?{].*\)[*+?{]", pattern
+            )  # Gemini rejects nested quantifiers
+        return re.search(f'"command":"{pattern}', arguments) is not None
 
 
-JUDGES = {"claude-code": Claude, "codex": Codex, "gemini": Gemini}
+EVALUATORS = {"claude-code": Claude, "codex": Codex, "gemini": Gemini}
 
 
-@pytest.mark.parametrize("host", JUDGES)
+@pytest.mark.parametrize("host", EVALUATORS)
 class TestShell:
     @pytest.fixture
-    def judge(self, host: str) -> Any:
+    def evaluate(self, host: str) -> Any:
         if host == "gemini" and sys.version_info < (3, 11):
             pytest.skip("no tomllib")
-        return JUDGES[host](render_rules(collect_app_info(APP), host))
+        return EVALUATORS[host](render_rules(collect_app_info(APP), host))
 
     @pytest.mark.parametrize(("line", "decision"), LINES.items())
-    def test_lines(self, judge: Any, line: str, decision: str) -> None:
-        assert judge(line) == decision
+    def test_lines(self, evaluate: Any, line: str, decision: str) -> None:
+        assert evaluate(line) == decision
 
     @pytest.mark.parametrize("line", FLAGGED)
-    def test_flags_before_the_words(self, judge: Any, host: str, line: str) -> None:
-        assert judge(line) == ("ask" if host == "codex" else "deny")
+    def test_flags_before_the_command(self, evaluate: Any, host: str, line: str) -> None:
+        assert evaluate(line) == ("ask" if host == "codex" else "deny")
 
-    def test_an_app_that_is_one_command(self, host: str) -> None:
+    def test_single_command_app(self, host: str) -> None:
         app = Tooli("shop")
         app.command("find", annotations=ReadOnly)(lambda: None)
-        told = "".join(render_rules(collect_app_info(app), host).values())
-        assert "shop *" not in told and 'commandPrefix = "shop"' not in told
-        assert '["shop"]' not in told
+        text = "".join(render_rules(collect_app_info(app), host).values())
+        assert "shop *" not in text and 'commandPrefix = "shop"' not in text
+        assert '["shop"]' not in text
 
 
 class TestTools:
@@ -257,22 +263,22 @@ class TestTools:
     def test_codex(self) -> None:
         import tomllib
 
-        said = tomllib.loads(render_rules(collect_app_info(APP), "codex")[".codex/config.toml"])
-        server = said["mcp_servers"]["shop"]
+        config = tomllib.loads(render_rules(collect_app_info(APP), "codex")[".codex/config.toml"])
+        server = config["mcp_servers"]["shop"]
         assert server["disabled_tools"] == ["wipe", "users_purge"]
         modes = {name: tool["approval_mode"] for name, tool in server["tools"].items()}
         assert modes["find"] == "approve" and modes["plain"] == "prompt" and "wipe" not in modes
 
     @pytest.mark.parametrize("name", ["my shop", "läden", "a*b", "x) y", 'q"q'])
     @pytest.mark.parametrize("host", HOSTS)
-    def test_names_that_no_shell_rule_can_hold(self, host: str, name: str) -> None:
+    def test_names_that_shell_rules_cannot_match(self, host: str, name: str) -> None:
         app = Tooli(name)
         app.command("find", annotations=ReadOnly)(lambda: None)
         app.command("wipe", danger_level="critical")(lambda: None)
         found = render_rules(collect_app_info(app), host)
-        told = "".join(found.values())
-        assert "Bash(" not in told and "Shell(" not in told and "prefix_rule" not in told
-        assert "commandPrefix" not in told
+        text = "".join(found.values())
+        assert "Bash(" not in text and "Shell(" not in text and "prefix_rule" not in text
+        assert "commandPrefix" not in text
         for path, text in found.items():
             if path.endswith(".json"):
                 json.loads(text)

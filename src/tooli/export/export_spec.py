@@ -1,4 +1,4 @@
-"""Order: what is to be exported, and how; Entry: one tool of it, as generated code names it."""
+"""ExportSpec describes an export; ExportedTool is one tool of it."""
 
 from __future__ import annotations
 
@@ -18,50 +18,40 @@ if TYPE_CHECKING:
     from tooli.describe.app_info import AppInfo
 
 DEFAULT_TIMEOUT = 120.0
-"""Seconds that a tool may take, where it does not say so itself."""
+"""The timeout in seconds of a tool that does not declare one."""
 
 CONFIRMATION_FLAGS = ("yes", "dry_run")
-"""What the model may say about a destructive tool, beside the tool's own arguments."""
+"""Options that a model may pass with the arguments of a destructive tool."""
 
 RESERVED_NAMES = frozenset(
     (
-        *("CALLER", "COMMAND", "READ_ONLY", "RETRIES", "FIXES", "TIMEOUT", "TOOLS"),
-        *("Any", "AppTool", "BaseTool", "CommandError", "FunctionDeclaration", "FunctionTool"),
-        *(
-            "FunctionToolset",
-            "Literal",
-            "ModelRetry",
-            "Path",
-            "RunContext",
-            "SdkMcpTool",
-            "Sequence",
-        ),
-        *("StructuredTool", "Tool", "ToolAnnotations", "ToolContext", "ToolException"),
-        *("ToolFailed", "ToolInvocation", "ToolResult", "TypedDict", "annotations", "app"),
-        *("asyncio", "bool", "call", "create_sdk_mcp_server", "dict", "envelope_of", "export"),
-        *("failure", "float", "getattr", "given", "hasattr", "int", "isinstance", "json", "list"),
-        *("make_tool", "os", "queue", "run", "server", "signal", "stop", "str", "subprocess"),
-        *("super", "threading", "tool", "toolset", "tuple"),
+        *("CALLER", "COMMAND", "FIXES", "READ_ONLY", "RETRIES", "TIMEOUT", "TOOLS"),
+        *("Any", "AppTool", "CommandError", "Literal", "Path", "Sequence", "TypedDict"),
+        *("annotations", "app", "asyncio", "bool", "call", "dict", "export", "failure", "float"),
+        *("getattr", "hasattr", "int", "isinstance", "json", "list", "make_tool", "os"),
+        *("parse_envelope", "queue", "run", "server", "signal", "stop", "str", "subprocess"),
+        *("super", "threading", "tool", "toolset", "tuple", "without_none"),
     )
 )
-"""What generated modules call their own: no variable for a tool is called so."""
+"""Names that generated modules use. A tool's variable gets another name."""
 
 
 class ExportSpec(Record):
-    """An app, and how its tools are to be reached from a framework's code."""
+    """An app and how generated code calls its tools."""
 
     app_info: AppInfo
     target: str
     mode: str  # "subprocess" | "import"
-    command: tuple[str, ...]  # what starts the program
-    app_location: tuple[str, str]  # the module that has the app, and its name there
-    caller: str  # what the framework is called where callers are told apart
-    regenerate_command: str  # the command that makes the same files
+    command: tuple[str, ...]  # the argv that starts the program
+    app_location: tuple[str, str]  # module and variable of the app
+    caller: str  # the caller ID that the generated code reports
+    regenerate_command: str  # the command line that writes the same files
     model: str | None = None
+    imported_names: frozenset[str] = frozenset()  # names that the module imports
 
     @property
     def is_in_process(self) -> bool:
-        """Whether the tools run in the framework's own process."""
+        """True if the tools run in the framework's process."""
         return self.mode == "import"
 
     @property
@@ -71,34 +61,34 @@ class ExportSpec(Record):
 
     @property
     def module_stem(self) -> str:
-        """The app's name, as modules have it."""
+        """The app's name as a Python identifier."""
         words = identifier(self.app_info.name.lower()).split("_")
         return identifier("_".join([*filter(None, words)]) or "app")
 
 
 class ExportedTool(Record):
-    """One tool: what the model sees, and what is run for it."""
+    """One tool: what the model sees, and what runs."""
 
     tool: Tool
-    name: str  # for the model
-    variable: str  # in the generated module
+    name: str  # the name that the model sees
+    variable: str  # its variable in the generated module
     description: str
     schema: dict[str, Any]
-    flags: tuple[str, ...]  # of CONFIRMING, those that the model may say beside the arguments
+    flags: tuple[str, ...]  # the CONFIRMATION_FLAGS that the model may pass
     timeout: float | None
 
 
 def exported_tools(spec: ExportSpec) -> list[ExportedTool]:
-    """The tools of an app, in its order."""
+    """Return the tools of the app, in the app's order."""
     found: list[ExportedTool] = []
-    used = {*RESERVED_NAMES}
+    used = {*RESERVED_NAMES, *spec.imported_names}
     for name, tool in tools_by_safe_name(spec.app_info.tools).items():
         variable = identifier(name, used)
         used.add(variable)
         own, schema = input_schema(tool), arguments_schema(tool)
         added = schema.get("properties", {}).keys() - own.get("properties", {}).keys()
         flags = tuple([flag for flag in CONFIRMATION_FLAGS if flag in added])
-        if "apply" in added:  # a generated program has no way to say the token of a plan
+        if "apply" in added:  # generated code has no way to pass a plan token
             fields = {k: v for k, v in schema["properties"].items() if k != "apply"}
             schema = {**schema, "properties": fields}
         about = tool_description(tool)
@@ -107,12 +97,12 @@ def exported_tools(spec: ExportSpec) -> list[ExportedTool]:
 
 
 def tool_description(tool: Tool) -> str:
-    """What a model is told about a tool: what it does, when to use it, what stands in its way."""
+    """Return the description for the model: purpose, when to use it, restrictions."""
     paragraphs = [description_text(tool) or tool.key or tool.app]
     if tool.guidance.when_to_use:
         paragraphs.append(f"When to use it: {tool.guidance.when_to_use}")
     if tool.guard.needs_human:
-        paragraphs.append("A human has to approve every call.")
+        paragraphs.append("A human must approve every call.")
     if tool.deprecated:
         more = f": {tool.deprecated}" if isinstance(tool.deprecated, str) else ""
         paragraphs.append(f"Deprecated{more}.")
@@ -120,7 +110,7 @@ def tool_description(tool: Tool) -> str:
 
 
 def flag_prefix(tools: Iterable[Tool]) -> str:
-    """How the framework's flags are written: in full, where a tool has one of the same name."""
+    """Return the prefix of tooli's own flags: `--tooli-` if a tool has a flag of the same name."""
     framework_flags = {f"--{name}" for name in ("json", "input", "yes", "dry-run")}
     for tool in tools:
         for param in tool.params:

@@ -1,13 +1,13 @@
-"""Tests for an export: every tool is there, and answers in an envelope whatever happens.
+"""Tests for an export: every tool exists and returns an envelope in every case.
 
-They call the tools as the framework does, without a model.
+The tests call the tools as the framework does, without a model.
 """
 
 from __future__ import annotations
 
 from tooli.describe.example_arguments import parse_example
 from tooli.export.export_spec import exported_tools
-from tooli.export.module_source import call_target, fill_template
+from tooli.export.module_source import call_target, fill_template, module_path
 from tooli.export.python_source import SourceText, call_source, docstring, string_literal
 
 TYPE_CHECKING = False
@@ -16,65 +16,58 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tooli.export.export_spec import ExportedTool, ExportSpec
+    from tooli.export.frameworks import Framework
 
 
-def render(spec: ExportSpec) -> dict[str, str]:
-    """The file with the tests."""
-    module = _module_under_test(spec)
+def render_tests(spec: ExportSpec, framework: Framework | None) -> dict[str, str]:
+    """Return the test file of an export; without a framework, of the Python functions."""
+    path = module_path(spec, framework) if framework else f"{spec.module_stem}_api.py"
+    module = path.removesuffix(".py").replace("/", ".")
     file = module.partition(".")[0]
     tools = exported_tools(spec)
-    tests = _function_tests(spec, tools) if spec.target == "python" else _tool_tests(spec, tools)
+    tests = _tool_tests(spec, framework, tools) if framework else _function_tests(spec, tools)
     if not spec.is_in_process:
-        is_async = spec.target not in ("langchain", "python")
-        run = (
-            "asyncio.run(export.call([], {}, timeout))"
-            if is_async
-            else "export.call([], {}, timeout)"
-        )
-        tests.append(fill_template(_BROKEN_PROGRAM_TEST, {"call": run}))
+        call = "export.call([], {}, timeout)"
+        call = f"asyncio.run({call})" if framework and framework.is_async else call
+        tests.append(fill_template(_BROKEN_PROGRAM_TEST, {"call": call}))
     if spec.target == "adk":
         tests.append(fill_template(_AGENT_YAML_TEST, {"package": file}))
-    source = "\n\n\n".join([_file_header(spec, module, "\n".join(tests)), *tests]) + "\n"
-    return {f"test_{file}.py": source}
+    others = framework.test_imports if framework else ()
+    header = _file_header(spec, module, others, "\n".join(tests))
+    return {f"test_{file}.py": "\n\n\n".join([header, *tests]) + "\n"}
 
 
-def _module_under_test(spec: ExportSpec) -> str:
-    """The module that is tested."""
-    if spec.target == "adk":
-        return f"adk_{spec.module_stem}.tools"
-    ending = "api" if spec.target == "python" else spec.target.replace("-", "_")
-    return f"{spec.module_stem}_{ending}"
-
-
-def _file_header(spec: ExportSpec, module: str, test_source: str) -> str:
-    about = f"Tests of {module}.\n\nThey need pytest and {spec.title}, but no model."
+def _file_header(
+    spec: ExportSpec, module: str, framework_imports: tuple[str, ...], test_source: str
+) -> str:
+    summary = f"Tests of {module}.\n\nThey need pytest and {spec.title}, but no model."
     standard = [
         f"import {name}" for name in ("asyncio", "json", "sys") if f"{name}." in test_source
     ]
     standard += ["from pathlib import Path"] if "Path(" in test_source else []
     standard += ["from types import SimpleNamespace"] if "SimpleNamespace(" in test_source else []
     standard += ["from typing import Any"] if "Any" in test_source else []
-    others = ["import pytest", *_FRAMEWORK_IMPORTS.get(spec.target, ())]
+    others = ["import pytest", *framework_imports]
     own = f"import {module} as export"
     blocks = ["from __future__ import annotations", "\n".join(standard), "\n".join(others), own]
-    return "\n\n".join([docstring(about), *filter(None, blocks)])
+    return "\n\n".join([docstring(summary), *filter(None, blocks)])
 
 
 # ------------------------------------------------------------------ tools of a framework
 
 
-def _tool_tests(spec: ExportSpec, tools: list[ExportedTool]) -> list[str]:
-    tests = [_ANSWER_HEAD + _ANSWER_BODIES[spec.target].rstrip(), _REFUSAL_TEST.strip()]
-    found = _example_cases(tools)
-    if found:
-        decorator = call_source("@pytest.mark.parametrize", ("tool", "arguments"), found)
-        name = string_literal(f"{spec.app_info.name}.")
-        tests.append(f"{decorator}\n{fill_template(_EXAMPLE_TEST, {'app': name})}")
+def _tool_tests(spec: ExportSpec, framework: Framework, tools: list[ExportedTool]) -> list[str]:
+    tests = [_ANSWER_HEAD + framework.test_body.rstrip(), _INVALID_ARGUMENT_TEST]
+    cases = _example_cases(tools)
+    if cases:
+        decorator = call_source("@pytest.mark.parametrize", ("tool", "arguments"), cases)
+        prefix = string_literal(f"{spec.app_info.name}.")
+        tests.append(f"{decorator}\n{fill_template(_EXAMPLE_TEST, {'prefix': prefix})}")
     return [test.strip("\n") for test in tests]
 
 
 def _example_cases(tools: list[ExportedTool]) -> list[Any]:
-    """The examples of tools that only look, as arguments."""
+    """Return the examples of read-only tools as pairs of tool and arguments."""
     return [
         (SourceText(f"export.{entry.variable}"), arguments)
         for entry in tools
@@ -84,57 +77,25 @@ def _example_cases(tools: list[ExportedTool]) -> list[Any]:
     ]
 
 
-_FRAMEWORK_IMPORTS = {
-    "adk": ("from google.adk.agents.config_agent_utils import from_config",),
-    "copilot": ("from copilot import ToolInvocation",),
-    "pydantic-ai": ("from pydantic_ai import ModelRetry, ToolFailed",),
-}
-
 _ANSWER_HEAD = '''
 def answer(tool: Any, arguments: dict[str, Any]) -> dict[str, Any]:
-    """The envelope that a model gets to see."""'''
+    """Return the envelope that the model gets."""'''
 
-_ANSWER_BODIES = {
-    "openai": """
-    return json.loads(asyncio.run(tool.on_invoke_tool(None, json.dumps(arguments))))
-""",
-    "langchain": """
-    call = {"type": "tool_call", "name": tool.name, "id": "1", "args": arguments}
-    return json.loads(tool.invoke(call).content)
-""",
-    "adk": """
-    return asyncio.run(tool.run_async(args=arguments, tool_context=None))
-""",
-    "claude": """
-    return json.loads(asyncio.run(tool.handler(arguments))["content"][0]["text"])
-""",
-    "copilot": """
-    result = asyncio.run(tool.handler(ToolInvocation(arguments=arguments)))
-    return json.loads(result.text_result_for_llm)
-""",
-    "pydantic-ai": """
-    try:
-        return asyncio.run(tool.function(SimpleNamespace(last_attempt=False), **arguments))
-    except (ModelRetry, ToolFailed) as failure:
-        return json.loads(failure.message)
-""",
-}
-
-_REFUSAL_TEST = """
+_INVALID_ARGUMENT_TEST = """
 @pytest.mark.parametrize("tool", export.TOOLS, ids=lambda tool: tool.name)
-def test_what_does_not_fit_is_refused(tool: Any) -> None:
+def test_rejects_unknown_argument(tool: Any) -> None:
     envelope = answer(tool, {"no_such_argument": 1})
     assert envelope["ok"] is False
     assert envelope["error"]["code"] == "E1004"
 """
 
 _EXAMPLE_TEST = """
-def test_an_example_is_answered_by_the_app_itself(tool: Any, arguments: dict[str, Any]) -> None:
-    assert answer(tool, arguments)["meta"]["tool"].startswith($app)
+def test_example_reaches_the_app(tool: Any, arguments: dict[str, Any]) -> None:
+    assert answer(tool, arguments)["meta"]["tool"].startswith($prefix)
 """
 
 _AGENT_YAML_TEST = """
-def test_the_agent_can_be_loaded() -> None:
+def test_agent_loads() -> None:
     agent = from_config(str(Path(__file__).parent / "$package" / "root_agent.yaml"))
     assert agent.name.isidentifier()
 """
@@ -148,7 +109,7 @@ _BROKEN_PROGRAM_TEST = """
         ([sys.executable, "-c", "import time; time.sleep(60)"], 0.5, "E4050"),
     ],
 )
-def test_a_program_that_fails_is_answered_for(
+def test_broken_program_returns_a_failure(
     program: list[str], timeout: float, code: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(export, "COMMAND", program)
@@ -156,37 +117,35 @@ def test_a_program_that_fails_is_answered_for(
     assert envelope["error"]["code"] == code
 """
 
-# ------------------------------------------------------------------ functions
+# ------------------------------------------------------------------ Python functions
 
 
 def _function_tests(spec: ExportSpec, tools: list[ExportedTool]) -> list[str]:
+    names = [entry.variable for entry in tools]
     targets = [call_target(spec, entry) for entry in tools]
-    name = "name" if spec.is_in_process else "words"
-    decorator = call_source("@pytest.mark.parametrize", name, targets)
-    exists_decorator = call_source(
-        "@pytest.mark.parametrize", "name", [entry.variable for entry in tools]
-    )
+    parameter = "command" if spec.is_in_process else "command_path"
+    test = _IN_PROCESS_ARGUMENT_TEST if spec.is_in_process else _SUBPROCESS_ARGUMENT_TEST
     return [
-        f"{exists_decorator}\n{_FUNCTION_EXISTS_TEST.strip()}",
-        f"{decorator}\n{(_IN_PROCESS_REFUSAL_TEST if spec.is_in_process else _SUBPROCESS_REFUSAL_TEST).strip()}",
+        f"{call_source('@pytest.mark.parametrize', 'name', names)}\n{_FUNCTION_TEST.strip()}",
+        f"{call_source('@pytest.mark.parametrize', parameter, targets)}\n{test.strip()}",
     ]
 
 
-_FUNCTION_EXISTS_TEST = """
-def test_the_function_is_there(name: str) -> None:
+_FUNCTION_TEST = """
+def test_function_exists(name: str) -> None:
     assert callable(getattr(export, name))
 """
 
-_IN_PROCESS_REFUSAL_TEST = """
-def test_what_does_not_fit_is_refused(name: str) -> None:
-    error = export.app.call(name, no_such_argument=1).error
+_IN_PROCESS_ARGUMENT_TEST = """
+def test_rejects_unknown_argument(command: str) -> None:
+    error = export.app.call(command, no_such_argument=1).error
     assert error is not None
     assert error.code == "E1004"
 """
 
-_SUBPROCESS_REFUSAL_TEST = """
-def test_what_does_not_fit_is_refused(words: list[str]) -> None:
+_SUBPROCESS_ARGUMENT_TEST = """
+def test_rejects_unknown_argument(command_path: list[str]) -> None:
     with pytest.raises(export.CommandError) as caught:
-        export.run(words, {"no_such_argument": 1})
+        export.run(command_path, {"no_such_argument": 1})
     assert caught.value.code == "E1004"
 """

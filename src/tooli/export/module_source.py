@@ -1,8 +1,18 @@
-"""A generated module put together: what it is, imports, constants, functions, tools."""
+"""The skeleton of every exported module: docstring, imports, constants, functions, tools."""
 
 from __future__ import annotations
 
-from tooli.export.python_source import call_source, docstring, value_literal, wrap_text
+from string import Template
+
+from tooli.export.export_spec import exported_tools
+from tooli.export.python_source import (
+    SourceText,
+    call_source,
+    docstring,
+    value_literal,
+    wrap_text,
+)
+from tooli.export.runner_source import build_runner
 
 TYPE_CHECKING = False
 
@@ -11,11 +21,72 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tooli.export.export_spec import ExportedTool, ExportSpec
+    from tooli.export.frameworks import Framework
     from tooli.export.runner_source import RunnerSource
 
-ENVELOPE_NOTE = """\
-A tool answers with an envelope, as JSON: {"ok": true, "result": ...}, or {"ok": false, "error": \
-{"code": ..., "message": ..., "suggestion": ...}}. No error ends the agent's run."""
+_ENVELOPE_NOTE = """\
+A tool returns an envelope as JSON: {"ok": true, "result": ...}, or {"ok": false, "error": \
+{"code": ..., "message": ..., "suggestion": ...}}. An error never ends the agent's run."""
+
+_MAKE_TOOL_TEMPLATE = '''
+def make_tool(
+    name: str,
+    $command: $command_type,
+    *,
+    description: str,
+    schema: dict[str, Any],$required_parameters
+    timeout: float = TIMEOUT,$flags_parameter{parameters}
+) -> {returns}:
+    """{summary}"""
+
+{body}
+'''
+
+
+def render_framework(spec: ExportSpec, framework: Framework) -> dict[str, str]:
+    """Return the files of an export to an agent framework, by their paths."""
+    tools = exported_tools(spec)
+    path = module_path(spec, framework)
+    values = {
+        "stem": spec.module_stem,
+        "module": path.removesuffix(".py").replace("/", "."),
+        "package": path.partition("/")[0],
+        "required_parameters": "",
+        **command_values(spec, tools),
+        **(framework.template_values(tools) if framework.template_values else {}),
+    }
+    runner = build_runner(
+        spec, tools, is_async=framework.is_async, other_code=framework.body or framework.definition
+    )
+    definition = framework.definition or _MAKE_TOOL_TEMPLATE.format(
+        parameters=framework.parameters,
+        returns=framework.returns,
+        summary=framework.summary,
+        body=framework.body.strip("\n"),
+    )
+    tail = framework.tail(spec, tools) if framework.tail else ""
+    text = render_module(
+        module_docstring(
+            spec, framework.subject, fill_template(framework.usage, values), _ENVELOPE_NOTE
+        ),
+        standard_imports(runner, *(("json",) if framework.encodes_json else ())),
+        framework.imports,
+        runner.app,
+        "\n".join([*filter(None, (runner.constants, framework.constants))]),
+        [*runner.functions, fill_template(definition, values)],
+        [
+            *[_tool_assignment(spec, framework, entry) for entry in tools],
+            "\n".join([*filter(None, (_tools_list(tools, framework.tool_type), tail))]),
+        ],
+    )
+    more = framework.more_files(spec, tools) if framework.more_files else {}
+    return {path: text, **more}
+
+
+def module_path(spec: ExportSpec, framework: Framework) -> str:
+    """Return the path of the module with the tools."""
+    suffix = framework.target.replace("-", "_")
+    return fill_template(framework.path, {"stem": spec.module_stem, "suffix": suffix})
 
 
 def render_module(
@@ -27,7 +98,11 @@ def render_module(
     functions: Iterable[str],
     values: Iterable[str],
 ) -> str:
-    """The text of a module. `standard`: names of the standard library's modules, or from-lines."""
+    """Return the source of a module.
+
+    `standard` has names of standard library modules and complete from-lines; `others` has the
+    import lines of other packages.
+    """
     plain = sorted([f"import {name}" for name in standard if " " not in name])
     named = sorted([name for name in standard if " " in name])
     blocks = ["from __future__ import annotations", "\n".join([*plain, *named])]
@@ -37,32 +112,58 @@ def render_module(
     return "\n\n\n".join([*filter(None, [first, *functions, "\n\n".join(values)])]) + "\n"
 
 
-def module_docstring(spec: ExportSpec, subject: str, usage: str, note: str = "") -> str:
-    """What a generated module says about itself."""
-    parts = [f"{spec.title} {subject}.", usage.strip("\n")]
-    parts += [wrap_text(note)] if note else []
+def module_docstring(spec: ExportSpec, subject: str, usage: str, note: str) -> str:
+    """Return the docstring of a module: subject, example, note, how to regenerate it."""
     return "\n\n".join(
-        [*parts, f"Made by tooli. To make it again:\n\n    {spec.regenerate_command}"]
+        [
+            f"{spec.title} {subject}.",
+            usage.strip("\n"),
+            wrap_text(note),
+            f"Generated by tooli. To regenerate it:\n\n    {spec.regenerate_command}",
+        ]
     )
 
 
-def standard_imports(runner_code: RunnerSource, *extra: str) -> list[str]:
-    """The standard library's modules that a module with this runner needs."""
-    return [*dict.fromkeys([*runner_code.imports, *extra]), "from typing import Any"]
+def standard_imports(runner: RunnerSource, *extra: str) -> list[str]:
+    """Return the standard library imports of a module with this runner."""
+    return [*dict.fromkeys([*runner.imports, *extra]), "from typing import Any"]
 
 
-def tool_assignment(
-    spec: ExportSpec, entry: ExportedTool, maker: str = "make_tool", **extra: Any
-) -> str:
-    """The lines that make one tool."""
-    keywords: dict[str, Any] = {**extra}
+def call_target(spec: ExportSpec, entry: ExportedTool) -> str | list[str]:
+    """Return the first argument of `call`: the tool's key, or the path of its command."""
+    return entry.tool.key if spec.is_in_process else list(entry.tool.cli_path)
+
+
+def command_values(spec: ExportSpec, entries: Iterable[ExportedTool]) -> dict[str, str]:
+    """Return the template values for the parameters that depend on the mode and the tools."""
+    flags = any([entry.flags for entry in entries])
+    return {
+        "command": "command" if spec.is_in_process else "command_path",
+        "command_type": "str" if spec.is_in_process else "list[str]",
+        "flags_parameter": "\n    flags: tuple[str, ...] = ()," if flags else "",
+        "flags_argument": ", flags" if flags else "",
+    }
+
+
+def fill_template(template: str, values: Mapping[str, str]) -> str:
+    """Substitute `$name` placeholders; unknown ones stay."""
+    return Template(template.strip("\n")).safe_substitute(values)
+
+
+_PRINTS_COMMENT = "# This tool prints its output: it goes to stdout, not to the model.\n"
+
+
+def _tool_assignment(spec: ExportSpec, framework: Framework, entry: ExportedTool) -> str:
+    """Return the statement that creates one tool."""
+    keywords: dict[str, Any] = {}
+    if framework.adapt_tool is not None:
+        entry, keywords = framework.adapt_tool(entry)
     if entry.timeout is not None:
         keywords["timeout"] = entry.timeout
     if entry.flags:
         keywords["flags"] = entry.flags
-    prints_only = spec.is_in_process and entry.tool.returns_printed_text
     value = call_source(
-        maker,
+        framework.constructor,
         entry.name,
         call_target(spec, entry),
         columns_before=len(entry.variable) + 3,
@@ -70,46 +171,10 @@ def tool_assignment(
         schema=entry.schema,
         **keywords,
     )
-    return f"{_PRINTS_COMMENT if prints_only else ''}{entry.variable} = {value}"
+    only_prints = spec.is_in_process and entry.tool.returns_printed_text
+    return f"{_PRINTS_COMMENT if only_prints else ''}{entry.variable} = {value}"
 
 
-_PRINTS_COMMENT = (
-    "# It prints instead of returning: here that goes to stdout, and not to the model.\n"
-)
-
-
-def call_target(spec: ExportSpec, entry: ExportedTool) -> str | list[str]:
-    """What `call` is told to run: a command's words, or a tool's name in its app."""
-    return entry.tool.key if spec.is_in_process else list(entry.tool.cli_path)
-
-
-def call_target_parameter(spec: ExportSpec) -> tuple[str, str]:
-    """The name and the type of that parameter."""
-    return ("target", "str") if spec.is_in_process else ("words", "list[str]")
-
-
-def tools_list(entries: Iterable[ExportedTool], kind: str) -> str:
-    """The list of a module's tools."""
-    from tooli.export.python_source import SourceText
-
+def _tools_list(entries: Iterable[ExportedTool], tool_type: str) -> str:
     names = [SourceText(entry.variable) for entry in entries]
-    return f"TOOLS: list[{kind}] = {value_literal(names, columns_before=len(kind) + 17)}"
-
-
-def fill_template(template: str, values: Mapping[str, str]) -> str:
-    """A template with its blanks filled in."""
-    from string import Template
-
-    return Template(template.strip("\n")).safe_substitute(values)
-
-
-def make_tool_values(spec: ExportSpec, entries: Iterable[ExportedTool]) -> dict[str, str]:
-    """What the templates of `make_tool` leave open."""
-    name, kind = call_target_parameter(spec)
-    flags = any([entry.flags for entry in entries])
-    return {
-        "target": name,
-        "kind": kind,
-        "flags": "\n    flags: tuple[str, ...] = ()," if flags else "",
-        "given": ", flags" if flags else "",
-    }
+    return f"TOOLS: list[{tool_type}] = {value_literal(names, columns_before=len(tool_type) + 17)}"

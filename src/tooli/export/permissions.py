@@ -1,12 +1,14 @@
-"""Permission rules for agents: which of an app's commands run unasked, ask first, or never run.
+"""Permission rules for coding agents: which commands are allowed, ask first, or are denied.
 
-A command is allowed only where its author says that it reads and does nothing else; whatever is
-left unsaid asks. Each host matches in its own way, and a rule that would match more than the one
-command is left out (the host then asks). Behind every rule stands the app itself: it still wants
-`--yes`, or a human's approval, wherever it wants them without.
+A command is allowed only if its author declares that it only reads. Everything else asks. Each
+host matches rules in its own way; a rule that would also match other commands is left out, and
+the host then asks. The rules do not replace the app's own checks: it still requires `--yes` or a
+human's approval.
 """
 
 from __future__ import annotations
+
+from json import dumps
 
 from tooli.core.record import Record
 from tooli.describe.schema_formats import tools_by_safe_name
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 ALLOW, ASK, DENY = "allow", "ask", "deny"
 
 _READ_CAPABILITIES = frozenset(("fs:read", "none"))
-"""Capabilities that change nothing, and let nothing out of the machine."""
+"""Capabilities that change nothing and send nothing to another machine."""
 
 _DENIED_DANGER_LEVELS = frozenset(("critical", "forbidden"))
 _HARMLESS_DANGER_LEVELS = frozenset(("", "none", "low"))
@@ -32,82 +34,82 @@ _SAFE_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWX
 
 
 class PermissionRule(Record):
-    """What may become of one command."""
+    """The decision about one command."""
 
     decision: str
     reason: str
-    words: tuple[str, ...]  # as it is typed, the program first; none where no rule can tell it
-    name: str  # as an MCP tool
+    argv: tuple[str, ...]  # program and command; empty if no shell rule can match it alone
+    name: str  # of the MCP tool
 
 
 def render_rules(app_info: AppInfo, host: str) -> dict[str, str]:
-    """The host's own files of rules, by their paths in a project."""
+    """Return the rule files of a host, by their paths in a project."""
     if host not in HOSTS:
         known = ", ".join(HOSTS)
-        raise InputError(f"There are no rules for {host}: say one of {known}.", field="host")
+        raise InputError(f"There are no rules for {host!r}. Use one of {known}.", field="host")
     files = HOSTS[host](app_info, skill_slug(app_info.name), build_rules(app_info))
     return {path: text for path, text in files.items() if text}
 
 
 def build_rules(app_info: AppInfo) -> list[PermissionRule]:
-    """A rule for each command, in the app's order."""
-    rule_list: list[PermissionRule] = []
+    """Return a rule for each command, in the app's order."""
+    rules: list[PermissionRule] = []
     for name, tool in tools_by_safe_name(app_info.tools).items():
-        decision, why = decide(tool)
-        why = " ".join(why.split())  # it stands in a comment: a line of its own would be a rule
-        words = (app_info.name, *tool.cli_path)
-        if not all(word and word[0] != "-" and _SAFE_CHARACTERS.issuperset(word) for word in words):
-            words = ()
+        decision, reason = decide(tool)
+        reason = " ".join(reason.split())  # a line break would end the comment
+        argv = (app_info.name, *tool.cli_path)
+        if not all(part and part[0] != "-" and _SAFE_CHARACTERS.issuperset(part) for part in argv):
+            argv = ()
         if decision == ALLOW and not _is_unambiguous_prefix(tool, app_info):
-            words = ()
-        rule_list.append(PermissionRule(decision, why, words, name))
-    return rule_list
+            argv = ()
+        rules.append(PermissionRule(decision, reason, argv, name))
+    return rules
 
 
 def decide(tool: Tool) -> tuple[str, str]:
-    """Whether a command may run unasked, asks, or never runs; and why."""
+    """Return ALLOW, ASK or DENY for a command, and the reason."""
     guard, behavior = tool.guard, tool.behavior
     danger = str(guard.danger or "").strip().lower()
     if danger in _DENIED_DANGER_LEVELS:
         return DENY, f"its danger level is {danger}"
-    beyond = [
-        word
-        for word in guard.capabilities
-        if ":".join(word.split(":")[:2]) not in _READ_CAPABILITIES
+    beyond_reading = [
+        capability
+        for capability in guard.capabilities
+        if ":".join(capability.split(":")[:2]) not in _READ_CAPABILITIES
     ]
     reasons = {
-        "it needs a human's approval": guard.approval,
-        "a human is to be in the loop": guard.human_in_the_loop,
+        "it requires a human's approval": guard.approval,
+        "it requires a human in the loop": guard.human_in_the_loop,
         f"its danger level is {danger}": danger not in _HARMLESS_DANGER_LEVELS,
         "it may destroy data": behavior.destructive,
-        f"it can do more than read: {', '.join(beyond)}": bool(beyond),
+        f"it can do more than read: {', '.join(beyond_reading)}": bool(beyond_reading),
         "it reaches beyond this machine": behavior.open_world,
-        "it does not say that it only reads": not behavior.read_only,
+        "it is not declared read-only": not behavior.read_only,
     }
-    why = next((why for why, holds in reasons.items() if holds), None)
-    return (ALLOW, "it only reads") if why is None else (ASK, why)
+    reason = next((text for text, holds in reasons.items() if holds), None)
+    return (ALLOW, "it only reads") if reason is None else (ASK, reason)
 
 
 def _is_unambiguous_prefix(tool: Tool, app_info: AppInfo) -> bool:
-    """Whether its words, as a beginning, begin no other command.
+    """True if no other command line starts with the words of this command.
 
-    A program that is one single command has the built-in ones behind the same word: they write
-    files and open ports.
+    It is False for an app that is a single command: the built-in commands, which write files and
+    open ports, follow the same program name.
     """
-    own_words = tool.cli_path
+    path = tool.cli_path
     others = [other.cli_path for other in app_info.tools if other is not tool]
-    return bool(own_words) and all(words[: len(own_words)] != own_words for words in others)
+    return bool(path) and all(other[: len(path)] != path for other in others)
 
 
 # ------------------------------------------------------------------ hosts
 
 
-def _claude_code(app_info: AppInfo, server: str, rule_list: list[PermissionRule]) -> dict[str, str]:
-    """Rules of Claude Code. Of several that match, deny comes before ask, and ask before allow."""
+def _claude_code(app_info: AppInfo, server: str, rules: list[PermissionRule]) -> dict[str, str]:
+    """Rules for Claude Code, which applies deny rules before ask rules before allow rules."""
     lists: dict[str, list[str]] = {ALLOW: [], ASK: [], DENY: []}
-    for rule in rule_list:
-        if rule.words:
-            lists[rule.decision].append(f"Bash({' '.join(rule.words)} *)")
+    for rule in rules:
+        if rule.argv:
+            lists[rule.decision].append(f"Bash({' '.join(rule.argv)} *)")
             for line in _with_flags_between(rule, "-*"):
                 lists[rule.decision] += [f"Bash({line})", f"Bash({line} *)"]
         lists[rule.decision].append(f"mcp__{server}__{rule.name}")
@@ -115,36 +117,35 @@ def _claude_code(app_info: AppInfo, server: str, rule_list: list[PermissionRule]
 
 
 def _with_flags_between(rule: PermissionRule, flags: str) -> list[str]:
-    """The command with flags before its words, which is the same command and must not pass."""
-    program, *words = rule.words or ("",)
-    if rule.decision == ALLOW or not words:
+    """Return the patterns for the command with flags between its words."""
+    program, *path = rule.argv or ("",)
+    if rule.decision == ALLOW or not path:
         return []
     lines = [program]
-    for word in words[:3]:
-        lines = [f"{line}{gap}{word}" for line in lines for gap in (" ", f" {flags} ")]
-    return [" ".join([line, *words[3:]]) for line in lines[1:]]
+    for part in path[:3]:
+        lines = [f"{line}{gap}{part}" for line in lines for gap in (" ", f" {flags} ")]
+    return [" ".join([line, *path[3:]]) for line in lines[1:]]
 
 
-def _cursor(app_info: AppInfo, server: str, rule_list: list[PermissionRule]) -> dict[str, str]:
-    """Rules of Cursor's command line. What is in neither list asks.
+def _cursor(app_info: AppInfo, server: str, rules: list[PermissionRule]) -> dict[str, str]:
+    """Rules for the Cursor CLI, which asks about everything that is in neither list.
 
-    How it matches a line of several commands is told nowhere, so no shell command is allowed;
-    the tools of the MCP server are, by their whole names.
+    It is undocumented how Cursor matches a line of several commands, so no shell command is
+    allowed. Tools of the MCP server are allowed by their full names.
     """
-    allow = [f"Mcp({server}:{rule.name})" for rule in rule_list if rule.decision == ALLOW]
+    allow = [f"Mcp({server}:{rule.name})" for rule in rules if rule.decision == ALLOW]
     deny: list[str] = []
-    for rule in rule_list:
+    for rule in rules:
         if rule.decision == DENY:
             deny.append(f"Mcp({server}:{rule.name})")
-            program, *words = rule.words or ("",)
-            line = " ".join(words)
-            if program and not words:
+            program, *path = rule.argv or ("",)
+            if program and not path:
                 deny.append(f"Shell({program})")
             lines = [
-                line,
+                " ".join(path),
                 *[flagged.partition(" ")[2] for flagged in _with_flags_between(rule, "-*")],
             ]
-            for line in lines if words else ():
+            for line in lines if path else ():
                 deny += [f"Shell({program}:{line})", f"Shell({program}:{line} *)"]
     return {".cursor/cli.json": _json({"permissions": {"allow": allow, "deny": deny}})}
 
@@ -153,21 +154,21 @@ _CODEX_DECISIONS = {ALLOW: "allow", ASK: "prompt", DENY: "forbidden"}
 _CODEX_APPROVAL_MODES = {ALLOW: "approve", ASK: "prompt"}
 
 
-def _codex(app_info: AppInfo, server: str, rule_list: list[PermissionRule]) -> dict[str, str]:
-    """Rules of Codex: by whole words, the strictest of those that match; and its MCP tools."""
+def _codex(app_info: AppInfo, server: str, rules: list[PermissionRule]) -> dict[str, str]:
+    """Rules for Codex, which matches whole words and applies the strictest matching rule."""
     parts: list[str] = []
-    for rule in rule_list:
-        if rule.words:
-            line = " ".join(rule.words)
+    for rule in rules:
+        if rule.argv:
+            line = " ".join(rule.argv)
             parts.append(
                 "prefix_rule(\n"
-                f"    pattern = {_quote(list(rule.words))},\n"
+                f"    pattern = {_quote(list(rule.argv))},\n"
                 f"    decision = {_quote(_CODEX_DECISIONS[rule.decision])},\n"
                 f"    justification = {_quote(f'{line}: {rule.reason}.')},\n"
                 f"    match = [{_quote(line)}],\n"
                 ")"
             )
-    denied = [rule.name for rule in rule_list if rule.decision == DENY]
+    denied = [rule.name for rule in rules if rule.decision == DENY]
     tables = [
         f"[mcp_servers.{server}]\n"
         f"command = {_quote(app_info.name)}\n"
@@ -177,7 +178,7 @@ def _codex(app_info: AppInfo, server: str, rule_list: list[PermissionRule]) -> d
     tables += [
         f"[mcp_servers.{server}.tools.{rule.name}]\n"
         f"approval_mode = {_quote(_CODEX_APPROVAL_MODES[rule.decision])}"
-        for rule in rule_list
+        for rule in rules
         if rule.decision != DENY
     ]
     return {
@@ -187,20 +188,20 @@ def _codex(app_info: AppInfo, server: str, rule_list: list[PermissionRule]) -> d
 
 
 _GEMINI_DECISIONS = {ALLOW: ("allow", 100), ASK: ("ask_user", 200), DENY: ("deny", 300)}
-"""The stricter rule has the higher priority, whatever the order."""
+"""Decision and priority: a stricter rule has a higher priority."""
 
 
-def _gemini(app_info: AppInfo, server: str, rule_list: list[PermissionRule]) -> dict[str, str]:
-    """A policy of Gemini's: whole words; a line of several commands is judged by each of them."""
+def _gemini(app_info: AppInfo, server: str, rules: list[PermissionRule]) -> dict[str, str]:
+    """Policy for Gemini CLI, which matches whole words in each command of a line."""
     parts: list[str] = []
-    for rule in rule_list:
+    for rule in rules:
         decision, priority = _GEMINI_DECISIONS[rule.decision]
         ruling = f"decision = {_quote(decision)}\npriority = {priority}"
-        if rule.words:
-            shell = f"# {' '.join(rule.words)}: {rule.reason}.\n[[rule]]\n"
+        if rule.argv:
+            shell = f"# {' '.join(rule.argv)}: {rule.reason}.\n[[rule]]\n"
             shell += 'toolName = "run_shell_command"\n'
-            parts.append(f"{shell}commandPrefix = {_quote(' '.join(rule.words))}\n{ruling}")
-            escaped = rule.replace(words=tuple([word.replace(".", r"\.") for word in rule.words]))
+            parts.append(f"{shell}commandPrefix = {_quote(' '.join(rule.argv))}\n{ruling}")
+            escaped = rule.replace(argv=tuple([part.replace(".", r"\.") for part in rule.argv]))
             for line in _with_flags_between(escaped, "-.*"):
                 pattern = rf"{line}[\s\"]"
                 parts.append(f"{shell}commandRegex = {_quote(pattern)}\n{ruling}")
@@ -219,13 +220,9 @@ HOSTS: dict[str, Callable[[AppInfo, str, list[PermissionRule]], dict[str, str]]]
 
 
 def _quote(value: object) -> str:
-    """A text or a list of texts, as JSON, TOML and Starlark write them."""
-    from json import dumps
-
+    """Return a string or a list of strings in the syntax of JSON, TOML and Starlark."""
     return dumps(value, ensure_ascii=False)
 
 
 def _json(value: object) -> str:
-    from json import dumps
-
     return dumps(value, indent=2, ensure_ascii=False) + "\n"

@@ -1,6 +1,6 @@
-"""Python source, written: literals, docstrings and names, laid out as `ruff format` would.
+"""Write Python source: literals, docstrings, calls and names, in the layout of `ruff format`.
 
-Whatever an app says about itself goes through here, so nothing that it says can end a string.
+All text that comes from an app passes through here, so no description can end a string literal.
 """
 
 from __future__ import annotations
@@ -12,23 +12,21 @@ if TYPE_CHECKING:
     from typing import Any
 
 MAX_LINE_LENGTH = 100
-"""The longest line."""
-
 _INDENT = "    "
 _ESCAPES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 class SourceText(str):
-    """Source that is already written: it stands as it is among literals."""
+    """Source code that is inserted unchanged among literals."""
 
     __slots__ = ()
 
 
-# ------------------------------------------------------------------ texts
+# ------------------------------------------------------------------ strings
 
 
 def string_literal(value: str) -> str:
-    """A string literal on one line."""
+    """Return a string literal on one line."""
     quote = "'" if value.count('"') > value.count("'") else '"'
     return quote + "".join([_escape_char(char, quote) for char in value]) + quote
 
@@ -40,14 +38,14 @@ def _escape_char(char: str, quote: str = "") -> str:
         return _ESCAPES[char]
     if char.isprintable():
         return char
-    code = ord(char)  # controls, marks that turn text around, halves of surrogate pairs
+    code = ord(char)  # control characters, bidirectional marks, lone surrogates
     if code < 0x100:
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def docstring(value: str, indent: str = "") -> str:
-    """A docstring, with its quotes; what it says comes out again as it went in."""
+    """Return a docstring with its quotes. Its value is the given text."""
     lines = [_escape_docstring(line.rstrip()) for line in value.strip().split("\n")]
     if len(lines) == 1:
         last = lines[0][-2:]
@@ -59,12 +57,12 @@ def docstring(value: str, indent: str = "") -> str:
 
 
 def _escape_docstring(line: str) -> str:
-    line = line.encode("utf-8", "replace").decode()  # half a surrogate pair cannot stand there
+    line = line.encode("utf-8", "replace").decode()  # source files cannot contain a lone surrogate
     return "".join([_escape_char(char) for char in line]).replace('"""', '\\"\\"\\"')
 
 
 def wrap_text(value: str, indent: str = "", width: int = MAX_LINE_LENGTH) -> str:
-    """Prose in lines; its own paragraphs stay."""
+    """Wrap prose; existing line breaks stay."""
     from textwrap import fill
 
     paragraphs = value.split("\n")
@@ -82,10 +80,10 @@ def wrap_text(value: str, indent: str = "", width: int = MAX_LINE_LENGTH) -> str
 def value_literal(
     value: Any, depth: int = 0, columns_before: int = 0, columns_after: int = 1
 ) -> str:
-    """A value of JSON's types as source.
+    """Return a JSON value, tuple or `SourceText` as source.
 
-    It stands `depth` levels deep, with `before` characters in front of it on its line and
-    `after` behind it.
+    `depth` is the indentation level; `columns_before` and `columns_after` are the number of
+    other characters on its first and last line.
     """
     one_line = _one_line(value)
     available = MAX_LINE_LENGTH - depth * len(_INDENT) - columns_before - columns_after
@@ -109,13 +107,13 @@ def value_literal(
 
 def _dict_row(key: Any, item: Any, depth: int) -> str:
     name = value_literal(key)
-    if isinstance(key, SourceText):  # `**more`: it stands for pairs of its own
+    if isinstance(key, SourceText):  # such as `**more`, which has no value
         return name
     return f"{name}: {value_literal(item, depth, len(name) + 2)}"
 
 
 def _one_line(value: Any) -> str | None:
-    """The value on one line."""
+    """Return the value on one line."""
     if isinstance(value, SourceText):
         return str(value)
     if isinstance(value, str):
@@ -131,13 +129,13 @@ def _one_line(value: Any) -> str | None:
     if isinstance(value, tuple):
         inside = ", ".join([str(_one_line(item)) for item in value])  # pyright: ignore[reportUnknownVariableType]
         return f"({inside},)" if len(value) == 1 else f"({inside})"  # pyright: ignore[reportUnknownArgumentType]
-    if isinstance(value, float) and value - value != 0:  # not a number, or not a finite one
+    if isinstance(value, float) and value - value != 0:  # NaN or infinite
         return f'float("{value}")'
     return repr(value)
 
 
 def _split(value: str, available: int) -> list[str]:
-    """A long text as several literals, broken behind its spaces and newlines."""
+    """Split a long text into several literals, after spaces and newlines."""
     parts: list[str] = []
     rest = value
     while rest:
@@ -148,7 +146,7 @@ def _split(value: str, available: int) -> list[str]:
 
 
 def _split_point(value: str, available: int) -> int:
-    """How much of a text goes into one literal."""
+    """Return how many characters of the text go into one literal."""
     width = 2
     last = 0
     for i, char in enumerate(value):
@@ -168,7 +166,7 @@ def _split_point(value: str, available: int) -> int:
 def call_source(
     name: str, *values: Any, depth: int = 0, columns_before: int = 0, **keywords: Any
 ) -> str:
-    """A call, one argument a line where it does not fit into one."""
+    """Return a call; one argument per line if it is too long for one line."""
     return _layout_call(f"{name}(", ")", _arguments(values, keywords), depth, columns_before)
 
 
@@ -197,32 +195,35 @@ def _layout_call(
     return f"{opening}\n{''.join(rows)}{_INDENT * depth}{closing}"
 
 
-def function_signature(name: str, params: list[str], returns: str) -> str:
-    """The head of a function."""
-    one_line = f"def {name}({', '.join(params)}) -> {returns}:"
-    if len(one_line) <= MAX_LINE_LENGTH:
-        return one_line
-    if params and len(_INDENT + ", ".join(params)) <= MAX_LINE_LENGTH:
-        return f"def {name}(\n{_INDENT}{', '.join(params)}\n) -> {returns}:"
-    return f"def {name}(\n" + "".join([f"{_INDENT}{p},\n" for p in params]) + f") -> {returns}:"
+def function_signature(
+    name: str, params: list[str], returns: str, *, is_async: bool = False
+) -> str:
+    """Return the signature of a function, broken into lines if it is too long for one."""
+    opening, end = f"{'async ' if is_async else ''}def {name}(", f") -> {returns}:"
+    joined = ", ".join(params)
+    if len(opening) + len(joined) + len(end) <= MAX_LINE_LENGTH:
+        return f"{opening}{joined}{end}"
+    if params and len(_INDENT + joined) <= MAX_LINE_LENGTH:
+        return f"{opening}\n{_INDENT}{joined}\n{end}"
+    return f"{opening}\n" + "".join([f"{_INDENT}{param},\n" for param in params]) + end
 
 
 # ------------------------------------------------------------------ names
 
 
-def identifier(name: str, width: Iterable[str] = ()) -> str:
-    """The name as Python can have it, unlike any that is taken; where it is one, itself."""
+def identifier(name: str, taken: Iterable[str] = ()) -> str:
+    """Return the name as a valid identifier that is not in `taken`."""
     from keyword import iskeyword, issoftkeyword
 
     candidate = "".join([char if char.isalnum() or char == "_" else "_" for char in name]) or "_"
     candidate = candidate if candidate.isidentifier() else f"_{candidate}"
-    used = frozenset(width)
+    used = frozenset(taken)
     while candidate in used or iskeyword(candidate) or issoftkeyword(candidate):
         candidate += "_"
     return candidate
 
 
 def class_name(*names: str) -> str:
-    """Names as one name of a class."""
+    """Return one CamelCase class name for several names."""
     words = [word for name in names for word in identifier(name).split("_") if word]
     return "".join([word[:1].upper() + word[1:] for word in words]) or "Value"

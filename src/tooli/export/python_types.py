@@ -1,7 +1,7 @@
-"""JSON Schema as Python types: what a wrapper's parameters and results are annotated with.
+"""JSON Schema as Python annotations for the parameters and results of exported functions.
 
-What has named parts becomes a TypedDict, written out once however often it is used. Where a
-schema says more than a readable type can, it is `Any`.
+An object with named properties becomes a TypedDict, which is defined once. A schema that has no
+readable equivalent becomes `Any`.
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ _PYTHON_TYPES = {
     "array": "list[Any]",
 }
 _MAX_LITERAL_LENGTH = 60
-"""Longer choices are not written out: the type of their values says enough."""
+"""A longer Literal is replaced by the type of its values."""
 
 
 class PythonTypes:
-    """The types of a module: expressions for them, and the classes that these name."""
+    """Collects the annotations of a module and the classes that they refer to."""
 
     def __init__(self, reserved: Iterable[str] = ()) -> None:
         self._reserved = {*reserved}
-        self._class_names: dict[str, str] = {}  # a schema's parts: the class that was made of them
+        self._class_names: dict[str, str] = {}  # class name by fields
         self._classes: list[str] = []
         self.imported_names: set[str] = set()
 
     @property
     def classes(self) -> list[str]:
-        """The source of each class, the parts of one before it."""
+        """The source of each class, in order of definition."""
         return list(self._classes)
 
     def parameter_type(self, schema: dict[str, Any], name: str) -> str:
-        """The type of what callers give: a path may be a Path."""
+        """Return the annotation of a parameter; a path may be a `pathlib.Path`."""
         return self._expression(schema, name, is_parameter=True)
 
     def return_type(self, schema: dict[str, Any] | None, name: str) -> str:
-        """The type of what comes back; nothing is promised where no result is declared."""
+        """Return the annotation of a result; `Any` if none is declared."""
         return "Any" if schema is None else self._expression(schema, name, is_parameter=False)
 
     def _expression(self, schema: Any, name: str, is_parameter: bool) -> str:
@@ -56,9 +56,9 @@ class PythonTypes:
         choices = schema["enum"] if "enum" in schema else _const_values(schema)
         if choices:
             return self._choice(choices) or _PYTHON_TYPES.get(str(schema.get("type")), "Any")
-        for word in ("anyOf", "oneOf"):
-            if is_list(schema.get(word)):
-                return self._union(schema[word], name, is_parameter)
+        for keyword in ("anyOf", "oneOf"):
+            if is_list(schema.get(keyword)):
+                return self._union(schema[keyword], name, is_parameter)
         kind = schema.get("type")
         if is_list(kind):
             return self._union([{**schema, "type": one} for one in kind], name, is_parameter)
@@ -94,7 +94,9 @@ class PythonTypes:
             return f"tuple[{', '.join(items)}]" if is_parameter else "list[Any]"
         item = self._expression(schema.get("items", {}), name, is_parameter)
         if is_parameter:
-            self.imported_names.add("Sequence")  # a list of texts is no list of texts and paths
+            self.imported_names.add(
+                "Sequence"
+            )  # list is invariant: list[str] is not a list[str | Path]
         return f"Sequence[{item}]" if is_parameter else f"list[{item}]"
 
     def _object(self, schema: dict[str, Any], name: str, is_parameter: bool) -> str:
@@ -120,7 +122,7 @@ class PythonTypes:
         key = repr((fields, sorted(required)))
         if key not in self._class_names:
             if name in self._reserved and not is_parameter:
-                name = f"{name}Result"  # what comes back has parts that may be left out going in
+                name = f"{name}Result"  # a result's required fields differ from a parameter's
             self._class_names[key] = name = self._unique_name(name)
             self._add_typed_dict(name, schema.get("description"), fields, required)
         return self._class_names[key]
@@ -136,7 +138,7 @@ class PythonTypes:
     def _add_typed_dict(
         self, name: str, description: Any, fields: dict[str, str], required: list[str]
     ) -> None:
-        """A TypedDict; parts that may be missing stand in one of their own, below the others."""
+        """Define a TypedDict; required fields go into a base class if others are optional."""
         self.imported_names.add("TypedDict")
         doc = description if isinstance(description, str) and description else None
         required_fields = {key: kind for key, kind in fields.items() if key in required}
@@ -163,7 +165,7 @@ def _const_values(schema: dict[str, Any]) -> list[Any]:
 
 
 def _union_members(union_source: str) -> list[str]:
-    """The members of a union that is written out, however they are nested."""
+    """Split the source of a union into its members."""
     members: list[str] = []
     depth = start = 0
     quote = ""

@@ -1,10 +1,10 @@
-"""The part of a generated module that runs a tool and always comes back with an envelope.
+"""The part of a generated module that runs a tool and always returns an envelope.
 
-    mode          async frameworks                  the others
+    mode          async frameworks                  other frameworks
     subprocess    asyncio.create_subprocess_exec    subprocess.Popen
-    import        app.acall, within a time          app.call in a thread, within a time
+    import        app.acall with a timeout          app.call in a thread with a timeout
 
-Arguments travel as one JSON document on stdin: no value of a model's can pass for an option.
+Arguments are passed as one JSON document on stdin, so that no value is read as an option.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from string import Template
 
 from tooli.core.record import Record
 from tooli.export.export_spec import DEFAULT_TIMEOUT, flag_prefix
-from tooli.export.python_source import string_literal, value_literal
+from tooli.export.python_source import function_signature, string_literal, value_literal
 
 TYPE_CHECKING = False
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 class RunnerSource(Record):
-    """What a module needs to run tools: imports of the standard library, constants, functions."""
+    """The code that runs tools: standard library imports, constants and functions."""
 
     imports: tuple[str, ...]
-    app: str | None  # the import of the app, where the tools run in this process
+    app: str | None  # the line that imports the app, if tools run in this process
     constants: str
     functions: tuple[str, ...]
 
@@ -33,17 +33,17 @@ class RunnerSource(Record):
 def build_runner(
     spec: ExportSpec, tools: list[ExportedTool], *, is_async: bool, other_code: str = ""
 ) -> RunnerSource:
-    """The runner of a module.
+    """Return the code that runs the tools of a module.
 
-    `waits` where its framework awaits tools; `more` is the module's other code, as far as it
-    calls `failure` itself.
+    `is_async` is true if the framework awaits tools. `other_code` is the rest of the module, if
+    it calls `failure` too: FIXES contains the codes that the module uses.
     """
     has_flags = any([entry.flags for entry in tools])
     fill = {
         "app": string_literal(spec.app_info.name),
-        "flags": _SPLIT_FLAGS_CODE if has_flags else "",
-        "more": ", flags: tuple[str, ...] = ()" if has_flags else "",
-        "default": ", default=str" if spec.target == "python" else "",  # a Path is no JSON
+        "split_flags": _SPLIT_FLAGS_CODE if has_flags else "",
+        "signature": _call_signature(spec, has_flags, is_async),
+        "default": ", default=str" if spec.target == "python" else "",  # for pathlib.Path values
     }
     mode_source = (
         _import_mode(spec, has_flags, is_async)
@@ -56,19 +56,20 @@ def build_runner(
     ]
     fill["prefix"] = flag_prefix([entry.tool for entry in tools])
     functions = [
-        _wrap_signature(Template(part).safe_substitute(fill)) for part in (*parts, _FAILURE_CODE)
+        Template(part).safe_substitute(fill).strip("\n") for part in (*parts, _FAILURE_CODE)
     ]
     used = "".join([*functions, other_code])
     fixes = {code: fix for code, fix in _FIXES.items() if f'failure("{code}"' in used}
     constants = (
-        f"{mode_source.constants}CALLER = {value_literal(spec.caller)}\nTIMEOUT = {DEFAULT_TIMEOUT}  # seconds\n"
+        f"{mode_source.constants}CALLER = {value_literal(spec.caller)}\n"
+        f"TIMEOUT = {DEFAULT_TIMEOUT}  # seconds\n"
         f"FIXES = {value_literal(fixes)}"
     )
     return RunnerSource(mode_source.imports, mode_source.app, constants, tuple(functions))
 
 
 class _ModeSource(Record):
-    """What is different about a mode."""
+    """The parts that differ between the modes."""
 
     imports: tuple[str, ...]
     app: str | None
@@ -79,9 +80,9 @@ class _ModeSource(Record):
 
 def _subprocess_mode(spec: ExportSpec, has_flags: bool, is_async: bool) -> _ModeSource:
     fill = {
-        "about": _FLAGS_DOC if has_flags else "",
-        "said": _OPTION_FLAGS_CODE if has_flags else "",
-        "words": ", *said" if has_flags else "",
+        "flags_doc": _FLAGS_DOC if has_flags else "",
+        "option_flags": _OPTION_FLAGS_CODE if has_flags else "",
+        "more_argv": ", *option_flags" if has_flags else "",
         "process": "asyncio.subprocess.Process" if is_async else "subprocess.Popen[bytes]",
     }
     imports = ("asyncio" if is_async else "subprocess", "json", "os", "signal")
@@ -97,8 +98,8 @@ def _subprocess_mode(spec: ExportSpec, has_flags: bool, is_async: bool) -> _Mode
 
 def _import_mode(spec: ExportSpec, has_flags: bool, is_async: bool) -> _ModeSource:
     fill = {
-        "about": _OPTIONS_DOC if has_flags else "",
-        "door": f"app.options(caller=CALLER{', **options' if has_flags else ''})",
+        "flags_doc": _OPTIONS_DOC if has_flags else "",
+        "api": f"app.options(caller=CALLER{', **options' if has_flags else ''})",
     }
     imports = ("asyncio",) if is_async else ("queue", "threading")
     module, name = spec.app_location
@@ -108,107 +109,104 @@ def _import_mode(spec: ExportSpec, has_flags: bool, is_async: bool) -> _ModeSour
     )
 
 
-def _wrap_signature(code: str) -> str:
-    """A function whose head has become too long for its line, with the head in three."""
-    head, rest = code.strip("\n").split("\n", 1)
-    if len(head) > 100:
-        opening, _, after = head.partition("(")
-        params, _, returns = after.rpartition(") ->")
-        head = f"{opening}(\n    {params}\n) ->{returns}"
-    return f"{head}\n{rest}"
+def _call_signature(spec: ExportSpec, has_flags: bool, is_async: bool) -> str:
+    command = "command: str" if spec.is_in_process else "command_path: list[str]"
+    parameters = [command, "arguments: dict[str, Any]", "timeout: float"]
+    parameters += ["flags: tuple[str, ...] = ()"] if has_flags else []
+    return function_signature("call", parameters, "dict[str, Any]", is_async=is_async)
 
 
 _SPLIT_FLAGS_CODE = """\
     options = {flag: arguments[flag] for flag in flags if flag in arguments}
     arguments = {key: value for key, value in arguments.items() if key not in options}
     if not all(isinstance(value, bool) for value in options.values()):
-        return failure("E1003", f"{', '.join(options)}: neither true nor false.")
+        return failure("E1003", f"{', '.join(options)}: expected true or false.")
 """
 _FLAGS_DOC = """
-    Those named in `flags` are meant for the program itself, and become options."""
+    The arguments named in `flags` become options of the program."""
 _OPTIONS_DOC = """
 
-    The arguments named in `flags` are meant for the framework: they become options.
+    The arguments named in `flags` become call options.
     """
 _OPTION_FLAGS_CODE = """\
-    said = [f"$prefix{flag.replace('_', '-')}" for flag, value in options.items() if value]
+    option_flags = [f"$prefix{flag.replace('_', '-')}" for flag, value in options.items() if value]
 """
 
-# ------------------------------------------------------------------ in a process of its own
+# ------------------------------------------------------------------ subprocess mode
 
 _ASYNC_SUBPROCESS_CALL = '''
-async def call(words: list[str], arguments: dict[str, Any], timeout: float$more) -> dict[str, Any]:
-    """Run a command and return its envelope, whatever happens.
+$signature
+    """Run a command and return its envelope. Failures are returned as envelopes, too.
 
-    The arguments go in as JSON on stdin: no value of theirs can pass for an option.$about
+    The arguments are passed as JSON on stdin, so that no value is read as an option.$flags_doc
     """
-$flags$said    try:
+$split_flags$option_flags    try:
         process = await asyncio.create_subprocess_exec(
-            *[*COMMAND, *words$words, "${prefix}json", "${prefix}input", "-"],
+            *[*COMMAND, *command_path$more_argv, "${prefix}json", "${prefix}input", "-"],
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             env={**os.environ, "TOOLI_CALLER": CALLER},
-            start_new_session=True,  # so that its own children can be stopped with it
+            start_new_session=True,  # its child processes can be killed with it
         )
     except OSError as error:
-        return failure("E4040", f"{COMMAND[0]} cannot be started: {error.strerror}.")
+        return failure("E4040", f"Cannot start {COMMAND[0]}: {error.strerror}.")
     try:
         payload = json.dumps(arguments$default).encode()
         out, err = await asyncio.wait_for(process.communicate(payload), timeout)
     except asyncio.TimeoutError:
-        return failure("E4050", f"No answer within {timeout:g} seconds.")
+        return failure("E4050", f"Timed out after {timeout:g} seconds.")
     finally:
         if process.returncode is None:
             stop(process)
             await asyncio.wait([asyncio.create_task(process.wait())], timeout=5)
-    return envelope_of(process.returncode, out, err)
+    return parse_envelope(process.returncode, out, err)
 '''
 
 _SUBPROCESS_CALL = '''
-def call(words: list[str], arguments: dict[str, Any], timeout: float$more) -> dict[str, Any]:
-    """Run a command and return its envelope, whatever happens.
+$signature
+    """Run a command and return its envelope. Failures are returned as envelopes, too.
 
-    The arguments go in as JSON on stdin: no value of theirs can pass for an option.$about
+    The arguments are passed as JSON on stdin, so that no value is read as an option.$flags_doc
     """
-$flags$said    try:
+$split_flags$option_flags    try:
         process = subprocess.Popen(
-            [*COMMAND, *words$words, "${prefix}json", "${prefix}input", "-"],
+            [*COMMAND, *command_path$more_argv, "${prefix}json", "${prefix}input", "-"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env={**os.environ, "TOOLI_CALLER": CALLER},
-            start_new_session=True,  # so that its own children can be stopped with it
+            start_new_session=True,  # its child processes can be killed with it
         )
     except OSError as error:
-        return failure("E4040", f"{COMMAND[0]} cannot be started: {error.strerror}.")
+        return failure("E4040", f"Cannot start {COMMAND[0]}: {error.strerror}.")
     with process:
         try:
             out, err = process.communicate(json.dumps(arguments$default).encode(), timeout)
         except subprocess.TimeoutExpired:
-            return failure("E4050", f"No answer within {timeout:g} seconds.")
+            return failure("E4050", f"Timed out after {timeout:g} seconds.")
         finally:
             if process.poll() is None:
                 stop(process)
-    return envelope_of(process.returncode, out, err)
+    return parse_envelope(process.returncode, out, err)
 '''
 
 _PARSE_ENVELOPE_CODE = '''
-def envelope_of(code: int | None, out: bytes, err: bytes) -> dict[str, Any]:
-    """What the program printed, if that is an envelope; otherwise one that says so."""
+def parse_envelope(code: int | None, out: bytes, err: bytes) -> dict[str, Any]:
+    """Return the envelope on stdout, or a failure if there is none."""
     try:
         envelope = json.loads(out)
         if isinstance(envelope["ok"], bool):
             return envelope
     except (ValueError, TypeError, KeyError):
         pass
-    said = (err or out).decode(errors="replace").strip()[-1000:]
-    return failure("E4040", f"{COMMAND[0]} ended with exit code {code}: {said}")
+    output = (err or out).decode(errors="replace").strip()[-1000:]
+    return failure("E4040", f"{COMMAND[0]} ended with exit code {code}: {output}")
 '''
 
 _STOP_CODE = '''
 def stop(process: $process) -> None:
-    """End a program and what it has started."""
+    """Kill the process and its child processes."""
     try:
         if hasattr(os, "killpg"):
             os.killpg(process.pid, signal.SIGKILL)
@@ -218,38 +216,38 @@ def stop(process: $process) -> None:
         pass
 '''
 
-# ------------------------------------------------------------------ in this process
+# ------------------------------------------------------------------ import mode
 
 _ASYNC_IMPORT_CALL = '''
-async def call(target: str, arguments: dict[str, Any], timeout: float$more) -> dict[str, Any]:
-    """Call a tool of the app and return its envelope, whatever happens.$about"""
-$flags    try:
-        answer = $door.acall(target, **arguments)
-        return (await asyncio.wait_for(answer, timeout)).to_dict()
+$signature
+    """Call a tool and return its envelope. Failures are returned as envelopes, too.$flags_doc"""
+$split_flags    try:
+        outcome = $api.acall(command, **arguments)
+        return (await asyncio.wait_for(outcome, timeout)).to_dict()
     except asyncio.TimeoutError:
-        return failure("E4050", f"No answer within {timeout:g} seconds.")
+        return failure("E4050", f"Timed out after {timeout:g} seconds.")
 '''
 
 _THREADED_IMPORT_CALL = '''
-def call(target: str, arguments: dict[str, Any], timeout: float$more) -> dict[str, Any]:
-    """Call a tool of the app and return its envelope, whatever happens.$about"""
-$flags    answers: queue.Queue[dict[str, Any]] = queue.Queue()
+$signature
+    """Call a tool and return its envelope. Failures are returned as envelopes, too.$flags_doc"""
+$split_flags    envelopes: queue.Queue[dict[str, Any]] = queue.Queue()
 
-    def work() -> None:
-        answers.put($door.call(target, **arguments).to_dict())
+    def run_tool() -> None:
+        envelopes.put($api.call(command, **arguments).to_dict())
 
-    threading.Thread(target=work, daemon=True).start()
+    threading.Thread(target=run_tool, daemon=True).start()
     try:
-        return answers.get(timeout=timeout)
+        return envelopes.get(timeout=timeout)
     except queue.Empty:
-        return failure("E4050", f"No answer within {timeout:g} seconds.")
+        return failure("E4050", f"Timed out after {timeout:g} seconds.")
 '''
 
-# ------------------------------------------------------------------ in any case
+# ------------------------------------------------------------------ both modes
 
 _FAILURE_CODE = '''
 def failure(code: str, message: str) -> dict[str, Any]:
-    """The envelope of a call that the app itself could not answer."""
+    """Return the envelope of a call that did not reach the app or did not finish."""
     action = "ask_human" if code == "E4040" else "retry_with_modified_input"
     error = {
         "code": code,
@@ -262,8 +260,8 @@ def failure(code: str, message: str) -> dict[str, Any]:
 '''
 
 _FIXES = {
-    "E1003": "Say true or false.",
+    "E1003": "Pass true or false.",
     "E1008": "Send one JSON object.",
-    "E4040": "Ask the user to see whether the program is installed, and runs.",
-    "E4050": "It may be half done: look first. Then ask for less at once.",
+    "E4040": "Ask the user to check that the program is installed and starts.",
+    "E4050": "The command may have run partly: check first, then request less at once.",
 }

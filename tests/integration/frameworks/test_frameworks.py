@@ -20,7 +20,7 @@ from tooli.describe.mcp_tools import arguments_schema
 from tooli.describe.schema_formats import tools_by_safe_name
 from tooli.export import CALLERS, export
 from tooli.export.export_spec import tool_description
-from tooli.export.langchain import RESERVED_PARAMETERS
+from tooli.export.frameworks import RESERVED_PARAMETERS
 
 ALWAYS = ("openai", "langchain", "claude")
 TARGETS = [target for target in CALLERS if target != "python"]

@@ -1,4 +1,4 @@
-"""Every export of every kind of app: it is Python, formatted, and always the same."""
+"""Exports of many apps are valid, formatted, lint-free and deterministic Python."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NAMES = ("call", "json", "app", "list", "make-tool", "2fa", "TOOLS", "run", "too
 
 
 def make_names() -> Tooli:
-    """An app whose commands are called like what generated modules call their own."""
+    """An app whose commands have the names that generated modules use."""
     app = Tooli("names", version='1"\n')
     for name in NAMES:
         app.command(name)(lambda: None)
@@ -34,7 +34,7 @@ def make_names() -> Tooli:
 
 
 def make_dangerous() -> Tooli:
-    """An app that has flags of the framework's own names, where it matters most."""
+    """An app whose destructive commands have flags with the names of tooli's own."""
     app = Tooli("$danger `PREFIX` {x}")
 
     @app.command(annotations=Destructive)
@@ -58,14 +58,14 @@ APPS = {
 
 
 def exported(name: str, target: str, mode: str) -> dict[str, str]:
-    app, home = APPS[name]
-    said: dict[str, Any] = {"app": home} if mode == "import" else {}
-    return export(collect_app_info(app), target, mode, with_tests=True, **said)
+    app, location = APPS[name]
+    options: dict[str, Any] = {"app": location} if mode == "import" else {}
+    return export(collect_app_info(app), target, mode, with_tests=True, **options)
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Everything that can be exported, each in a folder of its own."""
+    """A folder with every export of every app."""
     base = tmp_path_factory.mktemp("exports")
     for name in APPS:
         for target in CALLERS:
@@ -77,28 +77,28 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return base
 
 
-def ruff(*words: str | Path) -> str:
+def ruff(*args: str | Path) -> str:
     done = subprocess.run(
-        [sys.executable, "-m", "ruff", *words], capture_output=True, text=True, timeout=120
+        [sys.executable, "-m", "ruff", *args], capture_output=True, text=True, timeout=120
     )
     return "" if done.returncode == 0 else done.stdout + done.stderr
 
 
-def test_it_is_formatted(folder: Path) -> None:
+def test_exports_are_formatted(folder: Path) -> None:
     found = ruff("format", "--isolated", "--no-cache", "--line-length", "100", "--diff", folder)
     assert not found, found[:3000]
 
 
-def test_it_is_lint_free(folder: Path) -> None:
+def test_exports_are_lint_free(folder: Path) -> None:
     rules = "E,F,W,N,UP,B,C4,PIE,SIM,RUF,PERF"
     ignored = "SIM105,RUF001,RUF002,RUF003"
-    words = ["--isolated", "--no-cache", "--line-length", "100", "--target-version", "py310"]
-    found = ruff("check", *words, "--select", rules, "--ignore", ignored, folder)
+    options = ["--isolated", "--no-cache", "--line-length", "100", "--target-version", "py310"]
+    found = ruff("check", *options, "--select", rules, "--ignore", ignored, folder)
     lines = [line for line in found.splitlines() if line[:4].strip() and " " in line]
     assert not found, "\n".join(lines[:60])
 
 
-def test_it_is_python_3_10(folder: Path) -> None:
+def test_exports_are_valid_on_python_3_10(folder: Path) -> None:
     files = sorted(folder.rglob("*.py"))
     assert len(files) > 200
     for file in files:
@@ -110,7 +110,7 @@ def test_it_is_python_3_10(folder: Path) -> None:
 
 
 def python_3_10() -> str | None:
-    """An interpreter of the oldest version that there is, if there is one."""
+    """Return the path of a Python 3.10 interpreter, or None."""
     homes = sorted(Path(os.environ.get("HOME", "/"), ".pyenv", "versions").glob("3.10.*"))
     here = [str(home / "bin" / "python") for home in homes]
     return next(iter(here), None) or (sys.executable if sys.version_info < (3, 11) else None)
@@ -118,15 +118,15 @@ def python_3_10() -> str | None:
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("target", CALLERS)
-def test_it_is_always_the_same(target: str, mode: str) -> None:
+def test_export_is_deterministic(target: str, mode: str) -> None:
     for name in APPS:
         assert exported(name, target, mode) == exported(name, target, mode)
 
 
-def test_it_is_the_same_in_every_process() -> None:
+def test_export_is_the_same_in_every_process() -> None:
     code = """
 import sys
-from tests.export.test_exports import CALLERS, MODES, exported
+from tests.export.test_frameworks import CALLERS, MODES, exported
 for target in CALLERS:
     for mode in MODES:
         sys.stdout.write(repr(exported("everything", target, mode)))
@@ -149,7 +149,7 @@ for target in CALLERS:
 
 
 @pytest.mark.parametrize("target", sorted(set(CALLERS) - {"python"}))
-def test_every_word_that_a_model_reads_survives(target: str) -> None:
+def test_descriptions_and_defaults_are_unchanged(target: str) -> None:
     files = exported("everything", target, "subprocess")
     source = next(text for name, text in files.items() if "test_" not in name and HARD[:9] in text)
     (found,) = [
@@ -158,15 +158,17 @@ def test_every_word_that_a_model_reads_survives(target: str) -> None:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "class_"
     ]
     assert isinstance(found, ast.Call)
-    said = {
-        word.arg: ast.literal_eval(word.value) for word in found.keywords if word.arg[0] in "ds"
+    keywords = {
+        keyword.arg: ast.literal_eval(keyword.value)
+        for keyword in found.keywords
+        if keyword.arg[0] in "ds"
     }
-    assert said["description"] == HARD
-    assert said["schema"]["properties"]["word"]["description"] == HARD
-    assert said["schema"]["properties"]["word"]["default"] == HARD
+    assert keywords["description"] == HARD
+    assert keywords["schema"]["properties"]["word"]["description"] == HARD
+    assert keywords["schema"]["properties"]["word"]["default"] == HARD
 
 
-def test_no_variable_is_taken() -> None:
+def test_tools_do_not_replace_names_of_the_module() -> None:
     source = exported("names", "openai", "subprocess")["names_openai.py"]
     names = [
         ast.unparse(node.targets[0])
@@ -178,7 +180,7 @@ def test_no_variable_is_taken() -> None:
     assert '"class"' in source
 
 
-def test_flags_are_written_in_full_where_a_command_has_them() -> None:
+def test_framework_flags_get_a_prefix_if_a_command_has_the_same() -> None:
     plain = exported("file-tools", "openai", "subprocess")["file_tools_openai.py"]
     assert '"--json", "--input", "-"' in plain
     full = exported("everything", "openai", "subprocess")["every_thing_openai.py"]
@@ -186,7 +188,7 @@ def test_flags_are_written_in_full_where_a_command_has_them() -> None:
     assert 'f"--tooli-{flag' in full
 
 
-def test_what_a_command_calls_its_own_is_not_taken_from_it() -> None:
+def test_parameters_named_like_confirmation_flags_stay_parameters() -> None:
     (source,) = [
         text
         for name, text in exported("dangerous", "openai", "subprocess").items()
@@ -197,7 +199,7 @@ def test_what_a_command_calls_its_own_is_not_taken_from_it() -> None:
     assert '{"tool": "$danger `PREFIX` {x}"}' in source
 
 
-def test_nothing_is_said_about_flags_where_nothing_is_destroyed() -> None:
+def test_no_flags_without_destructive_commands() -> None:
     source = exported("single", "langchain", "import")["single_langchain.py"]
     assert "flags" not in source
     assert "from tests.parity.zoo import app" in source
@@ -206,27 +208,27 @@ def test_nothing_is_said_about_flags_where_nothing_is_destroyed() -> None:
     )
 
 
-def test_a_command_of_its_own() -> None:
-    portrait = collect_app_info(file_tools)
-    (source,) = export(portrait, "openai", command="uv run 'my tool'").values()
+def test_custom_command() -> None:
+    app_info = collect_app_info(file_tools)
+    (source,) = export(app_info, "openai", command="uv run 'my tool'").values()
     assert 'COMMAND = ["uv", "run", "my tool"]' in source
     assert """--command 'uv run '"'"'my tool'"'"''""" in source
 
 
-@pytest.mark.parametrize("home", [None, "nothing", "a.b:", ":app", "a-b:app", "a.b:c.d"])
-def test_an_app_that_cannot_be_imported(home: str | None) -> None:
-    portrait = collect_app_info(file_tools).replace(import_path=None)
+@pytest.mark.parametrize("location", [None, "nothing", "a.b:", ":app", "a-b:app", "a.b:c.d"])
+def test_invalid_app_location(location: str | None) -> None:
+    app_info = collect_app_info(file_tools).replace(import_path=None)
     with pytest.raises(InputError) as caught:
-        export(portrait, "openai", "import", app=home)
+        export(app_info, "openai", "import", app=location)
     assert caught.value.field == "app"
 
 
-def test_an_app_without_commands() -> None:
+def test_app_without_commands() -> None:
     with pytest.raises(InputError, match="has no commands"):
         export(collect_app_info(Tooli("empty")), "openai")
 
 
-def test_the_agent_of_adk() -> None:
+def test_adk_agent_file() -> None:
     yaml = exported("everything", "adk", "subprocess")["adk_every_thing/root_agent.yaml"]
     assert "name: every_thing_agent\n" in yaml
     assert "Every kind of (thing)" in yaml  # ADK would look for a {thing} in its state

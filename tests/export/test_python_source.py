@@ -1,4 +1,4 @@
-"""Python source that says what it was given to say, whatever that was."""
+"""Literals, docstrings and calls evaluate to the values that they were written from."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ JSON = st.recursive(
 
 
 @pytest.mark.parametrize("value", HARD)
-def test_a_text_survives(value: str) -> None:
+def test_string_round_trip(value: str) -> None:
     assert ast.literal_eval(string_literal(value)) == value
     assert "\n" not in string_literal(value)
     assert (
@@ -68,26 +68,26 @@ def test_a_text_survives(value: str) -> None:
 
 
 @pytest.mark.parametrize("value", HARD)
-def test_a_docstring_survives(value: str) -> None:
+def test_docstring_round_trip(value: str) -> None:
     space: dict[str, Any] = {}
     source = f"def f():\n{docstring(value, '    ')}\n\n\nclass C:\n{docstring(value, '    ')}\n"
-    exec(compile(source, "made", "exec"), space)
+    exec(compile(source, "module.py", "exec"), space)
     expected = [line.rstrip().expandtabs() for line in value.strip().split("\n")]
     expected = [line.replace("\ud800", "?") for line in expected]
-    for thing in (space["f"], space["C"]):
-        assert inspect.cleandoc(thing.__doc__).split("\n") == expected
+    for definition in (space["f"], space["C"]):
+        assert inspect.cleandoc(definition.__doc__).split("\n") == expected
 
 
 @settings(max_examples=300)
 @given(JSON)
-def test_a_value_survives(value: Any) -> None:
+def test_value_round_trip(value: Any) -> None:
     source = value_literal(value, depth=2, columns_before=30)
     assert ast.literal_eval(source.strip()) == value
 
 
 @settings(max_examples=100)
 @given(st.text(alphabet=st.characters(codec="utf-8"), max_size=300))
-def test_a_long_text_is_broken_into_lines_that_fit(value: str) -> None:
+def test_long_strings_are_broken_into_lines(value: str) -> None:
     words = value.replace("\n", " ").split(" ")
     if max(map(len, map(string_literal, words)), default=0) < 60:
         assert all(
@@ -107,7 +107,7 @@ def test_names() -> None:
     assert class_name("", "") == "Value"
 
 
-def test_what_is_written_is_formatted_already(tmp_path: Path) -> None:
+def test_output_is_formatted(tmp_path: Path) -> None:
     values: list[Any] = [*HARD, list(HARD), dict(zip(HARD, HARD, strict=True)), [[], {}, [[1]]]]
     values += [{"a": {"b": [{"c": value}]}} for value in HARD]
     printable = [value for value in values if "\\ud800" not in json.dumps(value)]
@@ -119,7 +119,7 @@ def test_what_is_written_is_formatted_already(tmp_path: Path) -> None:
         for i, value in enumerate(printable)
     ]
     functions = [f"def f{i}():\n{docstring(v, '    ')}" for i, v in enumerate(HARD) if v.strip()]
-    file = tmp_path / "made.py"
+    file = tmp_path / "module.py"
     source = "\n".join(lines) + "\n\n\n" + "\n\n\n".join(functions) + "\n"
     file.write_text(source, encoding="utf-8")
     ruff = [sys.executable, "-m", "ruff", "format", "--isolated", "--no-cache"]

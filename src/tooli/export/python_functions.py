@@ -1,4 +1,4 @@
-"""Typed Python functions: one for each tool, for programs that are not agents."""
+"""The export to plain Python: one typed function per tool."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from tooli.export import python_source
 from tooli.export.export_spec import RESERVED_NAMES, exported_tools
 from tooli.export.module_source import (
     call_target,
+    command_values,
     fill_template,
     module_docstring,
     render_module,
@@ -30,33 +31,31 @@ if TYPE_CHECKING:
 
 
 _MAX_DEFAULT_LENGTH = 60
-"""Longer defaults are not written out: the command knows them."""
+"""Longer defaults are left to the command."""
 
 
-def render(spec: ExportSpec) -> dict[str, str]:
-    """The module `NAME_api.py`."""
+def render_functions(spec: ExportSpec) -> dict[str, str]:
+    """Return the module `NAME_api.py`."""
     tools = exported_tools(spec)
     types = PythonTypes(RESERVED_NAMES)
     functions = [_function(spec, entry, types) for entry in tools]
-    own = (
-        [_GIVEN_TEMPLATE.strip()] if any(["**given(" in function for function in functions]) else []
-    )
+    uses_without_none = any(["**without_none(" in function for function in functions])
+    own = [_WITHOUT_NONE_CODE.strip()] if uses_without_none else []
     use = f"    from {spec.module_stem}_api import {tools[0].variable}" if tools else ""
     runner = build_runner(spec, tools, is_async=False)
     if spec.is_in_process:
         standard: list[str] = []
         constants = ""
-        note = "The errors are tooli's own: tooli.ToolError and those below it."
+        note = "An error is raised as tooli.ToolError or a subclass of it."
     else:
         standard = [name for name in standard_imports(runner) if "typing" not in name]
         constants = runner.constants
-        flags = any([entry.flags for entry in tools])
         own += [
             *runner.functions,
-            _ERROR_TEMPLATE.strip(),
-            fill_template(_RUN_TEMPLATE, _run_template_values(flags)),
+            _ERROR_CODE.strip(),
+            fill_template(_RUN_TEMPLATE, command_values(spec, tools)),
         ]
-        note = "What a command refuses or fails with is raised: a CommandError, with its code."
+        note = "An error is raised as CommandError, which has its code."
     source = render_module(
         module_docstring(spec, "as Python functions", use, note),
         [*standard, *_typing_imports(types, [*types.classes, *own, *functions])],
@@ -70,7 +69,7 @@ def render(spec: ExportSpec) -> dict[str, str]:
 
 
 def _typing_imports(types: PythonTypes, sources: list[str]) -> list[str]:
-    """What the annotations of a module are made of."""
+    """Return the import lines that the annotations of a module need."""
     if any(["Any" in part for part in sources]):
         types.imported_names.add("Any")
     homes = {"Path": "pathlib", "Sequence": "collections.abc"}
@@ -79,18 +78,11 @@ def _typing_imports(types: PythonTypes, sources: list[str]) -> list[str]:
     return [*lines, f"from typing import {', '.join(names)}"] if names else lines
 
 
-def _run_template_values(flags: bool) -> dict[str, str]:
-    return {
-        "flags": "\n    flags: tuple[str, ...] = ()," if flags else "",
-        "given": ", flags" if flags else "",
-    }
-
-
 # ------------------------------------------------------------------ one function
 
 
 class _Parameter:
-    """One parameter of a wrapper: how it is written, and what is passed on of it."""
+    """One parameter of a function: its source, and how its value is passed on."""
 
     def __init__(
         self, entry: ExportedTool, name: str, types: PythonTypes, imported_names: set[str]
@@ -107,7 +99,7 @@ class _Parameter:
         value = schema.get("default")
         fixed = "default" in schema and not is_list(value) and not is_object(value)
         fixed = fixed and len(str(value)) <= _MAX_DEFAULT_LENGTH
-        self.is_omitted_if_none = not self.required and not fixed  # None stands for: not given
+        self.is_omitted_if_none = not self.required and not fixed  # None means: not passed
         if self.is_omitted_if_none and "None" not in kind.split(" | ") and kind != "Any":
             kind += " | None"
         self.source = f"{self.variable}: {kind}"
@@ -118,7 +110,7 @@ class _Parameter:
 
 
 def _function(spec: ExportSpec, entry: ExportedTool, types: PythonTypes) -> str:
-    used = {"app", "run", "given"}
+    used = {"app", "run", "without_none"}
     names = [
         name for name in entry.schema.get("properties", {}) if name not in _omitted_flags(entry)
     ]
@@ -134,16 +126,17 @@ def _function(spec: ExportSpec, entry: ExportedTool, types: PythonTypes) -> str:
         if spec.is_in_process
         else _subprocess_call(spec, entry, found)
     )
-    return f"{head}\n{python_source.docstring(_function_docstring(entry, found), '    ')}\n    return {body}"
+    documentation = python_source.docstring(_function_docstring(entry, found), "    ")
+    return f"{head}\n{documentation}\n    return {body}"
 
 
 def _omitted_flags(entry: ExportedTool) -> set[str]:
-    """What only models need: a plan instead of a result, which would be of another type."""
+    """Return the flags that the function does not offer: a dry run returns another type."""
     return {"dry_run"}.intersection(entry.flags)
 
 
 def _function_docstring(entry: ExportedTool, parameters: list[_Parameter]) -> str:
-    """The docstring: what the tool does, and what is known of its parameters."""
+    """Return the docstring: the description and the documented parameters."""
     lines = [python_source.wrap_text(entry.description, width=python_source.MAX_LINE_LENGTH - 4)]
     known = [parameter for parameter in parameters if parameter.description]
     if known:
@@ -187,7 +180,7 @@ def _in_process_call(entry: ExportedTool, parameters: list[_Parameter]) -> str:
 
 
 def _optional_arguments(parameters: list[_Parameter]) -> str:
-    """The arguments that are passed on only where they are given."""
+    """Return the source for the arguments that are left out if they are None."""
     dropped = [p for p in parameters if p.is_omitted_if_none]
     plain = [f"{p.name}={p.variable}" for p in dropped if p.name == identifier(p.name)]
     renamed = [
@@ -196,20 +189,22 @@ def _optional_arguments(parameters: list[_Parameter]) -> str:
         if p.name != identifier(p.name)
     ]
     call_arguments = [*plain, *(["**{" + ", ".join(renamed) + "}"] if renamed else [])]
-    return f"**given({', '.join(call_arguments)})" if call_arguments else ""
+    return f"**without_none({', '.join(call_arguments)})" if call_arguments else ""
 
 
 # ------------------------------------------------------------------ results
 
 
 def _return_annotation(spec: ExportSpec, entry: ExportedTool, types: PythonTypes) -> str:
-    """The type of a result: JSON's, or in the same process what the function itself gives."""
+    """Return the type of a result: a JSON type, or in import mode the function's own type."""
     try:
         annotation = return_annotation(entry.tool)
-    except Exception:  # it names what only type checkers see
+    except Exception:  # it names something imported under TYPE_CHECKING
         return "Any"
     if annotation in (None, type(None)):
-        return "None" if spec.is_in_process else "Any"  # a program's printed text is its result
+        return (
+            "None" if spec.is_in_process else "Any"
+        )  # the printed text of a program is its result
     if annotation is MISSING or (spec.is_in_process and not _is_native(annotation)):
         return "Any"
     name = _class_name(annotation) or class_name(entry.variable, "result")
@@ -217,7 +212,7 @@ def _return_annotation(spec: ExportSpec, entry: ExportedTool, types: PythonTypes
 
 
 def _class_name(annotation: Any) -> str | None:
-    """The name of the one class with parts that an annotation is about."""
+    """Return the name of the only class in an annotation, or None."""
     parts = [part for part in getattr(annotation, "__args__", ()) if part is not type(None)]
     if parts:
         names = {name for name in map(_class_name, parts) if name}
@@ -230,7 +225,7 @@ def _class_name(annotation: Any) -> str | None:
 
 
 def _is_native(annotation: Any) -> bool:
-    """Whether values of an annotation are of JSON's own types already."""
+    """True if values of the annotated type are JSON values."""
     typing = sys.modules.get("typing")
     if annotation in (str, int, float, bool, dict, list, None, type(None)):
         return True
@@ -247,15 +242,15 @@ def _is_native(annotation: Any) -> bool:
     return kind in streams and _is_native(annotation.__args__[0])
 
 
-_GIVEN_TEMPLATE = '''
-def given(**arguments: Any) -> dict[str, Any]:
-    """Those that are not None: what is left out, the command decides itself."""
+_WITHOUT_NONE_CODE = '''
+def without_none(**arguments: Any) -> dict[str, Any]:
+    """Drop arguments that are None: the command uses its defaults."""
     return {name: value for name, value in arguments.items() if value is not None}
 '''
 
-_ERROR_TEMPLATE = '''
+_ERROR_CODE = '''
 class CommandError(Exception):
-    """What a command refused or failed with."""
+    """An error that a command reported."""
 
     def __init__(self, error: dict[str, Any]) -> None:
         super().__init__(error["message"])
@@ -269,12 +264,12 @@ class CommandError(Exception):
 
 _RUN_TEMPLATE = '''
 def run(
-    words: list[str],
+    command_path: list[str],
     arguments: dict[str, Any],
-    timeout: float = TIMEOUT,$flags
+    timeout: float = TIMEOUT,$flags_parameter
 ) -> Any:
-    """The result of a command."""
-    envelope = call(words, arguments, timeout$given)
+    """Run a command and return its result."""
+    envelope = call(command_path, arguments, timeout$flags_argument)
     if not envelope["ok"]:
         raise CommandError(envelope["error"])
     return envelope.get("result")

@@ -1,4 +1,4 @@
-"""The functions that an app is exported as: called, in both modes."""
+"""The Python functions that an app is exported as, called in both modes."""
 
 from __future__ import annotations
 
@@ -31,93 +31,93 @@ def load(app: Any, mode: str, /, **more: Any) -> ModuleType:
 
 
 @pytest.fixture(scope="module")
-def within() -> ModuleType:
+def import_mode() -> ModuleType:
     return load(everything, "import")
 
 
 @pytest.fixture
-def apart(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+def subprocess_mode(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT / "src"), str(ROOT)]))
     return load(everything, "subprocess", command=f"{sys.executable} {EVERYTHING}")
 
 
-@pytest.fixture(params=["within", "apart"])
-def made(request: pytest.FixtureRequest) -> ModuleType:
+@pytest.fixture(params=["import_mode", "subprocess_mode"])
+def module(request: pytest.FixtureRequest) -> ModuleType:
     return request.getfixturevalue(request.param)
 
 
-def test_results(made: ModuleType) -> None:
-    assert made.later(1) == 2
-    assert made.count(n=2) == [{"i": 0}, {"i": 1}]
-    assert made.acount(2) == [0, 1]
-    assert made.grep("--yes") == "--yes"
-    assert made.grep() == "x"
-    assert made.collide(json="--x", self="me")["self"] == "me"
-    assert made.class_().startswith("Bear a name")
-    assert made.class_("word") == "word"
+def test_results(module: ModuleType) -> None:
+    assert module.later(1) == 2
+    assert module.count(n=2) == [{"i": 0}, {"i": 1}]
+    assert module.acount(2) == [0, 1]
+    assert module.grep("--yes") == "--yes"
+    assert module.grep() == "x"
+    assert module.collide(json="--x", self="me")["self"] == "me"
+    assert module.class_().startswith("Bear a name")
+    assert module.class_("word") == "word"
 
 
-def test_arguments_of_every_kind(made: ModuleType) -> None:
-    seen = made.optional()
+def test_arguments_of_every_kind(module: ModuleType) -> None:
+    seen = module.optional()
     assert seen["words"] == ["list", ["a", "b"]]
     assert seen["limit"] == ["int", 10]
-    assert made.optional(limit=None)["limit"] == ["NoneType", None]
-    assert made.optional(words=["--x"], path=Path("a"))["words"] == ["list", ["--x"]]
+    assert module.optional(limit=None)["limit"] == ["NoneType", None]
+    assert module.optional(words=["--x"], path=Path("a"))["words"] == ["list", ["--x"]]
     user = {"name": "Ada", "age": 3}
-    seen = made.structured({"x": 1}, {"start": 1, "stop": 2}, user, [user], {"label": "root"})
+    seen = module.structured({"x": 1}, {"start": 1, "stop": 2}, user, [user], {"label": "root"})
     assert seen["several"][0] == "list"
 
 
-def test_what_is_destroyed_is_confirmed(made: ModuleType) -> None:
-    assert made.delete("x", yes=True) == "deleted x"
+def test_destructive_commands_need_confirmation(module: ModuleType) -> None:
+    assert module.delete("x", yes=True) == "deleted x"
     with pytest.raises(Exception, match="was not confirmed") as caught:
-        made.delete("x")
+        module.delete("x")
     assert caught.value.code == "E1010"
 
 
-def test_failures_of_a_program_are_raised(apart: ModuleType) -> None:
-    with pytest.raises(apart.CommandError, match="no such thing") as caught:
-        apart.fail("missing")
+def test_subprocess_mode_raises_command_error(subprocess_mode: ModuleType) -> None:
+    with pytest.raises(subprocess_mode.CommandError, match="no such thing") as caught:
+        subprocess_mode.fail("missing")
     error = caught.value
     assert (error.code, error.category, error.field) == ("E3010", "state", "kind")
     assert error.suggestion["fix"] == "Take another."
     assert error.is_retryable
     assert error.error["message"] == str(error)
-    with pytest.raises(apart.CommandError, match="No answer within 1 seconds"):
-        apart.wait(60)
+    with pytest.raises(subprocess_mode.CommandError, match="Timed out after 1 seconds"):
+        subprocess_mode.wait(60)
 
 
-def test_failures_in_this_process_are_the_apps_own(within: ModuleType) -> None:
+def test_import_mode_raises_the_original_error(import_mode: ModuleType) -> None:
     with pytest.raises(NotFoundError):
-        within.fail("missing")
+        import_mode.fail("missing")
     with pytest.raises(InputError):
-        within.fail("neither")
+        import_mode.fail("neither")
 
 
-def test_signatures(apart: ModuleType, within: ModuleType) -> None:
-    assert str(inspect.signature(apart.scalars)).replace("'", "").replace('"', "") == (
+def test_signatures(subprocess_mode: ModuleType, import_mode: ModuleType) -> None:
+    assert str(inspect.signature(subprocess_mode.scalars)).replace("'", "").replace('"', "") == (
         "(text: str, whole: int, number: float, truth: bool, path: str | Path, "
         "color: Literal[red, deep-blue], level: Literal[1, 2], word: Literal[ham, eggs])"
         " -> dict[str, Any]"
     )
-    assert inspect.signature(apart.users_create).return_annotation == "User"
-    assert inspect.signature(within.users_create).return_annotation == "Any"  # a User, in fact
-    assert inspect.signature(within.count).return_annotation == "list[dict[str, int]]"
-    assert inspect.signature(within.nothing).return_annotation == "None"
-    assert inspect.signature(apart.say).return_annotation == "Any"
-    assert "dry_run" not in inspect.signature(apart.delete).parameters
+    assert inspect.signature(subprocess_mode.users_create).return_annotation == "User"
+    assert inspect.signature(import_mode.users_create).return_annotation == "Any"  # a User, in fact
+    assert inspect.signature(import_mode.count).return_annotation == "list[dict[str, int]]"
+    assert inspect.signature(import_mode.nothing).return_annotation == "None"
+    assert inspect.signature(subprocess_mode.say).return_annotation == "Any"
+    assert "dry_run" not in inspect.signature(subprocess_mode.delete).parameters
 
 
-def test_docstrings(apart: ModuleType) -> None:
-    assert apart.scalars.__doc__ == (
+def test_docstrings(subprocess_mode: ModuleType) -> None:
+    assert subprocess_mode.scalars.__doc__ == (
         "Take one of each plain kind.\n\n    Args:\n        text: Any text.\n"
         "        path: Where it is.\n    "
     )
-    words = " ".join(apart.class_.__doc__.split())
-    assert "with \"quotes\", 'quotes', \\back\\slashes and {braces}. Triple quotes, too: " in words
+    text = " ".join(subprocess_mode.class_.__doc__.split())
+    assert "with \"quotes\", 'quotes', \\back\\slashes and {braces}. Triple quotes, too: " in text
 
 
-def test_the_whole_zoo_can_be_called() -> None:
+def test_calls_to_many_kinds_of_commands() -> None:
     zoo = make_app()
     module = load(zoo, "import", app="tests.parity.zoo:make_app")
     module.app = zoo
@@ -127,20 +127,20 @@ def test_the_whole_zoo_can_be_called() -> None:
     assert module.users_admin_promote("Ada")["name"] == ["str", "Ada"]
 
 
-def test_names_that_python_does_not_take() -> None:
+def test_reserved_parameter_names() -> None:
     app = Tooli("odd")
 
     @app.command()
-    def take(app: str, run: str = "r", given: list[int] | None = None) -> list[str]:
+    def take(app: str, run: str = "r", without_none: list[int] | None = None) -> list[str]:
         return [app, run]
 
-    portrait = collect_app_info(app)
+    app_info = collect_app_info(app)
     module = load(app, "import", app="tests.parity.zoo:make_app")
     module.app = app
-    assert list(inspect.signature(module.take).parameters) == ["app_", "run_", "given_"]
+    assert list(inspect.signature(module.take).parameters) == ["app_", "run_", "without_none_"]
     assert module.take("a", run_="b") == ["a", "b"]
-    (source,) = export(portrait, "python").values()
-    assert '{"app": app_, "run": run_, "given": given_}' in source
+    (source,) = export(app_info, "python").values()
+    assert '{"app": app_, "run": run_, "without_none": without_none_}' in source
 
 
 @pytest.mark.parametrize(
@@ -165,21 +165,21 @@ def test_names_that_python_does_not_take() -> None:
         ({"type": "object", "additionalProperties": {"type": "integer"}}, "dict[str, int]"),
         ({"type": "object", "properties": {"a-b": {}}}, "dict[str, Any]"),
         ({"type": "object", "properties": {"class": {}}}, "dict[str, Any]"),
-        ({"type": "object", "properties": {"a": {"type": "integer"}}}, "Made"),
+        ({"type": "object", "properties": {"a": {"type": "integer"}}}, "Item"),
     ],
 )
 def test_types(schema: Any, expected: str) -> None:
-    assert PythonTypes().return_type(schema, "Made") == expected
+    assert PythonTypes().return_type(schema, "Item") == expected
 
 
-def test_a_class_is_written_once() -> None:
-    types = PythonTypes(("Made",))
+def test_class_is_defined_once() -> None:
+    types = PythonTypes(("Item",))
     whole = {"type": "object", "properties": {"a": {}, "b": {}}, "required": ["a"]}
-    assert types.return_type(whole, "Made") == "MadeResult"
-    assert types.return_type(whole, "Other") == "MadeResult"
-    assert types.parameter_type(whole | {"description": 'Say """.'}, "Made") == "MadeResult"
-    assert types.parameter_type({**whole, "required": ["b"]}, "Made") == "Made2"
+    assert types.return_type(whole, "Item") == "ItemResult"
+    assert types.return_type(whole, "Other") == "ItemResult"
+    assert types.parameter_type(whole | {"description": 'Say """.'}, "Item") == "ItemResult"
+    assert types.parameter_type({**whole, "required": ["b"]}, "Item") == "Item2"
     assert types.classes[:2] == [
-        "class MadeResultRequired(TypedDict):\n    a: Any",
-        "class MadeResult(MadeResultRequired, total=False):\n    b: Any",
+        "class ItemResultRequired(TypedDict):\n    a: Any",
+        "class ItemResult(ItemResultRequired, total=False):\n    b: Any",
     ]
