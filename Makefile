@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 PY      = $(VENV)/bin/python
 READY   = $(VENV)/.ready
+DEMO    = .venv-demo
 REPORT  = .cache/coverage.json
 # What is run under coverage: the tests of the rooms whose branches are counted.
 MEASURED = tests/core tests/schema tests/text tests/records tests/pipeline tests/stages tests/inputs tests/execution/test_declared_capabilities.py tests/describe/test_schema.py tests/describe/test_mcp.py tests/parity/test_shaping.py tests/parity/test_inputs.py tests/test_errors.py tests/test_python_api.py
@@ -12,8 +13,8 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test check bench docs clean
 
-demo: $(READY)          ## what tooli does, as a transcript
-	@$(PY) examples/demo.py
+demo: $(DEMO)/.ready    ## what tooli does, as a transcript
+	@$(DEMO)/bin/python examples/demo.py
 
 test: $(READY)          ## all tests, and the branches that they reach
 	@mkdir -p .cache
@@ -36,9 +37,16 @@ docs: $(READY)          ## what is generated in the documents
 	$(PY) -m docs.generate
 
 clean:
-	rm -rf $(VENV) .cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage*
+	rm -rf $(VENV) $(DEMO) .cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage*
 
 $(READY): pyproject.toml requirements-dev.txt constraints.txt
 	@test -x $(PY) || $(PYTHON) -m venv $(VENV)
 	@$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -r requirements-dev.txt -e .
+	@touch $@
+
+# The demo needs the package and its HTTP server, not the tools of the developers.
+$(DEMO)/.ready: pyproject.toml constraints.txt
+	@echo "Installing tooli into $(DEMO) ..."
+	@test -x $(DEMO)/bin/python || $(PYTHON) -m venv $(DEMO)
+	@$(DEMO)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[http]"
 	@touch $@
