@@ -1,7 +1,7 @@
-"""`make demo`: file-tools as people, agents, Python, MCP and HTTP see it, as a transcript.
+"""`make demo`: show file-tools at a terminal, for agents, and from Python, MCP and HTTP.
 
-Everything is run for real in a temporary folder. A step that does not come out as it
-should is marked, and the demo then ends with exit code 1.
+Every command really runs, in a temporary folder that is also its home folder. The demo marks
+a step with an unexpected result and then ends with exit code 1.
 """
 
 import json
@@ -19,7 +19,7 @@ from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
-from terminal import run_at_terminal, without_colour
+from terminal import run_at_terminal, strip_escapes
 
 EXAMPLES = Path(__file__).resolve().parent
 BENCHMARKS = EXAMPLES.parent / "benchmarks" / "apps"
@@ -58,13 +58,13 @@ for match in app.stream("search", text="TODO", root="src"):
 """
 
 
-class Stage:
-    """Where the demo plays: a folder with files, `file-tools` on the PATH, and a transcript."""
+class Demo:
+    """A folder with files, `file-tools` on the PATH, and the transcript of what was run."""
 
     def __init__(self, home: Path) -> None:
         self.folder = home / "project"
         self.failures: list[str] = []
-        self.colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+        self.color = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
         programs = home / "bin"
         programs.mkdir()
         launcher = programs / "file-tools"
@@ -76,8 +76,9 @@ class Stage:
             path = self.folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
-        keep = {key: os.environ[key] for key in ("HOME", "LANG", "TMPDIR") if key in os.environ}
+        keep = {key: os.environ[key] for key in ("LANG", "TMPDIR") if key in os.environ}
         self.env = keep | {
+            "HOME": str(home),
             "PATH": f"{programs}{os.pathsep}{Path(sys.executable).parent}{os.pathsep}{os.defpath}",
             "PYTHONPATH": str(EXAMPLES),
             "PYTHONPYCACHEPREFIX": str(home / "bytecode"),
@@ -88,21 +89,21 @@ class Stage:
     # -------------------------------------------------------------- the transcript
 
     def heading(self, text: str) -> None:
-        """Open a chapter."""
+        """Start a section."""
         self._write(f"\n{self._paint('1', text)}\n{'═' * len(text)}\n")
 
     def remark(self, text: str) -> None:
-        """Say something about what comes next."""
+        """Explain the next step."""
         self._write(f"\n{self._paint('3', text)}\n")
 
-    def check(self, holds: bool, what: str) -> None:
-        """Note what should be so and is not."""
-        if not holds:
-            self.failures.append(what)
-            self._write(f"{self._paint('31', '✗')} This should be so: {what}\n")
+    def check(self, condition: bool, expectation: str) -> None:
+        """Record and print an expectation that is not met."""
+        if not condition:
+            self.failures.append(expectation)
+            self._write(f"{self._paint('31', '✗')} Expected: {expectation}\n")
 
     def _paint(self, style: str, text: str) -> str:
-        return f"\x1b[{style}m{text}\x1b[0m" if self.colour else text
+        return f"\x1b[{style}m{text}\x1b[0m" if self.color else text
 
     def _write(self, text: str) -> None:
         sys.stdout.write(text)
@@ -110,39 +111,41 @@ class Stage:
 
     # -------------------------------------------------------------- running things
 
-    def agent(self, *words: str, code: int = 0) -> str:
-        """Run a command as a program does: its output goes into a pipe."""
-        self._write(f"$ {shlex.join(words)}\n")
+    def in_pipe(self, *argv: str, code: int = 0) -> str:
+        """Run a command with its output in a pipe, as a program would."""
+        self._write(f"$ {shlex.join(argv)}\n")
         ran = subprocess.run(
-            words, cwd=self.folder, env=self.env, capture_output=True, encoding="utf-8"
+            argv, cwd=self.folder, env=self.env, capture_output=True, encoding="utf-8"
         )
         self._write(ran.stdout + ran.stderr)
         self.check(ran.returncode == code, f"exit code {code}, not {ran.returncode}")
         return ran.stdout
 
-    def envelope(self, *words: str, code: int = 0) -> dict[str, Any]:
-        """The same, for a command that answers with one JSON document and nothing else."""
-        answer: dict[str, Any] = json.loads(self.agent(*words, code=code))
-        self.check(answer["ok"] is (code == 0), "`ok` says what the exit code says")
+    def in_pipe_json(self, *argv: str, code: int = 0) -> dict[str, Any]:
+        """Run a command and return the JSON document that it prints."""
+        answer: dict[str, Any] = json.loads(self.in_pipe(*argv, code=code))
+        self.check(answer["ok"] is (code == 0), "`ok` agrees with the exit code")
         return answer
 
-    def person(self, *words: str, code: int = 0, answer: str = "") -> str:
-        """Run a command as a person does: at a terminal, where a question can be answered."""
-        self._write(f"$ {shlex.join(words)}\n")
-        shown, ended = run_at_terminal(words, self.folder, self.env, width=96, answer=answer)
-        text = without_colour(shown)
-        self._write(shown if self.colour else text)
+    def at_terminal(self, *argv: str, code: int = 0, answer: str = "") -> str:
+        """Run a command at a terminal, where a person can answer a question."""
+        self._write(f"$ {shlex.join(argv)}\n")
+        shown, ended = run_at_terminal(argv, self.folder, self.env, width=96, answer=answer)
+        text = strip_escapes(shown)
+        self._write(shown if self.color else text)
         self.check(ended == code, f"exit code {code}, not {ended}")
         return text
 
     # -------------------------------------------------------------- talking to servers
 
-    def talk(self, words: Sequence[str], lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Start a server, send it lines, and read what it answers until it ends."""
-        self._write(f"$ {shlex.join(words)}\n")
+    def converse(
+        self, argv: Sequence[str], lines: Sequence[dict[str, Any]]
+    ) -> list[dict[str, Any]]:
+        """Start a server, send it lines, and return its answers."""
+        self._write(f"$ {shlex.join(argv)}\n")
         sent = "".join(f"{json.dumps(line)}\n" for line in lines)
         ran = subprocess.run(
-            words, cwd=self.folder, env=self.env, input=sent, capture_output=True, encoding="utf-8"
+            argv, cwd=self.folder, env=self.env, input=sent, capture_output=True, encoding="utf-8"
         )
         self.check(ran.returncode == 0, f"exit code 0, not {ran.returncode}")
         for line in sent.splitlines():
@@ -152,11 +155,11 @@ class Stage:
         return [json.loads(line) for line in ran.stdout.splitlines()]
 
     @contextmanager
-    def served(self, *words: str) -> Iterator[str]:
-        """The address of a server, while it runs."""
-        self._write(f"$ {shlex.join(words)}\n")
+    def serve(self, *argv: str) -> Iterator[str]:
+        """Run a server and yield its address."""
+        self._write(f"$ {shlex.join(argv)}\n")
         with subprocess.Popen(
-            words, cwd=self.folder, env=self.env, stderr=subprocess.PIPE, encoding="utf-8"
+            argv, cwd=self.folder, env=self.env, stderr=subprocess.PIPE, encoding="utf-8"
         ) as server:
             assert server.stderr is not None
             line = server.stderr.readline()
@@ -164,13 +167,13 @@ class Stage:
             found = re.search(r"http://[\d.:]+\d", line)
             try:
                 if found is None:
-                    raise RuntimeError(f"the server did not say where it is: {line}")
+                    raise RuntimeError(f"the server did not print its address: {line}")
                 yield found[0]
             finally:
                 server.terminate()
 
     def post(self, url: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        """What a server answers to arguments."""
+        """Send arguments to a tool and return the answer."""
         body = json.dumps(arguments)
         self._write(f"$ curl {url} -H 'Content-Type: application/json' -d {shlex.quote(body)}\n")
         request = Request(url, body.encode(), {"Content-Type": "application/json"})
@@ -184,128 +187,142 @@ class Stage:
         return answer
 
 
-# ------------------------------------------------------------------ the chapters
+# ------------------------------------------------------------------ sections
 
 
-def as_a_person(stage: Stage) -> None:
-    """Help with panels, results as tables, errors in words."""
-    stage.heading("A person at a terminal")
-    stage.remark("Help is Typer's own.")
-    shown = stage.person("file-tools", "--help")
-    stage.check("find-files" in shown and "╭" in shown, "help has its panels")
-    stage.remark("A list of records is a table.")
-    shown = stage.person("file-tools", "find-files", "*.py")
-    stage.check("src/deep/table.py" in shown and "─" in shown, "the files stand in a table")
-    stage.remark("What the tool warns of goes to stderr.")
-    shown = stage.person("file-tools", "find-files", "*.py", "--max-depth", "2")
-    stage.check("Warning: src has folders" in shown, "the warning is shown")
-    stage.remark("An error says what would help.")
-    shown = stage.person("file-tools", "find-files", "*.rs", code=10)
-    stage.check("Try: file-tools find-files '*.py' --root ." in shown, "there is a way out")
+def show_terminal(demo: Demo) -> None:
+    """Show help, a table, a warning and an error at a terminal."""
+    demo.heading("A person at a terminal")
+    demo.remark("Typer prints the help. The last panel lists the options that tooli adds.")
+    shown = demo.at_terminal("file-tools", "--help")
+    demo.check("find-files" in shown and "╭" in shown, "help has panels")
+    demo.remark("A list of records is printed as a table.")
+    shown = demo.at_terminal("file-tools", "find-files", "*.py")
+    demo.check("src/deep/table.py" in shown and "─" in shown, "the files are in a table")
+    demo.remark("Warnings go to stderr.")
+    shown = demo.at_terminal("file-tools", "find-files", "*.py", "--max-depth", "2")
+    demo.check("Warning: Folders below src" in shown, "the warning is shown")
+    demo.remark("An error suggests a command that works.")
+    shown = demo.at_terminal("file-tools", "find-files", "*.rs", code=10)
+    demo.check(
+        "Try: file-tools find-files '*.py' --root ." in shown, "the error suggests a command"
+    )
 
 
-def as_an_agent(stage: Stage) -> None:
-    """The same command, into a pipe."""
-    stage.heading("An agent, or any other program")
-    stage.remark("Not at a terminal, the same command answers with one JSON document.")
-    answer = stage.envelope("file-tools", "find-files", "*.py")
-    stage.check(len(answer["result"]) == 3, "three files were found")
-    stage.remark("At a terminal, --json does.")
-    shown = stage.person("file-tools", "checksum", "old.log", "--algorithm", "md5", "--json")
-    stage.check(json.loads(shown)["ok"], "the terminal gets the document, too")
+def show_json(demo: Demo) -> None:
+    """Run the same command with its output in a pipe."""
+    demo.heading("An agent, or any other program")
+    demo.remark(
+        "If stdout is not a terminal, the same command prints one JSON document.\n"
+        '"enforcement": "audit" means that file access was compared with what the command declares.'
+    )
+    answer = demo.in_pipe_json("file-tools", "find-files", "*.py")
+    demo.check(len(answer["result"]) == 3, "three files were found")
+    demo.remark("At a terminal, --json prints the document.")
+    shown = demo.at_terminal("file-tools", "checksum", "old.log", "--algorithm", "md5", "--json")
+    demo.check(json.loads(shown)["ok"], "the document is printed at the terminal")
 
 
-def repairing(stage: Stage) -> None:
-    """An error carries the command that would work; run it."""
-    stage.heading("An error, and its repair")
-    answer = stage.envelope("file-tools", "find-files", "*.rs", "--root", "src", code=10)
+def show_repair(demo: Demo) -> None:
+    """Run the command that an error suggests."""
+    demo.heading("Repairing a call")
+    demo.remark("This call finds nothing. The error contains a call that does:")
+    answer = demo.in_pipe_json("file-tools", "find-files", "*.rs", "--root", "src", code=10)
     repair = answer["error"]["suggestion"]["argv"]
-    stage.remark("error.suggestion.argv is a command. It is run as it stands:")
-    answer = stage.envelope(*repair)
-    stage.check(answer["result"][0]["path"] == "src/main.py", "the repaired call finds files")
+    demo.remark("error.suggestion.argv can be run as it is:")
+    answer = demo.in_pipe_json(*repair)
+    demo.check(answer["result"][0]["path"] == "src/main.py", "the repaired call finds files")
 
 
-def everything_at_once(stage: Stage) -> None:
-    """All that is wrong with the input, before anything runs."""
-    stage.heading("All problems at once")
-    stage.remark("A missing argument, a number out of range, a folder that is not there, a typo:")
+def show_all_problems(demo: Demo) -> None:
+    """Report every problem of the input in one answer."""
+    demo.heading("All problems at once")
+    demo.remark(
+        "One answer reports a missing argument, a number out of range, a missing folder and a typo:"
+    )
     wrong = ("--max-depth", "0", "--root", "nowhere", "--include-hiden")
-    answer = stage.envelope("file-tools", "find-files", *wrong, code=2)
+    answer = demo.in_pipe_json("file-tools", "find-files", *wrong, code=2)
     fields = {error.get("field") for error in answer["error"]["details"]["errors"]}
     expected = {"pattern", "max_depth", "root", "include_hiden"}
-    stage.check(fields == expected, f"the problems are with {', '.join(sorted(expected))}")
+    demo.check(fields == expected, f"problems are reported for {', '.join(sorted(expected))}")
 
 
-def destroying(stage: Stage) -> None:
-    """A destructive command is refused, planned, and then confirmed."""
-    stage.heading("A destructive command")
-    stage.remark("Where nobody can be asked, it is refused.")
-    answer = stage.envelope("file-tools", "delete", "old.log", code=2)
-    stage.check(answer["error"]["code"] == "E1010", "the code is E1010")
-    stage.remark("--dry-run checks the call and runs nothing.")
-    answer = stage.envelope("file-tools", "delete", "old.log", "--dry-run")
-    stage.check(answer["meta"]["dry_run"], "it says that it was a dry run")
-    stage.check((stage.folder / "old.log").exists(), "the file is still there")
-    stage.remark("A person is asked, and says no.")
-    stage.person("file-tools", "delete", "old.log", code=2, answer="n")
-    stage.check((stage.folder / "old.log").exists(), "the file is still there")
-    stage.remark("--yes is the confirmation.")
-    stage.envelope("file-tools", "delete", "old.log", "--yes")
-    stage.check(not (stage.folder / "old.log").exists(), "the file is gone")
+def show_confirmation(demo: Demo) -> None:
+    """Refuse, plan, decline and confirm a destructive command."""
+    demo.heading("A destructive command")
+    demo.remark("Without a terminal nobody can confirm, so the command is refused.")
+    answer = demo.in_pipe_json("file-tools", "delete", "old.log", code=2)
+    demo.check(answer["error"]["code"] == "E1010", "the code is E1010")
+    demo.remark("--dry-run returns a plan of what the command would do.")
+    answer = demo.in_pipe_json("file-tools", "delete", "old.log", "--dry-run")
+    demo.check(answer["meta"]["dry_run"], "the answer is marked as a dry run")
+    demo.check((demo.folder / "old.log").exists(), "the file is still there")
+    demo.remark("At a terminal the command asks first. Here the answer is no.")
+    demo.at_terminal("file-tools", "delete", "old.log", code=2, answer="n")
+    demo.check((demo.folder / "old.log").exists(), "the file is still there")
+    demo.remark("--yes confirms.")
+    demo.in_pipe_json("file-tools", "delete", "old.log", "--yes")
+    demo.check(not (demo.folder / "old.log").exists(), "the file is gone")
 
 
-def with_a_model(stage: Stage) -> None:
-    """A pydantic model as a parameter: by dotted flags, and from a file."""
-    stage.heading("A pydantic model as a parameter")
-    stage.remark("Part by part, with dotted flags:")
+def show_model(demo: Demo) -> None:
+    """Pass a pydantic model by dotted flags and from a file."""
+    demo.heading("A pydantic model as a parameter")
+    demo.remark("Each field has a flag of its own:")
     parts = ("--rule.match", "*.txt", "--rule.ending", ".md", "--rule.prefix", "draft-")
-    stage.envelope("file-tools", "rename", *parts, "--root", "docs")
-    stage.check((stage.folder / "docs/draft-plan.md").exists(), "plan.txt is draft-plan.md")
-    stage.remark("The whole of it from a file:")
-    stage.agent("cat", "rule.json")
-    stage.envelope("file-tools", "rename", "--rule", "@rule.json", "--root", "docs")
-    stage.check((stage.folder / "docs/plan.md").exists(), "draft-plan.md is plan.md")
-    stage.remark("A part that does not fit is named:")
-    answer = stage.envelope("file-tools", "rename", "--rule", '{"prefix": 1}', code=2)
-    stage.check(answer["error"]["field"] == "rule.match", "the first field is rule.match")
+    demo.in_pipe_json("file-tools", "rename", *parts, "--root", "docs")
+    demo.check((demo.folder / "docs/draft-plan.md").exists(), "plan.txt is draft-plan.md")
+    demo.remark("A file can hold the whole model:")
+    demo.in_pipe("cat", "rule.json")
+    demo.in_pipe_json("file-tools", "rename", "--rule", "@rule.json", "--root", "docs")
+    demo.check((demo.folder / "docs/plan.md").exists(), "draft-plan.md is plan.md")
+    demo.remark("An error names the field:")
+    answer = demo.in_pipe_json("file-tools", "rename", "--rule", '{"prefix": 1}', code=2)
+    demo.check(answer["error"]["field"] == "rule.match", "the first field is rule.match")
 
 
-def streaming(stage: Stage) -> None:
-    """One JSON value per line, as they are found."""
-    stage.heading("A stream")
-    stage.remark("search is a generator. With --jsonl each match is a line, once it is found.")
-    lines = stage.agent("file-tools", "search", "TODO", "--jsonl").splitlines()
-    stage.check(len(list(map(json.loads, lines))) == 3, "there are three lines of JSON")
+def show_stream(demo: Demo) -> None:
+    """Print one JSON value per line."""
+    demo.heading("A stream")
+    demo.remark(
+        "search is a generator function. With --jsonl it prints each match as soon as it is found."
+    )
+    lines = demo.in_pipe("file-tools", "search", "TODO", "--jsonl").splitlines()
+    demo.check(len(list(map(json.loads, lines))) == 3, "there are three lines of JSON")
 
 
-def describing(stage: Stage) -> None:
-    """What an agent reads before it calls."""
-    stage.heading("The contract")
-    stage.remark("All commands in a few lines:")
-    shown = stage.agent("file-tools", "--help-agent")
-    stage.check("(destructive)" in shown, "the destructive command is marked")
-    stage.remark("One command in detail:")
-    stage.agent("file-tools", "find-files", "--help-agent")
-    stage.remark("Its JSON Schema (also as: --schema mcp, openai, anthropic):")
-    schema = json.loads(stage.agent("file-tools", "find-files", "--schema"))
-    stage.check(schema["input_schema"]["required"] == ["pattern"], "pattern is required")
+def show_descriptions(demo: Demo) -> None:
+    """Print what an agent reads before it calls a command."""
+    demo.heading("Descriptions for agents")
+    demo.remark("All commands, in as few tokens as possible:")
+    shown = demo.in_pipe("file-tools", "--help-agent")
+    demo.check("(destructive)" in shown, "the destructive command is marked")
+    demo.remark("One command in detail:")
+    demo.in_pipe("file-tools", "find-files", "--help-agent")
+    demo.remark("Its JSON Schema (--schema mcp, openai and anthropic print other formats):")
+    schema = json.loads(demo.in_pipe("file-tools", "find-files", "--schema"))
+    demo.check(schema["input_schema"]["required"] == ["pattern"], "pattern is required")
 
 
-def from_python(stage: Stage) -> None:
-    """The same tools, without a process."""
-    stage.heading("From Python")
-    stage.remark("The same checks; nothing is printed, nothing exits.")
-    (stage.folder / "calls.py").write_text(PYTHON)
-    stage.agent("cat", "calls.py")
-    shown = stage.agent("python", "calls.py")
-    stage.check("did you mean 'pattern'?" in shown, "the misspelled parameter is recognised")
+def show_python(demo: Demo) -> None:
+    """Call the tools from Python."""
+    demo.heading("From Python")
+    demo.remark("app.call checks the arguments as well. It returns a result and prints nothing.")
+    (demo.folder / "calls.py").write_text(PYTHON)
+    demo.in_pipe("cat", "calls.py")
+    shown = demo.in_pipe("python", "calls.py")
+    demo.check("did you mean 'pattern'?" in shown, "the misspelled parameter is recognised")
 
 
-def over_mcp(stage: Stage) -> None:
-    """The same tools, served to an MCP client over stdin and stdout."""
-    stage.heading("An MCP client")
-    stage.remark("`file-tools mcp serve` talks to a client: here a call, and what comes back.")
-    hello = {
+def show_mcp(demo: Demo) -> None:
+    """Serve the tools to an MCP client over stdin and stdout."""
+    demo.heading("An MCP client")
+    demo.remark(
+        "`file-tools mcp serve` is an MCP server. → marks what the client sends,\n"
+        "← what the server answers. Calls run at the same time, so answers\n"
+        "may come in another order (see `id`)."
+    )
+    initialize = {
         "protocolVersion": "2025-11-25",
         "capabilities": {},
         "clientInfo": {"name": "demo", "version": "1"},
@@ -313,62 +330,62 @@ def over_mcp(stage: Stage) -> None:
     call = {"name": "find_files", "arguments": {"pattern": "main.*"}}
     wrong = {"name": "delete", "arguments": {"files": ["src/main.py"]}}
     lines = [
-        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello},
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": initialize},
         {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call},
         {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": wrong},
     ]
-    words = ("file-tools", "mcp", "serve")
-    answers = {reply["id"]: reply["result"] for reply in stage.talk(words, lines)}
+    argv = ("file-tools", "mcp", "serve")
+    answers = {reply["id"]: reply["result"] for reply in demo.converse(argv, lines)}
     found = answers[2]["structuredContent"]["result"]
-    stage.check([file["path"] for file in found] == ["src/main.py"], "the file is found")
-    stage.check(answers[3]["isError"], "a destructive call without a yes is refused")
+    demo.check([file["path"] for file in found] == ["src/main.py"], "the file is found")
+    demo.check(answers[3]["isError"], "a destructive call without confirmation is refused")
 
 
-def over_http(stage: Stage) -> None:
-    """The same tools over HTTP."""
-    stage.heading("HTTP")
-    stage.remark(
-        "`file-tools api serve` answers with the same envelopes, and has a page for people."
+def show_http(demo: Demo) -> None:
+    """Serve the tools over HTTP."""
+    demo.heading("HTTP")
+    demo.remark(
+        "`file-tools api serve` answers with the same JSON documents, and has a page for browsers."
     )
-    with stage.served("file-tools", "api", "serve", "--port", "0") as url:
-        answer = stage.post(f"{url}/tools/find-files", {"pattern": "main.*"})
-        stage.check(answer["result"][0]["path"] == "src/main.py", "the file is found")
-        answer = stage.post(f"{url}/tools/find-files", {"patterns": "main.*"})
-        stage.check(answer["error"]["code"] == "E1004", "a misspelled parameter is recognised")
+    with demo.serve("file-tools", "api", "serve", "--port", "0") as url:
+        answer = demo.post(f"{url}/tools/find-files", {"pattern": "main.*"})
+        demo.check(answer["result"][0]["path"] == "src/main.py", "the file is found")
+        answer = demo.post(f"{url}/tools/find-files", {"patterns": "main.*"})
+        demo.check(answer["error"]["code"] == "E1004", "a misspelled parameter is recognised")
 
 
-def documented(stage: Stage) -> None:
-    """What agents read, and where it is put for them."""
-    stage.heading("Documents, and where agents look for them")
-    stage.remark("A skill, made from the functions (its beginning):")
-    skill = stage.agent("sh", "-c", "file-tools generate-skill | head -32")
-    stage.check("name: file-tools" in skill, "it has a name")
-    stage.remark("Installed where agents look, and checked as CI would do it:")
-    stage.envelope("file-tools", "skills", "add", "--agents-md", "--json")
-    stage.check((stage.folder / "AGENTS.md").exists(), "AGENTS.md is there")
-    stage.envelope("file-tools", "docs", "check", ".agents", "AGENTS.md", "--json")
-    stage.envelope("file-tools", "skills", "remove", "--json")
-    stage.check(not (stage.folder / "AGENTS.md").exists(), "everything is gone again")
+def show_documents(demo: Demo) -> None:
+    """Generate, install, check and remove documents for agents."""
+    demo.heading("Documents for agents")
+    demo.remark("The first lines of a skill, generated from the functions:")
+    skill = demo.in_pipe("sh", "-c", "file-tools generate-skill | head -32")
+    demo.check("name: file-tools" in skill, "the skill has a name")
+    demo.remark("Install the skill where agents look for it, check that it is current, remove it:")
+    demo.in_pipe_json("file-tools", "skills", "add", "--agents-md", "--json")
+    demo.check((demo.folder / "AGENTS.md").exists(), "AGENTS.md was written")
+    demo.in_pipe_json("file-tools", "docs", "check", ".agents", "AGENTS.md", "--json")
+    demo.in_pipe_json("file-tools", "skills", "remove", "--json")
+    demo.check(not (demo.folder / "AGENTS.md").exists(), "AGENTS.md was removed")
 
 
-def exported(stage: Stage) -> None:
-    """The same tools as code for an agent framework, and as rules for an agent."""
-    stage.heading("Exports")
-    stage.remark("Tools for the OpenAI Agents SDK (their beginning):")
-    code = stage.agent("sh", "-c", "file-tools export --target openai | head -40")
-    stage.check("from agents import" in code, "it is code for that SDK")
-    stage.remark("What Claude Code may run without asking:")
+def show_exports(demo: Demo) -> None:
+    """Export the tools as code for an agent framework, and as permissions."""
+    demo.heading("Exports")
+    demo.remark("The first lines of a module for the OpenAI Agents SDK:")
+    code = demo.in_pipe("sh", "-c", "file-tools export --target openai | head -40")
+    demo.check("from agents import" in code, "the module is for that SDK")
+    demo.remark("Permissions for Claude Code: which commands run without a question:")
     rules = json.loads(
-        stage.agent("file-tools", "export", "--target", "permissions", "--host", "claude-code")
+        demo.in_pipe("file-tools", "export", "--target", "permissions", "--host", "claude-code")
     )
     asked = rules["permissions"]["ask"]
-    stage.check("Bash(file-tools delete *)" in asked, "delete has to be asked for")
+    demo.check("Bash(file-tools delete *)" in asked, "delete needs a question")
 
 
-def starting(stage: Stage) -> None:
-    """How long a small command takes, next to the same written with argparse."""
-    stage.heading("Start-up")
-    env = stage.env | {"PYTHONPATH": str(BENCHMARKS)}
+def show_startup(demo: Demo) -> None:
+    """Compare the start-up of a small app with one written with argparse."""
+    demo.heading("Start-up")
+    env = demo.env | {"PYTHONPATH": str(BENCHMARKS)}
     line = ("hello", "bob", "--json")
     runs = {
         name: [sys.executable, "-c", f"import two_{name} as app; app.main()", *line]
@@ -376,53 +393,53 @@ def starting(stage: Stage) -> None:
     }
     took: dict[str, list[float]] = {name: [] for name in runs}
     for turn in range(16):
-        for name, words in runs.items():
-            seconds = _cpu_seconds(words, env)
+        for name, argv in runs.items():
+            seconds = _cpu_seconds(argv, env)
             if turn:  # the first one writes the bytecode
                 took[name].append(seconds)
     ours, theirs = (statistics.median(took[name]) * 1000 for name in ("tooli", "argparse"))
-    stage.remark(
-        f"`{' '.join(line)}`, median CPU time of 15 interleaved runs: tooli {ours:.0f} ms, "
-        f"argparse {theirs:.0f} ms.\nThat is {ours / theirs:.2f} × argparse, here and now; "
-        "`make bench` measures it with care."
+    demo.remark(
+        f"CPU time of `{' '.join(line)}`, median of 15 runs: {ours:.0f} ms with tooli, "
+        f"{theirs:.0f} ms with argparse ({ours / theirs:.2f} ×).\n"
+        "`make bench` measures this on more runs."
     )
 
 
-def _cpu_seconds(words: Sequence[str], env: dict[str, str]) -> float:
-    child = subprocess.Popen(words, env=env, stdout=subprocess.DEVNULL)
+def _cpu_seconds(argv: Sequence[str], env: dict[str, str]) -> float:
+    child = subprocess.Popen(argv, env=env, stdout=subprocess.DEVNULL)
     used = os.wait4(child.pid, 0)[2]
     child.returncode = 0
     return used.ru_utime + used.ru_stime
 
 
-CHAPTERS: tuple[Callable[[Stage], None], ...] = (
-    as_a_person,
-    as_an_agent,
-    repairing,
-    everything_at_once,
-    destroying,
-    with_a_model,
-    streaming,
-    describing,
-    from_python,
-    over_mcp,
-    over_http,
-    documented,
-    exported,
-    starting,
+SECTIONS: tuple[Callable[[Demo], None], ...] = (
+    show_terminal,
+    show_json,
+    show_repair,
+    show_all_problems,
+    show_confirmation,
+    show_model,
+    show_stream,
+    show_descriptions,
+    show_python,
+    show_mcp,
+    show_http,
+    show_documents,
+    show_exports,
+    show_startup,
 )
 
 
 def main() -> int:
-    """Play all chapters; 1 when something did not come out as it should."""
+    """Run all sections; return 1 if a result was unexpected."""
     with TemporaryDirectory() as home:
-        stage = Stage(Path(home).resolve())
-        for chapter in CHAPTERS:
-            chapter(stage)
-    if stage.failures:
-        print(f"\n{len(stage.failures)} of the steps above did not come out as they should.")
+        demo = Demo(Path(home).resolve())
+        for section in SECTIONS:
+            section(demo)
+    if demo.failures:
+        print(f"\n{len(demo.failures)} results above were not as expected.")
         return 1
-    print("\nEverything above came out as it should.")
+    print("\nAll results above were as expected.")
     return 0
 
 

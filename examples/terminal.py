@@ -1,4 +1,4 @@
-"""A terminal to run a command at, so that it shows what a person would see."""
+"""Run a command at a pseudo-terminal and capture what a person would see."""
 
 import fcntl
 import os
@@ -14,21 +14,21 @@ _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 
 
 def run_at_terminal(
-    words: Sequence[str],
+    argv: Sequence[str],
     folder: Path,
     env: Mapping[str, str],
     *,
     width: int = 80,
     answer: str = "",
 ) -> tuple[str, int]:
-    """What the command shows, colours included, and its exit code.
+    """Return the output of a command, escape sequences included, and its exit code.
 
     `answer` is typed when the command asks a yes-or-no question.
     """
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
     child = subprocess.Popen(
-        words, cwd=folder, env={**env}, stdin=theirs, stdout=theirs, stderr=theirs
+        argv, cwd=folder, env={**env}, stdin=theirs, stdout=theirs, stderr=theirs
     )
     os.close(theirs)
     shown = bytearray()
@@ -41,13 +41,13 @@ def run_at_terminal(
     return shown.decode().replace("\r\n", "\n"), child.wait()
 
 
-def without_colour(shown: str) -> str:
-    """The text alone: no escapes, and no blanks that nobody sees."""
+def strip_escapes(shown: str) -> str:
+    """Return the text without escape sequences and without spaces at the ends of lines."""
     return "\n".join([line.rstrip() for line in _ESCAPES.sub("", shown).split("\n")])
 
 
 def _read(terminal: int) -> bytes:
     try:
         return os.read(terminal, 1 << 16)
-    except OSError:  # Linux says so when the other side has gone
+    except OSError:  # Linux raises it when the other end is closed
         return b""

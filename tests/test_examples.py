@@ -1,4 +1,4 @@
-"""The examples run: as a real process, through the Python door, and through every other."""
+"""The examples run: as a real process, from Python, and through every interface."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def file_tools(*words: str, code: int = 0) -> CommandResult:
+def file_tools(*argv: str, code: int = 0) -> CommandResult:
     """Run the example as a process in the current folder."""
-    done = run(PROGRAM, *words)
+    done = run(PROGRAM, *argv)
     assert done.exit_code == code, (done.stdout, done.stderr)
     return done
 
@@ -60,14 +60,16 @@ def test_find_files_below_a_folder_and_among_the_hidden(folder: Path) -> None:
     assert "src/.hidden/secret.py" in [file["path"] for file in done.result]
 
 
-def test_find_files_warns_of_what_it_left_out(folder: Path) -> None:
+def test_find_files_warns_of_folders_that_it_skips(folder: Path) -> None:
     done = file_tools("find-files", "*.py", "--max-depth", "2")
     assert done.result == [{"path": "src/main.py", "size": 25}]
-    assert done.envelope["meta"]["warnings"] == ["src has folders below --max-depth 2"]
+    assert done.envelope["meta"]["warnings"] == [
+        "Folders below src were not searched (--max-depth 2)"
+    ]
     assert app.call("find-files", pattern="*.py", max_depth=2).meta["warnings"]
 
 
-def test_nothing_found_says_what_would_be(folder: Path) -> None:
+def test_nothing_found_suggests_a_pattern(folder: Path) -> None:
     error = file_tools("find-files", "*.rs", "--root", "src", code=10).error
     assert error is not None
     assert (error["code"], error["field"], error["is_retryable"]) == ("E3001", "pattern", True)
@@ -85,7 +87,7 @@ def test_nothing_found_where_there_is_nothing(folder: Path) -> None:
     assert error.suggestion is None
 
 
-def test_all_that_is_wrong_with_the_input(folder: Path) -> None:
+def test_every_problem_of_the_input_is_reported(folder: Path) -> None:
     error = file_tools("find-files", "--max-depth", "0", "--root", "nowhere", code=2).error
     assert error is not None
     assert {each["field"] for each in error["details"]["errors"]} == {
@@ -109,7 +111,7 @@ def test_search_streams(folder: Path) -> None:
     assert list(app.stream("search", text="TODO", pattern="*.py")) == found[1:]
 
 
-def test_search_tells_on_demand_what_it_skipped(folder: Path) -> None:
+def test_search_logs_what_it_skipped(folder: Path) -> None:
     assert "image.bin is not text" in file_tools("search", "TODO", "-v").stderr
     assert file_tools("search", "TODO").stderr == ""
 
@@ -129,7 +131,7 @@ async def test_checksum_on_a_running_loop(folder: Path) -> None:
     assert len(result.unwrap()[0]["digest"]) == 64
 
 
-def test_delete_wants_a_yes(folder: Path) -> None:
+def test_delete_needs_confirmation(folder: Path) -> None:
     error = file_tools("delete", "old.log", code=2).error
     assert error is not None
     assert error["code"] == "E1010"
@@ -169,7 +171,7 @@ def test_rename_overwrites_nothing(folder: Path) -> None:
     assert (missing.error.code, missing.error.field) == ("E3001", "rule.match")
 
 
-def test_rename_names_the_part_that_does_not_fit(folder: Path) -> None:
+def test_rename_names_the_invalid_field(folder: Path) -> None:
     rule = '{"match": "*", "replace": {"old": ""}}'
     error = file_tools("rename", "--rule", rule, code=2).error
     assert error is not None
@@ -192,7 +194,7 @@ def test_rename_names_the_part_that_does_not_fit(folder: Path) -> None:
     ],
     ids=lambda case: case.tool,
 )
-def test_every_door_gives_the_same_answer(folder: Path, case: Case) -> None:
+def test_every_interface_gives_the_same_answer(folder: Path, case: Case) -> None:
     assert_parity(app, case)
 
 
@@ -204,7 +206,7 @@ def test_the_examples_of_the_commands_work(folder: Path) -> None:
 
 
 def test_an_ordinary_call_loads_nothing_heavy(folder: Path) -> None:
-    """The point of lazy_command: pydantic is loaded by those who rename."""
+    """`lazy_command` loads pydantic only when `rename` is called."""
     code = (
         "import sys; sys.path.insert(0, sys.argv.pop(1)); sys.argv[0] = 'file-tools'\n"
         "from examples.file_tools.app import app\n"
@@ -219,9 +221,11 @@ def test_an_ordinary_call_loads_nothing_heavy(folder: Path) -> None:
     assert done.stderr == "[]\n"
 
 
-def test_the_demo_comes_out_as_it_should() -> None:
+def test_the_demo() -> None:
     demo = ROOT / "examples" / "demo.py"
     done = run(demo, timeout=120)
     assert done.exit_code == 0, done.stdout
-    assert "Everything above came out as it should." in done.stdout
+    assert "All results above were as expected." in done.stdout
+    assert "undeclared" not in done.stdout
+    assert done.stdout.count("Warning:") == 1, "only the warning that the demo shows"
     assert "\x1b" not in done.stdout

@@ -1,10 +1,10 @@
 """file-tools: a small app that uses most of what tooli has.
 
-    find-files   a list of records, a warning, an error that says how to mend the call
-    search       a stream: each match is given out when it is found
+    find-files   returns a list of records, warns, and raises an error with a suggestion
+    search       a stream: yields each match as soon as it is found
     checksum     async, with a progress bar
-    rename       a pydantic model as a parameter, loaded only when it is called
-    delete       destructive: it wants --yes, and tells with --dry-run what it would do
+    rename       has a pydantic model as a parameter, and is loaded only when it is called
+    delete       destructive: needs --yes, and --dry-run returns a plan
 
 Run it: python examples/file_tools/app.py --help
 """
@@ -62,8 +62,8 @@ class Checksum(TypedDict):
     error_codes={"E3001": "no file matches the pattern"},
     capabilities=["fs:read"],
     handoffs=[
-        {"command": "checksum", "when": "to see whether files are the same"},
-        {"command": "delete", "when": "to get rid of what was found"},
+        {"command": "checksum", "when": "to compare files"},
+        {"command": "delete", "when": "to delete the files that were found"},
     ],
 )
 def find_files(
@@ -73,13 +73,13 @@ def find_files(
     max_depth: Annotated[int, Option(min=1, max=100)] = 10,
     include_hidden: bool = False,
 ) -> list[File]:
-    """Find files by name, in a folder and the folders below it.
+    """Find files by name in a folder and its subfolders.
 
     Args:
         pattern: Glob for the file's name, such as '*.py'.
         root: Folder to start in.
-        max_depth: Levels of folders to look at; 1 is the root alone.
-        include_hidden: Look at names that start with a dot, too.
+        max_depth: Levels of folders to search; 1 searches the root only.
+        include_hidden: Include files and folders whose names start with a dot.
 
     Raises:
         NotFoundError: No file matches.
@@ -97,7 +97,7 @@ def find_files(
 
 @app.command(
     annotations=ReadOnly | Idempotent,
-    examples=[{"args": ["TODO", "--pattern", "*.py"], "description": "Where there is work left"}],
+    examples=[{"args": ["TODO", "--pattern", "*.py"], "description": "Open tasks in Python code"}],
     capabilities=["fs:read"],
 )
 def search(
@@ -107,13 +107,13 @@ def search(
     root: Folder = Path("."),
     ignore_case: bool = False,
 ) -> Iterator[Match]:
-    """Find lines that contain a text; each is given out as soon as it is found.
+    """Find lines that contain a text.
 
     Args:
-        text: What to look for.
+        text: Text to search for.
         pattern: Glob for the names of the files to read.
         root: Folder to start in.
-        ignore_case: Take upper and lower case for the same.
+        ignore_case: Ignore the difference between upper and lower case.
     """
     wanted = text.casefold() if ignore_case else text
     for path in walk(ctx, root):
@@ -139,11 +139,11 @@ async def checksum(
     files: Files,
     algorithm: Literal["sha256", "sha1", "md5", "blake2b"] = "sha256",
 ) -> list[Checksum]:
-    """Compute the digests of files, all at the same time.
+    """Compute the digests of files.
 
     Args:
         files: The files to read.
-        algorithm: Which digest.
+        algorithm: Hash algorithm.
     """
     import asyncio
     from hashlib import new
@@ -157,8 +157,8 @@ async def checksum(
     return [job.result() for job in jobs]
 
 
-# rename wants pydantic, which takes longer to load than the rest of the app takes to run.
-# The prefix is for both ways to start: imported as a package, or run as a script.
+# rename needs pydantic, which takes longer to load than the rest of the app takes to run.
+# The prefix depends on how the app is started: as a package or as a script.
 app.lazy_command(
     f"{__package__}.renaming:rename" if __package__ else "renaming:rename",
     examples=[
@@ -180,10 +180,10 @@ app.lazy_command(
 )
 @dry_run_support
 def delete(files: Files) -> list[File]:
-    """Delete files, and say what was deleted.
+    """Delete files and return what was deleted.
 
     Args:
-        files: The files to delete. If one of them is missing, all of them stay.
+        files: The files to delete. If one of them is missing, none is deleted.
     """
     gone: list[File] = [{"path": path.as_posix(), "size": path.stat().st_size} for path in files]
     for path, file in zip(files, gone, strict=True):
@@ -195,7 +195,7 @@ def delete(files: Files) -> list[File]:
 def walk(
     ctx: Context, root: Path, max_depth: int = 100, include_hidden: bool = False
 ) -> Iterator[Path]:
-    """The files below a folder, in order; what could not be looked at becomes a warning."""
+    """Yield the files below a folder in order; warn of folders that cannot be read."""
     for place, folders, names in os.walk(root, onerror=lambda fault: ctx.warn(str(fault))):
         here = Path(place)
         if not include_hidden:
@@ -203,7 +203,7 @@ def walk(
             names = [name for name in names if not name.startswith(".")]
         folders.sort()
         if folders and len(here.relative_to(root).parts) + 1 >= max_depth:
-            ctx.warn(f"{here.as_posix()} has folders below --max-depth {max_depth}")
+            ctx.warn(f"Folders below {here.as_posix()} were not searched (--max-depth {max_depth})")
             folders.clear()
         yield from (here / name for name in sorted(names))
 
@@ -211,7 +211,7 @@ def walk(
 def nothing_matched(
     ctx: Context, pattern: str, root: Path, endings: dict[str, int]
 ) -> NotFoundError:
-    """The error for an empty search, with a pattern that would find something."""
+    """Return the error for an empty result, with a pattern that finds files."""
     suggestion = None
     common = sorted(filter(None, endings), key=lambda ending: (-endings[ending], ending))
     if common:

@@ -1,4 +1,4 @@
-"""rename: the command with a model. It lives apart, so that only its callers load pydantic."""
+"""The rename command. It has its own module so that only its callers load pydantic."""
 
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -18,32 +18,32 @@ from tooli import (
 
 
 class Replace(BaseModel):
-    """One text in the name, and what to write in its place."""
+    """A text in the name, and its replacement."""
 
     old: str = Field(min_length=1)
     new: str = ""
 
 
 class Rule(BaseModel):
-    """How a new name is made of an old one."""
+    """How to make the new name from the old one."""
 
     match: str = Field(description="Glob for the names to change, such as 'IMG_*.jpg'.")
-    prefix: str = Field(default="", description="Written in front of the name.")
+    prefix: str = Field(default="", description="Text to put before the name.")
     ending: str | None = Field(default=None, description="The new ending, such as '.md'.")
-    replace: Replace | None = Field(default=None, description="A text to exchange.")
+    replace: Replace | None = Field(default=None, description="A text to replace.")
 
     def rename(self, path: Path) -> Path:
-        """The new path of a file."""
+        """Return the new path of a file."""
         name = path.stem.replace(self.replace.old, self.replace.new) if self.replace else path.stem
         ending = path.suffix if self.ending is None else self.ending
         try:
             return path.with_name(f"{self.prefix}{name}{ending}")
-        except ValueError:  # a slash in it, or nothing at all
-            raise InputError("That makes no file name.", field="rule") from None
+        except ValueError:  # it contains a slash, or is empty
+            raise InputError("The rule does not produce a valid file name.", field="rule") from None
 
 
 class Renamed(TypedDict):
-    """What a file was called, and what it is called now."""
+    """The old and the new path of a file."""
 
     old: str
     new: str
@@ -54,15 +54,15 @@ def rename(
     rule: Annotated[Rule, Option()],
     root: Annotated[Path, Option(exists=True, file_okay=False)] = Path("."),
 ) -> list[Renamed]:
-    """Rename the files of one folder by a rule; nothing is ever overwritten.
+    """Rename the files of one folder by a rule. No file is overwritten.
 
     Args:
-        rule: The rule: JSON, @file, or part by part, as in --rule.match '*.txt'.
-        root: The folder.
+        rule: JSON, @file, or one flag for each field, as in --rule.match '*.txt'.
+        root: Folder with the files.
 
     Raises:
         NotFoundError: No file matches the rule.
-        ConflictError: A new name is taken; no file was renamed.
+        ConflictError: A new name is taken. No file was renamed.
     """
     files = sorted(p for p in root.iterdir() if p.is_file() and fnmatchcase(p.name, rule.match))
     if not files:
@@ -75,7 +75,7 @@ def rename(
     taken = [new.as_posix() for new in plan.values() if new.exists()]
     if taken or len(set(plan.values())) < len(plan):
         raise ConflictError(
-            "A new name is taken, or two files would get the same one.",
+            "A file with a new name exists already, or two files would get the same name.",
             field="rule",
             details={"taken": taken},
         )
