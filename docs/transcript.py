@@ -13,7 +13,7 @@ import re
 import sys
 from pathlib import Path
 
-from examples.terminal import run_at_terminal, without_colour
+from examples.terminal import run_at_terminal, strip_escapes
 
 _BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _DURATION = re.compile(r'(duration_ms(?:\\?")?: ?)\d+')
@@ -50,7 +50,7 @@ def _run(body: str, folder: Path, env: dict[str, str]) -> str:
     for line in body.splitlines():
         if line.startswith("$ "):
             text, _ = run_at_terminal(["sh", "-c", line[2:]], folder, env)
-            shown += f"{line}\n{settled(without_colour(text))}"
+            shown += f"{line}\n{settled(strip_escapes(text))}"
     return shown
 
 
