@@ -1,0 +1,64 @@
+"""The repository uses the terms of its field, not words of its own."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+LIST = Path(__file__).parent / "vocabulary.txt"
+TEXT = {".py", ".md", ".toml", ".txt", ".html", ".mjs", ".yaml", ".json"}
+SEARCHED = ("src", "tests", "docs", "examples", "benchmarks")
+OTHERS = ("tests/detect/dumps.json", "tests/detect/callers.json")
+"""Data that other programs wrote."""
+
+
+def banned_words() -> list[str]:
+    lines = LIST.read_text(encoding="utf-8").splitlines()
+    return [line.partition(":")[0] for line in lines if line and not line.startswith("#")]
+
+
+def searched_files() -> list[Path]:
+    """Tracked text files, or all of them where there is no git."""
+    listed = subprocess.run(
+        ["git", "ls-files", *SEARCHED, "*.md"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    names = listed.stdout.split() if listed.returncode == 0 else []
+    found = [ROOT / name for name in names] or [
+        path for folder in SEARCHED for path in (ROOT / folder).rglob("*")
+    ]
+    return [
+        path
+        for path in found
+        if path.suffix in TEXT
+        and path.is_file()
+        and path != LIST
+        and path.relative_to(ROOT).as_posix() not in OTHERS
+    ]
+
+
+def find_words(text: str, words: list[str]) -> set[str]:
+    """The banned words in a text: alone, or as a part of an identifier."""
+    parts = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", text)
+    return {part.lower() for part in parts} & set(words)
+
+
+def test_no_word_of_the_list_is_used() -> None:
+    words = banned_words()
+    found = {
+        path.relative_to(ROOT).as_posix(): sorted(hits)
+        for path in searched_files()
+        if (hits := find_words(path.read_text(encoding="utf-8"), words))
+    }
+    assert not found
+
+
+def test_parts_of_identifiers_are_found() -> None:
+    words = ["house", "door"]
+    assert find_words("self._house = HttpDoor()", words) == {"house", "door"}
+    assert find_words("warehouse, outdoors, DOORBELL", words) == set()
