@@ -1,6 +1,7 @@
 """Write what is generated in the documents: run `make docs`, or `python -m docs.generate`.
 
-docs/errors.md, docs/callers.md and docs/safety.md come from tables in the source, docs/evasions.md
+docs/errors.md, docs/callers.md, docs/safety.md, the table of options in README.md and
+src/tooli/core/_hot_tables.py come from tables in the source, docs/evasions.md
 from attempts that are made while it is written (on Linux; it takes a minute). The console blocks
 of README.md and of some of the pages are played, and their output is put in place. Tests check
 that all of it is current.
@@ -15,6 +16,7 @@ from tempfile import TemporaryDirectory
 from docs.evading import PAGE as EVASIONS
 from docs.evading import evasions_page
 from docs.hot_tables import hot_tables_source
+from docs.option_table import with_option_table
 from docs.safety import safety_page
 from docs.surroundings import callers_page
 from docs.transcript import play
@@ -30,8 +32,9 @@ _PAGES = (
     *("typer.md", "serving.md", "installing.md", "output.md", "inputs.md", "budget.md"),
     *("deadlines.md", "plans.md", "auth.md"),
 )
+README = ROOT / "README.md"
 PLAYED = (
-    ROOT / "README.md",
+    README,
     *(ROOT / "docs" / name for name in _PAGES),
 )
 
@@ -164,6 +167,7 @@ def main() -> int:
     if sys.platform == "linux":
         EVASIONS.write_text(evasions_page(), encoding="utf-8")
     SAFETY.write_text(safety_page(), encoding="utf-8")
+    README.write_text(with_option_table(README.read_text(encoding="utf-8")), encoding="utf-8")
     for page in PLAYED:
         page.write_text(played(page), encoding="utf-8")
     return 0

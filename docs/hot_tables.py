@@ -73,6 +73,9 @@ HTTP_HEADERS: dict[bytes, str] = {headers}
 MCP_OPTIONS = {mcp}
 """Options in the `_meta` of an MCP call, or among its arguments."""
 
+TOOL_SCHEMA_OPTIONS: dict[str, dict[str, dict[str, Any]]] = {tool_schema}
+"""Options in the input schema of MCP tools: the tools that have them, and JSON Schema by name."""
+
 PYTHON_OPTIONS = {python}
 """Options that are keywords in Python."""
 
@@ -119,6 +122,7 @@ def hot_tables_source() -> str:
         "http": repr(tuple(options.options_for("http"))),
         "headers": repr({o.header.lower().encode(): o.name for o in options.OPTIONS if o.header}),
         "mcp": repr(tuple(options.options_for("mcp"))),
+        "tool_schema": repr(_tool_schema_options()),
         "python": f"frozenset({tuple(options.options_for('python'))!r})",
         "documents": _names([o.name for o in cli if o.describes == "app"]),
         "info": _names([o.name for o in cli if o.describes]),
@@ -154,6 +158,15 @@ def _flags(cli: Iterable[options.Option]) -> dict[str, tuple[str, int | str, Any
 
 def _fills_extra(option: options.Option) -> bool:
     return option.target == "options" and not options.has_field(option)
+
+
+def _tool_schema_options() -> dict[str, dict[str, dict[str, Any]]]:
+    schemas: dict[str, dict[str, dict[str, Any]]] = {}
+    for option in options.OPTIONS:
+        if option.in_tool_schema:
+            schema = {**option.json_schema, "description": option.tool_schema_help}
+            schemas.setdefault(option.in_tool_schema, {})[option.name] = schema
+    return schemas
 
 
 def _names(names: Iterable[str]) -> str:

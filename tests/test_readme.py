@@ -18,6 +18,7 @@ from docs.generate import (
     errors_page,
     safety_page,
 )
+from docs.option_table import with_option_table
 from docs.transcript import play, settled
 
 from tooli.cli.argv import MODES
@@ -68,6 +69,11 @@ def test_safety_md_is_current() -> None:
 def test_the_readme_has_every_exit_code() -> None:
     for code, meaning in EXIT_CODES.items():
         assert f"| {code} | {meaning} |" in README
+
+
+def test_the_table_of_options_is_current() -> None:
+    """`make docs` writes it."""
+    assert with_option_table(README) == README
 
 
 def test_the_readme_has_every_flag_and_mode() -> None:

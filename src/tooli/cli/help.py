@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tooli.core.options import help_rows
 from tooli.describe.agent_help import format_bounds, format_default, type_name
 
 TYPE_CHECKING = False
@@ -27,7 +28,7 @@ def format_app_help(state: Any, group: Any, prog: str, path: tuple[str, ...], wi
     rows += [(word, "(group)") for word in group.groups]
     if rows:
         lines += ["Commands:", *_format_rows(rows, width), ""]
-    lines += ["Options:", *_format_rows(FRAMEWORK_ROWS, width)]
+    lines += ["Options:", *_format_rows(help_rows(), width)]
     return "\n".join(lines)
 
 
@@ -49,22 +50,13 @@ def format_tool_help(tool: Tool, prog: str, words: tuple[str, ...], width: int) 
     if options:
         rows = [(_format_flags(p), _format_description(p, doc.params)) for p in options]
         lines += ["Options:", *_format_rows(rows, width), ""]
-    lines += ["Framework options:", *_format_rows(FRAMEWORK_ROWS, width)]
+    lines += ["Framework options:", *_format_rows(help_rows(), width)]
     return "\n".join(lines)
 
 
 def _format_metavar(param: Param) -> str:
     word = param.name.upper() if param.required else f"[{param.name.upper()}]"
     return f"{word}..." if param.is_multiple else word
-
-
-FRAMEWORK_ROWS = [
-    ("--json | --jsonl | --text | --plain", "How to answer (also -o toon, csv, md)."),
-    ("--schema, --help-agent", "The contract, for programs and agents."),
-    ("--dry-run, --yes, --no-input", "Plan only; confirm; never ask."),
-    ("--limit, --filter, --select", "How many records, which, what of them."),
-    ("-q, -v, --no-color, --help, --version", "Less, more, no colour, help, version."),
-]
 
 
 def _format_flags(param: Param) -> str:

@@ -252,20 +252,20 @@ def print_framework_options(state: Any, command: Any, formatter: Any) -> None:
     """The framework's own flags, in one small panel below Typer's help."""
     if not state.framework_help or os.environ.get("TOOLI_FRAMEWORK_HELP") == "0":
         return
-    from tooli.cli.help import FRAMEWORK_ROWS
+    from tooli.core.options import help_rows
 
     if getattr(command, "rich_markup_mode", None) is None:
         with formatter.section("Framework options"):
-            formatter.write_dl(FRAMEWORK_ROWS)
+            formatter.write_dl(list(help_rows()))
         return
     from rich.panel import Panel
     from rich.table import Table
     from typer import rich_utils
 
     table = Table.grid(padding=(0, 2))
-    table.add_column(style="cyan", no_wrap=False)
     table.add_column(style="dim")
-    for flags, meaning in FRAMEWORK_ROWS:
-        table.add_row(flags, meaning)
+    table.add_column(style="cyan", no_wrap=False)
+    for group, flags in help_rows():
+        table.add_row(group, flags)
     console: Any = rich_utils._get_rich_console()  # pyright: ignore[reportPrivateUsage]
     console.print(Panel(table, title="Framework options", title_align="left", border_style="dim"))

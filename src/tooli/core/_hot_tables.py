@@ -29,9 +29,9 @@ FLAGS: dict[str, tuple[str, int | str, Any]] = {
     "--max-items": ("max_items", 1, None),
     "--max-bytes": ("max_bytes", 1, None),
     "--max-tokens": ("max_tokens", 1, None),
+    "--yes": ("yes", 0, True),
     "--dry-run": ("dry_run", 0, True),
     "--apply": ("apply", 1, None),
-    "--yes": ("yes", 0, True),
     "--no-input": ("no_input", 0, True),
     "--timeout": ("timeout", 1, None),
     "--idempotency-key": ("idempotency_key", 1, None),
@@ -71,9 +71,9 @@ OPTION_KINDS: dict[str, str] = {
     "max_items": "number",
     "max_bytes": "number",
     "max_tokens": "number",
+    "yes": "flag",
     "dry_run": "flag",
     "apply": "token",
-    "yes": "flag",
     "no_input": "flag",
     "timeout": "seconds",
     "idempotency_key": "token",
@@ -86,9 +86,9 @@ OPTION_KINDS: dict[str, str] = {
 OPTION_FIELDS: dict[str, str] = {
     "detailed": "detailed",
     "concise": "concise",
+    "yes": "yes",
     "dry_run": "dry_run",
     "apply": "apply",
-    "yes": "yes",
     "no_input": "no_input",
     "timeout": "timeout",
     "idempotency_key": "idempotency_key",
@@ -125,9 +125,9 @@ HTTP_OPTIONS = (
     "max_items",
     "max_bytes",
     "max_tokens",
+    "yes",
     "dry_run",
     "apply",
-    "yes",
     "timeout",
     "idempotency_key",
 )
@@ -147,15 +147,31 @@ MCP_OPTIONS = (
     "max_items",
     "max_bytes",
     "max_tokens",
+    "yes",
     "dry_run",
     "apply",
-    "yes",
     "timeout",
     "idempotency_key",
     "quiet",
     "verbose",
 )
 """Options in the `_meta` of an MCP call, or among its arguments."""
+
+TOOL_SCHEMA_OPTIONS: dict[str, dict[str, dict[str, Any]]] = {
+    "paginated": {
+        "limit": {"type": "integer", "minimum": 0, "description": "Records on a page; 0 is all."},
+        "cursor": {
+            "type": "string",
+            "description": "Where to go on: next_cursor of the page before.",
+        },
+    },
+    "destructive": {
+        "yes": {"type": "boolean", "description": "Must be true."},
+        "dry_run": {"type": "boolean", "description": "Only plan."},
+    },
+    "plannable": {"apply": {"type": "string", "description": "Token of a plan: run just that."}},
+}
+"""Options in the input schema of MCP tools: the tools that have them, and JSON Schema by name."""
 
 PYTHON_OPTIONS = frozenset(
     (
@@ -169,9 +185,9 @@ PYTHON_OPTIONS = frozenset(
         "max_items",
         "max_bytes",
         "max_tokens",
+        "yes",
         "dry_run",
         "apply",
-        "yes",
         "no_input",
         "timeout",
         "idempotency_key",

@@ -38,7 +38,7 @@ class Option(Record):
 
     name: str
     kind: str
-    group: str  # its row in --help: a key of OPTION_GROUPS
+    group: str  # its row in --help, one of OPTION_GROUPS
     help: str  # one line, without a full stop
     flags: tuple[str, ...] = ()  # command line spellings, the main one first
     interfaces: tuple[str, ...] = ("cli",)
@@ -58,7 +58,7 @@ class Option(Record):
         ""  # "tool" or "app": the command line prints a description instead of a result
     )
     in_openapi: str = ""  # operations that list it: "all", "paginated" or "plannable"
-    in_tool_schema: str = ""  # MCP tools that list it: "destructive", "plannable" or "paginated"
+    in_tool_schema: str = ""  # MCP tools that list it: those, or "destructive"
     tool_schema_help: str = ""  # its description there, as short as possible
     note: str = ""  # more sentences for man pages and OpenAPI
     page: str = ""  # the page in docs/ that explains it
@@ -113,19 +113,18 @@ class Option(Record):
             return {"type": "string", "pattern": quoted}
         return {"type": "string", **({"enum": list(self.choices)} if self.choices else {})}
 
+    @property
+    def usage(self) -> str:
+        """Spellings on the command line, each with the placeholder for its value."""
+        value = f" {self.value_name}" if self.value_name else ""
+        shortcuts = [flag for flag, _ in self.shortcuts]
+        return ", ".join([*[f"{flag}{value}" for flag in self.flags], *shortcuts])
 
-OPTION_GROUPS = {
-    "output": "Set the output mode and the level of detail.",
-    "records": "Select a page of records, matching records, and fields.",
-    "size": "Limit the size of the answer.",
-    "confirm": "Plan without changes, run a plan, confirm, never prompt.",
-    "run": "Limit the time; run only once per key.",
-    "input": "Read arguments as JSON or from stdin; end records with NUL.",
-    "messages": "Fewer messages, more messages, no colour.",
-    "describe": "Help, help for agents, schema, version.",
-    "discover": "Describe the whole app to an agent.",
-}
-"""Rows of the "Framework options" panel in `--help`: group and summary."""
+
+OPTION_GROUPS = (
+    *("output", "records", "size", "confirm", "run", "input", "messages", "describe", "agents"),
+)
+"""Rows of the "Framework options" panel in `--help`."""
 
 OPTIONS: tuple[Option, ...] = (
     Option(
@@ -145,8 +144,8 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "response_format",
         "choice",
-        "output",
-        "Leave out the fields marked as details, or add the schema of the result",
+        "size",
+        "Choose the level of detail of the answer",
         flags=("--response-format",),
         interfaces=("cli", "http"),
         choices=RESPONSE_FORMATS,
@@ -162,7 +161,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "detailed",
         "flag",
-        "output",
+        "size",
         "Add the schema of the result",
         interfaces=("mcp", "python"),
         target="options",
@@ -170,7 +169,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "concise",
         "flag",
-        "output",
+        "size",
         "Leave out the fields marked as details",
         interfaces=("mcp", "python"),
         default=False,
@@ -265,6 +264,20 @@ OPTIONS: tuple[Option, ...] = (
         page="budget.md",
     ),
     Option(
+        "yes",
+        "flag",
+        "confirm",
+        "Confirm a command that may destroy data",
+        flags=("--yes",),
+        interfaces=ALL_INTERFACES,
+        default=False,
+        target="options",
+        in_openapi="all",
+        in_tool_schema="destructive",
+        tool_schema_help="Must be true.",
+        page="safety.md",
+    ),
+    Option(
         "dry_run",
         "flag",
         "confirm",
@@ -294,20 +307,6 @@ OPTIONS: tuple[Option, ...] = (
         page="plans.md",
     ),
     Option(
-        "yes",
-        "flag",
-        "confirm",
-        "Confirm a command that may destroy data",
-        flags=("--yes",),
-        interfaces=ALL_INTERFACES,
-        default=False,
-        target="options",
-        in_openapi="all",
-        in_tool_schema="destructive",
-        tool_schema_help="Must be true.",
-        page="safety.md",
-    ),
-    Option(
         "no_input",
         "flag",
         "confirm",
@@ -329,7 +328,7 @@ OPTIONS: tuple[Option, ...] = (
         target="options",
         setting="timeout",
         in_openapi="all",
-        note="A shorter limit of the command itself still holds.",
+        note="Write it in plain digits. A shorter limit of the command itself still holds.",
         page="deadlines.md",
     ),
     Option(
@@ -446,7 +445,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "discover",
         "flag",
-        "discover",
+        "agents",
         "List the commands in short, for an agent",
         flags=("--discover",),
         default=False,
@@ -456,7 +455,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "agent_manifest",
         "flag",
-        "discover",
+        "agents",
         "Show everything about the app as JSON",
         flags=("--agent-manifest",),
         default=False,
@@ -466,7 +465,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "agent_bootstrap",
         "flag",
-        "discover",
+        "agents",
         "Show the document that the calling agent expects: SKILL.md, AGENTS.md or CLAUDE.md",
         flags=("--agent-bootstrap",),
         default=False,
@@ -498,19 +497,21 @@ def setting_flag(setting: str) -> str | None:
 
 
 def help_rows() -> Iterator[tuple[str, str]]:
-    """Yield the rows of the "Framework options" panel: the flags of a group, and its summary."""
-    for group, summary in OPTION_GROUPS.items():
+    """Yield the rows of the "Framework options" panel: a group, and its flags."""
+    for group in OPTION_GROUPS:
         flags = [
             text
             for option in OPTIONS
             if option.group == group and option.flags
-            for text in ("/".join(option.flags), *[flag for flag, _ in option.shortcuts])
+            for text in _panel_flags(option)
         ]
-        yield ", ".join(flags), f"{summary} {_other_modes()}" if group == "output" else summary
+        yield group.capitalize(), ", ".join(flags)
 
 
-def _other_modes() -> str:
-    """Name the output modes that have no flag of their own."""
-    output = next(option for option in OPTIONS if option.name == "output")
-    modes = {*output.choices} - {"auto", *[mode for _, mode in output.shortcuts]}
-    return f"-o also takes {', '.join([mode for mode in output.choices if mode in modes])}."
+def _panel_flags(option: Option) -> list[str]:
+    """Return the spellings of an option in the panel, shortcuts instead of values."""
+    if not option.shortcuts:
+        return ["/".join(option.flags)]
+    others = [value for value in option.choices if value not in dict(option.shortcuts).values()]
+    others = [value for value in others if value != option.default]
+    return [*dict(option.shortcuts), f"{option.flags[-1]} {'|'.join(others)}"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tooli import errors as tree
 from tooli.config.setting_definitions import SETTINGS
+from tooli.core.options import OPTIONS
 from tooli.describe import roff
 from tooli.describe import schema_prose as words
 from tooli.describe.roff import bold, italic, prose
@@ -19,31 +20,6 @@ if TYPE_CHECKING:
     from tooli.core.tool import Param, Tool
 
 _COMMON_ERROR_CODES = ("E1002", "E1003", "E1004")
-_FRAMEWORK_OPTIONS: dict[str, str] = {
-    "--json, --jsonl, --text, --plain, -o MODE": "How to answer: one JSON document, a JSON value "
-    "per line, for people, or a record per line. Without any of them it is for people at a "
-    "terminal, and JSON anywhere else.",
-    "--dry-run": "Say what would be done, and do nothing.",
-    "--yes": "Confirm a destructive command.",
-    "--no-input": "Never ask anything.",
-    "--input JSON|@FILE|-": "Take arguments from a JSON object.",
-    "--response-format concise|detailed": "How much an answer says about itself.",
-    "--limit N, --cursor CURSOR": "A page of the records, and the next one.",
-    "--filter EXPRESSION": "Only records for which it holds, such as 'size > 1000'.",
-    "--fields LIST, --select LIST": "Only these fields of a record, such as 'path, size as bytes'.",
-    "--max-items N, --max-bytes N, --max-tokens N": "How large the answer may be; what is cut says "
-    "how much there is, and how to get the rest.",
-    "--timeout SECONDS": "How long the command may take; then it is stopped.",
-    "--idempotency-key KEY": "Run a call with this key once; a repetition gets the first answer.",
-    "--apply TOKEN": "Run exactly the plan that a dry run gave the token for.",
-    "--print0": "End records with NUL, not with a newline.",
-    "--null": "Read the values of the last argument from stdin, each ended by NUL.",
-    "--quiet, -q, --verbose, -v, --no-color": "Say less, say more, without colour.",
-    "--schema [FORM]": "The contract for programs; FORM is json, mcp, openai or anthropic.",
-    "--help-agent, --help, --version": "Help for agents, help for people, and the version.",
-    "--discover, --agent-manifest, --agent-bootstrap": "For agents, about the app: its commands in "
-    "short, all that there is to know as JSON, and the document that the agent is used to.",
-}
 ENVIRONMENT_VARIABLES = {
     "TOOLI_OUTPUT": "How to answer: auto, json, jsonl, text or plain.",
     "TOOLI_CALLER": "Who is calling.",
@@ -289,13 +265,14 @@ def errors_section(declared: Mapping[str, str], common: Mapping[str, Any]) -> li
 
 
 def common_options_section(taken_flags: frozenset[str]) -> list[str]:
-    """The options that every command takes; where a command has one of its own, by other names."""
+    """Describe the framework options. A flag that a command has itself is `--tooli-NAME`."""
     rows = [
         line
-        for names, text in _FRAMEWORK_OPTIONS.items()
+        for option in OPTIONS
+        if option.flags
         for line in roff.tagged_item(
-            " ".join([_format_option_word(name, taken_flags) for name in names.split()]),
-            prose(text),
+            " ".join([_format_option_word(text, taken_flags) for text in option.usage.split()]),
+            prose(option.description),
         )
     ]
     return section("COMMON OPTIONS", rows)

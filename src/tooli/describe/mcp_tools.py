@@ -6,6 +6,7 @@ the schema and in the answer. Later ones take any JSON, but not a bare null.
 
 from __future__ import annotations
 
+from tooli.core._hot_tables import TOOL_SCHEMA_OPTIONS
 from tooli.core.tool import DEFAULT_BEHAVIOR, DEFAULT_GUARD
 from tooli.schema.json_schema import input_schema, output_schema
 
@@ -66,51 +67,33 @@ def tool_title(tool: Tool) -> str:
 
 
 def arguments_schema(tool: Tool) -> dict[str, Any]:
-    """The arguments of a call, with what is said to the framework among them where it matters:
-
-    a destructive tool is confirmed, or only planned; a paginated one gives page after page.
-    """
+    """JSON Schema of a tool's arguments, with the framework options that matter for the tool."""
     schema = input_schema(tool)
-    more = _CONFIRMATION_PROPERTIES if needs_confirmation(tool) else {}
-    if more and getattr(tool.fn, "tooli_supports_dry_run", False):
-        more = {**more, **_APPLY_PROPERTIES}
-    more = {
-        **more,
-        **(_PAGING_PROPERTIES if tool.limits.paginated or tool.limits.max_tokens else {}),
+    own = schema.get("properties", {})
+    options = {
+        name: option_schema
+        for kind in _option_kinds(tool)
+        for name, option_schema in TOOL_SCHEMA_OPTIONS.get(kind, {}).items()
+        if name not in own
     }
-    if not more:
-        return schema
-    own = schema["properties"]
-    more = {name: property_schema for name, property_schema in more.items() if name not in own}
-    return {**schema, "properties": {**own, **more}}
+    return {**schema, "properties": {**own, **options}} if options else schema
+
+
+def _option_kinds(tool: Tool) -> list[str]:
+    """Keys of `TOOL_SCHEMA_OPTIONS` that apply to a tool."""
+    kinds = ["all"]
+    if needs_confirmation(tool):
+        kinds.append("destructive")
+        if getattr(tool.fn, "tooli_supports_dry_run", False):
+            kinds.append("plannable")
+    if tool.limits.paginated or tool.limits.max_tokens:
+        kinds.append("paginated")
+    return kinds
 
 
 def needs_confirmation(tool: Tool) -> bool:
-    """Whether a client says among the arguments that a call is meant, or only planned."""
+    """True if a client confirms a call, or asks for a plan, among the arguments."""
     return tool.behavior.destructive and not tool.guard.approval
-
-
-_PAGING_PROPERTIES: dict[str, dict[str, Any]] = {
-    "limit": {"type": "integer", "minimum": 0, "description": "Records on a page; 0 is all."},
-    "cursor": {"type": "string", "description": "Where to go on: next_cursor of the page before."},
-}
-
-
-_CONFIRMATION_PROPERTIES: dict[str, dict[str, Any]] = {
-    "yes": {
-        "type": "boolean",
-        "description": "Must be true.",
-    },
-    "dry_run": {
-        "type": "boolean",
-        "description": "Only plan.",
-    },
-}
-
-
-_APPLY_PROPERTIES: dict[str, dict[str, Any]] = {
-    "apply": {"type": "string", "description": "Token of a plan: run just that."},
-}
 
 
 def _tool_meta(tool: Tool) -> dict[str, Any]:

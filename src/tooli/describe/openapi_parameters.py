@@ -1,82 +1,66 @@
-"""What every operation of the HTTP door takes beside its body: options, and headers."""
+"""Parameters of HTTP operations beside the body: framework options and request headers."""
 
 from __future__ import annotations
+
+from tooli.core.options import Option, options_for
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from typing import Any, TypeAlias
+    from typing import Any
 
     from tooli.core.tool import Tool
 
-    ParameterSpec: TypeAlias = tuple[str, dict[str, Any], str]
-
-_STRING: dict[str, Any] = {"type": "string"}
-_QUERY_PARAMETERS: tuple[ParameterSpec, ...] = (
-    ("dry_run", {"type": "boolean"}, "Check the call and say what would happen; nothing does."),
-    ("yes", {"type": "boolean"}, "Confirm a command that may destroy data."),
-    (
-        "response_format",
-        {"type": "string", "enum": ["concise", "detailed"]},
-        "`concise` leaves out what the result's schema marks with `detail`; "
-        "with `detailed`, `meta.output_schema` describes the result.",
+_HEADERS_BEFORE_OPTIONS = {
+    "Prefer": (
+        'With `handling=strict`, the body must match its schema exactly: the string `"7"` is not '
+        "an integer, and formats are validated. Other preferences are ignored."
     ),
-    (
-        "timeout",
-        {"type": "number", "exclusiveMinimum": 0, "maximum": 10_000_000},
-        "Seconds after which the call is stopped (E4050), in plain digits; "
-        "what the command itself allows is not exceeded.",
-    ),
-)
-_PAGING_PARAMETERS: tuple[ParameterSpec, ...] = (
-    ("limit", {"type": "integer", "minimum": 0}, "Records on a page; 0 is all of them."),
-    ("cursor", {"type": "string"}, "Where to go on: `meta.page.next_cursor` of the page before."),
-)
-"""Said of paginated commands alone; every command takes them, and more of the kind."""
-_APPLY_PARAMETER = (
-    "apply",
-    {"type": "string"},
-    "Run exactly the plan that a dry run gave a token for.",
-)
-"""Said of commands that tell what they would do."""
-_HEADER_PARAMETERS: tuple[ParameterSpec, ...] = (
-    (
-        "Prefer",
-        _STRING,
-        'With `handling=strict`, the body must be valid by its schema to the letter: `"7"` is no '
-        "integer, and formats count. Other preferences are ignored.",
-    ),
-    (
-        "Idempotency-Key",
-        {"type": "string", "pattern": '^"*[!#-~]([!-~]{0,253}[!#-~])?"*$'},
-        "One word: a call that is made again with the same key gets the first answer, and does "
-        "not run again.",
-    ),
-    ("Tooli-Caller", _STRING, "Who calls; it is noted, and decides nothing."),
-    ("Tooli-Caller-Version", _STRING, "The version of who calls."),
-    ("Tooli-Session-Id", _STRING, "The session that the call belongs to."),
-)
+}
+_HEADERS_AFTER_OPTIONS = {
+    "Tooli-Caller": "Name of the caller. It is recorded and has no effect on permissions.",
+    "Tooli-Caller-Version": "Version of the caller.",
+    "Tooli-Session-Id": "Session that the call belongs to.",
+}
 
 
 def shared_parameters() -> dict[str, Any]:
-    """What all operations take, by name."""
-    placed = [("query", spec) for spec in _QUERY_PARAMETERS] + [
-        ("header", spec) for spec in _HEADER_PARAMETERS
+    """Return the parameters that all operations have, by name."""
+    options = _options_listed_in("all")
+    query = [_option_parameter(option) for option in options if option.header is None]
+    headers = [
+        *[_header(*row) for row in _HEADERS_BEFORE_OPTIONS.items()],
+        *[_option_parameter(option) for option in options if option.header is not None],
+        *[_header(*row) for row in _HEADERS_AFTER_OPTIONS.items()],
     ]
-    return {spec[0]: _parameter(location, *spec) for location, spec in placed}
+    return {parameter["name"]: parameter for parameter in (*query, *headers)}
 
 
 def operation_parameters(tool: Tool) -> list[dict[str, Any]]:
-    """What one operation takes: that, and what its command gives a meaning to."""
-    parameters = [
-        {"$ref": f"#/components/parameters/{name}"}
-        for name, *_ in (*_QUERY_PARAMETERS, *_HEADER_PARAMETERS)
-    ]
-    if tool.limits.paginated:
-        parameters += [_parameter("query", *spec) for spec in _PAGING_PARAMETERS]
-    if getattr(tool.fn, "tooli_supports_dry_run", False):
-        parameters.append(_parameter("query", *_APPLY_PARAMETER))
+    """Return the parameters of a tool's operation: the shared ones, and those that it supports."""
+    parameters = [{"$ref": f"#/components/parameters/{name}"} for name in shared_parameters()]
+    kinds = ["paginated"] if tool.limits.paginated else []
+    kinds += ["plannable"] if getattr(tool.fn, "tooli_supports_dry_run", False) else []
+    for kind in kinds:
+        parameters += [_option_parameter(option) for option in _options_listed_in(kind)]
     return parameters
+
+
+def _options_listed_in(operations: str) -> list[Option]:
+    """Return the options that are listed in "all", "paginated" or "plannable" operations."""
+    options = dict.fromkeys(options_for("http").values())
+    return [option for option in options if option.in_openapi == operations]
+
+
+def _option_parameter(option: Option) -> dict[str, Any]:
+    location = "query" if option.header is None else "header"
+    return _parameter(
+        location, option.header or option.name, option.json_schema, option.description
+    )
+
+
+def _header(name: str, description: str) -> dict[str, Any]:
+    return _parameter("header", name, {"type": "string"}, description)
 
 
 def _parameter(
