@@ -1,26 +1,32 @@
-# Everything runs from a virtual environment that this file makes itself: python3 and make suffice.
+# Every target creates the virtual environment that it needs: python3 and make are enough.
 PYTHON ?= python3
 VENV   ?= .venv
 PY      = $(VENV)/bin/python
 READY   = $(VENV)/.ready
 DEMO    = .venv-demo
 REPORT  = .cache/coverage.json
-# What is run under coverage: the tests of the rooms whose branches are counted.
+# The tests that run under coverage: those of the packages that coverage_gate.py lists.
 MEASURED = tests/core tests/schema tests/text tests/records tests/pipeline tests/stages tests/inputs tests/execution/test_declared_capabilities.py tests/describe/test_schema.py tests/describe/test_mcp.py tests/parity/test_shaping.py tests/parity/test_inputs.py tests/test_errors.py tests/test_python_api.py
 
-# Thousands of processes are started, here by Make and there by tests: none compiles what another did.
+# Suites that other projects wrote, or that need a browser or a framework: `make test-full`.
+FULL = tests/lanes/test_typer_suite.py tests/integration/conformance tests/integration/frameworks tests/integration/clients tests/integration/http/test_schemathesis.py tests/integration/page
+
+# Make and the tests start thousands of processes: let them share compiled bytecode.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test check bench docs clean
+.PHONY: demo test test-full check bench docs clean
 
-demo: $(DEMO)/.ready    ## what tooli does, as a transcript
+demo: $(DEMO)/.ready    ## the main features, as a transcript
 	@$(DEMO)/bin/python examples/demo.py
 
-test: $(READY)          ## all tests, and the branches that they reach
+test: $(READY)          ## the tests, and the gate on branch coverage
 	@mkdir -p .cache
 	COVERAGE_FILE=.cache/coverage $(PY) -m pytest $(MEASURED) --cov=tooli --cov-branch --cov-report=json:$(REPORT)
 	$(PY) tests/architecture/coverage_gate.py $(REPORT)
-	$(PY) -m pytest $(addprefix --ignore=,$(MEASURED))
+	$(PY) -m pytest $(addprefix --ignore=,$(MEASURED) $(FULL))
+
+test-full: $(READY)     ## the suites of other projects, frameworks and a browser
+	$(PY) -m pytest $(FULL)
 
 check: $(READY)         ## lint, format, types, layers, dead code, spelling
 	$(PY) -m ruff check .
@@ -30,10 +36,10 @@ check: $(READY)         ## lint, format, types, layers, dead code, spelling
 	$(PY) -m vulture
 	$(VENV)/bin/codespell src examples docs benchmarks *.md
 
-bench: $(READY)         ## the figures, into benchmarks/RESULTS.md
+bench: $(READY)         ## measure, and write benchmarks/RESULTS.md
 	$(PY) benchmarks/run.py
 
-docs: $(READY)          ## what is generated in the documents
+docs: $(READY)          ## write the generated parts of the documents and tables
 	$(PY) -m docs.generate
 
 clean:
