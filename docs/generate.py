@@ -22,6 +22,7 @@ from docs.surroundings import callers_page
 from docs.transcript import play
 
 from tooli import errors
+from tooli.core.output_modes import MODE_TABLE
 
 ROOT = Path(__file__).resolve().parent.parent
 ERRORS = ROOT / "docs" / "errors.md"
@@ -154,9 +155,30 @@ def class_of_code(code: str) -> type[errors.ToolError]:
 
 
 def played(page: Path) -> str:
-    """A page with the output that its commands have today."""
+    """A page with the current tables and the current output of its commands."""
+    text = with_output_modes(page.read_text(encoding="utf-8"))
     with TemporaryDirectory() as folder:
-        return play(page.read_text(encoding="utf-8"), Path(folder).resolve())
+        return play(text, Path(folder).resolve())
+
+
+_MODES_BEGIN = "<!-- output modes: written by make docs -->\n"
+_MODES_END = "<!-- end of output modes -->\n"
+
+
+def with_output_modes(text: str) -> str:
+    """Return a page with the table of output modes between its markers, if it has any."""
+    before, begin, rest = text.partition(_MODES_BEGIN)
+    _, end, after = rest.partition(_MODES_END)
+    return f"{before}{begin}{output_modes_table()}{end}{after}" if end else text
+
+
+def output_modes_table() -> str:
+    """Return `tooli.core.output_modes` as a Markdown table."""
+    rows = ["| mode | flag | description |", "| --- | --- | --- |"]
+    for mode in MODE_TABLE:
+        flag = f"`{mode.flag}`" if mode.renderer else ""
+        rows.append(f"| `{mode.name}` | {flag} | {mode.summary} |".replace("|  |", "| |"))
+    return "\n".join(rows) + "\n"
 
 
 def main() -> int:

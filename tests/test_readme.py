@@ -16,13 +16,15 @@ from docs.generate import (
     SAFETY,
     callers_page,
     errors_page,
+    output_modes_table,
     safety_page,
+    with_output_modes,
 )
 from docs.option_table import with_option_table
 from docs.transcript import play, settled
 
-from tooli.cli.argv import MODES
 from tooli.core._hot_tables import FLAGS
+from tooli.core.output_modes import OUTPUT_MODES
 from tooli.errors import ERROR_CODES, EXIT_CODES
 
 if TYPE_CHECKING:
@@ -80,8 +82,16 @@ def test_the_readme_has_every_flag_and_mode() -> None:
     table = README.partition("## Flags on every command")[2].partition("\n## ")[0]
     for flag in FLAGS:
         assert re.search(rf"(?<![\w-]){flag}(?![\w-])", table), flag
+
+
+def test_the_readme_has_every_mode() -> None:
+    """`make docs` writes the tables of output modes."""
     modes = README.partition("## Output modes")[2].partition("\n## ")[0]
-    assert all(f"| `{mode}` |" in modes for mode in MODES)
+    assert all(f"| `{mode}` |" in modes for mode in OUTPUT_MODES)
+    for page in (ROOT / "README.md", ROOT / "docs" / "output.md"):
+        text = page.read_text(encoding="utf-8")
+        assert output_modes_table() in text
+        assert with_output_modes(text) == text
 
 
 @pytest.mark.parametrize("page", DOCUMENTS, ids=lambda page: page.name)

@@ -14,7 +14,6 @@ from tooli.core.app_state import (
     APP_SETTINGS,
     COMMAND_SETTINGS,
     GROUP_SETTINGS,
-    OUTPUT_MODES,
     AppState,
     check_choice,
     default_app_name,
@@ -86,7 +85,10 @@ class Tooli(_TyperPlaceholder):
     ) -> None:
         _check_keywords("Tooli", settings, APP_SETTINGS)
         check_choice("security_policy", security_policy, _SECURITY_POLICIES)
-        check_choice("default_output", default_output, OUTPUT_MODES)
+        if default_output != "auto":
+            from tooli.core.output_modes import OUTPUT_MODES
+
+            check_choice("default_output", default_output, OUTPUT_MODES)
         check_choice("mcp_transport", mcp_transport, ("stdio", "http", "sse"))
         if description is not None:
             settings.setdefault("help", description)

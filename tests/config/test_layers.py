@@ -370,6 +370,6 @@ def test_the_glance_knows_every_variable() -> None:
 
 def test_a_file_may_name_every_mode() -> None:
     from tooli.config.setting_definitions import SETTINGS
-    from tooli.core.app_state import OUTPUT_MODES
+    from tooli.core.output_modes import OUTPUT_MODES
 
     assert SETTINGS["output"].choices == OUTPUT_MODES

@@ -14,6 +14,7 @@ from tests.integration.apps.canaries import DIRTY, KINDLY, make
 from tests.integration.outside import APPS, environment, run, run_on_terminal
 
 from tooli import SecretInput, Tooli
+from tooli.core.output_modes import OUTPUT_MODES
 from tooli.testing import Case, assert_parity
 from tooli.testing.parity import interfaces
 
@@ -26,7 +27,7 @@ JOINED = re.compile("[\u200c\u200d\ufe00-\ufe0f]")
 SECRET = 'k3y/"päss+word'
 TRACES = (SECRET, quote(SECRET, safe=""), b64encode(f"ada:{SECRET}".encode()).decode()[8:-4])
 WRITTEN = (SECRET.replace('"', '""'), SECRET.replace('"', '\\"'))  # in CSV, in TOON
-MODES = ("json", "jsonl", "text", "plain", "csv", "md", "toon")
+MODES = OUTPUT_MODES[1:]
 LEVELS = ("off", "standard", "strict")
 PYTHON_STREAMS = {"stream": "Python objects stay as they are", "astream": "the same"}
 DIRTY_ONES = (

@@ -12,7 +12,6 @@ flags, as Typer then reads it.
 from __future__ import annotations
 
 from tooli.core._hot_tables import CHOICES, FLAGS, RESULT_OPTIONS, RUN_OPTIONS
-from tooli.core.app_state import OUTPUT_MODES as MODES
 from tooli.core.call import Problem
 from tooli.core.tool import ListOf, Scalar, TyperOnly, is_bool, is_structured, unwrap_optional
 from tooli.schema.convert import RawText
@@ -97,7 +96,7 @@ class CommandLine:
             if problem is not None:
                 self.problems.append(Problem("E1007", name, f"{flag} is {problem}"))
             return
-        allowed = MODES if name == "output" else CHOICES.get(name)
+        allowed = _allowed_values(name) if constant is None else None
         if allowed is not None and value not in allowed:
             from tooli.errors import closest_match
 
@@ -137,7 +136,9 @@ def parse_command_line(
 
 
 def _read_trailing_mode(line: CommandLine, words: list[str]) -> None:
-    """`--json` behind a word that is no command still says how to answer."""
+    """Read the output mode from the words after an unknown command, such as `--json`."""
+    from tooli.core.output_modes import OUTPUT_MODES
+
     remaining = words[::-1]
     for i, word in enumerate(remaining):
         if word == "--":
@@ -150,8 +151,17 @@ def _read_trailing_mode(line: CommandLine, words: list[str]) -> None:
             mode = value if equals else "".join(remaining[i + 1 : i + 2])
         else:
             mode = FLAGS[flag][2]
-        if mode in MODES:
+        if mode in OUTPUT_MODES:
             line.options["output"] = mode
+
+
+def _allowed_values(name: str) -> tuple[str, ...] | None:
+    """Return the values that an option accepts; None if any text may be one."""
+    if name == "output":
+        from tooli.core.output_modes import OUTPUT_MODES
+
+        return OUTPUT_MODES
+    return CHOICES.get(name)
 
 
 # ------------------------------------------------------------------ before the command

@@ -7,6 +7,7 @@ import sys
 
 from tooli.core._hot_tables import DOCUMENT_OPTIONS
 from tooli.core.call import Ok
+from tooli.core.output_modes import find_mode
 from tooli.errors import InputError, Suggestion
 from tooli.pipeline.input_errors import missing_command_error, unknown_command_error
 
@@ -52,7 +53,9 @@ def _has_unknown_option(invocation: Invocation) -> bool:
 def _report_unresolved(invocation: Invocation) -> int:
     from tooli.cli.typer_runner import run_invocation
 
-    if invocation.mode == "text" and not any(p.code == "E1007" for p in invocation.line.problems):
+    if invocation.is_interactive_mode and not any(
+        p.code == "E1007" for p in invocation.line.problems
+    ):
         return run_invocation(invocation)
     error, call = no_command_error(invocation)
     return write_error(invocation, error, call)
@@ -75,13 +78,12 @@ def report_missing_command(invocation: Invocation) -> int:
 
 
 def _write_help(invocation: Invocation) -> int:
-    if invocation.mode == "text" and invocation.line.options.get("output") != "plain":
+    requested = find_mode(invocation.line.options.get("output") or invocation.mode)
+    if invocation.is_interactive_mode and not requested.is_plain_text:
         return _write_typer_help(invocation)
-    if (
-        invocation.caller_profile is not None
-        and invocation.caller_profile.help == "compact"
-        and invocation.mode != "plain"
-    ):
+    profile = invocation.caller_profile
+    is_compact = profile is not None and profile.help == "compact"
+    if is_compact and not find_mode(invocation.mode).is_plain_text:
         return _write_text(invocation, help_for_agents(invocation))
     return _write_text(invocation, plain_help(invocation))
 
@@ -143,7 +145,7 @@ def _write_text(invocation: Invocation, text: str) -> int:
     if (
         invocation.is_machine_mode
         and invocation.has_explicit_mode
-        and invocation.mode not in ("csv", "md")
+        and find_mode(invocation.mode).reports_errors
     ):
         invocation.guard_stdout()
         return invocation.write_outcome(Ok(text), call_without_tool(invocation))
@@ -201,7 +203,7 @@ def _write_json(invocation: Invocation, document: Any) -> int:
     from tooli.pipeline.envelope import encode
 
     data = encode(document, [])
-    if invocation.mode == "text" and is_terminal(sys.stdout):
+    if invocation.is_interactive_mode and is_terminal(sys.stdout):
         import json
 
         return _write_stdout(invocation, json.dumps(document, indent=2, ensure_ascii=False))

@@ -12,7 +12,7 @@ import os
 import sys
 from time import perf_counter
 
-from tooli.cli.argv import COMPLETION_FLAGS, MODES, CommandLine, parse_command_line
+from tooli.cli.argv import COMPLETION_FLAGS, CommandLine, parse_command_line
 from tooli.cli.process import (
     StdoutClosed,
     StdoutGuard,
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
     from tooli.core.call import Call, Outcome, Stage
     from tooli.core.caller_profile import CallerProfile
+    from tooli.core.output_modes import OutputMode
     from tooli.core.tool import Param
     from tooli.schema.convert import RawText
 
@@ -136,7 +137,7 @@ class Invocation:
     def _choose_mode(self) -> str:
         requested = self.line.options.get("output") or os.environ.get("TOOLI_OUTPUT")
         requested = requested or self.state.default_output
-        if requested not in MODES:
+        if requested not in ("auto", "json") and not _is_known_mode(requested):
             from tooli.cli.usage_errors import report_invalid_mode
 
             return report_invalid_mode(self.line, requested)
@@ -144,7 +145,8 @@ class Invocation:
         command_mode = (
             getattr(self.line.tool.fn, "tooli_mode", None) if self.line.tool is not None else None
         )
-        if command_mode == "text" and self.has_explicit_mode:
+        prints = command_mode is not None and _find_mode(command_mode).is_interactive
+        if prints and self.has_explicit_mode:
             from tooli.cli.usage_errors import resolve_text_command_mode
 
             return resolve_text_command_mode(self, requested)
@@ -177,13 +179,18 @@ class Invocation:
 
     @property
     def is_machine_mode(self) -> bool:
-        """Whether stdout belongs to the answer alone."""
-        return self.mode not in ("text", "plain")
+        """True if stdout contains the answer only."""
+        return self.mode == "json" or _find_mode(self.mode).owns_stdout
+
+    @property
+    def is_interactive_mode(self) -> bool:
+        """True if the answer is text for a person, with Typer's help and error messages."""
+        return self.mode != "json" and _find_mode(self.mode).is_interactive
 
     @property
     def is_document_mode(self) -> bool:
-        """Whether the answer is one document, with an envelope."""
-        return self.mode in ("json", "toon")
+        """True if the answer is one document, with the envelope."""
+        return self.mode == "json" or _find_mode(self.mode).is_document
 
     def caller(self) -> Caller:
         """Who is asking, and how they typed the program."""
@@ -210,7 +217,7 @@ class Invocation:
             if response_format is None and self.is_document_mode
             else response_format == "detailed",
             concise=response_format == "concise",
-            interactive=self.mode == "text" and self.has_human and is_terminal(sys.stderr),
+            interactive=self.is_interactive_mode and self.has_human and is_terminal(sys.stderr),
             is_machine_mode=self.is_machine_mode,
             stdin_consumed=options.get("input") == "-" or self.items is not None,
             result_options=shaping_if_needed(self),
@@ -297,7 +304,7 @@ class Invocation:
             return report_missing_command(self)
         self.guard_stdout(capture=self.line.tool.returns_printed_text)
         call, stages = self.prepare(self.line.arguments, self.line.problems)
-        if self.mode == "text":
+        if self.is_interactive_mode:
             from tooli.cli.usage_errors import has_invalid_arguments
 
             if has_invalid_arguments(self, call):  # it is Typer who says so to people
@@ -314,7 +321,7 @@ class Invocation:
             self.is_machine_mode and line.unknown_word is not None
         ):
             return True
-        if self.mode == "text":
+        if self.is_interactive_mode:
             needs_typer_message = bool(line.problems) or line.tool is None or line.tool.deprecated
             return bool(needs_typer_message or line.typer_reason is not None)
         if line.unknown_word is not None and not line.group.has_dynamic_commands:
@@ -412,3 +419,16 @@ class Invocation:
             self.stdout_guard.release(is_final=self.standalone)
         if self._previous_sigterm is not None:
             set_sigterm_handler(self._previous_sigterm)
+
+
+def _find_mode(name: str) -> OutputMode:
+    """Return the row of a mode. The table is not loaded for `json`, the mode of agents."""
+    from tooli.core.output_modes import find_mode
+
+    return find_mode(name)
+
+
+def _is_known_mode(name: str) -> bool:
+    from tooli.core.output_modes import OUTPUT_MODES
+
+    return name in OUTPUT_MODES

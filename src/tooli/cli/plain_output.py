@@ -24,6 +24,8 @@ byte, apart from NUL, and TAB within columns.
 
 from __future__ import annotations
 
+import sys
+
 from tooli.text.jsonable import is_list, is_object
 
 TYPE_CHECKING = False
@@ -32,8 +34,14 @@ if TYPE_CHECKING:
     from typing import TypeGuard
 
     from tooli.cli.main import Invocation
+    from tooli.core.call import Call
 
     Cell = Callable[[object], str]
+
+
+def write_records(value: object, call: Call, end: str) -> None:
+    """Write a result to stdout; the renderer of mode `plain`."""
+    write_plain(value, sys.stdout.write, end=end)
 
 
 def record_separator(invocation: Invocation) -> str:

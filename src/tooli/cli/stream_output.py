@@ -5,19 +5,23 @@ from __future__ import annotations
 import sys
 
 from tooli.cli.process import write_stderr
+from tooli.cli.text_output import show_warnings, write_plain_error
 from tooli.core.call import Failed, Ok
+from tooli.core.output_modes import find_mode
 from tooli.pipeline.drivers import stream
-from tooli.pipeline.envelope import encode_envelope, make_json_encoder
+from tooli.pipeline.envelope import build_meta, encode, encode_envelope, make_json_encoder
+from tooli.text.jsonable import is_list, is_object, sort_set, to_jsonable
+from tooli.text.redact import ResultRedactor, redact_error, redact_result, redact_value
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterator, Sequence
     from typing import Any
 
     from tooli.cli.main import Invocation
-    from tooli.cli.tables import TableWriter
     from tooli.core.call import Call, Outcome, Stage
+    from tooli.core.output_modes import OutputMode
     from tooli.errors import ToolError
 
 
@@ -89,46 +93,28 @@ def _missing_secrets(call: Call, outcome: Failed) -> list[str]:
 def show_stream(
     invocation: Invocation, items: Generator[Any, None, Outcome], call: Call
 ) -> Outcome:
-    """Show each item as it comes; what remains to be shown is in the outcome."""
+    """Write each item as it comes; the outcome holds what remains to be written."""
     counted = _CountedStream(items)
     try:
         _write_items(invocation, counted, call)
     finally:
         items.close()
     invocation.streamed_count = counted.count
-    outcome = counted.outcome
-    if isinstance(outcome, Failed) or invocation.mode != "jsonl":
-        return outcome
-    value = outcome.value
-    if type(value) in (set, frozenset):
-        from tooli.text.jsonable import sort_set
-
-        value = sort_set(value)
-    if type(value) in (list, tuple):
-        encode = make_json_encoder(invocation.warnings, call)
-        for item in value:
-            invocation.emit(encode(item))
-        return Ok(None)
-    return outcome
+    return counted.outcome
 
 
 def _write_items(invocation: Invocation, items: Iterator[Any], call: Call) -> None:
-    if invocation.mode == "jsonl":
-        encode = make_json_encoder(invocation.warnings, call)
-        for item in items:
-            invocation.emit(encode(item))
-    elif invocation.mode in _LINE_ENDS:
-        end = _LINE_ENDS[invocation.mode]
-        for line in _table_writer(invocation, invocation.line.tool).stream(
-            _redacted_items(items, call)
-        ):
-            invocation.emit(line.encode() + end)
+    mode = find_mode(invocation.mode)
+    if mode.kind == "lines":
+        for line in mode.load_renderer()(call).items(items):
+            invocation.emit(line)
     elif invocation.standalone:
         from tooli.cli.plain_output import plain_lines, record_separator
         from tooli.cli.text_output import StdoutErrorScope
 
         end = record_separator(invocation)
-        for line in plain_lines(_redacted_items(items, call, exact=end == "\0"), end=end):
+        redactor = ResultRedactor(call, secrets_only=end == "\0")
+        for line in plain_lines(map(redactor, items), end=end):
             with StdoutErrorScope(invocation):
                 sys.stdout.write(line + end)
                 sys.stdout.flush()
@@ -136,75 +122,97 @@ def _write_items(invocation: Invocation, items: Iterator[Any], call: Call) -> No
         invocation.value = list(items)
 
 
-def _redacted_items(items: Iterator[Any], call: Call, *, exact: bool = False) -> Iterator[Any]:
-    from tooli.text.redact import ResultRedactor
-
-    redactor = ResultRedactor(call, secrets_only=exact)
-    for item in items:
-        yield redactor(item)
-
-
-# ------------------------------------------------------------------ answers
-
-_LINE_ENDS = {"csv": b"\r", "md": b""}
-"""The modes for tables, and what ends their lines, before the newline."""
+# ------------------------------------------------------------------ machine modes
 
 
 def write_machine_outcome(invocation: Invocation, outcome: Outcome, call: Call) -> int:
-    """Show an outcome in a machine mode that is not JSON; the exit code."""
-    from tooli.cli.text_output import show_warnings, write_plain_error
-
-    if invocation.mode == "toon":
-        from tooli.cli.toon import document as toon_document
-
-        invocation.emit(toon_document(outcome, call, invocation.milliseconds))
+    """Write an outcome in a machine mode other than JSON; return the exit code."""
+    mode = find_mode(invocation.mode)
+    if mode.is_document:
+        invocation.emit(render_document(mode, outcome, call, invocation.milliseconds))
         return invocation.code
-    if invocation.mode == "jsonl" and isinstance(outcome, Failed):
-        invocation.emit(encode_envelope(outcome, call, invocation.milliseconds))
-        return invocation.code
-    if isinstance(outcome, Ok) and invocation.mode == "jsonl":
-        if outcome.value is not None:
-            invocation.emit(make_json_encoder(call.warnings, call)(outcome.value))
-    elif isinstance(outcome, Ok):
-        _show_table(invocation, outcome.value, call)
-    error = None
     if isinstance(outcome, Failed):
-        from tooli.text.redact import redact_error
-
+        if mode.reports_errors:
+            invocation.emit(encode_envelope(outcome, call, invocation.milliseconds))
+            return invocation.code
         error = redact_error(outcome.error, call, call.warnings)
+        show_warnings(call)
+        write_plain_error(error)
+        return invocation.code
+    value = outcome.value
+    if value is None and call.tool.is_streaming and not invocation.streamed_count:
+        value = []
+    data = b"\n".join(mode.load_renderer()(call).value(value))
+    if data:
+        invocation.emit(data)
     show_warnings(call)
-    if call.meta and isinstance(outcome, Ok) and not call.options.quiet:
+    if call.meta and not call.options.quiet:
         from tooli.cli.output_limits import report_truncation
 
         report_truncation(call)
-    if error is not None:
-        write_plain_error(error)
     return invocation.code
 
 
-def _show_table(invocation: Invocation, value: Any, call: Call) -> None:
-    from tooli.text.redact import redact_result
+def render_document(
+    mode: OutputMode, outcome: Outcome, call: Call, milliseconds: Callable[[], int]
+) -> bytes:
+    """Return the document of an outcome, in the format of a mode."""
+    envelope: dict[str, Any] = {"ok": isinstance(outcome, Ok)}
+    if not isinstance(outcome, Ok):
+        error = to_jsonable(outcome.error.to_dict(), call.warnings)
+        envelope["error"] = redact_value(error, call, call.warnings, "error")
+    elif outcome.value is not None:
+        envelope["result"] = redact_result(outcome.value, call)
+    envelope["meta"] = redact_value(to_jsonable(build_meta(call, milliseconds()), []), call, [], "")
+    render = mode.load_renderer()
+    text: str = render(envelope)
+    try:
+        return text.encode()
+    except UnicodeEncodeError:  # a format may not be able to escape a lone surrogate
+        text = render(_escape_surrogates(envelope))
+        return text.encode()
 
-    if value is None and call.tool.is_streaming and not invocation.streamed_count:
-        value = []
-    lines = _table_writer(invocation, call.tool).lines(redact_result(value, call))
-    end = _LINE_ENDS[invocation.mode]
-    data = (end + b"\n").join([line.encode() for line in lines])
-    if data:
-        invocation.emit(data + end)
+
+def _escape_surrogates(value: Any) -> Any:
+    """Return the value with every lone surrogate in its strings written as `\\udcff`."""
+    if is_object(value):
+        return {_escape_surrogates(name): _escape_surrogates(item) for name, item in value.items()}
+    if is_list(value):
+        return [_escape_surrogates(item) for item in value]
+    if isinstance(value, str):
+        return value.encode(errors="backslashreplace").decode()
+    return value
 
 
-def _table_writer(invocation: Invocation, tool: Any) -> TableWriter:
-    from tooli.cli.tables import TableWriter
+def render_json(envelope: dict[str, Any]) -> str:
+    """Return an envelope as JSON; the renderer of mode `json`."""
+    return encode(envelope, []).decode()
 
-    return TableWriter(invocation.mode, tool, invocation.warnings, invocation.options().concise)
+
+class JsonLines:
+    """One JSON value per line; the writer of mode `jsonl`."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    def items(self, items: Iterator[Any]) -> Iterator[bytes]:
+        """Return the lines of a stream."""
+        return map(make_json_encoder(self._call.warnings, self._call), items)
+
+    def value(self, value: Any) -> Iterator[bytes]:
+        """Return the lines of a whole result: one for each item of a list."""
+        if type(value) in (set, frozenset):
+            value = sort_set(value)
+        values = value if type(value) in (list, tuple) else () if value is None else (value,)
+        return self.items(iter(values))
 
 
 class _CountedStream:
-    """A stream's items, counted; at its end the outcome that it returns."""
+    """Iterate over a stream, count its items, and keep the outcome that it returns."""
 
     def __init__(self, items: Generator[Any, None, Outcome]) -> None:
         self._items = items
+        self._has_ended = False
         self.count = 0
         self.outcome: Outcome = Ok(None)
 
@@ -212,9 +220,12 @@ class _CountedStream:
         return self
 
     def __next__(self) -> Any:
+        if self._has_ended:
+            raise StopIteration
         try:
             item = next(self._items)
         except StopIteration as end:
+            self._has_ended = True
             self.outcome = end.value
             raise StopIteration from None
         self.count += 1

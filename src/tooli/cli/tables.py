@@ -25,6 +25,7 @@ from itertools import chain, islice
 
 from tooli.pipeline.envelope import encode
 from tooli.text.jsonable import is_list, is_object
+from tooli.text.redact import ResultRedactor, redact_result
 
 TYPE_CHECKING = False
 
@@ -32,10 +33,42 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from typing import Any
 
+    from tooli.core.call import Call
     from tooli.core.tool import Tool
 
 HEADER_SAMPLE_SIZE = 1000
 """How many records of a stream are looked at before its head is written."""
+
+
+def csv_writer(call: Call) -> TableLines:
+    """Return the writer of mode `csv` for a call."""
+    return TableLines("csv", call, b"\r")
+
+
+def markdown_writer(call: Call) -> TableLines:
+    """Return the writer of mode `md` for a call."""
+    return TableLines("md", call, b"")
+
+
+class TableLines:
+    """The lines of a table, as `core.output_modes` expects them: redacted, in bytes."""
+
+    def __init__(self, form: str, call: Call, end: bytes) -> None:
+        self._call = call
+        self._end = end
+        self._table = TableWriter(form, call.tool, call.warnings, call.options.concise)
+
+    def items(self, items: Iterator[Any]) -> Iterator[bytes]:
+        """Return the lines of a stream of records."""
+        redact = ResultRedactor(self._call)
+        return self._encode(self._table.stream(map(redact, items)))
+
+    def value(self, value: Any) -> Iterator[bytes]:
+        """Return the lines of a whole result."""
+        return self._encode(self._table.lines(redact_result(value, self._call)))
+
+    def _encode(self, lines: Iterator[str]) -> Iterator[bytes]:
+        return (line.encode() + self._end for line in lines)
 
 
 class TableWriter:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import sys
 
+from tooli.cli.plain_output import record_separator
 from tooli.cli.process import StdoutClosed, error_reason, write_stderr
 from tooli.core.call import Ok
+from tooli.core.output_modes import find_mode
 from tooli.pipeline.envelope import outgoing_warnings
 
 TYPE_CHECKING = False
@@ -78,11 +80,14 @@ def _show_value(invocation: Invocation, value: Any, call: Call) -> None:
     from tooli.text.redact import redact_result
 
     value = redact_result(value, call, secrets_only=bool(invocation.line.options.get("print0")))
-    if invocation.mode == "plain" or invocation.line.options.get("print0"):
-        from tooli.cli.plain_output import record_separator, write_plain
+    end = record_separator(invocation)
+    find_mode("plain" if end == "\0" else invocation.mode).load_renderer()(value, call, end)
+    sys.stdout.flush()
 
-        write_plain(value, sys.stdout.write, end=record_separator(invocation))
-    elif call.options.dry_run and _is_plan(value):
+
+def write_text(value: Any, call: Call, end: str) -> None:
+    """Write a result to stdout for a person; the renderer of mode `text`."""
+    if call.options.dry_run and _is_plan(value):
         from tooli.cli.plan_output import show_plan
 
         show_plan(value, call)
@@ -92,7 +97,6 @@ def _show_value(invocation: Invocation, value: Any, call: Call) -> None:
         from tooli.cli.render import print_result
 
         print_result(value, file=sys.stdout)
-    sys.stdout.flush()
 
 
 def _is_plan(value: Any) -> bool:
@@ -120,14 +124,14 @@ def _show_error(invocation: Invocation, error: ToolError, may_show_traceback: bo
         return error.exit_code
     if (
         may_show_traceback
-        and invocation.mode == "text"
+        and invocation.is_interactive_mode
         and cause is not None
         and not _is_raised_by_author(cause, error)
     ):
         from tooli.cli.typer_runner import show_exception
 
         return show_exception(invocation, cause)
-    if invocation.mode == "plain":
+    if not invocation.is_interactive_mode:
         write_plain_error(error)
     else:
         from tooli.cli.render import print_error

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 
 from tooli.cli.process import write_stderr
+from tooli.cli.stream_output import render_document
 from tooli.core.call import Failed
+from tooli.core.output_modes import find_mode
 from tooli.execution.process_tree import kill_descendants
 from tooli.execution.timeouts import timeout_error
 from tooli.pipeline.envelope import encode_envelope
@@ -43,14 +45,13 @@ def _write_timeout_error(alarm: TimeoutAlarm) -> None:
 
     invocation = alarm.invocation
     error = timeout_error(alarm.timeout, "main thread")
-    if invocation.stdout_guard is None or invocation.mode not in ("json", "jsonl", "toon"):
+    mode = find_mode(invocation.mode)
+    if invocation.stdout_guard is None or not mode.reports_errors:
         write_stderr(f"error: {error.message} [{error.code}]")
         return
     outcome, call = Failed(error), call_without_tool(invocation)
-    if invocation.mode == "toon":
-        from tooli.cli.toon import document as toon_document
-
-        data = toon_document(outcome, call, invocation.milliseconds)
+    if mode.is_document:
+        data = render_document(mode, outcome, call, invocation.milliseconds)
     else:
         data = encode_envelope(outcome, call, invocation.milliseconds)
     try:

@@ -14,18 +14,13 @@ read as something else without. Integers keep all their digits.
 
 from __future__ import annotations
 
-from tooli.core.call import Ok
-from tooli.pipeline.envelope import build_meta
-from tooli.text.jsonable import is_list, is_object, to_jsonable
-from tooli.text.redact import redact_result, redact_value
+from tooli.text.jsonable import is_list, is_object
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from typing import Any, TypeAlias
-
-    from tooli.core.call import Call, Outcome
 
     Columns: TypeAlias = "list[tuple[str, Columns | None]]"
 
@@ -39,22 +34,6 @@ _ESCAPES = {
 }
 _QUOTED = frozenset(':"\\[]{},').union(map(chr, range(32)))
 _KEYWORDS = frozenset(("true", "false", "null"))
-
-
-def document(outcome: Outcome, call: Call, milliseconds: Callable[[], int]) -> bytes:
-    """An outcome in its envelope, as JSON has it, in TOON."""
-    envelope: dict[str, Any] = {"ok": isinstance(outcome, Ok)}
-    if not isinstance(outcome, Ok):
-        error = to_jsonable(outcome.error.to_dict(), call.warnings)
-        envelope["error"] = redact_value(error, call, call.warnings, "error")
-    elif outcome.value is not None:
-        envelope["result"] = redact_result(outcome.value, call)
-    envelope["meta"] = redact_value(to_jsonable(build_meta(call, milliseconds()), []), call, [], "")
-    text = encode(envelope)
-    try:
-        return text.encode()
-    except UnicodeEncodeError:  # half a surrogate pair has no place in TOON, not even escaped
-        return encode(_escape_surrogates(envelope)).encode()
 
 
 def encode(value: Any) -> str:
@@ -245,14 +224,3 @@ def _format_float(number: float) -> str:
     if power > 0:
         return f"{sign}{whole}{fraction.ljust(power, '0')}"
     return f"{sign}0.{'0' * (-power - 1)}{whole}{fraction}"
-
-
-def _escape_surrogates(value: Any) -> Any:
-    """The value, with what is no Unicode in its texts written out as `\\udcff`."""
-    if is_object(value):
-        return {_escape_surrogates(name): _escape_surrogates(item) for name, item in value.items()}
-    if is_list(value):
-        return [_escape_surrogates(item) for item in value]
-    if isinstance(value, str):
-        return value.encode(errors="backslashreplace").decode()
-    return value

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from tooli.cli.argv import MODES, CommandLine, parse_command_line
+from tooli.cli.argv import CommandLine, parse_command_line
 from tooli.cli.process import StdoutClosed
 from tooli.core._hot_tables import FLAGS
 from tooli.core.app_state import BUILTIN_COMMANDS
 from tooli.core.call import Failed, Problem
+from tooli.core.output_modes import OUTPUT_MODES
 
 TYPE_CHECKING = False
 
@@ -42,7 +43,7 @@ def write_internal_error(invocation: Invocation, exc: BaseException) -> int:
 
 def report_invalid_mode(line: CommandLine, requested: str) -> str:
     """Note that `TOOLI_OUTPUT` names no mode; the mode to say so in."""
-    message = f"TOOLI_OUTPUT={requested} is none of {', '.join(MODES)}"
+    message = f"TOOLI_OUTPUT={requested} is none of {', '.join(OUTPUT_MODES)}"
     line.problems.append(Problem("E1007", "output", message))
     return "json"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from tooli.core.output_modes import OUTPUT_MODES
 from tooli.core.record import Record
 
 TYPE_CHECKING = False
@@ -137,7 +138,7 @@ SETTINGS: dict[str, SettingDefinition] = {
             "output",
             "choice",
             "how to answer",
-            ("auto", "json", "jsonl", "text", "plain", "toon", "csv", "md"),
+            OUTPUT_MODES,
             flag="--output",
             default="auto",
         ),

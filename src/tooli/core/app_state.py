@@ -67,9 +67,6 @@ GROUP_SETTINGS = COMMAND_SETTINGS | frozenset(
 )
 """The keywords of Typer's `callback(…)`; `add_typer(…)` takes `name` and `callback` as well."""
 
-OUTPUT_MODES = ("auto", "json", "jsonl", "text", "plain", "toon", "csv", "md")
-"""The output modes of the command line."""
-
 BUILTIN_COMMANDS = frozenset(
     (
         *("mcp", "api", "search-tools", "generate-skill", "generate-agents-md", "docs", "export"),

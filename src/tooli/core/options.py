@@ -12,9 +12,9 @@ a plain call must not pay for help texts.
 
 from __future__ import annotations
 
-from tooli.core.app_state import OUTPUT_MODES
 from tooli.core.call import Options
 from tooli.core.limits import MAX_TIMEOUT_SECONDS
+from tooli.core.output_modes import FLAG_MODES, MODE_TABLE, OUTPUT_MODES
 from tooli.core.record import Record
 
 TYPE_CHECKING = False
@@ -133,12 +133,12 @@ OPTIONS: tuple[Option, ...] = (
         "output",
         "Set the output mode",
         flags=("--output", "-o"),
-        shortcuts=tuple([(f"--{mode}", mode) for mode in ("json", "jsonl", "text", "plain")]),
+        shortcuts=tuple([(f"--{mode}", mode) for mode in FLAG_MODES]),
         metavar="MODE",
         choices=OUTPUT_MODES,
         default="auto",
         setting="output",
-        note="The default is text at a terminal and JSON otherwise.",
+        note=" ".join([f"`{mode.name}`: {mode.summary}." for mode in MODE_TABLE]),
         page="output.md",
     ),
     Option(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tooli import errors as tree
 from tooli.config.setting_definitions import SETTINGS
 from tooli.core.options import OPTIONS
+from tooli.core.output_modes import OUTPUT_MODES
 from tooli.describe import roff
 from tooli.describe import schema_prose as words
 from tooli.describe.roff import bold, italic, prose
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 _COMMON_ERROR_CODES = ("E1002", "E1003", "E1004")
 ENVIRONMENT_VARIABLES = {
-    "TOOLI_OUTPUT": "How to answer: auto, json, jsonl, text or plain.",
+    "TOOLI_OUTPUT": f"The output mode: {', '.join(OUTPUT_MODES)}.",
     "TOOLI_CALLER": "Who is calling.",
     "TOOLI_CALLER_VERSION": "The caller's version.",
     "TOOLI_SESSION_ID": "The session that calls belong to.",
