@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     import typer as real_typer
     from typing_extensions import Unpack
 
-    from tooli.core.call import Call, Caller, Options, Stage
+    from tooli.core.call import Call, Caller, Options, Problem, Stage
     from tooli.core.catalog import Catalog
+    from tooli.core.peer import Peer
     from tooli.core.tool import Tool
     from tooli.http.asgi import Api
     from tooli.http.http_settings import HttpSettingsDict
@@ -38,8 +39,10 @@ if TYPE_CHECKING:
     from tooli.providers.local import CommandGroup
     from tooli.providers.resources import PromptOptions, ResourceOptions
     from tooli.python_api import PythonSurface
+    from tooli.storage.failure_history import MemoryFailureHistory
 
     F = TypeVar("F", bound=Callable[..., Any])
+    S = TypeVar("S", bound=Stage)
     _TyperPlaceholder = real_typer.Typer
 else:
 
@@ -187,6 +190,26 @@ class Tooli(_TyperPlaceholder):
         """Tell the clients that watch a resource that the document at this URI has changed."""
         self._state.notify_change("resource", uri)
 
+    def use(self, stage: S, *, before: str | None = None, after: str | None = None) -> S:
+        """Add a stage of your own around every call of this app and of the apps below it.
+
+        A stage is a generator function. It takes the call, yields it to the stages inside of it,
+        and returns the outcome:
+
+            @app.use
+            def log_calls(call):
+                outcome = yield call
+                print(call.tool.id, "ok" if isinstance(outcome, Ok) else outcome.error.code)
+                return outcome
+
+        `before` or `after` names the stage of tooli that it stands next to: `before="bind"` unless
+        you say otherwise. Stages at the same place run in the order in which they are added.
+        """
+        from tooli.pipeline.custom_stages import add_custom_stage
+
+        add_custom_stage(self._state, stage, before, after)
+        return stage
+
     # -------------------------------------------------------------- being a Typer
 
     def _initialize_typer(self) -> None:
@@ -237,6 +260,7 @@ class Tooli(_TyperPlaceholder):
     def catalog(self) -> Catalog:
         """Every tool of the app, read."""
         from tooli.core.catalog import Catalog
+    from tooli.core.peer import Peer
 
         tree = build_command_tree(self)
         return Catalog([found.tool(path, self._state) for path, found in tree.walk()])
@@ -308,6 +332,7 @@ class Tooli(_TyperPlaceholder):
         state = self._state
         if state.python_surface is None:
             from tooli.python_api import PythonSurface
+    from tooli.storage.failure_history import MemoryFailureHistory
 
             state.python_surface = PythonSurface(self, {})
         return state.python_surface
@@ -319,32 +344,48 @@ class Tooli(_TyperPlaceholder):
         caller: Caller,
         options: Options,
         warnings: list[str],
-        **extra: Any,
+        *,
+        problems: tuple[Problem, ...] = (),
+        approved: bool = False,
+        peer: Peer | None = None,
+        failure_history: MemoryFailureHistory | None = None,
     ) -> tuple[Call, tuple[Stage, ...]]:
-        """A door's call to a tool, and the stages that stand around it."""
-        from tooli.pipeline.drivers import ONLY_BIND, Call
+        """Return a call of a tool, and the stages that apply to it.
 
-        stages = self.stages_for(tool, options, caller.session)
-        if stages is not ONLY_BIND:
-            extra |= {"meta": {}, "secrets": []}
-        call = Call(tool, arguments, caller, warnings, options, self._state.policy, **extra)
+        `failure_history` is the memory of a server, where the call comes through one.
+        """
+        from tooli.core.call import Call
+        from tooli.pipeline import StageContext, select_stages
+
+        state = self._state
+        stages = select_stages(
+            StageContext(tool, options, state, caller, self.find, approved, failure_history)
+        )
+        is_fast_path = len(stages) == 1
+        call = Call(
+            tool,
+            arguments,
+            caller,
+            warnings,
+            options,
+            state.policy,
+            approved,
+            problems,
+            None if is_fast_path else {},
+            peer,
+            secrets=None if is_fast_path else [],
+        )
         return call, stages
 
     def stages_for(
-        self, tool: Tool, options: Options, session: str | None = None
+        self, tool: Tool, options: Options, caller: Caller | None = None
     ) -> tuple[Stage, ...]:
-        """The stages that have something to do for a tool, outermost first."""
-        from tooli.pipeline.drivers import ONLY_BIND
+        """Return the stages that apply to a call of a tool from Python, outermost first."""
+        from tooli.core.call import PYTHON_CALLER
+        from tooli.pipeline import StageContext, select_stages
 
-        state = self._state
-        needs_no_stages = not (
-            tool.needs_stages or state.has_security_restrictions or options.needs_stages
-        )
-        if needs_no_stages and (session is None or options.detailed is not None):
-            return ONLY_BIND
-        from tooli.stages.stage_table import select_stages
-
-        return select_stages(tool, options, state, session, self.find)
+        caller = caller or PYTHON_CALLER
+        return select_stages(StageContext(tool, options, self._state, caller, self.find))
 
 
 # ------------------------------------------------------------------ keywords

@@ -16,7 +16,6 @@ from tooli.cli.argv import COMPLETION_FLAGS, CommandLine, parse_command_line
 from tooli.cli.process import (
     StdoutClosed,
     StdoutGuard,
-    add_loop_detection,
     fast_exit,
     freeze_gc,
     has_timeout,
@@ -337,8 +336,7 @@ class Invocation:
 
             arguments, problems = add_external_arguments(self, arguments, problems)
         prepare_args = self.line.tool, arguments, self.caller(), self.options(), self.warnings
-        prepared = self.app.prepare(*prepare_args, problems=tuple(problems))
-        return add_loop_detection(*prepared) if self.maybe_agent else prepared
+        return self.app.prepare(*prepare_args, problems=tuple(problems))
 
     def run_call(self, call: Call, stages: tuple[Stage, ...]) -> int:
         """Run the call and show what became of it."""

@@ -443,49 +443,6 @@ def shaping_if_needed(invocation: Invocation) -> Any:
     return compute_shaping(invocation)
 
 
-def add_loop_detection(call: Call, stages: tuple[Stage, ...]) -> tuple[Call, tuple[Stage, ...]]:
-    """A call, and an eye on its failure: an agent may be about to repeat it for ever."""
-    if call.caller.session is not None or call.caller.category != "ai_agent":
-        return call, stages  # what has a session of ours is watched already
-    from tooli.detect.markers import SESSION_VARIABLES
-
-    sessions = [
-        os.environ[name]
-        for names in SESSION_VARIABLES.values()
-        for name in names
-        if name in os.environ
-    ]
-    if not sessions:
-        return call, stages
-
-    def watch(call: Call) -> Generator[Call, Outcome, Outcome]:
-        if _may_have_failed_before(sessions):
-            from tooli.stages.repeated_failures import stop_repeated_failures
-
-            return (yield from stop_repeated_failures(call))
-        outcome = yield call
-        if isinstance(outcome, Failed):
-            from tooli.stages.repeated_failures import record_failure
-
-            outcome = record_failure(call, outcome)
-        return outcome
-
-    return call, (watch, *stages)
-
-
-def _may_have_failed_before(sessions: Sequence[str]) -> bool:
-    """Whether a session may have failed before: a no is a no, for one question to the disk."""
-    env = os.environ.get
-    home = env("TOOLI_STATE_DIR")
-    if not home:
-        home = (env("XDG_STATE_HOME") or env("HOME", "") + "/.local/state") + "/tooli"
-    session_paths = [f"/as-{name}" if name.replace("-", "a").isalnum() else "" for name in sessions]
-    session_paths = [
-        name if name == name.lower() and len(name) < 64 else "" for name in session_paths
-    ]
-    return os.name == "nt" or any([os.access(f"{home}/loops{name}", 0) for name in session_paths])
-
-
 def needs_argument_checks(argv: Sequence[str]) -> bool:
     """Whether a line may hold what no agent should send; an ordinary one is not looked at."""
     text = "".join(argv)

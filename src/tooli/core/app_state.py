@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tooli.core.call import Stage
     from tooli.core.protocols import TyperApp
     from tooli.core.tool import Tool
+    from tooli.pipeline.custom_stages import CustomStage
     from tooli.providers.local import CommandGroup, Registration
     from tooli.providers.resources import Prompt, Resource
     from tooli.python_api import PythonSurface
@@ -94,6 +95,7 @@ class AppState:
         "mcp_transport",
         "module_globals",
         "name",
+        "own_stages",
         "parent",
         "permissions",
         "policy",
@@ -130,6 +132,7 @@ class AppState:
         self.callback: tuple[Callable[..., Any], dict[str, Any]] | None = None
         self.resources: list[Resource] = []
         self.prompts: list[Prompt] = []
+        self.own_stages: list[CustomStage] = []  # added with `app.use`
         self.is_typer_initialized = False
 
         self.policy = self.declared_policy = "standard"  # in force; as the author declares it
@@ -159,11 +162,10 @@ class AppState:
         return above if self.permissions is None else (self.permissions, *above)
 
     @property
-    def has_security_restrictions(self) -> bool:
-        """True if the app restricts its commands beyond what each of them declares."""
-        return (
-            self.policy == "strict" or bool(self.security_settings) or self.permissions is not None
-        )
+    def custom_stages(self) -> tuple[CustomStage, ...]:
+        """The stages that apps add with `app.use`: those of the apps above first."""
+        own = tuple(self.own_stages)
+        return own if self.parent is None else (*self.parent.custom_stages, *own)
 
     @property
     def has_one_command(self) -> bool:

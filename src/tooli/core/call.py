@@ -34,6 +34,31 @@ class Caller(Record):
     principal: str | None = None  # who it is, where a token that was verified says so
     address: str | None = None  # where a request came from; None: no network, it is this machine's
 
+    @property
+    def owns_process(self) -> bool:
+        """True if the process exists for this call only: a command line."""
+        return self.surface == "cli"
+
+    @property
+    def is_remote(self) -> bool:
+        """True if another program calls through a server (MCP, HTTP)."""
+        return self.surface in ("mcp", "http")
+
+    @property
+    def can_prompt(self) -> bool:
+        """True if the caller may be asked on a terminal."""
+        return self.surface == "cli"
+
+    @property
+    def gets_printed_text(self) -> bool:
+        """True if the text that a command prints is part of the answer."""
+        return self.surface != "python"
+
+    @property
+    def uses_environment_token(self) -> bool:
+        """True if the caller is identified by the environment of this process."""
+        return self.surface in ("cli", "mcp") and self.address is None
+
 
 class Options(Record):
     """What a caller asks of the framework, not of the tool."""
@@ -55,20 +80,6 @@ class Options(Record):
     idempotency_key: str | None = None  # the same key runs the same call once
     apply: str | None = None  # the token of a plan: run exactly that
     extra: Mapping[str, Any] | None = None  # options of core/options.py without a field here
-
-    @property
-    def needs_stages(self) -> bool:
-        """Whether there is a stage for anything that is asked."""
-        return bool(
-            self.dry_run
-            or self.detailed
-            or self.concise
-            or self.result_options is not None
-            or self.timeout is not None
-            or self.idempotency_key is not None
-            or self.apply is not None
-            or self.extra is not None
-        )
 
 
 class Problem(Record):

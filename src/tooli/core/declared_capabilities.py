@@ -235,6 +235,4 @@ def apply_app_permissions(tool: Tool, app_permissions: tuple[tuple[str, ...], ..
                 f"{tool.key or tool.name}: capabilities={disallowed!r} is more than the app's "
                 f"permissions= allow: {', '.join(permissions)}"
             )
-    return tool.replace(
-        guard=tool.guard.replace(app_permissions=app_permissions), needs_stages=True
-    )
+    return tool.replace(guard=tool.guard.replace(app_permissions=app_permissions))

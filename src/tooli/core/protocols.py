@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tooli.core.tool import Tool
     from tooli.pipeline.result import TooliResult
     from tooli.providers.local import CommandGroup
+    from tooli.storage.failure_history import MemoryFailureHistory
 
     F = TypeVar("F", bound=Callable[..., Any])
 
@@ -84,12 +85,13 @@ if TYPE_CHECKING:
             problems: tuple[Problem, ...] = (),
             approved: bool = False,
             peer: Peer | None = None,
+            failure_history: MemoryFailureHistory | None = None,
         ) -> tuple[Call, tuple[Stage, ...]]:
             """A call of a tool and the stages that apply to it."""
             ...
 
         def stages_for(
-            self, tool: Tool, options: Options, session: str | None = None
+            self, tool: Tool, options: Options, caller: Caller | None = None
         ) -> tuple[Stage, ...]:
             """The stages that apply to a tool, outermost first."""
             ...

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeAlias
 
     from tooli.core.handoffs import Handoff
+    from tooli.pipeline.custom_stages import CustomStage
     from tooli.schema.docstring import Doc
 
 
@@ -251,10 +252,9 @@ def is_structured(shape: Shape) -> bool:
     return isinstance(shape, Structured)
 
 
-def detect_handles(params: tuple[Param, ...]) -> tuple[bool, bool]:
-    """Whether there are ways to values among the parameters; whether there are, or secrets."""
-    handles = any([is_handle(param.shape) for param in params])
-    return handles, handles or may_contain_secret(params)
+def has_handle(params: tuple[Param, ...]) -> bool:
+    """True if there is a handle, or a list of handles, among the parameters."""
+    return any([is_handle(param.shape) for param in params])
 
 
 def may_contain_secret(params: tuple[Param, ...]) -> bool:
@@ -389,7 +389,8 @@ class Tool(Record):
     has_handles: bool = (
         False  # takes input, secrets or output files: something is to open and close
     )
-    needs_stages: bool = False  # more than binding stands around its calls, whatever is asked for
+    may_have_secrets: bool = False  # a secret may be among its arguments
+    custom_stages: tuple[CustomStage, ...] = ()  # those that its apps add with `app.use`
 
     @property
     def name(self) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from tooli.core.call import Call, Failed, Ok
 from tooli.core.tool import Handle, unwrap_optional
+from tooli.pipeline import stage_name
 from tooli.schema.convert import ConversionError, Converted, convert
 
 TYPE_CHECKING = False
@@ -51,9 +52,9 @@ class Walk:
                 self.call = next(generator)
                 self._entered.append(generator)
         except StopIteration as early:
-            self.outcome = early.value or _missing_outcome()
+            self.outcome = early.value or _missing_outcome(self._stages[len(self._entered)])
         except (Exception, SystemExit) as exc:
-            outcome = _failed_outcome(exc)
+            outcome = _failed_outcome(exc, self._stages[len(self._entered)])
             has_failed = isinstance(outcome, Failed)
             self.outcome = outcome.replace(has_started=False) if has_failed else outcome
         return self
@@ -66,31 +67,38 @@ class Walk:
     ) -> bool:
         if exc is not None:
             self.outcome = _failed_outcome(exc)
-        for generator in reversed(self._entered):
+        for i in range(len(self._entered) - 1, -1, -1):
             try:
-                generator.send(self.take_outcome())
+                self._entered[i].send(self.take_outcome())
             except StopIteration as stopped:
-                self.outcome = stopped.value
+                self.outcome = stopped.value or _missing_outcome(self._stages[i])
             except Exception as stage_error:
-                self.outcome = _failed_outcome(stage_error)
+                self.outcome = _failed_outcome(stage_error, self._stages[i])
             else:
-                from tooli.errors import InternalError
-
-                self.outcome = Failed(InternalError(f"{generator!r} yielded twice"))
+                self.outcome = _stage_error(self._stages[i], "yielded twice")
         return isinstance(exc, (Exception, SystemExit))
 
 
-def _missing_outcome() -> Outcome:
-    """The outcome where a stage gave none: never a licence to run the tool."""
+def _missing_outcome(stage: Stage | None = None) -> Outcome:
+    """Return the failure of a stage that returned no outcome. The tool is not run then."""
+    if stage is not None:
+        return _stage_error(stage, "returned no outcome")
     from tooli.errors import InternalError
 
     return Failed(InternalError("the tool was never run"))
 
 
-def _failed_outcome(exc: BaseException) -> Outcome:
+def _stage_error(stage: Stage, problem: str) -> Outcome:
+    from tooli.errors import InternalError
+
+    return Failed(InternalError(f"the stage {stage_name(stage)!r} {problem}"))
+
+
+def _failed_outcome(exc: BaseException, stage: Stage | None = None) -> Outcome:
+    """Return the outcome of an exception, which names the stage that did not expect it."""
     from tooli.pipeline.failure import to_outcome
 
-    return to_outcome(exc)
+    return to_outcome(exc, None if stage is None or stage is bind else stage_name(stage))
 
 
 # ------------------------------------------------------------------ binding

@@ -34,12 +34,18 @@ _BUILTIN_ERRORS: tuple[tuple[type[BaseException], type[ToolError], str | None], 
 )
 
 
-def to_outcome(exc: BaseException) -> Outcome:
-    """What an exception makes of a call: a failure, unless it only says that all is well."""
+def to_outcome(exc: BaseException, stage: str | None = None) -> Outcome:
+    """Return the outcome of an exception: a failure, except for an exit with code 0.
+
+    `stage` is the stage that raised it; an error that is no ToolError names the stage.
+    """
     code = requested_exit_code(exc)
     if code == 0:
         return Ok(None)
-    return Failed(as_tool_error(exc), has_started=not vars(exc).pop("unrun", False))
+    error = as_tool_error(exc)
+    if stage is not None and error is not exc and type(error) is InternalError:
+        error.details = {**(error.details or {}), "stage": stage}
+    return Failed(error, has_started=not vars(exc).pop("unrun", False))
 
 
 def as_tool_error(exc: BaseException) -> ToolError:

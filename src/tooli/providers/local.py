@@ -88,6 +88,11 @@ class Registration:
 
                 found = apply_app_permissions(found, permissions)
             self._tools[root.name, is_only_command, path] = found
+        stages = self._state.custom_stages
+        if stages != found.custom_stages:
+            found = self._tools[root.name, is_only_command, path] = found.replace(
+                custom_stages=stages
+            )
         return found
 
     def short_help(self, path: tuple[str, ...]) -> str:

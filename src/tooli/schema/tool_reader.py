@@ -26,7 +26,8 @@ from tooli.core.tool import (
     Scalar,
     Tool,
     TyperOnly,
-    detect_handles,
+    has_handle,
+    may_contain_secret,
     is_bool,
     unwrap_optional,
 )
@@ -87,8 +88,6 @@ def read_tool(
     guard = _read_guard(kwargs, ".".join(path))
     may_return_next = _may_return("handoffs", "Next", fn, returns)
     limits = _read_limits(kwargs, ".".join(path), _may_return("page", "Page", fn, returns))
-    has_handles, may_have_secrets = detect_handles(params)
-    has_limits = limits.paginated or limits.returns_page or limits.max_tokens or limits.timeout
     return Tool(
         app=app,
         path=path,
@@ -112,14 +111,8 @@ def read_tool(
         is_fast_path=not needs_typer and all([p.is_fast_path for p in params]),
         input_model=model,
         schema=kwargs.get("input_schema"),
-        has_handles=has_handles,
-        needs_stages=bool(
-            guard is not DEFAULT_GUARD
-            or behavior.destructive
-            or may_return_next
-            or may_have_secrets
-            or has_limits
-        ),
+        has_handles=has_handle(params),
+        may_have_secrets=may_contain_secret(params),
     )
 
 

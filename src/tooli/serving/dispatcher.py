@@ -13,6 +13,7 @@ from tooli.core.call import DEFAULT_OPTIONS, Failed, Options
 from tooli.pipeline.drivers import run
 from tooli.pipeline.envelope import encode_envelope
 from tooli.pipeline.option_values import build_options
+from tooli.storage.failure_history import MemoryFailureHistory
 from tooli.text.jsonable import is_object
 
 TYPE_CHECKING = False
@@ -51,7 +52,7 @@ class ToolDispatcher:
         if "rate_limit" in rules:
             check_rate_limit(rules["rate_limit"])
         self.app = app
-        self._loop_stage: Stage | None = None  # what looks after failures that repeat
+        self._failures = MemoryFailureHistory()
         self._revision = -1
         self._tools: dict[str, Tool] = {}
 
@@ -63,13 +64,6 @@ class ToolDispatcher:
         from tooli.policy.token_verifier import make_verifier
 
         return make_verifier(rules)
-
-    def _make_loop_stage(self) -> Stage:
-        from tooli.stages.repeated_failures import stop_repeated_failures_on_server
-        from tooli.storage.failure_history import MemoryFailureHistory
-
-        self._loop_stage = stop_repeated_failures_on_server(MemoryFailureHistory(), self.app._state)
-        return self._loop_stage
 
     @property
     def name(self) -> str:
@@ -119,29 +113,9 @@ class ToolDispatcher:
             problems=problems,
             approved=approved,
             peer=peer,
+            failure_history=self._failures,
         )
-        stages = self._add_server_stages(tool, stages, caller, approved)
         return PreparedCall(call, stages, started)
-
-    def _add_server_stages(
-        self, tool: Tool, stages: tuple[Stage, ...], caller: Caller, approved: bool
-    ) -> tuple[Stage, ...]:
-        """The stages, with what doors with many callers need outside of them."""
-        is_identified = caller.session is not None or caller.principal is not None
-        if is_identified or caller.address is None:  # or it is the one client of a process
-            stages = (self._loop_stage or self._make_loop_stage(), *stages)
-        tool_rate, configured_rate = (
-            tool.limits.rate_limit,
-            self.app._state.security_settings.get("rate_limit"),
-        )
-        if approved or (
-            tool_rate is None and configured_rate is None
-        ):  # sent again, approved: it was counted
-            return stages
-        from tooli.stages.rate_limiting import limit_rate
-
-        rates = [rate for rate in dict.fromkeys((tool_rate, configured_rate)) if rate is not None]
-        return (limit_rate(rates), *stages)
 
 
 def check_rate_limit(rate: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tooli.errors import ApprovalRequired, AuthError, InputError, Suggestion
+from tooli.pipeline import CONFINEMENT_STAGES
 
 TYPE_CHECKING = False
 
@@ -10,19 +11,19 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
     from tooli.core.call import Call, Outcome, Stage
+    from tooli.pipeline import StageContext
     from tooli.policy.rules import Verdict
 
 
-def require_approval(human_required: bool, enforcement_stages: Sequence[Stage]) -> Stage:
-    """Destructive tools need `--yes`; guarded ones need a human's own yes.
+def require_approval(context: StageContext) -> Stage:
+    """Return a stage that runs destructive commands with `--yes`, or with a human's approval.
 
-    The stage does not ask. It fails with a question, and a surface that has a
-    human may ask and send the call again, approved. Where nobody can be asked, the
-    question is written down, and a human answers it elsewhere.
-
-    `human`: one is to be in the loop, `--yes` is not enough to destroy. `holding` are the stages
-    that hold the function when it runs, and so when it is rehearsed for that human.
+    The stage does not ask. It fails with a question. A surface that can reach a human asks, and
+    sends the call again as approved. Otherwise the question is stored, and a human answers it
+    elsewhere. The human sees a plan, made by a dry run inside of the stages that confine a run.
     """
+    human_required = bool(context.state.security_settings.get("human_in_the_loop"))
+    enforcement_stages = context.select(CONFINEMENT_STAGES)
 
     def check_approval(call: Call) -> Generator[Call, Outcome, Outcome]:
         if _may_run(call, human_required, enforcement_stages):

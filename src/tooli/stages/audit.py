@@ -1,11 +1,12 @@
-"""On record: what may destroy something is written down before it runs, and what was refused."""
+"""Write denied calls, and runs of commands that need care, to the audit log."""
 
 from __future__ import annotations
 
+import os
 from time import perf_counter
 
 from tooli.core.call import Failed
-from tooli.storage.audit_log import log_event
+from tooli.storage.audit_log import log_event, set_log_path
 
 TYPE_CHECKING = False
 
@@ -13,22 +14,45 @@ if TYPE_CHECKING:
     from collections.abc import Generator
     from typing import Any
 
-    from tooli.core.call import Call, Outcome
+    from tooli.core.call import Call, Outcome, Stage
     from tooli.errors import ToolError
+    from tooli.pipeline import StageContext
 
 
-def record_identity_denials(call: Call) -> Generator[Call, Outcome, Outcome]:
-    """Write down that a call was refused for who made it. Stands around what looks at that, and so
-    outside of `bind`: nobody knows yet what among the arguments is a secret, so none is told."""
-    outcome = yield call
-    if isinstance(outcome, Failed) and _is_denial(outcome.error):
-        _record_denial(call.replace(arguments={}), outcome.error)
-    return outcome
+def select_audit_log(context: StageContext) -> Stage:
+    """Return a stage that writes to the audit log of the settings instead of the default one."""
+    path = context.state.security_settings.get("audit_log", "")
+
+    def set_audit_log(call: Call) -> Generator[Call, Outcome, Outcome]:
+        set_log_path(call.tool.app, path)
+        return (yield call)
+
+    return set_audit_log
+
+
+def record_identity_denials(context: StageContext) -> Stage | None:
+    """Return a stage that logs calls which are denied because of the caller's token.
+
+    It is outside of `bind`, where nobody knows yet which arguments are secrets: it logs none.
+    """
+    if "TOOLI_TOKEN_FILE" not in os.environ:
+        return None
+
+    def record_denied_identity(call: Call) -> Generator[Call, Outcome, Outcome]:
+        outcome = yield call
+        if isinstance(outcome, Failed) and _is_denial(outcome.error):
+            _record_denial(call.replace(arguments={}), outcome.error)
+        return outcome
+
+    return record_denied_identity
 
 
 def record_denials(call: Call) -> Generator[Call, Outcome, Outcome]:
-    """Write down that a call was refused. Stands right inside of `bind`: what does not fit is no
-    refusal, and what is written down are arguments whose secrets are known as such."""
+    """Log calls that are denied.
+
+    It is right inside of `bind`: invalid arguments are not a denial, and the secrets among the
+    logged arguments are known.
+    """
     outcome = yield call
     if isinstance(outcome, Failed) and _is_denial(outcome.error):
         _record_denial(call, outcome.error)
@@ -37,12 +61,15 @@ def record_denials(call: Call) -> Generator[Call, Outcome, Outcome]:
 
 def _record_denial(call: Call, error: ToolError) -> None:
     log_event("denial", call, code=error.code, message=error.message)
-    vars(error)["on_record"] = True
+    vars(error)["is_logged"] = True
 
 
 def record_run(call: Call) -> Generator[Call, Outcome, Outcome]:
-    """Write down that a call begins, and how it ended. Under the strict policy it does not begin
-    where that cannot be written. Stands inside of all that may refuse or replay a call."""
+    """Log the start and the end of a run.
+
+    It is inside of every stage that may refuse or replay a call. Under the policy `strict` a call
+    does not start if it cannot be logged.
+    """
     if call.options.dry_run:
         return (yield call)
     event = "destructive_run" if call.tool.behavior.destructive else "run"
@@ -51,20 +78,20 @@ def record_run(call: Call) -> Generator[Call, Outcome, Outcome]:
     outcome = yield call
     fields: dict[str, Any] = {"ms": int((perf_counter() - started) * 1000)}
     if isinstance(outcome, Failed):
-        vars(outcome.error)["on_record"] = True
+        vars(outcome.error)["is_logged"] = True
         fields["code"] = outcome.error.code
     log_event(event, call, phase="ends", ok="code" not in fields, **fields)
     return outcome
 
 
 def _is_denial(error: ToolError) -> bool:
-    """Whether a call was refused, and that is not on record: as what a function says itself."""
+    """True if the call was denied, and that is not logged yet."""
     refused = error.code == "E1010" or error.code[:2] == "E2"
-    return refused and "on_record" not in vars(error)
+    return refused and "is_logged" not in vars(error)
 
 
 def _overrides(call: Call) -> dict[str, Any]:
-    """What the caller put in the way's place: a flag, a plan, a human's word."""
+    """Return what the caller confirmed the call with: a flag, a plan, an approval."""
     options = call.options
     overrides = {"yes": options.yes, "apply": options.apply is not None, "approved": call.approved}
     names = [name for name, is_set in overrides.items() if is_set]

@@ -1,38 +1,40 @@
-"""Who is calling, where the environment is the caller's own: the token in TOOLI_TOKEN_FILE."""
+"""Identify the caller by the token in TOOLI_TOKEN_FILE."""
 
 from __future__ import annotations
 
 import os
 
+from tooli.policy.token_verifier import make_verifier, read_token_file
+
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
-    from typing import Any
+    from collections.abc import Generator
 
     from tooli.core.call import Call, Outcome, Stage
+    from tooli.pipeline import StageContext
 
 
-def authenticate_caller(rules: Mapping[str, Any]) -> Stage:
-    """Let the caller be whom its token names; one that does not hold ends the call.
+def authenticate_caller(context: StageContext) -> Stage | None:
+    """Return a stage that gives the caller the identity of its token, if the token is valid.
 
-    A request over a network brings its own token, and the server's environment says nothing
-    about it. Python code is trusted, and brings none.
+    A request over a network carries its own token: the server's environment says nothing about
+    it. Python code is trusted and needs no token.
     """
+    settings = context.state.security_settings
+    if "TOOLI_TOKEN_FILE" not in os.environ:
+        return None
 
-    def stage(call: Call) -> Generator[Call, Outcome, Outcome]:
+    def authenticate(call: Call) -> Generator[Call, Outcome, Outcome]:
         caller = call.caller
-        is_local = caller.surface in ("cli", "mcp") and caller.address is None
         path = os.environ.get("TOOLI_TOKEN_FILE")
-        if not is_local or not path or caller.principal is not None:
+        if not caller.uses_environment_token or not path or caller.principal is not None:
             return (yield call)
-        from tooli.policy.token_verifier import make_verifier, read_token_file
-
-        verifier = make_verifier(rules)
+        verifier = make_verifier(settings)
         if verifier is None:
             if call.tool.guard.scopes:
                 call.warnings.append(
-                    "the token in TOOLI_TOKEN_FILE counts for nothing: "
+                    "the token in TOOLI_TOKEN_FILE is ignored: "
                     "neither token_key nor tokens is set"
                 )
             return (yield call)
@@ -43,4 +45,4 @@ def authenticate_caller(rules: Mapping[str, Any]) -> Stage:
         identified = caller.replace(principal=identity.principal, scopes=identity.scopes)
         return (yield call.replace(caller=identified))
 
-    return stage
+    return authenticate

@@ -17,16 +17,18 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Generator
-    from typing import Any
 
     from tooli.core.call import Call, Outcome, Stage
+    from tooli.pipeline import StageContext
 
 
-def enforce_capabilities(state: Any) -> Stage:
-    """Off: nothing is watched. Standard: what is undeclared is a warning. Strict: an error.
+def enforce_capabilities(context: StageContext) -> Stage:
+    """Return a stage that monitors what the function does.
 
-    The lists of allowed and denied paths are orders, not declarations: they hold under all three.
+    Undeclared acts are ignored under the policy `off`, are warnings under `standard` and errors
+    under `strict`. The settings `allow_paths` and `deny_paths` hold under every policy.
     """
+    state = context.state
 
     def enforce(call: Call) -> Generator[Call, Outcome, Outcome]:
         declared, bounds = resolve_declared(call.tool, state), resolve_bounds(state)
@@ -36,7 +38,7 @@ def enforce_capabilities(state: Any) -> Stage:
         if call.meta is not None and (has_declaration or bounds is not None):
             is_monitored = declared is not None or bounds is not None
             call.meta["enforcement"] = "audit" if is_monitored else "none"
-        runner, owns_process = call.runner, call.caller.surface == "cli"
+        runner, owns_process = call.runner, call.caller.owns_process
         if declared is not None or bounds is not None:
             monitor = Monitor(
                 declared, bounds, is_blocking=call.policy == "strict", owns_process=owns_process

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
     from tooli.core.call import Call, Outcome, Stage
     from tooli.errors import ToolError
+    from tooli.pipeline import StageContext
     from tooli.records.record_flow import Push
     from tooli.storage.idempotency_store import AttemptToken, BeginResult, IdempotencyStore
 
@@ -52,12 +53,12 @@ STOPPED_CODES = frozenset(("E4051", "E4130", "E4143"))
 """Codes of calls that were stopped, and did not come to an end of their own."""
 
 
-def run_once(store: str | None) -> Stage:
-    """A stage that runs a call with a key unless it has run, and keeps what became of it.
+def run_once(context: StageContext) -> Stage:
+    """Return a stage that runs each idempotency key once and replays the stored outcome.
 
-    `store` is the address of the ledger. What is kept is the tool's own result: how much of
-    it is shown, and in which form, is each caller's own matter.
+    It stores the command's own result. Filters, pages and limits are applied to the replay.
     """
+    store = context.state.security_settings.get("store")
 
     def run_with_key(call: Call) -> Generator[Call, Outcome, Outcome]:
         ledger = get_idempotency_store(store)
@@ -69,7 +70,7 @@ def run_once(store: str | None) -> Stage:
                 raise _refusal_error(call, found)
             return (yield from _run(call, ledger, found))
         finally:
-            if call.caller.surface == "cli":  # the process ends with the call
+            if call.caller.owns_process:  # the process ends with the call
                 ledger.close()
             else:
                 close_at_exit()
@@ -124,12 +125,12 @@ def _replay(call: Call, found: StoredReplay) -> Outcome:
         raise _result_not_kept_error(call, found)
     _set_meta(call, found.started_at, replayed=True)
     call.warnings.extend([warning for warning in stored.warnings if warning not in call.warnings])
-    if stored.printed and call.caller.surface != "python":
+    if stored.printed and call.caller.gets_printed_text:
         sys.stdout.write(stored.printed)
     outcome = stored.outcome
     if isinstance(outcome, Failed):
-        vars(outcome.error)["on_record"] = True  # with the first run, which it is an answer of
-    elif call.caller.surface == "python":
+        vars(outcome.error)["is_logged"] = True  # with the first run
+    elif not call.caller.gets_printed_text:
         return Ok(restore_type(call.tool, outcome.value))
     return outcome
 
@@ -163,7 +164,7 @@ def _run(
     except StoreUnavailable as unavailable:  # it has run: that must be said, whatever else is wrong
         call.warnings.append(f"What became of the call could not be kept. {unavailable.reason}")
         _set_meta(call, found.started_at, replayed=False, kept=False)
-        if unavailable.is_busy and call.caller.surface != "cli":
+        if unavailable.is_busy and not call.caller.owns_process:
             _settle_later(ledger, found.token, state, data)
     return outcome
 
@@ -267,7 +268,7 @@ class _ItemRecorder(Sieve):
 
 def _tee_stdout(call: Call) -> Any:
     """Listen to what a command prints; gives what ends it, with the text."""
-    if not call.tool.returns_printed_text or call.caller.surface == "python":
+    if not call.tool.returns_printed_text or not call.caller.gets_printed_text:
         return None
     from tooli.pipeline.stdout_capture import tee_stdout
 

@@ -21,13 +21,22 @@ if TYPE_CHECKING:
 
     from tooli.core.call import Call, Outcome, Runner, Stage
     from tooli.core.tool import Tool
+    from tooli.pipeline import StageContext
 
 
-def isolate(state: Any, required: bool) -> Stage:
-    """The stage for an app's commands: where isolation is required, it is that or nothing."""
+def isolate(context: StageContext) -> Stage | None:
+    """Return a stage that runs the function in a sandbox.
+
+    The kernel allows what the command declares. Where `required` isolation is not available, the
+    call is rejected; where isolation is `wanted`, it runs with a warning.
+    """
+    state = context.state
+    isolation = context.tool.guard.isolation or state.security_settings.get("isolation")
+    if isolation not in ("wanted", "required"):
+        return None
+    required = isolation == "required"
 
     def run_isolated(call: Call) -> Generator[Call, Outcome, Outcome]:
-        """Put walls around the function: what it declares is let in, and nothing else."""
         mechanisms = detect_sandbox_support()
         missing, make_bubblewrap = list(mechanisms.missing), None
         if missing and not mechanisms.is_nested:

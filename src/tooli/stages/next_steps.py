@@ -13,15 +13,19 @@ if TYPE_CHECKING:
 
     from tooli.core.call import Call, Outcome, Stage
     from tooli.core.tool import Tool
+    from tooli.pipeline import StageContext
 
     FindTool = Callable[[str], Tool | None]
 
 
-def add_next_steps(find_tool: FindTool) -> Stage:
-    """A stage that puts the steps of a `Next`, and handoffs where they are asked for, into `meta`.
+def add_next_steps(context: StageContext) -> Stage | None:
+    """Return a stage that puts the steps of a `Next`, or the declared handoffs, into `meta`.
 
-    `find` gives the tool of a name. A step that cannot be made out is a warning: the work is done.
+    A step with an unknown command is a warning, not a failure: the call has run.
     """
+    guidance, find_tool = context.tool.guidance, context.find_tool
+    if not guidance.may_return_next and not guidance.handoffs:
+        return None
 
     def append_steps(call: Call) -> Generator[Call, Outcome, Outcome]:
         outcome = yield call

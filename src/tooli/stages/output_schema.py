@@ -18,7 +18,7 @@ def add_output_schema(call: Call) -> Generator[Call, Outcome, Outcome]:
     if (
         schema is not None
         and call.meta is not None
-        and (call.options.detailed or _is_first_call(call))
+        and (call.options.detailed or (call.options.detailed is None and _is_first_call(call)))
     ):
         call.meta["output_schema"] = schema
     return (yield call)

@@ -1,4 +1,4 @@
-"""Paths that a caller names: from the folder that commands run in, and only where they may lead."""
+"""Resolve and check the paths in the arguments."""
 
 from __future__ import annotations
 
@@ -17,16 +17,19 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
     from typing import Any
 
+    from tooli.core.app_state import AppState
     from tooli.core.call import Call, Outcome, Stage
     from tooli.core.declared_capabilities import AllowedAccess
+    from tooli.pipeline import StageContext
 
 
-def resolve_work_dir(state: Any) -> Stage:
-    """Relative paths are those of `work_dir`, before anybody looks whether they are there.
+def resolve_work_dir(context: StageContext) -> Stage:
+    """Return a stage that resolves relative paths against the setting `work_dir`.
 
-    A command line has gone into that folder itself. A process that belongs to others stays where
-    it is: there the paths that callers name are put below it.
+    A command line changes into that folder at its start. Other processes stay where they are, so
+    there the stage joins the paths in the arguments to it, before `bind` looks at the files.
     """
+    state = context.state
 
     def resolve_paths(call: Call) -> Generator[Call, Outcome, Outcome]:
         work_dir = _other_work_dir(state)
@@ -41,17 +44,19 @@ def resolve_work_dir(state: Any) -> Stage:
     return resolve_paths
 
 
-def enforce_path_rules(state: Any) -> Stage:
-    """Refuse a call with a path outside `allow_paths`, or below one of `deny_paths`.
+def enforce_path_rules(context: StageContext) -> Stage:
+    """Return a stage that denies arguments outside `allow_paths` or below `deny_paths`.
 
-    Nothing has run yet. A text is not known to be a path: what becomes of it is watched.
+    It sees parameters that are paths. Paths in other text are checked when the function opens
+    them (stage `capabilities`).
     """
+    state = context.state
 
     def check_paths(call: Call) -> Generator[Call, Outcome, Outcome]:
         work_dir, bounds = _other_work_dir(state), resolve_bounds(state)
         bound = dict(call.arguments)
         for name, value in caller_arguments(call).items():
-            if work_dir is not None:  # a default is fitted late
+            if work_dir is not None:  # `bind` has added the defaults
                 bound[name] = (
                     _join_work_dir(value, work_dir) if not isinstance(value, str) else value
                 )
@@ -63,8 +68,8 @@ def enforce_path_rules(state: Any) -> Stage:
     return check_paths
 
 
-def _other_work_dir(state: Any) -> str | None:
-    """The folder that commands run in, where the process is in another one."""
+def _other_work_dir(state: AppState) -> str | None:
+    """Return the setting `work_dir`, if the process is in another folder."""
     work_dir = state.security_settings.get("work_dir")
     if work_dir is None:
         return None
@@ -73,7 +78,7 @@ def _other_work_dir(state: Any) -> str | None:
 
 
 def _join_work_dir(value: Any, work_dir: str) -> Any:
-    """A relative path, or each of many, below the folder; anything else as it is."""
+    """Join a path, or each path of a collection, to a folder; return other values unchanged."""
     if type(value) in (list, tuple, set, frozenset):
         return type(value)([_join_work_dir(item, work_dir) for item in value])
     if isinstance(value, str):
@@ -84,7 +89,7 @@ def _join_work_dir(value: Any, work_dir: str) -> Any:
 
 
 def _iterate_paths(value: Any, seen_ids: set[int]) -> Iterator[str]:
-    """Every path inside a value, as far as it can be told from a text."""
+    """Yield every path inside a value. Plain text is not a path."""
     if hasattr(value, "tooli_location"):
         place = value.tooli_location
         if place is not None and "://" not in place:

@@ -1,29 +1,37 @@
-"""How often a caller may run a command, on doors that many come through."""
+"""Limit how often a caller may run a command on a server."""
 
 from __future__ import annotations
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Generator
 
     from tooli.core.call import Call, Caller, Outcome, Stage
+    from tooli.pipeline import StageContext
     from tooli.storage.rate_limiter import RateLimiter
 
 _limiter: RateLimiter | None = None
 
 
-def limit_rate(rates: Sequence[str]) -> Stage:
-    """Refuse a call that is one too many, by any of these rates; the refused ones do not count."""
+def limit_rate(context: StageContext) -> Stage | None:
+    """Return a stage that rejects calls to a server beyond the rate limits.
 
-    def stage(call: Call) -> Generator[Call, Outcome, Outcome]:
+    The limits are the command's own and that of the settings. Rejected calls do not count.
+    """
+    if not context.caller.is_remote:
+        return None
+    limits = (context.tool.limits.rate_limit, context.state.security_settings.get("rate_limit"))
+    rates = [rate for rate in dict.fromkeys(limits) if rate is not None]
+
+    def check_rate(call: Call) -> Generator[Call, Outcome, Outcome]:
         limiter, caller_key = _get_limiter(), _caller_key(call.caller)
         wait, rate = limiter.hit(rates, caller_key, call.tool.id)
         if wait:
             raise _rate_limit_error(call, rate, wait)
         return (yield call)
 
-    return stage
+    return check_rate
 
 
 def _get_limiter() -> RateLimiter:
@@ -37,14 +45,14 @@ def _get_limiter() -> RateLimiter:
             from tooli.errors import DependencyError, Suggestion
 
             raise DependencyError(
-                "A rate limit is set, and `limits` is not installed.",
+                "A rate limit is set, but the package `limits` is not installed.",
                 suggestion=Suggestion("fix", "Run: pip install 'tooli[http]'"),
             ) from None
     return _limiter
 
 
 def _caller_key(caller: Caller) -> str:
-    """Whom a call is counted for: by the token, else by the address, never by a word of theirs."""
+    """Return the key that calls are counted under: the verified token, or the peer address."""
     if caller.principal is not None:
         return f"by token {caller.principal}"
     address = caller.address or "here"
@@ -52,14 +60,14 @@ def _caller_key(caller: Caller) -> str:
 
 
 def _network_prefix(address: str) -> str:
-    """Where IPv6 comes from: one machine has as many of these as it likes, in one network."""
+    """Return the /64 network of an IPv6 address: a machine may use all addresses in it."""
     from ipaddress import IPv6Address, ip_network
 
     try:
         ipv6 = IPv6Address(address.partition("%")[0])
     except ValueError:
         return address
-    if ipv6.ipv4_mapped is not None:  # a socket for both says it so
+    if ipv6.ipv4_mapped is not None:  # from a dual-stack socket
         return str(ipv6.ipv4_mapped)
     return str(ip_network((ipv6, 64), strict=False))
 
@@ -71,7 +79,7 @@ def _rate_limit_error(call: Call, rate: str, wait: float) -> Exception:
 
     seconds = max(ceil(wait), 1)
     return TemporaryError(
-        f"{call.tool.name} may be called {rate.replace('/', ' times a ')}, and has been.",
+        f"{call.tool.name} may be called {rate.replace('/', ' times a ')}. The limit is reached.",
         code="E4029",
         suggestion=Suggestion("retry_later", f"Wait {seconds} s, then call it again."),
         details={"retry_after": seconds, "rate_limit": rate},

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from tooli.core.call import Call, Outcome, Stage
     from tooli.errors import ToolError
+    from tooli.pipeline import StageContext
     from tooli.storage.failure_history import (
         FileFailureHistory,
         MemoryFailureHistory,
@@ -36,8 +37,8 @@ _MAX_WAIT_SECONDS = 300
 _MAX_MESSAGE_CHARS = 500
 
 
-def stop_repeated_failures(call: Call) -> Generator[Call, Outcome, Outcome]:
-    """On a command line: count the identical failures of a session, each in its own process."""
+def count_failures_in_files(call: Call) -> Generator[Call, Outcome, Outcome]:
+    """Count the failures of a session on the command line, where each call is a new process."""
     session_key = _session_id(call)
     if session_key is None:
         return (yield call)
@@ -46,19 +47,18 @@ def stop_repeated_failures(call: Call) -> Generator[Call, Outcome, Outcome]:
     return (yield from _track_failures(call, session_key, FileFailureHistory()))
 
 
-def stop_repeated_failures_on_server(memory: MemoryFailureHistory, state: Any = None) -> Stage:
-    """The same on a server, for as many sessions as it has: those of known callers, or its one.
+def count_failures_on_server(context: StageContext) -> Stage:
+    """Return a stage that counts the failures of each session in the memory of a server."""
+    history, settings = context.failure_history, context.state.security_settings
+    assert history is not None
 
-    `house` is the app's, which may say in which folder relative paths begin.
-    """
-
-    def stage(call: Call) -> Generator[Call, Outcome, Outcome]:
+    def count_failures(call: Call) -> Generator[Call, Outcome, Outcome]:
         caller = call.caller
         session_key = f"{caller.surface} {caller.principal or ''} {caller.session or ''}"
-        work_dir = state.security_settings.get("work_dir") if state is not None else None
-        return (yield from _track_failures(call, session_key, memory, work_dir or ""))
+        work_dir = settings.get("work_dir", "")
+        return (yield from _track_failures(call, session_key, history, work_dir))
 
-    return stage
+    return count_failures
 
 
 def _track_failures(
@@ -90,7 +90,7 @@ def _track_failures(
 
 
 def record_failure(call: Call, outcome: Failed) -> Outcome:
-    """What `stop_repeated_failures` does at the end, for a call that it did not stand around."""
+    """Record a failure after a call that no stage of this module was around."""
     from tooli.storage.failure_history import FileFailureHistory
 
     session_key = _session_id(call)
@@ -146,8 +146,8 @@ def _record_outcome(
 
 def _session_id(call: Call) -> str | None:
     """The session of a command line: ours, or what an agent calls its own in a variable."""
-    if call.caller.surface != "cli":
-        return None  # a server has a memory of its own
+    if not call.caller.owns_process:
+        return None  # a server counts in its own memory
     if call.caller.session is not None:
         return call.caller.session
     from tooli.detect import detect_execution_context
@@ -197,7 +197,7 @@ def _raw_value(value: Any) -> Any:
 def _file_candidates(call: Call, arguments: dict[str, Any]) -> list[Any]:
     """What may name files: any word of a line; on a server, whose callers may be anybody, only
     what the command itself takes for a path."""
-    if call.caller.surface == "cli":
+    if call.caller.owns_process:
         return list(arguments.values())
     from tooli.core.tool import is_path
 
@@ -232,7 +232,7 @@ def _may_read_stdin(call: Call) -> bool:
     """Whether a command line may have read its input from a pipe: that tells no two calls apart."""
     from tooli.core.tool import Handle, unwrap_optional
 
-    if call.caller.surface != "cli" or not call.tool.has_handles:
+    if not call.caller.owns_process or not call.tool.has_handles:
         return False
     arguments = {name: _raw_value(value) for name, value in call.arguments.items()}
     handle_names = [

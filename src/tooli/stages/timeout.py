@@ -1,24 +1,28 @@
-"""A call that may not take for ever is run where it can be stopped."""
+"""Run calls that have a timeout in a process that can be killed."""
 
 from __future__ import annotations
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
-    from typing import Any
+    from collections.abc import Generator
 
     from tooli.core.call import Call, Outcome, Stage
+    from tooli.pipeline import StageContext
 
 
-def enforce_timeout(rules: Mapping[str, Any]) -> Stage:
-    """The stage under an app's rules; a call that has to be alone is, with or without a limit."""
+def enforce_timeout(context: StageContext) -> Stage:
+    """Return a stage that runs a call with a timeout in a process that can be killed.
+
+    A sandboxed call has a process of its own even without a timeout.
+    """
+    settings = context.state.security_settings
 
     def run_with_timeout(call: Call) -> Generator[Call, Outcome, Outcome]:
         from tooli.execution.timeouts import can_fork, effective_timeout
 
         needs_own_process = call.runner is not None and call.runner.needs_own_process
-        seconds = effective_timeout(call, rules)
+        seconds = effective_timeout(call, settings)
         if seconds is None and not needs_own_process:
             return (yield call)
         if can_fork():
@@ -28,7 +32,7 @@ def enforce_timeout(rules: Mapping[str, Any]) -> Stage:
         if needs_own_process:
             from tooli.errors import AuthError
 
-            raise AuthError("Here no command can have a process of its own.", code="E2006")
+            raise AuthError("This platform cannot run a command in a process of its own.", code="E2006")
         from tooli.execution.thread_runner import ThreadRunner
 
         assert seconds is not None
