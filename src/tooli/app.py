@@ -260,7 +260,6 @@ class Tooli(_TyperPlaceholder):
     def catalog(self) -> Catalog:
         """Every tool of the app, read."""
         from tooli.core.catalog import Catalog
-    from tooli.core.peer import Peer
 
         tree = build_command_tree(self)
         return Catalog([found.tool(path, self._state) for path, found in tree.walk()])
@@ -332,7 +331,6 @@ class Tooli(_TyperPlaceholder):
         state = self._state
         if state.python_surface is None:
             from tooli.python_api import PythonSurface
-    from tooli.storage.failure_history import MemoryFailureHistory
 
             state.python_surface = PythonSurface(self, {})
         return state.python_surface

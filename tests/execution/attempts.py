@@ -124,13 +124,6 @@ def _result(pid: int, report: int) -> dict[str, Any]:
 
 def _warm_up() -> None:
     """Import in the parent what every child would import, so that each child starts faster."""
-    import tooli.app
-    import tooli.config.security_settings
-    import tooli.pipeline.failure
-    import tooli.python_api
-    import tooli.schema.tool_reader
-    import tooli.stages.capability_enforcement
-    import tooli.stages.stage_table  # noqa: F401
 
 
 def try_all(level: str, names: list[str] | None = None) -> dict[str, dict[str, Any]]:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tooli import Tooli
+from tooli.core.call import Options
 from tooli.core.declared_capabilities import (
     CAPABILITIES,
     AllowedAccess,
@@ -122,7 +123,7 @@ class TestCeiling:
         top.add_typer(group, name="group")
         stay = top.find("group.stay")
         assert stay is not None
-        assert stay.needs_stages
+        assert len(top.stages_for(stay, Options())) > 1
         assert resolve_allowance(stay, top._state) == AllowedAccess()
 
     def test_no_link_leads_out_of_it(self, tmp_path: Path) -> None:
@@ -158,7 +159,7 @@ class TestAllowance:
         tool = app.find("one")
         assert tool is not None
         assert resolve_allowance(tool, app._state) is None
-        assert not tool.needs_stages
+        assert len(app.stages_for(tool, Options())) == 1
 
     def test_all_lists_must_allow(self, tmp_path: Path) -> None:
         app = Tooli("x")

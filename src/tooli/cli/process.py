@@ -16,16 +16,16 @@ from tooli.core._hot_tables import (
     SETTING_VARIABLES,
     SYSTEM_CONFIG_PATH,
 )
-from tooli.core.call import MAX_PRINTED_CHARS, Failed
+from tooli.core.call import MAX_PRINTED_CHARS
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
     from tooli.cli.main import Invocation
-    from tooli.core.call import Call, Outcome, Stage
+    from tooli.core.call import Call, Outcome
 
 
 class StdoutGuard:

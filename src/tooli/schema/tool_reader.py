@@ -27,8 +27,8 @@ from tooli.core.tool import (
     Tool,
     TyperOnly,
     has_handle,
-    may_contain_secret,
     is_bool,
+    may_contain_secret,
     unwrap_optional,
 )
 

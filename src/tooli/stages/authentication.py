@@ -34,8 +34,7 @@ def authenticate_caller(context: StageContext) -> Stage | None:
         if verifier is None:
             if call.tool.guard.scopes:
                 call.warnings.append(
-                    "the token in TOOLI_TOKEN_FILE is ignored: "
-                    "neither token_key nor tokens is set"
+                    "the token in TOOLI_TOKEN_FILE is ignored: neither token_key nor tokens is set"
                 )
             return (yield call)
         token, warning = read_token_file(path)

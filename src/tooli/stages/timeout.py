@@ -32,7 +32,9 @@ def enforce_timeout(context: StageContext) -> Stage:
         if needs_own_process:
             from tooli.errors import AuthError
 
-            raise AuthError("This platform cannot run a command in a process of its own.", code="E2006")
+            raise AuthError(
+                "This platform cannot run a command in a process of its own.", code="E2006"
+            )
         from tooli.execution.thread_runner import ThreadRunner
 
         assert seconds is not None
