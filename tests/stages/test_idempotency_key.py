@@ -27,7 +27,7 @@ from tooli.errors import (
 )
 from tooli.pipeline.drivers import run
 from tooli.schema.detail_fields import Detail
-from tooli.storage import idempotency_store as ledgers
+from tooli.storage import idempotency_backends
 from tooli.storage.idempotency_sqlite import SqliteIdempotencyStore
 from tooli.testing import invoke
 from tooli.testing.http_interfaces import send_request
@@ -40,9 +40,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     (tmp_path / "tooli").mkdir()
     yield tmp_path / "tooli"
-    for ledger in ledgers._open_stores.values():
+    for ledger in idempotency_backends._open_stores.values():
         ledger.close()
-    ledgers._open_stores.clear()
+    idempotency_backends._open_stores.clear()
 
 
 class User(pydantic.BaseModel):
@@ -268,7 +268,7 @@ def test_a_secret_is_not_kept_and_so_not_given_out_again(shop: Shop, home: Path,
     assert without_volatile_fields(shown[0]) == without_volatile_fields(shown[1])
     assert "***" in again.stdout
     assert shop.runs == 1
-    for ledger in ledgers._open_stores.values():
+    for ledger in idempotency_backends._open_stores.values():
         ledger.close()
     kept = b"".join([path.read_bytes() for path in home.iterdir() if path.is_file()])
     assert SECRET[4:].encode() not in kept and b"71077345" not in kept
@@ -776,7 +776,7 @@ def test_two_at_a_time_run_once(shop: Shop) -> None:
 
 
 def damage(home: Path) -> None:
-    for ledger in ledgers._open_stores.values():
+    for ledger in idempotency_backends._open_stores.values():
         ledger.close()
     for path in home.iterdir():
         path.unlink()
@@ -792,7 +792,7 @@ def test_a_damaged_ledger(home: Path, policy: str, behavior: Any) -> None:
     result = shop.app.call("do", idempotency_key="k")
     if behavior is Idempotent and policy != "strict":
         assert result.result == 1
-        assert "cannot be read" in result.meta["warnings"][0]
+        assert "is damaged" in result.meta["warnings"][0]
         return
     assert shop.runs == 0
     assert result.error.code == "E4060"

@@ -226,13 +226,14 @@ def _age(address: str, seconds: float) -> None:
 
 OPENING = """
 import os, signal, sys
-from tooli.storage.idempotency_store import Slot
-from tooli.storage.idempotency_postgres import PostgresLedger
-from tooli.storage.idempotency_sqlite import SqliteLedger
-ledger = (PostgresLedger if "://" in sys.argv[1] else SqliteLedger)(sys.argv[1])
+from tooli.storage.idempotency_store import ScopedKey
+from tooli.storage.idempotency_postgres import PostgresIdempotencyStore
+from tooli.storage.idempotency_sqlite import SqliteIdempotencyStore
+kind = PostgresIdempotencyStore if "://" in sys.argv[1] else SqliteIdempotencyStore
+store = kind(sys.argv[1])
 sys.stdin.read()
-slot = Slot("shop.pay", "", "k1")
-found = ledger.begin(slot, "f", again=False, durable=True, patience=10.0)
+key = ScopedKey("shop.pay", "", "k1")
+found = store.begin(key, "f", can_rerun=False, durable=True, timeout=10.0)
 """
 DYING = OPENING + "os.kill(os.getpid(), signal.SIGKILL)"
 RACING = OPENING + "print(type(found).__name__)"
@@ -273,8 +274,7 @@ def test_an_owner_of_another_namespace_is_believed_for_the_time_of_a_lease(
     boot = process_identity.current_process().partition(":")[0]
     with monkeypatch.context() as patch:
         elsewhere = f"{boot}:12345:77:99"
-        for module in ("idempotency_sqlite", "idempotency_postgres"):
-            patch.setattr(f"tooli.storage.{module}.this_process", lambda: elsewhere)
+        patch.setattr("tooli.storage.idempotency_store.current_process", lambda: elsewhere)
         token = begin(ledger).token
     assert isinstance(begin(ledger), AlreadyRunning)
     _let_lapse(address)
@@ -557,7 +557,7 @@ def test_a_server_that_is_not_there_is_said_without_the_password(address: str) -
         begin(PostgresIdempotencyStore(address))
     told = f"{caught.value.reason} {caught.value.fix} {caught.value.__cause__}"
     assert "pa%24word" not in told and "pa$word" not in told
-    assert caught.value.reason.startswith("The store of idempotency keys cannot be used: ")
+    assert caught.value.reason.startswith("The idempotency store cannot be used: ")
 
 
 def test_a_password_in_a_message_is_taken_out() -> None:

@@ -95,7 +95,8 @@ def _query_ledger(app: Any, query: Callable[[IdempotencyStore], T]) -> T:
     """What the app's ledger says."""
     from tooli.config.security_settings import apply_security_policy
     from tooli.errors import Suggestion, TemporaryError
-    from tooli.storage.idempotency_store import StoreUnavailable, get_idempotency_store
+    from tooli.storage.idempotency_backends import get_idempotency_store
+    from tooli.storage.idempotency_store import StoreUnavailable
 
     apply_security_policy(app._state)
     ledger: IdempotencyStore | None = None

@@ -11,6 +11,7 @@ from tooli.pipeline.call_fingerprint import fingerprint
 from tooli.pipeline.envelope import encode, measure_value
 from tooli.pipeline.single_use_claims import is_awaiting_input
 from tooli.records.record_flow import Sieve
+from tooli.storage.idempotency_backends import close_at_exit, get_idempotency_store
 from tooli.storage.idempotency_store import (
     STORE_TIMEOUT_SECONDS,
     AlreadyRunning,
@@ -20,8 +21,6 @@ from tooli.storage.idempotency_store import (
     ScopedKey,
     StoredReplay,
     StoreUnavailable,
-    close_at_exit,
-    get_idempotency_store,
 )
 from tooli.storage.outcome_codec import (
     MAX_OUTCOME_BYTES,

@@ -1,45 +1,43 @@
-"""The ledger of a fleet: one table of a Postgres server, for processes on many machines.
+"""The idempotency store for several machines: one table on a Postgres server.
 
-`INSERT … ON CONFLICT` decides who is first. An owner on another machine cannot be looked at,
-so each holds a lease by the server's own clock, renewed while it runs; a lease that ran out
-is taken for a death.
+A process on another machine cannot be checked. So each running call holds a lease by the clock of
+the server and renews it while it runs. A call whose lease has expired counts as stopped.
 """
 
 from __future__ import annotations
 
 import os
 from _thread import allocate_lock
+from threading import Event, Thread
 from time import monotonic
+from urllib.parse import unquote
 
 from tooli.storage.idempotency_store import (
-    MAX_PURGED_ENTRIES,
-    RETENTION_SECONDS,
     STORE_TIMEOUT_SECONDS,
-    UNFINISHED_RETENTION_SECONDS,
-    AttemptToken,
-    IdempotencyEntry,
     IdempotencyStore,
     NewAttempt,
-    ScopedKey,
+    SqlDialect,
     StoreUnavailable,
-    check_not_running,
-    evaluate_entry,
-    generate_attempt_id,
 )
-from tooli.storage.process_identity import current_process
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
     from typing import Any, TypeVar
 
-    from tooli.storage.idempotency_store import BeginResult
+    from tooli.storage.idempotency_store import (
+        AttemptToken,
+        BeginResult,
+        ScopedKey,
+        SqlConnection,
+    )
 
     T = TypeVar("T")
 
 LEASE_SECONDS = 60.0
-"""Seconds for which an owner is taken to be alive; renewed three times meanwhile."""
+"""Lifetime of a lease in seconds. It is renewed three times as often."""
 _CONNECTION_DEFAULTS = {
     "application_name": "tooli",
     "keepalives": "1",
@@ -48,7 +46,7 @@ _CONNECTION_DEFAULTS = {
     "keepalives_count": "3",
     "tcp_user_timeout": "10000",
 }
-"""A network that is gone is noticed within some ten seconds, unless the address says otherwise."""
+"""Connection options unless the URL sets them: they detect a lost network in about ten seconds."""
 
 _CREATE_TABLE = """
 CREATE TABLE IF NOT EXISTS tooli_keys (
@@ -60,57 +58,40 @@ CREATE TABLE IF NOT EXISTS tooli_keys (
 _CREATE_INDEX = (
     "CREATE INDEX IF NOT EXISTS tooli_keys_by_end ON tooli_keys (coalesce(ended, started))"
 )
-_ADVISORY_LOCK_ID = 0x746F6F6C69  # only one process at a time makes the table
-_COLUMNS = """
-tool, principal, key, fingerprint, state, owner, attempt, extract(epoch FROM started)::float8,
-{outcome}, extract(epoch FROM ended)::float8, lease < clock_timestamp(),
-extract(epoch FROM clock_timestamp())::float8
-"""
-_COLUMNS_WITHOUT_OUTCOME = _COLUMNS.format(outcome="''::bytea")
-_WHERE_KEY = "WHERE tool = %s AND principal = %s AND key = %s"
-_APP_FILTER = "(tool = %s OR starts_with(tool, %s))"
-_INSERT = """
-INSERT INTO tooli_keys (tool, principal, key, fingerprint, state, owner, attempt, started, lease)
-VALUES (%s, %s, %s, %s, 'running', %s, %s, clock_timestamp(),
-        clock_timestamp() + make_interval(secs => %s))
-ON CONFLICT (tool, principal, key) DO
-"""
-_INSERT_IF_ABSENT = _INSERT + "NOTHING RETURNING extract(epoch FROM started)::float8"
-_TAKE_OVER = (
-    _INSERT
-    + """
-UPDATE SET fingerprint = excluded.fingerprint, state = 'running', owner = excluded.owner,
-    attempt = excluded.attempt, started = excluded.started, ended = NULL, lease = excluded.lease,
-    outcome = ''::bytea
-WHERE tooli_keys.attempt = %s AND tooli_keys.state = %s
-RETURNING extract(epoch FROM started)::float8
-"""
+_ADVISORY_LOCK_ID = 0x746F6F6C69  # held while a process creates the table
+_INTERVAL = "make_interval(secs => {})"
+_DIALECT = SqlDialect(
+    table="tooli_keys",
+    parameter="%s",
+    now="clock_timestamp()",
+    timestamp="to_timestamp({})",
+    epoch="extract(epoch FROM {})::float8",
+    interval=_INTERVAL,
+    empty_bytes="''::bytea",
+    for_update=" FOR UPDATE",
+    for_purge=" FOR UPDATE SKIP LOCKED",
 )
-_PURGE = f"""
-DELETE FROM tooli_keys WHERE (tool, principal, key) IN (
-    SELECT tool, principal, key FROM tooli_keys
-    WHERE coalesce(ended, started) < clock_timestamp() - make_interval(secs => {RETENTION_SECONDS})
-      AND (state = 'done'
-           OR coalesce(ended, started) < clock_timestamp() - make_interval(secs => {UNFINISHED_RETENTION_SECONDS}))
-    ORDER BY coalesce(ended, started) LIMIT {MAX_PURGED_ENTRIES} FOR UPDATE SKIP LOCKED)
-"""
+_RENEW_LEASES = (
+    f"UPDATE tooli_keys SET lease = clock_timestamp() + {_INTERVAL.format('%s')} "
+    "WHERE attempt = ANY(%s) AND state = 'running'"
+)
 
 
 class PostgresIdempotencyStore(IdempotencyStore):
-    """Keys in a table of a database that many machines reach."""
+    """Idempotency keys in a database that several machines share."""
 
     def __init__(self, url: str, *, lease: float = LEASE_SECONDS) -> None:
+        lease_end = f"clock_timestamp() + {_INTERVAL.format(lease)}"
+        super().__init__(_DIALECT.replace(lease=lease_end))
         self._url = url
         self._lease = lease
         self._lock = allocate_lock()
         self._connection: Any = None
         self._pid = 0
-        self._leased_attempts: set[str] = set()  # attempts whose lease is to be renewed
-        self._renewal_lock = allocate_lock()  # around what decides whether somebody renews them
-        self._renewal_thread: Any = None
+        self._leased_attempts: set[str] = set()
+        self._renewal_lock = allocate_lock()  # guards the decision to start or end the thread
+        self._renewal_thread: Thread | None = None
         self._statement_timeout = STORE_TIMEOUT_SECONDS
-
-    # -------------------------------------------------------------- what a ledger does
 
     def begin(
         self,
@@ -122,148 +103,73 @@ class PostgresIdempotencyStore(IdempotencyStore):
         timeout: float,
         require_intact: bool = True,
     ) -> BeginResult:
-        """Enter a call, unless the key is taken."""
-        token = AttemptToken(scoped_key, generate_attempt_id(), durable, timeout)
-        attempt_values = (fingerprint, current_process(), token.attempt, self._lease)
-
-        def work(connection: Any) -> BeginResult:
-            while True:
-                found = _find_entry(connection, scoped_key)
-                if found is None:
-                    entered = connection.execute(
-                        _INSERT_IF_ABSENT, (*scoped_key.columns, *attempt_values)
-                    ).fetchone()
-                    if entered is None:
-                        continue  # somebody was faster
-                    if token.attempt[0] == "0":  # now and then
-                        connection.execute(_PURGE)
-                    return NewAttempt(token, entered[0])
-                entry, now = found
-                if entry.attempt == token.attempt:  # the connection broke after it was entered
-                    return NewAttempt(token, entry.started)
-                answer = evaluate_entry(entry, fingerprint, can_rerun, now)
-                if answer is not None:
-                    return answer
-                stale = (entry.attempt, entry.state)
-                entered = connection.execute(
-                    _TAKE_OVER, (*scoped_key.columns, *attempt_values, *stale)
-                ).fetchone()
-                if entered is not None:
-                    return NewAttempt(token, entered[0])
-
-        answer = self._execute(work, timeout)
-        if isinstance(answer, NewAttempt):
-            self._start_lease(token.attempt)
-        return answer
+        """Start a call with a key, and renew its lease until it is finished."""
+        result = super().begin(
+            scoped_key,
+            fingerprint,
+            can_rerun=can_rerun,
+            durable=durable,
+            timeout=timeout,
+            require_intact=require_intact,
+        )
+        if isinstance(result, NewAttempt):
+            self._start_lease(result.token.attempt)
+        return result
 
     def finish(self, token: AttemptToken, state: str, outcome: bytes) -> bool:
-        """Settle an entry; False where somebody else has taken it over meanwhile."""
-
-        def work(connection: Any) -> bool:
-            done = connection.execute(
-                "UPDATE tooli_keys SET state = %s, outcome = %s, ended = clock_timestamp() "
-                f"{_WHERE_KEY} AND attempt = %s",
-                (state, outcome, *token.scoped_key.columns, token.attempt),
-            )
-            return done.rowcount > 0
-
+        """Finish an entry and end its lease."""
         try:
-            return self._execute(work, token.timeout)
+            return super().finish(token, state, outcome)
         finally:
             self._leased_attempts.discard(token.attempt)
 
     def release(self, token: AttemptToken) -> None:
-        """Take an entry back."""
+        """Delete an entry and end its lease."""
         self._leased_attempts.discard(token.attempt)
-        key_values = (*token.scoped_key.columns, token.attempt)
-        self._execute(
-            lambda connection: connection.execute(
-                f"DELETE FROM tooli_keys {_WHERE_KEY} AND attempt = %s", key_values
-            ),
-            token.timeout,
-        )
-
-    def entries(
-        self, app: str, limit: int, *, unfinished_only: bool = False
-    ) -> Iterator[IdempotencyEntry]:
-        """What is kept for an app, the newest first."""
-        condition = f"{_APP_FILTER} AND state <> 'done'" if unfinished_only else _APP_FILTER
-
-        def work(connection: Any) -> list[IdempotencyEntry]:
-            rows = connection.execute(
-                f"SELECT {_COLUMNS_WITHOUT_OUTCOME} FROM tooli_keys WHERE {condition} ORDER BY started DESC LIMIT %s",
-                (app, f"{app}.", limit),
-            )
-            return [_entry_from_row(row)[0] for row in rows]
-
-        return iter(self._execute(work, STORE_TIMEOUT_SECONDS))
-
-    def forget(
-        self, app: str, key: str, tool: str | None = None, *, include_running: bool = False
-    ) -> int:
-        """Drop a key of an app, or of one tool."""
-        condition = f"WHERE key = %s AND coalesce(tool = %s::text, true) AND {_APP_FILTER}"
-        values = (key, tool, app, f"{app}.")
-
-        def work(connection: Any) -> int:
-            with connection.transaction():
-                if not include_running:
-                    rows = connection.execute(
-                        f"SELECT {_COLUMNS_WITHOUT_OUTCOME} FROM tooli_keys {condition} FOR UPDATE",
-                        values,
-                    )
-                    for entry, now in map(_entry_from_row, rows):
-                        check_not_running(entry, now)
-                return connection.execute(f"DELETE FROM tooli_keys {condition}", values).rowcount
-
-        return self._execute(work, STORE_TIMEOUT_SECONDS)
+        super().release(token)
 
     def close(self) -> None:
-        """Let go of the connection, unless a call is still running."""
+        """Close the connection, unless a call is running."""
         if not self._leased_attempts and self._lock.acquire(timeout=STORE_TIMEOUT_SECONDS):
             try:
                 self._disconnect()
             finally:
                 self._lock.release()
 
-    # -------------------------------------------------------------- a connection
+    # -------------------------------------------------------------- connection
 
-    def _execute(self, work: Callable[[Any], T], timeout: float) -> T:
-        """Work on the database; once more where an old connection turns out to be dead."""
+    def _execute(self, work: Callable[[SqlConnection], T], timeout: float) -> T:
+        """Run some work on the connection; repeat it once if an old connection is dead."""
         psycopg = _load_psycopg()
-        deadline = monotonic() + timeout  # for all of it: the threads of this process, and others
+        deadline = monotonic() + timeout  # includes waiting for other threads of this process
         if not self._lock.acquire(timeout=timeout):
-            reason = "The store of idempotency keys is busy for too long."
+            reason = "The idempotency store is in use by other threads."
             raise StoreUnavailable(reason, "Try again.", is_busy=True)
         try:
-            remaining = max(
-                0.1, int((deadline - monotonic()) * 10 + 0.99) / 10
-            )  # seldom another number
+            # In tenths of a second, so that the timeout of the connection rarely changes.
+            remaining = max(0.1, int((deadline - monotonic()) * 10 + 0.99) / 10)
             was_connected = self._connection is not None and self._pid == os.getpid()
             try:
                 return work(self._connect(psycopg, remaining))
             except psycopg.OperationalError as failure:
                 self._disconnect()
-                if not was_connected or isinstance(
-                    failure, psycopg.errors.QueryCanceled
-                ):  # it took too long
+                timed_out = isinstance(failure, psycopg.errors.QueryCanceled)
+                if not was_connected or timed_out:
                     raise
                 return work(self._connect(psycopg, remaining))
         except psycopg.Error as failure:
             self._disconnect()
-            raise self._make_unusable_error(failure) from None  # the cause may hold the password
+            # Without the cause: its message may contain the password.
+            raise self._make_unusable_error(failure) from None
         finally:
             self._lock.release()
 
-    def _connect(self, psycopg: Any, timeout: float) -> Any:
+    def _connect(self, psycopg: Any, timeout: float) -> SqlConnection:
         if self._connection is not None and self._pid == os.getpid():
             self._set_timeout(self._connection, timeout)
             return self._connection
-        if self._pid != os.getpid():
-            self._leased_attempts, self._renewal_thread = (
-                set(),
-                None,
-            )  # a fork: the parent renews its own
+        if self._pid != os.getpid():  # a forked process: the parent renews its own leases
+            self._leased_attempts, self._renewal_thread = set(), None
             self._renewal_lock = allocate_lock()
         options = {**_CONNECTION_DEFAULTS, "connect_timeout": str(max(2, int(timeout)))}
         options = {name: value for name, value in options.items() if f"{name}=" not in self._url}
@@ -281,7 +187,9 @@ class PostgresIdempotencyStore(IdempotencyStore):
         self._connection, self._pid = connection, os.getpid()
         return connection
 
-    def _set_timeout(self, connection: Any, timeout: float, *, is_new: bool = False) -> None:
+    def _set_timeout(
+        self, connection: SqlConnection, timeout: float, *, is_new: bool = False
+    ) -> None:
         if is_new or self._statement_timeout != timeout:
             connection.execute(f"SET statement_timeout = {int(timeout * 1000)}")
             self._statement_timeout = timeout
@@ -291,21 +199,22 @@ class PostgresIdempotencyStore(IdempotencyStore):
         if connection is not None and self._pid == os.getpid():
             connection.close()
 
+    def _transaction(self, connection: SqlConnection) -> AbstractContextManager[object]:
+        return self._connection.transaction()
+
     def _make_unusable_error(self, failure: Exception) -> StoreUnavailable:
         message = (str(failure).strip().splitlines() or [type(failure).__name__])[0]
         message = redact_password(message, self._url)
         return StoreUnavailable(
-            f"The store of idempotency keys cannot be used: {message}",
-            "See whether the server of the setting `store` runs and takes this user, then try "
+            f"The idempotency store cannot be used: {message}",
+            "Check that the server of the setting `store` runs and accepts this user, then try "
             "again.",
         )
 
     # -------------------------------------------------------------- leases
 
     def _start_lease(self, attempt: str) -> None:
-        """Renew the lease of an attempt until it is settled."""
-        from threading import Thread
-
+        """Renew the lease of an attempt until it is finished."""
         with self._renewal_lock:
             self._leased_attempts.add(attempt)
             if self._renewal_thread is None:
@@ -315,27 +224,22 @@ class PostgresIdempotencyStore(IdempotencyStore):
                 self._renewal_thread.start()
 
     def _renew_leases(self) -> None:
-        from threading import Event
-
-        timer = Event()  # never set: only time passes
+        timer = Event()  # never set: it only waits
         while True:
             timer.wait(self._lease / 3)
-            with self._renewal_lock:  # whoever holds something from now on starts another thread
+            with self._renewal_lock:  # an attempt that starts later starts another thread
                 attempts = list(self._leased_attempts)
                 if not attempts:
                     self._renewal_thread = None
                     return
+            values = (self._lease, attempts)
             try:
                 self._execute(
-                    lambda connection, held=attempts: connection.execute(
-                        "UPDATE tooli_keys SET lease = clock_timestamp() + "
-                        "make_interval(secs => %s) WHERE attempt = ANY(%s) AND state = 'running'",
-                        (self._lease, held),
-                    ),
+                    lambda connection, values=values: connection.execute(_RENEW_LEASES, values),
                     self._lease / 3,
                 )
             except StoreUnavailable:
-                continue  # the server may come back before the lease has run out
+                continue  # the server may come back before the lease expires
 
 
 def _load_psycopg() -> Any:
@@ -343,16 +247,14 @@ def _load_psycopg() -> Any:
         import psycopg
     except ImportError as missing:
         raise StoreUnavailable(
-            f"Keys are to be kept in Postgres, and psycopg cannot be loaded ({missing}).",
-            "Install it: pip install 'tooli[postgres]'",
+            f"The idempotency store in Postgres needs psycopg, which cannot be loaded: {missing}.",
+            "Run: pip install 'tooli[postgres]'",
         ) from missing
     return psycopg
 
 
 def redact_password(text: str, url: str) -> str:
-    """A text in which the password of an address does not stand, nor the address itself."""
-    from urllib.parse import unquote
-
+    """Remove the passwords of a URL from a text."""
     text = text.replace(url, redact_url(url))
     for secret in _find_secrets(url):
         for form in (secret, unquote(secret)):
@@ -361,7 +263,7 @@ def redact_password(text: str, url: str) -> str:
 
 
 def redact_url(url: str) -> str:
-    """An address as anybody may see it."""
+    """Return a URL without its passwords."""
     for secret in _find_secrets(url):
         url = url.replace(f":{secret}@", ":…@").replace(f"={secret}", "=…")
     return url
@@ -373,33 +275,3 @@ def _find_secrets(url: str) -> list[str]:
     found = [part.partition("=")[2] for part in query if "pass" in part.partition("=")[0]]
     user = rest.partition("?")[0].rpartition("@")[0]
     return [secret for secret in (*found, user.partition(":")[2]) if secret]
-
-
-# ------------------------------------------------------------------ rows
-
-
-def _find_entry(connection: Any, scoped_key: ScopedKey) -> tuple[IdempotencyEntry, float] | None:
-    columns = _COLUMNS.format(outcome="outcome")
-    row = connection.execute(
-        f"SELECT {columns} FROM tooli_keys {_WHERE_KEY}", scoped_key.columns
-    ).fetchone()
-    return None if row is None else _entry_from_row(row)
-
-
-def _entry_from_row(row: Any) -> tuple[IdempotencyEntry, float]:
-    """An entry, and what time it is there."""
-    tool, principal, key, fingerprint, state, owner, attempt, started, outcome = row[:9]
-    ended, lease_expired, now = row[9:]
-    scoped_key = ScopedKey(tool, principal, key)
-    entry = IdempotencyEntry(
-        scoped_key,
-        fingerprint,
-        state,
-        owner,
-        attempt,
-        started,
-        bytes(outcome),
-        ended,
-        lease_expired,
-    )
-    return entry, now

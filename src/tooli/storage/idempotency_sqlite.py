@@ -1,8 +1,8 @@
-"""The ledger of one user on one machine: a SQLite database that only they read.
+"""The idempotency store of one user on one machine: an SQLite file that only the user can read.
 
-A key is looked up without a lock; only who seems to be the first takes one, looks again, and
-writes. The database is never repaired: one that cannot be read is set aside, and as long as
-that was not long ago, nobody who must run but once relies on the new one.
+A damaged database is never repaired. It is renamed and kept, and a new one is created. Calls that
+must not run twice are refused until the keys of the damaged database have expired, because it may
+hold the key of such a call.
 """
 
 from __future__ import annotations
@@ -12,28 +12,11 @@ from _thread import allocate_lock
 from time import monotonic, sleep, time
 
 from tooli.storage.idempotency_store import (
-    MAX_PURGED_ENTRIES,
     RETENTION_SECONDS,
     STORE_TIMEOUT_SECONDS,
-    UNFINISHED_RETENTION_SECONDS,
-    AttemptToken,
-    IdempotencyEntry,
     IdempotencyStore,
-    NewAttempt,
-    ScopedKey,
+    SqlDialect,
     StoreUnavailable,
-    check_not_running,
-    evaluate_entry,
-    generate_attempt_id,
-)
-from tooli.storage.process_identity import current_process
-from tooli.storage.quarantine import (
-    find_recent_quarantine,
-    is_busy,
-    load_sqlite,
-    make_damaged_error,
-    make_quarantined_error,
-    quarantine_database,
 )
 
 TYPE_CHECKING = False
@@ -43,7 +26,7 @@ if TYPE_CHECKING:
     from sqlite3 import Connection
     from typing import Any, TypeVar
 
-    from tooli.storage.idempotency_store import BeginResult
+    from tooli.storage.idempotency_store import IdempotencyEntry, SqlConnection
 
     T = TypeVar("T")
 
@@ -55,201 +38,122 @@ _CREATE_TABLE = (
     "started REAL NOT NULL, ended REAL, outcome BLOB NOT NULL DEFAULT x'', "
     "PRIMARY KEY (tool, principal, key))"
 )
-_COLUMNS = "tool, principal, key, fingerprint, state, owner, attempt, started, outcome, ended"
-_COLUMNS_WITHOUT_OUTCOME = _COLUMNS.replace("outcome", "x''")
-_APP_FILTER = "(tool = ? OR substr(tool, 1, length(?)) = ?)"
-_WHERE_KEY = "WHERE tool = ? AND principal = ? AND key = ?"
-_inherited_connections: list[
-    Any
-] = []  # connections of a parent process: to close them would drop its locks
+_CREATE_INDEX = "CREATE INDEX keys_by_end ON keys (coalesce(ended, started))"
+_DIALECT = SqlDialect(
+    table="keys",
+    parameter="?",
+    now="unix_time()",  # registered by _open_database
+    timestamp="{}",
+    epoch="{}",
+    interval="{}",
+    empty_bytes="x''",
+)
+_inherited_connections: list[Connection] = []
+"""Connections of a parent process. They stay open: closing them would release the parent's locks."""
 
 
 class SqliteIdempotencyStore(IdempotencyStore):
-    """Keys in a file below the folder of a user's state."""
+    """Idempotency keys in a file in the user's state directory."""
 
     def __init__(self, state_dir: str) -> None:
+        super().__init__(_DIALECT)
         self._state_dir = state_dir
         self.path = os.path.join(state_dir, DATABASE_NAME)
         self._lock = allocate_lock()
         self._connection: Connection | None = None
-        self._opened_file: tuple[int, int, int] | None = None  # by which process; which file
+        self._opened_file: tuple[int, int, int] | None = None  # process, device and inode
         self._durable: bool | None = None
         self._busy_timeout = STORE_TIMEOUT_SECONDS
         self._quarantined_path: str | None = None
 
-    # -------------------------------------------------------------- what a ledger does
-
-    def begin(
-        self,
-        scoped_key: ScopedKey,
-        fingerprint: str,
-        *,
-        can_rerun: bool,
-        durable: bool,
-        timeout: float,
-        require_intact: bool = True,
-    ) -> BeginResult:
-        """Enter a call, unless the key is taken."""
-
-        def work(connection: Connection) -> BeginResult:
-            found = _evaluate_key(connection, scoped_key, fingerprint, can_rerun)
-            if found is not None:
-                return found
-            if self._quarantined_path is not None and require_intact:
-                self._quarantined_path = find_recent_quarantine(self.path)
-                if self._quarantined_path is not None:
-                    raise make_quarantined_error(self._quarantined_path)
-            self._set_durability(connection, durable)
-            with _WriteTransaction(connection):
-                found = _evaluate_key(connection, scoped_key, fingerprint, can_rerun)
-                if found is not None:
-                    return found
-                token = AttemptToken(scoped_key, generate_attempt_id(), durable, timeout)
-                return NewAttempt(token, _insert_running(connection, token, fingerprint))
-
-        return self._execute(work, timeout)
-
-    def finish(self, token: AttemptToken, state: str, outcome: bytes) -> bool:
-        """Settle an entry; False where somebody else has taken it over meanwhile."""
-
-        def work(connection: Connection) -> bool:
-            self._set_durability(connection, token.durable)
-            with _WriteTransaction(connection):
-                done = connection.execute(
-                    f"UPDATE keys SET state = ?, outcome = ?, ended = ? {_WHERE_KEY} AND attempt = ?",
-                    (state, outcome, time(), *token.scoped_key.columns, token.attempt),
-                )
-                return done.rowcount > 0
-
-        return self._execute(work, token.timeout)
-
-    def release(self, token: AttemptToken) -> None:
-        """Take an entry back."""
-
-        def work(connection: Connection) -> None:
-            with _WriteTransaction(connection):
-                connection.execute(
-                    f"DELETE FROM keys {_WHERE_KEY} AND attempt = ?",
-                    (*token.scoped_key.columns, token.attempt),
-                )
-
-        self._execute(work, token.timeout)
-
     def entries(
         self, app: str, limit: int, *, unfinished_only: bool = False
     ) -> Iterator[IdempotencyEntry]:
-        """What is kept for an app, the newest first."""
-        condition = f"{_APP_FILTER} AND state <> 'done'" if unfinished_only else _APP_FILTER
-
-        def work(connection: Connection) -> list[IdempotencyEntry]:
-            rows = connection.execute(
-                f"SELECT {_COLUMNS_WITHOUT_OUTCOME} FROM keys WHERE {condition} ORDER BY started DESC LIMIT ?",
-                (app, f"{app}.", f"{app}.", limit),
-            )
-            return [_entry_from_row(row) for row in rows]
-
-        return iter(self._execute(work, STORE_TIMEOUT_SECONDS) if os.path.exists(self.path) else ())
+        """Yield the entries of an app; does not create the database."""
+        if not os.path.exists(self.path):
+            return iter(())
+        return super().entries(app, limit, unfinished_only=unfinished_only)
 
     def forget(
         self, app: str, key: str, tool: str | None = None, *, include_running: bool = False
     ) -> int:
-        """Drop a key of an app, or of one tool."""
-        condition = f"WHERE key = ? AND coalesce(tool = ?, 1) AND {_APP_FILTER}"
-        values = (key, tool, app, f"{app}.", f"{app}.")
-
-        def work(connection: Connection) -> int:
-            self._set_durability(connection, True)
-            with _WriteTransaction(connection):
-                if not include_running:
-                    for row in connection.execute(
-                        f"SELECT {_COLUMNS_WITHOUT_OUTCOME} FROM keys {condition}", values
-                    ).fetchall():
-                        check_not_running(_entry_from_row(row), time())
-                return connection.execute(f"DELETE FROM keys {condition}", values).rowcount
-
-        return self._execute(work, STORE_TIMEOUT_SECONDS) if os.path.exists(self.path) else 0
+        """Delete the entries of a key; does not create the database."""
+        if not os.path.exists(self.path):
+            return 0
+        return super().forget(app, key, tool, include_running=include_running)
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the database. The next call opens it again."""
         if self._lock.acquire(timeout=STORE_TIMEOUT_SECONDS):
             try:
                 self._disconnect()
             finally:
                 self._lock.release()
 
-    # -------------------------------------------------------------- a connection
+    # -------------------------------------------------------------- connection
 
-    def _execute(self, work: Callable[[Connection], T], timeout: float) -> T:
-        """Work on the database, whatever may be wrong with it."""
+    def _execute(self, work: Callable[[SqlConnection], T], timeout: float) -> T:
+        """Run some work on the database; turn every failure into StoreUnavailable."""
         try:
-            sqlite3 = load_sqlite()
+            sqlite3 = _load_sqlite()
         except ImportError:
             raise StoreUnavailable(
-                "This Python has no sqlite3.", "Set `store` to a postgresql:// address."
+                "This Python was built without sqlite3.",
+                "Set `store` to a postgresql:// URL.",
             ) from None
-        deadline = monotonic() + timeout  # for all of it: the threads of this process, and others
+        deadline = monotonic() + timeout  # includes waiting for other threads of this process
         if not self._lock.acquire(timeout=timeout):
             raise _make_busy_error(self.path)
         try:
             return self._retry_while_busy(work, deadline)
         except sqlite3.OperationalError as failure:
-            if is_busy(failure):
+            if _is_busy(failure):
                 raise _make_busy_error(self.path) from failure
             self._disconnect()
             raise _make_unusable_error(self.path, failure) from failure
         except sqlite3.DatabaseError as failure:
             self._disconnect()
-            if type(failure) is not sqlite3.DatabaseError:  # what is wrong is not the file
+            if type(failure) is not sqlite3.DatabaseError:  # a subclass: the file is intact
                 raise _make_unusable_error(self.path, failure) from failure
-            raise make_damaged_error(quarantine_database(self.path), failure) from failure
+            raise _make_damaged_error(_quarantine_database(self.path), failure) from failure
         except OSError as failure:
             self._disconnect()
             raise _make_unusable_error(self.path, failure) from failure
         finally:
             self._lock.release()
 
-    def _retry_while_busy(self, work: Callable[[Connection], T], deadline: float) -> T:
-        """SQLite itself waits for a lock, but not for every one: so it is tried until then."""
-        sqlite3 = load_sqlite()
+    def _retry_while_busy(self, work: Callable[[SqlConnection], T], deadline: float) -> T:
+        """Repeat the work until the deadline: SQLite's own timeout does not cover every lock."""
+        sqlite3 = _load_sqlite()
         while True:
-            remaining = max(
-                0.1, int((deadline - monotonic()) * 10 + 0.99) / 10
-            )  # seldom another number
+            # In tenths of a second, so that the timeout of the connection rarely changes.
+            remaining = max(0.1, int((deadline - monotonic()) * 10 + 0.99) / 10)
             try:
                 return work(self._connect(remaining))
             except sqlite3.OperationalError as failure:
-                if not is_busy(failure) or monotonic() > deadline:
+                if not _is_busy(failure) or monotonic() > deadline:
                     raise
-                sleep(0.002 + os.urandom(1)[0] / 20_000)  # not all at the same moment
+                sleep(0.002 + os.urandom(1)[0] / 20_000)  # random: processes must not keep step
 
     def _connect(self, timeout: float) -> Connection:
-        """The open database; opened anew after a fork, and where another one is in its place."""
+        """Return the connection; reopen it after a fork and if the file was replaced."""
         if self._connection is not None and self._opened_file == _file_identity(self.path):
             self._set_timeout(self._connection, timeout)
             return self._connection
         self._disconnect()
         _create_private_file(self._state_dir, self.path)
-        opened = _file_identity(self.path)
-        connection: Connection = load_sqlite().connect(
-            self.path, timeout=timeout, isolation_level=None, check_same_thread=False
-        )
-        try:
-            if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
-                connection.execute("PRAGMA journal_mode = WAL")
-            _create_schema(connection, self.path)
-        except BaseException:
-            connection.close()
-            raise
-        self._connection, self._opened_file, self._durable = connection, opened, None
+        opened_file = _file_identity(self.path)
+        self._connection = _open_database(self.path, timeout)
+        self._opened_file, self._durable = opened_file, None
         self._busy_timeout = timeout
-        self._quarantined_path = find_recent_quarantine(self.path)
-        return connection
+        self._quarantined_path = _find_recent_quarantine(self.path)
+        return self._connection
 
     def _disconnect(self) -> None:
-        connection, opened = self._connection, self._opened_file
+        connection, opened_file = self._connection, self._opened_file
         self._connection = self._opened_file = None
-        if connection is not None and opened is not None:
-            if opened[0] == os.getpid():
+        if connection is not None and opened_file is not None:
+            if opened_file[0] == os.getpid():
                 connection.close()
             else:
                 _inherited_connections.append(connection)
@@ -259,22 +163,31 @@ class SqliteIdempotencyStore(IdempotencyStore):
             connection.execute(f"PRAGMA busy_timeout = {int(timeout * 1000)}")
             self._busy_timeout = timeout
 
-    def _set_durability(self, connection: Connection, durable: bool) -> None:
+    def _transaction(self, connection: SqlConnection) -> _WriteTransaction:
+        return _WriteTransaction(connection)
+
+    def _prepare_write(self, connection: SqlConnection, durable: bool) -> None:
         if self._durable != durable:
             connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             self._durable = durable
 
+    def _prepare_claim(self, require_intact: bool) -> None:
+        if self._quarantined_path is not None and require_intact:
+            self._quarantined_path = _find_recent_quarantine(self.path)
+            if self._quarantined_path is not None:
+                raise _make_quarantined_error(self._quarantined_path)
+
 
 class _WriteTransaction:
-    """One transaction: the lock is taken at its beginning, or nothing is done."""
+    """A transaction that takes the write lock when it starts."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: SqlConnection) -> None:
         self._connection = connection
 
     def __enter__(self) -> None:
         self._connection.execute("BEGIN IMMEDIATE")
 
-    def __exit__(self, kind: Any, exc: Any, trace: Any) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None:
             try:
                 self._connection.execute("COMMIT")
@@ -285,64 +198,61 @@ class _WriteTransaction:
         self._roll_back()
 
     def _roll_back(self) -> None:
-        if self._connection.in_transaction:
+        try:
             self._connection.execute("ROLLBACK")
+        except _load_sqlite().OperationalError:
+            pass  # SQLite has already rolled back
+
+
+def _open_database(path: str, timeout: float) -> Connection:
+    """Open a database in autocommit mode and create its table if necessary."""
+    connection: Connection = _load_sqlite().connect(
+        path, timeout=timeout, isolation_level=None, check_same_thread=False
+    )
+    try:
+        connection.create_function("unix_time", 0, time)
+        if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+            connection.execute("PRAGMA journal_mode = WAL")
+        if _read_schema_version(connection) != _SCHEMA_VERSION:
+            with _WriteTransaction(connection):
+                _create_schema(connection, path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 def _create_schema(connection: Connection, path: str) -> None:
-    """Make the table, where nobody has."""
-    if connection.execute("PRAGMA user_version").fetchone()[0] == _SCHEMA_VERSION:
-        return
-    with _WriteTransaction(connection):
-        schema_version = connection.execute("PRAGMA user_version").fetchone()[0]
-        if schema_version == 0:
-            connection.execute(_CREATE_TABLE)
-            connection.execute("CREATE INDEX keys_by_end ON keys (coalesce(ended, started))")
-            connection.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
-        elif schema_version != _SCHEMA_VERSION:
-            raise StoreUnavailable(
-                f"{path} was written by another version of tooli.",
-                "Use the newer version, or set TOOLI_STATE_DIR to a folder of its own.",
-            )
+    """Create the table, unless another process has."""
+    version = _read_schema_version(connection)
+    if version == 0:
+        connection.execute(_CREATE_TABLE)
+        connection.execute(_CREATE_INDEX)
+        connection.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
+    elif version != _SCHEMA_VERSION:
+        raise StoreUnavailable(
+            f"{path} was written by another version of tooli.",
+            "Use the newer version, or set TOOLI_STATE_DIR to another folder.",
+        )
 
 
-# ------------------------------------------------------------------ rows
+def _read_schema_version(connection: Connection) -> int:
+    return connection.execute("PRAGMA user_version").fetchone()[0]
 
 
-def _entry_from_row(row: Any) -> IdempotencyEntry:
-    tool, principal, key, fingerprint, state, owner, attempt, started, outcome, ended = row
-    scoped_key = ScopedKey(tool, principal, key)
-    return IdempotencyEntry(scoped_key, fingerprint, state, owner, attempt, started, outcome, ended)
+def _load_sqlite() -> Any:
+    """Return the C half of `sqlite3`: the Python half imports `datetime`."""
+    try:
+        import _sqlite3 as module  # pyright: ignore
+    except ImportError:
+        import sqlite3 as module
+    return module  # pyright: ignore
 
 
-def _evaluate_key(
-    connection: Connection, scoped_key: ScopedKey, fingerprint: str, can_rerun: bool
-) -> BeginResult | None:
-    row = connection.execute(
-        f"SELECT {_COLUMNS} FROM keys {_WHERE_KEY}", scoped_key.columns
-    ).fetchone()
-    return (
-        None
-        if row is None
-        else evaluate_entry(_entry_from_row(row), fingerprint, can_rerun, time())
-    )
-
-
-def _insert_running(connection: Connection, token: AttemptToken, fingerprint: str) -> float:
-    """Write a call down as running; since when it is."""
-    now = time()
-    connection.execute(
-        "INSERT OR REPLACE INTO keys (tool, principal, key, fingerprint, state, owner, attempt, "
-        "started) VALUES (?, ?, ?, ?, 'running', ?, ?, ?)",
-        (*token.scoped_key.columns, fingerprint, current_process(), token.attempt, now),
-    )
-    connection.execute(
-        "DELETE FROM keys WHERE rowid IN (SELECT rowid FROM keys "
-        "WHERE coalesce(ended, started) < ? AND (state = 'done' OR coalesce(ended, started) < ?) "
-        f"ORDER BY coalesce(ended, started) LIMIT {MAX_PURGED_ENTRIES})",
-        (now - RETENTION_SECONDS, now - UNFINISHED_RETENTION_SECONDS),
-    )
-    return now
+def _is_busy(failure: Exception) -> bool:
+    """True if the only problem is a lock that another process holds."""
+    text = str(failure)
+    return "locked" in text or "busy" in text
 
 
 # ------------------------------------------------------------------ files
@@ -357,7 +267,7 @@ def _file_identity(path: str) -> tuple[int, int, int] | None:
 
 
 def _create_private_file(folder: str, path: str) -> None:
-    """An empty file that only its user reads: SQLite makes those beside it alike."""
+    """Create an empty file that only the user can read. SQLite copies its mode to the journal."""
     os.makedirs(folder, mode=0o700, exist_ok=True)
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
@@ -365,17 +275,101 @@ def _create_private_file(folder: str, path: str) -> None:
         pass
 
 
-# ------------------------------------------------------------------ what goes wrong
+def _find_recent_quarantine(path: str) -> str | None:
+    """Return a damaged database whose keys may not have expired yet."""
+    folder, name = os.path.split(path)
+    prefix = f"{name}.damaged-"
+    for found in os.listdir(folder):
+        timestamp = found[len(prefix) :] if found.startswith(prefix) else ""
+        if timestamp.isdigit() and int(timestamp) / 1000 > time() - RETENTION_SECONDS:
+            return os.path.join(folder, found)
+    return None
+
+
+def _quarantine_database(path: str) -> str:
+    """Rename a damaged database and return its new path; the old one if that is impossible."""
+    with _ProcessLock(f"{path}.lock"):
+        if _is_intact(path):  # another process has renamed it
+            return _find_recent_quarantine(path) or path
+        quarantined_path = f"{path}.damaged-{int(time() * 1000)}"
+        try:
+            # The journal first: a new database must not find the journal of the old one.
+            for suffix in ("-wal", "-shm", ""):
+                if os.path.exists(path + suffix):
+                    os.rename(path + suffix, quarantined_path + suffix)
+        except OSError:
+            return path
+        return quarantined_path
+
+
+def _is_intact(path: str) -> bool:
+    sqlite3 = _load_sqlite()
+    try:
+        connection = sqlite3.connect(path, timeout=1.0)
+        try:
+            return connection.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok"
+        finally:
+            connection.close()
+    except sqlite3.Error as failure:
+        return _is_busy(failure)
+
+
+class _ProcessLock:
+    """A lock that one process of the machine holds at a time."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._file: int | None = None
+
+    def __enter__(self) -> None:
+        try:
+            import fcntl
+
+            self._file = os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600)
+            fcntl.flock(self._file, fcntl.LOCK_EX)
+        except (ImportError, OSError):
+            pass  # without the lock two processes may try: the second one finds an intact database
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            os.close(self._file)
+
+
+# ------------------------------------------------------------------ errors
 
 
 def _make_busy_error(path: str) -> StoreUnavailable:
-    reason = f"{path} is in use by other processes for too long."
+    reason = f"The idempotency database {path} is in use by other processes."
     return StoreUnavailable(reason, "Try again.", is_busy=True)
 
 
 def _make_unusable_error(path: str, failure: Exception) -> StoreUnavailable:
     message = getattr(failure, "strerror", None) or failure
     return StoreUnavailable(
-        f"{path} cannot be used: {message}.",
-        "Make room or make it writable, or set TOOLI_STATE_DIR to a folder that is.",
+        f"The idempotency database {path} cannot be used: {message}.",
+        "Free disk space or make the file writable, or set TOOLI_STATE_DIR to a writable folder.",
+    )
+
+
+def _make_damaged_error(quarantined_path: str, failure: Exception) -> StoreUnavailable:
+    return StoreUnavailable(
+        f"The idempotency database is damaged ({failure}) and was moved to {quarantined_path}.",
+        _recovery_hint(quarantined_path),
+        damaged_path=quarantined_path,
+    )
+
+
+def _make_quarantined_error(quarantined_path: str) -> StoreUnavailable:
+    return StoreUnavailable(
+        f"The keys in the damaged idempotency database {quarantined_path} are unknown.",
+        _recovery_hint(quarantined_path),
+        damaged_path=quarantined_path,
+    )
+
+
+def _recovery_hint(quarantined_path: str) -> str:
+    hours = int(RETENTION_SECONDS // 3600)
+    return (
+        f"Check which calls of the last {hours} hours took effect, then delete {quarantined_path}. "
+        "After that, keys are accepted again."
     )

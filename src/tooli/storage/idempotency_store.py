@@ -1,99 +1,136 @@
-"""Ledgers: which calls with an idempotency key have begun, and what became of them.
+"""Idempotency keys: which calls with a key have started, and what their outcome was.
 
-    begin ─┬─▶ New: run it ──▶ finish(done: its outcome │ broken: it was stopped) │ release
-           ├─▶ Replay: it has run, and this is what it gave
-           ├─▶ Mismatch: the key stands for another call
-           ├─▶ Running: somebody is at it
-           └─▶ Indeterminate: somebody was at it, and is gone
+    begin ─┬─▶ NewAttempt: run the call ──▶ finish("done" │ "broken", outcome) │ release
+           ├─▶ StoredReplay: the call has run; this is its outcome
+           ├─▶ KeyMismatch: the key belongs to a call with other arguments
+           ├─▶ AlreadyRunning: another process runs the call now
+           └─▶ IndeterminateAttempt: the process that ran the call was stopped
 
-The entry is there before the tool runs, and is settled after it: whoever dies in between
-leaves it open, and so nothing runs twice unknown. A ledger does not know what it keeps.
+The entry is written before the tool runs and finished after it. If the process dies in between,
+the entry stays unfinished, so a call never runs twice unnoticed. The store does not interpret the
+outcome bytes.
+
+The statements and the protocol are here, for every database. `idempotency_sqlite` and
+`idempotency_postgres` add the connection and a `SqlDialect`.
 """
 
 from __future__ import annotations
 
+from os import urandom
+
 from tooli.core.record import Record
-from tooli.storage.process_identity import has_boot_id, is_alive, is_from_this_boot, is_verifiable
+from tooli.storage.process_identity import (
+    current_process,
+    has_boot_id,
+    is_alive,
+    is_from_this_boot,
+    is_verifiable,
+)
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import TypeAlias
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from contextlib import AbstractContextManager
+    from typing import Any, Protocol, TypeAlias, TypeVar
+
+    T = TypeVar("T")
+
+    class SqlCursor(Protocol):
+        """The result of a statement."""
+
+        @property
+        def rowcount(self) -> int: ...
+        def fetchone(self) -> Any: ...
+        def fetchall(self) -> Iterable[Any]: ...
+
+    class SqlConnection(Protocol):
+        """A connection in autocommit mode."""
+
+        def execute(self, sql: str, parameters: Sequence[Any] = ..., /) -> SqlCursor: ...
+        def close(self) -> None: ...
+
 
 RETENTION_SECONDS = 48 * 3600.0
-"""Seconds for which what became of a call is kept."""
+"""Seconds for which the outcome of a call is kept."""
 UNFINISHED_RETENTION_SECONDS = 30 * 24 * 3600.0
-"""Seconds for which a call that nobody settled is kept."""
+"""Seconds for which an unfinished call is kept."""
 STORE_TIMEOUT_SECONDS = 10.0
-"""Seconds to wait for other processes, where nothing else is said."""
+"""Default number of seconds to wait for other processes."""
 OWNER_LEASE_SECONDS = 3600.0
-"""Seconds for which an owner that cannot be seen from here is taken to be alive."""
+"""Seconds for which an owner counts as alive if its process cannot be checked from here."""
 MAX_PURGED_ENTRIES = 64
-"""Entries that one call clears away at most."""
+"""Maximum number of expired entries that one call deletes."""
+
+
+# ------------------------------------------------------------------ entries
 
 
 class ScopedKey(Record):
-    """What a key stands for: it belongs to a tool and to whoever calls it."""
+    """An idempotency key in its scope: a tool and a principal."""
 
     tool: str
-    principal: str  # "": anybody
+    principal: str  # "" for callers without a principal
     key: str
 
     @property
     def columns(self) -> tuple[str, str, str]:
-        """Where a table has it."""
+        """The values of the primary key."""
         return self.tool, self.principal, self.key
 
 
 class AttemptToken(Record):
-    """The right to settle an entry, as long as nobody else has taken it over."""
+    """The right to finish an entry, until another process takes the entry over."""
 
     scoped_key: ScopedKey
     attempt: str
     durable: bool = True
-    timeout: float = (
-        STORE_TIMEOUT_SECONDS  # how long to wait for other processes, also when it is settled
-    )
+    timeout: float = STORE_TIMEOUT_SECONDS  # also for finishing the entry
 
 
 class NewAttempt(Record):
-    """Nobody has begun: run it, then settle the entry."""
+    """The key is new: run the call, then finish the entry."""
 
     token: AttemptToken
     started_at: float
 
 
 class StoredReplay(Record):
-    """It has run, and this was kept of it."""
+    """The call has run, and this is its outcome."""
 
     outcome: bytes
     started_at: float
 
 
 class AlreadyRunning(Record):
-    """Somebody runs it now."""
+    """Another process runs the call now."""
 
     started_at: float
     owner: str
 
 
 class KeyMismatch(Record):
-    """The key stands for a call with other arguments."""
+    """The key belongs to a call with other arguments."""
 
     started_at: float
 
 
 class IndeterminateAttempt(Record):
-    """Somebody began it and was stopped; `outcome` is what is known of that."""
+    """The call was stopped while it ran; `outcome` is what is known about it."""
 
     started_at: float
     owner: str
     outcome: bytes = b""
 
 
+if TYPE_CHECKING:
+    BeginResult: TypeAlias = (
+        NewAttempt | StoredReplay | AlreadyRunning | KeyMismatch | IndeterminateAttempt
+    )
+
+
 class IdempotencyEntry(Record):
-    """One line of a ledger."""
+    """One row of the store."""
 
     scoped_key: ScopedKey
     fingerprint: str
@@ -103,17 +140,11 @@ class IdempotencyEntry(Record):
     started: float
     outcome: bytes = b""
     ended: float | None = None
-    lease_expired: bool | None = None  # its lease has run out; None: this ledger gives none
-
-
-if TYPE_CHECKING:
-    BeginResult: TypeAlias = (
-        NewAttempt | StoredReplay | AlreadyRunning | KeyMismatch | IndeterminateAttempt
-    )
+    lease_expired: bool | None = None  # None: this store has no leases
 
 
 class StoreUnavailable(Exception):  # noqa: N818
-    """A ledger cannot be used; says why, and what to do about it."""
+    """The store cannot be used; has a reason and a fix."""
 
     def __init__(
         self, reason: str, fix: str, *, damaged_path: str | None = None, is_busy: bool = False
@@ -121,74 +152,22 @@ class StoreUnavailable(Exception):  # noqa: N818
         super().__init__(reason)
         self.reason = reason
         self.fix = fix
-        self.is_busy = is_busy  # only others are in the way: that may be over in a moment
-        self.damaged_path = (
-            damaged_path  # where the part of it is kept that cannot be read any more
-        )
+        self.is_busy = is_busy  # other processes hold the lock: trying again may help
+        self.damaged_path = damaged_path  # where the unreadable database is
 
 
 class KeyStillRunning(Exception):  # noqa: N818
-    """A key is not to be forgotten: the call that it was made with is running."""
+    """A key cannot be forgotten because its call is running."""
 
     def __init__(self, entry: IdempotencyEntry) -> None:
         super().__init__(entry.scoped_key.key)
         self.entry = entry
 
 
-class IdempotencyStore:
-    """What every store of keys can do. Each method is whole: it happens, or it does not."""
-
-    def begin(
-        self,
-        scoped_key: ScopedKey,
-        fingerprint: str,
-        *,
-        can_rerun: bool,
-        durable: bool,
-        timeout: float,
-        require_intact: bool = True,
-    ) -> BeginResult:
-        """Enter a call, unless the key is taken; `again` is whether it may be run once more.
-
-        `durable` says whether it must outlast a power cut, `patience` how long to wait for
-        other processes, `whole` that a ledger which has lost something will not do.
-        """
-        raise NotImplementedError
-
-    def finish(self, token: AttemptToken, state: str, outcome: bytes) -> bool:
-        """Settle an entry; False where somebody else has taken it over meanwhile."""
-        raise NotImplementedError
-
-    def release(self, token: AttemptToken) -> None:
-        """Take an entry back: the call is going to be made once more, from its beginning."""
-        raise NotImplementedError
-
-    def entries(
-        self, app: str, limit: int, *, unfinished_only: bool = False
-    ) -> Iterator[IdempotencyEntry]:
-        """What is kept for an app, the newest first, without what became of it.
-
-        `unsettled`: only calls that are running, or broke off.
-        """
-        raise NotImplementedError
-
-    def forget(
-        self, app: str, key: str, tool: str | None = None, *, include_running: bool = False
-    ) -> int:
-        """Drop a key of an app, or of one tool; how many entries there were.
-
-        Raises StillRunning where one of the calls is, and drops nothing; unless `running`.
-        """
-        raise NotImplementedError
-
-    def close(self) -> None:
-        """Let go of what is open; it is opened again when it is needed."""
-
-
 def evaluate_entry(
     entry: IdempotencyEntry, fingerprint: str, can_rerun: bool, now: float
 ) -> BeginResult | None:
-    """What an entry means for a call with its key; None says that it may be taken over."""
+    """Return what an entry means for a call with its key; None if the call may take it over."""
     retention = RETENTION_SECONDS if entry.state == "done" else UNFINISHED_RETENTION_SECONDS
     if now - (entry.ended or entry.started) > retention and not is_running(entry, now):
         return None
@@ -202,11 +181,11 @@ def evaluate_entry(
 
 
 def is_running(entry: IdempotencyEntry, now: float) -> bool:
-    """Whether somebody is at it, as far as can be seen from here."""
+    """True if the call of an entry is running, as far as this process can tell."""
     if entry.state != "running":
         return False
     if entry.lease_expired is not None and not has_boot_id(entry.owner):
-        return not entry.lease_expired  # its number says nothing, not even whether it is ours
+        return not entry.lease_expired  # the process number may belong to any machine
     alive = is_alive(entry.owner)
     if alive is False or (alive is True and is_verifiable(entry.owner)):
         return alive
@@ -215,62 +194,226 @@ def is_running(entry: IdempotencyEntry, now: float) -> bool:
     return is_from_this_boot(entry.owner) and now - entry.started < OWNER_LEASE_SECONDS
 
 
-def check_not_running(entry: IdempotencyEntry, now: float) -> None:
-    """Raise StillRunning where a call is."""
-    if is_running(entry, now):
-        raise KeyStillRunning(entry)
+# ------------------------------------------------------------------ statements
 
 
-def generate_attempt_id() -> str:
-    """A name that no other attempt has."""
-    from os import urandom
+class SqlDialect(Record):
+    """The parts of the statements that differ between databases.
 
-    return urandom(12).hex()
+    Templates have `{}` where an expression is inserted.
+    """
 
-
-_open_stores: dict[
-    tuple[int, str], IdempotencyStore
-] = {}  # by process: a fork has locks and files of its own
-
-
-def get_idempotency_store(url: str | None) -> IdempotencyStore:
-    """The ledger at an address; without one, that of the user of this machine."""
-    from os import getpid
-
-    if url is not None:
-        cache_key = getpid(), url
-        if cache_key not in _open_stores:
-            from tooli.storage.idempotency_postgres import PostgresIdempotencyStore
-
-            _open_stores.setdefault(cache_key, PostgresIdempotencyStore(url))
-        return _open_stores[cache_key]
-    from tooli.storage.state_files import get_state_dir
-
-    cache_key = getpid(), get_state_dir()
-    if cache_key not in _open_stores:
-        from tooli.storage.idempotency_sqlite import SqliteIdempotencyStore
-
-        _open_stores.setdefault(cache_key, SqliteIdempotencyStore(cache_key[1]))
-    return _open_stores[cache_key]
+    table: str
+    parameter: str  # placeholder of a parameter
+    now: str  # the current time
+    timestamp: str  # template: seconds since 1970 → the type of the column `started`
+    epoch: str  # template: the column `started` → seconds since 1970
+    interval: str  # template: a number of seconds that can be subtracted from a time
+    empty_bytes: str
+    lease: str | None = None  # end of a new lease; None if the table has no leases
+    for_update: str = ""  # locks selected rows
+    for_purge: str = ""  # locks selected rows, and skips locked ones
 
 
-_pids_with_exit_hook: list[int] = []  # the processes that close their ledgers when they end
+class _Statements:
+    """The statements of the store in one dialect."""
+
+    def __init__(self, dialect: SqlDialect) -> None:
+        table, p, now = dialect.table, dialect.parameter, dialect.now
+        epoch, age = dialect.epoch.format, "coalesce(ended, started)"
+        lease_expired = "NULL" if dialect.lease is None else f"lease < {now}"
+        lease_column = "" if dialect.lease is None else ", lease"
+        lease_value = "" if dialect.lease is None else f", {dialect.lease}"
+        lease_update = "" if dialect.lease is None else ", lease = excluded.lease"
+        columns = (
+            f"{epoch(now)}, tool, principal, key, fingerprint, state, owner, attempt, "
+            f"{epoch('started')}, {epoch('ended')}, {lease_expired}"
+        )
+        listed = f"{columns}, {dialect.empty_bytes} FROM {table}"
+        is_key = f"tool = {p} AND principal = {p} AND key = {p}"
+        of_app = f"(tool = {p} OR substr(tool, 1, {p}) = {p})"
+        # The join returns one row even if there is no entry: it has the time of the database.
+        self.find = (
+            f"SELECT {columns}, outcome FROM (SELECT 1) AS one LEFT JOIN {table} ON {is_key}"
+        )
+        self.claim = (
+            f"INSERT INTO {table} (tool, principal, key, fingerprint, owner, attempt, started, "
+            f"state{lease_column}) VALUES ({p}, {p}, {p}, {p}, {p}, {p}, "
+            f"{dialect.timestamp.format(p)}, 'running'{lease_value}) "
+            "ON CONFLICT (tool, principal, key) DO UPDATE SET fingerprint = excluded.fingerprint, "
+            "state = 'running', owner = excluded.owner, attempt = excluded.attempt, "
+            f"started = excluded.started, ended = NULL, outcome = {dialect.empty_bytes}"
+            f"{lease_update} WHERE {table}.attempt = {p} AND {table}.state = {p}"
+        )
+        self.finish = (
+            f"UPDATE {table} SET state = {p}, outcome = {p}, ended = {now} "
+            f"WHERE {is_key} AND attempt = {p}"
+        )
+        self.release = f"DELETE FROM {table} WHERE {is_key} AND attempt = {p}"
+        self.list_all = f"SELECT {listed} WHERE {of_app} ORDER BY started DESC LIMIT {p}"
+        self.list_unfinished = (
+            f"SELECT {listed} WHERE {of_app} AND state <> 'done' ORDER BY started DESC LIMIT {p}"
+        )
+        self.find_by_key = f"SELECT {listed} WHERE {of_app} AND key = {p}"
+        self.forget = f"DELETE FROM {table} WHERE {of_app} AND key = {p}"
+        self.of_tool = f" AND tool = {p}"
+        self.for_update = dialect.for_update
+        self.purge = (
+            f"DELETE FROM {table} WHERE (tool, principal, key) IN "
+            f"(SELECT tool, principal, key FROM {table} "
+            f"WHERE {age} < {now} - {dialect.interval.format(RETENTION_SECONDS)} "
+            f"AND (state = 'done' OR {age} < {now} - "
+            f"{dialect.interval.format(UNFINISHED_RETENTION_SECONDS)}) "
+            f"ORDER BY {age} LIMIT {MAX_PURGED_ENTRIES}{dialect.for_purge})"
+        )
 
 
-def close_at_exit() -> None:
-    """Have this process close its ledgers when it ends; a command line does so with its call."""
-    from os import getpid
+def _entry_from_row(row: Any) -> tuple[float, IdempotencyEntry | None]:
+    """Return the time of the database, and the entry if the row has one."""
+    now, tool, principal, key, fingerprint, state, owner, attempt, started, ended, lapsed, data = (
+        row
+    )
+    if tool is None:
+        return now, None
+    scoped_key = ScopedKey(tool, principal, key)
+    return now, IdempotencyEntry(
+        scoped_key, fingerprint, state, owner, attempt, started, bytes(data), ended, lapsed
+    )
 
-    if getpid() not in _pids_with_exit_hook:
-        import atexit
 
-        _pids_with_exit_hook.append(getpid())
-        atexit.register(_close_all)
+# ------------------------------------------------------------------ the store
 
 
-def _close_all() -> None:
-    from os import getpid
+class IdempotencyStore:
+    """A store of idempotency keys in an SQL database. Every method is atomic.
 
-    for (pid, _), store in list(_open_stores.items()):
-        if pid == getpid():
-            store.close()
+    Every method raises StoreUnavailable if the database cannot be used.
+    """
+
+    def __init__(self, dialect: SqlDialect) -> None:
+        self._statements = _Statements(dialect)
+
+    def begin(
+        self,
+        scoped_key: ScopedKey,
+        fingerprint: str,
+        *,
+        can_rerun: bool,
+        durable: bool,
+        timeout: float,
+        require_intact: bool = True,
+    ) -> BeginResult:
+        """Start a call with a key, unless the key is in use.
+
+        Args:
+            scoped_key: the key.
+            fingerprint: identifies the tool and its arguments.
+            can_rerun: a stopped call may run again.
+            durable: the entry must survive a power failure.
+            timeout: seconds to wait for other processes.
+            require_intact: refuse the call if a damaged database may have held its key.
+        """
+        token = AttemptToken(scoped_key, urandom(12).hex(), durable, timeout)
+        attempt_values = (fingerprint, current_process(), token.attempt)
+
+        def begin_call(connection: SqlConnection) -> BeginResult:
+            while True:  # until nobody changes the entry between the two statements
+                row = connection.execute(self._statements.find, scoped_key.columns).fetchone()
+                now, entry = _entry_from_row(row)
+                replaced = ("", "")
+                if entry is not None:
+                    if entry.attempt == token.attempt:  # the connection broke after the insert
+                        return NewAttempt(token, entry.started)
+                    result = evaluate_entry(entry, fingerprint, can_rerun, now)
+                    if result is not None:
+                        return result
+                    replaced = (entry.attempt, entry.state)
+                self._prepare_claim(require_intact)
+                self._prepare_write(connection, durable)
+                values = (*scoped_key.columns, *attempt_values, now, *replaced)
+                if connection.execute(self._statements.claim, values).rowcount > 0:
+                    if token.attempt[0] == "0":  # one call in sixteen
+                        connection.execute(self._statements.purge)
+                    return NewAttempt(token, now)
+
+        return self._execute(begin_call, timeout)
+
+    def finish(self, token: AttemptToken, state: str, outcome: bytes) -> bool:
+        """Finish an entry; return False if another process has taken it over."""
+        values = (state, outcome, *token.scoped_key.columns, token.attempt)
+
+        def finish_entry(connection: SqlConnection) -> bool:
+            self._prepare_write(connection, token.durable)
+            return connection.execute(self._statements.finish, values).rowcount > 0
+
+        return self._execute(finish_entry, token.timeout)
+
+    def release(self, token: AttemptToken) -> None:
+        """Delete an entry, because its call will be made again from the start."""
+        values = (*token.scoped_key.columns, token.attempt)
+        self._execute(
+            lambda connection: connection.execute(self._statements.release, values), token.timeout
+        )
+
+    def entries(
+        self, app: str, limit: int, *, unfinished_only: bool = False
+    ) -> Iterator[IdempotencyEntry]:
+        """Yield the entries of an app without their outcomes, newest first."""
+        statements = self._statements
+        statement = statements.list_unfinished if unfinished_only else statements.list_all
+        rows = self._execute(
+            lambda connection: connection.execute(statement, (*_app_values(app), limit)).fetchall(),
+            STORE_TIMEOUT_SECONDS,
+        )
+        return iter([entry for row in rows if (entry := _entry_from_row(row)[1]) is not None])
+
+    def forget(
+        self, app: str, key: str, tool: str | None = None, *, include_running: bool = False
+    ) -> int:
+        """Delete the entries of a key in an app, or in one tool; return how many there were.
+
+        Raises:
+            KeyStillRunning: one of the calls is running. Nothing is deleted then, unless
+                `include_running` is True.
+        """
+        statements = self._statements
+        of_tool = "" if tool is None else statements.of_tool
+        values = (*_app_values(app), key, *(() if tool is None else (tool,)))
+
+        def forget_key(connection: SqlConnection) -> int:
+            self._prepare_write(connection, True)
+            with self._transaction(connection):
+                if not include_running:
+                    find = statements.find_by_key + of_tool + statements.for_update
+                    for row in connection.execute(find, values).fetchall():
+                        now, entry = _entry_from_row(row)
+                        if entry is not None and is_running(entry, now):
+                            raise KeyStillRunning(entry)
+                return connection.execute(statements.forget + of_tool, values).rowcount
+
+        return self._execute(forget_key, STORE_TIMEOUT_SECONDS)
+
+    def close(self) -> None:
+        """Close the connection. The next call opens it again."""
+        raise NotImplementedError
+
+    # -------------------------------------------------------------- what a database adds
+
+    def _execute(self, work: Callable[[SqlConnection], T], timeout: float) -> T:
+        """Run some work on the connection within a number of seconds."""
+        raise NotImplementedError
+
+    def _transaction(self, connection: SqlConnection) -> AbstractContextManager[object]:
+        """Return a context manager that commits at its end and rolls back after an exception."""
+        raise NotImplementedError
+
+    def _prepare_write(self, connection: SqlConnection, durable: bool) -> None:
+        """Prepare the connection for a statement that writes."""
+
+    def _prepare_claim(self, require_intact: bool) -> None:
+        """Raise StoreUnavailable if the store must not accept new keys."""
+
+
+def _app_values(app: str) -> tuple[str, int, str]:
+    """Return the parameters that select the tools of an app."""
+    return app, len(app) + 1, f"{app}."
