@@ -371,7 +371,7 @@ def test_colour_is_asked_for_or_left_to_the_terminal(monkeypatch: pytest.MonkeyP
     assert shown(True, color=None) == "yes\n"
 
 
-def test_render_strip_escapes_has_no_styles() -> None:
+def test_render_without_color_has_no_styles() -> None:
     console = Console(file=io.StringIO(), width=40, force_terminal=True, color_system="standard")
     console.print(render([], color=False))
     assert console.file.getvalue() == "No results.\n"  # pyright: ignore
