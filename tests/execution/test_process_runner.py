@@ -285,3 +285,20 @@ def test_a_thread_that_overran_ends_with_its_function(monkeypatch: pytest.Monkey
     for thread in left:
         thread.join(PATIENCE)
         assert not thread.is_alive()
+
+
+def test_the_event_loop_is_loaded_once_and_not_within_the_time_limit() -> None:
+    """A worker process that had to load asyncio took a second on a busy machine."""
+    code = (
+        "import sys\n"
+        "from tooli import Tooli\n"
+        "app = Tooli('x')\n"
+        "@app.command(timeout=60)\n"
+        "async def go() -> list[str]:\n"
+        "    return sorted(sys.modules)\n"
+        "assert 'asyncio' not in sys.modules\n"
+        "loaded = set(app.call('go').unwrap())\n"
+        "assert 'asyncio' in loaded and not loaded - set(sys.modules), loaded - set(sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")

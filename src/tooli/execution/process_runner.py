@@ -14,9 +14,11 @@ import os
 import select
 import sys
 from _thread import allocate_lock
+from marshal import loads
 from time import monotonic
 
 from tooli.core.call import Runner
+from tooli.errors import Interrupted, Suggestion, TemporaryError
 from tooli.execution.child_messages import ChildMessages, UntrustedMessages, validate_error
 from tooli.execution.forking import (
     DeferredInterrupt,
@@ -37,6 +39,9 @@ from tooli.execution.process_tree import KILL_TIMEOUT, SIGKILL, load_prctl, send
 from tooli.execution.supervisor import EMPTY_REPORT, TERM_GRACE_SECONDS, run_supervisor
 from tooli.execution.timeouts import process_died_error, timeout_error
 from tooli.execution.worker import Worker
+from tooli.inputs.output import find_outputs
+from tooli.pipeline.drivers import is_async
+from tooli.pipeline.failure import mark_not_started
 
 TYPE_CHECKING = False
 
@@ -67,10 +72,9 @@ class ProcessRunner(Runner):
 
     async def arun(self, call: Call) -> Any:
         """The same on an event loop: a coroutine stays there, unless it has to be alone."""
-        from tooli.execution.async_timeouts import run_with_timeout
-        from tooli.pipeline.drivers import is_async
-
         if is_async(call.tool.fn) and not (self.inner is not None and self.inner.needs_own_process):
+            from tooli.execution.async_timeouts import run_with_timeout
+
             assert self.timeout is not None
             return await run_with_timeout(call.replace(runner=self.inner), self.timeout)
         import asyncio
@@ -108,80 +112,84 @@ class ChildCall:
     # -------------------------------------------------------------- beginning
 
     def _start(self, interrupt_handler: Any) -> None:
-        """Fork the guardian, which forks the process of the function."""
-        call, self._cancel_flag = self.call, None
-        if call.peer is not None:
+        """Fork the supervisor, which forks the worker process."""
+        self._cancel_flag = None
+        if self.call.peer is not None:
             from mmap import mmap
 
             self._cancel_flag = mmap(-1, 1)
-        for secret in call.secrets or ():
-            secret.load()  # here: what only the other process read could not be hidden by this one
-        if call.tool.has_handles:
-            from tooli.inputs.output import find_outputs
-
-            for output in find_outputs(call.arguments):
-                output.reserve()
-        self._flush()
-        load_prctl()
-        if self.inner is not None and self.inner.needs_own_process:
-            preload_modules()
+        self._prepare_fork()
         deadline = None if self.timeout is None else monotonic() + self.timeout
         if deadline is not None:
             self._report_deadline = deadline + TERM_GRACE_SECONDS + KILL_TIMEOUT
-        caller_pid = os.getpid()
         with fork_lock():
             if self._is_cancelled:
                 raise _cancelled_error()
-            try:
-                (
-                    data_read,
-                    data_write,
-                    answer_read,
-                    answer_write,
-                    report_read,
-                    report_write,
-                    control_read,
-                    control_write,
-                ) = open_pipes()
-            except OSError as failure:
-                raise _fork_failed_error(failure) from None
-            self._pipe_ends = [data_read, answer_write, report_read, control_write]
-            signal_mask = signals.pthread_sigmask(signals.SIG_BLOCK, (1, 2, 3, 15))
-            try:
-                worker = Worker(call, self.inner, data_write, answer_read, self._cancel_flag)
-                worker.interrupt = interrupt_handler
-                self.supervisor_pid = fork()
-                if self.supervisor_pid == 0:
-                    run_supervisor(
-                        worker,
-                        caller_pid,
-                        self._pipe_ends,
-                        control_read,
-                        report_write,
-                        deadline,
-                        signal_mask,
-                    )
-                open_pipe_ends.update(self._pipe_ends)
-                self._answer_fd, self._report_fd, self._control_fd = (
-                    answer_write,
-                    report_read,
-                    control_write,
-                )
-                self._is_running = True
-            except OSError as failure:
-                for own_end in self._pipe_ends:
-                    os.close(own_end)
-                raise _fork_failed_error(failure) from None
-            finally:
-                signals.pthread_sigmask(signals.SIG_SETMASK, signal_mask)
-                for other_end in (data_write, answer_read, report_write, control_read):
-                    os.close(other_end)
+            data_read = self._fork_supervisor(interrupt_handler, deadline)
         self._receiver = FrameReceiver(data_read, self.is_untrusted)
         self._poller = select.poll()
         self._poller.register(data_read, select.POLLIN)
-        self._poller.register(report_read, select.POLLIN)
-        if self._is_cancelled:  # meanwhile
+        self._poller.register(self._report_fd, select.POLLIN)
+        if self._is_cancelled:  # while the processes were started
             self.cancel()
+
+    def _prepare_fork(self) -> None:
+        """Do in this process what must be done before the fork, or only once.
+
+        It does not count towards the time limit. The event loop is loaded here, because each
+        worker process would load it again.
+        """
+        call = self.call
+        for secret in call.secrets or ():
+            secret.load()  # this process redacts, so it must know the value
+        if call.tool.has_handles:
+            for output in find_outputs(call.arguments):
+                output.reserve()
+        if is_async(call.tool.fn):
+            import tooli.pipeline.async_drivers  # noqa: F401
+        self._flush()
+        load_prctl()
+        if self.is_untrusted:
+            preload_modules()
+
+    def _fork_supervisor(self, interrupt_handler: Any, deadline: float | None) -> int:
+        """Open the pipes and fork; return the descriptor that frames are read from."""
+        call, caller_pid = self.call, os.getpid()
+        try:
+            pipes = open_pipes()
+        except OSError as failure:
+            raise _fork_failed_error(failure) from None
+        data_read, data_write, answer_read, answer_write = pipes[:4]
+        report_read, report_write, control_read, control_write = pipes[4:]
+        self._pipe_ends = [data_read, answer_write, report_read, control_write]
+        signal_mask = signals.pthread_sigmask(signals.SIG_BLOCK, (1, 2, 3, 15))
+        try:
+            worker = Worker(call, self.inner, data_write, answer_read, self._cancel_flag)
+            worker.interrupt = interrupt_handler
+            self.supervisor_pid = fork()
+            if self.supervisor_pid == 0:
+                run_supervisor(
+                    worker,
+                    caller_pid,
+                    self._pipe_ends,
+                    control_read,
+                    report_write,
+                    deadline,
+                    signal_mask,
+                )
+            open_pipe_ends.update(self._pipe_ends)
+            self._answer_fd, self._report_fd = answer_write, report_read
+            self._control_fd = control_write
+            self._is_running = True
+        except OSError as failure:
+            for own_end in self._pipe_ends:
+                os.close(own_end)
+            raise _fork_failed_error(failure) from None
+        finally:
+            signals.pthread_sigmask(signals.SIG_SETMASK, signal_mask)
+            for other_end in (data_write, answer_read, report_write, control_read):
+                os.close(other_end)
+        return data_read
 
     def _flush(self) -> None:
         """Nothing that was written before may be written by both processes."""
@@ -315,8 +323,6 @@ class ChildCall:
         )
 
     def _read_report(self) -> dict[str, Any]:
-        from marshal import loads
-
         data_read = b""
         while chunk := os.read(self._report_fd, 1 << 16):
             data_read += chunk
@@ -367,8 +373,6 @@ class ChildCall:
         except OSError:  # somebody else waits for all children
             pass
         if self.call.tool.has_handles:
-            from tooli.inputs.output import find_outputs
-
             for output in find_outputs(self.call.arguments):
                 output.reclaim()
 
@@ -378,9 +382,6 @@ _COMPLETED_KINDS = ("value", "done")
 
 
 def _fork_failed_error(failure: OSError) -> ToolError:
-    from tooli.errors import Suggestion, TemporaryError
-    from tooli.pipeline.failure import mark_not_started
-
     error = TemporaryError(
         f"The command was not run: it could not be given a process ({failure.strerror}).",
         suggestion=Suggestion("retry_later", "Try again when less is running here."),
@@ -389,8 +390,6 @@ def _fork_failed_error(failure: OSError) -> ToolError:
 
 
 def _cancelled_error() -> ToolError:
-    from tooli.errors import Interrupted
-
     return Interrupted("The call was given up before it began.")
 
 
