@@ -6,19 +6,19 @@ from sys import modules
 from time import perf_counter
 
 from tooli.core._hot_tables import PYTHON_OPTIONS
-from tooli.core.call import DEFAULT_OPTIONS, PYTHON_CALLER, Call, Caller, Failed, Ok
-from tooli.pipeline.drivers import ONLY_BIND, run, stream
-from tooli.pipeline.envelope import build_meta
+from tooli.core.call import DEFAULT_OPTIONS, PYTHON_CALLER, Call, Caller, Failed
+from tooli.pipeline.drivers import ONLY_BIND
 from tooli.pipeline.option_values import build_options
-from tooli.pipeline.result import TooliResult, to_tooli_error
+from tooli.pipeline.prepared_call import PreparedCall
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Generator, Iterator, Mapping
+    from collections.abc import AsyncGenerator, Generator, Mapping
     from typing import Any
 
     from tooli.core.call import Outcome, Stage
+    from tooli.pipeline.result import TooliResult
 
 
 class PythonSurface:
@@ -44,42 +44,28 @@ class PythonSurface:
 
     def run(self, name: str, arguments: dict[str, Any]) -> TooliResult[Any]:
         """The same, with the arguments in a dict."""
-        started = perf_counter()
-        call, stages = self._prepare(name, arguments)
-        return _result(run(call, stages), call, started)
+        return self._prepare(name, arguments).result()
 
     async def acall(self, tool_name: str, /, **arguments: Any) -> TooliResult[Any]:
         """The same from async code: coroutines on this loop, other functions in a thread."""
-        from tooli.pipeline import async_drivers
-
-        started = perf_counter()
-        call, stages = self._prepare(tool_name, arguments)
-        return _result(await async_drivers.run(call, stages), call, started)
+        return await self._prepare(tool_name, arguments).aresult()
 
     def stream(self, tool_name: str, /, **arguments: Any) -> Generator[Any, None, None]:
         """A tool's items as it makes them; raises the ToolError where it fails."""
-        call, stages = self._prepare(tool_name, arguments)
-        yield from _remaining_items((yield from stream(call, stages)))
+        return self._prepare(tool_name, arguments).items()
 
-    async def astream(self, tool_name: str, /, **arguments: Any) -> AsyncGenerator[Any, None]:
+    def astream(self, tool_name: str, /, **arguments: Any) -> AsyncGenerator[Any, None]:
         """The same, in async code."""
-        from tooli.pipeline import async_drivers
+        return self._prepare(tool_name, arguments).aitems()
 
-        call, stages = self._prepare(tool_name, arguments)
-        outcomes: list[Outcome] = []
-        async with async_drivers.aclosing(async_drivers.stream(call, stages, outcomes)) as items:
-            async for item in items:
-                yield item
-        for item in _remaining_items(outcomes[0]):
-            yield item
-
-    def _prepare(self, name: str, arguments: dict[str, Any]) -> tuple[Call, tuple[Stage, ...]]:
+    def _prepare(self, name: str, arguments: dict[str, Any]) -> PreparedCall:
+        started = perf_counter()
         state = self._state
         cached = state.prepared_tools.get(name)
         if cached is None:
             tool = self._app.find(name)
             if tool is None:
-                return _unknown_tool_call(self._app, name, self._caller)
+                return PreparedCall(*_unknown_tool_call(self._app, name, self._caller), started)
             cached = state.prepared_tools[name] = (
                 tool,
                 self._app.stages_for(tool, DEFAULT_OPTIONS),
@@ -99,39 +85,11 @@ class PythonSurface:
                 options, problems = build_options(option_values)
                 call = Call(tool, arguments, self._caller, [], options, state.policy, meta={})
                 call = call.replace(problems=problems, secrets=[])
-                return call, self._app.stages_for(tool, options)
+                return PreparedCall(call, self._app.stages_for(tool, options), started)
         call = Call(tool, arguments, self._caller, [], DEFAULT_OPTIONS, state.policy)
-        return call if stages is ONLY_BIND else call.replace(meta={}, secrets=[]), stages
-
-
-def _result(outcome: Outcome, call: Call, started: float) -> TooliResult[Any]:
-    value: Any = None
-    error = None
-    if type(outcome) is Ok:
-        value = outcome.value
-    else:
-        assert isinstance(outcome, Failed)
-        error = to_tooli_error(outcome.error, call, call.warnings)
-    meta = build_meta(call, int((perf_counter() - started) * 1000))
-    result: TooliResult[Any] = TooliResult(error is None, value, error, meta)
-    if call.secrets or call.policy != "standard":
-        result.set_redaction(call)
-    return result
-
-
-def _remaining_items(outcome: Outcome) -> Iterator[Any]:
-    """What is left to give after a stream: a list's items, any other value, or its error."""
-    if isinstance(outcome, Failed):
-        raise outcome.error
-    value = outcome.value
-    if type(value) in (list, tuple):
-        yield from value
-    elif type(value) in (set, frozenset):
-        from tooli.text.jsonable import sort_set
-
-        yield from sort_set(value)
-    elif value is not None:
-        yield value
+        if stages is not ONLY_BIND:
+            call = call.replace(meta={}, secrets=[])
+        return PreparedCall(call, stages, started)
 
 
 def _unknown_tool_call(app: Any, name: str, caller: Caller) -> tuple[Call, tuple[Stage, ...]]:

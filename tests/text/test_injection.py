@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tooli.pipeline.envelope import INJECTION_MARKERS, may_contain_injection
+from tooli.pipeline.present import INJECTION_MARKERS, may_contain_injection
 from tooli.text.injection import INJECTION_PATTERNS, MAX_FINDINGS, find_injection, find_injections
 
 SPEAKING = [

@@ -13,14 +13,16 @@ from hypothesis import strategies as st
 
 from tooli import Context, SecretInput, Tooli
 from tooli.core.call import Caller, RedactionPolicy
-from tooli.pipeline.envelope import (
-    encode,
-    has_escaped_controls,
-    make_json_encoder,
-    make_json_writer,
+from tooli.pipeline.present import (
+    ItemPresenter,
+    encode_redacted,
+    make_redacting_encoder,
     may_need_redaction,
+    present_text,
+    redact_value,
 )
-from tooli.text.redact import is_clean_json, redact_line, redact_value
+from tooli.text.json_encoder import encode, has_escaped_controls, make_json_writer
+from tooli.text.redact import is_clean_json
 from tooli.text.sanitize import sanitize
 
 STANDARD, STRICT, OFF = RedactionPolicy(), RedactionPolicy("strict"), RedactionPolicy("off")
@@ -75,27 +77,27 @@ class TestTheQuickLook:
     )
     def test_rare_text_is_harmless(self, text: str) -> None:
         assert is_clean_json(make_json_writer()({"a": [text]}))
-        assert encode(text, [], STANDARD) == encode(text, [])
+        assert encode_redacted(text, [], STANDARD) == encode(text, [])
 
 
 @settings(max_examples=300, deadline=None)
 @given(VALUES, st.booleans())
 def test_nothing_forbidden_is_left_and_once_is_enough(value: Any, strict: bool) -> None:
     terms = STRICT if strict else STANDARD
-    told = json.loads(encode(value, [], terms))
+    told = json.loads(encode_redacted(value, [], terms))
     assert not any([sanitize(part, strict)[1] for part in texts(told)])
-    assert json.loads(encode(told, [], terms)) == told
-    assert encode(value, [], OFF) == encode(value, [])
+    assert json.loads(encode_redacted(told, [], terms)) == told
+    assert encode_redacted(value, [], OFF) == encode(value, [])
 
 
 def test_what_is_said_about_it() -> None:
     warnings = ["3 rows were removed from the result", "9 secrets"]
-    encode({"a": "\x1b[1m\x07\u200b\u200b"}, warnings, STANDARD)
+    encode_redacted({"a": "\x1b[1m\x07\u200b\u200b"}, warnings, STANDARD)
     assert warnings[2:] == [
         "1 control sequence, 1 control character and 2 invisible characters "
         "were removed from the result"
     ]
-    encode("\x07", warnings, STANDARD)
+    encode_redacted("\x07", warnings, STANDARD)
     assert warnings == [
         "3 rows were removed from the result",
         "9 secrets",
@@ -105,7 +107,7 @@ def test_what_is_said_about_it() -> None:
 
 def test_a_stream_is_counted_together() -> None:
     warnings: list[str] = []
-    write = make_json_encoder(warnings, STANDARD)
+    write = make_redacting_encoder(warnings, STANDARD)
     assert [write(f"{n}\x07") for n in range(3)] == [b'"0"', b'"1"', b'"2"']
     assert write("clean") == b'"clean"'
     assert warnings == ["3 control characters were removed from the result"]
@@ -124,7 +126,7 @@ def test_what_is_nested_very_deeply() -> None:
     for _ in range(480):
         value = [value]
     warnings: list[str] = []
-    assert b"u0007" not in encode(value, warnings, STANDARD)
+    assert b"u0007" not in encode_redacted(value, warnings, STANDARD)
 
 
 def test_a_clean_value_is_the_same_one() -> None:
@@ -134,13 +136,13 @@ def test_a_clean_value_is_the_same_one() -> None:
 
 
 def test_lines() -> None:
-    assert redact_line("a\x1b[1mb\u202e", STANDARD) == "ab"
-    assert redact_line("a\x1b[1mb", OFF) == "a\x1b[1mb"
+    assert present_text("a\x1b[1mb\u202e", STANDARD) == "ab"
+    assert present_text("a\x1b[1mb", OFF) == "a\x1b[1mb"
 
 
 def test_the_home_directory(monkeypatch: pytest.MonkeyPatch) -> None:
     def shown(text: str) -> str:
-        return redact_line(text, STRICT)
+        return present_text(text, STRICT)
 
     monkeypatch.setenv("HOME", "/home/ada")
     monkeypatch.setenv("USERPROFILE", "/home/ada")
@@ -382,7 +384,6 @@ class TestInOneProcess:
     def test_one_cleaner_serves_a_stream(self, monkeypatch: pytest.MonkeyPatch) -> None:
         from tooli.core.call import PYTHON_CALLER, Call
         from tooli.inputs import secret_forms
-        from tooli.text.redact import ResultRedactor
 
         made: list[int] = []
         usual = secret_forms.list_secret_forms
@@ -393,12 +394,16 @@ class TestInOneProcess:
         assert tool is not None
         for exact in (True, False):
             secrets = [SecretInput("hunter22")]
-            tidy = ResultRedactor(
+            tidy = ItemPresenter(
                 Call(tool, {}, PYTHON_CALLER, [], secrets=secrets), secrets_only=exact
             )
-            assert [tidy(item) for item in ("hunter22", "a", "hunter22")] == ["***", "a", "***"]
+            assert [tidy.value(item) for item in ("hunter22", "a", "hunter22")] == [
+                "***",
+                "a",
+                "***",
+            ]
             secrets.append(SecretInput("another-one"))
-            assert tidy("another-one") == "***", "one that entered meanwhile"
+            assert tidy.value("another-one") == "***", "one that entered meanwhile"
         assert made == [1, 2, 1, 2]
 
     def test_a_changed_command_is_no_longer_one_to_run(self) -> None:
@@ -419,17 +424,18 @@ class TestInOneProcess:
 
     def test_exact_is_exact_but_for_secrets(self) -> None:
         from tooli.core.call import PYTHON_CALLER, Call
-        from tooli.text.redact import redact_result
 
         tool = self.app().find("say")
         assert tool is not None
         call = Call(tool, {}, PYTHON_CALLER, [], secrets=[SecretInput("hunter22")])
         dirty = {"hunter22": ["\x1b[1mhunter22", 7, None]}
-        assert redact_result(dirty, call, secrets_only=True) == {"***": ["\x1b[1m***", 7, None]}
+        assert ItemPresenter(call, secrets_only=True).value(dirty) == {
+            "***": ["\x1b[1m***", 7, None]
+        }
         plain = call.replace(secrets=[])
-        assert redact_result(dirty, plain, secrets_only=True) == dirty
-        assert redact_result(dirty, call.replace(policy="off")) == dirty
-        assert redact_result(dirty, call) == {"***": ["***", 7, None]}
+        assert ItemPresenter(plain, secrets_only=True).value(dirty) == dirty
+        assert ItemPresenter(call.replace(policy="off")).value(dirty) == dirty
+        assert ItemPresenter(call).value(dirty) == {"***": ["***", 7, None]}
 
     def test_no_secret_is_cut_in_two(self) -> None:
         from tooli.text.redact import find_safe_cut

@@ -189,6 +189,6 @@ def _write_redacted(text: str) -> None:
     """A line on stderr; a folder's name or a variable in it is nothing for a terminal to obey."""
     from tooli.cli.process import write_stderr
     from tooli.core.call import RedactionPolicy
-    from tooli.text.redact import redact_line
+    from tooli.pipeline.present import present_text
 
-    write_stderr(redact_line(text, RedactionPolicy()))
+    write_stderr(present_text(text, RedactionPolicy()))

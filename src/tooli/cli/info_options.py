@@ -200,7 +200,7 @@ def _iter_tools(line: CommandLine, state: AppState) -> Iterator[Tool]:
 def _write_json(invocation: Invocation, document: Any) -> int:
     """A document that is JSON itself, without an envelope."""
     from tooli.cli.process import StdoutGuard, is_terminal
-    from tooli.pipeline.envelope import encode
+    from tooli.text.json_encoder import encode
 
     data = encode(document, [])
     if invocation.is_interactive_mode and is_terminal(sys.stdout):

@@ -34,7 +34,7 @@ from tooli.core._hot_tables import EXTRA_OPTIONS, INFO_OPTIONS, OPTION_FIELDS
 from tooli.core.app_state import BUILTIN_COMMANDS
 from tooli.core.call import Caller, Failed, Options
 from tooli.pipeline.drivers import run
-from tooli.pipeline.envelope import encode_envelope
+from tooli.pipeline.present import present
 
 TYPE_CHECKING = False
 
@@ -374,9 +374,9 @@ class Invocation:
             return show_outcome(self, outcome, call)
         printed = self.stdout_guard.printed()
         if printed:
-            from tooli.serving.printed_output import attach_printed_output
+            from tooli.pipeline.stdout_capture import attach_printed_text
 
-            outcome = attach_printed_output(outcome, printed, call)
+            outcome = attach_printed_text(outcome, printed, call)
         if isinstance(outcome, Failed):
             self.code = outcome.error.exit_code & 0xFF or 70
         else:
@@ -385,9 +385,8 @@ class Invocation:
             from tooli.cli.stream_output import write_machine_outcome
 
             return write_machine_outcome(self, outcome, call)
-        self.emit(
-            limit_document(self, outcome, call, encode_envelope(outcome, call, self.milliseconds))
-        )
+        document = present(outcome, call, self.milliseconds).envelope_json()
+        self.emit(limit_document(self, outcome, call, document))
         return self.code
 
     def milliseconds(self) -> int:

@@ -65,7 +65,7 @@ def truncate_document(invocation: Invocation, outcome: Outcome, call: Call, data
     from json import loads
 
     from tooli.pipeline.drivers import bind, run
-    from tooli.pipeline.envelope import encode_envelope
+    from tooli.pipeline.present import present
     from tooli.stages.budget import limit_size
     from tooli.stages.pagination import paginate
     from tooli.stages.result_setup import open_record_flow
@@ -84,7 +84,7 @@ def truncate_document(invocation: Invocation, outcome: Outcome, call: Call, data
     )
     truncated = run(limited_call, (open_record_flow, bind, limit_size, *paging_stages, answered))
     return (
-        encode_envelope(truncated, limited_call, invocation.milliseconds)
+        present(truncated, limited_call, invocation.milliseconds).envelope_json()
         if isinstance(truncated, Ok)
         else data
     )
@@ -112,6 +112,6 @@ def report_truncation(call: Call) -> None:
         message = f"One page of {records}" + (f", {total} in all." if total is not None else ".")
     steps = meta.get("next", ())
     next_command = f" For the rest: {' '.join(map(shell_quote, steps[0]['argv']))}" if steps else ""
-    from tooli.text.redact import redact_line
+    from tooli.pipeline.present import present_text
 
-    write_stderr(redact_line(message + next_command, call, shorten_paths=False))
+    write_stderr(present_text(message + next_command, call, shorten_paths=False))

@@ -9,9 +9,9 @@ from tooli.cli.text_output import show_warnings, write_plain_error
 from tooli.core.call import Failed, Ok
 from tooli.core.output_modes import find_mode
 from tooli.pipeline.drivers import stream
-from tooli.pipeline.envelope import build_meta, encode, encode_envelope, make_json_encoder
-from tooli.text.jsonable import is_list, is_object, sort_set, to_jsonable
-from tooli.text.redact import ResultRedactor, redact_error, redact_result, redact_value
+from tooli.pipeline.present import ItemPresenter, present, present_text
+from tooli.text.json_encoder import encode
+from tooli.text.jsonable import is_list, is_object, sort_set
 
 TYPE_CHECKING = False
 
@@ -64,9 +64,8 @@ def _confirm(call: Call, error: ToolError) -> bool:
     A dangerous one is run by its name: nobody types that without looking.
     """
     from tooli.pipeline.terminal_prompts import ask_line, ask_yes_no
-    from tooli.text.redact import redact_line
 
-    write_stderr(f"{redact_line(error.message, call)}\n{error.approval_text}")
+    write_stderr(f"{present_text(error.message, call)}\n{error.approval_text}")
     name = call.tool.name
     if call.tool.guard.danger not in ("high", "critical"):
         return ask_yes_no("Run it?")
@@ -113,8 +112,8 @@ def _write_items(invocation: Invocation, items: Iterator[Any], call: Call) -> No
         from tooli.cli.text_output import StdoutErrorScope
 
         end = record_separator(invocation)
-        redactor = ResultRedactor(call, secrets_only=end == "\0")
-        for line in plain_lines(map(redactor, items), end=end):
+        presenter = ItemPresenter(call, secrets_only=end == "\0")
+        for line in plain_lines(map(presenter.value, items), end=end):
             with StdoutErrorScope(invocation):
                 sys.stdout.write(line + end)
                 sys.stdout.flush()
@@ -133,10 +132,11 @@ def write_machine_outcome(invocation: Invocation, outcome: Outcome, call: Call) 
         return invocation.code
     if isinstance(outcome, Failed):
         if mode.reports_errors:
-            invocation.emit(encode_envelope(outcome, call, invocation.milliseconds))
+            invocation.emit(present(outcome, call, invocation.milliseconds).envelope_json())
             return invocation.code
-        error = redact_error(outcome.error, call, call.warnings)
+        error = present(outcome, call, invocation.milliseconds).error
         show_warnings(call)
+        assert error is not None
         write_plain_error(error)
         return invocation.code
     value = outcome.value
@@ -157,13 +157,7 @@ def render_document(
     mode: OutputMode, outcome: Outcome, call: Call, milliseconds: Callable[[], int]
 ) -> bytes:
     """Return the document of an outcome, in the format of a mode."""
-    envelope: dict[str, Any] = {"ok": isinstance(outcome, Ok)}
-    if not isinstance(outcome, Ok):
-        error = to_jsonable(outcome.error.to_dict(), call.warnings)
-        envelope["error"] = redact_value(error, call, call.warnings, "error")
-    elif outcome.value is not None:
-        envelope["result"] = redact_result(outcome.value, call)
-    envelope["meta"] = redact_value(to_jsonable(build_meta(call, milliseconds()), []), call, [], "")
+    envelope = present(outcome, call, milliseconds).envelope()
     render = mode.load_renderer()
     text: str = render(envelope)
     try:
@@ -197,7 +191,7 @@ class JsonLines:
 
     def items(self, items: Iterator[Any]) -> Iterator[bytes]:
         """Return the lines of a stream."""
-        return map(make_json_encoder(self._call.warnings, self._call), items)
+        return map(ItemPresenter(self._call).encode, items)
 
     def value(self, value: Any) -> Iterator[bytes]:
         """Return the lines of a whole result: one for each item of a list."""

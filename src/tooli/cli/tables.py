@@ -23,9 +23,9 @@ from __future__ import annotations
 import sys
 from itertools import chain, islice
 
-from tooli.pipeline.envelope import encode
+from tooli.pipeline.present import ItemPresenter
+from tooli.text.json_encoder import encode
 from tooli.text.jsonable import is_list, is_object
-from tooli.text.redact import ResultRedactor, redact_result
 
 TYPE_CHECKING = False
 
@@ -60,12 +60,12 @@ class TableLines:
 
     def items(self, items: Iterator[Any]) -> Iterator[bytes]:
         """Return the lines of a stream of records."""
-        redact = ResultRedactor(self._call)
+        redact = ItemPresenter(self._call).value
         return self._encode(self._table.stream(map(redact, items)))
 
     def value(self, value: Any) -> Iterator[bytes]:
         """Return the lines of a whole result."""
-        return self._encode(self._table.lines(redact_result(value, self._call)))
+        return self._encode(self._table.lines(ItemPresenter(self._call).value(value)))
 
     def _encode(self, lines: Iterator[str]) -> Iterator[bytes]:
         return (line.encode() + self._end for line in lines)

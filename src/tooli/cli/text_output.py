@@ -9,7 +9,7 @@ from tooli.cli.plain_output import record_separator
 from tooli.cli.process import StdoutClosed, error_reason, write_stderr
 from tooli.core.call import Ok
 from tooli.core.output_modes import find_mode
-from tooli.pipeline.envelope import outgoing_warnings
+from tooli.pipeline.present import ItemPresenter, outgoing_warnings, present
 
 TYPE_CHECKING = False
 
@@ -34,15 +34,14 @@ def show_outcome(invocation: Invocation, outcome: Outcome, call: Call) -> int:
 
             report_truncation(call)
         return 0
-    from tooli.text.redact import redact_error
-
-    error = redact_error(outcome.error, call, call.warnings)
+    presented = present(outcome, call, invocation.milliseconds)
+    error = presented.error
+    assert error is not None
+    can_show_traceback = presented.can_show_traceback
     show_warnings(call)
     if call.secrets:
         _clear_traceback_locals(error.__cause__)
-    return _show_error(
-        invocation, error, error is outcome.error and _is_traceback_safe(error, call)
-    )
+    return _show_error(invocation, error, can_show_traceback)
 
 
 def _clear_traceback_locals(exc: BaseException | None) -> None:
@@ -59,28 +58,13 @@ def _clear_traceback_locals(exc: BaseException | None) -> None:
             pending += [current.__cause__, current.__context__, *getattr(current, "exceptions", ())]
 
 
-def _is_traceback_safe(error: ToolError, call: Call) -> bool:
-    """Whether all that a traceback shows, of every exception behind it, may be seen."""
-    cause = error.__cause__
-    if cause is None or call.policy == "off":
-        return True
-    from traceback import format_exception
-
-    from tooli.text.redact import redact_line
-
-    traceback_text = "".join(format_exception(type(cause), cause, cause.__traceback__))
-    return redact_line(traceback_text, call, shorten_paths=False) == traceback_text
-
-
 def _show_value(invocation: Invocation, value: Any, call: Call) -> None:
     if value is None:
         if not call.tool.is_streaming or invocation.streamed_count:
             return
         value = []
-    from tooli.text.redact import redact_result
-
-    value = redact_result(value, call, secrets_only=bool(invocation.line.options.get("print0")))
     end = record_separator(invocation)
+    value = ItemPresenter(call, secrets_only=end == "\0").value(value)
     find_mode("plain" if end == "\0" else invocation.mode).load_renderer()(value, call, end)
     sys.stdout.flush()
 

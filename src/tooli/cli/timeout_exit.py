@@ -10,7 +10,7 @@ from tooli.core.call import Failed
 from tooli.core.output_modes import find_mode
 from tooli.execution.process_tree import kill_descendants
 from tooli.execution.timeouts import timeout_error
-from tooli.pipeline.envelope import encode_envelope
+from tooli.pipeline.present import present
 
 TYPE_CHECKING = False
 
@@ -53,7 +53,7 @@ def _write_timeout_error(alarm: TimeoutAlarm) -> None:
     if mode.is_document:
         data = render_document(mode, outcome, call, invocation.milliseconds)
     else:
-        data = encode_envelope(outcome, call, invocation.milliseconds)
+        data = present(outcome, call, invocation.milliseconds).envelope_json()
     try:
         invocation.stdout_guard.write(data + b"\n")
     except (OSError, ValueError):

@@ -13,7 +13,6 @@ import asyncio
 import sys
 from functools import partial
 
-from tooli.core.call import Failed
 from tooli.errors import InputError, InternalError, Suggestion, check_keywords
 from tooli.http.access_control import AccessControl
 from tooli.http.denial_log import DenialLog
@@ -30,17 +29,13 @@ from tooli.http.request_options import (
 )
 from tooli.http.stream_response import (
     failure_headers,
-    http_status_of,
     send_stream,
     start_stream,
     termination_error,
 )
-from tooli.pipeline.drivers import is_async
-from tooli.pipeline.envelope import encode_envelope
-from tooli.pipeline.failure import as_tool_error
 from tooli.serving.dispatcher import (
     ToolDispatcher,
-    make_toolless_call,
+    present_error,
     too_busy_error,
     unknown_tool_error,
 )
@@ -58,7 +53,8 @@ if TYPE_CHECKING:
     from tooli.http.http_settings import Headers, HttpSettingsDict, Receive, Scope, Send
     from tooli.http.stream_response import StreamSource
     from tooli.http.strict_validation import StrictValidator
-    from tooli.serving.dispatcher import PreparedCall
+    from tooli.pipeline.prepared_call import PreparedCall
+    from tooli.pipeline.present import Presented
 
 _PAGE_METHODS, _TOOL_METHODS = b"GET, HEAD, OPTIONS", b"POST, OPTIONS"
 _ALLOWED_HEADERS = (
@@ -125,10 +121,8 @@ class Api:
     async def _send_error(
         self, request: HttpRequest, error: ToolError, *headers: tuple[bytes, bytes]
     ) -> None:
-        body = encode_envelope(
-            Failed(error), make_toolless_call(self.dispatcher.app, ANONYMOUS_CALLER), lambda: 0
-        )
-        await request.respond(error.http_status, body, *headers)
+        presented = present_error(self.dispatcher.app, ANONYMOUS_CALLER, error)
+        await request.respond(presented.http_status, presented.envelope_json(), *headers)
 
     # -------------------------------------------------------------- the way to what is asked for
 
@@ -225,7 +219,7 @@ class Api:
             if stream_format == "whole":
                 if tool.returns_printed_text and self._restore_stdout is None:
                     self._redirect_stdout()
-                if is_async(tool.fn):
+                if prepared.is_async:
                     status, body, headers = await _run_on_loop(prepared)
                 else:
                     status, body, headers = await self._thread_pool.run(
@@ -285,31 +279,30 @@ class Api:
 
 
 def _run_in_thread(prepared: PreparedCall) -> tuple[int, bytes, Headers]:
-    """The status, the envelope and the head of a call; whatever the tool raises is its failure."""
+    """Run a call in this thread; return the status, body and headers of its response.
+
+    Whatever the tool raises is a failure of the call: Ctrl-C inside a tool does not end the server.
+    """
     try:
-        finished = prepared.run()
-    except BaseException as exc:  # Ctrl-C inside of a tool does not end the server
-        finished = prepared.respond(Failed(as_tool_error(exc)))
-    return (
-        http_status_of(finished.outcome),
-        finished.envelope_json(),
-        failure_headers(finished.outcome),
-    )
+        presented = prepared.run()
+    except BaseException as exc:
+        presented = prepared.fail(exc)
+    return _response_parts(presented)
 
 
 async def _run_on_loop(prepared: PreparedCall) -> tuple[int, bytes, Headers]:
-    """The same for an async function."""
+    """Run the call of an async function like `_run_in_thread`."""
     try:
-        finished = await prepared.arun()
+        presented = await prepared.arun()
     except asyncio.CancelledError:
         raise
-    except BaseException as exc:  # Ctrl-C inside of a tool does not end the server
-        finished = prepared.respond(Failed(as_tool_error(exc)))
-    return (
-        http_status_of(finished.outcome),
-        finished.envelope_json(),
-        failure_headers(finished.outcome),
-    )
+    except BaseException as exc:
+        presented = prepared.fail(exc)
+    return _response_parts(presented)
+
+
+def _response_parts(presented: Presented) -> tuple[int, bytes, Headers]:
+    return presented.http_status, presented.envelope_json(), failure_headers(presented)
 
 
 def _print_traceback(exc: BaseException) -> None:

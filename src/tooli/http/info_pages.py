@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tooli.describe.schema_formats import describe_tool
-from tooli.pipeline.envelope import encode
+from tooli.text.json_encoder import encode
 
 TYPE_CHECKING = False
 

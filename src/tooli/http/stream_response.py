@@ -11,24 +11,20 @@ import asyncio
 from collections import deque
 from threading import Semaphore, Thread
 
-from tooli.core.call import Failed, Ok
 from tooli.errors import Interrupted
 from tooli.http.client_timeouts import ClientTimeout, wait_with_timeout
-from tooli.pipeline.drivers import is_async, stream
-from tooli.pipeline.envelope import encode, make_json_encoder
-from tooli.pipeline.failure import to_outcome
+from tooli.pipeline.async_drivers import aclosing
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from asyncio import Future, Task
-    from collections.abc import Iterator
     from typing import Any
 
-    from tooli.core.call import Outcome
     from tooli.http.http_request import HttpRequest
     from tooli.http.http_settings import Headers, HttpSettings
-    from tooli.serving.dispatcher import PreparedCall
+    from tooli.pipeline.prepared_call import PreparedCall
+    from tooli.pipeline.present import Presented
 
 MAX_BUFFERED_ITEMS = 16
 """How many items may be on their way; the generator rests until there is room."""
@@ -39,12 +35,12 @@ _SCOPE_CHARACTERS = frozenset(map(chr, range(0x21, 0x7F))) - {'"', "\\"}
 
 
 class StreamEnd:
-    """What stands behind the last item: the outcome, or nothing where the client has left."""
+    """Follows the last item: the end of the answer, or None if the client has disconnected."""
 
-    __slots__ = ("outcome",)
+    __slots__ = ("presented",)
 
-    def __init__(self, outcome: Outcome | None) -> None:
-        self.outcome = outcome
+    def __init__(self, presented: Presented | None) -> None:
+        self.presented = presented
 
 
 # ------------------------------------------------------------------ from the tool
@@ -139,17 +135,16 @@ class ThreadStreamSource(StreamSource):
             self.end()
 
     def _produce(self) -> None:
-        items = stream(self.prepared.call, self.prepared.stages)
-        write = make_json_encoder(self.prepared.call.warnings, self.prepared.call)
+        items = self.prepared.stream()
         try:
             while self._free_slots.acquire() and not self._is_stopped:
-                self._put_threadsafe(write(next(items)))
+                self._put_threadsafe(next(items))
             items.close()
             self._put_threadsafe(StreamEnd(None))
         except StopIteration as end:
             self._put_threadsafe(StreamEnd(end.value))
         except BaseException as exc:  # Ctrl-C inside of a tool does not end the server
-            self._put_threadsafe(StreamEnd(to_outcome(exc)))
+            self._put_threadsafe(StreamEnd(self.prepared.fail(exc)))
 
     def _put_threadsafe(self, entry: bytes | StreamEnd) -> None:
         try:
@@ -177,20 +172,16 @@ class TaskStreamSource(StreamSource):
         self._task.add_done_callback(lambda _: self.end())
 
     async def _produce(self) -> None:
-        from tooli.pipeline import async_drivers
-
-        write = make_json_encoder(self.prepared.call.warnings, self.prepared.call)
-        ended: list[Outcome] = []
+        ended: list[Presented] = []
         try:
-            items = async_drivers.stream(self.prepared.call, self.prepared.stages, ended)
-            async with async_drivers.aclosing(items):
+            async with aclosing(self.prepared.astream(ended)) as items:
                 async for item in items:
-                    self.put(write(item))
+                    self.put(item)
                     await self._free_slots.acquire()
         except asyncio.CancelledError:
             raise
         except BaseException as exc:  # Ctrl-C inside of a tool does not end the server
-            ended.append(to_outcome(exc))
+            ended.append(self.prepared.fail(exc))
         self.put(StreamEnd(ended[-1]))
 
     def make_room(self) -> None:
@@ -246,9 +237,8 @@ class SseWriter(NdjsonWriter):
 
 def start_stream(prepared: PreparedCall, active_streams: set[StreamSource]) -> StreamSource:
     """Run the call; its items come as they are made."""
-    return (TaskStreamSource if is_async(prepared.call.tool.fn) else ThreadStreamSource)(
-        prepared, active_streams
-    )
+    source = TaskStreamSource if prepared.is_async else ThreadStreamSource
+    return source(prepared, active_streams)
 
 
 async def send_stream(
@@ -272,32 +262,24 @@ async def send_stream(
 async def _send_items(
     request: HttpRequest, source: StreamSource, writer: NdjsonWriter, settings: HttpSettings
 ) -> None:
-    prepared = source.prepared
     while not isinstance(entry := await source.get(settings.heartbeat), StreamEnd):
         chunk = writer.keepalive if entry is None else writer.item(entry)
         if chunk:
             if not request.is_response_started:
                 await request.start_response(200, (b"content-type", writer.content_type))
             await wait_with_timeout(settings.stall_timeout, request.write(chunk))
-    outcome = entry.outcome
-    if outcome is None:
+    presented = entry.presented
+    if presented is None:
         return
-    if isinstance(outcome, Failed) and not request.is_response_started:
-        finished = prepared.respond(outcome)
+    if not presented.ok and not request.is_response_started:
         await request.respond(
-            http_status_of(outcome), finished.envelope_json(), *failure_headers(outcome)
+            presented.http_status, presented.envelope_json(), *failure_headers(presented)
         )
         return
     if not request.is_response_started:
         await request.start_response(200, (b"content-type", writer.content_type))
-    for value in _remaining_items(outcome):
-        chunk = writer.item(encode(value, prepared.call.warnings, prepared.call))
-        await wait_with_timeout(settings.stall_timeout, request.write(chunk))
-    if isinstance(outcome, Failed):
-        final_chunk = writer.failure(prepared.respond(outcome).envelope_json())
-    else:
-        final_chunk = writer.end(prepared.respond(Ok(None)).envelope_json())
-    await request.write(final_chunk, is_last=True)
+    write_end = writer.end if presented.ok else writer.failure
+    await request.write(write_end(presented.envelope_json()), is_last=True)
 
 
 async def _wait_for_disconnect(request: HttpRequest, source: StreamSource) -> None:
@@ -306,28 +288,14 @@ async def _wait_for_disconnect(request: HttpRequest, source: StreamSource) -> No
     source.disconnect()
 
 
-def _remaining_items(outcome: Outcome) -> Iterator[Any]:
-    """What a call that did not stream after all leaves to be sent."""
-    value: Any = outcome.value if isinstance(outcome, Ok) else None
-    if type(value) in (list, tuple):
-        yield from value
-    elif type(value) in (set, frozenset):
-        from tooli.text.jsonable import sort_set
-
-        yield from sort_set(value)
-    elif value is not None:
-        yield value
-
-
 async def _send_terminated(
     request: HttpRequest, prepared: PreparedCall, writer: NdjsonWriter
 ) -> None:
-    outcome = Failed(termination_error())
-    document = prepared.respond(outcome).envelope_json()
+    presented = prepared.fail(termination_error())
     if request.is_response_started:
-        await request.write(writer.failure(document), is_last=True)
+        await request.write(writer.failure(presented.envelope_json()), is_last=True)
     else:
-        await request.respond(http_status_of(outcome), document)
+        await request.respond(presented.http_status, presented.envelope_json())
 
 
 def termination_error() -> Interrupted:
@@ -335,17 +303,9 @@ def termination_error() -> Interrupted:
     return Interrupted("The server is ending; the call was stopped.", code="E4143")
 
 
-def http_status_of(outcome: Outcome) -> int:
-    """The HTTP status of an outcome."""
-    if isinstance(outcome, Ok):
-        return 200
-    status = outcome.error.http_status
-    return status if 400 <= status <= 599 else 500
-
-
-def failure_headers(outcome: Outcome) -> Headers:
-    """What the head of an answer says about a failure: when to come again, what is missing."""
-    error = outcome.error if isinstance(outcome, Failed) else None
+def failure_headers(presented: Presented) -> Headers:
+    """Return the headers of a failure: when to retry, or which scopes are missing."""
+    error = presented.error
     if error is None or not error.details:
         return ()
     if error.code == "E2001":

@@ -9,31 +9,30 @@ error of JSON-RPC that carries it.
 from __future__ import annotations
 
 from tooli.annotations import ReadOnly
-from tooli.core.call import Ok
 from tooli.core.content import Content, Embedded, Message, resource_contents
 from tooli.errors import InputError, NotFoundError
 from tooli.mcp.protocol import INTERNAL_ERROR, INVALID_PARAMS, RESOURCE_NOT_FOUND, RpcError
-from tooli.mcp.service import ToolCallRequest, content_blocks
+from tooli.mcp.result_content import content_blocks
+from tooli.mcp.service import ToolCallRequest
 from tooli.pipeline.drivers import is_async
 from tooli.providers.mime_types import BYTES_MIME, JSON_MIME, TEXT_MIME
 from tooli.providers.resources import texts_to_arguments
 from tooli.schema.tool_reader import read_tool
-from tooli.text.jsonable import is_list, is_object, to_jsonable
-from tooli.text.redact import redact_error, redact_value
+from tooli.text.jsonable import is_list, is_object
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
 
-    from tooli.core.call import Call, Caller
+    from tooli.core.call import Caller
     from tooli.core.peer import Peer
     from tooli.core.tool import Tool
     from tooli.errors import ToolError
     from tooli.mcp.service import McpService
+    from tooli.pipeline.present import Presented
     from tooli.providers.resources import Prompt, Resource
-    from tooli.serving.dispatcher import FinishedCall
 
 MAX_COMPLETIONS = 100
 """How many completions one answer may hold."""
@@ -48,15 +47,13 @@ def resource_not_found_error(uri: str, modern: bool) -> RpcError:
 class NonToolRequest(ToolCallRequest):
     """A request for something that is no tool."""
 
-    def _unwrap(self, finished: FinishedCall, missing: RpcError | None = None) -> Any:
-        """What the function gave; raises its failure as an error of the protocol."""
-        error = finished.error
+    def _check_success(self, presented: Presented, missing: RpcError | None = None) -> None:
+        """Raise the protocol's error if the function failed."""
+        error = presented.error
         if error is not None:
             if self._modern:
                 self.check_capability(error)
-            raise to_rpc_error(redact_error(error, finished.call, []), missing)
-        assert isinstance(finished.outcome, Ok)
-        return finished.outcome.value
+            raise to_rpc_error(error, missing)
 
 
 class ReadRequest(NonToolRequest):
@@ -79,14 +76,10 @@ class ReadRequest(NonToolRequest):
         self._arguments = texts_to_arguments(tool, texts)
         self._resource = resource
 
-    def result(self, finished: FinishedCall) -> dict[str, Any]:
-        """The document, or the error that the read ends with."""
-        value = self._unwrap(finished, resource_not_found_error(self._uri, self._modern))
-        is_single = not is_list(value) or not any([isinstance(part, Embedded) for part in value])
-        parts: list[Any] = [value] if is_single else list(value)
-        call = finished.call
-        documents = [self._resource_contents(part, call.warnings) for part in parts]
-        result = {"contents": redact_value(documents, call, call.warnings)}
+    def result(self, presented: Presented) -> dict[str, Any]:
+        """Return the document; raises the error that the read ends with."""
+        self._check_success(presented, resource_not_found_error(self._uri, self._modern))
+        result = {"contents": presented.build(self._documents)}
         if not self._modern:
             return result
         return {
@@ -94,9 +87,12 @@ class ReadRequest(NonToolRequest):
             "ttlMs": 0,
         }  # it may be another one next time
 
-    def _resource_contents(self, value: Any, warnings: list[str]) -> dict[str, Any]:
-        from tooli.pipeline.envelope import encode
+    def _documents(self, value: Any, to_json: Callable[[Any], str]) -> list[dict[str, Any]]:
+        is_single = not is_list(value) or not any([isinstance(part, Embedded) for part in value])
+        parts: list[Any] = [value] if is_single else list(value)
+        return [self._resource_contents(part, to_json) for part in parts]
 
+    def _resource_contents(self, value: Any, to_json: Callable[[Any], str]) -> dict[str, Any]:
         mime_type = self._resource.mime_type
         if isinstance(value, Embedded):
             return resource_contents(value.uri, value.content, value.mime_type or mime_type)
@@ -107,9 +103,7 @@ class ReadRequest(NonToolRequest):
             return resource_contents(self._uri, value, mime_type or TEXT_MIME)
         if isinstance(value, (bytes, bytearray)):
             return resource_contents(self._uri, bytes(value), mime_type or BYTES_MIME)
-        return resource_contents(
-            self._uri, encode(value, warnings).decode(), mime_type or JSON_MIME
-        )
+        return resource_contents(self._uri, to_json(value), mime_type or JSON_MIME)
 
 
 class PromptRequest(NonToolRequest):
@@ -131,13 +125,12 @@ class PromptRequest(NonToolRequest):
         self._arguments = texts_to_arguments(tool, texts)
         self._prompt = prompt
 
-    def result(self, finished: FinishedCall) -> dict[str, Any]:
-        """The messages, or the error that the prompt ends with."""
-        value = self._unwrap(finished)
-        parts: list[Any] = list(value) if is_list(value) else [value]
+    def result(self, presented: Presented) -> dict[str, Any]:
+        """Return the messages; raises the error that the prompt ends with."""
+        self._check_success(presented)
         result = {
             "description": self._prompt.description,
-            "messages": [_prompt_message(part, finished.call) for part in parts],
+            "messages": presented.build(_prompt_messages),
         }
         return self._service.complete(result) if self._modern else result
 
@@ -167,12 +160,10 @@ class CompletionRequest(NonToolRequest):
             "given_arguments": given_arguments,
         }
 
-    def result(self, finished: FinishedCall) -> dict[str, Any]:
-        """The values, or the error that the completion ends with."""
-        found = self._unwrap(finished)
-        media = redact_value(found[:MAX_COMPLETIONS], finished.call, finished.call.warnings)
-        more = len(found) > len(media)
-        result = {"completion": {"values": media, "total": len(found), "hasMore": more}}
+    def result(self, presented: Presented) -> dict[str, Any]:
+        """Return the values; raises the error that the completion ends with."""
+        self._check_success(presented)
+        result = {"completion": presented.build(_completion)}
         return self._service.complete(result) if self._modern else result
 
 
@@ -205,17 +196,25 @@ def _make_completion_tool(target_tool: Tool, completer: Any) -> Tool:
     return tool.replace(guard=guard, limits=target_tool.limits)
 
 
-def _prompt_message(part: Any, call: Call) -> dict[str, Any]:
+def _completion(found: list[str], to_json: Callable[[Any], str]) -> dict[str, Any]:
+    values = found[:MAX_COMPLETIONS]
+    return {"values": values, "total": len(found), "hasMore": len(found) > len(values)}
+
+
+def _prompt_messages(value: Any, to_json: Callable[[Any], str]) -> list[dict[str, Any]]:
+    parts: list[Any] = list(value) if is_list(value) else [value]
+    return [_prompt_message(part, to_json) for part in parts]
+
+
+def _prompt_message(part: Any, to_json: Callable[[Any], str]) -> dict[str, Any]:
     role, content = "user", part
     if isinstance(part, Message):
         role, content = part.role, part.content
     elif is_object(part) and part.keys() == {"role", "content"}:
         role, content = part["role"], part["content"]
         if is_object(content) and "type" in content:
-            return redact_value(
-                to_jsonable(part, call.warnings), call, call.warnings
-            )  # as MCP writes it
-    return {"role": role, "content": content_blocks(content, call)[0]}
+            return part  # a content block as MCP writes it
+    return {"role": role, "content": content_blocks(content, to_json)[0]}
 
 
 def to_rpc_error(error: ToolError, missing: RpcError | None = None) -> RpcError:

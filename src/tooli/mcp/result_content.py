@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
+from tooli.core.content import Content
 from tooli.describe.mcp_tools import is_result_wrapped
-from tooli.pipeline.envelope import encode
 from tooli.schema.json_schema import output_schema
+from tooli.text.json_encoder import encode
 from tooli.text.jsonable import MAX_JSON_DEPTH, is_list, is_object, to_jsonable
-from tooli.text.redact import redact_value
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
 
-    from tooli.core.call import Call
     from tooli.core.tool import Tool
+    from tooli.pipeline.present import Presented
 
 
-def build_structured_result(tool: Tool, value: Any, call: Call, modern: bool) -> dict[str, Any]:
-    """A value as structured content, and as the same JSON in one block of text."""
-    schema = output_schema(tool)
-    if value is None and (schema is None or "type" in schema):
-        return {"content": [], "isError": False}  # there is nothing, and null would not fit
-    if schema is None and isinstance(value, str):
-        text = replace_lone_surrogates(redact_value(value, call, call.warnings))
+def build_structured_result(tool: Tool, presented: Presented, modern: bool) -> dict[str, Any]:
+    """Return a result as structured content, and as the same JSON in one block of text."""
+    schema, kind = output_schema(tool), presented.kind
+    if kind == "empty" and (schema is None or "type" in schema):
+        return {"content": [], "isError": False}  # null would not match the schema
+    if schema is None and kind == "text":
+        text = replace_lone_surrogates(presented.value())
         return {"content": [{"type": "text", "text": text}], "isError": False}
-    data = {"result": value} if schema is not None and is_result_wrapped(tool, modern) else value
-    text, content = to_portable_json(encode(data, call.warnings, call).decode(), call.warnings)
+    is_wrapped = schema is not None and is_result_wrapped(tool, modern)
+    warnings: list[str] = []
+    text, content = to_portable_json(presented.result_json(wrap=is_wrapped), warnings)
+    presented.add_warnings(warnings)
     result: dict[str, Any] = {"content": [{"type": "text", "text": text}], "isError": False}
     if schema is not None or is_object(content):
         result["structuredContent"] = content
@@ -72,26 +74,17 @@ def replace_lone_surrogates(text: str) -> str:
     return text
 
 
-def content_blocks(value: Any, call: Call) -> list[dict[str, Any]]:
-    """A result that a client shows, as content blocks: text stays text."""
-    from tooli.core.content import Content
-
+def content_blocks(value: Any, to_json: Callable[[Any], str]) -> list[dict[str, Any]]:
+    """Return a result as content blocks; text stays text, other data becomes JSON."""
     items = value if is_list(value) else [value]
-    content: list[dict[str, Any]] = []
-    for item in items:
-        if isinstance(item, Content):
-            content.append(item.to_content_block())
-        else:
-            text = (
-                replace_lone_surrogates(item) if isinstance(item, str) else to_json_text(item, call)
-            )
-            content.append({"type": "text", "text": text})
-    return redact_value(content, call, call.warnings)
+    return [_content_block(item, to_json) for item in items]
 
 
-def to_json_text(value: Any, call: Call) -> str:
-    """A value as JSON, where that is the text that somebody reads."""
-    return encode(value, call.warnings, call).decode()
+def _content_block(item: Any, to_json: Callable[[Any], str]) -> dict[str, Any]:
+    if isinstance(item, Content):
+        return item.to_content_block()
+    text = replace_lone_surrogates(item) if isinstance(item, str) else to_json(item)
+    return {"type": "text", "text": text}
 
 
 def continuation_blocks(meta: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -7,9 +7,8 @@ tools/call ─▶ request ─▶ Request.run │ arun ─▶ {"content": […], 
 from __future__ import annotations
 
 import os
-from time import perf_counter
 
-from tooli.core.call import Caller, Failed
+from tooli.core.call import Caller
 from tooli.core.peer import InputRequired, Peer
 from tooli.describe.mcp_tools import describe_mcp_tool
 from tooli.errors import InternalError
@@ -31,16 +30,15 @@ from tooli.mcp.result_content import (
     to_portable_json,
 )
 from tooli.pipeline.drivers import is_async
-from tooli.pipeline.envelope import build_meta
+from tooli.pipeline.present import present_text
 from tooli.serving.dispatcher import (
-    FinishedCall,
     ToolDispatcher,
     make_toolless_call,
+    present_error,
     split_options,
     unknown_tool_error,
 )
-from tooli.text.jsonable import is_object, to_jsonable
-from tooli.text.redact import redact_error, redact_line, redact_value
+from tooli.text.jsonable import is_object
 
 TYPE_CHECKING = False
 
@@ -48,10 +46,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
+    from tooli.core.peer import Question
     from tooli.core.tool import Tool
     from tooli.errors import ToolError
     from tooli.mcp.input_requests import RequestState
-    from tooli.serving.dispatcher import PreparedCall
+    from tooli.pipeline.prepared_call import PreparedCall
+    from tooli.pipeline.present import Presented
 
 PAGE_SIZE = 500
 """How many tools one answer lists: a cursor leads to the rest."""
@@ -180,12 +180,10 @@ class McpService:
 
     def _unknown_tool_error(self, name: str, caller: Caller) -> RpcError:
         """The protocol's own error, with the envelope that every other door would answer."""
-        from json import loads
-
+        presented = present_error(self.app, caller, unknown_tool_error(self.app, name))
+        data = {ENVELOPE_KEY: presented.envelope()}
         call = make_toolless_call(self.app, caller)
-        finished = FinishedCall(Failed(unknown_tool_error(self.app, name)), call, perf_counter())
-        data = {ENVELOPE_KEY: loads(finished.envelope_json())}
-        message = redact_line(unknown_name_message("tool", name, self.tools), call)
+        message = present_text(unknown_name_message("tool", name, self.tools), call)
         return RpcError(INVALID_PARAMS, message, data)
 
 
@@ -278,8 +276,7 @@ class ToolCallRequest:
 
     def error_result(self, error: ToolError) -> dict[str, Any]:
         """The result of a call that is not begun."""
-        call = self._prepare(False).call
-        return self.result(FinishedCall(Failed(error), call, perf_counter()))
+        return self.result(self._prepare(False).fail(error))
 
     def _prepare(self, approved: bool) -> PreparedCall:
         return self._service.dispatcher.prepare(
@@ -293,53 +290,50 @@ class ToolCallRequest:
         )
 
     def run(self) -> dict[str, Any]:
-        """The result, made in this thread."""
+        """Run the call in this thread and return its result."""
         try:
-            finished = self._prepare(False).run()
-            questions = self._approval_questions(finished)
+            presented = self._prepare(False).run()
+            questions = self._approval_questions(presented)
             if questions is not None:
                 assert self._peer is not None
-                refused_call = self._check_approval(finished, self._peer.ask(questions))
-                finished = refused_call or self._prepare(True).run()
+                answers = self._peer.ask(questions)
+                presented = self._declined(presented, answers) or self._prepare(True).run()
         except InputRequired as pause:
             return self._input_required_result(pause)
-        return self.result(finished)
+        return self.result(presented)
 
     async def arun(self) -> dict[str, Any]:
-        """The same on an event loop."""
+        """Run the call on this event loop and return its result."""
         try:
-            finished = await self._prepare(False).arun()
-            questions = self._approval_questions(finished)
+            presented = await self._prepare(False).arun()
+            questions = self._approval_questions(presented)
             if questions is not None:
                 assert self._peer is not None
-                refused_call = self._check_approval(finished, await self._peer.ask_async(questions))
-                finished = refused_call or await self._prepare(True).arun()
+                answers = await self._peer.ask_async(questions)
+                declined = self._declined(presented, answers)
+                presented = declined or await self._prepare(True).arun()
         except InputRequired as pause:
             return self._input_required_result(pause)
-        return self.result(finished)
+        return self.result(presented)
 
-    def _approval_questions(self, finished: FinishedCall) -> Any:
-        """The question to a human that a refused call leads to, where one can be asked."""
-        error = finished.error
-        if error is None or self._peer is None or error.approval_text is None:
+    def _approval_questions(self, presented: Presented) -> Mapping[str, Question] | None:
+        """Return the question for a human that a refused call leads to, if one can be asked."""
+        error = presented.error if self._peer is not None else None
+        if error is None or error.approval_text is None:
             return None
         from tooli.mcp.input_requests import approval_question
 
         return approval_question(error)
 
-    def _check_approval(
-        self, finished: FinishedCall, responses: Mapping[str, Any]
-    ) -> FinishedCall | None:
-        """None where the human agreed; otherwise the failure that the call ends with."""
+    def _declined(self, presented: Presented, answers: Mapping[str, Any]) -> Presented | None:
+        """Return the failure that the call ends with, or None if the human approved it."""
         from tooli.mcp.input_requests import is_approved
         from tooli.pipeline.terminal_prompts import declined_error
 
-        if is_approved(responses):
+        if is_approved(answers):
             return None
-        error = finished.error
-        assert error is not None
-        finished.outcome = Failed(declined_error(error))
-        return finished
+        assert presented.error is not None
+        return presented.with_error(declined_error(presented.error))
 
     def _input_required_result(self, pause: InputRequired) -> dict[str, Any]:
         assert self._request_state is not None
@@ -347,53 +341,52 @@ class ToolCallRequest:
 
     # -------------------------------------------------------------- the result
 
-    def result(self, finished: FinishedCall) -> dict[str, Any]:
-        """What became of a call, as a CallToolResult."""
-        error = finished.error
-        if error is not None and self._modern:
-            self.check_capability(redact_error(error, finished.call, []))
-        result = (
-            self._error_result(finished) if error is not None else self._success_result(finished)
-        )
+    def result(self, presented: Presented) -> dict[str, Any]:
+        """Return the answer to a call as a CallToolResult."""
+        if presented.error is not None and self._modern:
+            self.check_capability(presented.error)
+        result = self._success_result(presented) if presented.ok else _error_result(presented)
         return self._service.complete(result) if self._modern else result
 
     def check_capability(self, error: ToolError) -> None:
-        """Refuse the request itself where the call had to ask and the client cannot be asked."""
+        """Raise the protocol's error if the call had to ask something the client cannot answer."""
         from tooli.mcp.input_requests import missing_capability_error
 
         refusal = missing_capability_error(error)
         if refusal is not None:
             raise refusal
 
-    def _error_result(self, finished: FinishedCall) -> dict[str, Any]:
-        """The envelope as text and in `_meta`: off-schema structured content breaks clients."""
-        text, envelope = to_portable_json(finished.envelope_json().decode(), [])
-        return {
-            "content": [{"type": "text", "text": text}],
-            "isError": True,
-            "_meta": {ENVELOPE_KEY: envelope},
-        }
-
-    def _type_mismatch_result(self, finished: FinishedCall) -> dict[str, Any]:
-        """The failure of a tool that declares an object and returns none: no client takes that."""
-        error = InternalError(f"{self._tool.name} did not return the object that it declares.")
-        finished.outcome = Failed(error)
-        return self._error_result(finished)
-
-    def _success_result(self, finished: FinishedCall) -> dict[str, Any]:
-        from tooli.core.content import is_content
-
-        assert not isinstance(finished.outcome, Failed)
-        value, call, tool = finished.outcome.value, finished.call, self._tool
+    def _success_result(self, presented: Presented) -> dict[str, Any]:
         result: dict[str, Any]
-        if is_content(value):
-            result = {"content": content_blocks(value, call), "isError": False}
+        if presented.kind == "content":
+            result = {"content": presented.build(content_blocks), "isError": False}
         else:
-            result = build_structured_result(tool, value, call, self._modern)
+            result = build_structured_result(self._tool, presented, self._modern)
             content = result.get("structuredContent", {})
             if not self._modern and not is_object(content):
-                return self._type_mismatch_result(finished)
-        if call.meta and ("page" in call.meta or "truncated" in call.meta):
-            result["content"] = [*result["content"], *continuation_blocks(call.meta)]
-        meta = redact_value(to_jsonable(build_meta(call, finished.duration_ms()), []), call, [], "")
+                return self._type_mismatch_result(presented)
+        meta = presented.meta()
+        if "page" in meta or "truncated" in meta:
+            result["content"] = [*result["content"], *continuation_blocks(meta)]
         return {**result, "_meta": {META_KEY: meta}}
+
+    def _type_mismatch_result(self, presented: Presented) -> dict[str, Any]:
+        """Return the failure of a tool that declares an object and returns something else.
+
+        Clients reject a result that does not match the declared schema.
+        """
+        error = InternalError(f"{self._tool.name} did not return the object that it declares.")
+        return _error_result(presented.with_error(error))
+
+
+def _error_result(presented: Presented) -> dict[str, Any]:
+    """Return the envelope of a failure as text and in `_meta`.
+
+    It is no structured content: clients reject structured content that the schema does not allow.
+    """
+    text, envelope = to_portable_json(presented.envelope_json().decode(), [])
+    return {
+        "content": [{"type": "text", "text": text}],
+        "isError": True,
+        "_meta": {ENVELOPE_KEY: envelope},
+    }

@@ -98,7 +98,7 @@ def _format_value(value: Any, depth: int) -> list[str]:
 
 
 def _format_scalar(value: Any) -> str:
-    from tooli.pipeline.envelope import encode
+    from tooli.text.json_encoder import encode
 
     return escape_text(encode(value, []).decode())
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tooli.core.tool import MISSING
-from tooli.pipeline.envelope import encode
+from tooli.text.json_encoder import encode
 from tooli.text.jsonable import to_jsonable
 
 TYPE_CHECKING = False

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import sys
 
+from tooli.pipeline.present import present_message, present_questions, present_text
+
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -99,11 +101,11 @@ class Context:
         call = self._call
         if call.peer is not None:
             level_name = level if isinstance(level, str) else "info" if level <= 1 else "debug"
-            call.peer.log(level_name, _redact(message, call))
+            call.peer.log(level_name, present_message(message, call))
             return
         verbosity = level if isinstance(level, int) else _LEVEL_VERBOSITY.get(level, 0)
         if call.options.verbose >= verbosity and not call.options.quiet:
-            print(_redact(str(message), call), file=sys.stderr, flush=True)
+            print(present_text(str(message), call), file=sys.stderr, flush=True)
 
     def progress(
         self, items: Iterable[T], *, total: int | None = None, label: str = ""
@@ -114,7 +116,7 @@ class Context:
             return _report_progress(self, items, total, label or None)
         if not call.options.interactive or call.options.quiet:
             return iter(items)
-        return _progress_bar(items, total, _redact(label or call.tool.name, call))
+        return _progress_bar(items, total, present_text(label or call.tool.name, call))
 
     def report(self, done: float, total: float | None = None, message: str | None = None) -> None:
         """Tell an MCP client how far the call has come; a call that it cancelled ends here."""
@@ -124,7 +126,7 @@ class Context:
                 from tooli.errors import Interrupted
 
                 raise Interrupted("The client cancelled the call.")
-            text = None if message is None else _redact(str(message), self._call)
+            text = None if message is None else present_text(str(message), self._call)
             peer.progress(done, total, text)
 
     @property
@@ -137,7 +139,7 @@ class Context:
     def confirm(self, question: str, *, default: bool = False) -> bool:
         """Ask a person yes or no. `--yes` answers yes; where nobody can answer, the default."""
         options = self._call.options
-        question = _redact(question, self._call)
+        question = present_text(question, self._call)
         if options.yes or self._call.approved:
             return True
         if self._call.tool.guard.auto_confirm:
@@ -194,38 +196,20 @@ class Context:
         """Several questions at once (Elicit, Sample, Roots); each answer as MCP writes it."""
         from tooli.pipeline.client_requests import require_peer
 
-        return require_peer(self._call, questions).ask(_redact_questions(questions, self._call))
+        return require_peer(self._call, questions).ask(present_questions(questions, self._call))
 
     async def aask(self, questions: Mapping[str, Question]) -> Mapping[str, Any]:
         """The same in async code."""
         from tooli.pipeline.client_requests import require_peer
 
         return await require_peer(self._call, questions).ask_async(
-            _redact_questions(questions, self._call)
+            present_questions(questions, self._call)
         )
 
     def disconnect_client(self) -> None:
         """Let the client go while the call runs on; it comes back for the answer if it can."""
         if self._call.peer is not None:
             self._call.peer.disconnect_client()
-
-
-def _redact(message: Any, call: Call) -> Any:
-    """A word on the way, as it may go out."""
-    from tooli.text.redact import redact_message
-
-    return redact_message(message, call)
-
-
-def _redact_questions(questions: Mapping[str, Question], call: Call) -> Mapping[str, Question]:
-    """Questions as they may go out: to a client, its person or its model."""
-    return {name: _redact_question(question, call) for name, question in questions.items()}
-
-
-def _redact_question(question: Question, call: Call) -> Question:
-    fields = {name: getattr(question, name) for name in type(question).__match_args__}
-    text_fields = {name: value for name, value in fields.items() if not isinstance(value, int)}
-    return question.replace(**{name: _redact(value, call) for name, value in text_fields.items()})
 
 
 _LEVEL_VERBOSITY = {"debug": 2, "info": 1, "notice": 1}

@@ -223,7 +223,7 @@ def describe_action(action: str, target: object, details: Any, state: Any) -> di
 def digest_state(state: Any) -> str:
     """What tells a state from another: of a path what is there, of a value the value."""
     from tooli.pipeline.call_fingerprint import digest
-    from tooli.pipeline.envelope import encode
+    from tooli.text.json_encoder import encode
 
     if isinstance(state, os.PathLike):
         data = _snapshot_path(os.fspath(state))  # pyright: ignore[reportUnknownArgumentType]

@@ -419,7 +419,7 @@ def _value_words(value: Any) -> list[str]:
         return [str(value)]
     if hasattr(value, "tooli_cli_text"):  # a secret says where it is, never what
         return [value.tooli_cli_text or f"<{value.field or 'value'}>"]
-    from tooli.pipeline.envelope import encode
+    from tooli.text.json_encoder import encode
     from tooli.text.jsonable import to_jsonable
 
     step = to_jsonable(value, [])

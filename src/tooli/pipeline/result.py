@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tooli.core.call import RedactionPolicy
 from tooli.core.record import Record
+from tooli.pipeline.present import encode_envelope, redact_error
 
 TYPE_CHECKING = False
 
@@ -114,11 +115,9 @@ class TooliResult(Record, _GenericBase[T]):
 
     def model_dump_json(self) -> str:
         """The envelope as JSON text."""
-        from tooli.pipeline.envelope import write_envelope
-
         error = self.error.to_dict() if self.error is not None else None
         warnings: list[str] = []
-        text = write_envelope(
+        text = encode_envelope(
             error,
             self.result,
             lambda: _merge_warnings(self.meta, warnings),
@@ -152,8 +151,6 @@ def to_tooli_error(
     warnings: list[str] | None = None,
 ) -> TooliError:
     """An exception of the tree as a value, as it may be told; the exception is its source."""
-    from tooli.text.redact import redact_error
-
     source, error = error, redact_error(error, redaction, [] if warnings is None else warnings)
     return TooliError(
         code=error.code,

@@ -11,6 +11,7 @@ import sys
 from contextvars import ContextVar
 
 from tooli.core.call import MAX_PRINTED_CHARS, Failed, Ok
+from tooli.pipeline.present import measure_envelope, present_text
 
 TYPE_CHECKING = False
 
@@ -163,5 +164,31 @@ def add_printed_text(outcome: Outcome, capture: str, call: Call) -> Outcome:
     elif outcome.value is None:
         return Ok(capture)
     elif sys.stderr is not None:
-        print(capture, file=sys.stderr)
+        print(present_text(capture, call), file=sys.stderr)
     return outcome
+
+
+def attach_printed_text(outcome: Outcome, printed: str, call: Call) -> Outcome:
+    """Add what a command printed to its outcome, and cut it to the call's size limits.
+
+    The stage that limits results has not seen printed text.
+    """
+    if not printed:
+        return outcome
+    outcome = add_printed_text(outcome, printed, call)
+    has_limit = call.options.result_options is not None or call.tool.limits.max_tokens
+    if not has_limit or not isinstance(outcome, Ok) or not isinstance(outcome.value, str):
+        return outcome
+    from tooli.records.record_flow import RecordFlow
+    from tooli.records.result_options import resolve_result_options
+
+    result_options = resolve_result_options(call.options.result_options, call.tool)
+    budget = result_options.byte_budget
+    if budget is None or measure_envelope(outcome, call) <= budget[0]:
+        return outcome
+    from tooli.records.truncate import truncate_result
+    from tooli.storage.overflow import write_overflow
+
+    return truncate_result(
+        call, RecordFlow(result_options, call.arguments), outcome.value, write_overflow
+    )

@@ -12,10 +12,11 @@ and lists inside lose their ends, everything keeps its type.
 from __future__ import annotations
 
 from tooli.core.call import Ok
-from tooli.pipeline.envelope import encode, make_json_encoder, measure_envelope
+from tooli.pipeline.present import make_redacting_encoder, measure_envelope, redact_value
 from tooli.pipeline.retry_command import build_retry_argv
 from tooli.records.record_flow import as_records
 from tooli.records.result_options import BYTES_PER_TOKEN
+from tooli.text.json_encoder import encode
 from tooli.text.jsonable import is_list, is_object, to_jsonable
 
 TYPE_CHECKING = False
@@ -91,7 +92,7 @@ class _Truncation:
     def _estimate_count(self, records: list[Any]) -> int:
         """How many records fit if there were nothing else."""
         assert self.byte_budget is not None
-        write, used = make_json_encoder([], self.call), 0
+        write, used = make_redacting_encoder([], self.call), 0
         for count, record in enumerate(records):
             used += len(write(record)) + 1
             if used > self.byte_budget:
@@ -100,7 +101,7 @@ class _Truncation:
 
     def _reduce_count(self, records: list[Any], count: int, excess: int) -> int:
         """How many records are left where as many bytes are taken away, one of them at least."""
-        write = make_json_encoder([], self.call)
+        write = make_redacting_encoder([], self.call)
         while count > 0 and excess > 0:
             count -= 1
             excess -= len(write(records[count])) + 1
@@ -211,8 +212,6 @@ class _Truncation:
 
     def _redact(self, value: Any) -> Any:
         """A value whose texts are to be shortened: half a secret would be nobody's secret."""
-        from tooli.text.redact import redact_value
-
         call = self.call
         return redact_value(to_jsonable(value, call.warnings), call, call.warnings)
 
@@ -276,7 +275,7 @@ def next_page_step(call: Call, cursor: str) -> dict[str, Any]:
 
 def _encode_lines(value: Any, call: Call) -> Iterable[bytes]:
     """The whole of a result as JSON, each record of a list on a line of its own."""
-    write = make_json_encoder(call.warnings, call)
+    write = make_redacting_encoder(call.warnings, call)
     records = as_records(value)
     if records is None:
         yield write(value)

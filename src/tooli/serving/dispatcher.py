@@ -9,10 +9,11 @@ import sys
 from time import perf_counter
 
 from tooli.core._hot_tables import MCP_OPTIONS, OPTION_KINDS
-from tooli.core.call import DEFAULT_OPTIONS, Failed, Options
-from tooli.pipeline.drivers import run
-from tooli.pipeline.envelope import encode_envelope
+from tooli.core.call import DEFAULT_OPTIONS, Call, Failed, Options
+from tooli.core.tool import Tool
 from tooli.pipeline.option_values import build_options
+from tooli.pipeline.prepared_call import PreparedCall
+from tooli.pipeline.present import present
 from tooli.storage.failure_history import MemoryFailureHistory
 from tooli.text.jsonable import is_object
 
@@ -22,10 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from tooli.core.call import Call, Caller, Outcome, Problem, Stage
+    from tooli.core.call import Caller, Problem
     from tooli.core.peer import Peer
-    from tooli.core.tool import Tool
     from tooli.errors import InputError, ToolError
+    from tooli.pipeline.present import Presented
 
 _ARGUMENT_TYPES: dict[str, tuple[type, ...]] = {
     "flag": (bool,),
@@ -185,11 +186,13 @@ def too_busy_error() -> ToolError:
     )
 
 
-def make_toolless_call(app: Any, caller: Caller) -> Call:
-    """A call to nothing: what the answer to a request that names no tool is about."""
-    from tooli.core.call import Call
-    from tooli.core.tool import Tool
+def present_error(app: Any, caller: Caller, error: ToolError) -> Presented:
+    """Return the answer to a request that fails before it reaches a tool."""
+    return present(Failed(error), make_toolless_call(app, caller), lambda: 0)
 
+
+def make_toolless_call(app: Any, caller: Caller) -> Call:
+    """Return a call for the answer to a request that names no tool."""
     state = app._state
 
     def do_nothing() -> None: ...
@@ -227,86 +230,3 @@ def split_options(
 
 
 _SERVER_OPTIONS = Options(detailed=False)
-
-
-class PreparedCall:
-    """A call on its way, in a process that serves many."""
-
-    __slots__ = ("call", "stages", "started")
-
-    def __init__(self, call: Call, stages: tuple[Stage, ...], started: float) -> None:
-        self.call = call
-        self.stages = stages
-        self.started = started
-
-    def run(self) -> FinishedCall:
-        """The answer, made in this thread."""
-        if not self.call.tool.returns_printed_text:
-            return self.respond(self._run_call())
-        from tooli.pipeline.stdout_capture import StdoutCapture
-
-        with StdoutCapture() as printed:
-            outcome = self._run_call()
-        return self.respond(outcome, printed.text())
-
-    def _run_call(self) -> Outcome:
-        try:
-            return run(self.call, self.stages)
-        except KeyboardInterrupt as stop:  # the tool's own: the server's comes to its main thread
-            return _interrupted_outcome(stop)
-
-    async def arun(self) -> FinishedCall:
-        """The answer, made on this event loop: async functions here, others in a thread."""
-        if not self.call.tool.returns_printed_text:
-            return self.respond(await self._run_call_async())
-        from tooli.pipeline.stdout_capture import StdoutCapture
-
-        with StdoutCapture() as printed:
-            outcome = await self._run_call_async()
-        return self.respond(outcome, printed.text())
-
-    async def _run_call_async(self) -> Outcome:
-        from tooli.pipeline import async_drivers
-
-        try:
-            return await async_drivers.run(self.call, self.stages)
-        except KeyboardInterrupt as stop:  # must not reach the loop, which would end
-            return _interrupted_outcome(stop)
-
-    def respond(self, outcome: Outcome, printed: str = "") -> FinishedCall:
-        """An outcome, with what the command printed."""
-        if printed:
-            from tooli.serving.printed_output import attach_printed_output
-
-            outcome = attach_printed_output(outcome, printed, self.call)
-        return FinishedCall(outcome, self.call, self.started)
-
-
-def _interrupted_outcome(stop: BaseException) -> Outcome:
-    from tooli.pipeline.failure import to_outcome
-
-    return to_outcome(stop)
-
-
-class FinishedCall:
-    """What became of a call, ready to be written."""
-
-    __slots__ = ("call", "outcome", "started")
-
-    def __init__(self, outcome: Outcome, call: Call, started: float) -> None:
-        self.outcome = outcome
-        self.call = call
-        self.started = started
-
-    @property
-    def error(self) -> ToolError | None:
-        """The error, if it failed."""
-        return self.outcome.error if isinstance(self.outcome, Failed) else None
-
-    def duration_ms(self) -> int:
-        """How long it took."""
-        return int((perf_counter() - self.started) * 1000)
-
-    def envelope_json(self) -> bytes:
-        """The envelope."""
-        return encode_envelope(self.outcome, self.call, self.duration_ms)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tooli.core.call import Ok
-from tooli.pipeline.envelope import measure_envelope, measure_value
+from tooli.pipeline.present import measure_envelope, measure_value
 from tooli.records.record_flow import Sieve, as_records
 
 TYPE_CHECKING = False

@@ -8,7 +8,6 @@ from tooli.core.call import Failed, Ok
 from tooli.errors import StateError, Suggestion, TemporaryError
 from tooli.pipeline.approval_view import format_timestamp, is_in_event_loop
 from tooli.pipeline.call_fingerprint import fingerprint
-from tooli.pipeline.envelope import encode, measure_value
 from tooli.pipeline.single_use_claims import is_awaiting_input
 from tooli.records.record_flow import Sieve
 from tooli.storage.idempotency_backends import close_at_exit, get_idempotency_store
@@ -31,6 +30,7 @@ from tooli.storage.outcome_codec import (
     make_redactor,
     restore_type,
 )
+from tooli.text.json_encoder import encode_text, measure_json
 
 TYPE_CHECKING = False
 
@@ -247,8 +247,8 @@ class _ItemRecorder(Sieve):
 
         def record(item: Any) -> object:
             if self.encoded_items is not None:
-                _, item, _ = measure_value(item, [])
-                self.encoded_items.append(encode(item, []))
+                text, item = measure_json(item, [])
+                self.encoded_items.append(encode_text(text))
                 self._size += len(self.encoded_items[-1]) + 1
                 if self._size > MAX_OUTCOME_BYTES:
                     self.encoded_items = None

@@ -114,13 +114,13 @@ def _record_outcome(
     from time import time
 
     from tooli.pipeline.call_fingerprint import digest
+    from tooli.pipeline.present import present_text
     from tooli.storage.failure_history import RepeatedFailure
-    from tooli.text.redact import redact_line
 
     error = outcome.error
     if error.code in _STOPPED_CODES:  # nobody's failure: somebody stopped it
         return outcome
-    message = redact_line(error.message, call)  # who is told of it later knows no secret to hide
+    message = present_text(error.message, call)  # who is told of it later knows no secret to hide
     failure_digest = error.code if error.category == "input" else f"{error.code} {message}"
     failure_digest = digest(failure_digest.encode(errors="surrogatepass"), 16).hex()
     is_same = previous is not None and (previous.call_digest, previous.error_digest) == (
@@ -165,7 +165,7 @@ def digest_call(call: Call, work_dir: str = "") -> str:
     tries again does not repeat himself.
     """
     from tooli.pipeline.call_fingerprint import digest, to_stable_json
-    from tooli.pipeline.envelope import encode
+    from tooli.text.json_encoder import encode
 
     arguments = {name: _raw_value(value) for name, value in call.arguments.items()}
     options = call.options

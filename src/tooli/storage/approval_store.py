@@ -117,7 +117,7 @@ class ApprovalStore:
 
     def digest_parts(self, *parts: Any) -> str:
         """What a request is bound to, as a text that tells nothing."""
-        from tooli.pipeline.envelope import encode
+        from tooli.text.json_encoder import encode
 
         return digest(encode(list(parts), []), 16, self._key).hex()
 
@@ -252,7 +252,7 @@ class ApprovalStore:
 
         Arguments that are too large to be read are not shown; the seal is over what they are.
         """
-        from tooli.pipeline.envelope import encode
+        from tooli.text.json_encoder import encode
 
         fields = {name: getattr(request, name) for name in ApprovalRequest.__match_args__}
         body = encode(fields, [])

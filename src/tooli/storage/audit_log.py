@@ -19,7 +19,6 @@ import os
 from time import gmtime, strftime, time
 
 from tooli.pipeline.call_fingerprint import digest
-from tooli.pipeline.envelope import encode
 from tooli.storage.audit_head import (
     EVENT_LOOP_LOCK_TIMEOUT_SECONDS,
     FIRST_LINK,
@@ -29,6 +28,7 @@ from tooli.storage.audit_head import (
 )
 from tooli.storage.signing import load_or_create_key
 from tooli.storage.state_files import get_state_dir
+from tooli.text.json_encoder import encode
 from tooli.text.jsonable import is_list, is_object
 
 TYPE_CHECKING = False

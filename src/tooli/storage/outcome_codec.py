@@ -12,7 +12,7 @@ from tooli.core.call import Failed, Ok
 from tooli.core.record import Record
 from tooli.core.tool import MISSING
 from tooli.errors import Suggestion, ToolError, error_class_for
-from tooli.pipeline.envelope import encode, measure_value
+from tooli.text.json_encoder import encode, measure_json
 from tooli.text.jsonable import MAX_JSON_DEPTH, is_list, is_object, to_jsonable
 from tooli.text.redact import Redactor
 
@@ -123,7 +123,7 @@ def _encode_value(
     if kind.__module__ == "tooli.core.page":
         from tooli.core.page import Page
 
-        _, items, _ = measure_value(value.items, warnings)
+        _, items = measure_json(value.items, warnings)
         page = Page(items, next_cursor=value.next_cursor, total=value.total)
         rest = {"next_cursor": _redact_value(value.next_cursor, redactor), "total": value.total}
         return page, {"page": {"items": _redact_value(items, redactor), **rest}}
@@ -143,7 +143,7 @@ def _encode_value(
         listed = kind in (list, tuple)
         blocks = [_encode_content(item, redactor) for item in (value if listed else (value,))]
         return value, {"shown": blocks, "listed": listed}
-    _, copy, _ = measure_value(value, warnings)
+    _, copy = measure_json(value, warnings)
     return (value if _is_json(value) else copy), {"value": _redact_value(copy, redactor)}
 
 

@@ -8,7 +8,6 @@ comes or goes before it neither repeats nor hides any.
 from __future__ import annotations
 
 from tooli.pipeline.call_fingerprint import canonical_bytes
-from tooli.pipeline.envelope import encode
 from tooli.records.record_flow import Sieve
 from tooli.storage.cursors import (
     MAX_RECORD_DIGESTS,
@@ -18,6 +17,7 @@ from tooli.storage.cursors import (
     encode_cursor,
 )
 from tooli.storage.signing import get_cursor_key
+from tooli.text.json_encoder import encode
 
 TYPE_CHECKING = False
 

@@ -24,8 +24,8 @@ from time import time
 
 from tooli.core.record import Record
 from tooli.pipeline.call_fingerprint import digest
-from tooli.pipeline.envelope import encode
 from tooli.storage.state_files import claim_once, get_state_dir
+from tooli.text.json_encoder import encode
 
 TYPE_CHECKING = False
 

@@ -10,8 +10,8 @@ from urllib.parse import urlencode
 from tooli.core._hot_tables import HTTP_OPTIONS, OPTION_KINDS
 from tooli.core.record import Record
 from tooli.pipeline import async_drivers
-from tooli.pipeline.envelope import encode
 from tooli.testing.parity import Interface, InterfaceResponse, register_interface
+from tooli.text.json_encoder import encode
 from tooli.text.jsonable import to_jsonable
 
 if TYPE_CHECKING:

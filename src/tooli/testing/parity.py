@@ -239,13 +239,13 @@ def _response_from_result(result: TooliResult[Any]) -> InterfaceResponse:
 def _response_from_items(items: Iterable[Any], app: Tooli) -> InterfaceResponse:
     """Python's own objects, as they would be written for somebody else."""
     from tooli.core.call import RedactionPolicy
-    from tooli.pipeline.envelope import encode
+    from tooli.pipeline.present import encode_redacted
 
     redaction_policy, received = RedactionPolicy(app._state.policy), list[Any]()
     try:
-        received += (json.loads(encode(item, [], redaction_policy)) for item in items)
+        received += (json.loads(encode_redacted(item, [], redaction_policy)) for item in items)
     except ToolError as error:
-        error_dict = json.loads(encode(error.to_dict(), [], redaction_policy, "error"))
+        error_dict = json.loads(encode_redacted(error.to_dict(), [], redaction_policy, "error"))
         return InterfaceResponse({"ok": False, "error": error_dict}, error.exit_code)
     return InterfaceResponse({"ok": True, "result": received}, 0)
 

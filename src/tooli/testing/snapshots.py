@@ -49,7 +49,7 @@ def assert_envelope_snapshot(
                 "envelope": without_volatile_fields(response.envelope),
             }
         )
-    from tooli.pipeline.envelope import encode
+    from tooli.text.json_encoder import encode
 
     _compare(format_json(json.loads(encode(entries, []))), Path(path), update)
 

@@ -15,23 +15,16 @@ from __future__ import annotations
 
 import os
 
-from tooli.pipeline.envelope import (
-    has_escaped_controls,
-    make_json_writer,
-    may_contain_injection,
-    may_need_redaction,
-    reader_may_be_agent,
-)
+from tooli.text.json_encoder import has_escaped_controls
 from tooli.text.jsonable import is_list, is_object, to_jsonable
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
     from tooli.core.call import Call, RedactionPolicy
-    from tooli.errors import ToolError
 
 REDACTED = "***"
 _SMALL_TEXT_CHARS = 1 << 13
@@ -158,7 +151,29 @@ class Redactor:
             if name == "suggestion" or name in fields_out
         }
 
-    # -------------------------------------------------------------- what is said about it
+    def redact_json(self, text: str, part: str, has_injection: bool) -> Any:
+        """Return the value of a JSON text, redacted.
+
+        `part` is "result", "error", or "" for `meta`. Paths in `meta` stay as they are: it holds
+        commands to run next. With `has_injection`, the places of prompt injections are noted.
+        """
+        from json import loads
+
+        value = loads(text)
+        try:
+            redacted = (
+                self.redact_error(value)
+                if part == "error"
+                else self.redact_value(value, bool(part))
+            )
+        except RecursionError:
+            converted = to_jsonable(value, self.conversion_warnings)
+            redacted = self.redact_value(converted, bool(part))
+        if has_injection:
+            self.find_injections(redacted)
+        return redacted
+
+    # -------------------------------------------------------------- warnings
 
     def find_injections(self, value: Any) -> None:
         """Note where a text speaks to its reader."""
@@ -268,40 +283,6 @@ def _home_pattern() -> Any:
     return home, re.compile(rf"(?<![\w.~-]){re.escape(home)}(?![\w.-])")
 
 
-# ------------------------------------------------------------------ where it is used
-
-
-def redact_json(
-    text: str, redaction: Call | RedactionPolicy, redactor: Redactor | None, part: str
-) -> Any:
-    """The cleaned value of a finished JSON, and the Cleaner; None where nothing is wrong with it.
-
-    It is read back from the JSON: what the value itself is made of may be had but once.
-    """
-    check_injection = reader_may_be_agent(redaction) and may_contain_injection(text)
-    must_redact = check_injection or redaction.policy == "strict" or redaction.secrets
-    if not must_redact and is_clean_json(text):
-        return None
-    redactor = redactor or Redactor(redaction)
-    from json import loads
-
-    value = loads(text)
-    try:
-        # what is said about an answer leads on to others: paths in it stay whole
-        redacted = (
-            redactor.redact_error(value)
-            if part == "error"
-            else redactor.redact_value(value, bool(part))
-        )
-    except RecursionError:
-        redacted = redactor.redact_value(
-            to_jsonable(value, redactor.conversion_warnings), bool(part)
-        )
-    if check_injection:
-        redactor.find_injections(redacted)
-    return redacted, redactor
-
-
 def is_clean_json(text: str) -> bool:
     """Whether a JSON that looked odd is not, after all; a short one is read without `re`."""
     if has_escaped_controls(text):
@@ -334,82 +315,6 @@ def _is_removed_character(code: int, previous: str) -> bool:
 _JOINERS = ("\u200c", "\u200d")
 
 
-def redact_value(
-    value: Any, redaction: Call | RedactionPolicy, warnings: list[str], part: str = "result"
-) -> Any:
-    """A value of JSON's own types as it may go out: the same one where nothing is wrong with it."""
-    if redaction.policy == "off" or value is None:
-        return value
-    text = make_json_writer()(value)
-    if not may_need_redaction(text, redaction):
-        return value
-    result = redact_json(text, redaction, None, part)
-    if result is None:
-        return value
-    redacted, redactor = result
-    if part:
-        redactor.add_warnings(warnings, part)
-    return redacted
-
-
-def redact_result(value: Any, call: Call, *, secrets_only: bool = False) -> Any:
-    """A result in JSON's own types, for a text; `exact` leaves all in it but secrets."""
-    return ResultRedactor(call, secrets_only=secrets_only)(value)
-
-
-class ResultRedactor:
-    """Makes results presentable, one after another; what it takes out it counts together."""
-
-    def __init__(self, call: Call, *, secrets_only: bool = False) -> None:
-        self._call = call
-        self._redactor = Redactor(call, secrets_only=True) if secrets_only else None
-        self._write = make_json_writer()
-
-    def __call__(self, value: Any) -> Any:
-        """A value in JSON's own types, as it may go out."""
-        call = self._call
-        value = to_jsonable(value, call.warnings)
-        if call.policy == "off" or value is None:
-            return value
-        if self._redactor is not None and self._redactor.secrets_only:
-            return self._redactor.redact_value(value) if self._redactor.secret_variants else value
-        text = self._write(value)
-        result = may_need_redaction(text, call) and redact_json(
-            text, call, self._redactor, "result"
-        )
-        if not result:
-            return value
-        redacted, redactor = result
-        redactor.add_warnings(call.warnings, "result")
-        self._redactor = redactor
-        return redacted
-
-
-def redact_line(text: str, redaction: Call | RedactionPolicy, *, shorten_paths: bool = True) -> str:
-    """One text as it may go out, and no word about it: a warning, a log line, a question."""
-    if redaction.policy == "off":
-        return text
-    if (
-        redaction.policy != "strict"
-        and not redaction.secrets
-        and text.isascii()
-        and text.isprintable()
-    ):
-        return text
-    return Redactor(redaction).redact_text(text, shorten_paths)
-
-
-def redact_message(
-    message: Any, redaction: Call | RedactionPolicy, *, shorten_paths: bool = True
-) -> Any:
-    """Anything that a tool says on the way, in JSON's own types, as it may go out."""
-    if isinstance(message, str):
-        return redact_line(message, redaction, shorten_paths=shorten_paths)
-    if redaction.policy == "off" or message is None:
-        return message
-    return Redactor(redaction).redact_value(to_jsonable(message, []), shorten_paths)
-
-
 def find_safe_cut(text: str, position: int, redaction: Call | RedactionPolicy) -> int:
     """Where to cut a text at or before a place, so that no secret is cut in two."""
     variants = Redactor(redaction).secret_variants
@@ -421,26 +326,3 @@ def find_safe_cut(text: str, position: int, redaction: Call | RedactionPolicy) -
             at = text.find(variant, max(0, position - reach), position + reach)
             position = position if at < 0 else at
     return position
-
-
-def redact_error(
-    error: ToolError, redaction: Call | RedactionPolicy, warnings: list[str]
-) -> ToolError:
-    """The error as it may go out: itself where nothing is wrong with it, else one like it."""
-    if redaction.policy == "off":
-        return error
-    fields = to_jsonable(error.to_dict(), warnings)
-    redacted: Mapping[str, Any] = redact_value(fields, redaction, warnings, "error")
-    if redacted is fields or redacted == fields:
-        return error
-    from copy import copy
-
-    from tooli.errors import Suggestion
-
-    redacted_error = copy(error)
-    redacted_error.message, redacted_error.field = redacted["message"], redacted.get("field")
-    redacted_error.details = redacted.get("details")
-    suggestion = redacted.get("suggestion")
-    redacted_error.suggestion = Suggestion.from_dict(suggestion) if suggestion else None
-    redacted_error.__cause__, redacted_error.is_translated = error.__cause__, False
-    return redacted_error

@@ -72,7 +72,7 @@ class RecordingRunner(MonitoredRunner):
 
 def append_record(call: Call, violations: Iterable[Violation], path: str) -> None:
     """Add what a call touched to the record: one line, whole, whoever else writes meanwhile."""
-    from tooli.pipeline.envelope import encode
+    from tooli.text.json_encoder import encode
 
     recorded = [
         violation for violation in violations if violation.capability.startswith(RECORDED_PREFIX)

@@ -1,0 +1,579 @@
+"""The one exit: everything that leaves a call is redacted and built here, and nowhere else.
+
+    Outcome, Call ─▶ present ─▶ Presented ─┬▶ envelope_json(), envelope()
+                                           ├▶ error, warnings(), meta()
+                                           └▶ value(), result_json(), build(…)
+    item of a stream ─▶ ItemPresenter ─▶ encode(item) or value(item)
+    log, progress, question, warning ─▶ present_text, present_message, present_questions
+
+A surface encodes and sends what it gets from here. It never holds the Outcome, so it cannot send
+something that was not redacted. `text/redact.py` has the rules: secrets, control sequences,
+invisible characters and, with the strict policy, credentials and the home directory.
+
+Every call loads this module, so it imports nothing for a plain answer. `_encode_small` writes
+small values of plain types without the JSON encoder, and `may_need_redaction` finds at the speed
+of C that nothing has to be redacted.
+"""
+
+from __future__ import annotations
+
+from tooli.core._hot_tables import INJECTION_MARKERS
+from tooli.core.call import DEFAULT_OPTIONS, PYTHON_CALLER, Failed, Ok
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any, TypeAlias
+
+    from tooli.core.call import Call, Caller, Outcome, RedactionPolicy
+    from tooli.core.peer import Question
+    from tooli.errors import ToolError
+    from tooli.text.redact import Redactor
+
+    Redaction: TypeAlias = Call | RedactionPolicy
+
+MAX_DURATION_MS = 9_999_999
+"""Duration in milliseconds that is assumed when an envelope is measured before the call ends."""
+
+
+def present(outcome: Outcome, call: Call, milliseconds: Callable[[], int]) -> Presented:
+    """Return what the caller of a finished call may see.
+
+    Args:
+        outcome: What the pipeline returned.
+        call: The call it belongs to.
+        milliseconds: Returns the duration of the call so far.
+    """
+    return Presented(outcome, call, milliseconds)
+
+
+class Presented:
+    """What the caller of a finished call may see. Every value it returns is redacted."""
+
+    __slots__ = ("_call", "_error", "_milliseconds", "_outcome")
+
+    def __init__(self, outcome: Outcome, call: Call, milliseconds: Callable[[], int]) -> None:
+        self._outcome = outcome
+        self._call = call
+        self._milliseconds = milliseconds
+        self._error: ToolError | None = None
+
+    # -------------------------------------------------------------- the whole answer
+
+    def envelope_json(self) -> bytes:
+        """Return the envelope as JSON."""
+        outcome, call = self._outcome, self._call
+        is_ok = isinstance(outcome, Ok)
+        return encode_envelope(
+            None if is_ok else outcome.error.to_dict(),
+            outcome.value if is_ok else None,
+            lambda: build_meta(call, self._milliseconds()),
+            call.warnings,
+            call,
+        )
+
+    def envelope(self) -> dict[str, Any]:
+        """Return the envelope as a dict of JSON types."""
+        result: dict[str, Any] = {"ok": self.ok}
+        if not self.ok:
+            result["error"] = self._error_fields()
+        elif self.kind != "empty":
+            result["result"] = self.value()
+        result["meta"] = self.meta()
+        return result
+
+    def meta(self) -> dict[str, Any]:
+        """Return the envelope's `meta`; read it last, for it holds the warnings of the rest."""
+        call = self._call
+        return _convert_and_redact(build_meta(call, self._milliseconds()), call, [], "")
+
+    def warnings(self) -> list[str]:
+        """Return the warnings of the call."""
+        return outgoing_warnings(self._call)
+
+    def add_warnings(self, lines: list[str]) -> None:
+        """Add warnings of the surface to those of the call."""
+        self._call.warnings.extend([line for line in lines if line not in self._call.warnings])
+
+    # -------------------------------------------------------------- a failure
+
+    @property
+    def ok(self) -> bool:
+        """True if the call succeeded."""
+        return isinstance(self._outcome, Ok)
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code for a process that ends with this answer."""
+        return 0 if isinstance(self._outcome, Ok) else self._outcome.error.exit_code
+
+    @property
+    def http_status(self) -> int:
+        """The HTTP status of this answer."""
+        if isinstance(self._outcome, Ok):
+            return 200
+        status = self._outcome.error.http_status
+        return status if 400 <= status <= 599 else 500
+
+    @property
+    def error(self) -> ToolError | None:
+        """The error, or None if the call succeeded."""
+        if isinstance(self._outcome, Ok):
+            return None
+        if self._error is None:
+            self._error = redact_error(self._outcome.error, self._call, self._call.warnings)
+        return self._error
+
+    def with_error(self, error: ToolError) -> Presented:
+        """Return the answer of the same call with another end: it fails with this error."""
+        return Presented(Failed(error), self._call, self._milliseconds)
+
+    def _error_fields(self) -> dict[str, Any]:
+        assert not isinstance(self._outcome, Ok)
+        fields, call = self._outcome.error.to_dict(), self._call
+        return _convert_and_redact(fields, call, call.warnings, "error")
+
+    @property
+    def can_show_traceback(self) -> bool:
+        """True if the error and the traceback of its cause need no redaction."""
+        if isinstance(self._outcome, Ok) or self.error is not self._outcome.error:
+            return False
+        cause, call = self._outcome.error.__cause__, self._call
+        if cause is None or call.policy == "off":
+            return True
+        from traceback import format_exception
+
+        text = "".join(format_exception(type(cause), cause, cause.__traceback__))
+        return present_text(text, call, shorten_paths=False) == text
+
+    # -------------------------------------------------------------- a result
+
+    @property
+    def kind(self) -> str:
+        """The kind of the result: "empty", "text", "content" (MCP content) or "data"."""
+        value = self._outcome.value if isinstance(self._outcome, Ok) else None
+        if value is None:
+            return "empty"
+        if isinstance(value, str):
+            return "text"
+        from tooli.core.content import is_content
+
+        return "content" if is_content(value) else "data"
+
+    def value(self, *, secrets_only: bool = False) -> Any:
+        """Return the result in JSON types; `secrets_only` keeps every other byte as it is."""
+        value = self._outcome.value if isinstance(self._outcome, Ok) else None
+        return ItemPresenter(self._call, secrets_only=secrets_only).value(value)
+
+    def result_json(self, wrap: bool = False) -> str:
+        """Return the result as JSON text; with `wrap`, as `{"result": …}`."""
+        value = self._outcome.value if isinstance(self._outcome, Ok) else None
+        return self._to_json({"result": value} if wrap else value)
+
+    def build(self, make: Callable[[Any, Callable[[Any], str]], Any]) -> Any:
+        """Return what `make(value, to_json)` makes of the result, redacted, in JSON types.
+
+        For protocols with a result format of their own. `to_json` writes a part of the result as
+        redacted JSON text.
+        """
+        value = self._outcome.value if isinstance(self._outcome, Ok) else None
+        call = self._call
+        return _convert_and_redact(make(value, self._to_json), call, call.warnings)
+
+    def _to_json(self, value: Any) -> str:
+        return encode_redacted(value, self._call.warnings, self._call).decode()
+
+
+class ItemPresenter:
+    """Presents the items of a stream, one after another.
+
+    The warnings of the call count what was redacted in all of them together.
+    """
+
+    __slots__ = ("_call", "_encode", "_redactor", "_secrets_only", "_write")
+
+    def __init__(self, call: Call, *, secrets_only: bool = False) -> None:
+        self._call = call
+        self._secrets_only = secrets_only
+        self._encode: Callable[[Any], bytes] | None = None
+        self._write: Callable[[Any], str] | None = None
+        self._redactor: Redactor | None = None
+
+    def encode(self, item: Any) -> bytes:
+        """Return an item as JSON."""
+        if self._encode is None:
+            self._encode = make_redacting_encoder(self._call.warnings, self._call)
+        return self._encode(item)
+
+    def value(self, item: Any) -> Any:
+        """Return an item in JSON types."""
+        from tooli.text.jsonable import to_jsonable
+
+        call = self._call
+        value = to_jsonable(item, call.warnings)
+        if call.policy == "off" or value is None:
+            return value
+        if self._secrets_only:
+            return self._redact_secrets(value)
+        if self._write is None:
+            from tooli.text.json_encoder import make_json_writer
+
+            self._write = make_json_writer()
+        text = self._write(value)
+        if not may_need_redaction(text, call):
+            return value
+        redacted = _redact_json(text, call, self._redactor, "result")
+        if redacted is None:
+            return value
+        value, self._redactor = redacted
+        self._redactor.add_warnings(call.warnings, "result")
+        return value
+
+    def _redact_secrets(self, value: Any) -> Any:
+        if self._redactor is None:
+            from tooli.text.redact import Redactor
+
+            self._redactor = Redactor(self._call, secrets_only=True)
+        return self._redactor.redact_value(value) if self._redactor.secret_variants else value
+
+
+# ------------------------------------------------------------------ the envelope
+
+
+def encode_envelope(
+    error: Mapping[str, Any] | None,
+    result: Any,
+    meta: Callable[[], Mapping[str, Any]],
+    warnings: list[str],
+    redaction: Redaction,
+) -> bytes:
+    """Return the envelope as JSON: keys in a fixed order, empty ones left out.
+
+    `meta` is called last, so that it includes the warnings of the rest.
+    """
+    if error is not None:
+        head = b'{"ok":false,"error":' + encode_redacted(error, warnings, redaction, "error")
+    elif result is None:
+        head = b'{"ok":true'
+    else:
+        head = b'{"ok":true,"result":' + encode_redacted(result, warnings, redaction)
+    return head + b',"meta":' + encode_redacted(meta(), [], redaction, "") + b"}"
+
+
+def measure_envelope(outcome: Outcome, call: Call) -> int:
+    """Return the size in bytes of the envelope of an outcome, with a newline at its end."""
+    return len(Presented(outcome, call, lambda: MAX_DURATION_MS).envelope_json()) + 1
+
+
+def build_meta(call: Call, milliseconds: int) -> dict[str, Any]:
+    """Return the envelope's `meta`, without empty fields. Other text than warnings is as it is,
+    unless the call has secrets."""
+    tool = call.tool
+    meta: dict[str, Any] = {"tool": tool.id}
+    if tool.version is not None:
+        meta["version"] = tool.version
+    meta["duration_ms"] = milliseconds
+    if call.warnings:
+        meta["warnings"] = outgoing_warnings(call)
+    if call.options is not DEFAULT_OPTIONS and call.options.dry_run:
+        meta["dry_run"] = True
+    if call.caller is not PYTHON_CALLER:
+        _add_caller(meta, call.caller, call.options.detailed)
+    if tool.deprecated:
+        meta["deprecated"] = tool.deprecated
+    if call.meta:
+        meta.update(call.meta)
+    return meta if not call.secrets else _convert_and_redact(meta, call, [], "")
+
+
+MAX_WARNINGS_PER_KIND = 3
+"""Warnings of one kind in one answer. A summary line counts the others."""
+MAX_WARNINGS = 20
+"""Warnings in one answer, of all kinds together; summary lines are added to these."""
+
+
+def outgoing_warnings(call: Call) -> list[str]:
+    """Return the warnings of a call for its caller: redacted, and limited in number."""
+    warnings = call.warnings
+    must_redact = call.policy == "strict" or call.secrets
+    if must_redact or not all([line.isascii() and line.isprintable() for line in warnings]):
+        warnings = [present_text(line, call) for line in warnings]
+    return warnings if len(warnings) <= MAX_WARNINGS_PER_KIND else limit_warnings(warnings)
+
+
+def limit_warnings(warnings: list[str]) -> list[str]:
+    """Return the first warnings of each kind, and a line that counts the others.
+
+    Warnings that begin with the same two words are of one kind: a command that touches
+    a hundred undeclared files has one problem, not a hundred.
+    """
+    shown: list[str] = []
+    counts: dict[str, int] = {}
+    omitted = 0
+    for line in warnings:
+        kind = " ".join(line.split(None, 2)[:2])[:60]
+        counts[kind] = counts.get(kind, 0) + 1
+        if counts[kind] <= MAX_WARNINGS_PER_KIND:
+            if len(shown) < MAX_WARNINGS:
+                shown.append(line)
+            else:
+                omitted += 1
+    for kind, count in counts.items():
+        if count > MAX_WARNINGS_PER_KIND and len(shown) < 2 * MAX_WARNINGS:
+            shown.append(f"{count - MAX_WARNINGS_PER_KIND} more warnings that begin with {kind!r}")
+    return [*shown, f"{omitted} more warnings of other kinds"] if omitted else shown
+
+
+def _add_caller(meta: dict[str, Any], caller: Caller, detailed: bool | None) -> None:
+    """Add who called. The category is added if there is no name, or details are wanted."""
+    if caller.name is not None:
+        meta["caller_id"] = caller.name
+        if caller.version is not None:
+            meta["caller_version"] = caller.version
+    if caller.session is not None:
+        meta["session_id"] = caller.session
+    if caller.category is not None and (detailed or caller.name is None):
+        meta["execution_context"] = caller.category
+
+
+# ------------------------------------------------------------------ JSON with redaction
+
+
+def encode_redacted(
+    value: Any, warnings: list[str], redaction: Redaction, part: str = "result"
+) -> bytes:
+    """Return a value as redacted JSON. Never fails: values JSON cannot hold are replaced.
+
+    `part` names the value in warnings: "result", "error", or "" for no warnings.
+    """
+    text = _encode_small(value)
+    if text is not None and not may_need_redaction(text, redaction, part):
+        return text.encode()
+    return make_redacting_encoder(warnings, redaction, part)(value)
+
+
+def make_redacting_encoder(
+    warnings: list[str], redaction: Redaction, part: str = "result"
+) -> Callable[[Any], bytes]:
+    """Return a function like `encode_redacted`, for many values in a row."""
+    write: Callable[[Any], str] | None = None
+    redactor: Redactor | None = None
+
+    def encode_one(value: Any) -> bytes:
+        nonlocal write, redactor
+        text = _encode_small(value) if write is None else None
+        if text is not None and not may_need_redaction(text, redaction, part):
+            return text.encode()
+        from tooli.text.json_encoder import encode_text, make_json_encoder
+
+        write = write or make_json_encoder(warnings)
+        text = write(value)
+        if may_need_redaction(text, redaction, part):
+            redacted = _redact_json(text, redaction, redactor, part)
+            if redacted is not None:
+                redacted_value, redactor = redacted
+                text = write(redacted_value)
+                if part:
+                    redactor.add_warnings(warnings, part)
+        return encode_text(text)
+
+    return encode_one
+
+
+def measure_value(value: Any, warnings: list[str], redaction: Redaction) -> tuple[int, Any, bool]:
+    """Return the size of a value's redacted JSON, the value, and whether redaction changes nothing.
+
+    The value is a copy if a part of it can be read only once.
+    """
+    from tooli.text.json_encoder import encode_text, make_json_encoder, measure_json
+
+    text, value = measure_json(value, warnings)
+    if may_need_redaction(text, redaction):
+        redacted = _redact_json(text, redaction, None, "result")
+        if redacted is not None:
+            return len(encode_text(make_json_encoder(warnings)(redacted[0]))), value, False
+    return len(encode_text(text)), value, True
+
+
+def _encode_small(value: Any, depth: int = 0) -> str | None:
+    """Return the JSON of a small value of plain types, or None if the encoder has to write it."""
+    kind = value.__class__
+    if kind is str:
+        plain = value.isascii() and value.isprintable() and '"' not in value
+        return f'"{value}"' if plain and "\\" not in value else None
+    if kind is int:
+        return str(value) if -(10**15) < value < 10**15 else None
+    if kind is bool:
+        return "true" if value else "false"
+    if value is None:
+        return "null"
+    if kind is list and len(value) <= 12 and depth < 4:
+        texts = [text for item in value if (text := _encode_small(item, depth + 1)) is not None]
+        return f"[{','.join(texts)}]" if len(texts) == len(value) else None
+    if kind is dict and len(value) <= 12 and depth < 4:
+        parts: list[str] = []
+        for key, item in value.items():
+            text = _encode_small(item, depth + 1)
+            if text is None or type(key) is not str or not (key.isidentifier() and key.isascii()):
+                return None
+            parts.append(f'"{key}":{text}')
+        return "{" + ",".join(parts) + "}"
+    return None
+
+
+# ------------------------------------------------------------------ redaction
+
+
+def may_need_redaction(text: str, redaction: Redaction, part: str = "result") -> bool:
+    """True if JSON text may need redaction. False is final; True means run the full check.
+
+    Prompt injections only cause a warning, so nothing is searched for them if `part` is "".
+    """
+    policy = redaction.policy
+    if policy == "off":
+        return False
+    if policy == "strict" or redaction.secrets:
+        return True
+    if text.isascii():
+        if "\x7f" in text:
+            return True
+    elif not text.isprintable() or _has_invisible_marks(text.encode(errors="replace")):
+        return True
+    if "\\" in text:
+        from tooli.text.json_encoder import has_escaped_controls
+
+        if has_escaped_controls(text):
+            return True
+    return part != "" and _reader_may_be_agent(redaction) and may_contain_injection(text)
+
+
+def _has_invisible_marks(data: bytes) -> bool:
+    """True if UTF-8 holds tags or variation selectors, which `isprintable` takes for printable."""
+    return b"\xf3" in data or (b"\xef" in data and b"\xef\xb8" in data)
+
+
+def _reader_may_be_agent(redaction: Redaction) -> bool:
+    """True if the answer may be read by a model, which could follow instructions in it."""
+    caller = redaction.caller
+    return caller.maybe_agent or caller.category == "ai_agent" or redaction.policy == "strict"
+
+
+def may_contain_injection(text: str) -> bool:
+    """True if text may hold a phrase of a prompt injection. False is final."""
+    text = text[:MAX_SCANNED_CHARS].lower()
+    return any([marker in text for marker in INJECTION_MARKERS])
+
+
+MAX_SCANNED_CHARS = 1 << 18
+"""Characters of an answer that are searched for prompt injections."""
+
+
+def _redact_json(
+    text: str, redaction: Redaction, redactor: Redactor | None, part: str
+) -> tuple[Any, Redactor] | None:
+    """Return the redacted value of JSON text and the Redactor, or None if nothing changes.
+
+    The value is read back from the JSON: the original may contain parts that can be read only once.
+    """
+    from tooli.text.redact import Redactor, is_clean_json
+
+    has_injection = _reader_may_be_agent(redaction) and may_contain_injection(text)
+    must_redact = has_injection or redaction.policy == "strict" or redaction.secrets
+    if not must_redact and is_clean_json(text):
+        return None
+    redactor = redactor or Redactor(redaction)
+    return redactor.redact_json(text, part, has_injection), redactor
+
+
+def redact_value(
+    value: Any, redaction: Redaction, warnings: list[str], part: str = "result"
+) -> Any:
+    """Return a value of JSON types, redacted; the value itself if nothing changes."""
+    if redaction.policy == "off" or value is None:
+        return value
+    from tooli.text.json_encoder import make_json_writer
+
+    text = make_json_writer()(value)
+    if not may_need_redaction(text, redaction, part):
+        return value
+    result = _redact_json(text, redaction, None, part)
+    if result is None:
+        return value
+    redacted, redactor = result
+    if part:
+        redactor.add_warnings(warnings, part)
+    return redacted
+
+
+def _convert_and_redact(
+    value: Any, redaction: Redaction, warnings: list[str], part: str = "result"
+) -> Any:
+    from tooli.text.jsonable import to_jsonable
+
+    return redact_value(to_jsonable(value, warnings), redaction, warnings, part)
+
+
+def redact_error(error: ToolError, redaction: Redaction, warnings: list[str]) -> ToolError:
+    """Return the error if nothing in it needs redaction, otherwise a redacted copy."""
+    if redaction.policy == "off":
+        return error
+    from tooli.text.jsonable import to_jsonable
+
+    fields: dict[str, Any] = to_jsonable(error.to_dict(), warnings)
+    redacted: Mapping[str, Any] = redact_value(fields, redaction, warnings, "error")
+    if redacted == fields:
+        return error
+    from copy import copy
+
+    from tooli.errors import Suggestion
+
+    redacted_error = copy(error)
+    redacted_error.message, redacted_error.field = redacted["message"], redacted.get("field")
+    redacted_error.details = redacted.get("details")
+    suggestion = redacted.get("suggestion")
+    redacted_error.suggestion = Suggestion.from_dict(suggestion) if suggestion else None
+    redacted_error.__cause__, redacted_error.is_translated = error.__cause__, False
+    return redacted_error
+
+
+# ------------------------------------------------------------------ messages
+
+
+def present_text(text: str, redaction: Redaction, *, shorten_paths: bool = True) -> str:
+    """Return one redacted text: a warning, a log line, a question. Adds no warning."""
+    if redaction.policy == "off":
+        return text
+    is_plain = text.isascii() and text.isprintable()
+    if is_plain and redaction.policy != "strict" and not redaction.secrets:
+        return text
+    from tooli.text.redact import Redactor
+
+    return Redactor(redaction).redact_text(text, shorten_paths)
+
+
+def present_message(message: Any, redaction: Redaction) -> Any:
+    """Return a message that a running tool sends, redacted, in JSON types."""
+    if isinstance(message, str):
+        return present_text(message, redaction)
+    if redaction.policy == "off" or message is None:
+        return message
+    from tooli.text.jsonable import to_jsonable
+    from tooli.text.redact import Redactor
+
+    return Redactor(redaction).redact_value(to_jsonable(message, []))
+
+
+def present_questions(
+    questions: Mapping[str, Question], redaction: Redaction
+) -> Mapping[str, Question]:
+    """Return questions to a client with redacted texts."""
+    return {name: _present_question(question, redaction) for name, question in questions.items()}
+
+
+def _present_question(question: Question, redaction: Redaction) -> Question:
+    fields = {name: getattr(question, name) for name in type(question).__match_args__}
+    texts = {name: value for name, value in fields.items() if not isinstance(value, int)}
+    return question.replace(
+        **{name: present_message(value, redaction) for name, value in texts.items()}
+    )

@@ -1,0 +1,126 @@
+"""Encode any value as compact JSON. Nothing here redacts: `pipeline/present.py` does.
+
+`_json` is the C half of the standard library's `json`. The Python half takes longer to import
+than the rest of an ordinary call. Imports inside functions keep `jsonable` out of calls whose
+results are JSON types already.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+
+def encode(value: Any, warnings: list[str]) -> bytes:
+    """Return compact JSON in UTF-8. Never fails: values JSON cannot hold are replaced.
+
+    Each replacement adds a line to `warnings`.
+    """
+    return encode_text(make_json_encoder(warnings)(value))
+
+
+def encode_text(text: str) -> bytes:
+    """Return JSON text as UTF-8; half a surrogate pair is written as a JSON escape.
+
+    File names that are not UTF-8 contain such halves.
+    """
+    return text.encode(errors="backslashreplace")
+
+
+def make_json_encoder(warnings: list[str]) -> Callable[[Any], str]:
+    """Return a function that writes values as JSON text, for many values in a row.
+
+    Like `encode` it never fails, and notes in `warnings` what it replaced.
+    """
+    write = _make_replacing_writer(warnings)
+
+    def encode_one(value: Any) -> str:
+        return _write_or_convert(write, value, warnings)[0]
+
+    return encode_one
+
+
+def measure_json(value: Any, warnings: list[str]) -> tuple[str, Any]:
+    """Return a value's JSON text and the value: a copy if a part of it can be read only once."""
+    return _write_or_convert(_make_replacing_writer(warnings), value, warnings)
+
+
+def _write_or_convert(
+    write: Callable[[Any], str], value: Any, warnings: list[str]
+) -> tuple[str, Any]:
+    try:
+        return write(value), value
+    except Exception:
+        from tooli.text.jsonable import to_jsonable
+
+        value = to_jsonable(value, warnings)
+        return write(value), value
+
+
+def _make_replacing_writer(warnings: list[str]) -> Callable[[Any], str]:
+    def replace(thing: Any) -> Any:
+        from tooli.text.jsonable import convert_one_step
+
+        if hasattr(thing.__class__, "__next__"):  # an iterator is read once, by `to_jsonable`
+            raise TypeError
+        return convert_one_step(thing, warnings)
+
+    return _make_writer(replace)
+
+
+def make_json_writer() -> Callable[[Any], str]:
+    """Return a function that writes JSON types as text; it raises TypeError for anything else."""
+    return _make_writer(_raise_type_error)
+
+
+def _raise_type_error(thing: Any) -> Any:
+    raise TypeError(thing.__class__.__name__)
+
+
+def _make_writer(replace: Callable[[Any], Any]) -> Callable[[Any], str]:
+    try:
+        from _json import encode_basestring, make_encoder
+    except ImportError:  # an interpreter without the C half
+        from json import JSONEncoder
+
+        return JSONEncoder(
+            ensure_ascii=False, separators=(",", ":"), default=replace, allow_nan=False
+        ).encode
+
+    json_encoder: Any = None
+
+    def write(value: Any) -> str:
+        nonlocal json_encoder
+        if type(value) is str:
+            return encode_basestring(value)
+        if json_encoder is None:
+            json_encoder = make_encoder(
+                {}, replace, encode_basestring, None, ":", ",", False, False, False
+            )
+        try:
+            return "".join(json_encoder(value, 0))
+        except BaseException:
+            json_encoder = None  # it still marks the containers it was inside of as seen
+            raise
+
+    return write
+
+
+def has_escaped_controls(text: str) -> bool:
+    """True if a JSON text escapes control characters other than tabs and line breaks."""
+    at = text.find("\\")
+    for _ in range(_MAX_SCANNED_ESCAPES):
+        if at < 0:
+            return False
+        if text[at + 1] in "ubf":
+            return True
+        at = text.find("\\", at + 2)  # an escaped backslash takes two characters
+    text = text[at:].replace("\\\\", "") if at >= 0 else ""
+    return "\\u00" in text or "\\b" in text or "\\f" in text
+
+
+_MAX_SCANNED_ESCAPES = 1000
+"""Escapes that are checked one by one; the rest of a text with more is searched as a whole."""
