@@ -41,7 +41,6 @@ class SettingDefinition(Record):
     kind: str  # "choice" | "count" | "seconds" | "truth" | "level" | "text" | "paths"
     description: str
     choices: tuple[str, ...] = ()  # of a security setting: from the loosest to the strictest
-    flag: str | None = None
     default: Any = None
     is_security: bool = False
     merge_rule: str = "strictest"  # of a security setting: or "union", "each", "lowest"
@@ -53,6 +52,13 @@ class SettingDefinition(Record):
     def variable(self) -> str:
         """The environment variable."""
         return f"TOOLI_{self.name.upper()}"
+
+    @property
+    def flag(self) -> str | None:
+        """The command line flag with the same effect."""
+        from tooli.core.options import setting_flag  # only messages and documents need it
+
+        return setting_flag(self.name)
 
     @property
     def type(self) -> str:
@@ -139,7 +145,6 @@ SETTINGS: dict[str, SettingDefinition] = {
             "choice",
             "how to answer",
             OUTPUT_MODES,
-            flag="--output",
             default="auto",
         ),
         SettingDefinition(
@@ -147,7 +152,6 @@ SETTINGS: dict[str, SettingDefinition] = {
             "choice",
             "colour in text for people",
             ("auto", "always", "never"),
-            flag="--no-color",
             default="auto",
             shared_variables=(("NO_COLOR", "never"), ("FORCE_COLOR", "always")),
         ),
@@ -156,21 +160,14 @@ SETTINGS: dict[str, SettingDefinition] = {
             "choice",
             "detailed: with the schema of the result",
             ("concise", "detailed"),
-            flag="--response-format",
         ),
-        SettingDefinition(
-            "quiet", "truth", "no warnings, no progress", flag="--quiet", default=False
-        ),
-        SettingDefinition(
-            "verbose", "level", "how much is told on stderr", flag="--verbose", default=0
-        ),
-        SettingDefinition(
-            "no_input", "truth", "never ask anybody", flag="--no-input", default=False
-        ),
-        SettingDefinition("timeout", "seconds", "how long a call may take", flag="--timeout"),
-        SettingDefinition("max_items", "count", "items of a result", flag="--max-items"),
-        SettingDefinition("max_bytes", "count", "bytes of a result", flag="--max-bytes"),
-        SettingDefinition("max_tokens", "count", "tokens of a result", flag="--max-tokens"),
+        SettingDefinition("quiet", "truth", "no warnings, no progress", default=False),
+        SettingDefinition("verbose", "level", "how much is told on stderr", default=0),
+        SettingDefinition("no_input", "truth", "never ask anybody", default=False),
+        SettingDefinition("timeout", "seconds", "how long a call may take"),
+        SettingDefinition("max_items", "count", "items of a result"),
+        SettingDefinition("max_bytes", "count", "bytes of a result"),
+        SettingDefinition("max_tokens", "count", "tokens of a result"),
         SettingDefinition(
             "security_policy",
             "choice",
