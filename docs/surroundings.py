@@ -29,7 +29,7 @@ The first signal that is present determines the caller:
    was measured, 0.9 if it is documented by the vendor of the agent.
 3. `AI_AGENT`: 0.9. It may contain a version: `claude-code_2-1-325_agent` is 2.1.325.
 4. `AGENT`: 0.85 for a known name, 0.75 for any other name and for `1`.
-5. A CI system: 0.95, or 0.85 if only `CI_MARKERS` is set.
+5. A CI system: 0.95, or 0.85 if only `CI` is set.
 6. A container without a terminal: 0.7.
 7. A terminal: a person, 0.8 if stdout is a terminal, 0.6 if only stdin and stderr are. Otherwise
    the caller is unknown.
