@@ -18,7 +18,12 @@ from tooli.core.app_state import (
     check_choice,
     default_app_name,
 )
-from tooli.providers.local import Registration, add_command, build_command_tree
+from tooli.providers.local import (
+    Registration,
+    add_command,
+    build_command_tree,
+    read_all_tools,
+)
 
 TYPE_CHECKING = False
 
@@ -31,13 +36,25 @@ if TYPE_CHECKING:
 
     from tooli.core.call import Call, Caller, Options, Problem, Stage
     from tooli.core.catalog import Catalog
+    from tooli.core.keywords import (
+        AppOptions,
+        CallbackOptions,
+        CallOptions,
+        CommandOptions,
+        GroupOptions,
+        OutputMode,
+        PromptOptions,
+        ResourceOptions,
+        SecurityPolicy,
+        Transport,
+        TyperSettings,
+    )
     from tooli.core.peer import Peer
     from tooli.core.tool import Tool
     from tooli.http.asgi import Api
     from tooli.http.http_settings import HttpSettingsDict
     from tooli.pipeline.result import TooliResult
     from tooli.providers.local import CommandGroup
-    from tooli.providers.resources import PromptOptions, ResourceOptions
     from tooli.python_api import PythonSurface
     from tooli.storage.failure_history import MemoryFailureHistory
 
@@ -76,15 +93,15 @@ class Tooli(_TyperPlaceholder):
         *,
         description: str | None = None,
         version: str | None = None,
-        default_output: str = "auto",
-        mcp_transport: str = "stdio",
+        default_output: OutputMode = "auto",
+        mcp_transport: Transport = "stdio",
         skill_auto_generate: bool = False,
         permissions: Mapping[str, str] | Sequence[str] | None = None,
-        security_policy: str = "standard",
+        security_policy: SecurityPolicy = "standard",
         framework_help: bool = True,
         defer_loading: bool = False,
         sections: Mapping[str, str] | None = None,
-        **settings: Any,
+        **settings: Unpack[AppOptions],
     ) -> None:
         _check_keywords("Tooli", settings, APP_SETTINGS)
         check_choice("security_policy", security_policy, _SECURITY_POLICIES)
@@ -93,12 +110,13 @@ class Tooli(_TyperPlaceholder):
 
             check_choice("default_output", default_output, OUTPUT_MODES)
         check_choice("mcp_transport", mcp_transport, ("stdio", "http", "sse"))
+        typer_settings: TyperSettings = {**settings}
         if description is not None:
-            settings.setdefault("help", description)
+            typer_settings.setdefault("help", description)
         if name is not None:
-            settings["name"] = name
+            typer_settings["name"] = name
         module_globals = sys._getframe(1).f_globals
-        state = AppState(name or default_app_name(module_globals), settings)
+        state = AppState(name or default_app_name(module_globals), typer_settings)
         state.module_globals = module_globals
         state.sections = sections or {}
         state.description = description if description is not None else settings.get("help")
@@ -117,24 +135,35 @@ class Tooli(_TyperPlaceholder):
 
     # -------------------------------------------------------------- registering
 
-    def command(self, name: str | None = None, **kwargs: Any) -> Callable[[F], F]:
-        """Register a function as a tool; it stays what it was. Takes all that Typer's takes."""
-        _check_command_keywords(kwargs)
+    def command(
+        self, name: str | None = None, **options: Unpack[CommandOptions]
+    ) -> Callable[[F], F]:
+        """Register a function as a command. The function itself is returned unchanged.
+
+            @app.command(annotations=ReadOnly, timeout=30)
+            def find(pattern: str) -> list[str]: …
+
+        Takes every keyword of Typer's `command`, and those of `CommandOptions`.
+        """
+        if options and not options.keys() <= COMMAND_SETTINGS:
+            from tooli.core.definitions import check_command_options
+
+            check_command_options("command", options)
 
         def register(fn: F) -> F:
-            self._register(Registration(self._state, name, fn, kwargs))
+            self._register(Registration(self._state, name, fn, options))
             return fn
 
         return register
 
-    def lazy_command(self, target: str, name: str | None = None, **kwargs: Any) -> None:
-        """Register `package.module:function` without importing it until it is called."""
-        _check_command_keywords(kwargs)
-        if ":" not in target:
-            from tooli.errors import DefinitionError
+    def lazy_command(
+        self, target: str, name: str | None = None, **options: Unpack[CommandOptions]
+    ) -> None:
+        """Register `package.module:function` as a command. It is imported when it is needed."""
+        from tooli.core.definitions import check_lazy_command
 
-            raise DefinitionError(f"lazy_command({target!r}): say 'package.module:function'")
-        self._register(Registration(self._state, name, None, kwargs, target))
+        location = check_lazy_command(target, options)
+        self._register(Registration(self._state, name, None, options, target, location))
 
     def _register(self, registration: Registration) -> None:
         state = self._state
@@ -144,50 +173,53 @@ class Tooli(_TyperPlaceholder):
 
             register_command(self, registration)
 
-    def callback(self, **kwargs: Any) -> Callable[[F], F]:
-        """Register what runs before the app's commands. Takes what Typer's takes."""
-        _check_keywords("callback", kwargs, GROUP_SETTINGS)
+    def callback(self, **options: Unpack[CallbackOptions]) -> Callable[[F], F]:
+        """Register a function that runs before the app's commands, as Typer's `callback` does."""
+        _check_keywords("callback", options, GROUP_SETTINGS)
 
         def register(fn: F) -> F:
             state = self._state
             state.invalidate()
-            state.callback = (fn, kwargs)
+            state.callback = (fn, options)
             if state.is_typer_initialized:
                 from tooli.cli.typer_register import register_callback
 
-                register_callback(self, fn, kwargs)
+                register_callback(self, fn, {**options})
             return fn
 
         return register
 
-    def add_typer(self, typer_instance: Any, **kwargs: Any) -> None:
-        """Put another app, Tooli or Typer, below this one."""
-        _check_keywords("add_typer", kwargs, GROUP_SETTINGS | {"name", "callback"})
+    def add_typer(self, typer_instance: real_typer.Typer, **options: Unpack[GroupOptions]) -> None:
+        """Add another app, a Tooli or a Typer, as a group of commands."""
+        _check_keywords("add_typer", options, GROUP_SETTINGS | {"name", "callback"})
         state = self._state
-        inner = typer_instance.__dict__.get("_state")
+        inner: AppState | None = typer_instance.__dict__.get("_state")
         if inner is not None:
             inner.parent = state
-        state.groups.append((typer_instance, kwargs))
+        state.groups.append((typer_instance, options))
         state.invalidate()
         if state.is_typer_initialized:
             from tooli.cli.typer_register import register_group
 
-            register_group(self, typer_instance, kwargs)
+            register_group(self, typer_instance, {**options})
 
-    def resource(self, uri: str, **kwargs: Unpack[ResourceOptions]) -> Callable[[F], F]:
-        """Serve what a function returns as a document at a URI, or at many: `notes://{id}`."""
+    def resource(self, uri: str, **options: Unpack[ResourceOptions]) -> Callable[[F], F]:
+        """Register a function as an MCP resource.
+
+        The URI may be a template with the function's parameters, such as `notes://{id}`.
+        """
         from tooli.providers.resources import resource_decorator
 
-        return resource_decorator(self._state, uri, kwargs)
+        return resource_decorator(self._state, uri, options)
 
-    def prompt(self, name: str | None = None, **kwargs: Unpack[PromptOptions]) -> Callable[[F], F]:
-        """Serve what a function returns as a prompt that a client's person can pick."""
+    def prompt(self, name: str | None = None, **options: Unpack[PromptOptions]) -> Callable[[F], F]:
+        """Register a function as an MCP prompt."""
         from tooli.providers.resources import prompt_decorator
 
-        return prompt_decorator(self._state, name, kwargs)
+        return prompt_decorator(self._state, name, options)
 
     def announce(self, uri: str) -> None:
-        """Tell the clients that watch a resource that the document at this URI has changed."""
+        """Notify clients that subscribe to a resource that it has changed."""
         self._state.notify_change("resource", uri)
 
     def use(self, stage: S, *, before: str | None = None, after: str | None = None) -> S:
@@ -210,10 +242,10 @@ class Tooli(_TyperPlaceholder):
         add_custom_stage(self._state, stage, before, after)
         return stage
 
-    # -------------------------------------------------------------- being a Typer
+    # -------------------------------------------------------------- Typer
 
     def _initialize_typer(self) -> None:
-        """Become a real Typer: everything that was registered is given to it, in order."""
+        """Initialize the Typer base class and pass every registration on to it, in order."""
         state = self._state
         if not state.is_typer_initialized:
             state.is_typer_initialized = True
@@ -261,8 +293,7 @@ class Tooli(_TyperPlaceholder):
         """Every tool of the app, read."""
         from tooli.core.catalog import Catalog
 
-        tree = build_command_tree(self)
-        return Catalog([found.tool(path, self._state) for path, found in tree.walk()])
+        return Catalog(*read_all_tools(build_command_tree(self), self._state))
 
     def builtins(self, name: str | None = None) -> Tooli:
         """The commands that every app has beside its own; only those of a word: `mcp`, `docs`."""
@@ -278,7 +309,8 @@ class Tooli(_TyperPlaceholder):
         for i, part in enumerate(parts):
             for candidate in (part, part.replace("_", "-"), part.replace("-", "_")):
                 if i == len(parts) - 1 and candidate in group.commands:
-                    return group.commands[candidate].tool((*path, candidate), self._state)
+                    tool = group.commands[candidate].tool((*path, candidate), self._state)
+                    return self._resolve_handoffs(tool)
                 if candidate in group.groups:
                     group = group.groups[candidate]
                     path.append(candidate)
@@ -286,6 +318,14 @@ class Tooli(_TyperPlaceholder):
             else:
                 return None
         return None
+
+    def _resolve_handoffs(self, tool: Tool) -> Tool:
+        guidance = tool.guidance
+        if not guidance.handoffs or guidance.handoffs_resolved:
+            return tool
+        from tooli.core.handoffs import resolve_handoffs
+
+        return resolve_handoffs(tool, [".".join(path) for path, _ in self.tree().walk()])
 
     # -------------------------------------------------------------- calling
 
@@ -305,10 +345,13 @@ class Tooli(_TyperPlaceholder):
         """The same, in async code."""
         return self._python_surface().astream(tool_name, **arguments)
 
-    def options(self, *, caller: str | None = None, **options: Any) -> PythonSurface:
-        """The same calls with framework options set, and in whose name they are made:
+    def options(
+        self, *, caller: str | None = None, **options: Unpack[CallOptions]
+    ) -> PythonSurface:
+        """Return an object that calls the app's tools with framework options set.
 
-        `app.options(yes=True).call(…)`, `app.options(caller="langchain").call(…)`.
+        app.options(yes=True).call("delete", name="old")
+        app.options(caller="langchain").call("find", pattern="*.py")
         """
         from tooli.core._hot_tables import PYTHON_OPTIONS
         from tooli.python_api import PythonSurface
@@ -355,6 +398,9 @@ class Tooli(_TyperPlaceholder):
         from tooli.core.call import Call
         from tooli.pipeline import StageContext, select_stages
 
+        tool = self._resolve_handoffs(tool)
+        if tool.guidance.problem is not None:
+            warnings.append(tool.guidance.problem)
         state = self._state
         stages = select_stages(
             StageContext(tool, options, state, caller, self.find, approved, failure_history)
@@ -387,17 +433,6 @@ class Tooli(_TyperPlaceholder):
 
 
 # ------------------------------------------------------------------ keywords
-
-
-def _check_command_keywords(kwargs: Mapping[str, Any]) -> None:
-    if kwargs and not kwargs.keys() <= COMMAND_SETTINGS:
-        from tooli.schema.tool_reader import COMMAND_KEYWORDS
-
-        _check_keywords("command", kwargs, COMMAND_SETTINGS | COMMAND_KEYWORDS)
-        if kwargs.get("agent_auto_confirm"):
-            from tooli.pipeline.terminal_prompts import check_auto_confirm
-
-            check_auto_confirm(kwargs)
 
 
 def _check_keywords(function_name: str, kwargs: Mapping[str, Any], allowed: frozenset[str]) -> None:

@@ -22,6 +22,8 @@ tool is declared wrongly.
 
 from __future__ import annotations
 
+import sys
+
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -30,7 +32,40 @@ if TYPE_CHECKING:
 
 
 class DefinitionError(TypeError):
-    """A tool is declared in a way that cannot work; the developer must change it."""
+    """An app or one of its commands is defined incorrectly. The developer must correct it.
+
+    The message ends with the file and line of the definition.
+    """
+
+    def __init__(self, message: str, location: str | None = None) -> None:
+        self.message = message
+        self.location = location or calling_location()
+        super().__init__(f"{message} ({self.location})")
+
+    def at(self, location: str) -> DefinitionError:
+        """Return the same error with another file and line."""
+        return type(self)(self.message, location)
+
+    def __reduce__(self) -> tuple[type[DefinitionError], tuple[str, str]]:
+        return type(self), (self.message, self.location)
+
+
+def calling_location() -> str:
+    """Return "file:line" of the innermost frame that is not in this package."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and _is_own_module(frame.f_globals.get("__name__")):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def function_location(fn: object) -> str | None:
+    """Return "file:line" of a function, or None for a callable that has no source."""
+    code = getattr(getattr(fn, "__wrapped__", None) or getattr(fn, "func", fn), "__code__", None)
+    return None if code is None else f"{code.co_filename}:{code.co_firstlineno}"
+
+
+def _is_own_module(name: object) -> bool:
+    return isinstance(name, str) and name.partition(".")[0] == "tooli"
 
 
 class Suggestion:

@@ -71,6 +71,8 @@ class PythonSurface:
                 self._app.stages_for(tool, DEFAULT_OPTIONS),
             )
         tool, stages = cached
+        problem = tool.guidance.problem
+        warnings = [problem] if problem is not None else []
         recorder = modules.get("tooli.pipeline.dry_run_recorder")
         is_dry_run = (
             recorder is not None and recorder.is_dry_run_active() and not tool.behavior.read_only
@@ -83,10 +85,10 @@ class PythonSurface:
                 option_values["dry_run"] = True
             if option_values:
                 options, problems = build_options(option_values)
-                call = Call(tool, arguments, self._caller, [], options, state.policy, meta={})
+                call = Call(tool, arguments, self._caller, warnings, options, state.policy, meta={})
                 call = call.replace(problems=problems, secrets=[])
                 return PreparedCall(call, self._app.stages_for(tool, options), started)
-        call = Call(tool, arguments, self._caller, [], DEFAULT_OPTIONS, state.policy)
+        call = Call(tool, arguments, self._caller, warnings, DEFAULT_OPTIONS, state.policy)
         if stages is not ONLY_BIND:
             call = call.replace(meta={}, secrets=[])
         return PreparedCall(call, stages, started)

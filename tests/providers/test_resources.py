@@ -12,15 +12,17 @@ from tooli import Context, DefinitionError, Tooli
 from tooli.annotations import Destructive, ReadOnly
 from tooli.core.call import Caller, Failed, Options
 from tooli.pipeline.drivers import run
-from tooli.providers.completion import completion_candidates, filter_matches
-from tooli.providers.mime_types import guess_mime_type, mime_type_of_annotation
 from tooli.providers.resources import (
+    UriTemplate,
     collect_prompts,
+    completion_candidates,
+    filter_matches,
     find_resource,
+    guess_mime_type,
     iter_resources,
+    mime_type_of_annotation,
     texts_to_arguments,
 )
-from tooli.providers.uri_templates import UriTemplate
 from tooli.schema.convert import RawText
 
 
@@ -63,16 +65,16 @@ def test_template(template: str, uri: str, found: dict[str, str] | None) -> None
 @pytest.mark.parametrize(
     ("template", "says"),
     [
-        ("no-scheme", "begins with its scheme"),
-        ("://x", "begins with its scheme"),
-        ("x:", "begins with its scheme"),
-        ("x://{a", "is no place"),
-        ("x://a}", "without its"),
-        ("x://{}", "is no place"),
-        ("x://{a-b}", "is no place"),
-        ("x://{?q}", "is no place"),
+        ("no-scheme", "starts with a scheme"),
+        ("://x", "starts with a scheme"),
+        ("x:", "starts with a scheme"),
+        ("x://{a", "is not a parameter"),
+        ("x://a}", "without a"),
+        ("x://{}", "is not a parameter"),
+        ("x://{a-b}", "is not a parameter"),
+        ("x://{?q}", "is not a parameter"),
         ("x://{a}/{a}", "twice"),
-        ("x://{a}{b}", "nobody can tell"),
+        ("x://{a}{b}", "need a separator"),
     ],
 )
 def test_wrong_template(template: str, says: str) -> None:
@@ -131,16 +133,22 @@ def test_the_function_stays_what_it_was() -> None:
         (lambda app: app.resource("n://x", titel="x"), "did you mean 'title'"),
         (lambda app: app.prompt("x", descripton="x"), "did you mean 'description'"),
         (lambda app: app.resource("n://{ident}")(lambda iden: ""), "did you mean 'iden'"),
-        (lambda app: app.resource("n://{id}")(lambda: ""), "takes no 'id'"),
-        (lambda app: app.resource("n://{a}", complete={"b": []})(lambda a: ""), "takes no 'b'"),
-        (lambda app: app.prompt(complete={"b": []})(lambda a: ""), "takes no 'b'"),
-        (lambda app: app.command(resource="n://x")(lambda: ""), "only a ReadOnly command"),
+        (lambda app: app.resource("n://{id}")(lambda: ""), "no parameter 'id'"),
+        (lambda app: app.resource("n://{a}", complete={"b": []})(lambda a: ""), "no parameter 'b'"),
+        (lambda app: app.prompt(complete={"b": []})(lambda a: ""), "no parameter 'b'"),
+        (
+            lambda app: app.command(resource="n://x")(lambda: ""),
+            "only a command with annotations=ReadOnly",
+        ),
         (
             lambda app: app.command(resource="n://x", annotations=Destructive)(lambda: ""),
-            "only a ReadOnly command",
+            "only a command with annotations=ReadOnly",
         ),
         (lambda app: app.command(resorce="n://x"), "did you mean 'resource'"),
-        (lambda app: app.resource("n://x")(_taking("x://{a}")), "nothing in the URI says what 'a'"),
+        (
+            lambda app: app.resource("n://x")(_taking("x://{a}")),
+            r"the URI has no \{a\} for the parameter",
+        ),
         (lambda app: app.resource(_taking("x://{a}")), "write @app.resource"),
         (lambda app: app.prompt(_taking("x://{a}")), "write @app.prompt"),
     ],

@@ -355,7 +355,9 @@ def test_random_queries_never_raise(index: ToolIndex) -> None:
 
 
 def test_hostile_tools_are_searched() -> None:
-    app = build({"odd(ÆØ)": "\ud800 " + "ß" * 50_000 + " needle"}, {"odd": {"examples": [{}]}})
+    app = build(
+        {"odd(ÆØ)": "\ud800 " + "ß" * 50_000 + " needle"}, {"odd": {"examples": [{"args": []}]}}
+    )
     assert keys(ToolIndex(app.catalog).search("odd")) == ["odd"]
 
 

@@ -112,19 +112,24 @@ def test_a_failure_leads_nowhere(app: Tooli) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "message"),
+    ("handoffs", "message"),
     [
-        (["nowhere"], "handoffs= names 'nowhere', and the app has no such command"),
         ([{"command": "other", "whn": "x"}], "no 'whn'; did you mean 'when'?"),
-        ([{"when": "x"}], "a handoff is the name of a command"),
-        ([3], "a handoff is the name of a command"),
-        ("other", "handoffs= is a list"),
+        ([{"when": "x"}], "a handoff must be the name of a command"),
+        ([3], "a handoff must be the name of a command"),
+        ([{"command": "other", "when": 3}], "the 'when' of a handoff must be a string"),
+        ("other", "must be a list"),
     ],
 )
-def test_handoffs_that_are_wrong(said: Any, message: str) -> None:
+def test_invalid_handoffs_are_rejected_at_registration(handoffs: Any, message: str) -> None:
+    with pytest.raises(DefinitionError, match=message.replace("?", r"\?")):
+        Tooli("t").command(handoffs=handoffs)
+
+
+def test_a_handoff_to_an_unknown_command_is_reported_for_its_command_only() -> None:
     app = Tooli("t")
 
-    @app.command(handoffs=said)
+    @app.command(handoffs=["othr", "other"])
     def find() -> int:
         return 1
 
@@ -132,8 +137,17 @@ def test_handoffs_that_are_wrong(said: Any, message: str) -> None:
     def other() -> int:
         return 1
 
-    with pytest.raises(DefinitionError, match=message.replace("?", r"\?")):
-        _ = app.catalog
+    catalog = app.catalog
+    assert list(catalog.problems) == ["find"]
+    message = str(catalog.problems["find"])
+    assert "handoffs= names 'othr', which is not a command of the app" in message
+    assert "did you mean 'other'?" in message
+    line = find.__code__.co_firstlineno
+    assert message.endswith(f"test_next_steps.py:{line})")
+    assert [handoff.command for handoff in catalog["find"].guidance.handoffs] == ["other"]
+    assert app.call("find").result == 1
+    assert app.call("find").meta["warnings"] == [catalog.problems["find"].message]
+    assert "warnings" not in app.call("other").meta
 
 
 def test_handoffs_by_any_spelling() -> None:

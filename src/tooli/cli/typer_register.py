@@ -10,6 +10,7 @@ from typer.models import CommandInfo
 
 from tooli.cli.typer_params import is_documented, needs_translation, typer_signature
 from tooli.cli.typer_runner import TooliCommandMixin, call_tool, typer_class
+from tooli.core.app_state import COMMAND_SETTINGS
 
 TYPE_CHECKING = False
 
@@ -36,9 +37,7 @@ def initialize_typer(app: Any) -> None:
 
 def register_command(app: Any, registration: Any) -> None:
     """Register one command with the real Typer: its stub, and a class that knows the app."""
-    from tooli.schema.tool_reader import COMMAND_KEYWORDS
-
-    kwargs = {k: v for k, v in registration.settings.items() if k not in COMMAND_KEYWORDS}
+    kwargs = {k: v for k, v in registration.settings.items() if k in COMMAND_SETTINGS}
     base = kwargs.pop("cls", None) or TyperCommand
     kwargs["cls"] = type(base.__name__, (TooliCommandMixin, base), {"tooli_app": app})
     name = registration.name

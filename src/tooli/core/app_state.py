@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from tooli.config.layers import SettingFault, Settings
     from tooli.core.call import Stage
+    from tooli.core.keywords import CallbackOptions, GroupOptions, TyperSettings
     from tooli.core.protocols import TyperApp
     from tooli.core.tool import Tool
     from tooli.pipeline.custom_stages import CustomStage
@@ -113,7 +114,7 @@ class AppState:
         "version",
     )
 
-    def __init__(self, name: str, settings: dict[str, Any]) -> None:
+    def __init__(self, name: str, settings: TyperSettings) -> None:
         self.name = name
         self.settings = settings  # the keywords of `typer.Typer(…)`
         self.description: str | None = None
@@ -128,8 +129,8 @@ class AppState:
 
         self.parent: AppState | None = None
         self.commands: list[Registration] = []
-        self.groups: list[tuple[TyperApp, Mapping[str, Any]]] = []
-        self.callback: tuple[Callable[..., Any], dict[str, Any]] | None = None
+        self.groups: list[tuple[TyperApp, GroupOptions]] = []
+        self.callback: tuple[Callable[..., Any], CallbackOptions] | None = None
         self.resources: list[Resource] = []
         self.prompts: list[Prompt] = []
         self.own_stages: list[CustomStage] = []  # added with `app.use`

@@ -1,26 +1,45 @@
-"""Catalog: an app's tools by name, as every view and every door reads them."""
+"""Catalog: an app's tools by name, as descriptions and surfaces read them."""
 
 from __future__ import annotations
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from tooli.core.tool import Tool
+    from tooli.errors import DefinitionError
 
 
 class Catalog:
-    """Immutable, in the order of registration. A transform is `Catalog -> Catalog`."""
+    """An app's tools, in order of registration. Immutable; a transform is `Catalog -> Catalog`.
 
-    __slots__ = ("_tools",)
+    A command with an invalid definition never affects the others. `problems` holds what is wrong,
+    by the command's key: a command that cannot be read is not in the catalog, and a handoff to an
+    unknown command is removed from its tool.
+    """
 
-    def __init__(self, tools: Iterable[Tool]) -> None:
+    __slots__ = ("_tools", "problems")
+
+    def __init__(
+        self, tools: Iterable[Tool], problems: Mapping[str, DefinitionError] | None = None
+    ) -> None:
         self._tools = {tool.key: tool for tool in tools}
+        self.problems: dict[str, DefinitionError] = {**(problems or {})}
         if any([tool.guidance.handoffs for tool in self._tools.values()]):
-            from tooli.core.handoffs import resolve_handoffs
+            self._resolve_handoffs()
 
-            self._tools = resolve_handoffs(self._tools)
+    def _resolve_handoffs(self) -> None:
+        from tooli.core.handoffs import resolve_handoffs
+        from tooli.errors import DefinitionError, function_location
+
+        keys = (*self._tools, *self.problems)
+        for key, tool in self._tools.items():
+            if tool.guidance.handoffs and not tool.guidance.handoffs_resolved:
+                resolved = self._tools[key] = resolve_handoffs(tool, keys)
+                problem = resolved.guidance.problem
+                if problem is not None:
+                    self.problems[key] = DefinitionError(problem, function_location(tool.fn))
 
     def __getitem__(self, key: str) -> Tool:
         return self._tools[key]

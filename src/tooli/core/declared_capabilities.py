@@ -1,4 +1,4 @@
-"""Capabilities: what a command may touch, as its author declares it.
+"""Capabilities: what a command may access, as its author declares it with `capabilities=`.
 
 fs:read  fs:read:./data  fs:write  fs:write:./out  fs:delete  net:read  net:write
 proc:spawn  env:read  env:write  state:mutate  none
@@ -6,14 +6,17 @@ proc:spawn  env:read  env:write  state:mutate  none
 
 from __future__ import annotations
 
+import os
+
 from tooli.core.record import Record
-from tooli.errors import DefinitionError
+from tooli.errors import DefinitionError, closest_match
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
+    from collections.abc import Collection, Iterable, Mapping
+
+    from typing_extensions import TypeIs
 
     from tooli.core.tool import Tool
 
@@ -21,23 +24,23 @@ CAPABILITIES: dict[str, str] = {
     "fs:read": "reads files",
     "fs:write": "writes files",
     "fs:delete": "deletes files",
-    "net:read": "asks other machines",
+    "net:read": "reads from other machines",
     "net:write": "sends data to other machines",
     "proc:spawn": "starts other programs",
     "env:read": "reads environment variables",
     "env:write": "changes environment variables",
-    "state:mutate": "changes what lasts: a database, a service",
-    "none": "touches nothing",
+    "state:mutate": "changes persistent state: a database, a service",
+    "none": "accesses nothing",
 }
-"""Every capability, and what it lets a command do."""
+"""Every capability, with what it lets a command do."""
 PATH_CAPABILITIES = ("fs:read", "fs:write", "fs:delete")
-"""Those that may name a path: `fs:write:./out` is that folder and all below it."""
+"""Capabilities that may name a path: `fs:write:./out` covers that folder and all below it."""
 
 
 class AllowedAccess(Record):
-    """What may be touched while a command runs: a declaration, made ready to be held against.
+    """What a command may access while it runs: its capabilities with resolved paths.
 
-    Paths are absolute, with links followed; None is everywhere, an empty tuple nowhere.
+    Paths are absolute and without symbolic links. None means any path, an empty tuple no path.
     """
 
     reads: tuple[str, ...] | None = ()
@@ -47,38 +50,37 @@ class AllowedAccess(Record):
     spawns: bool = False
     env_reads: bool = False
     env_writes: bool = False
-    denied: tuple[str, ...] = ()  # files below these are never touched, whatever else is said
+    denied: tuple[str, ...] = ()  # paths that are never accessible; they win over all others
 
 
 def describe_problem(capability: object) -> str | None:
-    """What is wrong with a word that should be a capability."""
-    from tooli.errors import closest_match
-
+    """Return what is wrong with a capability, or None."""
     if not isinstance(capability, str):
-        return f"a capability is a text, not {capability!r}"
+        return f"a capability must be a string, not {capability!r}"
     name, path = split_capability(capability)
     if name not in CAPABILITIES:
         suggestion = closest_match(name, CAPABILITIES)
-        return f"{capability!r} is no capability" + (
+        return f"{capability!r} is not a capability" + (
             f"; did you mean {suggestion!r}?" if suggestion else ""
         )
     if path is not None and (name not in PATH_CAPABILITIES or not path):
         return (
-            f"{capability!r}: only {', '.join(PATH_CAPABILITIES)} name a path, as in fs:read:./data"
+            f"{capability!r}: only {', '.join(PATH_CAPABILITIES)} take a path, as in fs:read:./data"
         )
     return None
 
 
 def split_capability(capability: str) -> tuple[str, str | None]:
-    """A capability and its path."""
+    """Split a capability into its name and its path; the path is None if it has none."""
     parts = capability.split(":", 2)
     return ":".join(parts[:2]), parts[2] if len(parts) > 2 else None
 
 
 def resolve_access(capabilities: Iterable[str], base_directory: str | None = None) -> AllowedAccess:
-    """A declaration as what it allows; relative paths are below the folder, or the current one."""
-    import os
+    """Return what a list of capabilities allows.
 
+    Relative paths start at `base_directory`, or at the working directory.
+    """
     paths_by_capability: dict[str, list[str] | None] = {name: [] for name in PATH_CAPABILITIES}
     without_path: set[str] = set()
     for capability in capabilities:
@@ -107,38 +109,35 @@ def resolve_access(capabilities: Iterable[str], base_directory: str | None = Non
 
 
 def is_under_any(path: str, roots: tuple[str, ...] | None) -> bool:
-    """Whether a path is one of the places, or below one; None is everywhere.
+    """True if a path is one of the roots or below one. None as roots means any path.
 
-    All of them are absolute, and compared as they are: who cares for links follows them first.
+    All paths must be absolute. Symbolic links are not followed; resolve them before.
     """
-    from os import sep
-
     if roots is None:
         return True
-    prefix = path.rstrip(sep) + sep
-    return any([prefix.startswith(root.rstrip(sep) + sep) for root in roots])
+    prefix = path.rstrip(os.sep) + os.sep
+    return any([prefix.startswith(root.rstrip(os.sep) + os.sep) for root in roots])
 
 
-# ------------------------------------------------------------------ as authors say it
+# ------------------------------------------------------------------ keywords
 
 
-def read_capabilities(capabilities: object, label: str) -> tuple[str, ...]:
-    """The capabilities that a command declares; raises DefinitionError for what is none."""
-    if isinstance(capabilities, str) or not _is_collection(capabilities):
-        raise DefinitionError(f"{label} is a list of capabilities, such as ['fs:read:./data']")
-    declared: tuple[str, ...] = tuple(capabilities)  # pyright: ignore[reportArgumentType, reportUnknownVariableType]
-    for capability in declared:
+def capabilities_problem(value: object) -> str | None:
+    """Return what is wrong with the value of `capabilities=`, or None."""
+    if not _is_collection(value):
+        return "must be a list of capabilities, such as ['fs:read:./data']"
+    for capability in value:
         problem = describe_problem(capability)
         if problem is not None:
-            raise DefinitionError(f"{label}: {problem}")
-    if not declared:
-        raise DefinitionError(f"{label} is empty: say ['none'] for what touches nothing")
-    if "none" in declared and len(declared) > 1:
-        raise DefinitionError(f"{label}: 'none' stands alone")
-    return declared
+            return problem
+    if not value:
+        return "must not be empty; write ['none'] for a command that touches nothing"
+    if "none" in value and len(value) > 1:
+        return "'none' cannot be combined with other capabilities"
+    return None
 
 
-def _is_collection(value: object) -> bool:
+def _is_collection(value: object) -> TypeIs[Collection[object]]:
     return isinstance(value, (list, tuple, set, frozenset))
 
 
@@ -156,30 +155,28 @@ _ACCESS_LEVELS: dict[str, tuple[str, ...]] = {
     "read-write": ("read", "write", "delete", "mutate"),
     "all": ("read", "write", "delete", "spawn", "mutate"),
 }
-"""How much of an area: `write` is to change what is there, so it is to delete, too."""
+"""Levels of access to an area, with the actions each allows. `write` includes deleting."""
 
 
-def read_app_permissions(permissions: object) -> tuple[str, ...]:
-    """The capabilities that an app's commands may declare: `permissions=`, read.
+def read_app_permissions(permissions: Mapping[str, str] | Collection[str]) -> tuple[str, ...]:
+    """Return the capabilities that `Tooli(permissions=…)` allows the app's commands to declare.
 
-    A list of capabilities, or areas and how much of each: `{"filesystem": "read-write"}`.
-    What is not named is not allowed.
+    `permissions` is a list of capabilities, or areas with a level of access:
+    `{"filesystem": "read-write"}`. What it does not name is not allowed.
     """
-    if not hasattr(permissions, "items"):
-        return read_capabilities(permissions, "permissions=")
-    areas: Any = permissions
+    if not _is_mapping(permissions):
+        problem = capabilities_problem(permissions)
+        if problem is not None:
+            raise DefinitionError(f"Tooli(permissions={permissions!r}): {problem}")
+        return tuple(permissions)
     areas_by_name = {
         name: area for area, aliases in _CAPABILITY_AREAS.items() for name in (area, *aliases)
     }
     capabilities: list[str] = []
-    for name, level in areas.items():
-        area = areas_by_name.get(name) if isinstance(name, str) else None
-        if area is None:
-            raise DefinitionError(f"permissions=: {_describe_unknown(name, areas_by_name)}")
-        if not isinstance(level, str) or level not in _ACCESS_LEVELS:
-            raise DefinitionError(
-                f"permissions=: {name!r} is {_describe_unknown(level, _ACCESS_LEVELS)}"
-            )
+    for name, level in permissions.items():
+        _check_one_of("an area", name, areas_by_name)
+        _check_one_of(f"the level of {name!r}", level, _ACCESS_LEVELS)
+        area = areas_by_name[name]
         capabilities += [
             f"{area}:{action}"
             for action in _ACCESS_LEVELS[level]
@@ -188,17 +185,24 @@ def read_app_permissions(permissions: object) -> tuple[str, ...]:
     return tuple(capabilities) or ("none",)
 
 
-def _describe_unknown(name: object, valid_names: Iterable[str]) -> str:
-    from tooli.errors import closest_match
+def _is_mapping(
+    permissions: Mapping[str, str] | Collection[str],
+) -> TypeIs[Mapping[str, str]]:
+    return hasattr(permissions, "items")
 
-    suggestion = closest_match(name, valid_names) if isinstance(name, str) else None
-    return f"{name!r}, which is none of {', '.join(valid_names)}" + (
-        f"; did you mean {suggestion!r}?" if suggestion else ""
+
+def _check_one_of(label: str, value: object, allowed: Iterable[str]) -> None:
+    if isinstance(value, str) and value in allowed:
+        return
+    suggestion = closest_match(value, allowed) if isinstance(value, str) else None
+    hint = f"; did you mean {suggestion!r}?" if suggestion else ""
+    raise DefinitionError(
+        f"Tooli(permissions=…): {label} must be one of {', '.join(allowed)}, not {value!r}{hint}"
     )
 
 
 def find_disallowed(capabilities: Iterable[str], permissions: Iterable[str]) -> list[str]:
-    """The capabilities that a ceiling does not allow."""
+    """Return the capabilities that an app's permissions do not allow."""
     allowed = [split_capability(capability) for capability in permissions]
     return [
         capability
@@ -208,8 +212,6 @@ def find_disallowed(capabilities: Iterable[str], permissions: Iterable[str]) -> 
 
 
 def _is_allowed(capability: str, allowed: list[tuple[str, str | None]]) -> bool:
-    import os
-
     name, path = split_capability(capability)
     for allowed_name, allowed_path in allowed:
         if allowed_name != name:
@@ -218,7 +220,7 @@ def _is_allowed(capability: str, allowed: list[tuple[str, str | None]]) -> bool:
             return True
         if path is not None:
             absolute_path, root = [
-                os.path.abspath(os.path.expanduser(one)) for one in (path, allowed_path)
+                os.path.abspath(os.path.expanduser(p)) for p in (path, allowed_path)
             ]
             if is_under_any(absolute_path, (root,)):
                 return True
@@ -226,13 +228,15 @@ def _is_allowed(capability: str, allowed: list[tuple[str, str | None]]) -> bool:
 
 
 def apply_app_permissions(tool: Tool, app_permissions: tuple[tuple[str, ...], ...]) -> Tool:
-    """A tool under the ceilings of its app and of those above; DefinitionError where it declares
-    more than they allow."""
+    """Return the tool with the permissions of its app and of every app above.
+
+    Raises DefinitionError if the tool declares more than they allow.
+    """
     for permissions in app_permissions:
         disallowed = find_disallowed(tool.guard.capabilities, permissions)
         if disallowed:
             raise DefinitionError(
                 f"{tool.key or tool.name}: capabilities={disallowed!r} is more than the app's "
-                f"permissions= allow: {', '.join(permissions)}"
+                f"permissions= allow ({', '.join(permissions)})"
             )
     return tool.replace(guard=tool.guard.replace(app_permissions=app_permissions))

@@ -1,19 +1,20 @@
-"""Handoffs: what makes sense after a tool, as its author says, or as a result itself says."""
+"""Handoffs: commands that may follow a command, as its author declares or as a result says."""
 
 from __future__ import annotations
 
 from types import GenericAlias
 
 from tooli.core.record import Record
-from tooli.errors import DefinitionError, closest_match
-from tooli.text.jsonable import is_object
+from tooli.errors import closest_match
+from tooli.text.jsonable import is_list, is_object
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any, Generic, TypeVar
 
+    from tooli.core.keywords import HandoffOptions
     from tooli.core.tool import Tool
 
     T = TypeVar("T")
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 else:
 
     class _NextBase:
-        """Says `Next[…]` without the price of `typing`."""
+        """Supports `Next[…]` without importing `typing`."""
 
         __slots__ = ("result",)
         __class_getitem__ = classmethod(GenericAlias)
@@ -34,11 +35,11 @@ else:
 class Handoff(Record):
     """A command that may follow another, and when it should."""
 
-    command: str  # its name in the catalogue, once that is known
+    command: str  # as the author writes it; in a Catalog, its key
     when: str = ""
 
     def to_dict(self) -> dict[str, str]:
-        """As JSON has it."""
+        """Return the handoff as JSON shows it."""
         return (
             {"command": self.command, "when": self.when} if self.when else {"command": self.command}
         )
@@ -53,10 +54,12 @@ class NextStep(Record):
 
 
 class Next(_NextBase[T]):
-    """A result, and what to run next: `return Next(found, "rename", {"rule": rule}, why="…")`.
+    """A result and the calls to make next.
 
-    A tool that returns it says so: `-> Next[list[File]]`. Callers get the result itself, and
-    the steps in `meta.next`, as command lines.
+        def find(pattern: str) -> Next[list[File]]:
+            return Next(found, "rename", {"rule": rule}, why="the names are not unique")
+
+    Callers get the result itself, and the next calls as command lines in `meta.next`.
     """
 
     __slots__ = ("steps",)
@@ -77,7 +80,7 @@ class Next(_NextBase[T]):
     def then(
         self, command: str, arguments: Mapping[str, Any] | None = None, *, why: str = ""
     ) -> Next[T]:
-        """The same, with one more step."""
+        """Add one more call, and return self."""
         self.steps = (*self.steps, NextStep(command, arguments or {}, why))
         return self
 
@@ -86,65 +89,80 @@ class Next(_NextBase[T]):
 
 
 def is_next(annotation: Any) -> bool:
-    """Whether an annotation says `Next[…]`, or plain `Next`."""
+    """True if an annotation is `Next[…]` or plain `Next`."""
     return getattr(annotation, "__origin__", annotation) is Next
 
 
-def read_handoffs(handoffs: Any, tool_name: str) -> tuple[Handoff, ...]:
-    """What an author gave as `handoffs=`: names, or names with the moment for them."""
-    if isinstance(handoffs, (str, bytes, dict)):
-        raise DefinitionError(
-            f"{tool_name}: handoffs= is a list, such as [{{'command': 'rename'}}]"
-        )
-    return tuple([_read_handoff(handoff, tool_name) for handoff in handoffs])
+def handoffs_problem(value: object) -> str | None:
+    """Return what is wrong with the value of `handoffs=`, or None."""
+    if not is_list(value):
+        return "must be a list, such as ['rename'] or [{'command': 'rename', 'when': '…'}]"
+    return next(filter(None, map(_handoff_problem, value)), None)
 
 
-def _read_handoff(handoff: Any, tool_name: str) -> Handoff:
-    if isinstance(handoff, str):
-        return Handoff(handoff)
-    if isinstance(handoff, Handoff):
-        return handoff
+def _handoff_problem(handoff: object) -> str | None:
+    if isinstance(handoff, (str, Handoff)):
+        return None
     if not is_object(handoff) or not isinstance(handoff.get("command"), str):
-        raise DefinitionError(
-            f"{tool_name}: a handoff is the name of a command, or {{'command': …, 'when': …}}"
-        )
+        return "a handoff must be the name of a command or {'command': …, 'when': …}"
     for key in handoff:
         if key not in ("command", "when"):
             suggestion = closest_match(key, ("command", "when"))
             hint = f"; did you mean {suggestion!r}?" if suggestion else ""
-            raise DefinitionError(f"{tool_name}: a handoff has no {key!r}{hint}")
-    return Handoff(handoff["command"], str(handoff.get("when") or ""))
+            return f"a handoff has no {key!r}{hint}"
+    if not isinstance(handoff.get("when") or "", str):
+        return "the 'when' of a handoff must be a string"
+    return None
 
 
-# ------------------------------------------------------------------ names
+def read_handoffs(
+    handoffs: Sequence[str | Handoff | HandoffOptions],
+) -> tuple[Handoff, ...]:
+    """Return the Handoffs that a valid `handoffs=` declares."""
+    return tuple([_read_handoff(handoff) for handoff in handoffs])
+
+
+def _read_handoff(handoff: str | Handoff | HandoffOptions) -> Handoff:
+    if isinstance(handoff, str):
+        return Handoff(handoff)
+    if isinstance(handoff, Handoff):
+        return handoff
+    return Handoff(handoff["command"], handoff.get("when") or "")
+
+
+# ------------------------------------------------------------------ targets
 
 
 def candidate_keys(tool: Tool, name: str) -> Iterable[str]:
-    """The keys that a name may stand for, seen from a tool: a sibling's first."""
+    """Return the catalog keys that a command name may stand for, seen from a tool.
+
+    A command in the same group comes first, then those of the groups above.
+    """
     key = name.replace("/", " ").replace(".", " ").replace("_", "-").split()
     for depth in range(len(tool.path) - 1, -1, -1):
         yield ".".join((*tool.path[:depth], *key))
 
 
-def resolve_handoffs(tools: dict[str, Tool]) -> dict[str, Tool]:
-    """The same tools, each handoff under its command's own key; one to nowhere is refused."""
-    keys = {key.replace("_", "-"): key for key in tools}
-    return {
-        key: _resolve_tool_handoffs(tool, lambda name: keys.get(name))
-        if tool.guidance.handoffs
-        else tool
-        for key, tool in tools.items()
-    }
+def resolve_handoffs(tool: Tool, keys: Iterable[str]) -> Tool:
+    """Return the tool with keys of the catalog for the command names in its handoffs.
 
-
-def _resolve_tool_handoffs(tool: Tool, find_key: Callable[[str], str | None]) -> Tool:
+    A handoff to an unknown command is removed, and `guidance.problem` reports it.
+    """
+    known = {key.replace("_", "-"): key for key in keys}
     resolved: list[Handoff] = []
+    problem: str | None = None
     for handoff in tool.guidance.handoffs:
-        found = next(filter(None, map(find_key, candidate_keys(tool, handoff.command))), None)
-        if found is None:
-            raise DefinitionError(
+        found = next(filter(None, map(known.get, candidate_keys(tool, handoff.command))), None)
+        if found is not None:
+            resolved.append(Handoff(found, handoff.when))
+        elif problem is None:
+            suggestion = closest_match(handoff.command, known)
+            hint = f"; did you mean {suggestion!r}?" if suggestion else ""
+            problem = (
                 f"{tool.key or tool.name}: handoffs= names {handoff.command!r}, "
-                "and the app has no such command"
+                f"which is not a command of the app{hint}"
             )
-        resolved.append(Handoff(found, handoff.when))
-    return tool.replace(guidance=tool.guidance.replace(handoffs=tuple(resolved)))
+    guidance = tool.guidance.replace(
+        handoffs=tuple(resolved), handoffs_resolved=True, problem=problem
+    )
+    return tool.replace(guidance=guidance)

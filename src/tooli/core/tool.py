@@ -335,6 +335,8 @@ class Guidance(Record):
     examples: tuple[Mapping[str, Any], ...] = ()
     when_to_use: str | None = None
     handoffs: tuple[Handoff, ...] = ()
+    handoffs_resolved: bool = False  # True once each names a command of the app
+    problem: str | None = None  # an error in the definition that leaves the command usable
     delegation_hint: str | None = None
     error_codes: Mapping[str, str] = {}
     task_group: str | None = None

@@ -15,8 +15,14 @@ from tooli.mcp.protocol import INTERNAL_ERROR, INVALID_PARAMS, RESOURCE_NOT_FOUN
 from tooli.mcp.result_content import content_blocks
 from tooli.mcp.service import ToolCallRequest
 from tooli.pipeline.drivers import is_async
-from tooli.providers.mime_types import BYTES_MIME, JSON_MIME, TEXT_MIME
-from tooli.providers.resources import texts_to_arguments
+from tooli.providers.resources import (
+    BYTES_MIME,
+    JSON_MIME,
+    TEXT_MIME,
+    completion_candidates,
+    filter_matches,
+    texts_to_arguments,
+)
 from tooli.schema.tool_reader import read_tool
 from tooli.text.jsonable import is_list, is_object
 
@@ -169,7 +175,6 @@ class CompletionRequest(NonToolRequest):
 
 def _make_completion_tool(target_tool: Tool, completer: Any) -> Tool:
     """What gives the values of an argument, as a tool of its own; held to what the `whole` is."""
-    from tooli.providers.completion import completion_candidates, filter_matches
 
     def complete(argument: str, value: str, given_arguments: dict[str, str]) -> Any:
         found = completion_candidates(

@@ -15,8 +15,13 @@ from tooli.mcp.resource_requests import (
     resource_not_found_error,
 )
 from tooli.mcp.service import PAGE_SIZE, make_cursor, parse_cursor, unknown_name_message
-from tooli.providers.resources import Resource, collect_prompts, find_resource, iter_resources
-from tooli.providers.uri_templates import UriTemplate
+from tooli.providers.resources import (
+    Resource,
+    UriTemplate,
+    collect_prompts,
+    find_resource,
+    iter_resources,
+)
 
 TYPE_CHECKING = False
 

@@ -8,27 +8,8 @@ import sys
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
     from tooli.core.call import Call
     from tooli.errors import ApprovalRequired, ToolError
-
-
-def check_auto_confirm(settings: Mapping[str, Any]) -> None:
-    """Refuse `agent_auto_confirm` for a command that may do damage."""
-    risk_settings = ("requires_approval", "human_in_the_loop", "danger_level")
-    conflicts = [
-        name for name in risk_settings if settings.get(name) not in (None, False, "low", "none")
-    ]
-    if getattr(settings.get("annotations"), "destructive", False):
-        conflicts.append("Destructive")
-    if conflicts:
-        from tooli.errors import DefinitionError
-
-        raise DefinitionError(
-            f"agent_auto_confirm is for harmless commands, not with {conflicts[0]}"
-        )
 
 
 def is_auto_confirmed(call: Call) -> bool:

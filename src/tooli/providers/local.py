@@ -19,22 +19,25 @@ if TYPE_CHECKING:
 
     from typer.models import CommandInfo
 
+    from tooli.core.keywords import CommandOptions
     from tooli.core.protocols import App, TyperApp
     from tooli.core.tool import Tool
+    from tooli.errors import DefinitionError
 
 
 class Registration:
     """One command as its author registers it. Its Tool is read when it is first needed."""
 
-    __slots__ = ("_fn", "_state", "_tools", "info", "name", "settings", "target")
+    __slots__ = ("_fn", "_state", "_tools", "info", "location", "name", "settings", "target")
 
     def __init__(
         self,
         state: AppState,
         name: str | None,
         fn: Callable[..., Any] | None,
-        settings: Mapping[str, Any],
+        settings: CommandOptions,
         target: str | None = None,
+        location: str | None = None,
     ) -> None:
         self._state = state
         self._fn = fn
@@ -42,6 +45,7 @@ class Registration:
         self.name = name
         self.settings = settings
         self.target = target  # "package.module:function" of a lazy command
+        self.location = location  # "file:line" of the registration; None: that of the function
         self.info: CommandInfo | None = None  # Typer's record, if a plain Typer registered it
 
     @property
@@ -61,9 +65,7 @@ class Registration:
     def fn(self) -> Callable[..., Any]:
         """The function. The module of a lazy command is imported on first access."""
         if self._fn is None:
-            from tooli.providers.lazy import load_function
-
-            self._fn = load_function(self.target or "")
+            self._fn = _load_function(self.target or "")
         return self._fn
 
     def tool(self, path: tuple[str, ...], root_state: AppState | None = None) -> Tool:
@@ -72,21 +74,10 @@ class Registration:
         is_only_command = root.has_one_command
         found = self._tools.get((root.name, is_only_command, path))
         if found is None:
-            from tooli.schema.tool_reader import read_tool
-
-            found = read_tool(
-                self.fn,
-                app=root.name,
-                path=path,
-                kwargs=self.settings,
-                version=root.version,
-                cli_path=() if is_only_command else path,
-            )
-            permissions = self._state.app_permissions
-            if permissions:
-                from tooli.core.declared_capabilities import apply_app_permissions
-
-                found = apply_app_permissions(found, permissions)
+            try:
+                found = self._read(path, root, is_only_command)
+            except TypeError as error:  # DefinitionError is one; it is imported only now
+                raise self._located(error) from error.__cause__
             self._tools[root.name, is_only_command, path] = found
         stages = self._state.custom_stages
         if stages != found.custom_stages:
@@ -94,6 +85,33 @@ class Registration:
                 custom_stages=stages
             )
         return found
+
+    def _read(self, path: tuple[str, ...], root: AppState, is_only_command: bool) -> Tool:
+        from tooli.schema.tool_reader import read_tool
+
+        tool = read_tool(
+            self.fn,
+            app=root.name,
+            path=path,
+            kwargs=self.settings,
+            version=root.version,
+            cli_path=() if is_only_command else path,
+        )
+        permissions = self._state.app_permissions
+        if permissions:
+            from tooli.core.declared_capabilities import apply_app_permissions
+
+            tool = apply_app_permissions(tool, permissions)
+        return tool
+
+    def _located(self, error: TypeError) -> TypeError:
+        """Give a DefinitionError the file and line of this registration."""
+        from tooli.errors import DefinitionError, function_location
+
+        location = self.location or function_location(self._fn)
+        if not isinstance(error, DefinitionError) or location is None:
+            return error
+        return error.at(location)
 
     def short_help(self, path: tuple[str, ...]) -> str:
         """Return the command's one-line help. A lazy command with its own help is not imported."""
@@ -147,6 +165,19 @@ class CommandGroup:
             yield from inner.walk((*path, name))
 
 
+def _load_function(target: str) -> Callable[..., Any]:
+    """Import the function that `package.module:function` names."""
+    from importlib import import_module
+
+    module, _, name = target.partition(":")
+    try:
+        return getattr(import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as failure:
+        from tooli.errors import DefinitionError
+
+        raise DefinitionError(f"lazy_command({target!r}) cannot be loaded: {failure}") from failure
+
+
 # ------------------------------------------------------------------ the tree
 
 
@@ -154,10 +185,29 @@ def add_command(state: AppState, registration: Registration) -> None:
     """Add a command to an app; with `resource=`, as a resource as well."""
     state.commands.append(registration)
     state.invalidate()
-    if "resource" in registration.settings:
+    uri = registration.settings.get("resource")
+    if uri is not None:
         from tooli.providers.resources import expose_command
 
-        expose_command(state, registration.settings["resource"], registration)
+        expose_command(state, uri, registration)
+
+
+def read_all_tools(
+    group: CommandGroup, state: AppState
+) -> tuple[list[Tool], dict[str, DefinitionError]]:
+    """Return the tools below a group, and the error of each command that cannot be read, by key."""
+    tools: list[Tool] = []
+    problems: dict[str, DefinitionError] = {}
+    for path, registration in group.walk():
+        try:
+            tools.append(registration.tool(path, state))
+        except TypeError as error:
+            from tooli.errors import DefinitionError
+
+            if not isinstance(error, DefinitionError):
+                raise
+            problems[".".join(path)] = error
+    return tools, problems
 
 
 def build_command_tree(app: App) -> CommandGroup:
@@ -224,7 +274,7 @@ def _tree_from_typer(app: TyperApp, state: AppState) -> CommandGroup:
     for info in app.registered_commands:
         registration: Registration | None = getattr(info, "tooli", None)
         if registration is None:
-            settings = {k: v for k, v in vars(info).items() if k in COMMAND_SETTINGS and v}
+            settings: Any = {k: v for k, v in vars(info).items() if k in COMMAND_SETTINGS and v}
             if getattr(settings.get("cls"), "__name__", None) == "TyperCommand":
                 del settings["cls"]
             registration = Registration(state, info.name, info.callback, settings)

@@ -1,90 +1,114 @@
-"""Documents and prompts that an app serves beside its tools.
+"""Resources and prompts: MCP documents and message templates that an app serves beside its tools.
 
     @app.resource("notes://{id}")          @app.prompt()
     def note(id: int) -> dict: …           def review(code: str) -> str: …
 
-Each function becomes a Tool and runs through the pipeline like a command. What a client
-gives arrives as text, and is fitted to the parameters like the words of a command line.
+Each function becomes a Tool and runs through the pipeline like a command. A client's values arrive
+as text and are converted to the types of the parameters, like arguments on a command line.
+
+A URI template has `{name}` for one path segment and `{name*}` for the rest of a path. Values are
+percent-decoded. A value that would leave a folder (`..`) matches nothing.
+
+An app with resources loads this module when it starts, so json, re and urllib are imported where
+they are used.
 """
 
 from __future__ import annotations
 
-from tooli.core.tool import GUARD_KEYWORDS, Behavior
-from tooli.errors import DefinitionError, check_keywords, closest_match
-from tooli.providers.mime_types import guess_mime_type, mime_type_of_annotation
-from tooli.providers.uri_templates import UriTemplate
+from tooli.core.declared_capabilities import apply_app_permissions
+from tooli.core.definitions import check_auth, check_text, shorten
+from tooli.core.tool import (
+    GUARD_KEYWORDS,
+    Behavior,
+    Choice,
+    ListOf,
+    is_bool,
+    is_structured,
+    unwrap_optional,
+)
+from tooli.errors import DefinitionError, check_keywords, closest_match, function_location
+from tooli.schema.convert import RawText
 from tooli.schema.tool_reader import (
     missing_required_parameters,
     parameter_names,
     read_tool,
     return_annotation,
 )
+from tooli.text.jsonable import is_object
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from typing import Any, TypeAlias, TypedDict, TypeVar
+    import re
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from typing import Any, TypeVar
 
     from tooli.core.app_state import AppState
+    from tooli.core.keywords import CommandOptions, Completions, PromptOptions, ResourceOptions
     from tooli.core.protocols import ToolSource
-    from tooli.core.tool import Tool
+    from tooli.core.tool import Param, Shape, Tool
     from tooli.providers.local import Registration
 
     F = TypeVar("F", bound=Callable[..., Any])
-    Completions: TypeAlias = Mapping[str, Sequence[Any] | Callable[..., Any]]
-
-    class PromptOptions(TypedDict, total=False):
-        """What `@app.prompt(…)` takes beside a name."""
-
-        title: str | None
-        description: str | None
-        complete: Completions | None
-        auth: Sequence[str] | None
-
-    class ResourceOptions(PromptOptions, total=False):
-        """What `@app.resource(…)` takes beside a URI."""
-
-        name: str | None
-        mime_type: str | None
-        size: int | None
-        annotations: Mapping[str, Any] | None
-
+    S = TypeVar("S", bound="ServedFunction")
 
 PROMPT_KEYWORDS = frozenset(("title", "description", "complete", "auth"))
 RESOURCE_KEYWORDS = PROMPT_KEYWORDS | {"name", "mime_type", "size", "annotations"}
 
 _INHERITED_KEYWORDS = (*GUARD_KEYWORDS, "annotations", "timeout", "rate_limit", "version")
 
+TEXT_MIME, BYTES_MIME, JSON_MIME = "text/plain", "application/octet-stream", "application/json"
+_MIME_BY_EXTENSION = {
+    # A table of our own instead of the platform's, so that every machine gives the same answer.
+    **dict.fromkeys(("md", "markdown"), "text/markdown"),
+    **dict.fromkeys(("txt", "log"), TEXT_MIME),
+    **dict.fromkeys(("htm", "html"), "text/html"),
+    **dict.fromkeys(("yaml", "yml"), "application/yaml"),
+    **dict.fromkeys(("jpg", "jpeg"), "image/jpeg"),
+    **{ending: f"text/{ending}" for ending in ("csv", "css", "xml")},
+    **{ending: f"image/{ending}" for ending in ("png", "gif", "webp")},
+    **{ending: f"application/{ending}" for ending in ("json", "pdf", "toml", "zip")},
+    "py": "text/x-python",
+    "js": "text/javascript",
+    "svg": "image/svg+xml",
+    "mp3": "audio/mpeg",
+    "wav": "audio/wav",
+    "mp4": "video/mp4",
+}
+
 
 class ServedFunction:
-    """A function that clients reach by another way than as a tool."""
+    """A function that clients reach as a resource or a prompt."""
 
     __slots__ = ("_registration", "_state", "_tools", "fn", "settings")
 
     def __init__(
-        self, state: AppState, fn: Callable[..., Any], settings: Mapping[str, Any]
+        self,
+        state: AppState,
+        fn: Callable[..., Any],
+        settings: ResourceOptions,
+        registration: Registration | None = None,
     ) -> None:
         self._state = state
-        self._registration: Registration | None = None  # the command that it is, too
+        self._registration = registration  # set if the function is a command as well
         self._tools: dict[str, Tool] = {}
         self.fn = fn
         self.settings = settings
 
     @property
     def name(self) -> str:
-        """What clients call it."""
+        """The name that clients use."""
         return self.settings.get("name") or getattr(self.fn, "__name__", type(self.fn).__name__)
 
     @property
     def title(self) -> str:
-        """What people call it."""
-        words = self.name.replace("-", " ").replace("_", " ")
-        return self.settings.get("title") or words[:1].upper() + words[1:]
+        """The name that people see."""
+        text = self.name.replace("-", " ").replace("_", " ")
+        return self.settings.get("title") or text[:1].upper() + text[1:]
 
     @property
     def description(self) -> str:
-        """What it is, in words: the author's, or those of the docstring."""
+        """The author's description, or the docstring."""
         declared = self.settings.get("description")
         if declared:
             return declared
@@ -93,38 +117,40 @@ class ServedFunction:
 
     @property
     def complete(self) -> Completions:
-        """The completions that the author wrote, by parameter."""
+        """The author's completions, by parameter."""
         return self.settings.get("complete") or {}
 
     def tool(self, root: AppState) -> Tool:
-        """The Tool that it is for an app; guarded like the command, where it is one, too."""
+        """Return the Tool. If the function is a command as well, it has the command's guards."""
         found = self._tools.get(root.name)
         if found is None:
             found = self._tools[root.name] = self._build_tool(root)
         return found
 
     def _build_tool(self, root: AppState) -> Tool:
-        settings: dict[str, Any] = {"annotations": Behavior(read_only=True)}
+        options: CommandOptions = {"annotations": Behavior(read_only=True)}
         command = self._registration or _find_command(self._state, self.fn)
         if command is not None:
-            settings |= {
-                keyword: command.settings[keyword]
-                for keyword in _INHERITED_KEYWORDS
-                if keyword in command.settings
-            }
-        if self.settings.get("auth") is not None:
-            settings["auth"] = self.settings["auth"]
+            for keyword in _INHERITED_KEYWORDS:
+                if keyword in command.settings:
+                    options[keyword] = command.settings[keyword]
+        auth = self.settings.get("auth")
+        if auth is not None:
+            options["auth"] = auth
         path = (self.name,)
-        found = read_tool(self.fn, app=root.name, path=path, kwargs=settings, version=root.version)
-        if self._state.app_permissions:
-            from tooli.core.declared_capabilities import apply_app_permissions
-
-            found = apply_app_permissions(found, self._state.app_permissions)
-        return found
+        try:
+            tool = read_tool(
+                self.fn, app=root.name, path=path, kwargs=options, version=root.version
+            )
+            permissions = self._state.app_permissions
+            return apply_app_permissions(tool, permissions) if permissions else tool
+        except DefinitionError as error:
+            location = function_location(self.fn)
+            raise (error.at(location) if location else error) from error.__cause__
 
 
 class Resource(ServedFunction):
-    """A document, or a kind of documents, at a URI."""
+    """A document at a URI, or documents at the URIs of a template."""
 
     __slots__ = ("template",)
 
@@ -133,21 +159,20 @@ class Resource(ServedFunction):
         state: AppState,
         template: UriTemplate,
         fn: Callable[..., Any],
-        settings: Mapping[str, Any],
+        settings: ResourceOptions,
         registration: Registration | None = None,
     ) -> None:
-        super().__init__(state, fn, settings)
+        super().__init__(state, fn, settings, registration)
         self.template = template
-        self._registration = registration
 
     @property
     def uri(self) -> str:
-        """Where it stands: a URI, or a template of many."""
+        """The URI or URI template."""
         return self.template.text
 
     @property
     def mime_type(self) -> str | None:
-        """What kind of document it is: as the author says, as its URI ends, as its type is."""
+        """The MIME type: declared, or guessed from the URI, or from the return annotation."""
         declared = self.settings.get("mime_type") or guess_mime_type(self.uri)
         if declared is not None:
             return declared
@@ -155,7 +180,7 @@ class Resource(ServedFunction):
 
 
 class Prompt(ServedFunction):
-    """A message, or several, that a client's person picks and fills in."""
+    """A message, or several, that a user of a client picks and fills in."""
 
     __slots__ = ()
 
@@ -163,12 +188,13 @@ class Prompt(ServedFunction):
 # ------------------------------------------------------------------ registering
 
 
-def resource_decorator(state: AppState, uri: str, settings: Mapping[str, Any]) -> Callable[[F], F]:
-    """The decorator `@app.resource(…)`."""
+def resource_decorator(state: AppState, uri: str, settings: ResourceOptions) -> Callable[[F], F]:
+    """Return the decorator `@app.resource(…)`."""
     check_keywords("resource", settings, RESOURCE_KEYWORDS)
     if not isinstance(uri, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise DefinitionError("write @app.resource('scheme://…'): a resource has a URI")
+        raise DefinitionError("write @app.resource('scheme://…'): a resource needs a URI")
     template = UriTemplate(uri)
+    _check_values(f"resource({uri!r})", settings)
 
     def register(fn: F) -> F:
         _add_resource(state, template, fn, settings)
@@ -178,10 +204,7 @@ def resource_decorator(state: AppState, uri: str, settings: Mapping[str, Any]) -
 
 
 def expose_command(state: AppState, uri: str, registration: Registration) -> None:
-    """Put a command into an app as a resource, too: `@app.command(resource=…)`."""
-    behavior = registration.settings.get("annotations")
-    if behavior is None or not behavior.read_only:
-        raise DefinitionError(f"command(resource={uri!r}): only a ReadOnly command can be one")
+    """Register a command as a resource as well: `@app.command(resource=…)`."""
     _add_resource(state, UriTemplate(uri), registration.fn, {}, registration)
 
 
@@ -189,51 +212,90 @@ def _add_resource(
     state: AppState,
     template: UriTemplate,
     fn: Callable[..., Any],
-    settings: Mapping[str, Any],
+    settings: ResourceOptions,
     registration: Registration | None = None,
 ) -> None:
-    where = f"resource({template.text!r})"
-    _check_parameter_names(where, fn, (*template.names, *(settings.get("complete") or ())))
+    label = f"resource({template.text!r})"
+    _check_parameter_names(label, fn, (*template.names, *(settings.get("complete") or ())))
     missing = missing_required_parameters(fn, template.names)
     if missing:
-        raise DefinitionError(f"{where}: nothing in the URI says what {missing[0]!r} is")
-    _add_or_replace(state.resources, Resource(state, template, fn, settings, registration), "uri")
+        raise DefinitionError(f"{label}: the URI has no {{{missing[0]}}} for the parameter")
+    _add_or_replace(
+        state.resources, Resource(state, template, fn, settings, registration), lambda r: r.uri
+    )
     state.invalidate("resources")
 
 
 def prompt_decorator(
-    state: AppState, name: str | None, settings: Mapping[str, Any]
+    state: AppState, name: str | None, settings: PromptOptions
 ) -> Callable[[F], F]:
-    """The decorator `@app.prompt(…)`."""
+    """Return the decorator `@app.prompt(…)`."""
     check_keywords("prompt", settings, PROMPT_KEYWORDS)
     if callable(name):
         raise DefinitionError("write @app.prompt() with parentheses")
+    _check_values("prompt()", settings)
 
     def register(fn: F) -> F:
-        new = Prompt(state, fn, {**settings, "name": name})
-        _check_parameter_names(f"prompt({new.name!r})", fn, tuple(settings.get("complete") or ()))
-        _add_or_replace(state.prompts, new, "name")
+        prompt = Prompt(state, fn, {**settings, "name": name})
+        _check_parameter_names(
+            f"prompt({prompt.name!r})", fn, tuple(settings.get("complete") or ())
+        )
+        _add_or_replace(state.prompts, prompt, lambda p: p.name)
         state.invalidate("prompts")
         return fn
 
     return register
 
 
-def _add_or_replace(registered: list[Any], new: ServedFunction, by: str) -> None:
+def _add_or_replace(registered: list[S], new: S, key: Callable[[S], str]) -> None:
     for i, old in enumerate(registered):
-        if getattr(old, by) == getattr(new, by):
+        if key(old) == key(new):
             registered[i] = new
             return
     registered.append(new)
 
 
-def _check_parameter_names(where: str, fn: Callable[..., Any], names: Sequence[str]) -> None:
+def _check_values(label: str, settings: Mapping[str, object]) -> None:
+    for keyword, value in settings.items():
+        problem = None if value is None else _CHECKS[keyword](value)
+        if problem is not None:
+            raise DefinitionError(f"{label}: {keyword}={shorten(value)} {problem}")
+
+
+def _check_complete(value: object) -> str | None:
+    if not is_object(value):
+        return "must be a dict of parameters and their values, such as {'language': ['py', 'js']}"
+    for name, values in value.items():
+        if not callable(values) and (isinstance(values, str) or not hasattr(values, "__iter__")):
+            return f"the values of {name!r} must be a list or a function"
+    return None
+
+
+def _check_size(value: object) -> str | None:
+    is_size = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return None if is_size else "must be a number of bytes"
+
+
+def _check_resource_annotations(value: object) -> str | None:
+    return None if is_object(value) else "must be a dict, such as {'audience': ['user']}"
+
+
+_CHECKS: dict[str, Callable[[object], str | None]] = {
+    **dict.fromkeys(("title", "description", "name", "mime_type"), check_text),
+    "auth": check_auth,
+    "complete": _check_complete,
+    "size": _check_size,
+    "annotations": _check_resource_annotations,
+}
+
+
+def _check_parameter_names(label: str, fn: Callable[..., Any], names: Sequence[str]) -> None:
     known = parameter_names(fn)
     for name in names:
         if name not in known:
             close = closest_match(name, known)
             hint = f"; did you mean {close!r}?" if close else ""
-            raise DefinitionError(f"{where}: the function takes no {name!r}{hint}")
+            raise DefinitionError(f"{label}: the function has no parameter {name!r}{hint}")
 
 
 def _find_command(state: AppState, fn: Callable[..., Any]) -> Registration | None:
@@ -247,13 +309,16 @@ def _find_command(state: AppState, fn: Callable[..., Any]) -> Registration | Non
 
 
 def iter_resources(app: ToolSource) -> Iterator[Resource]:
-    """The resources of an app, then those of the apps below it."""
+    """Iterate over the resources of an app, then over those of the apps below it."""
     for state in _iter_states(app._state):
         yield from state.resources
 
 
 def collect_prompts(app: ToolSource) -> dict[str, Prompt]:
-    """The prompts of an app and of the apps below it; of two with one name, one gets its app's."""
+    """Return the prompts of an app and of the apps below it, by name.
+
+    If two have the same name, the second gets the name of its app as a prefix.
+    """
     found: dict[str, Prompt] = {}
     for state in _iter_states(app._state):
         for prompt in state.prompts:
@@ -265,7 +330,10 @@ def collect_prompts(app: ToolSource) -> dict[str, Prompt]:
 def find_resource(
     resources: Sequence[Resource], uri: str
 ) -> tuple[Resource, dict[str, str]] | None:
-    """The resource at a URI, and what stands in its places; the most precise one of several."""
+    """Return the resource at a URI and the values of its parameters.
+
+    If several templates match, the most specific one is chosen.
+    """
     best: tuple[Resource, dict[str, str]] | None = None
     for resource in resources:
         values = resource.template.match(uri)
@@ -279,24 +347,24 @@ def find_resource(
 def _iter_states(state: AppState) -> Iterator[AppState]:
     yield state
     for inner_app, _ in state.groups:
-        inner_state = inner_app.__dict__.get("_state")
+        inner_state: AppState | None = inner_app.__dict__.get("_state")
         if inner_state is not None:
             yield from _iter_states(inner_state)
 
 
 def texts_to_arguments(tool: Tool, texts: Mapping[str, str]) -> dict[str, Any]:
-    """Texts from a client, as arguments: words of a command line, but no file is read for them."""
-    from tooli.core.tool import is_structured
-    from tooli.schema.convert import RawText
+    """Convert a client's texts to arguments of a tool.
 
-    made: dict[str, Any] = {}
+    They are treated like text on a command line, except that `@file` is not read.
+    """
+    arguments: dict[str, Any] = {}
     for name, text in texts.items():
         param = tool.param(name)
         if param is not None and is_structured(param.shape):
-            made[name] = _parse_json(text)
+            arguments[name] = _parse_json(text)
         else:
-            made[name] = text if param is None else RawText([text])
-    return made
+            arguments[name] = text if param is None else RawText([text])
+    return arguments
 
 
 def _parse_json(text: str) -> Any:
@@ -305,4 +373,166 @@ def _parse_json(text: str) -> Any:
     try:
         return loads(text)
     except (ValueError, RecursionError):
-        return text  # pydantic says what is wrong with it
+        return text  # pydantic reports what is wrong with it
+
+
+# ------------------------------------------------------------------ URI templates
+
+
+class UriTemplate:
+    """A URI with parameters, or the URI of a single document."""
+
+    __slots__ = ("_parts", "_pattern", "names", "text")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._parts = tuple(_parse_template(text))
+        self._pattern: re.Pattern[str] | None = None
+        self.names = tuple([part[1] for part in self._parts if part[0]])
+        self._check()
+
+    @property
+    def is_static(self) -> bool:
+        """True if it has no parameters."""
+        return not self.names
+
+    @property
+    def specificity(self) -> tuple[int, int, int]:
+        """Sort key: of two templates that match a URI, the greater one is the more specific."""
+        literal_chars = sum([len(part[1]) for part in self._parts if not part[0]])
+        wildcards = len([part for part in self._parts if part[0] == "*"])
+        return literal_chars, -len(self.names), -wildcards
+
+    def match(self, uri: str) -> dict[str, str] | None:
+        """Return the values of the parameters, or None if the URI does not match."""
+        if not self.names:
+            return {} if uri == self.text else None
+        if self._pattern is None:
+            self._pattern = _compile_pattern(self._parts)
+        found = self._pattern.fullmatch(uri)
+        if found is None:
+            return None
+        from urllib.parse import unquote
+
+        try:
+            values = [unquote(value, errors="strict") for value in found.groups()]
+        except UnicodeDecodeError:
+            return None
+        if any([_leaves_folder(value) for value in values]):
+            return None
+        return dict(zip(self.names, values, strict=True))
+
+    def _check(self) -> None:
+        scheme, found, rest = self.text.partition(":")
+        if not found or not rest or not scheme.replace("+", "a").replace("-", "a").isalnum():
+            raise DefinitionError(f"resource({self.text!r}): a URI starts with a scheme: 'x://…'")
+        if len(set(self.names)) != len(self.names):
+            raise DefinitionError(f"resource({self.text!r}): a parameter occurs twice")
+        for one, other in zip(self._parts, self._parts[1:], strict=False):
+            if one[0] and other[0]:
+                raise DefinitionError(
+                    f"resource({self.text!r}): {{{one[1]}}} and {{{other[1]}}} need a separator "
+                    "between them"
+                )
+
+
+def _parse_template(text: str) -> Iterator[tuple[str, str]]:
+    """Split a template into ("", literal text), ("=", segment name) and ("*", rest name)."""
+    rest = text
+    while rest:
+        literal, opened, after = rest.partition("{")
+        if "}" in literal:
+            raise DefinitionError(f"resource({text!r}): '}}' without a '{{' before it")
+        if literal:
+            yield "", literal
+        if not opened:
+            return
+        inside, closed, rest = after.partition("}")
+        is_rest = inside[-1:] == "*" or inside[:1] == "+"
+        name = inside.removesuffix("*").removeprefix("+")
+        if not closed or not name.isidentifier():
+            raise DefinitionError(
+                f"resource({text!r}): {{{inside}}} is not a parameter; write {{name}}, "
+                "or {name*} for the rest of a path"
+            )
+        yield "*" if is_rest else "=", name
+
+
+def _compile_pattern(parts: tuple[tuple[str, str], ...]) -> re.Pattern[str]:
+    import re
+
+    patterns = {"=": "([^/?#]+)", "*": "(.+)"}
+    return re.compile(
+        "".join([patterns[kind] if kind else re.escape(text) for kind, text in parts])
+    )
+
+
+def _leaves_folder(value: str) -> bool:
+    return "\0" in value or ".." in value.replace("\\", "/").split("/")
+
+
+# ------------------------------------------------------------------ MIME types
+
+
+def guess_mime_type(uri: str) -> str | None:
+    """Return the MIME type that the extension of a URI stands for, or None."""
+    last = uri.partition("?")[0].rpartition("/")[2]
+    return _MIME_BY_EXTENSION.get(last.rpartition(".")[2].lower()) if "." in last else None
+
+
+def mime_type_of_annotation(annotation: Any) -> str | None:
+    """Return the MIME type of what a function returns, or None if its annotation is too wide."""
+    if annotation is str:
+        return TEXT_MIME
+    if annotation is bytes:
+        return BYTES_MIME
+    outer = getattr(annotation, "__origin__", annotation)
+    is_data = outer in (dict, list, tuple, set, int, float, bool)
+    return JSON_MIME if is_data or hasattr(outer, "model_fields") else None
+
+
+# ------------------------------------------------------------------ completions
+
+
+def completion_candidates(
+    param: Param | None,
+    completer: Sequence[Any] | Callable[..., Any] | None,
+    text: str,
+    arguments: Mapping[str, str],
+) -> Any:
+    """Return the values that may complete a text: the author's, or those of the parameter's type.
+
+    A completer that is a function is called with the text and, if it takes two parameters, with
+    the arguments filled in so far. The result of an async function must be awaited.
+    """
+    if callable(completer):
+        return completer(text, arguments) if _takes_arguments(completer) else completer(text)
+    if completer is not None:
+        return completer
+    return _values_of_shape(unwrap_optional(param.shape)) if param is not None else ()
+
+
+def filter_matches(values: Iterable[Any], text: str) -> list[str]:
+    """Return the values that start with a text, then those that contain it, without duplicates."""
+    folded = text.casefold()
+    texts = list(dict.fromkeys([str(value) for value in values]))
+    prefixed = [option for option in texts if option.casefold().startswith(folded)]
+    return prefixed + [
+        option for option in texts if folded in option.casefold() and option not in prefixed
+    ]
+
+
+def _values_of_shape(shape: Shape) -> tuple[Any, ...]:
+    if isinstance(shape, ListOf):
+        shape = unwrap_optional(shape.item)
+    if isinstance(shape, Choice):
+        return tuple([c.value if shape.enum is not None else c for c in shape.values])
+    return ("true", "false") if is_bool(shape) else ()
+
+
+def _takes_arguments(function: Callable[..., Any]) -> bool:
+    from inspect import Parameter, signature
+
+    kinds = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+    taken = [p for p in signature(function).parameters.values() if p.kind in kinds]
+    return len(taken) > 1

@@ -38,23 +38,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
     from typing import Any
 
-    from tooli.core.handoffs import Handoff
+    from tooli.core.keywords import CommandOptions
     from tooli.core.tool import Limits, Shape
 
 _BUILTIN_TYPES = {"str": str, "int": int, "float": float, "bool": bool, "None": None}
-_LIMIT_KEYWORDS = {"timeout", "max_tokens", "cost_hint", "paginated", "rate_limit"}
-_CO_GENERATOR, _CO_ASYNC_GENERATOR = 0x20, 0x200  # flags of a code object
-
-COMMAND_KEYWORDS = frozenset(
+_LIMIT_KEYWORDS = frozenset(("timeout", "max_tokens", "cost_hint", "paginated", "rate_limit"))
+_GUIDANCE_KEYWORDS = frozenset(
     (
-        *("annotations", "capabilities", "handoffs", "delegation_hint", "examples"),
-        *("error_codes", "timeout", "cost_hint", "human_in_the_loop", "requires_approval"),
-        *("danger_level", "auth", "max_tokens", "paginated", "version", "when_to_use"),
-        *("task_group", "native", "input_model", "input_schema", "always_visible"),
-        *("resource", "agent_auto_confirm", "isolation", "rate_limit"),
+        *("examples", "when_to_use", "handoffs", "delegation_hint"),
+        *("error_codes", "task_group", "always_visible"),
     )
 )
-"""What `@app.command(…)` takes beyond what Typer's takes."""
+_CO_GENERATOR, _CO_ASYNC_GENERATOR = 0x20, 0x200  # flags of a code object
 
 
 def read_tool(
@@ -62,17 +57,18 @@ def read_tool(
     *,
     app: str,
     path: tuple[str, ...],
-    kwargs: Mapping[str, Any],
+    kwargs: CommandOptions,
     version: str | None = None,
     cli_path: tuple[str, ...] | None = None,
 ) -> Tool:
-    """The Tool of a function; `said` is what its decorator was given."""
+    """Read a function into a Tool; `kwargs` are the keywords of its decorator, checked."""
     params = tuple(_read_params(fn))
     model = None
-    if kwargs.get("input_model") is not None:
+    input_model = kwargs.get("input_model")
+    if input_model is not None:
         from tooli.schema.pydantic_bridge import expand_input_model
 
-        params, model = expand_input_model(kwargs["input_model"], params, fn)
+        params, model = expand_input_model(input_model, params, fn)
     code = getattr(fn, "__code__", None)
     flags = code.co_flags if code is not None else 0
     returns = _raw_annotations(fn).get("return", MISSING)
@@ -85,9 +81,9 @@ def read_tool(
     )
     doc = kwargs.get("help")
     behavior = kwargs.get("annotations") or DEFAULT_BEHAVIOR
-    guard = _read_guard(kwargs, ".".join(path))
+    guard = _read_guard(kwargs)
     may_return_next = _may_return("handoffs", "Next", fn, returns)
-    limits = _read_limits(kwargs, ".".join(path), _may_return("page", "Page", fn, returns))
+    limits = _read_limits(kwargs, _may_return("page", "Page", fn, returns))
     return Tool(
         app=app,
         path=path,
@@ -103,7 +99,7 @@ def read_tool(
         version=kwargs.get("version") or version,
         behavior=behavior,
         guard=guard,
-        guidance=_read_guidance(kwargs, ".".join(path), may_return_next),
+        guidance=_read_guidance(kwargs, may_return_next),
         limits=limits,
         hidden=bool(kwargs.get("hidden")),
         deprecated=kwargs.get("deprecated") or False,
@@ -116,12 +112,12 @@ def read_tool(
     )
 
 
-def _read_guard(kwargs: Mapping[str, Any], name: str) -> Guard:
+def _read_guard(kwargs: CommandOptions) -> Guard:
     if not any([kwargs.get(keyword) is not None for keyword in GUARD_KEYWORDS]):
         return DEFAULT_GUARD
-    from tooli.core.guards import read_guard
+    from tooli.core.definitions import read_guard
 
-    return read_guard(kwargs, name)
+    return read_guard(kwargs)
 
 
 def _may_return(module_name: str, name: str, fn: Any, returns: Any) -> bool:
@@ -136,35 +132,20 @@ def _may_return(module_name: str, name: str, fn: Any, returns: Any) -> bool:
     return name in repr(returns) or (code is not None and name in code.co_names)
 
 
-def _read_guidance(kwargs: Mapping[str, Any], name: str, may_return_next: bool) -> Guidance:
-    if not may_return_next and not kwargs.keys() & {
-        *("examples", "when_to_use", "handoffs", "delegation_hint"),
-        *("error_codes", "task_group", "always_visible"),
-    }:
+def _read_guidance(kwargs: CommandOptions, may_return_next: bool) -> Guidance:
+    if not may_return_next and _GUIDANCE_KEYWORDS.isdisjoint(kwargs):
         return DEFAULT_GUIDANCE
-    handoffs: tuple[Handoff, ...] = ()
-    if kwargs.get("handoffs"):
-        from tooli.core.handoffs import read_handoffs
+    from tooli.core.definitions import read_guidance
 
-        handoffs = read_handoffs(kwargs["handoffs"], name)
-    return Guidance(
-        examples=tuple(kwargs.get("examples") or ()),
-        when_to_use=kwargs.get("when_to_use"),
-        handoffs=handoffs,
-        delegation_hint=kwargs.get("delegation_hint"),
-        error_codes=dict(kwargs.get("error_codes") or {}),
-        task_group=kwargs.get("task_group"),
-        always_visible=bool(kwargs.get("always_visible")),
-        may_return_next=may_return_next,
-    )
+    return read_guidance(kwargs, may_return_next)
 
 
-def _read_limits(kwargs: Mapping[str, Any], name: str, returns_page: bool) -> Limits:
-    if not returns_page and not kwargs.keys() & _LIMIT_KEYWORDS:
+def _read_limits(kwargs: CommandOptions, returns_page: bool) -> Limits:
+    if not returns_page and _LIMIT_KEYWORDS.isdisjoint(kwargs):
         return DEFAULT_LIMITS
-    from tooli.core.limits import read_limits
+    from tooli.core.definitions import read_limits
 
-    return read_limits(kwargs, name, returns_page)
+    return read_limits(kwargs, returns_page)
 
 
 def parameter_names(fn: Callable[..., Any]) -> tuple[str, ...]:

@@ -1,0 +1,294 @@
+"""Check and read the keywords of `@app.command(…)`.
+
+`check_command_options` runs at registration, for commands that have such keywords. A wrong keyword
+or value is a DefinitionError. The readers build what a Tool keeps from keywords that have been
+checked. Plain commands never load this module; a command loads the validators it needs.
+"""
+
+from __future__ import annotations
+
+from tooli.core.app_state import COMMAND_SETTINGS
+from tooli.core.tool import Behavior, Guard, Guidance, Limits
+from tooli.errors import DefinitionError, calling_location, check_keywords, closest_match
+from tooli.text.jsonable import is_list
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+    from typing import TypeAlias
+
+    from typing_extensions import TypeIs
+
+    from tooli.core.handoffs import Handoff
+    from tooli.core.keywords import CommandOptions
+
+    Check: TypeAlias = Callable[[object], str | None]
+    """Returns what the value must be, or None if it is valid."""
+
+DANGER_LEVELS = ("none", "low", "medium", "high", "critical", "forbidden")
+"""The values of `danger_level=`, from the least to the most dangerous."""
+
+DEFAULT_PAGE_SIZE = 100
+"""Records on a page of a command that is `paginated=True`."""
+
+
+def check_command_options(function_name: str, options: Mapping[str, object]) -> None:
+    """Raise DefinitionError for an unknown keyword, an invalid value, or values that conflict."""
+    check_keywords(function_name, options, COMMAND_SETTINGS | _CHECKS.keys())
+    for keyword, value in options.items():
+        if value is not None and keyword in _CHECKS:
+            expected = _CHECKS[keyword](value)
+            if expected is not None:
+                raise DefinitionError(f"{function_name}({keyword}={shorten(value)}): {expected}")
+    if options.get("agent_auto_confirm"):
+        _check_auto_confirm(function_name, options)
+    if options.get("resource") is not None:
+        behavior = options.get("annotations")
+        if not (isinstance(behavior, Behavior) and behavior.read_only):
+            raise DefinitionError(
+                f"{function_name}(resource={shorten(options['resource'])}): only a command with "
+                "annotations=ReadOnly can be a resource"
+            )
+
+
+def check_lazy_command(target: str, options: Mapping[str, object]) -> str:
+    """Check the arguments of `app.lazy_command(…)`; return "file:line" of the registration."""
+    if options:
+        check_command_options("lazy_command", options)
+    if ":" not in target:
+        raise DefinitionError(f"lazy_command({target!r}): must be 'package.module:function'")
+    return calling_location()
+
+
+def shorten(value: object) -> str:
+    """Return the repr of a value for a message, cut to a readable length."""
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:79]}…"
+
+
+def _check_auto_confirm(function_name: str, options: Mapping[str, object]) -> None:
+    conflicts = [
+        keyword
+        for keyword in ("requires_approval", "human_in_the_loop", "danger_level")
+        if options.get(keyword) not in (None, False, "low", "none")
+    ]
+    if getattr(options.get("annotations"), "destructive", False):
+        conflicts.append("Destructive")
+    if conflicts:
+        raise DefinitionError(
+            f"{function_name}(): agent_auto_confirm is for harmless commands and cannot be "
+            f"combined with {conflicts[0]}"
+        )
+
+
+# ------------------------------------------------------------------ validators
+
+
+def check_text(value: object) -> str | None:
+    """Return what a string must be, or None if the value is one."""
+    return None if isinstance(value, str) else "must be a string"
+
+
+def _check_bool(value: object) -> str | None:
+    return None if isinstance(value, bool) else "must be True or False"
+
+
+def _check_behavior(value: object) -> str | None:
+    if isinstance(value, Behavior):
+        return None
+    return "must be ReadOnly, Idempotent, Destructive, OpenWorld or several joined by `|`"
+
+
+def _check_danger_level(value: object) -> str | None:
+    return None if value in DANGER_LEVELS else f"must be one of {', '.join(DANGER_LEVELS)}"
+
+
+def _check_isolation(value: object) -> str | None:
+    return None if value == "required" else "must be 'required' or left out"
+
+
+def _check_timeout(value: object) -> str | None:
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0:
+        return None
+    return "must be a number of seconds above 0"
+
+
+def _check_rate_limit(value: object) -> str | None:
+    from tooli.core.limits import RATE_LIMIT_FORMAT, is_rate_limit
+
+    return None if is_rate_limit(value) else f"must be {RATE_LIMIT_FORMAT}"
+
+
+def _check_paginated(value: object) -> str | None:
+    if isinstance(value, int) and value >= 0:
+        return None
+    return "must be True or the number of records on a page"
+
+
+def _check_max_tokens(value: object) -> str | None:
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
+        return None
+    return "must be a whole number of tokens, at least 1"
+
+
+def check_auth(value: object) -> str | None:
+    """Return what the value of `auth=` must be, or None if it is valid."""
+    if _is_collection(value) and all([isinstance(scope, str) and scope for scope in value]):
+        return None
+    return "must be a list of scopes, such as ['files:write']"
+
+
+def _check_capabilities(value: object) -> str | None:
+    from tooli.core.declared_capabilities import capabilities_problem
+
+    return capabilities_problem(value)
+
+
+def _check_handoffs(value: object) -> str | None:
+    from tooli.core.handoffs import handoffs_problem
+
+    return handoffs_problem(value)
+
+
+def _check_examples(value: object) -> str | None:
+    if not is_list(value):
+        return "must be a list, such as [{'args': ['*.py'], 'description': '…'}]"
+    return next(filter(None, map(_example_problem, value)), None)
+
+
+def _example_problem(example: object) -> str | None:
+    if not _is_mapping(example):
+        return "an example must be {'args': […], 'description': '…'}"
+    for key in example:
+        if key not in ("args", "description"):
+            return f"an example has no {key!r}" + _hint(key, ("args", "description"))
+    args = example.get("args")
+    if not is_list(args):
+        return "the 'args' of an example must be a list of arguments, such as ['*.py', '--all']"
+    if not all([isinstance(arg, (str, int, float)) for arg in args]):
+        return "the 'args' of an example must be strings, as they are typed"
+    return check_text(example.get("description", "")) and (
+        "the 'description' of an example must be a string"
+    )
+
+
+def _check_error_codes(value: object) -> str | None:
+    if not _is_mapping(value):
+        return "must be a dict of codes and meanings, such as {'E3001': 'no file matches'}"
+    for code, meaning in value.items():
+        if not isinstance(code, str) or not code:
+            return f"an error code must be a string such as 'E3001', not {code!r}"
+        if not isinstance(meaning, str):
+            return f"the meaning of {code} must be a string"
+    return None
+
+
+def _check_input_schema(value: object) -> str | None:
+    return None if _is_mapping(value) else "must be a JSON Schema in a dict"
+
+
+def _check_input_model(value: object) -> str | None:
+    return None if isinstance(value, type) else "must be a pydantic model class"
+
+
+def _is_collection(value: object) -> TypeIs[Collection[object]]:
+    return isinstance(value, (list, tuple, set, frozenset))
+
+
+def _is_mapping(value: object) -> TypeIs[Mapping[object, object]]:
+    return hasattr(value, "keys") and hasattr(value, "__getitem__")
+
+
+def _hint(name: object, candidates: Sequence[str]) -> str:
+    suggestion = closest_match(name, candidates) if isinstance(name, str) else None
+    return f"; did you mean {suggestion!r}?" if suggestion else ""
+
+
+_CHECKS: dict[str, Check] = {
+    "annotations": _check_behavior,
+    "capabilities": _check_capabilities,
+    "auth": check_auth,
+    "requires_approval": _check_bool,
+    "human_in_the_loop": _check_bool,
+    "danger_level": _check_danger_level,
+    "agent_auto_confirm": _check_bool,
+    "isolation": _check_isolation,
+    "timeout": _check_timeout,
+    "rate_limit": _check_rate_limit,
+    "paginated": _check_paginated,
+    "max_tokens": _check_max_tokens,
+    "cost_hint": check_text,
+    "examples": _check_examples,
+    "when_to_use": check_text,
+    "handoffs": _check_handoffs,
+    "delegation_hint": check_text,
+    "error_codes": _check_error_codes,
+    "task_group": check_text,
+    "always_visible": _check_bool,
+    "version": check_text,
+    "native": _check_bool,
+    "input_model": _check_input_model,
+    "input_schema": _check_input_schema,
+    "resource": check_text,
+}
+
+COMMAND_KEYWORDS = frozenset(_CHECKS)
+"""The keywords of `@app.command(…)` that Typer's does not have."""
+
+
+# ------------------------------------------------------------------ readers
+
+
+def read_guard(options: CommandOptions) -> Guard:
+    """Return the Guard that a command's keywords declare."""
+    auth = options.get("auth")
+    return Guard(
+        scopes=None if auth is None else tuple(auth),
+        capabilities=tuple(options.get("capabilities") or ()),
+        approval=bool(options.get("requires_approval")),
+        human_in_the_loop=bool(options.get("human_in_the_loop")),
+        danger=options.get("danger_level"),
+        auto_confirm=bool(options.get("agent_auto_confirm")),
+        isolation=options.get("isolation"),
+    )
+
+
+def read_limits(options: CommandOptions, returns_page: bool) -> Limits:
+    """Return the Limits that a command's keywords declare.
+
+    `returns_page` is True if the function may return a `Page`.
+    """
+    size = options.get("paginated")
+    return Limits(
+        timeout=options.get("timeout"),
+        max_tokens=options.get("max_tokens"),
+        cost_hint=options.get("cost_hint"),
+        paginated=bool(size) or returns_page,
+        page_size=DEFAULT_PAGE_SIZE if size is True else size or None,
+        returns_page=returns_page,
+        rate_limit=options.get("rate_limit"),
+    )
+
+
+def read_guidance(options: CommandOptions, may_return_next: bool) -> Guidance:
+    """Return the Guidance that a command's keywords declare.
+
+    `may_return_next` is True if the function may return a `Next`.
+    """
+    declared = options.get("handoffs")
+    handoffs: tuple[Handoff, ...] = ()
+    if declared:
+        from tooli.core.handoffs import read_handoffs
+
+        handoffs = read_handoffs(declared)
+    return Guidance(
+        examples=tuple(options.get("examples") or ()),
+        when_to_use=options.get("when_to_use"),
+        handoffs=handoffs,
+        delegation_hint=options.get("delegation_hint"),
+        error_codes=dict(options.get("error_codes") or {}),
+        task_group=options.get("task_group"),
+        always_visible=bool(options.get("always_visible")),
+        may_return_next=may_return_next,
+    )

@@ -1,0 +1,165 @@
+"""The keywords of the public functions, for type checkers and editors.
+
+    def command(self, name: str | None = None, **options: Unpack[CommandOptions]) -> …
+
+A misspelled keyword or a value of the wrong type is an error in the editor. At run time this
+module is empty and nothing imports it: `tooli.core.definitions` checks keywords and values there.
+`tests/core/test_keywords.py` keeps the two in step.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any, Literal, TypeAlias, TypedDict
+
+    from pydantic import BaseModel
+    from typer.core import TyperCommand, TyperGroup
+    from typing_extensions import Required
+
+    from tooli.core.handoffs import Handoff
+    from tooli.core.tool import Behavior
+
+    DangerLevel: TypeAlias = Literal["none", "low", "medium", "high", "critical", "forbidden"]
+    OutputMode: TypeAlias = Literal["auto", "json", "jsonl", "text", "plain", "toon", "csv", "md"]
+    SecurityPolicy: TypeAlias = Literal["off", "standard", "strict"]
+    Transport: TypeAlias = Literal["stdio", "http", "sse"]
+
+    class ExampleOptions(TypedDict, total=False):
+        """One entry of `examples=`: the arguments after the command's name."""
+
+        args: Required[Sequence[str | float]]
+        description: str
+
+    class HandoffOptions(TypedDict, total=False):
+        """One entry of `handoffs=`."""
+
+        command: Required[str]
+        when: str
+
+    class _SharedTyperOptions(TypedDict, total=False):
+        """What Typer's `command`, `callback`, `add_typer` and `Typer` have in common."""
+
+        context_settings: dict[Any, Any] | None
+        help: str | None
+        epilog: str | None
+        short_help: str | None
+        add_help_option: bool
+        no_args_is_help: bool
+        hidden: bool
+        rich_help_panel: str | None
+
+    class CommandOptions(_SharedTyperOptions, total=False):
+        """What `@app.command(…)` and `app.lazy_command(…)` take beside a name."""
+
+        cls: type[TyperCommand] | None
+        options_metavar: str | None
+        deprecated: bool | str
+
+        annotations: Behavior | None
+        capabilities: Sequence[str] | frozenset[str] | set[str] | None
+        auth: Sequence[str] | None
+        requires_approval: bool
+        human_in_the_loop: bool
+        danger_level: DangerLevel | None
+        agent_auto_confirm: bool
+        isolation: Literal["required"] | None
+        timeout: float | None
+        rate_limit: str | None
+        paginated: bool | int
+        max_tokens: int | None
+        cost_hint: str | None
+        examples: Sequence[ExampleOptions]
+        when_to_use: str | None
+        handoffs: Sequence[str | Handoff | HandoffOptions]
+        delegation_hint: str | None
+        error_codes: Mapping[str, str]
+        task_group: str | None
+        always_visible: bool
+        version: str | None
+        native: bool
+        input_model: type[BaseModel] | type[object] | None
+        input_schema: Mapping[str, Any] | None
+        resource: str
+
+    class CallbackOptions(_SharedTyperOptions, total=False):
+        """What `@app.callback(…)` takes."""
+
+        cls: type[TyperGroup] | None
+        options_metavar: str | None
+        deprecated: bool
+        invoke_without_command: bool
+        subcommand_metavar: str | None
+        chain: bool
+        result_callback: Callable[..., Any] | None
+
+    class GroupOptions(CallbackOptions, total=False):
+        """What `app.add_typer(…)` takes beside the app."""
+
+        name: str | None
+        callback: Callable[..., Any] | None
+
+    class AppOptions(_SharedTyperOptions, total=False):
+        """What `Tooli(…)` takes of `typer.Typer(…)`."""
+
+        cls: type[TyperGroup] | None
+        options_metavar: str
+        deprecated: bool
+        invoke_without_command: bool
+        subcommand_metavar: str | None
+        chain: bool
+        result_callback: Callable[..., Any] | None
+        callback: Callable[..., Any] | None
+        add_completion: bool
+        rich_markup_mode: Literal["markdown", "rich"] | None
+        suggest_commands: bool
+        pretty_exceptions_enable: bool
+        pretty_exceptions_show_locals: bool
+        pretty_exceptions_short: bool
+
+    class TyperSettings(AppOptions, total=False):
+        """What `Tooli(…)` passes on to `typer.Typer(…)`."""
+
+        name: str | None
+
+    class CallOptions(TypedDict, total=False):
+        """What `app.options(…)` takes: the framework options of a call from Python."""
+
+        yes: bool
+        dry_run: bool
+        no_input: bool
+        quiet: bool
+        verbose: int
+        detailed: bool | None
+        concise: bool
+        limit: int
+        cursor: str
+        filter: str
+        fields: str | Sequence[str]
+        select: str | Sequence[str]
+        max_items: int
+        max_bytes: int
+        max_tokens: int
+        timeout: float
+        idempotency_key: str
+        apply: str
+
+    Completions: TypeAlias = Mapping[str, Sequence[Any] | Callable[..., Any]]
+
+    class PromptOptions(TypedDict, total=False):
+        """What `@app.prompt(…)` takes beside a name."""
+
+        title: str | None
+        description: str | None
+        complete: Completions | None
+        auth: Sequence[str] | None
+
+    class ResourceOptions(PromptOptions, total=False):
+        """What `@app.resource(…)` takes beside a URI."""
+
+        name: str | None
+        mime_type: str | None
+        size: int | None
+        annotations: Mapping[str, Any] | None
