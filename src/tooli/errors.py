@@ -46,6 +46,18 @@ class DefinitionError(TypeError):
         """Return the same error with another file and line."""
         return type(self)(self.message, location)
 
+    def to_tool_error(self) -> ToolError:
+        """Return the error for a call of the command.
+
+        It leaves out the file and line: a remote client must not see where the app is installed.
+        """
+        error = InternalError(
+            f"The command cannot run because its definition is invalid: {self.message}",
+            suggestion=Suggestion("abort", "Report it to the developer of the app."),
+        )
+        error.__cause__ = self
+        return error
+
     def __reduce__(self) -> tuple[type[DefinitionError], tuple[str, str]]:
         return type(self), (self.message, self.location)
 

@@ -1,61 +1,69 @@
-"""The Python door: `app.call(…)` and its kin. The same checks as every door; never exits."""
+"""The Python surface: `app.call(…)`, `app.acall(…)`, `app.stream(…)` and `app.find_files(…)`.
+
+Calls run through the same stages as on every other surface. They return a TooliResult and never
+exit the process.
+"""
 
 from __future__ import annotations
 
 from sys import modules
 from time import perf_counter
 
+from tooli.config.security_settings import apply_security_policy
 from tooli.core._hot_tables import PYTHON_OPTIONS
 from tooli.core.call import DEFAULT_OPTIONS, PYTHON_CALLER, Call, Caller, Failed
+from tooli.errors import DefinitionError
 from tooli.pipeline.drivers import ONLY_BIND
 from tooli.pipeline.option_values import build_options
 from tooli.pipeline.prepared_call import PreparedCall
+from tooli.serving.dispatcher import make_toolless_call, unknown_tool_error
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Generator, Mapping
+    from collections.abc import AsyncGenerator, Generator
     from typing import Any
 
-    from tooli.core.call import Outcome, Stage
+    from tooli.core.call import Outcome
+    from tooli.core.keywords import CallOptions
+    from tooli.core.protocols import App
+    from tooli.errors import ToolError
     from tooli.pipeline.result import TooliResult
+    from tooli.providers.local import CommandGroup
 
 
 class PythonSurface:
-    """An app's tools as Python calls, with options set once for all of them."""
+    """An app's tools as Python calls, with framework options that apply to each of them."""
 
     __slots__ = ("_app", "_caller", "_options", "_state")
 
-    def __init__(self, app: Any, options: Mapping[str, Any], caller: str | None = None) -> None:
+    def __init__(self, app: App, options: CallOptions, caller: str | None = None) -> None:
         self._app = app
         self._state = app._state
-        if not self._state.policy_resolved:
-            from tooli.config.security_settings import apply_security_policy
-
-            apply_security_policy(self._state)
+        apply_security_policy(self._state)
         self._options = options
         self._caller = (
             PYTHON_CALLER if caller is None else Caller("python", caller, maybe_agent=True)
         )
 
     def call(self, tool_name: str, /, **arguments: Any) -> TooliResult[Any]:
-        """Run a tool; what became of it."""
+        """Run a tool. Never raises: a failure is in the result."""
         return self.run(tool_name, arguments)
 
     def run(self, name: str, arguments: dict[str, Any]) -> TooliResult[Any]:
-        """The same, with the arguments in a dict."""
+        """Run a tool with its arguments in a dict."""
         return self._prepare(name, arguments).result()
 
     async def acall(self, tool_name: str, /, **arguments: Any) -> TooliResult[Any]:
-        """The same from async code: coroutines on this loop, other functions in a thread."""
+        """Run a tool from async code. Coroutines run on this event loop, functions in a thread."""
         return await self._prepare(tool_name, arguments).aresult()
 
     def stream(self, tool_name: str, /, **arguments: Any) -> Generator[Any, None, None]:
-        """A tool's items as it makes them; raises the ToolError where it fails."""
+        """Iterate over a tool's items as it produces them. Raises the ToolError if it fails."""
         return self._prepare(tool_name, arguments).items()
 
     def astream(self, tool_name: str, /, **arguments: Any) -> AsyncGenerator[Any, None]:
-        """The same, in async code."""
+        """Iterate over a tool's items in async code. Raises the ToolError if it fails."""
         return self._prepare(tool_name, arguments).aitems()
 
     def _prepare(self, name: str, arguments: dict[str, Any]) -> PreparedCall:
@@ -63,9 +71,12 @@ class PythonSurface:
         state = self._state
         cached = state.prepared_tools.get(name)
         if cached is None:
-            tool = self._app.find(name)
+            try:
+                tool = self._app.find(name)
+            except DefinitionError as error:
+                return self._failing_call(error.to_tool_error())
             if tool is None:
-                return PreparedCall(*_unknown_tool_call(self._app, name, self._caller), started)
+                return self._failing_call(unknown_tool_error(self._app, name))
             cached = state.prepared_tools[name] = (
                 tool,
                 self._app.stages_for(tool, DEFAULT_OPTIONS),
@@ -78,10 +89,10 @@ class PythonSurface:
             recorder is not None and recorder.is_dry_run_active() and not tool.behavior.read_only
         )
         if is_dry_run or self._options or not arguments.keys() <= tool.param_names:
-            option_values = dict(self._options)
+            option_values: dict[str, Any] = {**self._options}
             for key in PYTHON_OPTIONS.intersection(arguments) - tool.param_names:
                 option_values[key] = arguments.pop(key)
-            if is_dry_run:  # what a rehearsed function calls is rehearsed, too
+            if is_dry_run:  # a call within a dry run is a dry run as well
                 option_values["dry_run"] = True
             if option_values:
                 options, problems = build_options(option_values)
@@ -93,23 +104,23 @@ class PythonSurface:
             call = call.replace(meta={}, secrets=[])
         return PreparedCall(call, stages, started)
 
+    def _failing_call(self, error: ToolError) -> PreparedCall:
+        """Return a call of no tool that fails with the error."""
 
-def _unknown_tool_call(app: Any, name: str, caller: Caller) -> tuple[Call, tuple[Stage, ...]]:
-    """A call that is refused because no tool has that name."""
-    from tooli.serving.dispatcher import make_toolless_call, unknown_tool_error
+        def fail(call: Call) -> Generator[Call, Outcome, Outcome]:
+            yield from ()
+            return Failed(error)
 
-    def refuse(call: Call) -> Generator[Call, Outcome, Outcome]:
-        yield from ()
-        return Failed(unknown_tool_error(app, name))
-
-    return make_toolless_call(app, caller), (refuse,)
+        call = make_toolless_call(self._app, self._caller)
+        return PreparedCall(call, (fail,), perf_counter())
 
 
 class ToolAccessor:
-    """`app.find_files`: the tool as a function that returns a TooliResult."""
+    """A tool as a function that returns a TooliResult: `app.find_files("*.py")`."""
 
-    def __init__(self, app: Any, key: str) -> None:
+    def __init__(self, app: App, key: str) -> None:
         tool = app.find(key)
+        assert tool is not None
         self._app, self._key, self._tool = app, key, tool
         self.__doc__ = tool.fn.__doc__
         self.__wrapped__ = tool.fn
@@ -127,12 +138,12 @@ class ToolAccessor:
 
 
 class GroupAccessor:
-    """`app.users`: the tools of a group, as attributes."""
+    """A group of tools as attributes: `app.users.create("Ada")`."""
 
-    def __init__(self, app: Any, path: tuple[str, ...], group: Any) -> None:
+    def __init__(self, app: App, path: tuple[str, ...], group: CommandGroup) -> None:
         self._app, self._path, self._group = app, path, group
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> ToolAccessor | GroupAccessor:
         found = find_accessor(self._app, self._path, self._group, name)
         if found is None:
             raise AttributeError(f"{'.'.join(self._path)} has no command {name!r}")
@@ -140,9 +151,9 @@ class GroupAccessor:
 
 
 def find_accessor(
-    app: Any, path: tuple[str, ...], group: Any, name: str
+    app: App, path: tuple[str, ...], group: CommandGroup, name: str
 ) -> ToolAccessor | GroupAccessor | None:
-    """What an attribute name means at a place in the tree: a tool, a group, or nothing."""
+    """Return the accessor of a tool or group by attribute name, or None."""
     for candidate in (name, name.replace("_", "-")):
         if candidate in group.commands:
             return ToolAccessor(app, ".".join((*path, candidate)))

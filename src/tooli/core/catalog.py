@@ -41,6 +41,14 @@ class Catalog:
                 if problem is not None:
                     self.problems[key] = DefinitionError(problem, function_location(tool.fn))
 
+    def find_problem(self, name: str) -> DefinitionError | None:
+        """Return what is wrong with the command of that name, if it is not in the catalog."""
+        folded = _fold_name(name)
+        for key, problem in self.problems.items():
+            if key not in self._tools and _fold_name(key) == folded:
+                return problem
+        return None
+
     def __getitem__(self, key: str) -> Tool:
         return self._tools[key]
 
@@ -55,3 +63,8 @@ class Catalog:
 
     def __repr__(self) -> str:
         return f"Catalog({', '.join(self._tools)})"
+
+
+def _fold_name(name: str) -> str:
+    """Return a name without the differences between its spellings on the surfaces."""
+    return name.lower().replace("-", "_").replace(".", "_").replace("/", "_").replace(" ", "_")

@@ -180,10 +180,13 @@ class McpService:
 
     def _unknown_tool_error(self, name: str, caller: Caller) -> RpcError:
         """The protocol's own error, with the envelope that every other door would answer."""
-        presented = present_error(self.app, caller, unknown_tool_error(self.app, name))
+        error = unknown_tool_error(self.app, name)
+        presented = present_error(self.app, caller, error)
         data = {ENVELOPE_KEY: presented.envelope()}
         call = make_toolless_call(self.app, caller)
-        message = present_text(unknown_name_message("tool", name, self.tools), call)
+        is_unknown = error.category == "input"  # or its definition is invalid
+        message = unknown_name_message("tool", name, self.tools) if is_unknown else error.message
+        message = present_text(message, call)
         return RpcError(INVALID_PARAMS, message, data)
 
 

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
     from tooli.core.call import Caller, Problem
     from tooli.core.peer import Peer
-    from tooli.errors import InputError, ToolError
+    from tooli.core.protocols import App
+    from tooli.errors import DefinitionError, ToolError
     from tooli.pipeline.present import Presented
 
 _ARGUMENT_TYPES: dict[str, tuple[type, ...]] = {
@@ -41,7 +42,7 @@ _ARGUMENT_TYPES: dict[str, tuple[type, ...]] = {
 class ToolDispatcher:
     """An app's tools, by the names that protocols take; current, whatever is registered later."""
 
-    def __init__(self, app: Any) -> None:
+    def __init__(self, app: App) -> None:
         from tooli.config.security_settings import apply_security_policy
 
         apply_security_policy(app._state)
@@ -88,8 +89,11 @@ class ToolDispatcher:
             revision = self.revision
             from tooli.describe.schema_formats import tools_by_safe_name
 
-            self._tools = tools_by_safe_name(self.app.catalog)
+            catalog = self.app.catalog
+            self._tools = tools_by_safe_name(catalog)
             self._revision = revision
+            for problem in catalog.problems.values():
+                report_invalid_definition(problem)
         return self._tools
 
     def prepare(
@@ -145,10 +149,22 @@ def is_installed(package: str) -> bool:
     return False
 
 
-def unknown_tool_error(app: Any, name: str) -> InputError:
-    """The error for a name that no tool has, with the one that was probably meant."""
+def report_invalid_definition(problem: DefinitionError) -> None:
+    """Warn the operator of a server, on stderr, about a command with an invalid definition."""
+    sys.stderr.write(f"Warning: invalid definition: {problem}\n")
+
+
+def unknown_tool_error(app: App, name: str) -> ToolError:
+    """Return the error for a name that is not in the app's catalog.
+
+    It suggests the closest name. A command that exists but has an invalid definition is reported
+    as such.
+    """
     from tooli.pipeline.input_errors import missing_command_error, unknown_command_error
 
+    problem = app.catalog.find_problem(name)
+    if problem is not None:
+        return problem.to_tool_error()
     group, path = app.tree(), [app._state.name]
     names = name.replace(".", " ").replace("/", " ").split() or [name]
     while names and names[0] in group.groups:
@@ -186,12 +202,12 @@ def too_busy_error() -> ToolError:
     )
 
 
-def present_error(app: Any, caller: Caller, error: ToolError) -> Presented:
+def present_error(app: App, caller: Caller, error: ToolError) -> Presented:
     """Return the answer to a request that fails before it reaches a tool."""
     return present(Failed(error), make_toolless_call(app, caller), lambda: 0)
 
 
-def make_toolless_call(app: Any, caller: Caller) -> Call:
+def make_toolless_call(app: App, caller: Caller) -> Call:
     """Return a call for the answer to a request that names no tool."""
     state = app._state
 

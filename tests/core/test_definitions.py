@@ -1,0 +1,425 @@
+"""What an author gets wrong is said at once, with the word that was probably meant."""
+
+import pathlib
+import sys
+from typing import Annotated
+
+import pytest
+
+from tooli import Argument, DefinitionError, Option, Suggestion, Tooli
+from tooli.core.definitions import COMMAND_KEYWORDS
+from tooli.schema.param_info import ParamInfo, to_param_info
+from tooli.schema.tool_reader import read_tool
+from tooli.testing import invoke
+
+
+def read(fn):
+    return read_tool(fn, app="app", path=("tool",), kwargs={})
+
+
+@pytest.mark.parametrize(
+    ("make", "wrong", "meant"),
+    [
+        (lambda: Tooli("a", descripton="x"), "descripton", None),
+        (lambda: Tooli("a", no_arg_is_help=True), "no_arg_is_help", "no_args_is_help"),
+        (lambda: Tooli("a").command(timout=3), "timout", "timeout"),
+        (lambda: Tooli("a").command("x", anotations=None), "anotations", "annotations"),
+        (lambda: Tooli("a").lazy_command("a:b", hiden=True), "hiden", "hidden"),
+        (lambda: Option(hlep="x"), "hlep", "help"),
+        (lambda: Option(3, "--n", formts=[]), "formts", "formats"),
+        (lambda: Argument(envar="X"), "envar", "envvar"),
+        (lambda: Argument(prompt=True), "prompt", None),
+        (lambda: Tooli("a").options(dryrun=True), "dryrun", "dry_run"),
+        (lambda: Suggestion(acton="fix", fix="x"), "acton", "action"),
+        (lambda: Suggestion("fix", "x", exmaple="y"), "exmaple", "example"),
+        (lambda: Suggestion("fix", "x", qqq="y"), "qqq", None),
+    ],
+)
+def test_a_misspelled_keyword(make, wrong, meant) -> None:
+    with pytest.raises(DefinitionError) as caught:
+        make()
+    assert repr(wrong) in str(caught.value)
+    if meant:
+        assert f"did you mean {meant!r}?" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"security_policy": "lax"}, "off, standard, strict"),
+        ({"default_output": "xml"}, "auto, json, jsonl, text, plain"),
+        ({"mcp_transport": "carrier-pigeon"}, "stdio"),
+    ],
+)
+def test_a_value_that_is_none_of_a_few(settings, words) -> None:
+    with pytest.raises(DefinitionError, match=words):
+        Tooli("a", **settings)
+
+
+def test_a_definition_error_stands_outside_the_tree() -> None:
+    from tooli import ToolError
+
+    assert issubclass(DefinitionError, TypeError)
+    assert not issubclass(DefinitionError, ToolError)
+
+
+def test_lazy_commands_need_a_colon() -> None:
+    with pytest.raises(DefinitionError, match=r"package\.module:function"):
+        Tooli("a").lazy_command("package.module.function")
+
+
+@pytest.mark.parametrize("target", ["no_such_module:f", "os:no_such_function", ":f"])
+def test_a_lazy_command_that_cannot_be_loaded(target: str) -> None:
+    app = Tooli("a")
+    app.lazy_command(target, "late")
+    with pytest.raises(DefinitionError, match="cannot be loaded"):
+        app.find("late")
+
+
+def test_two_infos_in_one_annotation() -> None:
+    def tool(x: Annotated[int, Option(), Argument()]): ...
+
+    with pytest.raises(DefinitionError, match="more than one"):
+        read(tool)
+
+
+def test_a_default_inside_an_annotated_argument() -> None:
+    def tool(x: Annotated[int, Argument(3)]): ...
+
+    with pytest.raises(DefinitionError, match="write the default after `=`"):
+        read(tool)
+
+
+def test_an_annotation_that_cannot_be_read() -> None:
+    def tool(x: "NoSuchThing"): ...  # noqa: F821
+
+    with pytest.raises(DefinitionError, match=r"tool: .*'NoSuchThing'.*outside `if TYPE_CHECKING`"):
+        read(tool)
+
+
+@pytest.mark.parametrize("wrong", [list["NeverDefined"], "NeverDefined"])  # noqa: F821
+def test_a_type_that_names_what_is_not_defined(wrong) -> None:
+    from tooli.schema.pydantic_bridge import get_type_adapter
+
+    with pytest.raises(DefinitionError, match="pydantic cannot read"):
+        get_type_adapter(wrong)
+
+
+def test_a_type_that_pydantic_refuses() -> None:
+    from pydantic import Field
+
+    from tooli.schema.pydantic_bridge import get_type_adapter
+
+    with pytest.raises(DefinitionError, match="pydantic cannot read"):
+        get_type_adapter(Annotated[int | str, Field(discriminator="kind")])
+
+
+class TestInfo:
+    def test_keeps_only_what_was_said(self) -> None:
+        info = Option(3, "--size", "-s", help="how big", hidden=False, min=None)
+        assert (info.kind, info.default, info.decls) == ("option", 3, ("--size", "-s"))
+        assert info.settings == {"help": "how big"}
+
+    def test_repr(self) -> None:
+        assert repr(Argument(help="x")) == "Argument(Ellipsis, *(), **{'help': 'x'})"
+
+    def test_typers_own_become_ours(self) -> None:
+        import typer
+
+        theirs = to_param_info(typer.Option("x", "--name", help="who", min=3))
+        assert isinstance(theirs, ParamInfo)
+        assert (theirs.kind, theirs.default, theirs.decls) == ("option", "x", ("--name",))
+        assert theirs.settings == {"help": "who", "min": 3}
+        assert not theirs.is_tooli_info
+        assert to_param_info(typer.Argument(help="x")).kind == "argument"
+
+    @pytest.mark.parametrize("other", [None, 3, "text", object()])
+    def test_nothing_else_is_one(self, other) -> None:
+        assert to_param_info(other) is None
+
+    def test_typer_has_no_setting_that_we_do_not_know(self) -> None:
+        """A new Typer may bring new settings; this is where we hear of them."""
+        import inspect
+
+        import typer
+
+        from tooli.schema.param_info import ARGUMENT_DEFAULTS, OPTION_DEFAULTS
+
+        for theirs, ours in ((typer.Option, OPTION_DEFAULTS), (typer.Argument, ARGUMENT_DEFAULTS)):
+            names = inspect.signature(theirs).parameters.keys()
+            assert set(names) - {"default", "param_decls"} <= set(ours)
+
+
+def test_an_unannotated_default_that_only_typer_understands() -> None:
+    app = Tooli("paths")
+
+    @app.command()
+    def show(place=pathlib.Path("d"), times: int = Option(1)):  # type: ignore[no-untyped-def]
+        return f"{place!r} {times}"
+
+    kind = type(pathlib.Path())
+    assert invoke(app, "--json", "--place", "q").result == f"{kind('q')!r} 1"
+    assert invoke(app, "--json", "--times", "2").result == f"{kind('d')!r} 2"
+
+
+# ------------------------------------------------------------------ values
+
+
+INVALID_OPTIONS = [
+    ({"annotations": "read-only"}, "must be ReadOnly, Idempotent"),
+    ({"annotations": {"readOnlyHint": True}}, "must be ReadOnly, Idempotent"),
+    ({"capabilities": "fs:read"}, "must be a list of capabilities"),
+    ({"capabilities": ["fs:raed"]}, "did you mean 'fs:read'?"),
+    ({"capabilities": [3]}, "a capability must be a string"),
+    ({"capabilities": []}, "must not be empty"),
+    ({"capabilities": ["none", "fs:read"]}, "'none' cannot be combined"),
+    ({"auth": "files:write"}, "must be a list of scopes"),
+    ({"auth": ["files:write", 3]}, "must be a list of scopes"),
+    ({"auth": [""]}, "must be a list of scopes"),
+    ({"requires_approval": "yes"}, "must be True or False"),
+    ({"human_in_the_loop": 1}, "must be True or False"),
+    ({"danger_level": "hihg"}, "must be one of none, low, medium"),
+    ({"danger_level": ["high"]}, "must be one of none, low, medium"),
+    ({"isolation": "wanted"}, "must be 'required'"),
+    ({"timeout": "5"}, "must be a number of seconds above 0"),
+    ({"timeout": 0}, "must be a number of seconds above 0"),
+    ({"timeout": True}, "must be a number of seconds above 0"),
+    ({"timeout": float("nan")}, "must be a number of seconds above 0"),
+    ({"rate_limit": "60 per minute"}, "such as '60/minute'"),
+    ({"rate_limit": 60}, "such as '60/minute'"),
+    ({"paginated": -1}, "must be True or the number of records"),
+    ({"paginated": "x"}, "must be True or the number of records"),
+    ({"max_tokens": 0}, "must be a whole number of tokens"),
+    ({"max_tokens": True}, "must be a whole number of tokens"),
+    ({"max_tokens": 1.5}, "must be a whole number of tokens"),
+    ({"cost_hint": 3}, "must be a string"),
+    ({"when_to_use": ["always"]}, "must be a string"),
+    ({"delegation_hint": 3}, "must be a string"),
+    ({"task_group": 3}, "must be a string"),
+    ({"version": 2}, "must be a string"),
+    ({"always_visible": "yes"}, "must be True or False"),
+    ({"native": "no"}, "must be True or False"),
+    ({"agent_auto_confirm": "yes"}, "must be True or False"),
+    ({"examples": {"args": []}}, "must be a list"),
+    ({"examples": "find x"}, "must be a list"),
+    ({"examples": ["find x"]}, "an example must be {'args'"),
+    ({"examples": [{"argz": []}]}, "an example has no 'argz'; did you mean 'args'?"),
+    ({"examples": [{"description": "x"}]}, "the 'args' of an example must be a list"),
+    ({"examples": [{"args": "x"}]}, "the 'args' of an example must be a list"),
+    ({"examples": [{"args": [None]}]}, "the 'args' of an example must be strings"),
+    ({"examples": [{"args": [], "description": 3}]}, "the 'description' of an example"),
+    ({"handoffs": "other"}, "must be a list"),
+    ({"handoffs": [3]}, "a handoff must be the name of a command"),
+    ({"handoffs": [{"command": "x", "whn": "y"}]}, "did you mean 'when'?"),
+    ({"error_codes": ["E3001"]}, "must be a dict of codes and meanings"),
+    ({"error_codes": {3001: "x"}}, "an error code must be a string"),
+    ({"error_codes": {"E3001": None}}, "the meaning of E3001 must be a string"),
+    ({"input_schema": "{}"}, "must be a JSON Schema in a dict"),
+    ({"input_model": "Model"}, "must be a pydantic model class"),
+    ({"resource": "n://x"}, "only a command with annotations=ReadOnly can be a resource"),
+    ({"agent_auto_confirm": True, "requires_approval": True}, "is for harmless commands"),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), INVALID_OPTIONS, ids=str)
+def test_an_invalid_value_is_rejected_at_registration(options, message) -> None:
+    app = Tooli("a")
+    for register in (app.command, lambda **kwargs: app.lazy_command("m:f", **kwargs)):
+        with pytest.raises(DefinitionError) as caught:
+            register(**options)
+        assert message in str(caught.value)
+        assert next(iter(options)) in str(caught.value)
+    assert app.catalog.problems == {}
+
+
+def test_every_keyword_has_a_case_above() -> None:
+    assert {keyword for options, _ in INVALID_OPTIONS for keyword in options} == COMMAND_KEYWORDS
+
+
+def test_valid_values_and_none_are_accepted() -> None:
+    from tooli.annotations import Idempotent, ReadOnly
+
+    app = Tooli("a")
+    app.command(**dict.fromkeys(COMMAND_KEYWORDS))(lambda: 1)
+    app.command(
+        "b",
+        annotations=ReadOnly | Idempotent,
+        capabilities={"fs:read"},
+        auth=("a",),
+        timeout=0.5,
+        examples=[{"args": ["x", 3]}],
+        handoffs=("b", {"command": "b", "when": ""}),
+        error_codes={"E3001": ""},
+        rate_limit="1/second",
+        paginated=True,
+    )(lambda: 1)
+    assert app.call("b").result == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"title": 3}, "title=3 must be a string"),
+        ({"auth": "scope"}, "must be a list of scopes"),
+        ({"complete": ["a"]}, "must be a dict of parameters"),
+        ({"complete": {"a": "abc"}}, "the values of 'a' must be a list or a function"),
+    ],
+)
+def test_an_invalid_value_of_a_resource_or_prompt(settings, message) -> None:
+    app = Tooli("a")
+    for register in (lambda **kwargs: app.resource("n://{a}", **kwargs), app.prompt):
+        with pytest.raises(DefinitionError) as caught:
+            register(**settings)
+        assert message in str(caught.value)
+    with pytest.raises(DefinitionError, match="must be a number of bytes"):
+        app.resource("n://x", size=-1)
+    with pytest.raises(DefinitionError, match="must be a dict"):
+        app.resource("n://x", annotations=["user"])
+
+
+# ------------------------------------------------------------------ file and line
+
+
+def _line() -> int:
+    return sys._getframe(1).f_lineno
+
+
+def test_the_message_ends_with_file_and_line() -> None:
+    app = Tooli("a")
+    makers = [
+        lambda: (_line(), Tooli("a", permissions=["fs:raed"])),
+        lambda: (_line(), app.command(timeout=-1)),
+        lambda: (_line(), app.command(timout=1)),
+        lambda: (_line(), app.lazy_command("m:f", auth="x")),
+        lambda: (_line(), app.callback(hiden=True)),
+        lambda: (_line(), app.resource("no-scheme")),
+        lambda: (_line(), app.prompt(title=3)),
+        lambda: (_line(), Option(hlep="x")),
+    ]
+    for make in makers:
+        with pytest.raises(DefinitionError) as caught:
+            make()
+        line = make.__code__.co_firstlineno
+        assert str(caught.value).endswith(f"({__file__}:{line})")
+        assert caught.value.location == f"{__file__}:{line}"
+
+
+def test_an_error_found_later_has_the_line_of_the_registration() -> None:
+    app = Tooli("a")
+
+    @app.command()
+    def unreadable(x: "NoSuchThing"): ...  # noqa: F821
+
+    app.lazy_command("no_such_module:f", "late")
+    lazy_line = _line() - 1
+    with pytest.raises(DefinitionError) as caught:
+        app.find("unreadable")
+    assert caught.value.location == f"{__file__}:{unreadable.__code__.co_firstlineno}"
+    assert isinstance(caught.value.__cause__, NameError)
+    with pytest.raises(DefinitionError) as caught:
+        app.find("late")
+    assert caught.value.location == f"{__file__}:{lazy_line}"
+
+
+def test_a_definition_error_can_be_pickled() -> None:
+    import pickle
+
+    error = DefinitionError("wrong", "app.py:3")
+    copy = pickle.loads(pickle.dumps(error))
+    assert (str(copy), copy.message, copy.location) == ("wrong (app.py:3)", "wrong", "app.py:3")
+
+
+# ------------------------------------------------------------------ one invalid definition
+
+
+def make_app_with_invalid_definitions() -> Tooli:
+    app = Tooli("shop")
+
+    @app.command()
+    def fine() -> int:
+        return 1
+
+    @app.command(handoffs=["nowhere"])
+    def pointing() -> int:
+        return 2
+
+    @app.command()
+    def unreadable(x: "NoSuchThing") -> int:  # noqa: F821
+        return 3
+
+    app.lazy_command("no_such_module:f", "late")
+    return app
+
+
+def test_an_invalid_definition_leaves_the_other_commands_in_the_catalog() -> None:
+    catalog = make_app_with_invalid_definitions().catalog
+    assert [tool.key for tool in catalog] == ["fine", "pointing"]
+    assert list(catalog.problems) == ["unreadable", "late", "pointing"]
+    assert catalog["pointing"].guidance.handoffs == ()
+
+
+def test_calls_from_python_report_an_invalid_definition() -> None:
+    app = make_app_with_invalid_definitions()
+    assert app.call("fine").result == 1
+    assert "warnings" not in app.call("fine").meta
+    pointing = app.call("pointing")
+    assert pointing.result == 2
+    assert "handoffs= names 'nowhere'" in pointing.meta["warnings"][0]
+    for name in ("unreadable", "late"):
+        error = app.call(name).error
+        assert error.code == "E5000"
+        assert "its definition is invalid" in error.message
+        assert __file__ not in error.message
+
+
+@pytest.mark.parametrize("interface", ["mcp", "mcp-stateless"])
+def test_an_mcp_server_works_with_an_invalid_definition(interface, capsys) -> None:
+    from tooli.testing import mcp_interfaces
+    from tooli.testing.parity import Case
+
+    classes = (mcp_interfaces.HandshakeInterface, mcp_interfaces.StatelessInterface)
+    server = {made.name: made for made in classes}[interface](make_app_with_invalid_definitions())
+    listed = server._send("tools/list", {})["result"]["tools"]
+    assert [tool["name"] for tool in listed] == ["fine", "pointing"]
+    reported = capsys.readouterr().err
+    assert reported.count("Warning: invalid definition: ") == 3
+    assert f"({__file__}:" in reported
+    assert server.send_case(Case("fine", {})).envelope["result"] == 1
+    pointing = server.send_case(Case("pointing", {})).envelope
+    assert "handoffs= names 'nowhere'" in pointing["meta"]["warnings"][0]
+    reply = server._send("tools/call", {"name": "late", "arguments": {}})
+    assert "its definition is invalid" in reply["error"]["message"]
+    assert __file__ not in str(reply)
+
+
+async def test_an_http_server_works_with_an_invalid_definition() -> None:
+    from tests.http.driving import post, send
+
+    api = make_app_with_invalid_definitions().asgi(mcp=False)
+    assert (await post(api, "fine")).json()["result"] == 1
+    pointing = (await post(api, "pointing")).json()
+    assert pointing["result"] == 2
+    assert "handoffs= names 'nowhere'" in pointing["meta"]["warnings"][0]
+    for name in ("unreadable", "late"):
+        answer = await post(api, name)
+        assert answer.status == 500
+        assert "its definition is invalid" in answer.json()["error"]["message"]
+        assert __file__ not in answer.body.decode()
+    listed = (await send(api, "GET", "/tools")).json()["commands"]
+    assert [command["name"] for command in listed] == ["fine", "pointing"]
+    document = (await send(api, "GET", "/openapi.json")).json()
+    assert [path for path in document["paths"] if path.startswith("/tools/")] == [
+        "/tools/fine",
+        "/tools/pointing",
+    ]
+
+
+def test_the_command_line_works_with_an_invalid_definition() -> None:
+    app = make_app_with_invalid_definitions()
+    assert invoke(app, "fine", "--json").envelope["result"] == 1
+    pointing = invoke(app, "pointing", "--json").envelope
+    assert "handoffs= names 'nowhere'" in pointing["meta"]["warnings"][0]
+    schema = invoke(app, "--schema")
+    assert schema.exit_code == 0
+    assert "unreadable" in schema.stderr
+    assert invoke(app, "late", "--json").exit_code == 70
