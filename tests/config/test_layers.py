@@ -14,6 +14,7 @@ from tooli.cli import process
 from tooli.config import config_files
 from tooli.config.layers import LAYERS, Settings, SettingValue, resolve_settings
 from tooli.config.setting_definitions import SECURITY_POLICIES, SETTINGS
+from tooli.core.output_modes import OUTPUT_MODES
 from tooli.describe.schema_formats import ENVIRONMENT_VARIABLES
 
 COMBINATIONS = list(itertools.product((False, True), repeat=len(LAYERS)))
@@ -229,8 +230,8 @@ class TestFaults:
                 "there is no setting 'outptu'; did you mean 'output'?",
             ),
             ("zzz: 1\n", 1, "there is no setting 'zzz': there are output, "),
-            ("output: loud\n", 1, "output is auto|json|jsonl|text|plain|toon|csv|md, not loud"),
-            ("output:\n", 1, "output is auto|json|jsonl|text|plain|toon|csv|md, not ''"),
+            ("output: loud\n", 1, f"output is {'|'.join(OUTPUT_MODES)}, not loud"),
+            ("output:\n", 1, f"output is {'|'.join(OUTPUT_MODES)}, not ''"),
             ("max_items: '3'\n", 1, "max_items is a whole number, 0 for no limit, not '3'"),
             ("quiet: 3\n", 1, "quiet is true or false, not 3"),
             ("quiet:\n  x: 1\n", 2, "quiet is true or false, not a section"),
@@ -370,6 +371,5 @@ def test_the_glance_knows_every_variable() -> None:
 
 def test_a_file_may_name_every_mode() -> None:
     from tooli.config.setting_definitions import SETTINGS
-    from tooli.core.output_modes import OUTPUT_MODES
 
     assert SETTINGS["output"].choices == OUTPUT_MODES
