@@ -109,6 +109,12 @@ MODE_TABLE = (
         "the document of `json` as TOON (toonformat.dev): fewer tokens, and still easy to read",
     ),
     OutputMode(
+        "yaml",
+        "document",
+        "tooli.cli.yaml_output:encode",
+        "the document of `json` as YAML 1.2",
+    ),
+    OutputMode(
         "csv",
         "lines",
         "tooli.cli.tables:csv_writer",
