@@ -31,7 +31,7 @@ SAFETY = ROOT / "docs" / "safety.md"
 HOT_TABLES = ROOT / "src" / "tooli" / "core" / "_hot_tables.py"
 _PAGES = (
     *("typer.md", "serving.md", "installing.md", "output.md", "inputs.md", "budget.md"),
-    *("deadlines.md", "plans.md", "auth.md"),
+    *("deadlines.md", "plans.md", "auth.md", "stages.md"),
 )
 README = ROOT / "README.md"
 PLAYED = (

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from typer import Option as Option
 
     from tooli.app import Tooli as Tooli
+    from tooli.core.call import Call as Call
+    from tooli.core.call import Failed as Failed
+    from tooli.core.call import Ok as Ok
     from tooli.core.content import Audio as Audio
     from tooli.core.content import Embedded as Embedded
     from tooli.core.content import Image as Image
@@ -79,6 +82,7 @@ _LAZY_IMPORTS = {
     "CallerCategory": "tooli.detect",
     "ExecutionContext": "tooli.detect",
     "detect_execution_context": "tooli.detect",
+    **dict.fromkeys(("Call", "Failed", "Ok"), "tooli.core.call"),
     **dict.fromkeys(("Audio", "Embedded", "Image", "Link", "Message"), "tooli.core.content"),
     **dict.fromkeys(("Elicit", "Roots", "Sample"), "tooli.core.peer"),
     **dict.fromkeys(_ERRORS, "tooli.errors"),

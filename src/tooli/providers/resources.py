@@ -125,6 +125,9 @@ class ServedFunction:
         found = self._tools.get(root.name)
         if found is None:
             found = self._tools[root.name] = self._build_tool(root)
+        stages = self._state.custom_stages
+        if stages != found.custom_stages:
+            found = self._tools[root.name] = found.replace(custom_stages=stages)
         return found
 
     def _build_tool(self, root: AppState) -> Tool:
