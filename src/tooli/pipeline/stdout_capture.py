@@ -186,7 +186,7 @@ def attach_printed_text(outcome: Outcome, printed: str, call: Call) -> Outcome:
     budget = result_options.byte_budget
     if budget is None or measure_envelope(outcome, call) <= budget[0]:
         return outcome
-    from tooli.records.truncate import truncate_result
+    from tooli.pipeline.truncate import truncate_result
     from tooli.storage.overflow import write_overflow
 
     return truncate_result(

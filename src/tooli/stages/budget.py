@@ -31,7 +31,7 @@ def limit_size(call: Call) -> Generator[Call, Outcome, Outcome]:
         if records is not None:
             outcome = Ok(sieve.sift(records))
         if sieve.limit_name is not None:
-            from tooli.records.truncate import larger_budget_step, set_truncated_meta
+            from tooli.pipeline.truncate import larger_budget_step, set_truncated_meta
 
             set_truncated_meta(call, flow, sieve.shown_count, sieve.limit_name, None)
             if not sieve.shown_count:
@@ -60,7 +60,7 @@ def _limit_document(call: Call, flow: RecordFlow, outcome: Ok) -> Outcome:
         or _document_size(outcome, call, size if is_clean else None) <= byte_budget[0]
     ):
         return outcome
-    from tooli.records.truncate import truncate_result
+    from tooli.pipeline.truncate import truncate_result
     from tooli.storage.overflow import write_overflow
 
     return truncate_result(call, flow, value, write_overflow)

@@ -121,7 +121,7 @@ class _Pager(Sieve):
 
     def set_meta(self) -> None:
         """Say which page this is, and how to get the next."""
-        from tooli.records.truncate import next_page_step
+        from tooli.pipeline.truncate import next_page_step
 
         call, flow = self._call, self._flow
         page: dict[str, Any] = {}
