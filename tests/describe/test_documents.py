@@ -45,9 +45,9 @@ def test_claude_md() -> None:
 
 @pytest.mark.parametrize("count", [1, 10, 40, 200, 1_000])
 def test_each_keeps_within_its_room(count: int) -> None:
-    portrait = collect_app_info(big(count))
-    assert estimate_tokens(render_agents_md(portrait)) <= 4_000
-    assert estimate_tokens(render_claude_md(portrait)) <= 1_000
+    app_info = collect_app_info(big(count))
+    assert estimate_tokens(render_agents_md(app_info)) <= 4_000
+    assert estimate_tokens(render_claude_md(app_info)) <= 1_000
 
 
 def test_manifest() -> None:
@@ -168,12 +168,12 @@ def hostile() -> Tooli:
 
 
 def documents() -> dict[str, str]:
-    portrait = collect_app_info(hostile())
-    written = {"AGENTS.md": render_agents_md(portrait), "CLAUDE.md": render_claude_md(portrait)}
+    app_info = collect_app_info(hostile())
+    written = {"AGENTS.md": render_agents_md(app_info), "CLAUDE.md": render_claude_md(app_info)}
     return {
         **written,
-        **build_skill_files(portrait),
-        **{f"llms/{name}": text for name, text in build_llms_files(portrait).items()},
+        **build_skill_files(app_info),
+        **{f"llms/{name}": text for name, text in build_llms_files(app_info).items()},
     }
 
 
@@ -226,6 +226,6 @@ def test_code_that_nobody_closed_ends_with_its_text(name: str) -> None:
 def test_the_front_matter_stays_whole() -> None:
     yaml = pytest.importorskip("yaml")
     head = documents()["SKILL.md"].split("---\n")[1]
-    said = yaml.safe_load(head)
-    assert list(said) == ["name", "description", "compatibility", "metadata"]
-    assert "burn it" in said["description"]
+    text = yaml.safe_load(head)
+    assert list(text) == ["name", "description", "compatibility", "metadata"]
+    assert "burn it" in text["description"]

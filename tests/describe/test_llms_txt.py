@@ -74,10 +74,10 @@ def test_all_in_one_file() -> None:
 
 
 def test_it_says_of_a_command_what_the_page_of_its_own_says() -> None:
-    portrait = collect_app_info(zoo.make_app())
-    whole = render_llms_full(portrait)
-    for tool in portrait.tools:
-        _, *blocks = render_reference_page(portrait, tool).split("\n\n")
+    app_info = collect_app_info(zoo.make_app())
+    whole = render_llms_full(app_info)
+    for tool in app_info.tools:
+        _, *blocks = render_reference_page(app_info, tool).split("\n\n")
         for block in blocks:
             assert block.removeprefix("#").strip() in whole
 

@@ -150,10 +150,10 @@ def names_in_help(app: Tooli, tool: Tool) -> str:
 @pytest.mark.parametrize("make", [zoo.make_app, zoo.make_single, zoo.make_called, make_app])
 def test_a_page_has_just_the_parameters_of_the_contract(make: Any) -> None:
     app = make()
-    portrait = collect_app_info(app)
-    pages = build_man_pages(portrait)
-    for tool in portrait.tools:
-        page = sections(pages["-".join((portrait.name, *tool.cli_path)) + ".1"])
+    app_info = collect_app_info(app)
+    pages = build_man_pages(app_info)
+    for tool in app_info.tools:
+        page = sections(pages["-".join((app_info.name, *tool.cli_path)) + ".1"])
         visible = {param.name: param for param in tool.public_params if not param.hidden}
         assert visible.keys() <= input_schema(tool)["properties"].keys()
         places = [p for p in visible.values() if p.kind == "argument"]

@@ -23,9 +23,9 @@ class Size(pydantic.BaseModel):
     width: int
 
 
-def described(fn: Any, modern: bool = False, **said: Any) -> dict[str, Any]:
+def described(fn: Any, modern: bool = False, **settings: Any) -> dict[str, Any]:
     app = Tooli("shop", version="2.0")
-    app.command("find-items", **said)(fn)
+    app.command("find-items", **settings)(fn)
     app.command("other")(lambda: None)
     return describe_mcp_tool("find_items", app.find("find-items"), modern=modern)
 

@@ -89,8 +89,8 @@ def app() -> Tooli:
 
 
 def document(app: Tooli, **more):
-    house = app._state
-    return build_openapi(house.name, house.version, house.description, app.catalog, **more)
+    library = app._state
+    return build_openapi(library.name, library.version, library.description, app.catalog, **more)
 
 
 @pytest.mark.parametrize("make", [make_app, make_single, make_called, lambda: Tooli("empty")])
@@ -264,8 +264,8 @@ def test_a_paginated_command_takes_pages() -> None:
 
     paths = build_openapi("app", "1", None, app.catalog)["paths"]
     named = {
-        path: [one["name"] for one in said["post"]["parameters"] if "name" in one]
-        for path, said in paths.items()
+        path: [one["name"] for one in text["post"]["parameters"] if "name" in one]
+        for path, text in paths.items()
     }
     assert named == {"/tools/many": ["limit", "cursor"], "/tools/few": []}
 
@@ -276,8 +276,8 @@ def test_every_operation_takes_a_deadline_and_a_key() -> None:
     app.command("many", paginated=True)(lambda: [1])
     document = build_openapi("app", "1", None, app.catalog)
     shared = document["components"]["parameters"]
-    for said in document["paths"].values():
-        taken = {one["$ref"].rpartition("/")[2] for one in said["post"]["parameters"][:9]}
+    for message in document["paths"].values():
+        taken = {one["$ref"].rpartition("/")[2] for one in message["post"]["parameters"][:9]}
         assert {"timeout", "Idempotency-Key"} <= taken <= shared.keys()
     assert (shared["timeout"]["in"], shared["Idempotency-Key"]["in"]) == ("query", "header")
     assert [read_run_option("timeout", text)[1] for text in ("0.5", "10000000")] == [None, None]

@@ -79,7 +79,7 @@ def test_every_form_carries_the_same_valid_schema(app, form) -> None:
     jsonschema.Draft202012Validator.check_schema(found)
     if form == "mcp":  # there is no --yes beside the arguments: it stands among them
         confirming = {name: found["properties"].pop(name) for name in ("yes", "dry_run")}
-        assert [said["type"] for said in confirming.values()] == ["boolean", "boolean"]
+        assert [text["type"] for text in confirming.values()] == ["boolean", "boolean"]
     assert found == wanted
 
 

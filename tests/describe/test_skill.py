@@ -140,8 +140,8 @@ def test_files() -> None:
 
 
 def test_outputs_of_examples_that_were_run() -> None:
-    portrait = collect_app_info(make()).replace(example_outputs={("find", 0): '{"ok":true}'})
-    page = build_skill_files(portrait)["references/find.md"]
+    app_info = collect_app_info(make()).replace(example_outputs={("find", 0): '{"ok":true}'})
+    page = build_skill_files(app_info)["references/find.md"]
     assert '--depth 3 --json\n```\n\n```json\n{"ok":true}\n```' in page
 
 

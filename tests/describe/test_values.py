@@ -59,7 +59,7 @@ def test_limits(schema: dict[str, Any], limits: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("schema", "said"),
+    ("schema", "text"),
     [
         (WHOLE, "An integer"),
         (TEXT, "A text"),
@@ -68,8 +68,8 @@ def test_limits(schema: dict[str, Any], limits: str) -> None:
         ({"enum": ["a", "b", "c"]}, "One of a, b, c"),
     ],
 )
-def test_results(schema: dict[str, Any], said: str) -> None:
-    assert schema_prose.describe_result(schema) == said
+def test_results(schema: dict[str, Any], text: str) -> None:
+    assert schema_prose.describe_result(schema) == text
 
 
 def test_parts() -> None:

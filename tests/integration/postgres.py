@@ -121,13 +121,15 @@ def _started(installed: pathlib.Path, room: pathlib.Path, user: int | None) -> I
         stdin=subprocess.PIPE,
         stderr=subprocess.PIPE,
     ) as supervisor:
-        said: list[str] = []
+        messages: list[str] = []
         answered = threading.Event()
-        listener = threading.Thread(target=_listen, args=(supervisor, said, answered))
+        listener = threading.Thread(target=_listen, args=(supervisor, messages, answered))
         listener.start()
         try:
             answered.wait()
-            assert any("ready to accept connections" in line for line in said), "".join(said)
+            assert any("ready to accept connections" in line for line in messages), "".join(
+                messages
+            )
             yield f"postgresql://tooli:{PASSWORD}@127.0.0.1:{port}/postgres"
         finally:
             assert supervisor.stdin is not None
@@ -135,12 +137,12 @@ def _started(installed: pathlib.Path, room: pathlib.Path, user: int | None) -> I
             listener.join()
 
 
-def _listen(server: subprocess.Popen[bytes], said: list[str], answered: threading.Event) -> None:
+def _listen(server: subprocess.Popen[bytes], text: list[str], answered: threading.Event) -> None:
     """Read what the server says, to its end: it must not wait for a reader."""
     assert server.stderr is not None
     for line in server.stderr:
-        said.append(line.decode())
-        if "ready to accept connections" in said[-1]:
+        text.append(line.decode())
+        if "ready to accept connections" in text[-1]:
             answered.set()
     answered.set()
 

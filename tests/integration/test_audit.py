@@ -57,9 +57,9 @@ def test_many_writers_at_once(log: Path, env: dict[str, str]) -> None:
     assert [writer.wait(120) for writer in writers] == [0] * WRITERS
     found = verify(env)["result"]
     assert (found["lines"], found["whole"]) == (WRITERS * LINES, True)
-    said = [json.loads(line) for line in log.read_bytes().splitlines()]
+    lines = [json.loads(line) for line in log.read_bytes().splitlines()]
     for number in range(WRITERS):
-        own = [one["number"] for one in said if one["name"] == str(number)]
+        own = [one["number"] for one in lines if one["name"] == str(number)]
         assert own == list(range(LINES)), "each in its order, none lost"
 
 
@@ -84,8 +84,8 @@ def test_a_run_that_is_killed_is_on_record(log: Path, env: dict[str, str]) -> No
         wait_for_ready(process)
         process.send_signal(signal.SIGKILL)
         finish(process)
-    said = [json.loads(line) for line in log.read_bytes().splitlines()]
-    assert [(one["event"], one["phase"]) for one in said] == [("destructive_run", "begins")]
+    lines = [json.loads(line) for line in log.read_bytes().splitlines()]
+    assert [(one["event"], one["phase"]) for one in lines] == [("destructive_run", "begins")]
     assert verify(env)["ok"]
 
 

@@ -334,10 +334,10 @@ def _mcp(env: dict[str, str], version: str) -> Iterator[Any]:
         def pay(order: str) -> Any:
             options = {"io.tooli/options": {"idempotency_key": "k"}}
             result = conversation.call("pay", {"order": order}, **options)
-            said = result["_meta"]
+            text = result["_meta"]
             if result.get("isError"):
-                return {"ok": False, "error": said["io.tooli/envelope"]["error"]}
-            meta = said["io.tooli/meta"]
+                return {"ok": False, "error": text["io.tooli/envelope"]["error"]}
+            meta = text["io.tooli/meta"]
             return {"ok": True, "result": result["structuredContent"], "meta": meta}
 
         yield pay
@@ -361,8 +361,8 @@ def test_a_key_is_the_same_key_at_every_door(env: dict[str, str], first: str) ->
     with DOORS[first](env) as pay:
         told = pay("o1")
     assert told["meta"]["idempotency"]["replayed"] is False
-    for name, door in DOORS.items():
-        with door(env) as pay:
+    for name, interface in DOORS.items():
+        with interface(env) as pay:
             again, other = pay("o1"), pay("o2")
         assert again["result"] == told["result"], name
         assert again["meta"]["idempotency"]["replayed"] is True, name

@@ -19,8 +19,8 @@ KEY = ECKey.generate_key("P-256")
 
 
 def made(**claims: Any) -> str:
-    said = {"sub": "ada", "exp": int(time.time()) + 600, "scope": "files:read", **claims}
-    return jwt.encode({"alg": "ES256"}, said, KEY, algorithms=["ES256"])
+    payload = {"sub": "ada", "exp": int(time.time()) + 600, "scope": "files:read", **claims}
+    return jwt.encode({"alg": "ES256"}, payload, KEY, algorithms=["ES256"])
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def home(tmp_path: Path) -> Path:
 
 
 def call(home: Path, *words: str, token: str | None = None, mode: int = 0o600, **env: Any) -> Any:
-    said = {
+    variables = {
         "HOME": str(home),
         "TOOLI_STATE_DIR": str(home / "state"),
         "TOOLI_SECURITY_POLICY": "strict",
@@ -41,8 +41,8 @@ def call(home: Path, *words: str, token: str | None = None, mode: int = 0o600, *
     if token is not None:
         (home / "token").write_text(token + "\n")
         (home / "token").chmod(mode)
-        said["TOOLI_TOKEN_FILE"] = str(home / "token")
-    ended = run(APP, *words, "--json", env=environment(**said), cwd=home)
+        variables["TOOLI_TOKEN_FILE"] = str(home / "token")
+    ended = run(APP, *words, "--json", env=environment(**variables), cwd=home)
     answer = json.loads(ended.out)
     assert not (token or "").strip() or token not in ended.out.decode() + ended.err.decode()
     assert b"Traceback" not in ended.err
@@ -64,10 +64,10 @@ def test_a_token_gives_its_scopes(home: Path) -> None:
 
 
 def test_a_known_token(home: Path) -> None:
-    said = {"TOOLI_TOKENS": str(home / "tokens")}
-    code, answer = call(home, "write", token="robot-token", **said)
+    env = {"TOOLI_TOKENS": str(home / "tokens")}
+    code, answer = call(home, "write", token="robot-token", **env)
     assert (code, answer["result"]) == (0, "written")
-    code, answer = call(home, "whoami", token="robot-token", **said)
+    code, answer = call(home, "whoami", token="robot-token", **env)
     assert answer["result"]["principal"] == "robot"
 
 
@@ -76,14 +76,14 @@ def test_a_known_token(home: Path) -> None:
 )
 def test_a_token_that_does_not_hold_ends_every_call(home: Path, token: str) -> None:
     for command, policy in (("whoami", "strict"), ("anyone", "standard")):
-        said = by_key(home, TOOLI_SECURITY_POLICY=policy)
-        code, answer = call(home, command, token=token, **said)
+        text = by_key(home, TOOLI_SECURITY_POLICY=policy)
+        code, answer = call(home, command, token=token, **text)
         assert (code, answer["error"]["code"]) == (30, "E2004")
 
 
 def test_standard_only_warns_of_a_missing_scope(home: Path) -> None:
-    said = by_key(home, TOOLI_SECURITY_POLICY="standard")
-    code, answer = call(home, "write", token=made(), **said)
+    text = by_key(home, TOOLI_SECURITY_POLICY="standard")
+    code, answer = call(home, "write", token=made(), **text)
     assert code == 0
     assert answer["meta"]["warnings"] == ["the caller lacks the scope files:write"]
 
@@ -105,14 +105,14 @@ def test_others_may_use_the_file(home: Path) -> None:
 
 def test_a_token_file_that_is_not_there(home: Path) -> None:
     for path in (home / "absent", home):
-        said = by_key(home, TOOLI_TOKEN_FILE=str(path))
-        code, answer = call(home, "anyone", **said)
+        text = by_key(home, TOOLI_TOKEN_FILE=str(path))
+        code, answer = call(home, "anyone", **text)
         assert (code, answer["error"]["code"]) == (30, "E2004")
 
 
 def test_a_token_that_is_not_known_is_on_record(home: Path) -> None:
-    said = by_key(home, TOOLI_STATE_DIR=str(home / "state"))
-    code, _ = call(home, "anyone", token="nonsense", **said)
+    text = by_key(home, TOOLI_STATE_DIR=str(home / "state"))
+    code, _ = call(home, "anyone", token="nonsense", **text)
     assert code == 30
     (log,) = (home / "state" / "audit").glob("*.jsonl")
     (line,) = [json.loads(line) for line in log.read_text().splitlines()]
@@ -130,8 +130,8 @@ def test_a_caller_adds_no_way_in_that_the_owner_did_not_mean(home: Path) -> None
     """The project says a key; the caller's own list of tokens does not count beside it."""
     (home / ".tooli.yaml").write_text(f"token_key: {home / 'key.pem'}\n")
     (home / ".git").mkdir()
-    said = {"TOOLI_TOKENS": str(home / "tokens")}
-    code, answer = call(home, "write", token="robot-token", **said)
+    env = {"TOOLI_TOKENS": str(home / "tokens")}
+    code, answer = call(home, "write", token="robot-token", **env)
     assert (code, answer["error"]["code"]) == (30, "E2004")
     own = ECKey.generate_key("P-256")
     (home / "own.pem").write_bytes(own.as_pem(private=False))
@@ -145,14 +145,14 @@ def test_a_caller_adds_no_way_in_that_the_owner_did_not_mean(home: Path) -> None
 
 def test_people_get_the_same(home: Path) -> None:
     (home / "token").write_text("nonsense")
-    said = environment(
+    text = environment(
         HOME=str(home),
         TERM="dumb",
         TOOLI_SECURITY_POLICY="strict",
         TOOLI_TOKEN_FILE=str(home / "token"),
         **by_key(home),
     )
-    ended = run_on_terminal(APP, "whoami", env=said)
+    ended = run_on_terminal(APP, "whoami", env=text)
     assert ended.code == 30
     assert b"Traceback" not in ended.out + ended.err
     assert b"not known here" in ended.out + ended.err
@@ -171,10 +171,10 @@ def codes(home: Path, times: int, *words: str, **env: str) -> list[str]:
 
 def test_the_same_failure_again_and_again(home: Path) -> None:
     ran = home / "ran"
-    said = {"TOOLI_SESSION_ID": "one", "RAN": str(ran)}
+    env = {"TOOLI_SESSION_ID": "one", "RAN": str(ran)}
     errors: list[Any] = []
     for _ in range(8):
-        code, answer = call(home, "find", "nothing", **said)
+        code, answer = call(home, "find", "nothing", **env)
         errors.append(answer["error"])
         assert code == (10 if len(errors) < 5 else 75)
     assert [one["code"] for one in errors] == ["E3010"] * 4 + ["E4031"] * 4
@@ -189,52 +189,52 @@ def test_the_same_failure_again_and_again(home: Path) -> None:
 
 
 def test_what_ends_a_row(home: Path) -> None:
-    said = {"TOOLI_SESSION_ID": "one"}
-    assert codes(home, 5, "find", "nothing", **said)[-1] == "E4031"
+    env = {"TOOLI_SESSION_ID": "one"}
+    assert codes(home, 5, "find", "nothing", **env)[-1] == "E4031"
     assert codes(home, 1, "find", "nothing", TOOLI_SESSION_ID="two") == ["E3010"]
-    assert codes(home, 1, "find", "other", **said) == ["E3010"]  # a changed argument
-    assert codes(home, 1, "find", "nothing", **said) == ["E3010"]
-    assert codes(home, 5, "find", "nothing", **said)[-1] == "E4031"
-    assert codes(home, 1, "find", "there", **said) == ["ok"]
+    assert codes(home, 1, "find", "other", **env) == ["E3010"]  # a changed argument
+    assert codes(home, 1, "find", "nothing", **env) == ["E3010"]
+    assert codes(home, 5, "find", "nothing", **env)[-1] == "E4031"
+    assert codes(home, 1, "find", "there", **env) == ["ok"]
     assert not list((home / "state" / "loops").glob("as-one*"))
-    assert codes(home, 1, "find", "nothing", **said) == ["E3010"]
-    assert codes(home, 5, "find", "nothing", **said)[-1] == "E4031"
-    assert codes(home, 1, "find", "nothing", "--dry-run", **said) == ["ok"]
+    assert codes(home, 1, "find", "nothing", **env) == ["E3010"]
+    assert codes(home, 5, "find", "nothing", **env)[-1] == "E4031"
+    assert codes(home, 1, "find", "nothing", "--dry-run", **env) == ["ok"]
 
 
 def test_mistakes_that_never_run_count_as_well(home: Path) -> None:
-    said = {"TOOLI_SESSION_ID": "one"}
-    found = codes(home, 6, "find", "--nmae", "x", **said)
+    env = {"TOOLI_SESSION_ID": "one"}
+    found = codes(home, 6, "find", "--nmae", "x", **env)
     assert found[:4] == [found[0]] * 4
     assert found[0].startswith("E1")
     assert found[4:] == ["E4031"] * 2
 
 
 def test_an_agents_own_session(home: Path) -> None:
-    said = {"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": "s"}
-    assert codes(home, 5, "find", "nothing", **said)[-1] == "E4031"
-    assert codes(home, 1, "find", "there", **said) == ["ok"]
-    assert codes(home, 1, "find", "nothing", **said) == ["E3010"]
+    payload = {"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": "s"}
+    assert codes(home, 5, "find", "nothing", **payload)[-1] == "E4031"
+    assert codes(home, 1, "find", "there", **payload) == ["ok"]
+    assert codes(home, 1, "find", "nothing", **payload) == ["E3010"]
     assert codes(home, 6, "find", "nothing", CLAUDECODE="1") == ["E3010"] * 6  # whose session?
     assert codes(home, 6, "find", "nothing") == ["E3010"] * 6
 
 
 def test_what_may_work_later_is_never_held_back(home: Path) -> None:
-    said = {"TOOLI_SESSION_ID": "one"}
-    answers = [call(home, "busy", **said)[1]["error"] for _ in range(7)]
+    env = {"TOOLI_SESSION_ID": "one"}
+    answers = [call(home, "busy", **env)[1]["error"] for _ in range(7)]
     assert {one["code"] for one in answers} == {"E4075"}
     assert [one.get("details", {}).get("retry_after") for one in answers][2:] == [2, 4, 8, 16, 32]
     assert answers[-1]["suggestion"]["action"] == "retry_later"
 
 
 def test_who_corrects_the_input_does_not_repeat_himself(home: Path) -> None:
-    said = {"TOOLI_SESSION_ID": "one"}
+    env = {"TOOLI_SESSION_ID": "one"}
     found: list[str] = []
     for content in ("a", "bb", "ccc", "dddd", "eeeee", "ffffff"):
         (home / "input").write_text(content)
-        found += codes(home, 1, "read", "input", **said)
+        found += codes(home, 1, "read", "input", **env)
     assert found == ["E3010"] * 6
-    assert codes(home, 6, "read", "-", **said) == ["E3010"] * 6  # nobody knows what was piped
+    assert codes(home, 6, "read", "-", **env) == ["E3010"] * 6  # nobody knows what was piped
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"tokened.find": 1}', b"\xff" * 99, None])

@@ -31,8 +31,8 @@ pytestmark = pytest.mark.xdist_group("tokens")
 
 
 def made(key: Any = KEY, alg: str = "RS256", **claims: Any) -> str:
-    said = {"sub": "ada", "exp": int(time.time()) + 600, "scope": "files:read", **claims}
-    return jwt.encode({"alg": alg}, said, key, algorithms=[alg])
+    payload = {"sub": "ada", "exp": int(time.time()) + 600, "scope": "files:read", **claims}
+    return jwt.encode({"alg": alg}, payload, key, algorithms=[alg])
 
 
 @pytest.fixture(scope="module")
@@ -67,11 +67,11 @@ def post(
     server: Server, tool: str, token: str | None = None, arguments: Any = None, **headers: str
 ) -> tuple[int, Any, dict[str, str]]:
     line = http.client.HTTPConnection(*server.address, timeout=20)
-    said = {"Content-Type": "application/json", **headers}
+    payload = {"Content-Type": "application/json", **headers}
     if token is not None:
-        said["Authorization"] = f"Bearer {token}"
+        payload["Authorization"] = f"Bearer {token}"
     try:
-        line.request("POST", f"/tools/{tool}", json.dumps(arguments or {}), said)
+        line.request("POST", f"/tools/{tool}", json.dumps(arguments or {}), payload)
         answer = line.getresponse()
         head = {name.lower(): value for name, value in answer.getheaders()}
         body = json.loads(answer.read())
@@ -240,8 +240,8 @@ def test_rates_are_counted_by_caller_and_command(files: Path) -> None:
 @pytest.mark.parametrize("trusted, last", [({}, 429), ({"FORWARDED_ALLOW_IPS": "127.0.0.1"}, 200)])
 def test_an_address_is_no_word_of_theirs(trusted: dict[str, str], last: int, files: Path) -> None:
     with served(APP, door=("api",), TOOLI_STATE_DIR=str(files), **trusted) as running:
-        said = [{"X-Forwarded-For": f"10.0.0.{n}"} for n in range(3)]
-        answers = [post(running, "rare", **forwarded)[0] for forwarded in said]
+        messages = [{"X-Forwarded-For": f"10.0.0.{n}"} for n in range(3)]
+        answers = [post(running, "rare", **forwarded)[0] for forwarded in messages]
         assert answers == [200, 200, last]
 
 
@@ -268,8 +268,8 @@ def test_the_token_of_a_client_over_stdio(version: str, files: Path, tmp_path: P
     token = tmp_path / "token"
     token.write_text(made())
     token.chmod(0o600)
-    said = {name: value for name, value in settings(files).items() if name != "TOOLI_TOKENS"}
-    env = environment(HOME=str(tmp_path), TOOLI_TOKEN_FILE=str(token), **said)
+    text = {name: value for name, value in settings(files).items() if name != "TOOLI_TOKENS"}
+    env = environment(HOME=str(tmp_path), TOOLI_TOKEN_FILE=str(token), **text)
     with talk(APP, version, env=env) as client:
         told = {"principal": "ada", "scopes": ["files:read"]}
         assert client.value("whoami") == told
@@ -304,5 +304,5 @@ def test_strangers_share_no_memory(files: Path) -> None:
         codes = [post(running, "find", None, {"name": "x"})[1]["error"]["code"] for _ in range(6)]
         assert codes == ["E3010"] * 6
         session = {"Tooli-Session-Id": "one"}
-        said = [post(running, "find", None, {"name": "x"}, **session) for _ in range(6)]
-        assert [body["error"]["code"] for _, body, _ in said][4:] == ["E4031"] * 2
+        messages = [post(running, "find", None, {"name": "x"}, **session) for _ in range(6)]
+        assert [body["error"]["code"] for _, body, _ in messages][4:] == ["E4031"] * 2

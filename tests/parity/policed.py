@@ -59,8 +59,8 @@ def make(policy: str, note: Callable[[str], Any]) -> Tooli:
 
         return run
 
-    for name, said in COMMANDS.items():
-        app.command(name, **said)(noting(name))
+    for name, text in COMMANDS.items():
+        app.command(name, **text)(noting(name))
     return app
 
 

@@ -162,9 +162,9 @@ def test_no_door_says_what_a_secret_is(home: Path, monkeypatch, capfd, case: Cas
     monkeypatch.chdir(home)
     (home / "token").write_text(CANARY + "\n")
     app = make()
-    asked = [door for door in interfaces(app) if door.skip_reason(case) is None]
-    for door in asked:
-        assert CANARY not in json.dumps(door.send_case(case).envelope), door.name
+    asked = [interface for interface in interfaces(app) if interface.skip_reason(case) is None]
+    for interface in asked:
+        assert CANARY not in json.dumps(interface.send_case(case).envelope), interface.name
     out, err = capfd.readouterr()
     assert CANARY not in out + err
 
@@ -172,8 +172,8 @@ def test_no_door_says_what_a_secret_is(home: Path, monkeypatch, capfd, case: Cas
 @pytest.mark.parametrize("tool", ["text", "file"])
 def test_servers_have_no_stdin(tool: str) -> None:
     app = make()
-    for door in interfaces(app):
-        if door.surface in ("mcp", "http"):
-            error = door.send_case(Case(tool, {"data": "-"})).envelope["error"]
-            assert (error["code"], error["field"]) == ("E1035", "data"), door.name
+    for interface in interfaces(app):
+        if interface.surface in ("mcp", "http"):
+            error = interface.send_case(Case(tool, {"data": "-"})).envelope["error"]
+            assert (error["code"], error["field"]) == ("E1035", "data"), interface.name
             assert "there is no stdin here" in error["message"]

@@ -29,9 +29,9 @@ ALL = [
 
 
 def _name(room: str, case: Case) -> str:
-    said = list(case.argv) if case.argv is not None else dict(case.arguments)
+    messages = list(case.argv) if case.argv is not None else dict(case.arguments)
     options = " ".join(case.options)
-    return f"{room.lower()}: {case.tool} {said!r:.70} {options}".strip()
+    return f"{room.lower()}: {case.tool} {messages!r:.70} {options}".strip()
 
 
 every_case = pytest.mark.parametrize("case", [pytest.param(c, id=_name(r, c)) for r, c in ALL])

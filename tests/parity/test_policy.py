@@ -92,7 +92,9 @@ def test_through_every_door(policy: str, case: Case, verdict: Verdict) -> None:
         left = DIRT if case.tool == "dirty" and policy == "off" else ""
         assert answer["result"] == case.tool + left
         assert bool(answer["meta"].get("warnings")) is verdict.adds_warning
-        assert len(ran) == len([door for door in interfaces(app) if door.skip_reason(case) is None])
+        assert len(ran) == len(
+            [interface for interface in interfaces(app) if interface.skip_reason(case) is None]
+        )
     else:
         assert answer["error"]["code"] == verdict.code
         assert ran == []
@@ -218,26 +220,26 @@ def test_a_grant_runs_the_call_once_through_each_door(policy: str) -> None:
 
     ran: list[str] = []
     case, store = Case("approval"), ApprovalStore()
-    for door in interfaces(make(policy, ran.append)):
+    for interface in interfaces(make(policy, ran.append)):
         ran.clear()
-        waiting = _waiting(door, case)
-        assert waiting == _waiting(door, case)
+        waiting = _waiting(interface, case)
+        assert waiting == _waiting(interface, case)
         (request,) = [one for one in store.list_pending("policed") if one.id == waiting]
         assert store.decide(request, "granted")
-        assert door.send_case(case).envelope["ok"] is True, door.name
-        assert ran == ["approval"], door.name
-        again = _waiting(door, case)
+        assert interface.send_case(case).envelope["ok"] is True, interface.name
+        assert ran == ["approval"], interface.name
+        again = _waiting(interface, case)
         assert again != waiting
         (request,) = [one for one in store.list_pending("policed") if one.id == again]
         assert store.decide(request, "denied")
-        assert door.send_case(case).envelope["error"]["code"] == "E2103", door.name
-        assert ran == ["approval"], door.name
+        assert interface.send_case(case).envelope["error"]["code"] == "E2103", interface.name
+        assert ran == ["approval"], interface.name
 
 
-def _waiting(door: Any, case: Case) -> str:
+def _waiting(interface: Any, case: Case) -> str:
     """The id of the request that a refused call leads to."""
-    error = door.send_case(case).envelope["error"]
-    assert error["code"] == "E2101", door.name
+    error = interface.send_case(case).envelope["error"]
+    assert error["code"] == "E2101", interface.name
     return error["details"]["approval"]["id"]
 
 

@@ -71,11 +71,11 @@ def test_the_doors_agree(case: Case) -> None:
     assert_parity(make_app(), case)
 
 
-def follow(door: Any, tool: str, options: dict[str, Any], arguments: Any) -> list[Any]:
+def follow(interface: Any, tool: str, options: dict[str, Any], arguments: Any) -> list[Any]:
     """Page after page, by the cursor, to the end."""
     found: list[Any] = []
     while True:
-        envelope = door.send_case(Case(tool, arguments, options)).envelope
+        envelope = interface.send_case(Case(tool, arguments, options)).envelope
         assert envelope["ok"], envelope
         found.append(envelope)
         cursor = envelope["meta"].get("page", {}).get("next_cursor")
@@ -101,12 +101,12 @@ def test_the_pages_are_the_whole_through_every_door(
     options: dict[str, Any] = {"limit": limit}
     if filtered is not None:
         options["filter"] = filtered
-    for door in interfaces(app):
-        if door.streams:
+    for interface in interfaces(app):
+        if interface.streams:
             continue
-        pages = follow(door, tool, options, {"count": count})
+        pages = follow(interface, tool, options, {"count": count})
         records = [record for page in pages for record in page.get("result", [])]
-        assert records == expected, door.name
+        assert records == expected, interface.name
         for page in pages:
             assert len(page.get("result", [])) <= limit
             assert page["meta"]["page"].get("limit") == limit
@@ -118,35 +118,35 @@ def test_the_pages_are_the_whole_through_every_door(
 def test_a_stream_makes_no_more_than_the_page_has(tool: str) -> None:
     app = make_app()
     made = app.__dict__["made"]
-    for door in interfaces(app):
-        answer = door.send_case(Case(tool, {"count": 10**6}, {"limit": 10}))
-        assert answer.envelope["result"] == [row(i) for i in range(10)], door.name
-        assert made == list(range(10)), door.name
+    for interface in interfaces(app):
+        answer = interface.send_case(Case(tool, {"count": 10**6}, {"limit": 10}))
+        assert answer.envelope["result"] == [row(i) for i in range(10)], interface.name
+        assert made == list(range(10)), interface.name
 
 
 def test_a_cursor_of_one_door_goes_on_through_another() -> None:
     app = make_app()
-    asked = [door for door in interfaces(app) if not door.streams]
+    asked = [interface for interface in interfaces(app) if not interface.streams]
     cursor = (
         asked[0].send_case(Case("rows", {}, {"limit": 5})).envelope["meta"]["page"]["next_cursor"]
     )
-    for door in asked:
-        answer = door.send_case(Case("rows", {}, {"limit": 5, "cursor": cursor}))
-        assert answer.envelope["result"] == [row(i) for i in range(5, 10)], door.name
+    for interface in asked:
+        answer = interface.send_case(Case("rows", {}, {"limit": 5, "cursor": cursor}))
+        assert answer.envelope["result"] == [row(i) for i in range(5, 10)], interface.name
 
 
 def test_models_are_told_that_there_is_more() -> None:
     """`_meta` is the client's; what the model reads is content."""
     from tooli.testing.mcp_interfaces import HandshakeInterface
 
-    door = HandshakeInterface(make_app())
+    interface = HandshakeInterface(make_app())
     params = {"name": "pages", "arguments": {"count": 12}}
-    result = door._send("tools/call", params)["result"]
+    result = interface._send("tools/call", params)["result"]
     told = result["content"][-1]["text"]
     cursor = result["_meta"]["io.tooli/meta"]["page"]["next_cursor"]
     assert told == (
         f"This is not all: there are 12. Call again with the same arguments and cursor={cursor!r}."
     )
     params["arguments"]["cursor"] = cursor
-    result = door._send("tools/call", params)["result"]
+    result = interface._send("tools/call", params)["result"]
     assert [record["n"] for record in result["structuredContent"]["result"]] == [5, 6, 7, 8, 9]

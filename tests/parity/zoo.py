@@ -74,9 +74,9 @@ _TOOLS: list[tuple[Callable[..., Any], dict[str, Any]]] = []
 _USERS: list[tuple[Callable[..., Any], dict[str, Any]]] = []
 
 
-def tool(to: list[Any] = _TOOLS, **said: Any) -> Callable[[Any], Any]:
+def tool(to: list[Any] = _TOOLS, **settings: Any) -> Callable[[Any], Any]:
     def note(fn: Any) -> Any:
-        to.append((fn, said))
+        to.append((fn, settings))
         return fn
 
     return note
@@ -85,11 +85,11 @@ def tool(to: list[Any] = _TOOLS, **said: Any) -> Callable[[Any], Any]:
 def make_app() -> Tooli:
     """The app, newly made: Typer has not seen it yet."""
     app = Tooli("zoo", version="1.2.0", description="Everything once.")
-    for fn, said in _TOOLS:
-        app.command(**said)(fn)
+    for fn, text in _TOOLS:
+        app.command(**text)(fn)
     users = Tooli("users")
-    for fn, said in _USERS:
-        users.command(**said)(fn)
+    for fn, text in _USERS:
+        users.command(**text)(fn)
     admin = Tooli("admin")
     admin.command()(promote)
     users.add_typer(admin)

@@ -154,7 +154,7 @@ def function_of(names: str, doc: str) -> Any:
     return space["fn"]
 
 
-def build(tools: dict[str, str], said: dict[str, dict[str, Any]]) -> Tooli:
+def build(tools: dict[str, str], text: dict[str, dict[str, Any]]) -> Tooli:
     app = Tooli("work")
     groups: dict[tuple[str, ...], Tooli] = {(): app}
     for declared, doc in tools.items():
@@ -165,7 +165,7 @@ def build(tools: dict[str, str], said: dict[str, dict[str, Any]]) -> Tooli:
             if place not in groups:
                 groups[place] = Tooli(place[-1])
                 groups[place[:-1]].add_typer(groups[place], name=place[-1])
-        groups[tuple(path)].command(name, **said.get(key, {}))(function_of(names, doc))
+        groups[tuple(path)].command(name, **text.get(key, {}))(function_of(names, doc))
     return app
 
 
@@ -282,7 +282,7 @@ def test_the_same_order_whatever_the_hash_seed() -> None:
         "print([t.keys(i.search(q, 99)) for q, _ in t.FIRST])"
     )
     root = Path(__file__).parents[2]
-    said = {
+    output = {
         subprocess.run(
             [sys.executable, "-c", code],
             env={"PYTHONHASHSEED": seed, "PYTHONIOENCODING": "utf-8", "PATH": ""},
@@ -292,7 +292,7 @@ def test_the_same_order_whatever_the_hash_seed() -> None:
         ).stdout
         for seed in ("1", "2")
     }
-    assert len(said) == 1
+    assert len(output) == 1
 
 
 def test_a_group_restricts(index: ToolIndex) -> None:
@@ -362,7 +362,7 @@ def test_hostile_tools_are_searched() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "asked"),
+    ("text", "asked"),
     [
         ("fetchHTTPResponse", "http response"),
         ("list_URLs", "url"),
@@ -377,9 +377,9 @@ def test_hostile_tools_are_searched() -> None:
         ("파일-삭제", "파일을"),
     ],
 )
-def test_words_however_they_are_written(said: str, asked: str) -> None:
-    index = ToolIndex(build({"other()": "", f"{said}()": ""}, {}).catalog)
-    assert keys(index.search(f"{asked} please"))[:1] == [said]
+def test_words_however_they_are_written(text: str, asked: str) -> None:
+    index = ToolIndex(build({"other()": "", f"{text}()": ""}, {}).catalog)
+    assert keys(index.search(f"{asked} please"))[:1] == [text]
 
 
 # ------------------------------------------------------------------ signatures
@@ -444,9 +444,9 @@ SHAPES: list[tuple[Any, Any, str]] = [
 ]
 
 
-def tool_of(fn: Any, **said: Any) -> Tool:
+def tool_of(fn: Any, **settings: Any) -> Tool:
     app = Tooli("one")
-    app.command("run", **said)(fn)
+    app.command("run", **settings)(fn)
     return next(iter(app.catalog))
 
 
@@ -498,8 +498,8 @@ def test_a_whole_signature() -> None:
 
 
 def test_what_to_mind_is_in_brackets() -> None:
-    said = {"annotations": Destructive, "requires_approval": True, "deprecated": True}
-    assert format_signature(tool_of(lambda: None, **said)) == (
+    payload = {"annotations": Destructive, "requires_approval": True, "deprecated": True}
+    assert format_signature(tool_of(lambda: None, **payload)) == (
         "run()  # [destructive, needs approval, deprecated]"
     )
     assert format_signature(tool_of(lambda: None, human_in_the_loop=True)).endswith(

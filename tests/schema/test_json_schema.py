@@ -104,8 +104,8 @@ class Row(NamedTuple):
     b: str = "x"
 
 
-def read(fn, **said):
-    return read_tool(fn, app="app", path=("tool",), kwargs=said)
+def read(fn, **settings):
+    return read_tool(fn, app="app", path=("tool",), kwargs=settings)
 
 
 def schema_of(annotation: Any, default: Any = MISSING) -> dict[str, Any]:

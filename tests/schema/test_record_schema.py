@@ -64,11 +64,11 @@ PATHS = [
 
 @pytest.mark.parametrize("path", PATHS)
 def test_it_says_what_the_schema_says(path: str) -> None:
-    drawn, said = (
+    drawn, text = (
         RecordFields(approximate_schema(list[Row])),
         RecordFields(result_schema(list[Row])),
     )
-    mine, theirs = drawn.schemas_at(parse_path(path)), said.schemas_at(parse_path(path))
+    mine, theirs = drawn.schemas_at(parse_path(path)), text.schemas_at(parse_path(path))
     assert json_types(mine) == json_types(theirs)
     assert allowed_values(mine) == allowed_values(theirs)
 

@@ -84,8 +84,8 @@ UserId = NewType("UserId", int)
 STR, INT = Scalar(str), Scalar(int)
 
 
-def read(fn, **said):
-    return read_tool(fn, app="app", path=("tool",), kwargs=said, version="1.0")
+def read(fn, **settings):
+    return read_tool(fn, app="app", path=("tool",), kwargs=settings, version="1.0")
 
 
 def read_one(annotation: Any = MISSING, default: Any = MISSING):
@@ -218,38 +218,38 @@ class TestKinds:
         assert (param.name, param.flags) == (name, (f"--{name}",))
 
 
-@pytest.mark.parametrize("house", [tooli, typer], ids=["tooli", "typer"])
+@pytest.mark.parametrize("library", [tooli, typer], ids=["tooli", "typer"])
 class TestOptionAndArgument:
     """The two libraries' Option and Argument, in Annotated and as defaults."""
 
-    def test_annotated(self, house) -> None:
-        param = read_one(Annotated[int, house.Option(help="how many")], 3)
+    def test_annotated(self, library) -> None:
+        param = read_one(Annotated[int, library.Option(help="how many")], 3)
         assert (param.kind, param.default, param.help) == ("option", 3, "how many")
         assert param.annotation is int
 
-    def test_as_default(self, house) -> None:
-        param = read_one(int, house.Option(3, help="how many"))
+    def test_as_default(self, library) -> None:
+        param = read_one(int, library.Option(3, help="how many"))
         assert (param.kind, param.default, param.help) == ("option", 3, "how many")
 
-    def test_required_option(self, house) -> None:
+    def test_required_option(self, library) -> None:
         for param in (
-            read_one(Annotated[int, house.Option()]),
-            read_one(int, house.Option()),
-            read_one(int, house.Option(...)),
+            read_one(Annotated[int, library.Option()]),
+            read_one(int, library.Option()),
+            read_one(int, library.Option(...)),
         ):
             assert (param.kind, param.required, param.default) == ("option", True, MISSING)
 
-    def test_optional_argument(self, house) -> None:
+    def test_optional_argument(self, library) -> None:
         for param in (
-            read_one(Annotated[int, house.Argument()], 3),
-            read_one(int, house.Argument(3)),
+            read_one(Annotated[int, library.Argument()], 3),
+            read_one(int, library.Argument(3)),
         ):
             assert (param.kind, param.required, param.default) == ("argument", False, 3)
 
-    def test_names(self, house) -> None:
+    def test_names(self, library) -> None:
         for param in (
-            read_one(Annotated[int, house.Option("--count", "-c")], 3),
-            read_one(int, house.Option(3, "--count", "-c")),
+            read_one(Annotated[int, library.Option("--count", "-c")], 3),
+            read_one(int, library.Option(3, "--count", "-c")),
         ):
             assert (param.flags, param.default) == (("--count", "-c"), 3)
             assert param.decls == ("--count", "-c")
@@ -264,39 +264,39 @@ class TestOptionAndArgument:
             (("/x;/y",), ("/x",), ("/y",)),
         ],
     )
-    def test_pairs(self, house, decls, flags, negations) -> None:
-        param = read_one(Annotated[bool, house.Option(*decls)], False)
+    def test_pairs(self, library, decls, flags, negations) -> None:
+        param = read_one(Annotated[bool, library.Option(*decls)], False)
         assert (param.flags, param.negations) == (flags, negations)
 
-    def test_an_option_without_a_word_of_its_own_is_typers(self, house) -> None:
-        assert not read_one(Annotated[bool, house.Option(" /--off")], True).is_fast_path
+    def test_an_option_without_a_word_of_its_own_is_typers(self, library) -> None:
+        assert not read_one(Annotated[bool, library.Option(" /--off")], True).is_fast_path
 
-    def test_an_identifier_among_the_names_is_typers(self, house) -> None:
-        param = read_one(Annotated[int, house.Option("--count", "number")], 3)
+    def test_an_identifier_among_the_names_is_typers(self, library) -> None:
+        param = read_one(Annotated[int, library.Option("--count", "number")], 3)
         assert param.flags == ("--count",)
         assert not param.is_fast_path
 
-    def test_a_counter(self, house) -> None:
-        param = read_one(Annotated[int, house.Option("-v", count=True)], 0)
+    def test_a_counter(self, library) -> None:
+        param = read_one(Annotated[int, library.Option("-v", count=True)], 0)
         assert param.is_flag
         assert param.negations == ()
 
-    def test_a_factory_makes_it_optional(self, house) -> None:
-        param = read_one(Annotated[int, house.Option(default_factory=lambda: 3)])
+    def test_a_factory_makes_it_optional(self, library) -> None:
+        param = read_one(Annotated[int, library.Option(default_factory=lambda: 3)])
         assert not param.required
 
     @pytest.mark.parametrize("setting", [{"callback": print}, {"prompt": True}, {"is_eager": True}])
-    def test_what_only_typer_honours(self, house, setting) -> None:
-        param = read_one(Annotated[str, house.Option(**setting)], "x")
+    def test_what_only_typer_honours(self, library, setting) -> None:
+        param = read_one(Annotated[str, library.Option(**setting)], "x")
         assert not param.is_fast_path
 
-    def test_text_that_typer_makes_a_path_of(self, house) -> None:
-        annotation = Annotated[bytes, house.Option(resolve_path=True)]
+    def test_text_that_typer_makes_a_path_of(self, library) -> None:
+        annotation = Annotated[bytes, library.Option(resolve_path=True)]
         assert read_one(annotation, b"").shape == TyperOnly(bytes)
 
-    def test_whose_it_was(self, house) -> None:
-        param = read_one(Annotated[int, house.Option()], 3)
-        assert param.has_tooli_info is (house is tooli)
+    def test_whose_it_was(self, library) -> None:
+        param = read_one(Annotated[int, library.Option()], 3)
+        assert param.has_tooli_info is (library is tooli)
 
 
 class TestRefining:
@@ -501,9 +501,9 @@ class TestTool:
         assert read(lambda: None).version == "1.0"
         assert read(lambda: None, version="2.0").version == "2.0"
 
-    @pytest.mark.parametrize("said", [{"cls": object}, {"context_settings": {"a": 1}}])
-    def test_what_only_typer_knows(self, said) -> None:
-        assert not read(lambda: None, **said).is_fast_path
+    @pytest.mark.parametrize("text", [{"cls": object}, {"context_settings": {"a": 1}}])
+    def test_what_only_typer_knows(self, text) -> None:
+        assert not read(lambda: None, **text).is_fast_path
 
     def test_who_asks_typer_for_its_context(self) -> None:
         def tool():

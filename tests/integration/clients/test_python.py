@@ -28,8 +28,8 @@ class Human:
         return types.ElicitResult(action="accept", content={"yes": True, "name": "Ada"})
 
     async def think(self, ctx: Any, params: Any) -> types.CreateMessageResult:
-        said = types.TextContent(type="text", text="42")
-        return types.CreateMessageResult(role="assistant", content=said, model="m")
+        text = types.TextContent(type="text", text="42")
+        return types.CreateMessageResult(role="assistant", content=text, model="m")
 
     async def listen(self, params: Any) -> None:
         self.heard.append((params.level, params.data))

@@ -34,14 +34,14 @@ def portrait_of(name: str) -> AppInfo:
     return collect_app_info(app_of(name))
 
 
-def documents(portrait: AppInfo) -> dict[str, str]:
+def documents(app_info: AppInfo) -> dict[str, str]:
     """All Markdown about an app, by the places where it stands."""
-    folder = f"skills/{skill_slug(portrait.name)}"
+    folder = f"skills/{skill_slug(app_info.name)}"
     return {
-        "AGENTS.md": render_agents_md(portrait),
-        "CLAUDE.md": render_claude_md(portrait),
-        **{f"docs/{path}": text for path, text in build_llms_files(portrait).items()},
-        **{f"{folder}/{path}": text for path, text in build_skill_files(portrait).items()},
+        "AGENTS.md": render_agents_md(app_info),
+        "CLAUDE.md": render_claude_md(app_info),
+        **{f"docs/{path}": text for path, text in build_llms_files(app_info).items()},
+        **{f"{folder}/{path}": text for path, text in build_skill_files(app_info).items()},
     }
 
 
@@ -50,8 +50,8 @@ def documents(portrait: AppInfo) -> dict[str, str]:
 
 @every_app
 def test_every_command_has_a_page_of_its_own(name: str) -> None:
-    portrait = portrait_of(name)
-    assert len(build_skill_files(portrait)) == 1 + len(portrait.tools)
+    app_info = portrait_of(name)
+    assert len(build_skill_files(app_info)) == 1 + len(app_info.tools)
 
 
 @every_app
@@ -102,9 +102,9 @@ def test_documents_are_the_same_every_time(name: str) -> None:
 def test_the_skill_is_valid(name: str, tmp_path: Path) -> None:
     from skills_ref.validator import validate
 
-    portrait = portrait_of(name)
-    folder = tmp_path / skill_slug(portrait.name)
-    for path, text in build_skill_files(portrait).items():
+    app_info = portrait_of(name)
+    folder = tmp_path / skill_slug(app_info.name)
+    for path, text in build_skill_files(app_info).items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text, encoding="utf-8")
     assert validate(folder) == []
@@ -117,9 +117,9 @@ def test_the_skill_is_valid(name: str, tmp_path: Path) -> None:
 def test_llms_txt_is_read_back_as_it_was_meant(name: str) -> None:
     from llms_txt import parse_llms_file
 
-    portrait = portrait_of(name)
-    read = parse_llms_file(render_llms_txt(portrait))
-    assert read.title == portrait.name
+    app_info = portrait_of(name)
+    read = parse_llms_file(render_llms_txt(app_info))
+    assert read.title == app_info.name
     assert read.summary
     assert "\n" not in read.summary
     assert read.info.strip().count("\n") == 0
@@ -127,7 +127,7 @@ def test_llms_txt_is_read_back_as_it_was_meant(name: str) -> None:
     assert optional == "Optional"
     assert [link.url for link in read.sections[optional]] == [FULL_FILE_NAME]
     links = [link for group in groups for link in read.sections[group]]
-    tools = {" ".join(tool.cli_path) or tool.app: tool for tool in portrait.tools}
+    tools = {" ".join(tool.cli_path) or tool.app: tool for tool in app_info.tools}
     assert sorted(link.title for link in links) == sorted(tools)
     for link in links:
         summary = " ".join(sanitize_doc_text(tools[link.title].doc.summary).split())

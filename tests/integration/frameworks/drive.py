@@ -26,7 +26,7 @@ async def openai(folder: Path, calls: Calls) -> Seen:
     from agents.testing import ScriptedModel, assistant_message, function_call
 
     tools = importlib.import_module("every_thing_openai").TOOLS
-    turn = [function_call(name, said, call_id=str(i)) for i, (name, said) in enumerate(calls)]
+    turn = [function_call(name, text, call_id=str(i)) for i, (name, text) in enumerate(calls)]
     model = ScriptedModel([turn, [assistant_message("done")]])
     done = await Runner.run(Agent(name="a", tools=tools, model=model), "go")
     model.assert_complete()
@@ -52,8 +52,8 @@ async def langchain(folder: Path, calls: Calls) -> Seen:
 
     tools = importlib.import_module("every_thing_langchain").TOOLS
     turn = [
-        {"name": name, "args": said, "id": str(i), "type": "tool_call"}
-        for i, (name, said) in enumerate(calls)
+        {"name": name, "args": text, "id": str(i), "type": "tool_call"}
+        for i, (name, text) in enumerate(calls)
     ]
     script = iter([AIMessage("", tool_calls=turn), AIMessage("done")])
     agent = create_agent(Scripted(messages=script), tools)
@@ -88,8 +88,8 @@ async def adk(folder: Path, calls: Calls) -> Seen:
             parts = [types.Part(text="done")]
             if len(requests) == 1:
                 parts = [
-                    types.Part(function_call=types.FunctionCall(id=str(i), name=name, args=said))
-                    for i, (name, said) in enumerate(calls)
+                    types.Part(function_call=types.FunctionCall(id=str(i), name=name, args=text))
+                    for i, (name, text) in enumerate(calls)
                 ]
             yield LlmResponse(content=types.Content(role="model", parts=parts))
 
@@ -114,7 +114,7 @@ async def claude(folder: Path, calls: Calls) -> Seen:
     module = importlib.import_module("every_thing_claude")
     async with mcp.Client(module.server["instance"]) as client:
         listed = (await client.list_tools()).tools
-        done = await asyncio.gather(*[client.call_tool(name, said) for name, said in calls])
+        done = await asyncio.gather(*[client.call_tool(name, text) for name, text in calls])
     answers = [(result.content[0].text, bool(result.is_error)) for result in done]
     shown = {tool.name: tool.input_schema for tool in listed}
     return shown, {tool.name: tool.description for tool in listed}, answers
@@ -141,9 +141,9 @@ async def copilot(folder: Path, calls: Calls) -> Seen:
     assert [name for name, tool in tools.items() if tool.overrides_built_in_tool] == ["grep"]
     session = CopilotSession("s", Wire())
     session._register_tools(list(tools.values()))
-    for i, (name, said) in enumerate(calls):
+    for i, (name, text) in enumerate(calls):
         asked = ExternalToolRequestedData(
-            request_id=str(i), session_id="s", tool_call_id=str(i), tool_name=name, arguments=said
+            request_id=str(i), session_id="s", tool_call_id=str(i), tool_name=name, arguments=text
         )
         session._handle_broadcast_event(SimpleNamespace(data=asked, agent_id=None))
     await asyncio.wait_for(everything.wait(), 120)
@@ -168,7 +168,7 @@ async def pydantic_ai(folder: Path, calls: Calls) -> Seen:
         if len(turns) > 1:  # a model that does not learn: more tries than it has retries
             return ModelResponse(parts=[ToolCallPart("later", {}, f"again-{len(turns)}")])
         return ModelResponse(
-            parts=[ToolCallPart(name, said, str(i)) for i, (name, said) in enumerate(calls)]
+            parts=[ToolCallPart(name, message, str(i)) for i, (name, message) in enumerate(calls)]
         )
 
     toolset = importlib.import_module("every_thing_pydantic_ai").toolset

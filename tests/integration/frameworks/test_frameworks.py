@@ -42,10 +42,10 @@ def renamed(target: str, arguments: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def write_export(portrait: AppInfo, program: Path, target: str, mode: str, folder: Path) -> None:
+def write_export(app_info: AppInfo, program: Path, target: str, mode: str, folder: Path) -> None:
     """Put an export into a folder, with the tests that come with it."""
-    said = {"command": f"{environment.python()} {program}"} if mode == "subprocess" else {}
-    for name, text in export(portrait, target, mode, with_tests=True, **said).items():
+    output = {"command": f"{environment.python()} {program}"} if mode == "subprocess" else {}
+    for name, text in export(app_info, target, mode, with_tests=True, **output).items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")

@@ -27,10 +27,10 @@ RAISED = {"E2101": "a human must approve"}
 
 def make_zoo() -> Tooli:
     """The zoo, all of it."""
-    for fn, said in (*zoo._TOOLS, *zoo._USERS):
+    for fn, text in (*zoo._TOOLS, *zoo._USERS):
         fn.__annotations__.update(NARROWED.get(fn.__name__, {}))
         if fn.__name__ in ("fail", "afail"):
-            said["error_codes"] = RAISED
+            text["error_codes"] = RAISED
     return zoo.make_app()
 
 

@@ -19,14 +19,14 @@ import pytest
 class Served:
     """A server in a process of its own, on a port that it picked."""
 
-    def __init__(self, **said: Any) -> None:
-        environment = {**os.environ, **said.pop("environment", {})}
+    def __init__(self, **settings: Any) -> None:
+        environment = {**os.environ, **settings.pop("environment", {})}
         self.process = subprocess.Popen(
             [
                 sys.executable,
                 "-m",
                 "tests.integration.http.served",
-                json.dumps({"port": 0, **said}),
+                json.dumps({"port": 0, **settings}),
             ],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -47,8 +47,8 @@ class Served:
     def post(self, tool: str, arguments: Any = None, **headers: str) -> tuple[int, Any]:
         connection = self.connect()
         try:
-            said = {"content-type": "application/json", **headers}
-            connection.request("POST", f"/tools/{tool}", json.dumps(arguments or {}), said)
+            payload = {"content-type": "application/json", **headers}
+            connection.request("POST", f"/tools/{tool}", json.dumps(arguments or {}), payload)
             answer = connection.getresponse()
             return answer.status, json.loads(answer.read())
         finally:
@@ -66,8 +66,8 @@ class Served:
 def serve():
     running: list[Served] = []
 
-    def start(**said: Any) -> Served:
-        running.append(Served(**said))
+    def start(**settings: Any) -> Served:
+        running.append(Served(**settings))
         return running[-1]
 
     yield start

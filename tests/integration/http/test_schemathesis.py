@@ -50,7 +50,7 @@ FILES = settings([*TAKEN, 403, 404, 422], {})  # no schema can say which paths e
 
 
 @pytest.mark.parametrize(
-    ("app", "said", "examples", "more"),
+    ("app", "text", "examples", "more"),
     [
         ("zoo", ZOO, 3, ()),
         ("files", FILES, 15, ("--header", "Authorization: Bearer secret")),
@@ -58,10 +58,10 @@ FILES = settings([*TAKEN, 403, 404, 422], {})  # no schema can say which paths e
     ids=["zoo", "files"],
 )
 def test_the_api_keeps_its_promises(
-    tmp_path: Path, app: str, said: str, examples: int, more
+    tmp_path: Path, app: str, text: str, examples: int, more
 ) -> None:
     (tmp_path / "a.txt").write_text("TODO\n")
-    (tmp_path / "settings.toml").write_text(said)
+    (tmp_path / "settings.toml").write_text(text)
     paths = os.pathsep.join([str(REPOSITORY), str(REPOSITORY / "src")])
     environment = {
         **os.environ,

@@ -254,8 +254,8 @@ def test_a_stream_that_does_not_finish_is_told(serve, until, tmp_path) -> None:
     server = serve(grace=0)
     connection = server.connect()
     arguments = {"go": str(tmp_path / "never"), "closed": str(tmp_path / "closed")}
-    said = {"content-type": "application/json", "accept": "application/x-ndjson"}
-    connection.request("POST", "/tools/arows", json.dumps(arguments), said)
+    payload = {"content-type": "application/json", "accept": "application/x-ndjson"}
+    connection.request("POST", "/tools/arows", json.dumps(arguments), payload)
     answer = connection.getresponse()
     assert answer.readline() == b"0\n"
     server.process.send_signal(signal.SIGTERM)
@@ -334,7 +334,7 @@ def test_other_machines_need_a_token(host: str, monkeypatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "message"),
+    ("text", "message"),
     [
         ({"port": 70000}, "is not a port"),
         ({"port": -1}, "is not a port"),
@@ -347,9 +347,9 @@ def test_other_machines_need_a_token(host: str, monkeypatch) -> None:
         ({"port": 0, "token_file": "/nowhere/at/all"}, "The token cannot be read"),
     ],
 )
-def test_what_cannot_be_started_says_why(said, message: str) -> None:
+def test_what_cannot_be_started_says_why(text, message: str) -> None:
     with pytest.raises(InputError, match=message) as caught:
-        serving.serve_http(served.app, **said)
+        serving.serve_http(served.app, **text)
     assert (caught.value.code, caught.value.exit_code) == ("E1020", 2)
 
 
@@ -404,9 +404,9 @@ async def test_a_head_that_does_not_come_is_not_waited_for(monkeypatch) -> None:
     monkeypatch.setattr(server, "capture_signals", lambda: __import__("contextlib").nullcontext())
     running = asyncio.ensure_future(server.serve(sockets=[listener]))
     address = listener.getsockname()
-    for said in (b"", b"GET /hea", b"POST /tools/add HTTP/1.1\r\nHost: localhost\r\n"):
+    for text in (b"", b"GET /hea", b"POST /tools/add HTTP/1.1\r\nHost: localhost\r\n"):
         reader, writer = await asyncio.open_connection(*address)
-        writer.write(said)
+        writer.write(text)
         assert await asyncio.wait_for(reader.read(), 20) == b""
         writer.close()
     reader, writer = await asyncio.open_connection(*address)

@@ -195,8 +195,8 @@ class Generator:
     def response(self) -> Line:
         given = self.id()
         self.unwanted.add(given)
-        said = self.random.choice([{"result": {}}, {"error": {"code": 1, "message": "x"}}])
-        return self.line({"jsonrpc": "2.0", "id": given, **said})
+        error_text = self.random.choice([{"result": {}}, {"error": {"code": 1, "message": "x"}}])
+        return self.line({"jsonrpc": "2.0", "id": given, **error_text})
 
     def blank(self) -> Line:
         return Line(

@@ -170,12 +170,12 @@ class Talk:
         self.capabilities = capabilities or {}
         if self.modern:
             return self.result("server/discover")
-        said = {
+        payload = {
             "protocolVersion": self.version,
             "capabilities": self.capabilities,
             "clientInfo": self.client,
         }
-        opened = self.result("initialize", said)
+        opened = self.result("initialize", payload)
         self.notify("notifications/initialized")
         return opened
 

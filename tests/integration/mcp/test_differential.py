@@ -78,19 +78,19 @@ class Sdk:
         """Everything that is said to a message."""
         copy = json.loads(json.dumps(message))
         await self._inbox.send(SessionMessage(jsonrpc_message_adapter.validate_python(copy)))
-        said: list[Any] = []
+        messages: list[Any] = []
         while "id" in message:
             item = await asyncio.wait_for(self._outbox.receive(), 60)
             one = item.message.model_dump(by_alias=True, mode="json", exclude_unset=True)
-            said.append(one)
+            messages.append(one)
             if "method" not in one and one["id"] == message["id"]:
                 break
-        return said
+        return messages
 
 
-def plain(said: list[Any]) -> list[Any]:
+def plain(message: list[Any]) -> list[Any]:
     """What was said, without what differs from run to run."""
-    text = json.dumps(said)
+    text = json.dumps(message)
     text = re.sub(r'(token\\*": ?\\*")[\w-]+', r"\g<1>…", text)
     text = re.sub(r'(duration_ms\\*": ?)\d+', r"\g<1>0", text)
     text = re.sub(r'"requestState": "[^"]*"', '"requestState": "sealed"', text)
@@ -140,11 +140,11 @@ class Invention:
             params = ["ctx: Context", *params]
         returns = choose(self.RESULTS)
         hints = choose(self.HINTS)
-        said = [f"annotations={hints}"] if hints else []
+        text = [f"annotations={hints}"] if hints else []
         if self.random.random() < 0.15:
-            said.append("requires_approval=True")
+            text.append("requires_approval=True")
         if self.random.random() < 0.2:
-            said.append("version='9', when_to_use='Never.', cost_hint='high'")
+            text.append("version='9', when_to_use='Never.', cost_hint='high'")
         word = "async def" if self.random.random() < 0.3 else "def"
         lines = []
         if params[:1] == ["ctx: Context"]:
@@ -167,7 +167,7 @@ class Invention:
         else:
             lines.append(f"return {choose(self.VALUES)!r}")
         body = "\n    ".join(lines)
-        decorator = f"@app.command({', '.join(said)})"
+        decorator = f"@app.command({', '.join(text)})"
         head = f"{word} tool_{number}({', '.join(params)}){returns}:"
         return f'{decorator}\n{head}\n    """Tool {number}."""\n    {body}\n'
 
@@ -263,8 +263,8 @@ def opening(modern: bool, version: str = LEGACY) -> list[dict[str, Any]]:
     """How a conversation of an era begins."""
     if modern:
         return []
-    said = {"protocolVersion": version, "capabilities": {}, "clientInfo": CLIENT}
-    first = {"jsonrpc": "2.0", "id": "open", "method": "initialize", "params": said}
+    payload = {"protocolVersion": version, "capabilities": {}, "clientInfo": CLIENT}
+    first = {"jsonrpc": "2.0", "id": "open", "method": "initialize", "params": payload}
     return [first, {"jsonrpc": "2.0", "method": "notifications/initialized"}]
 
 

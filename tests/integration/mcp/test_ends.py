@@ -232,9 +232,9 @@ def test_a_signal_ends_a_server_whose_client_does_not_read(
         source = server.stdout.fileno()
 
         def ask(number: int, method: str, **params: object) -> None:
-            said = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+            payload = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
             assert server.stdin
-            server.stdin.write(json.dumps(said).encode() + b"\n")
+            server.stdin.write(json.dumps(payload).encode() + b"\n")
 
         try:
             client = {"name": "x", "version": "1"}

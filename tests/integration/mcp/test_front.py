@@ -59,8 +59,8 @@ def meta_of(result: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize("version", HANDSHAKE)
 def test_a_known_version_is_agreed_on(version: str) -> None:
     with talk(version=version) as line:
-        said = {"protocolVersion": version, "capabilities": {}, "clientInfo": CLIENT}
-        opened = line.result("initialize", said)
+        payload = {"protocolVersion": version, "capabilities": {}, "clientInfo": CLIENT}
+        opened = line.result("initialize", payload)
     assert opened["protocolVersion"] == version
     assert opened["serverInfo"] == SERVER
     assert opened["instructions"] == "Tools to be called by clients."
@@ -70,8 +70,8 @@ def test_a_known_version_is_agreed_on(version: str) -> None:
 @pytest.mark.parametrize("version", ["2023-01-01", "2026-07-28", "", "x" * 1000])
 def test_an_unknown_version_is_answered_with_the_latest_handshake(version: str) -> None:
     with talk(open=False) as line:
-        said = {"protocolVersion": version, "capabilities": {}, "clientInfo": CLIENT}
-        assert line.result("initialize", said)["protocolVersion"] == LEGACY
+        payload = {"protocolVersion": version, "capabilities": {}, "clientInfo": CLIENT}
+        assert line.result("initialize", payload)["protocolVersion"] == LEGACY
 
 
 def test_discovery() -> None:
@@ -570,8 +570,8 @@ def test_a_question_survives_the_handover() -> None:
             answer = {"action": "accept", "content": {"name": name}}
             line.send({"jsonrpc": "2.0", "id": asked["id"], "result": answer})
         for given, name in ((before, "before"), (after, "after")):
-            said = line.answer_to(given)["result"]["structuredContent"]
-            assert said == {"result": f"accept: {name}"}
+            text = line.answer_to(given)["result"]["structuredContent"]
+            assert text == {"result": f"accept: {name}"}
 
 
 def test_a_seal_of_the_front_is_one_of_the_sdks() -> None:
@@ -791,19 +791,19 @@ def test_a_form_is_filled_in_by_later_clients(asker: Talk) -> None:
 
 
 def test_the_clients_model_answers() -> None:
-    said = {"role": "assistant", "content": {"type": "text", "text": "42"}, "model": "m"}
+    payload = {"role": "assistant", "content": {"type": "text", "text": "42"}, "model": "m"}
     with talk(capabilities={"sampling": {}}) as line:
         given = line.begin("think", {"prompt": "6 x 7"})
         asked = line.asked()
         assert asked["method"] == "sampling/createMessage"
         assert asked["params"]["maxTokens"] == 50
         assert asked["params"]["systemPrompt"] == "Be brief."
-        line.send({"jsonrpc": "2.0", "id": asked["id"], "result": said})
+        line.send({"jsonrpc": "2.0", "id": asked["id"], "result": payload})
         assert line.answer_to(given)["result"]["structuredContent"] == {"result": "42"}
     with talk(version=MODERN, capabilities={"sampling": {}}) as line:
         turn = Round(line, "think", {"prompt": "6 x 7"})
         assert turn.question["method"] == "sampling/createMessage"
-        assert turn.again(said)["result"]["structuredContent"] == "42"
+        assert turn.again(payload)["result"]["structuredContent"] == "42"
 
 
 def test_a_question_to_a_client_that_cannot_be_asked() -> None:

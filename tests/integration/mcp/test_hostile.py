@@ -81,8 +81,8 @@ class Bombardment:
             for given in line.wanted:
                 assert (type(given), given) in self.answers, (given, line.data[:300])
             if line.expected is not None:
-                said = self.said[type(line.wanted[0]), line.wanted[0]]
-                structured = said["result"]["structuredContent"]
+                text = self.said[type(line.wanted[0]), line.wanted[0]]
+                structured = text["result"]["structuredContent"]
                 value = structured if self.line.modern else structured["result"]
                 assert value == line.expected
         for given in self.generator.unwanted:

@@ -34,11 +34,11 @@ class Server:
 
 @contextmanager
 def served(
-    app: pathlib.Path = NOTES, *flags: str, door: tuple[str, ...] = ("mcp",), **env: str
+    app: pathlib.Path = NOTES, *flags: str, interface: tuple[str, ...] = ("mcp",), **env: str
 ) -> Iterator[Server]:
     """A server of an app on a free port; it is gone afterwards."""
-    how = ("--transport", "http") if door == ("mcp",) else ()
-    command = [sys.executable, app, *door, "serve", *how, "--port", "0", *flags]
+    how = ("--transport", "http") if interface == ("mcp",) else ()
+    command = [sys.executable, app, *interface, "serve", *how, "--port", "0", *flags]
     with subprocess.Popen(
         command, stderr=subprocess.PIPE, text=True, env={**os.environ, **env}
     ) as process:

@@ -43,9 +43,9 @@ def connect(request: pytest.FixtureRequest) -> Open:
     url = request.getfixturevalue("server").url if where == "http" else None
 
     @asynccontextmanager
-    async def opened(**said: Any) -> AsyncIterator[Client]:
-        said.setdefault("client_info", types.Implementation(name="tester", version="3"))
-        async with Client(url or made_inside(), mode=mode, **said) as client:
+    async def opened(**settings: Any) -> AsyncIterator[Client]:
+        settings.setdefault("client_info", types.Implementation(name="tester", version="3"))
+        async with Client(url or made_inside(), mode=mode, **settings) as client:
             yield client
 
     return opened
@@ -430,8 +430,8 @@ async def test_a_prompt_asks(connect: Open) -> None:
 
 async def test_sampling(connect: Open) -> None:
     async def model(context: Any, params: Any) -> types.CreateMessageResult:
-        said = types.TextContent(text="42")
-        return types.CreateMessageResult(role="assistant", content=said, model="m")
+        output = types.TextContent(text="42")
+        return types.CreateMessageResult(role="assistant", content=output, model="m")
 
     async with connect(sampling_callback=model) as client:
         assert "42" in text(await client.call_tool("consult", {"question": "?"}))

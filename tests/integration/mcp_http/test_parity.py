@@ -60,7 +60,7 @@ class Host:
         return self.run(self._post(to_json(message), headers))
 
     async def _post(self, body: bytes, headers: dict[str, str]) -> tuple[dict[bytes, bytes], bytes]:
-        said = {
+        payload = {
             "host": "127.0.0.1:80",
             "content-type": "application/json",
             "accept": "application/json, text/event-stream",
@@ -76,7 +76,7 @@ class Host:
             "raw_path": b"/mcp",
             "root_path": "",
             "query_string": b"",
-            "headers": [(name.encode(), value.encode()) for name, value in said.items()],
+            "headers": [(name.encode(), value.encode()) for name, value in payload.items()],
             "client": ("127.0.0.1", 1),
             "server": ("127.0.0.1", 80),
         }

@@ -637,8 +637,8 @@ def test_the_call_is_copied_in_four_languages(opened: Callable[..., Page], mock:
     assert isinstance(call, ast.Call)
     assert ast.unparse(call.func) == "app.call"
     assert [ast.literal_eval(part) for part in call.args] == ["find-files"]
-    said = {part.arg: ast.literal_eval(part.value) for part in call.keywords}
-    assert said == {**body, "detailed": True}
+    output = {part.arg: ast.literal_eval(part.value) for part in call.keywords}
+    assert output == {**body, "detailed": True}
     message = json.loads(copied(page, "MCP"))
     assert message["method"] == "tools/call"
     options = {"io.tooli/options": {"detailed": True}}
