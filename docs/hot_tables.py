@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from tooli.config.config_files import POSIX_CONFIG_PATH, WINDOWS_CONFIG_PATH
 from tooli.config.setting_definitions import SETTINGS
 from tooli.core import options
+from tooli.core.call import Options
 from tooli.core.caller_profile import AGENT_TIMEOUT
 from tooli.detect.markers import strong_variables
 from tooli.text.injection import INJECTION_PATTERNS
@@ -113,7 +114,7 @@ def hot_tables_source() -> str:
         "flags": repr(_flags(cli)),
         "choices": repr({o.name: o.choices for o in cli if o.choices and o.name != "output"}),
         "kinds": repr({name: o.kind for o in options.OPTIONS if o.target for name in o.names}),
-        "fields": repr({o.name: o.target_field for o in options.OPTIONS if options.has_field(o)}),
+        "fields": repr({o.name: o.target_field for o in options.OPTIONS if _has_field(o)}),
         "extra": repr(tuple([o.name for o in options.OPTIONS if _fills_extra(o)])),
         "run": repr(tuple([o.name for o in options.OPTIONS if o.is_run_option])),
         "lengths": repr({o.name: o.max_length for o in options.OPTIONS if o.kind == "token"}),
@@ -156,8 +157,12 @@ def _flags(cli: Iterable[options.Option]) -> dict[str, tuple[str, int | str, Any
     return flags
 
 
+def _has_field(option: options.Option) -> bool:
+    return option.target == "options" and option.target_field in Options.__match_args__
+
+
 def _fills_extra(option: options.Option) -> bool:
-    return option.target == "options" and not options.has_field(option)
+    return option.target == "options" and not _has_field(option)
 
 
 def _tool_schema_options() -> dict[str, dict[str, dict[str, Any]]]:

@@ -274,7 +274,7 @@ def test_a_mistake_ends_the_reading_of_an_array(app: Tooli, tmp_path: Path) -> N
     file.write_text('[{"a": nope}' + ", {}" * 500_000 + "]")
     read = 0
 
-    class Watched(io.FileIO):
+    class CountingFile(io.FileIO):
         def readinto(self, buffer: Any) -> int:
             nonlocal read
             count = super().readinto(buffer) or 0
@@ -284,14 +284,14 @@ def test_a_mistake_ends_the_reading_of_an_array(app: Tooli, tmp_path: Path) -> N
     class Source(Input):
         __slots__ = ()
 
-        def _open(self) -> Any:
-            return io.BufferedReader(Watched(str(file)))
+        def _open_stream(self) -> Any:
+            return io.BufferedReader(CountingFile(str(file)))
 
     source = Source(str(file))
-    from tooli.inputs.rows import iter_rows
+    from tooli.inputs.formats import _iter_rows
 
     with pytest.raises(Exception, match="not valid JSON"):
-        list(iter_rows(source, dict))
+        list(_iter_rows(source, dict))
     assert 0 < read < 300_000
 
 
@@ -507,7 +507,7 @@ async def test_async_functions_do_not_wait_on_the_loop(tmp_path: Path) -> None:
     app = Tooli("later")
     seen: list[Any] = []
 
-    class Watched(Input):
+    class CountingFile(Input):
         __slots__ = ()
 
         def read_text(self, *a: Any, **k: Any) -> str:
@@ -524,9 +524,9 @@ async def test_async_functions_do_not_wait_on_the_loop(tmp_path: Path) -> None:
 
     file = tmp_path / "a"
     file.write_text("x")
-    assert (await app.acall("one", data=Watched(str(file)))).result == "x"
-    assert [item async for item in app.astream("many", data=Watched(str(file)))] == ["x"]
-    assert app.call("many", data=Watched(str(file))).result == ["x"]
+    assert (await app.acall("one", data=CountingFile(str(file)))).result == "x"
+    assert [item async for item in app.astream("many", data=CountingFile(str(file)))] == ["x"]
+    assert app.call("many", data=CountingFile(str(file))).result == ["x"]
     assert len(seen) == 3
     assert threading.main_thread() not in seen
 

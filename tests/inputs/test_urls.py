@@ -187,9 +187,9 @@ class TestAllowed:
         assert "compressed" in fails("text", web("/gz")).message
 
     def test_a_size_that_nobody_set(self, web: Site, monkeypatch) -> None:
-        from tooli.inputs import byte_streams
+        from tooli.inputs import source
 
-        monkeypatch.setattr(byte_streams, "MAX_URL_BYTES", 3)
+        monkeypatch.setattr(source, "MAX_URL_BYTES", 3)
         error = fails("text", web("/ok"))
         assert (error.code, error.details["max_bytes"]) == ("E1034", 3)
 

@@ -232,9 +232,9 @@ def test_arrays_of_numpy_and_pandas_without_importing_them() -> None:
 def test_sets_are_written_in_the_same_order_on_every_run() -> None:
     """Hashes of text change from run to run; what is written must not."""
     code = (
-        "from tooli.text.jsonable import jsonable; "
+        "from tooli.text.jsonable import to_jsonable; "
         "sets = {frozenset('ab'), frozenset('bc'), frozenset('xy')}; "
-        "print(jsonable([{'a', 'b', 'c', 1}, sets], []))"
+        "print(to_jsonable([{'a', 'b', 'c', 1}, sets], []))"
     )
     seen = {
         subprocess.run(

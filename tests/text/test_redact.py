@@ -383,7 +383,7 @@ class TestInOneProcess:
 
     def test_one_cleaner_serves_a_stream(self, monkeypatch: pytest.MonkeyPatch) -> None:
         from tooli.core.call import PYTHON_CALLER, Call
-        from tooli.inputs import secret_forms
+        from tooli.text import secret_forms
 
         made: list[int] = []
         usual = secret_forms.list_secret_forms

@@ -154,16 +154,16 @@ def test_what_is_taken_out(text: str, clean: str, removed: RemovedCounts) -> Non
 LONG = """
 import sys
 from tooli.text.sanitize import sanitize
-from tooli.text.credentials import hide_credentials
-from tooli.text.injection import find_phrase
+from tooli.text.credentials import redact_credentials
+from tooli.text.injection import find_injection
 
 for piece in eval(sys.argv[1]):
     text = piece * (600_000 // len(piece))
     for strict in (False, True):
         sanitize(text, strict)
         sanitize(text + "\\x07", strict)
-    hide_credentials(text)
-    find_phrase(text)
+    redact_credentials(text)
+    find_injection(text)
 print("ended")
 """
 PIECES_OF_LONG_TEXTS = [

@@ -12,7 +12,6 @@ a plain call must not pay for help texts.
 
 from __future__ import annotations
 
-from tooli.core.call import Options
 from tooli.core.limits import MAX_TIMEOUT_SECONDS
 from tooli.core.output_modes import FLAG_MODES, MODE_TABLE, OUTPUT_MODES
 from tooli.core.record import Record
@@ -484,11 +483,6 @@ def options_for(interface: str) -> dict[str, Option]:
         if interface in option.interfaces
         for name in (option.names if interface != "cli" else (option.name,))
     }
-
-
-def has_field(option: Option) -> bool:
-    """True if `Options` has a field for the option; otherwise its value is in `extra`."""
-    return option.target == "options" and option.target_field in Options.__match_args__
 
 
 def setting_flag(setting: str) -> str | None:

@@ -10,6 +10,8 @@ import os
 from contextvars import ContextVar
 
 from tooli.core.tool import MISSING, SCALAR_SHAPES, Handle
+from tooli.errors import InputError
+from tooli.inputs.source import Input
 from tooli.schema.convert import ConversionError
 
 TYPE_CHECKING = False
@@ -69,8 +71,6 @@ class SecretInput(_SecretBase[T]):
         """Read it from where it is; a secret that does not fit is refused, and not shown."""
         if self._value is not MISSING:
             return
-        from tooli.errors import InputError
-
         source = self._source or ""
         problem: str | None
         try:
@@ -221,8 +221,6 @@ def _read_source(source: str) -> str:
     if source[:4] == "env:":
         return os.environ.get(source[4:], "")
     if source == "-":
-        from tooli.inputs.source import Input
-
         data = Input("-").read_bytes()
     else:
         with open(source[1:], "rb") as file:

@@ -8,16 +8,21 @@ word ──▶ SourceShape.take ──▶ Input: checked, not opened
 
 from __future__ import annotations
 
+import io
 import os
+import sys
 
 from tooli.core.tool import MISSING, Handle
+from tooli.errors import FormatError, InputError, StateError, Suggestion
 from tooli.inputs.constraints import DEFAULT_INPUT_LIMITS, get_input_limits
+from tooli.inputs.formats import build_format_error, content_schema, fill_with_content
+from tooli.inputs.urls import check_url, fetch
 from tooli.schema.convert import ConversionError
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from io import BufferedReader
     from typing import IO, Annotated, Any, TypeVar
 
@@ -43,6 +48,12 @@ else:
             return SourceShape(annotation)
 
 
+_CHUNK_BYTES = 1 << 16
+MAX_URL_BYTES, MAX_STREAMED_URL_BYTES = 100 * 2**20, 2**30
+"""How much of a URL is read where nobody says: into memory, and item by item."""
+_SIZE_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 2**10, "mi": 2**20, "gi": 2**30}
+
+
 class SourceShape(Handle):
     """Input, and what is wanted of it (`annotation`)."""
 
@@ -55,8 +66,6 @@ class SourceShape(Handle):
             return _input_from_text(value, param.name, limits)
         if isinstance(value, os.PathLike):
             return _input_from_path(os.fspath(value), param.name, limits)  # pyright: ignore[reportUnknownArgumentType]
-        from tooli.inputs.formats import fill_with_content
-
         return fill_with_content(self.annotation, value, Input("content", param.name, limits))
 
     def default_when_missing(self, surface: str) -> Any:
@@ -65,8 +74,6 @@ class SourceShape(Handle):
 
     def schema(self) -> dict[str, Any]:
         """A text that names the input, or the content itself."""
-        from tooli.inputs.formats import content_schema
-
         name_schema = {"type": "string", "description": "A path, or an http(s) URL."}
         inner_schema = content_schema(self.annotation)
         definitions = inner_schema.pop("$defs", None)  # references to them start at the root
@@ -91,8 +98,6 @@ def _input_from_text(text: str, field: str, limits: InputLimits) -> Input:
     if found and scheme.replace("+", "").replace("-", "").replace(".", "").isalnum():
         if not limits.urls:
             raise ConversionError("no URL is read here: give a path, or -", code="E1033")
-        from tooli.inputs.urls import check_url
-
         check_url(text, limits)
         return Input(text, field, limits, is_url=True)
     return _input_from_path(text, field, limits)
@@ -116,8 +121,6 @@ def _input_from_path(text: Any, field: str, limits: InputLimits) -> Input:
 
 def is_piped() -> bool:
     """Whether stdin is a pipe, a socket or a file: not a terminal, not nothing."""
-    import sys
-
     stdin = sys.stdin
     if stdin is None:  # pyright: ignore[reportUnnecessaryComparison]
         return False
@@ -219,8 +222,6 @@ class Input:
         file = self.open_bytes()
         if "b" in mode:
             return file
-        import io
-
         text = io.TextIOWrapper(file, encoding or "utf-8-sig", errors, newline)
         self._open_files.append(text)
         return text
@@ -239,8 +240,6 @@ class Input:
         self, encoding: str | None = None, errors: str | None = None, newline: str | None = None
     ) -> str:
         """All of it, as text; data that is none is a FormatError."""
-        import io
-
         data = io.BytesIO(self.read_bytes())
         with io.TextIOWrapper(data, encoding or "utf-8-sig", errors, newline) as file:
             try:
@@ -258,8 +257,6 @@ class Input:
 
     def decode_error(self, failure: UnicodeDecodeError) -> Exception:
         """The error for data that is no text."""
-        from tooli.inputs.formats import build_format_error
-
         return build_format_error(self, f"it is not text in {failure.encoding}: {failure.reason}")
 
     def cache_bytes(self, data: bytes) -> None:
@@ -279,13 +276,120 @@ class Input:
         return file
 
     def _open_stream(self) -> BufferedReader:
-        import io
-
-        from tooli.inputs.byte_streams import open_file, open_stdin, open_url
-
         cached = self._cached_bytes if self._cached_bytes is not None else self.content
         if isinstance(cached, bytes):
             return io.BufferedReader(io.BytesIO(cached))  # type: ignore[arg-type]
         if self.is_stdin:
-            return open_stdin(self, self._limits)
-        return (open_url if self.is_url else open_file)(self, self._limits)
+            return _open_stdin(self, self._limits)
+        return (_open_url if self.is_url else _open_file)(self, self._limits)
+
+
+# ------------------------------------------------------------------ streams of bytes
+
+
+class _LimitedReader(io.RawIOBase):
+    """Bytes from a function that gives some; counted, and cut off where a limit is passed."""
+
+    def __init__(
+        self,
+        read_chunk: Callable[[int], bytes],
+        source: Input,
+        limit: int | None,
+        on_close: Callable[[], None] | None = None,
+    ) -> None:
+        self._read_chunk = read_chunk
+        self._source = source
+        self._limit = limit
+        self._on_close = on_close
+        self._bytes_read = 0
+
+    def readable(self) -> bool:
+        """It is there to be read."""
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        """Some bytes, as many as there are; none at the end."""
+        data = self._read_chunk(len(buffer))
+        self._bytes_read += len(data)
+        if self._limit is not None and self._bytes_read > self._limit:
+            raise _input_too_large_error(self._source, self._limit)
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        """Close what it comes from, too, unless that is the process's own."""
+        if self._on_close is not None:
+            self._on_close()
+        super().close()
+
+
+def _input_too_large_error(source: Input, limit: int) -> Exception:
+    """The error for more data than may be read."""
+    return FormatError(
+        f"{source.source!r} is larger than {limit:,} bytes, and no more is read.",
+        code="E1034",
+        field=source.field,
+        suggestion=Suggestion("ask_human", "Give less, or raise TOOLI_MAX_INPUT."),
+        details={"source": source.source, "max_bytes": limit},
+    )
+
+
+def _max_input_bytes(limits: InputLimits) -> int | None:
+    """How many bytes may be read: as the author says, or the environment."""
+    env_value = os.environ.get("TOOLI_MAX_INPUT", "")
+    author_limit = limits.max_bytes
+    env_limit = parse_size(env_value) if env_value else None
+    if env_limit is None or author_limit is None:
+        return author_limit if env_limit is None else env_limit
+    return min(env_limit, author_limit)  # the environment may only tighten what the author said
+
+
+def parse_size(text: str) -> int:
+    """The bytes of a size such as `500000`, `100MB` or `2GiB`."""
+    digits = text.strip().lower().removesuffix("b")
+    number = digits.rstrip("kmgi")
+    try:
+        return int(float(number) * _SIZE_UNITS[digits[len(number) :]])
+    except (ValueError, KeyError, OverflowError):
+        raise InputError(f"TOOLI_MAX_INPUT={text!r} is no size: say 500MB or 2GiB") from None
+
+
+def _open_stdin(source: Input, limits: InputLimits) -> BufferedReader:
+    """Stdin; closing it leaves the process its own."""
+    stdin: Any = sys.stdin
+    if stdin is None:
+        raise InputError("stdin is closed.", code="E1035", field=source.field)
+    if getattr(stdin, "tooli_read", False):
+        raise StateError("stdin was read already: it can be read once.")
+    try:
+        stdin.tooli_read = True
+    except AttributeError:  # its class has no room for it
+        pass
+    buffer: Any = getattr(stdin, "buffer", None)
+    if buffer is not None:
+        read_chunk = getattr(buffer, "read1", buffer.read)
+    else:  # a test has put text there
+        buffer = io.BytesIO(stdin.read().encode())
+        read_chunk = buffer.read
+    return io.BufferedReader(
+        _LimitedReader(read_chunk, source, _max_input_bytes(limits)), _CHUNK_BYTES
+    )
+
+
+def _open_file(source: Input, limits: InputLimits) -> BufferedReader:
+    """A file."""
+    limit = _max_input_bytes(limits)
+    file: Any = open(source.source, "rb", _CHUNK_BYTES)  # noqa: SIM115  whoever reads it closes it
+    if limit is None:
+        return file
+    return io.BufferedReader(_LimitedReader(file.read1, source, limit, file.close), _CHUNK_BYTES)
+
+
+def _open_url(source: Input, limits: InputLimits) -> BufferedReader:
+    """What a server sends."""
+    body = fetch(source.source, limits, source.field)
+    source.format = body.format
+    limit = _max_input_bytes(limits) or (
+        MAX_STREAMED_URL_BYTES if source.is_streamed else MAX_URL_BYTES
+    )
+    return io.BufferedReader(_LimitedReader(body.read, source, limit, body.close), _CHUNK_BYTES)

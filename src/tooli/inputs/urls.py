@@ -13,6 +13,15 @@ from __future__ import annotations
 import os
 from time import monotonic
 
+from tooli.errors import (
+    AuthError,
+    DependencyError,
+    InputError,
+    NotFoundError,
+    TemporaryError,
+    TimeoutExceeded,
+    ToolError,
+)
 from tooli.schema.convert import ConversionError
 
 TYPE_CHECKING = False
@@ -22,7 +31,6 @@ if TYPE_CHECKING:
     from typing import Any
     from urllib.parse import SplitResult
 
-    from tooli.errors import ToolError
     from tooli.inputs.constraints import InputLimits
 
 MAX_REDIRECTS = 5
@@ -127,8 +135,6 @@ class UrlBody:
         """Some of it, as soon as there is some; nothing at the end."""
         from http.client import HTTPException
 
-        from tooli.errors import DependencyError
-
         if monotonic() > self._deadline:
             raise _timeout_error(self.url)
         try:
@@ -150,8 +156,6 @@ class UrlBody:
 
 def fetch(url: str, limits: InputLimits, field: str | None = None) -> UrlBody:
     """The body at a URL; redirects are followed and looked at like the first URL."""
-    from tooli.errors import DependencyError, InputError
-
     deadline = monotonic() + (limits.timeout or TOTAL_TIMEOUT_SECONDS)
     is_https = False
     for _ in range(MAX_REDIRECTS + 1):
@@ -191,8 +195,6 @@ def _connect(
     """A connection to the address that was looked at."""
     import socket
     from http.client import HTTPConnection, HTTPSConnection
-
-    from tooli.errors import DependencyError, InputError
 
     host = parts.hostname or ""
     port = parts.port or (443 if parts.scheme == "https" else 80)
@@ -236,8 +238,6 @@ def _send_request(connection: HTTPConnection, parts: SplitResult) -> HTTPRespons
     from http.client import HTTPException
     from urllib.parse import quote
 
-    from tooli.errors import DependencyError
-
     target = quote(parts.path or "/", safe="%/:=&~+!$,;'@()*[]")
     if parts.query:
         target += "?" + quote(parts.query, safe="%/:=&?~+!$,;'@()*[]")
@@ -269,15 +269,11 @@ def _failure_reason(failure: BaseException) -> str:
 
 
 def _timeout_error(subject: str) -> ToolError:
-    from tooli.errors import TimeoutExceeded
-
     return TimeoutExceeded(f"{subject} took too long to answer.")
 
 
 def _status_error(url: str, response: HTTPResponse) -> ToolError:
     """What a server's refusal means here."""
-    from tooli.errors import AuthError, DependencyError, NotFoundError, TemporaryError
-
     message = f"{url} answered {response.status} {response.reason}".rstrip()
     if response.status in (404, 410):
         return NotFoundError(message)

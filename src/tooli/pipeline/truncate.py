@@ -15,9 +15,9 @@ from tooli.core.call import Ok
 from tooli.pipeline.present import make_redacting_encoder, measure_envelope, redact_value
 from tooli.pipeline.retry_command import build_retry_argv
 from tooli.records.record_flow import as_records
-from tooli.records.result_options import BYTES_PER_TOKEN
 from tooli.text.json_encoder import encode
 from tooli.text.jsonable import is_list, is_object, to_jsonable
+from tooli.text.tokens import BYTES_PER_TOKEN
 
 TYPE_CHECKING = False
 

@@ -16,19 +16,21 @@ from tooli.records.field_paths import (
     MultipleValues,
     allowed_values,
     build_getter,
+    format_path,
     json_type_of,
     json_types,
     parse_path,
 )
-from tooli.records.predicates import all_of, any_of, at_path, build_predicate, matches, negate
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Callable
+    from typing import Any, TypeAlias
 
     from tooli.records.field_paths import FieldPath, RecordFields
-    from tooli.records.predicates import Predicate
+
+    Predicate: TypeAlias = Callable[[Any], bool]
 
 SYMBOLS = ("==", "!=", "<=", ">=", "=", "<", ">", "(", ")", "[", "]", ",")
 COMPARISONS = ("==", "=", "!=", "<", "<=", ">", ">=", "in", "contains", "startswith", "endswith")
@@ -176,13 +178,13 @@ class _FilterParser:
         while self._accept("or"):
             tests.append(self._parse_and())
         self._depth -= 1
-        return tests[0] if len(tests) == 1 else any_of(tests)
+        return tests[0] if len(tests) == 1 else _any_of(tests)
 
     def _parse_and(self) -> Predicate:
         tests = [self._parse_not()]
         while self._accept("and"):
             tests.append(self._parse_not())
-        return tests[0] if len(tests) == 1 else all_of(tests)
+        return tests[0] if len(tests) == 1 else _all_of(tests)
 
     def _parse_not(self) -> Predicate:
         negated = False
@@ -194,7 +196,7 @@ class _FilterParser:
                 raise self._syntax_error("a closing parenthesis")
         else:
             test = self._parse_comparison()
-        return negate(test) if negated else test
+        return _negate(test) if negated else test
 
     def _parse_comparison(self) -> Predicate:
         left = self._parse_operand()
@@ -213,7 +215,7 @@ class _FilterParser:
             )
         right = self._parse_list() if operator == "in" else self._parse_operand()
         test = self._build_comparison(left, operator, right)
-        return negate(test) if negated else test
+        return _negate(test) if negated else test
 
     def _parse_operand(self) -> FilterToken:
         token = self._token
@@ -255,7 +257,7 @@ class _FilterParser:
             raise ExpressionError(
                 f"{_format_token(operand)} is no boolean: compare it with a value"
             )
-        return at_path(operand.value, lambda value: value is True)
+        return _at_path(operand.value, lambda value: value is True)
 
     def _build_comparison(self, left: FilterToken, operator: str, right: FilterToken) -> Predicate:
         if left.kind == "value" and right.kind == "value":
@@ -266,15 +268,15 @@ class _FilterParser:
             return self._compare_fields(left.value, operator, right.value)
         if left.kind == "field":
             self._check_comparison(left, operator, right.value)
-            return at_path(left.value, build_predicate(operator, right.value))
+            return _at_path(left.value, _build_predicate(operator, right.value))
         if operator == "in":  # 'x' in tags
             self._check_comparison(right, "contains", left.value)
-            return at_path(right.value, build_predicate("contains", left.value))
+            return _at_path(right.value, _build_predicate("contains", left.value))
         if operator not in ("==", "!=", *_MIRRORED_OPERATORS):
             raise ExpressionError(f"{operator} has its field on the left")
         operator = _MIRRORED_OPERATORS.get(operator, operator)
         self._check_comparison(right, operator, left.value)
-        return at_path(right.value, build_predicate(operator, left.value))
+        return _at_path(right.value, _build_predicate(operator, left.value))
 
     def _compare_fields(self, left: FieldPath, operator: str, right: FieldPath) -> Predicate:
         for path in (left, right):
@@ -286,7 +288,7 @@ class _FilterParser:
         def test(record: Any) -> bool:
             value, expected = get_left(record), get_right(record)
             expected = expected if expected.__class__ is MultipleValues else (expected,)
-            return any([matches(build_predicate(operator, each), value) for each in expected])
+            return any([_matches(_build_predicate(operator, each), value) for each in expected])
 
         return test
 
@@ -347,8 +349,6 @@ def _check_equal(
 
 def _format_token(token: FilterToken) -> str:
     if token.kind == "field":
-        from tooli.records.field_paths import format_path
-
         return repr(format_path(token.value))
     return repr(token.value) if token.kind != "value" else _format_value(token.value)
 
@@ -364,3 +364,92 @@ def _format_types(possible: set[str]) -> str:
     return " or ".join(
         [f"{'an' if type_name[0] in 'ao' else 'a'} {type_name}" for type_name in type_names]
     )
+
+
+# ------------------------------------------------------------------ predicates
+#
+# Closures over a record. They accept any value and never raise.
+
+
+def _any_of(tests: list[Predicate]) -> Predicate:
+    """Whether one of several tests holds."""
+    if len(tests) == 2:
+        one, other = tests
+        return lambda record: one(record) or other(record)
+    return lambda record: any([test(record) for test in tests])
+
+
+def _all_of(tests: list[Predicate]) -> Predicate:
+    """Whether all of several tests hold."""
+    if len(tests) == 2:
+        one, other = tests
+        return lambda record: one(record) and other(record)
+    return lambda record: all([test(record) for test in tests])
+
+
+def _negate(test: Predicate) -> Predicate:
+    """Whether a test does not hold."""
+    return lambda record: not test(record)
+
+
+def _at_path(path: FieldPath, test: Predicate) -> Predicate:
+    """A test of what stands at a path; where that passes a list, one of its items suffices."""
+    get_value = build_getter(path)
+    if len(path) < 2:
+        return lambda record: test(get_value(record))
+    return lambda record: _matches(test, get_value(record))
+
+
+def _matches(test: Predicate, value: Any) -> bool:
+    """Whether a test holds for a value, or for one of many."""
+    return any(map(test, value)) if value.__class__ is MultipleValues else test(value)
+
+
+def _build_predicate(operator: str, expected: Any) -> Predicate:
+    """What a value is tested for; values of other types do not pass, and never raise."""
+    if operator == "==":
+        return _equals(expected)
+    if operator == "!=":
+        return _negate(_equals(expected))
+    if operator == "in":
+        return _any_of([_equals(each) for each in expected] or [lambda _: False])
+    if operator == "contains":
+        return _contains(expected)
+    if operator in ("startswith", "endswith"):
+        find: Any = str.startswith if operator == "startswith" else str.endswith
+        return lambda value: value.__class__ is str and find(value, expected)
+    return _compares(operator, expected)
+
+
+def _equals(expected: Any) -> Predicate:
+    kind = json_type_of(expected)
+    if kind in ("null", "boolean"):
+        return lambda value: value is expected
+    if kind == "number":
+        return lambda value: value == expected and value.__class__ is not bool
+    return lambda value: value == expected
+
+
+def _contains(expected: Any) -> Predicate:
+    is_equal = _equals(expected)
+    is_text = isinstance(expected, str)
+
+    def test(value: Any) -> bool:
+        if value.__class__ is str:
+            return is_text and expected in value
+        return value.__class__ is list and any(map(is_equal, value))
+
+    return test
+
+
+def _compares(operator: str, expected: Any) -> Predicate:
+    classes: tuple[type, ...] = (str,) if isinstance(expected, str) else (int, float)
+    if json_type_of(expected) not in ("string", "number"):
+        return lambda _: False
+    if operator == "<":
+        return lambda value: value.__class__ in classes and value < expected
+    if operator == "<=":
+        return lambda value: value.__class__ in classes and value <= expected
+    if operator == ">":
+        return lambda value: value.__class__ in classes and value > expected
+    return lambda value: value.__class__ in classes and value >= expected

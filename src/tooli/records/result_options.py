@@ -6,6 +6,7 @@ from tooli.core._hot_tables import OPTION_ALIASES, OPTION_KINDS
 from tooli.core.call import Problem
 from tooli.core.record import Record
 from tooli.text.jsonable import is_list
+from tooli.text.tokens import BYTES_PER_TOKEN
 
 TYPE_CHECKING = False
 
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from tooli.core.tool import Tool
 
 MAX_NUMBER = 1 << 40
-BYTES_PER_TOKEN = 3
-"""As `contract.tokens` estimates them."""
 
 
 class ResultOptions(Record):

@@ -69,9 +69,16 @@ _NOT_CONVERTED = _NotConverted()
 
 def _iso_duration(value: Any) -> str:
     """ISO 8601, as pydantic writes it."""
-    from tooli.schema.pydantic_bridge import get_type_adapter
+    from pydantic import TypeAdapter
 
-    return get_type_adapter(value.__class__).dump_python(value, mode="json")
+    kind = value.__class__
+    adapter = _duration_adapters.get(kind)
+    if adapter is None:
+        adapter = _duration_adapters[kind] = TypeAdapter(kind)
+    return adapter.dump_python(value, mode="json")
+
+
+_duration_adapters: dict[type, Any] = {}
 
 
 def _iso_datetime(value: Any) -> str:

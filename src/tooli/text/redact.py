@@ -55,7 +55,7 @@ class Redactor:
         if self._secrets:
             known_count = sum([secret.is_loaded for secret in self._secrets])
             if known_count != self._known_count:
-                from tooli.inputs.secret_forms import list_secret_forms
+                from tooli.text.secret_forms import list_secret_forms
 
                 self._known_count, self._secret_variants = (
                     known_count,

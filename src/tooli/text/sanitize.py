@@ -16,8 +16,7 @@ and none can go back further than it went: the time is linear, whatever the text
 from __future__ import annotations
 
 import re
-
-from tooli.core.record import Record
+from typing import NamedTuple
 
 CONTROLS = "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"
 INVISIBLE = (
@@ -70,7 +69,7 @@ _HARMLESS_BYTES = bytes(
 """Bytes of UTF-8 with which nothing begins that is ever taken out."""
 
 
-class RemovedCounts(Record):
+class RemovedCounts(NamedTuple):
     """How much was taken out of a text."""
 
     sequences: int = 0

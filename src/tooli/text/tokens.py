@@ -1,8 +1,11 @@
-"""How many tokens a text has, near enough, and rather too many than too few."""
+"""Estimate the number of tokens in a text."""
 
 from __future__ import annotations
 
+BYTES_PER_TOKEN = 3
+"""Real tokenizers average more bytes per token, so that estimates are rather too high."""
+
 
 def estimate_tokens(text: str) -> int:
-    """Tokens of a text: real tokenizers put more than three bytes into one, on the average."""
-    return -(-len(text.encode("utf-8", "surrogatepass")) // 3)
+    """Return about how many tokens a text has; rather too many than too few."""
+    return -(-len(text.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN)

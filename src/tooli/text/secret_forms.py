@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tooli.text.jsonable import to_jsonable
+
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -39,8 +41,6 @@ def _iter_texts(value: Any) -> Iterator[str]:
         for item in value:  # pyright: ignore[reportUnknownVariableType]
             yield from _iter_texts(item)
     else:
-        from tooli.text.jsonable import to_jsonable
-
         step = to_jsonable(value, [])
         if isinstance(step, (str, dict, list)):
             yield from _iter_texts(step)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tooli import SecretInput
 from tooli.core.tool import MISSING
-from tooli.inputs.secret_forms import list_secret_forms
+from tooli.text.secret_forms import list_secret_forms
 
 
 def hidden(text: str, secret: object) -> bool:
