@@ -194,8 +194,8 @@ class TestOrder:
         assert (seen.category, seen.container) == ("container", "podman")
 
     def test_python(self) -> None:
-        assert detect_execution_context({}, surface="python").category == CallerCategory.PYTHON_API
-        assert detect_execution_context({"CLAUDECODE": "1"}, surface="python").is_agent
+        assert detect_execution_context({}, in_process=True).category == CallerCategory.PYTHON_API
+        assert detect_execution_context({"CLAUDECODE": "1"}, in_process=True).is_agent
 
 
 class TestValues:

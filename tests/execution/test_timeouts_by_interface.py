@@ -24,7 +24,7 @@ from tests.integration.outside import PATIENCE
 from tooli import Context, ToolError, Tooli
 from tooli.core.call import PYTHON_CALLER, Call, Failed, Ok, Options, Runner
 from tooli.errors import InputError, Suggestion, TimeoutExceeded
-from tooli.pipeline import async_drivers
+from tooli.pipeline import StageContext, async_drivers
 from tooli.pipeline.drivers import bind, invoke, run
 from tooli.stages.timeout import enforce_timeout
 
@@ -464,12 +464,16 @@ def around(call: Call) -> Iterator[Call]:
     return (yield call.replace(runner=Around(call.runner)))  # type: ignore[return-value]
 
 
+def timeout_stage(tool: Any) -> Any:
+    return enforce_timeout(StageContext(tool, Options(), app._state, PYTHON_CALLER, app.find))
+
+
 @pytest.mark.parametrize("seconds", [None, 50.0])
 @pytest.mark.parametrize("name", ["where", "awhere"])
 def test_a_runner_that_has_to_be_alone_is(name: str, seconds: float | None) -> None:
     tool = app.find(name)
     assert tool is not None
-    stages = (bind, around, enforce_timeout({}))
+    stages = (bind, around, timeout_stage(tool))
 
     def made() -> Call:
         return Call(tool, {}, PYTHON_CALLER, [], Options(timeout=seconds), meta={})
@@ -490,7 +494,7 @@ def test_without_fork_it_is_not_run_at_all(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr("tooli.execution.timeouts.can_fork", lambda: False)
     tool = app.find("where")
     assert tool is not None
-    outcome = run(Call(tool, {}, PYTHON_CALLER, [], meta={}), (bind, around, enforce_timeout({})))
+    outcome = run(Call(tool, {}, PYTHON_CALLER, [], meta={}), (bind, around, timeout_stage(tool)))
     assert isinstance(outcome, Failed)
     assert outcome.error.code == "E2006"
 

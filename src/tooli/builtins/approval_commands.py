@@ -52,7 +52,7 @@ def _grant_command(app: Any) -> Any:
         from tooli.errors import ApprovalRequired
         from tooli.storage.approval_store import ApprovalStore
 
-        if ctx.caller.surface != "cli" or ctx.options.no_input:
+        if not ctx.caller.can_prompt or ctx.options.no_input:
             raise _human_required_error("nobody is to be asked")
         _require_human()
         store = ApprovalStore()

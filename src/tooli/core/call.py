@@ -45,14 +45,19 @@ class Caller(Record):
         return self.surface in ("mcp", "http")
 
     @property
+    def is_in_process(self) -> bool:
+        """True if Python code in this process calls."""
+        return self.surface == "python"
+
+    @property
     def can_prompt(self) -> bool:
-        """True if the caller may be asked on a terminal."""
-        return self.surface == "cli"
+        """True if the caller may be asked on the terminal of this process."""
+        return self.owns_process
 
     @property
     def gets_printed_text(self) -> bool:
         """True if the text that a command prints is part of the answer."""
-        return self.surface != "python"
+        return not self.is_in_process
 
     @property
     def uses_environment_token(self) -> bool:

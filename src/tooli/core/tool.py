@@ -124,7 +124,7 @@ class Handle(Record):
         """The handle that a value names; `typed` is whether it stands on a command line."""
         raise NotImplementedError
 
-    def default_when_missing(self, surface: str) -> Any:
+    def default_when_missing(self, *, may_read_stdin: bool) -> Any:
         """What stands in for a value that must be given and was not; MISSING for nothing."""
         return MISSING
 

@@ -100,11 +100,11 @@ class ExecutionContext(Record):
 
 
 def detect_execution_context(
-    env: Mapping[str, str] | None = None, *, surface: str | None = None, deep: bool = False
+    env: Mapping[str, str] | None = None, *, in_process: bool = False, deep: bool = False
 ) -> ExecutionContext:
     """The caller of this process, from its environment and its terminal.
 
-    `surface` is the door of a running call ("python" is a category of its own); `deep` also
+    `in_process` is True for a call from Python code, which is a category of its own. `deep` also
     looks at the processes above this one and at the files of containers.
     """
     environ = dict(os.environ) if env is None else env  # a dict: 150 questions are coming
@@ -121,7 +121,7 @@ def detect_execution_context(
         containers = _merge_candidates(
             (*containers, *map(_container_candidate, parent_processes.find_containers()))
         )
-    fallback = _terminal_candidate(terminals, surface)
+    fallback = _terminal_candidate(terminals, in_process)
     candidates = (*agents, *systems, *containers, fallback)
     candidates = (
         *_prefer_human_in_container(candidates),
@@ -305,10 +305,10 @@ def _container_candidate(found: tuple[str, str]) -> Candidate:
     return Candidate(found[0], CallerCategory.CONTAINER, 0.9, (found[1],))
 
 
-def _terminal_candidate(terminals: tuple[bool, ...], surface: str | None) -> Candidate:
+def _terminal_candidate(terminals: tuple[bool, ...], in_process: bool) -> Candidate:
     """Who it is where nobody left a mark: whoever has a terminal is a person."""
     stdin, stdout, stderr = terminals
-    if surface == "python":
+    if in_process:
         return Candidate("python", CallerCategory.PYTHON_API, 0.9, ("app.call",))
     if stdout:
         return Candidate("human", CallerCategory.HUMAN, 0.8, ("stdout is a terminal",))

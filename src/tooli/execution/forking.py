@@ -90,7 +90,7 @@ class DeferredInterrupt:
     def __enter__(self) -> Any:
         """What answered it before: the function has that."""
         is_default = signals.getsignal(SIGINT) is signals.default_int_handler
-        if is_default and self._child_call.call.caller.surface == "cli":
+        if is_default and self._child_call.call.caller.owns_process:
             try:
                 self._previous_handler = signals.signal(SIGINT, self._child_call.interrupt)
             except ValueError:  # not the main thread: signals do not come here

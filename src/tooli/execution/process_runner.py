@@ -198,7 +198,7 @@ class ChildCall:
                 stream.flush()
             except (OSError, ValueError, AttributeError):
                 pass
-        if self.call.caller.surface == "cli":
+        if self.call.caller.owns_process:
             flush_open_files()
 
     # -------------------------------------------------------------- waiting

@@ -32,9 +32,6 @@ if TYPE_CHECKING:
 else:
     StringList, MetaDict = list, dict
 
-SERVER_SURFACES = ("http", "mcp")
-"""Doors of a process that others talk to: its connections are not the command's."""
-
 
 class StopRequested(KeyboardInterrupt):
     """The command was told to stop; it may clean up, but it has no time for more."""
@@ -80,7 +77,7 @@ class Worker:
         signals.signal(SIGTERM, _raise_stop)
         if self.interrupt is not None:
             signals.signal(SIGINT, self.interrupt)
-        if self.call.caller.surface in SERVER_SURFACES:
+        if self.call.caller.is_remote:
             signals.signal(SIGINT, signals.default_int_handler)
             detach_server_sockets()
         _clear_exit_handlers()
@@ -91,7 +88,7 @@ class Worker:
     @property
     def has_own_session(self) -> bool:
         """Whether it is a session of its own: a terminal is only for whoever was started there."""
-        return self.call.caller.surface in SERVER_SURFACES or not sys.platform.startswith("linux")
+        return self.call.caller.is_remote or not sys.platform.startswith("linux")
 
     def _redirect_stream(self, name: str) -> None:
         """Let what is written be there when the process is killed; or be sent, if no file it is."""
@@ -211,7 +208,7 @@ class Worker:
                 stream.flush()
             except (OSError, ValueError, AttributeError):
                 pass
-        if self.call.caller.surface == "cli":
+        if self.call.caller.owns_process:
             flush_open_files()
 
 

@@ -68,9 +68,9 @@ class SourceShape(Handle):
             return _input_from_path(os.fspath(value), param.name, limits)  # pyright: ignore[reportUnknownArgumentType]
         return fill_with_content(self.annotation, value, Input("content", param.name, limits))
 
-    def default_when_missing(self, surface: str) -> Any:
+    def default_when_missing(self, *, may_read_stdin: bool) -> Any:
         """Where something is piped in, that is the input."""
-        return Input("-") if surface == "cli" and is_piped() else MISSING
+        return Input("-") if may_read_stdin and is_piped() else MISSING
 
     def schema(self) -> dict[str, Any]:
         """A text that names the input, or the content itself."""

@@ -111,9 +111,8 @@ def _check_streams(call: Call, bound: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def _check_stdin(call: Call, name: str) -> Iterator[Problem]:
-    surface = call.caller.surface
     stdin: Any = sys.stdin
-    if surface in ("mcp", "http"):
+    if call.caller.is_remote:
         message = "there is no stdin here: give a path, a URL, or the content"
     elif call.options.stdin_consumed:
         message = "stdin can be read once, and a flag reads it already"
@@ -130,6 +129,6 @@ def _check_stdout(call: Call, name: str) -> Iterator[Problem]:
     """A command that declares no result may print: what it writes is what it says."""
     if call.tool.returns_printed_text or call.options.dry_run:
         return
-    if call.options.is_machine_mode or call.caller.surface in ("mcp", "http"):
+    if call.options.is_machine_mode or call.caller.is_remote:
         message = "stdout is for the answer here: name a file, or ask for --text"
         yield Problem("E1036", name, f"{name!r}: {message}")

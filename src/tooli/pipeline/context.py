@@ -45,7 +45,7 @@ class Context:
         """Who seems to be calling, by the environment: what kind, how sure, seen by what."""
         from tooli.detect import detect_execution_context
 
-        return detect_execution_context(surface=self._call.caller.surface)
+        return detect_execution_context(in_process=self._call.caller.is_in_process)
 
     @property
     def options(self) -> Options:

@@ -194,7 +194,7 @@ def _read_piped(param: Param, call: Call) -> Any:
     shape = unwrap_optional(param.shape)
     if param.kind != "argument" or not isinstance(shape, Handle) or call.options.stdin_consumed:
         return None
-    return shape.default_when_missing(call.caller.surface) or None
+    return shape.default_when_missing(may_read_stdin=call.caller.owns_process) or None
 
 
 ONLY_BIND = (bind,)

@@ -38,7 +38,7 @@ def can_ask_human(call: Call) -> bool:
     if call.peer is not None:
         return call.peer.supports("elicitation/create")
     options = call.options
-    if call.caller.surface != "cli" or not options.interactive or options.no_input:
+    if not call.caller.can_prompt or not options.interactive or options.no_input:
         return False
     return has_terminal() and not is_agent_present()
 

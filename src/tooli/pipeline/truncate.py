@@ -143,7 +143,7 @@ class _Truncation:
             lambda: self.flow.set_meta(self.call, next=self.flow.next_steps),
             lambda: [step.pop("why", None) for step in self.flow.next_steps],
             lambda: meta["truncated"].pop("full", None),
-            lambda: meta.pop("page" if self.call.caller.surface == "cli" else "next", None),
+            lambda: meta.pop("page" if self.call.caller.owns_process else "next", None),
         ):
             if self._fits(outcome):
                 return

@@ -28,7 +28,7 @@ def open_record_flow(call: Call) -> Generator[Call, Outcome, Outcome]:
         from tooli.storage.signing import InvalidToken, get_cursor_key
 
         try:
-            key = get_cursor_key(owns_process=call.caller.surface == "cli")
+            key = get_cursor_key(owns_process=call.caller.owns_process)
             flow.cursor_position = decode_cursor(result_options.cursor, key)
         except InvalidToken:
             message = "The cursor is invalid or was changed. Repeat the call without a cursor"

@@ -40,7 +40,7 @@ def make_page_window(call: Call, flow: RecordFlow) -> PageWindow | None:
     )
     if flow.cursor_position is not None and flow.cursor_position.binding != binding:
         return None
-    return PageWindow(flow, binding, get_cursor_key(owns_process=call.caller.surface == "cli"))
+    return PageWindow(flow, binding, get_cursor_key(owns_process=call.caller.owns_process))
 
 
 class PageWindow(Sieve):

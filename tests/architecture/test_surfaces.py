@@ -1,0 +1,75 @@
+"""Below the surfaces no module compares the name of a surface: it asks the Caller instead."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.architecture.test_structure import MODULES, tree
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SURFACES = ("cli", "python", "mcp", "http")
+MAY_COMPARE = (
+    *("tooli.cli", "tooli.http", "tooli.mcp", "tooli.serving", "tooli.python_api"),
+    *("tooli.testing", "tooli.core.call"),  # `Caller`, whose properties are asked
+)
+BELOW = [name for name in MODULES if not f"{name}.".startswith(tuple(f"{p}." for p in MAY_COMPARE))]
+
+
+def constants(node: ast.expr) -> Iterator[object]:
+    for part in node.elts if isinstance(node, (ast.Tuple, ast.List, ast.Set)) else (node,):
+        if isinstance(part, ast.Constant):
+            yield part.value
+
+
+def compares_surface(node: ast.AST) -> bool:
+    """True for `x.surface == …`, `surface in …` and comparisons with the name of a surface."""
+    if isinstance(node, ast.Match):
+        return names_surface(node.subject)
+    if not isinstance(node, ast.Compare):
+        return False
+    sides = [node.left, *node.comparators]
+    return any(names_surface(side) for side in sides)
+
+
+def names_surface(node: ast.expr) -> bool:
+    name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+    return name == "surface"
+
+
+def find_comparisons(module: ast.Module) -> list[int]:
+    return [node.lineno for node in ast.walk(module) if compares_surface(node)]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", BELOW)
+def test_no_module_below_the_surfaces_compares_one(name: str) -> None:
+    lines = find_comparisons(tree(MODULES[name]))
+    assert not lines, (
+        f"{name}, lines {lines}: use a property of Caller (owns_process, is_remote, …)"
+    )
+
+
+@pytest.mark.parametrize(
+    "name", [n for n in BELOW if n.startswith(("tooli.pipeline", "tooli.stages"))]
+)
+def test_no_stage_knows_the_name_of_a_surface(name: str) -> None:
+    for node in ast.walk(tree(MODULES[name])):
+        if isinstance(node, ast.Compare):
+            found = {value for side in node.comparators for value in constants(side)}
+            assert not found & {*SURFACES}, f"{name}, line {node.lineno}"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('call.caller.surface == "cli"', True),
+        ('surface in ("mcp", "http")', True),
+        ('"cli" != caller.surface', True),
+        ('f"{caller.surface}"', False),
+    ],
+)
+def test_comparisons_are_found(text: str, found: bool) -> None:
+    assert bool(find_comparisons(ast.parse(text))) is found
