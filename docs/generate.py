@@ -58,7 +58,7 @@ code, the category, the exit code and what it means.
 ```
 
 `DefinitionError` is a `TypeError` outside the tree. It tells a developer that an app or one of
-its commands is declared wrongly.
+its commands is defined incorrectly, and names the file and line.
 
 ## Exit codes
 

@@ -1,23 +1,23 @@
-"""What can go wrong, as a tree, with what a caller should do about it.
+"""Errors: what a tool raises, what a caller sees, and the table of codes.
 
     ToolError
-    ├── InputError            E1xxx  input     2   nothing ran; change the arguments
-    │   └── FormatError       E1065  input    65   the data given is malformed
-    ├── AuthError             E2xxx  auth     30   not allowed
-    ├── ApprovalRequired      E2101  human   101   a human must decide
-    ├── StateError            E3xxx  state    20   the world is not as the call needs it
-    │   ├── NotFoundError     E3010  state    10
-    │   └── ConflictError     E3020  state    20
-    ├── ToolRuntimeError      E4xxx  runtime  70   it broke while running
-    │   ├── DependencyError   E4040  runtime  40   something it relies on failed
-    │   ├── TimeoutExceeded   E4050  runtime  50
-    │   ├── TemporaryError    E4075  runtime  75   try again
-    │   ├── CommandExited     E4001  runtime   *   the command chose its own exit code
-    │   └── Interrupted       E4130  runtime 130   Ctrl-C; 143 when asked to terminate
-    └── InternalError         E5xxx  internal 70   a bug
+    ├── InputError            E1xxx  input       2   the arguments are not valid; nothing ran
+    │   └── FormatError       E1065  input      65   the input data is malformed
+    ├── AuthError             E2xxx  auth       30   the caller is not allowed to do this
+    ├── ApprovalRequired      E2101  human     101   a human must approve first
+    ├── StateError            E3xxx  state      20   the call does not fit the current state
+    │   ├── NotFoundError     E3010  state      10   something the call names does not exist
+    │   └── ConflictError     E3020  state      20   something has changed or exists already
+    ├── ToolRuntimeError      E4xxx  runtime    70   the tool failed while it ran
+    │   ├── DependencyError   E4040  runtime    40   something the tool depends on failed
+    │   ├── TimeoutExceeded   E4050  runtime    50   the tool took longer than its timeout
+    │   ├── TemporaryError    E4075  runtime    75   a retry may succeed
+    │   ├── CommandExited     E4001  runtime     *   the command exited with its own exit code
+    │   └── Interrupted       E4130  runtime   130   Ctrl-C; 143 if asked to terminate
+    └── InternalError         E5xxx  internal   70   a bug in the tool
 
-`DefinitionError` stands outside: it tells a developer, at registration, that a
-tool is declared wrongly.
+The columns are the code, the category and the exit code. `DefinitionError` is not in this tree:
+it tells a developer that an app or a command is defined incorrectly.
 """
 
 from __future__ import annotations
@@ -81,14 +81,14 @@ def _is_own_module(name: object) -> bool:
 
 
 class Suggestion:
-    """What to do about an error, precise enough for a machine to act on."""
+    """What to do about an error, in a form that an agent can act on."""
 
     __slots__ = ("action", "applicability", "argv", "example", "fix")
 
     if not TYPE_CHECKING:
 
         def __new__(cls, *args, **fields):
-            """Say what a misspelled keyword should have been, before Python finds one missing."""
+            """Suggest the right keyword for a misspelled one before Python reports one missing."""
             check_keywords("Suggestion", fields, cls.__slots__)
             return object.__new__(cls)
 
@@ -102,12 +102,12 @@ class Suggestion:
     ) -> None:
         if action not in SUGGESTION_ACTIONS:
             raise DefinitionError(
-                f"Suggestion(action={action!r}): say one of {', '.join(SUGGESTION_ACTIONS)}"
+                f"Suggestion(action={action!r}): must be one of {', '.join(SUGGESTION_ACTIONS)}"
             )
         if applicability not in APPLICABILITY_LEVELS:
             raise DefinitionError(
                 f"Suggestion(applicability={applicability!r}): "
-                f"say one of {', '.join(APPLICABILITY_LEVELS)}"
+                f"must be one of {', '.join(APPLICABILITY_LEVELS)}"
             )
         self.action = action
         self.fix = fix
@@ -118,7 +118,7 @@ class Suggestion:
         self.applicability = applicability
 
     def to_dict(self) -> dict[str, object]:
-        """The suggestion as the envelope carries it: without empty fields."""
+        """Return the suggestion as the envelope shows it, without empty fields."""
         fields = {
             "action": self.action,
             "fix": self.fix,
@@ -130,7 +130,7 @@ class Suggestion:
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, object]) -> Suggestion:
-        """The suggestion that `to_dict` wrote."""
+        """Return a suggestion from what `to_dict` returns."""
         return cls(**fields)  # pyright: ignore[reportArgumentType]
 
     def __eq__(self, other: object) -> bool:
@@ -154,7 +154,14 @@ APPLICABILITY_LEVELS = ("machine_applicable", "maybe_incorrect", "has_placeholde
 
 
 class ToolError(Exception):
-    """An error that an agent can reason about."""
+    """A failure of a call, with a code, a category and a suggestion that an agent can act on.
+
+    raise NotFoundError(
+        "There is no note 7.",
+        field="id",
+        suggestion=Suggestion("retry_with_modified_input", "List the notes first."),
+    )
+    """
 
     category: ClassVar[str] = "internal"
     default_code: ClassVar[str] = "E5000"
@@ -180,8 +187,8 @@ class ToolError(Exception):
         self.suggestion = suggestion
         self.is_retryable = self.retryable if is_retryable is None else is_retryable
         self.details = dict(details) if details else None
-        self.is_translated = False  # stands for an exception of another kind, which is its cause
-        self.approval_text: str | None = None  # what a human who may overcome it is shown first
+        self.is_translated = False  # made from an exception of another class, which is its cause
+        self.approval_text: str | None = None  # what a human sees who may approve the call
         registered = ERROR_CODES.get(code) if code is not None else None
         if exit_code is not None:
             self.exit_code = exit_code
@@ -189,7 +196,7 @@ class ToolError(Exception):
             self.exit_code, self.http_status = registered[1], registered[2]
 
     def to_dict(self) -> dict[str, object]:
-        """The error as the envelope carries it: fixed order, no empty fields."""
+        """Return the error as the envelope shows it: in a fixed order, without empty fields."""
         fields: dict[str, object] = {
             "code": self.code,
             "category": self.category,
@@ -206,79 +213,79 @@ class ToolError(Exception):
 
 
 class InputError(ToolError):
-    """The arguments do not fit; nothing ran."""
+    """The arguments are not valid. Nothing ran."""
 
     category, default_code, exit_code, http_status, retryable = "input", "E1000", 2, 422, True
 
 
 class FormatError(InputError):
-    """The data given is malformed."""
+    """The input data is malformed."""
 
     default_code, exit_code = "E1065", 65
 
 
 class AuthError(ToolError):
-    """The caller may not do this."""
+    """The caller is not allowed to do this."""
 
     category, default_code, exit_code, http_status = "auth", "E2000", 30, 403
 
 
-class ApprovalRequired(ToolError):  # noqa: N818  the word of the contract
-    """A human must say yes first."""
+class ApprovalRequired(ToolError):  # noqa: N818  a public name
+    """A human must approve the call first."""
 
     category, default_code, exit_code, http_status = "human", "E2101", 101, 428
 
 
 class StateError(ToolError):
-    """The world is not in the state that the call needs."""
+    """The call does not fit the current state."""
 
     category, default_code, exit_code, http_status = "state", "E3000", 20, 409
 
 
 class NotFoundError(StateError):
-    """What the call names does not exist."""
+    """Something that the call names does not exist."""
 
     default_code, exit_code, http_status = "E3010", 10, 404
 
 
 class ConflictError(StateError):
-    """What the call names has moved, or exists already."""
+    """Something that the call names has changed or exists already."""
 
     default_code = "E3020"
 
 
 class ToolRuntimeError(ToolError):
-    """The tool broke while it ran."""
+    """The tool failed while it ran."""
 
     category, default_code = "runtime", "E4000"
 
 
-class CommandExited(ToolRuntimeError):  # noqa: N818  the word of the contract
-    """The command ended itself with an exit code of its own."""
+class CommandExited(ToolRuntimeError):  # noqa: N818  a public name
+    """The command exited with an exit code of its own."""
 
     default_code, exit_code = "E4001", 1
 
 
 class DependencyError(ToolRuntimeError):
-    """Something that the tool relies on failed."""
+    """Something that the tool depends on failed."""
 
     default_code, exit_code, http_status = "E4040", 40, 502
 
 
-class TimeoutExceeded(ToolRuntimeError):  # noqa: N818  the word of the contract
-    """The tool took longer than it may."""
+class TimeoutExceeded(ToolRuntimeError):  # noqa: N818  a public name
+    """The tool took longer than its timeout."""
 
     default_code, exit_code, http_status, retryable = "E4050", 50, 504, True
 
 
 class TemporaryError(ToolRuntimeError):
-    """It failed now and may well work in a moment."""
+    """The failure is temporary. A retry may succeed."""
 
     default_code, exit_code, http_status, retryable = "E4075", 75, 503, True
 
 
-class Interrupted(ToolRuntimeError):  # noqa: N818  the word of the contract
-    """The caller stopped it."""
+class Interrupted(ToolRuntimeError):  # noqa: N818  a public name
+    """The caller interrupted the call."""
 
     default_code, exit_code, http_status, retryable = "E4130", 130, 503, True
 
@@ -288,72 +295,72 @@ class InternalError(ToolError):
 
 
 ERROR_CODES: dict[str, tuple[str, int, int]] = {
-    # code: (meaning, exit code, HTTP status). The documents are generated from this table.
+    # code: (meaning, exit code, HTTP status). docs/errors.md is generated from this table.
     "E1000": ("invalid input", 2, 422),
-    "E1001": ("no such command", 2, 404),
+    "E1001": ("unknown command", 2, 404),
     "E1002": ("a required parameter is missing", 2, 422),
-    "E1003": ("a value does not fit its parameter", 2, 422),
-    "E1004": ("no such parameter", 2, 422),
-    "E1005": ("more arguments than the command takes", 2, 422),
-    "E1006": ("an option without its value, or a flag with one", 2, 422),
-    "E1007": ("a framework flag was misused", 2, 422),
-    "E1008": ("the input is not the JSON it should be", 2, 400),
+    "E1003": ("a value is not valid for its parameter", 2, 422),
+    "E1004": ("unknown parameter", 2, 422),
+    "E1005": ("too many arguments", 2, 422),
+    "E1006": ("an option without a value, or a flag with one", 2, 422),
+    "E1007": ("invalid value or combination of framework options", 2, 422),
+    "E1008": ("the input is not valid JSON", 2, 400),
     "E1010": ("a destructive command needs --yes", 2, 428),
-    "E1011": ("a configuration file or variable is wrong", 2, 422),
-    "E1020": ("a server cannot be started like that, or there", 2, 422),
+    "E1011": ("invalid configuration file or environment variable", 2, 422),
+    "E1020": ("the server cannot start with these settings or at this address", 2, 422),
     "E1030": (
-        "a value holds what no such value holds: control characters, dots that climb",
+        "a value has characters that are not allowed, such as control characters or `..`",
         2,
         422,
     ),
-    "E1031": ("a path leads out of the folder that it must stay in", 2, 422),
-    "E1032": ("a secret was written on the command line", 2, 422),
-    "E1033": ("a URL that is not read: its scheme, its host, a private address", 2, 422),
-    "E1034": ("the input is larger than it may be", 65, 413),
-    "E1035": ("stdin is not there to be read, or not any more", 2, 422),
-    "E1036": ("stdout is not free to be written to", 2, 422),
-    "E1040": ("the filter is no filter, or does not fit the records", 2, 422),
-    "E1041": ("a field that is selected does not exist", 2, 422),
-    "E1042": ("the cursor is not one of this call's", 2, 422),
-    "E1050": ("the idempotency key is said twice, and not alike", 2, 422),
-    "E1051": ("the plan token is none, or belongs to another call", 2, 422),
-    "E1065": ("the data given is malformed", 65, 422),
+    "E1031": ("a path is outside the folder that it must be in", 2, 422),
+    "E1032": ("a secret was passed on the command line", 2, 422),
+    "E1033": ("a URL is not allowed: its scheme, its host or a private address", 2, 422),
+    "E1034": ("the input is too large", 65, 413),
+    "E1035": ("stdin is not available or was read already", 2, 422),
+    "E1036": ("stdout is not available for output", 2, 422),
+    "E1040": ("invalid filter expression or unknown field", 2, 422),
+    "E1041": ("unknown field in --select or --fields", 2, 422),
+    "E1042": ("the cursor is not valid for this call", 2, 422),
+    "E1050": ("the idempotency key is given twice, with different values", 2, 422),
+    "E1051": ("the plan token is invalid or belongs to another call", 2, 422),
+    "E1065": ("the input data is malformed", 65, 422),
     "E1400": ("HTTP: the request contradicts itself", 2, 400),
-    "E1404": ("HTTP: nothing is served at this path", 2, 404),
-    "E1405": ("HTTP: the path does not take this method", 2, 405),
-    "E1408": ("HTTP: the body came too slowly", 2, 408),
-    "E1413": ("HTTP: the body is larger than it may be", 2, 413),
-    "E1415": ("HTTP: the body is not declared as JSON", 2, 415),
-    "E1421": ("HTTP: the request is meant for another host", 2, 421),
+    "E1404": ("HTTP: unknown path", 2, 404),
+    "E1405": ("HTTP: the path does not accept this method", 2, 405),
+    "E1408": ("HTTP: the request body arrived too slowly", 2, 408),
+    "E1413": ("HTTP: the request body is too large", 2, 413),
+    "E1415": ("HTTP: the content type of the request body is not JSON", 2, 415),
+    "E1421": ("HTTP: the request is for another host", 2, 421),
     "E2000": ("not allowed", 30, 403),
-    "E2001": ("a scope is missing", 30, 403),
-    "E2002": ("strict policy: the command does not say who may run it", 30, 403),
-    "E2003": ("a capability was used that the command does not declare", 30, 403),
+    "E2001": ("the caller lacks a required scope", 30, 403),
+    "E2002": ("strict policy: the command does not declare who may run it", 30, 403),
+    "E2003": ("the command used a capability that it does not declare", 30, 403),
     "E2004": ("the caller's token is not valid", 30, 401),
-    "E2005": ("a path that the configuration does not allow", 30, 403),
-    "E2006": ("isolation is required, and cannot be had here", 30, 403),
+    "E2005": ("the configuration does not allow the path", 30, 403),
+    "E2006": ("isolation is required but not available on this system", 30, 403),
     "E2030": ("the operating system denied permission", 30, 403),
-    "E2101": ("a human must approve", 101, 428),
-    "E2102": ("the tool has to ask, and nobody can answer", 101, 428),
-    "E2103": ("a human has said no", 101, 403),
-    "E2104": ("approvals cannot be kept or checked here", 30, 503),
-    "E2401": ("HTTP: a valid token is needed", 30, 401),
-    "E2403": ("HTTP: pages of that origin may not call this server", 30, 403),
-    "E3000": ("the state does not allow it", 20, 409),
+    "E2101": ("a human must approve the call", 101, 428),
+    "E2102": ("the tool needs an answer and nobody can be asked", 101, 428),
+    "E2103": ("a human rejected the call", 101, 403),
+    "E2104": ("approvals cannot be stored or verified on this system", 30, 503),
+    "E2401": ("HTTP: a valid token is required", 30, 401),
+    "E2403": ("HTTP: web pages of this origin may not call the server", 30, 403),
+    "E3000": ("the current state does not allow the call", 20, 409),
     "E3010": ("not found", 10, 404),
     "E3020": ("conflict", 20, 409),
-    "E3050": ("the idempotency key was used with other arguments", 20, 422),
-    "E3051": ("a call with this idempotency key is running", 75, 409),
-    "E3052": ("a call with this idempotency key broke off: nobody knows how far it came", 101, 409),
-    "E3053": ("the plan does not hold any more: what it was made for has moved", 20, 409),
+    "E3050": ("the idempotency key was used with different arguments", 20, 422),
+    "E3051": ("a call with this idempotency key is still running", 75, 409),
+    "E3052": ("a call with this idempotency key was interrupted; its effect is unknown", 101, 409),
+    "E3053": ("the plan is out of date: something it depends on has changed", 20, 409),
     "E4000": ("the tool failed", 70, 500),
-    "E4001": ("the command ended itself, with an exit code of its own", 1, 500),
-    "E4029": ("too many calls: wait a moment", 75, 429),
-    "E4031": ("the same call failed again and again", 75, 429),
+    "E4001": ("the command exited with an exit code of its own", 1, 500),
+    "E4029": ("too many calls; retry later", 75, 429),
+    "E4031": ("the same call failed repeatedly", 75, 429),
     "E4040": ("an external dependency failed", 40, 502),
     "E4050": ("timeout", 50, 504),
-    "E4051": ("the process of the command died, or says what it should not", 70, 500),
-    "E4060": ("what was done before cannot be looked up or kept", 75, 503),
+    "E4051": ("the command's process died or sent an invalid message", 70, 500),
+    "E4060": ("stored results cannot be read or written", 75, 503),
     "E4061": ("the audit log cannot be written", 75, 503),
     "E4075": ("temporary failure", 75, 503),
     "E4130": ("interrupted", 130, 503),
@@ -365,21 +372,21 @@ EXIT_CODES: dict[int, str] = {
     0: "success",
     2: "invalid usage or input; nothing ran",
     10: "not found",
-    20: "conflict, state moved",
+    20: "conflict, or the state has changed",
     30: "permission denied",
     40: "external dependency failed",
     50: "timeout",
     65: "data format error",
     70: "internal error",
-    75: "temporary, retry",
-    101: "a human is needed",
+    75: "temporary failure, retry",
+    101: "a human must approve or answer",
     130: "interrupted (SIGINT)",
     143: "terminated (SIGTERM)",
 }
 
 
 def check_keywords(callable_name: str, keywords: Iterable[str], known: Iterable[str]) -> None:
-    """Refuse a keyword that nobody knows, and name the one that was probably meant."""
+    """Raise DefinitionError for an unknown keyword, and suggest the closest one."""
     for name in keywords:
         if name not in known:
             suggestion = closest_match(name, known)
@@ -393,14 +400,14 @@ _SHELL_SAFE_CHARS = frozenset(
 
 
 def shell_quote(text: str) -> str:
-    """A word as a POSIX shell needs it."""
+    """Return a text as one word of a POSIX shell."""
     if text and _SHELL_SAFE_CHARS.issuperset(text):
         return text
     return "'" + text.replace("'", "'\"'\"'") + "'"
 
 
 def closest_match(name: str, candidates: Iterable[str]) -> str | None:
-    """The known word that was probably meant, or None when nothing is close."""
+    """Return the candidate closest to a name, or None if none is close."""
     best, best_distance = None, 1 + max(len(name) > 2, len(name) // 3)
     for candidate in candidates:
         if abs(len(candidate) - len(name)) < best_distance:
@@ -411,7 +418,7 @@ def closest_match(name: str, candidates: Iterable[str]) -> str | None:
 
 
 def _edit_distance(left: str, right: str, limit: int) -> int:
-    """Edits (change, add, drop, swap neighbours) from a to b; `limit` when there are as many."""
+    """Count the edits (change, insert, delete, swap) between two texts, up to `limit`."""
     if len(left) > 64 or len(right) > 64:
         return 0 if left == right else limit
     before: list[int] = []
@@ -430,7 +437,7 @@ def _edit_distance(left: str, right: str, limit: int) -> int:
 
 
 def error_class_for(code: str, category: str) -> type[ToolError]:
-    """The class of the tree that an error with this code and category belongs to."""
+    """Return the class of an error with this code and category."""
     classes = [ToolError]
     for candidates in classes:
         classes.extend(candidates.__subclasses__())

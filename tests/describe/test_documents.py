@@ -63,7 +63,7 @@ def test_manifest() -> None:
     assert find["cost_hint"] == "cheap"
     assert told["commands"]["wipe"]["commonly_after"] == ["find"]
     assert told["commands"]["wipe"]["requires_approval"] is True
-    assert told["exit_codes"]["101"] == "a human is needed"
+    assert told["exit_codes"]["101"] == "a human must approve or answer"
     assert told["errors"]["E1010"]
     assert told["caller_convention"]["env_var"] == "TOOLI_CALLER"
     assert json.loads(json.dumps(told)) == told
