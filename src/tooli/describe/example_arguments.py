@@ -1,8 +1,22 @@
-"""An example's words, as a command line has them, turned into arguments as JSON has them."""
+"""Arguments of example calls: JSON arguments from an example's argv, and made-up sample values."""
 
 from __future__ import annotations
 
-from tooli.core.tool import Choice, ListOf, Scalar, Structured, TupleOf, unwrap_optional
+from json import dumps, loads
+
+from tooli.core.tool import (
+    Choice,
+    Handle,
+    ListOf,
+    Scalar,
+    Structured,
+    TupleOf,
+    is_structured,
+    unwrap_optional,
+)
+from tooli.describe.schema_text import classify
+from tooli.schema.json_schema import param_schema, shape_schema
+from tooli.text.jsonable import is_list, is_object
 
 TYPE_CHECKING = False
 
@@ -13,74 +27,74 @@ if TYPE_CHECKING:
     from tooli.core.tool import Param, Shape, Tool
 
 
-class AmbiguousExample(Exception):  # noqa: N818  an example that is left out
-    """The words say more than can be read without the command line itself."""
+class AmbiguousExampleError(Exception):
+    """The example cannot be read without the command line parser."""
 
 
 def parse_example(tool: Tool, argv: Iterable[str]) -> dict[str, Any] | None:
-    """The arguments that the words give; None where that cannot be said for sure."""
+    """Return the JSON arguments of an example's argv, or None if it is ambiguous."""
     try:
-        given, dotted = _assign_tokens(tool, [str(word) for word in argv])
+        texts, subfields = _assign_tokens(tool, [str(token) for token in argv])
         arguments = {
-            param.name: _convert_value(param, given[param.name])
+            param.name: _convert_value(param, texts[param.name])
             for param in tool.public_params
-            if param.name in given
+            if param.name in texts
         }
         for param in tool.public_params:
-            if param.name in dotted:
-                arguments[param.name] = dotted[param.name]
-    except (AmbiguousExample, ValueError):
+            if param.name in subfields:
+                arguments[param.name] = subfields[param.name]
+    except (AmbiguousExampleError, ValueError):
         return None
     missing = [p.name for p in tool.public_params if p.required and p.name not in arguments]
     return None if missing else arguments
 
 
 def _assign_tokens(tool: Tool, argv: list[str]) -> tuple[dict[str, list[str]], dict[str, Any]]:
-    """The words of each parameter, and the parts that were given with dots."""
-    given: dict[str, list[str]] = {}
-    dotted: dict[str, Any] = {}
+    """Return the texts of each parameter, and the fields passed as `--param.field`."""
+    texts: dict[str, list[str]] = {}
+    subfields: dict[str, Any] = {}
     positionals: list[str] = []
     while argv:
-        word = argv.pop(0)
-        if word == "--":
+        token = argv.pop(0)
+        if token == "--":
             positionals += argv
             break
-        if word[:1] != "-" or len(word) == 1:
-            positionals.append(word)
+        if token[:1] != "-" or len(token) == 1:
+            positionals.append(token)
             continue
-        name, equals, value = word.partition("=")
+        name, equals, value = token.partition("=")
         param, subfield, is_set = _find_flag(tool, name)
         if param.is_flag:
-            given[param.name] = ["true" if is_set else "false"]
+            texts[param.name] = ["true" if is_set else "false"]
             continue
         values = [value] if equals else argv[: param.nargs]
         if not equals:
             del argv[: param.nargs]
         if not values:
-            raise AmbiguousExample
+            raise AmbiguousExampleError
         if subfield:
-            dotted.setdefault(param.name, {})[subfield] = values[0]
+            subfields.setdefault(param.name, {})[subfield] = values[0]
         else:
-            given.setdefault(param.name, []).extend(values)
-    _assign_positionals(tool, positionals, given)
-    return given, dotted
+            texts.setdefault(param.name, []).extend(values)
+    _assign_positionals(tool, positionals, texts)
+    return texts, subfields
 
 
 def _find_flag(tool: Tool, flag: str) -> tuple[Param, str, bool]:
-    """The parameter of a flag, the part of it that is meant, and whether it says yes."""
+    """Return the parameter of a flag, its field, and False if the flag is a negation."""
     head, _, subfield = flag.partition(".")
     for param in tool.public_params:
         if head in param.flags:
             return param, subfield, True
         if head in param.negations:
             return param, "", False
-    raise AmbiguousExample
+    raise AmbiguousExampleError
 
 
 def _assign_positionals(
     tool: Tool, positionals: list[str], texts_by_param: dict[str, list[str]]
 ) -> None:
-    """Give the words without a flag to the parameters that stand by position."""
+    """Assign the tokens without a flag to the positional parameters."""
     positional_params = [param for param in tool.public_params if param.kind == "argument"]
     for i, param in enumerate(positional_params):
         if param.is_multiple:
@@ -92,7 +106,7 @@ def _assign_positionals(
             texts_by_param[param.name] = positionals[:count]
             del positionals[:count]
     if positionals:
-        raise AmbiguousExample
+        raise AmbiguousExampleError
 
 
 def _convert_value(param: Param, texts: list[str]) -> Any:
@@ -103,7 +117,7 @@ def _convert_value(param: Param, texts: list[str]) -> Any:
         return [_convert_item(shape.item, text) for text in texts]
     if isinstance(shape, TupleOf):
         if len(texts) != len(shape.items):
-            raise AmbiguousExample
+            raise AmbiguousExampleError
         return [_convert_item(item, text) for item, text in zip(shape.items, texts, strict=True)]
     return _convert_item(shape, texts[-1])
 
@@ -118,16 +132,14 @@ def _convert_item(shape: Shape, text: str) -> Any:
         for value in values:
             if str(value) == text:
                 return value
-        raise AmbiguousExample
+        raise AmbiguousExampleError
     if isinstance(shape, Structured):
-        from json import loads
-
         return loads(text)
     return text
 
 
 def build_request_examples(tool: Tool) -> Mapping[str, Any]:
-    """The tool's examples by name, as OpenAPI shows them."""
+    """Return the tool's examples as an OpenAPI `examples` object."""
     examples: dict[str, Any] = {}
     for i, example in enumerate(tool.guidance.examples, 1):
         arguments = parse_example(tool, example.get("args", ()))
@@ -137,3 +149,94 @@ def build_request_examples(tool: Tool) -> Mapping[str, Any]:
                 "value": arguments,
             }
     return examples
+
+
+# ------------------------------------------------------------------ sample values
+
+_SAMPLES_BY_FORMAT = {
+    "path": "PATH",
+    "date": "2026-01-31",
+    "date-time": "2026-01-31T12:00:00",
+    "time": "12:00:00",
+    "duration": "PT1H",
+    "uuid": "12345678-1234-4234-8234-123456789012",
+    "email": "name@example.com",
+    "uri": "https://example.com/",
+    "ipv4": "192.0.2.1",
+    "ipv6": "2001:db8::1",
+}
+_MAX_DEPTH = 6
+
+
+def sample_argv(param: Param) -> list[str]:
+    """Return a valid value of a parameter as command line tokens."""
+    shape = unwrap_optional(param.shape)
+    if isinstance(shape, Handle):  # the token names a file, it is not the content
+        return [shape.metavar.partition("|")[0]]
+    has_parser = param.settings.keys() & {"parser", "click_type"}  # its schema allows any text
+    schema = shape_schema(param.shape) if has_parser else param_schema(param)
+    value = sample_value(schema, param.name.upper())
+    if is_list(value) and not (is_structured(param.shape) and not param.is_multiple):
+        return [_format_token(item) for item in value]
+    return [_format_token(value)]
+
+
+def sample_value(schema: Any, name: str = "TEXT", depth: int = 0) -> Any:
+    """Return a small value that matches the schema; a string without a format is `name`."""
+    if not is_object(schema) or depth > _MAX_DEPTH:
+        return name
+    if is_object(schema.get("$defs")) and "$ref" in schema:
+        return sample_value(schema["$defs"].get(schema["$ref"].rpartition("/")[2]), name, depth + 1)
+    kind, detail = classify(schema)
+    match kind, detail:
+        case "choices", _:
+            return detail[0]
+        case "union", _:
+            non_null = [
+                part for part in detail if not is_object(part) or part.get("type") != "null"
+            ]
+            return sample_value(non_null[0], name, depth) if non_null else None
+        case "tuple", _:
+            return [sample_value(item, name, depth + 1) for item in detail]
+        case "list", _:
+            count = 1 if schema.get("uniqueItems") else max(schema.get("minItems", 1), 1)
+            return [sample_value(detail, name, depth + 1)] * count
+        case (("record" | "dict" | "object"), _):
+            return _sample_object(schema, depth)
+        case "plain", "integer" | "number":
+            return _sample_number(schema, detail)
+        case "plain", "boolean":
+            return True
+        case _:
+            return _sample_text(schema, name)
+
+
+def _sample_number(schema: dict[str, Any], kind: str) -> Any:
+    low: Any = schema.get("minimum")
+    if low is None and "exclusiveMinimum" in schema:
+        low = schema["exclusiveMinimum"] + 1
+    high: Any = schema.get("maximum")
+    if high is None and "exclusiveMaximum" in schema:
+        high = schema["exclusiveMaximum"] - 1
+    step: Any = schema.get("multipleOf", 1)
+    value = 1 if low is None or low <= 1 else -(-low // step) * step
+    value = min(value, high) if high is not None else value
+    return int(value) if kind == "integer" else value
+
+
+def _sample_text(schema: dict[str, Any], name: str) -> str:
+    text = _SAMPLES_BY_FORMAT.get(str(schema.get("format")), name)
+    text += "X" * (schema.get("minLength", 0) - len(text))
+    return text[: schema["maxLength"]] if "maxLength" in schema else text
+
+
+def _sample_object(schema: dict[str, Any], depth: int) -> dict[str, Any]:
+    properties: Any = schema.get("properties") or {}
+    required: Any = schema.get("required") or ()
+    return {name: sample_value(properties.get(name), name.upper(), depth + 1) for name in required}
+
+
+def _format_token(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return dumps(value, ensure_ascii=False, separators=(",", ":"))

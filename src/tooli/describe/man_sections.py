@@ -7,7 +7,7 @@ from tooli.config.setting_definitions import SETTINGS
 from tooli.core.options import OPTIONS
 from tooli.core.output_modes import OUTPUT_MODES
 from tooli.describe import roff
-from tooli.describe import schema_prose as words
+from tooli.describe import schema_text as words
 from tooli.describe.roff import bold, italic, prose
 from tooli.errors import ERROR_CODES, EXIT_CODES, shell_quote
 from tooli.schema.json_schema import output_schema

@@ -174,8 +174,7 @@ def _example_blocks(app_info: AppInfo, tool: Tool) -> Iterator[str]:
 
 def _result_fields(tool: Tool) -> Iterator[str]:
     """The fields that have something said about them."""
-    from tooli.describe.schema_notation import format_type
-    from tooli.describe.schema_prose import object_properties
+    from tooli.describe.schema_text import format_type, object_properties
 
     documented = [
         f"`{name}` ({format_type(inner)}): {single_line(str(inner['description']))}"

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from tooli.core.tool import ListOf, PathShape, unwrap_optional
+from tooli.describe.example_arguments import sample_argv
 from tooli.describe.markdown import single_line
-from tooli.describe.sample_values import sample_argv
-from tooli.describe.schema_notation import format_type
-from tooli.describe.schema_prose import object_properties
+from tooli.describe.schema_text import format_type, object_properties
 from tooli.errors import ERROR_CODES, shell_quote
 from tooli.schema.json_schema import output_schema
 

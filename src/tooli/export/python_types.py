@@ -6,8 +6,11 @@ readable equivalent becomes `Any`.
 
 from __future__ import annotations
 
+from keyword import iskeyword
+
+from tooli.describe.schema_text import classify
 from tooli.export.python_source import class_name, docstring, value_literal
-from tooli.text.jsonable import is_list, is_object
+from tooli.text.jsonable import is_object
 
 TYPE_CHECKING = False
 
@@ -51,25 +54,30 @@ class PythonTypes:
         return "Any" if schema is None else self._expression(schema, name, is_parameter=False)
 
     def _expression(self, schema: Any, name: str, is_parameter: bool) -> str:
-        if not is_object(schema) or "$ref" in schema or "allOf" in schema:
+        if not is_object(schema) or "allOf" in schema:
             return "Any"
-        choices = schema["enum"] if "enum" in schema else _const_values(schema)
-        if choices:
-            return self._choice(choices) or _PYTHON_TYPES.get(str(schema.get("type")), "Any")
-        for keyword in ("anyOf", "oneOf"):
-            if is_list(schema.get(keyword)):
-                return self._union(schema[keyword], name, is_parameter)
-        kind = schema.get("type")
-        if is_list(kind):
-            return self._union([{**schema, "type": one} for one in kind], name, is_parameter)
-        if kind == "array":
-            return self._array(schema, name, is_parameter)
-        if kind == "object":
-            return self._object(schema, name, is_parameter)
-        if kind == "string" and schema.get("format") == "path" and is_parameter:
-            self.imported_names.add("Path")
-            return "str | Path"
-        return _PYTHON_TYPES.get(str(kind), "Any")
+        kind, detail = classify(schema)
+        match kind:
+            case "choices":
+                return self._choice(detail) or _PYTHON_TYPES.get(str(schema.get("type")), "Any")
+            case "union":
+                return self._union(detail, name, is_parameter)
+            case "tuple" if schema.get("maxItems") == len(detail) > 0:
+                items = [self._expression(item, name, is_parameter) for item in detail]
+                return f"tuple[{', '.join(items)}]" if is_parameter else "list[Any]"
+            case "tuple" | "list":
+                return self._array(schema.get("items", {}), name, is_parameter)
+            case "record" if all([key.isidentifier() and not iskeyword(key) for key in detail]):
+                return self._typed_dict_for(schema, detail, name, is_parameter)
+            case "dict":
+                return f"dict[str, {self._expression(detail, name, is_parameter)}]"
+            case "record" | "object":
+                return "dict[str, Any]"
+            case "plain" if schema.get("format") == "path" and is_parameter:
+                self.imported_names.add("Path")
+                return "str | Path"
+            case _:
+                return _PYTHON_TYPES.get(str(detail), "Any")
 
     def _choice(self, values: list[Any]) -> str | None:
         if not all([type(value) in (str, int, bool) for value in values]):
@@ -87,33 +95,17 @@ class PythonTypes:
         seen = dict.fromkeys([one for each in types for one in _union_members(each)])
         return " | ".join([*[one for one in seen if one != "None"], *["None"] * ("None" in seen)])
 
-    def _array(self, schema: dict[str, Any], name: str, is_parameter: bool) -> str:
-        row = schema.get("prefixItems")
-        if is_list(row) and row and schema.get("maxItems") == len(row):
-            items = [self._expression(item, name, is_parameter) for item in row]
-            return f"tuple[{', '.join(items)}]" if is_parameter else "list[Any]"
-        item = self._expression(schema.get("items", {}), name, is_parameter)
+    def _array(self, items: Any, name: str, is_parameter: bool) -> str:
+        item = self._expression(items, name, is_parameter)
         if is_parameter:
             self.imported_names.add(
                 "Sequence"
-            )  # list is invariant: list[str] is not a list[str | Path]
+            )  # list is invariant: list[str] is no list[str | Path]
         return f"Sequence[{item}]" if is_parameter else f"list[{item}]"
-
-    def _object(self, schema: dict[str, Any], name: str, is_parameter: bool) -> str:
-        parts = schema.get("properties")
-        if is_object(parts) and parts and all([key.isidentifier() for key in parts]):
-            return self._typed_dict_for(schema, parts, name, is_parameter)
-        more = schema.get("additionalProperties")
-        value = self._expression(more, name, is_parameter) if is_object(more) else "Any"
-        return f"dict[str, {value}]"
 
     def _typed_dict_for(
         self, schema: dict[str, Any], parts: dict[str, Any], name: str, is_parameter: bool
     ) -> str:
-        from keyword import iskeyword
-
-        if any([iskeyword(key) for key in parts]):
-            return "dict[str, Any]"
         required = schema.get("required", [])
         fields = {
             key: self._expression(part, class_name(name, key), is_parameter)
@@ -158,10 +150,6 @@ def _typed_dict(name: str, bases: str, description: str | None, fields: dict[str
     if description is not None:
         lines += [docstring(description, "    "), ""]
     return "\n".join([*lines, *[f"    {key}: {kind}" for key, kind in fields.items()]])
-
-
-def _const_values(schema: dict[str, Any]) -> list[Any]:
-    return [schema["const"]] if "const" in schema else []
 
 
 def _union_members(union_source: str) -> list[str]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tooli.describe import schema_prose
+from tooli.describe import schema_text
 
 TEXT, WHOLE = {"type": "string"}, {"type": "integer"}
 NULL = {"type": "null"}
@@ -14,7 +14,7 @@ NODE = {"$ref": "#/$defs/N", "$defs": {"N": {"type": "object", "properties": {"a
 
 
 @pytest.mark.parametrize(
-    ("schema", "kind"),
+    ("schema", "text"),
     [
         (TEXT, "text"),
         (WHOLE, "integer"),
@@ -39,8 +39,8 @@ NODE = {"$ref": "#/$defs/N", "$defs": {"N": {"type": "object", "properties": {"a
         ({}, "value"),
     ],
 )
-def test_kinds(schema: dict[str, Any], kind: str) -> None:
-    assert schema_prose.describe_type(schema) == kind
+def test_types_in_prose(schema: dict[str, Any], text: str) -> None:
+    assert schema_text.describe_type(schema) == text
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_kinds(schema: dict[str, Any], kind: str) -> None:
     ],
 )
 def test_limits(schema: dict[str, Any], limits: str) -> None:
-    assert schema_prose.describe_limits(schema) == limits
+    assert schema_text.describe_limits(schema) == limits
 
 
 @pytest.mark.parametrize(
@@ -69,20 +69,55 @@ def test_limits(schema: dict[str, Any], limits: str) -> None:
     ],
 )
 def test_results(schema: dict[str, Any], text: str) -> None:
-    assert schema_prose.describe_result(schema) == text
+    assert schema_text.describe_result(schema) == text
 
 
-def test_parts() -> None:
+def test_properties() -> None:
     whole = {"type": "object", "properties": {"a": TEXT, "b": True}, "required": ["a"]}
-    assert schema_prose.object_properties(whole) == {"a": TEXT}
-    assert schema_prose.required_properties({"type": "array", "items": whole}) == ["a"]
-    assert schema_prose.object_properties(NODE) == {"a": TEXT}
-    assert schema_prose.object_properties(WHOLE) == {}
+    assert schema_text.object_properties(whole) == {"a": TEXT}
+    assert schema_text.required_properties({"type": "array", "items": whole}) == ["a"]
+    assert schema_text.object_properties(NODE) == {"a": TEXT}
+    assert schema_text.object_properties(WHOLE) == {}
 
 
 def test_defaults() -> None:
-    told = [
-        schema_prose.describe_default({"default": default})
+    texts = [
+        schema_text.describe_default({"default": default})
         for default in (None, "", [], 0, "x", [1])
     ]
-    assert told == ["", "", "", "0", "x", "[1]"]
+    assert texts == ["", "", "", "0", "x", "[1]"]
+
+
+@pytest.mark.parametrize(
+    ("schema", "text"),
+    [
+        (TEXT, "str"),
+        ({}, "any"),
+        (True, "any"),
+        ({"type": ["string", "null"]}, "str | null"),
+        ({"anyOf": [WHOLE, NULL]}, "int | null"),
+        ({"enum": ["a", 2]}, '"a"|2'),
+        ({"enum": [*range(9)]}, "0|1|2|3|4|5|6|7|…"),
+        ({"const": None}, "null"),
+        ({"type": "array", "items": TEXT}, "[str]"),
+        ({"type": "array"}, "list"),
+        ({"type": "array", "prefixItems": [WHOLE, TEXT]}, "[int, str]"),
+        (
+            {"type": "object", "properties": {"a": TEXT, "b": WHOLE}, "required": ["a"]},
+            "{a: str, b?: int}",
+        ),
+        ({"type": "object", "additionalProperties": WHOLE}, "{str: int}"),
+        ({"type": "object"}, "object"),
+        ({"$ref": "#/$defs/Node"}, "Node"),
+        ({"type": "string", "format": "date-time"}, "datetime"),
+    ],
+)
+def test_types_in_notation(schema: Any, text: str) -> None:
+    assert schema_text.format_type(schema) == text
+
+
+def test_a_list_of_types_is_a_union() -> None:
+    nullable = {"type": ["integer", "null"], "minimum": 1}
+    assert schema_text.without_null(nullable) == {"type": "integer", "minimum": 1}
+    assert schema_text.describe_type(nullable) == "integer"
+    assert schema_text.describe_limits(nullable) == "At least 1."

@@ -1,4 +1,4 @@
-"""Words that are made up for a parameter are words that it takes."""
+"""Sample values are valid values of their parameters."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from tests.parity import zoo
 
 from tooli import Tooli
 from tooli.describe.app_info import collect_app_info
-from tooli.describe.sample_values import sample_argv, sample_value
+from tooli.describe.example_arguments import sample_argv, sample_value
 from tooli.testing import check_line
 
-_THEIR_OWN = ("checked",)  # an author's callback, which no schema tells of
+_WITH_CALLBACK = ("checked",)  # the callback of its parameter rejects sample values
 
 
 @pytest.mark.parametrize("make", [zoo.make_app, zoo.make_single, zoo.make_called])
 @pytest.mark.parametrize("every", [True, False])
-def test_made_up_words_work(make: Any, every: bool) -> None:
+def test_sample_arguments_are_accepted(make: Any, every: bool) -> None:
     app: Tooli = make()
     wrong: list[str] = []
     for tool in collect_app_info(app).tools:
-        words = list(tool.cli_path)
+        argv = list(tool.cli_path)
         for param in tool.public_params:
             if (param.required or every) and not param.is_flag:
-                words += [*param.flags[:1], *sample_argv(param)]
-        if tool.key not in _THEIR_OWN:
-            wrong += [f"{words}: {problem}" for problem in check_line(app, words)]
+                argv += [*param.flags[:1], *sample_argv(param)]
+        if tool.key not in _WITH_CALLBACK:
+            wrong += [f"{argv}: {problem}" for problem in check_line(app, argv)]
     assert not wrong, "\n".join(wrong)
 
 
