@@ -1,4 +1,4 @@
-"""skills … and mcp …, as somebody types them: real processes, a home of their own."""
+"""The `skills` and `mcp add` commands in real processes with their own home folder."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def project(tmp_path: Path) -> Path:
 
 
 class Shell:
-    """A folder in which commands are typed."""
+    """Runs commands in a project folder."""
 
     def __init__(self, project: Path, home: Path) -> None:
         self.project, self.home = project, home
 
-    def start(self, *words: str, app: Path = APP, cwd: Path | None = None) -> Any:
+    def start(self, *args: str, app: Path = APP, cwd: Path | None = None) -> Any:
         return subprocess.Popen(
-            [sys.executable, str(app), *words],
+            [sys.executable, str(app), *args],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -59,13 +59,13 @@ class Shell:
             env=environment(HOME=str(self.home)),
         )
 
-    def __call__(self, *words: str, **more: Any) -> dict[str, Any]:
-        out, err = self.start(*words, "--json", **more).communicate(timeout=60)
+    def __call__(self, *args: str, **more: Any) -> dict[str, Any]:
+        out, err = self.start(*args, "--json", **more).communicate(timeout=60)
         assert not err, err
         return json.loads(out)
 
-    def rows(self, *words: str, **more: Any) -> list[dict[str, str]]:
-        return self(*words, **more)["result"]
+    def rows(self, *args: str, **more: Any) -> list[dict[str, str]]:
+        return self(*args, **more)["result"]
 
 
 @pytest.fixture
@@ -78,8 +78,8 @@ def files(root: Path) -> dict[str, bytes]:
     return {path.relative_to(root).as_posix(): path.read_bytes() for path in found}
 
 
-def test_a_life(shell: Shell, project: Path) -> None:
-    """Added, added again, moved on, taken away: the project is what it was."""
+def test_add_and_remove_everything(shell: Shell, project: Path) -> None:
+    """After removal the project is as before."""
     (project / "AGENTS.md").write_text("# Ours\n")
     (project / ".mcp.json").write_text('{\n    "mcpServers": {}\n}')
     before = files(project)
@@ -102,17 +102,17 @@ def test_a_life(shell: Shell, project: Path) -> None:
     assert set(after) > set(before)
 
 
-def test_the_server_starts_as_it_was_written_down(shell: Shell, project: Path) -> None:
+def test_registered_command_starts_the_server(shell: Shell, project: Path) -> None:
     shell.rows("mcp", "add", "--agent", "cursor")
     entry = json.loads((project / ".cursor" / "mcp.json").read_text())["mcpServers"]["file-tools"]
-    hello = {
+    params = {
         "protocolVersion": "2025-11-25",
         "capabilities": {},
         "clientInfo": {"name": "t", "version": "1"},
     }
     done = subprocess.run(
         [entry["command"], *entry["args"]],
-        input=json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}),
+        input=json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}),
         capture_output=True,
         text=True,
         cwd=shell.home,
@@ -122,10 +122,10 @@ def test_the_server_starts_as_it_was_written_down(shell: Shell, project: Path) -
     assert json.loads(done.stdout)["result"]["serverInfo"]["name"] == "file-tools"
 
 
-def test_a_dry_run_writes_nothing(shell: Shell, project: Path, home: Path) -> None:
-    answer = shell("skills", "add", "--agents-md", "--dry-run")
-    assert answer["meta"]["dry_run"] is True
-    assert all("+++ b/" in row["diff"] for row in answer["result"])
+def test_dry_run_writes_nothing(shell: Shell, project: Path, home: Path) -> None:
+    envelope = shell("skills", "add", "--agents-md", "--dry-run")
+    assert envelope["meta"]["dry_run"] is True
+    assert all("+++ b/" in row["diff"] for row in envelope["result"])
     shell("mcp", "add", "--dry-run")
     assert files(project) == {} and files(home) == {}
     assert "+++ b/.mcp.json" in shell.start("mcp", "add", "--dry-run", "--text").communicate()[0]
@@ -136,8 +136,8 @@ def test_edited(shell: Shell, project: Path) -> None:
     skill = project / ".claude" / "skills" / "file-tools" / "SKILL.md"
     skill.write_text(skill.read_text() + "mine\n")
     before = files(project)
-    for words in (("skills", "add"), ("skills", "remove"), ("skills", "add", "--dry-run")):
-        process = shell.start(*words, "--json")
+    for args in (("skills", "add"), ("skills", "remove"), ("skills", "add", "--dry-run")):
+        process = shell.start(*args, "--json")
         error = json.loads(process.communicate()[0])["error"]
         assert (process.returncode, error["code"]) == (20, "E3020")
         assert "-mine" in error["details"]["conflicts"][0]["diff"]
@@ -148,7 +148,7 @@ def test_edited(shell: Shell, project: Path) -> None:
     assert "-mine" in shell.start("skills", "add", "--text", "-v").communicate()[1]
 
 
-def test_for_a_user(shell: Shell, project: Path, home: Path) -> None:
+def test_user_scope(shell: Shell, project: Path, home: Path) -> None:
     shell("skills", "add", "--user", "--agent", "codex", "--agent", "gemini")
     assert (home / ".agents/skills/file-tools/SKILL.md").exists()
     assert not (home / ".claude").exists() and files(project) == {}
@@ -156,18 +156,18 @@ def test_for_a_user(shell: Shell, project: Path, home: Path) -> None:
     assert (row["agent"], row["state"]) == ("codex, gemini", "current")
     shell("skills", "remove", "--user")
     assert not (home / ".agents").exists()
-    refused = shell("skills", "add", "--user", "--agents-md")["error"]
-    assert refused["field"] == "agents_md"
+    error = shell("skills", "add", "--user", "--agents-md")["error"]
+    assert error["field"] == "agents_md"
 
 
-def test_from_a_folder_below(shell: Shell, project: Path) -> None:
+def test_from_a_subfolder(shell: Shell, project: Path) -> None:
     below = project / "src" / "deep"
     below.mkdir(parents=True)
     shell("skills", "add", cwd=below)
     assert (project / ".claude/skills/file-tools/SKILL.md").exists()
 
 
-def test_one_file_under_two_names(shell: Shell, project: Path) -> None:
+def test_linked_files_get_one_block(shell: Shell, project: Path) -> None:
     (project / "AGENTS.md").write_text("# Ours\n")
     (project / "CLAUDE.md").symlink_to("AGENTS.md")
     (project / ".agents" / "skills").mkdir(parents=True)
@@ -182,7 +182,7 @@ def test_one_file_under_two_names(shell: Shell, project: Path) -> None:
 
 
 @pytest.mark.parametrize("names", [("one", "zwölf apps")])
-def test_at_the_same_time(
+def test_concurrent_runs(
     shell: Shell, project: Path, tmp_path: Path, names: tuple[str, str]
 ) -> None:
     apps = []
@@ -190,8 +190,8 @@ def test_at_the_same_time(
         path = tmp_path / f"{name}.py"
         path.write_text(OTHER.format(name=name), encoding="utf-8")
         apps.append(path)
-    for words in (("skills", "add", "--agents-md"), ("mcp", "add")):
-        running = [shell.start(*words, "--json", app=app) for app in (*apps, *apps)]
+    for args in (("skills", "add", "--agents-md"), ("mcp", "add")):
+        running = [shell.start(*args, "--json", app=app) for app in (*apps, *apps)]
         for process in running:
             out, err = process.communicate(timeout=60)
             assert process.returncode == 0, out + err
@@ -205,7 +205,7 @@ def test_at_the_same_time(
     assert [path.name for path in project.iterdir()] == [".git"]
 
 
-def test_a_project_is_what_git_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_project_root_is_the_git_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home, bare = tmp_path / "home", tmp_path / "home" / "work"
     bare.mkdir(parents=True)
     (home / ".git").mkdir()
@@ -219,7 +219,7 @@ def test_a_project_is_what_git_says(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert project_root() == str(bare)
 
 
-def test_the_names_are_those_of_the_tables() -> None:
+def test_agent_names_match_the_tables() -> None:
     from tooli.builtins.install_commands import ServerAgents, SkillAgents
 
     def names(annotated: Any) -> list[str]:
@@ -229,7 +229,7 @@ def test_the_names_are_those_of_the_tables() -> None:
     assert names(ServerAgents) == list(SERVER_CONFIGS)
 
 
-def test_nothing_heavy_is_loaded_for_a_server(shell: Shell) -> None:
+def test_mcp_export_does_not_load_install(shell: Shell) -> None:
     code = (
         "import sys, runpy; sys.argv = ['app.py', 'mcp', 'export']\n"
         f"try: runpy.run_path({str(APP)!r}, run_name='__main__')\n"

@@ -1,4 +1,4 @@
-"""Marked blocks in files that are a person's."""
+"""Managed blocks in files that belong to a person."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from tooli.errors import ConflictError
-from tooli.install.file_changes import resolve_conflicts
-from tooli.install.file_transaction import apply_steps
+from tooli.install.file_changes import apply_steps, resolve_conflicts
 from tooli.install.managed_blocks import find_block, plan_block, plan_block_removal
 
 BODY = "## shop\n\nSell things.\n"
@@ -31,7 +30,7 @@ def page(tmp_path: Path) -> Path:
     return tmp_path / "AGENTS.md"
 
 
-def test_a_marker_in_a_text_ends_no_block(page: Path) -> None:
+def test_marker_inside_the_text(page: Path) -> None:
     body = "## shop\n\n<!-- tooli:shop end --> and <!-- tooli:shop begin sha256=0 -->\n"
     page.write_text("# Mine\n")
     assert add(page, body=body) == "updated"
@@ -40,7 +39,7 @@ def test_a_marker_in_a_text_ends_no_block(page: Path) -> None:
     assert page.read_text() == "# Mine\n"
 
 
-class TestInAndOut:
+class TestAddAndRemove:
     @pytest.mark.parametrize(
         "text",
         [
@@ -54,7 +53,7 @@ class TestInAndOut:
             b"<!-- tooli:shopping begin sha256=0 -->\nx\n<!-- tooli:shopping end -->\n",
         ],
     )
-    def test_the_very_bytes(self, page: Path, text: bytes) -> None:
+    def test_bytes_are_restored(self, page: Path, text: bytes) -> None:
         page.write_bytes(text)
         assert add(page) == "updated"
         written = page.read_bytes()
@@ -65,13 +64,13 @@ class TestInAndOut:
         assert remove(page) == "removed"
         assert page.read_bytes() == text
 
-    def test_a_file_that_was_made_for_it(self, page: Path) -> None:
+    def test_created_file_is_removed(self, page: Path) -> None:
         assert add(page) == "created"
         assert remove(page) == "removed"
         assert not page.exists()
         assert remove(page) == "absent"
 
-    def test_what_a_person_adds_stays(self, page: Path) -> None:
+    def test_added_text_stays(self, page: Path) -> None:
         add(page)
         page.write_text("# Top\n" + page.read_text() + "# End\n")
         remove(page)
@@ -99,10 +98,10 @@ class TestStates:
         add(page)
         edited = page.read_text().replace("Sell", "Buy")
         page.write_text(edited)
-        with pytest.raises(ConflictError) as refused:
+        with pytest.raises(ConflictError) as raised:
             add(page)
-        assert refused.value.exit_code == 20
-        (conflict,) = refused.value.details["conflicts"]  # type: ignore[index,misc]
+        assert raised.value.exit_code == 20
+        (conflict,) = raised.value.details["conflicts"]  # type: ignore[index,misc]
         assert "-Buy things." in conflict["diff"] and "+Sell things." in conflict["diff"]
         with pytest.raises(ConflictError):
             remove(page)
@@ -116,9 +115,9 @@ class TestStates:
         add(page)
         damaged = page.read_text().replace(lost, "")
         page.write_text(damaged)
-        for work in (add, remove):
+        for operation in (add, remove):
             with pytest.raises(ConflictError, match="damaged"):
-                work(page, force=True)
+                operation(page, force=True)
         assert page.read_text() == damaged
 
     def test_twice(self, page: Path) -> None:
@@ -143,7 +142,7 @@ class TestLinks:
         remove(page)
         assert real.read_text() == "# Mine\n"
 
-    def test_a_link_to_nothing(self, page: Path, tmp_path: Path) -> None:
+    def test_broken_link(self, page: Path, tmp_path: Path) -> None:
         page.symlink_to(tmp_path / "gone.md")
         with pytest.raises(ConflictError, match="link"):
             add(page)

@@ -1,4 +1,4 @@
-"""Settings files: an entry goes in and comes out, and nothing else moves."""
+"""Edits of settings files: entries are inserted and removed, everything else stays."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tooli.install.json_servers import JsonServers
-from tooli.install.jsonc import parse_jsonc
-from tooli.install.malformed_file import MalformedFileError
-from tooli.install.toml_servers import TomlServers, parse_statements
+from tooli.install.jsonc import MalformedFileError, parse_jsonc
+from tooli.install.server_formats import JsonServers, TomlServers
 
 ENTRY: dict[str, Any] = {"command": "shop", "args": ["mcp", "serve"]}
 JSON, TOML = JsonServers("mcpServers"), TomlServers("mcp_servers")
@@ -59,7 +57,7 @@ TOML_FILES = [
 
 class TestJson:
     @pytest.mark.parametrize("text", JSON_FILES)
-    def test_in_and_out(self, text: str) -> None:
+    def test_insert_and_cut_out(self, text: str) -> None:
         after, inserted = JSON.insert_entry(text, "shop", ENTRY)
         assert JSON.get_entry(after, "shop") == ENTRY
         assert JSON.other_entries(after, "shop") == JSON.other_entries(text, "shop")
@@ -67,7 +65,7 @@ class TestJson:
         assert after.count("\r\n") == after.count("\n") or "\r" not in text
 
     @pytest.mark.parametrize("text", JSON_FILES)
-    def test_out_by_structure(self, text: str) -> None:
+    def test_remove(self, text: str) -> None:
         after, _ = JSON.insert_entry(text, "shop", ENTRY)
         rest = JSON.remove_entry(after, "shop", container=False)
         assert JSON.get_entry(rest, "shop") is None
@@ -76,12 +74,12 @@ class TestJson:
             assert (comment in text) == (comment in rest)
 
     @pytest.mark.parametrize("text", JSON_FILES)
-    def test_swapped(self, text: str) -> None:
+    def test_replace(self, text: str) -> None:
         after, inserted = JSON.insert_entry(text, "shop", ENTRY)
         other = {"command": "elsewhere", "args": []}
-        swapped, inserted = JSON.replace_entry(after, "shop", other, inserted)
-        assert JSON.get_entry(swapped, "shop") == other
-        assert swapped.replace(inserted, "", 1) == text
+        replaced, inserted = JSON.replace_entry(after, "shop", other, inserted)
+        assert JSON.get_entry(replaced, "shop") == other
+        assert replaced.replace(inserted, "", 1) == text
 
     @pytest.mark.parametrize("text", JSON_FILES)
     def test_two_apps_in_either_order(self, text: str) -> None:
@@ -93,7 +91,7 @@ class TestJson:
                 JSON.remove_entry(rest, second, container=True), ""
             ) == JSON.other_entries(text, "")
 
-    def test_it_looks_like_the_rest(self) -> None:
+    def test_uses_the_indentation_of_the_file(self) -> None:
         after, _ = JSON.insert_entry(
             '{\n    "mcpServers": {\n        "a": {}\n    }\n}\n', "shop", ENTRY
         )
@@ -120,9 +118,9 @@ class TestJson:
         ],
     )
     def test_malformed(self, text: str, line: int) -> None:
-        with pytest.raises(MalformedFileError) as wrong:
+        with pytest.raises(MalformedFileError) as raised:
             JSON.insert_entry(text, "shop", ENTRY)
-        assert wrong.value.line == line
+        assert raised.value.line == line
 
     @given(
         st.recursive(
@@ -161,7 +159,7 @@ class TestJson:
 
 
 def layout(chance: Random) -> str:
-    """A file of settings as nobody would write it: comments and line ends wherever they may be."""
+    """Return a settings file with comments and line ends at random places."""
     newline = chance.choice(["\n", "\r\n"])
 
     def space() -> str:
@@ -177,13 +175,16 @@ def layout(chance: Random) -> str:
         items = [space() + value(depth - 1) + space() for _ in range(chance.randint(0, 3))]
         return f"[{space() if not items else ''}{','.join(items)}]"
 
-    def held(depth: int, key: str) -> str:
+    def member_value(depth: int, key: str) -> str:
         if key != "mcpServers":
             return value(depth)
         return record(depth - 1, ["a"] if chance.random() < 0.5 else [])
 
     def record(depth: int, keys: list[str]) -> str:
-        inside = [f'{space()}"{key}"{space()}:{space()}{held(depth, key)}{space()}' for key in keys]
+        inside = [
+            f'{space()}"{key}"{space()}:{space()}{member_value(depth, key)}{space()}'
+            for key in keys
+        ]
         comma = "," if inside and chance.random() < 0.3 else ""
         return "{" + ",".join(inside) + comma + space() + "}"
 
@@ -195,75 +196,101 @@ def layout(chance: Random) -> str:
 
 class TestToml:
     @pytest.mark.parametrize("text", TOML_FILES)
-    def test_in_and_out(self, text: str) -> None:
-        after, added = TOML.insert_entry(text, "shop", ENTRY)
-        assert TOML.get_entry(after, "shop") == TOML.expected_entry("shop", ENTRY)
+    def test_insert_and_cut_out(self, text: str) -> None:
+        after, inserted = TOML.insert_entry(text, "shop", ENTRY)
+        assert TOML.get_entry(after, "shop") == ENTRY
         assert TOML.other_entries(after, "shop") == TOML.other_entries(text, "shop")
-        assert after.replace(added, "", 1) == text
+        assert after.replace(inserted, "", 1) == text
+        assert after.count("\r\n") == after.count("\n") or "\r" not in text
 
     @pytest.mark.parametrize("text", TOML_FILES)
-    def test_out_by_structure(self, text: str) -> None:
+    def test_remove(self, text: str) -> None:
         after, _ = TOML.insert_entry(text, "shop", ENTRY)
         after += '\n# theirs\n[later]\nx = "y"\n'
         rest = TOML.remove_entry(after, "shop", container=False)
         assert TOML.get_entry(rest, "shop") is None
-        assert "# theirs" in rest and rest.startswith(text)
+        assert rest.endswith('\n# theirs\n[later]\nx = "y"\n') and rest.startswith(text)
 
     @pytest.mark.parametrize("text", TOML_FILES)
-    def test_swapped(self, text: str) -> None:
-        after, added = TOML.insert_entry(text, "shop", ENTRY)
-        swapped, added = TOML.replace_entry(after, "shop", {"command": "x"}, added)
-        assert TOML.get_entry(swapped, "shop") == TOML.expected_entry("shop", {"command": "x"})
-        assert swapped.replace(added, "", 1) == text
+    def test_replace(self, text: str) -> None:
+        after, inserted = TOML.insert_entry(text, "shop", ENTRY)
+        replaced, inserted = TOML.replace_entry(after, "shop", {"command": "x"}, inserted)
+        assert TOML.get_entry(replaced, "shop") == {"command": "x"}
+        assert replaced.replace(inserted, "", 1) == text
 
-    def test_tables_below_it_are_its_own(self) -> None:
+    def test_subtables_belong_to_the_entry(self) -> None:
         text = '[mcp_servers.shop]\ncommand = "x"\n[mcp_servers.shop.env]\nA = "b"\n[z]\na = 1\n'
+        assert TOML.get_entry(text, "shop") == {"command": "x", "env": {"A": "b"}}
         assert TOML.remove_entry(text, "shop", container=False) == "[z]\na = 1\n"
         assert TOML.replace_entry(text, "shop", ENTRY, "")[0].count("[mcp_servers.shop") == 1
+
+    def test_tables_that_are_apart(self) -> None:
+        text = (
+            '# first\n[mcp_servers.shop]\ncommand = "x"\n# about z\n[z]\na = 1\n\n'
+            '[mcp_servers.shop.env]\nA = "b"\n\n# about y\n[y]\nb = 2\n'
+        )
+        rest = "# first\n# about z\n[z]\na = 1\n\n\n# about y\n[y]\nb = 2\n"
+        assert TOML.remove_entry(text, "shop", container=False) == rest
+        replaced, _ = TOML.replace_entry(text, "shop", ENTRY, "")
+        assert TOML.get_entry(replaced, "shop") == ENTRY and replaced.startswith(rest)
 
     @pytest.mark.parametrize(
         "text",
         [
-            'mcp_servers = {shop = {command = "x"}}\n',
-            'mcp_servers.shop.command = "x"\n',
-            '[mcp_servers]\nshop = {command = "x"}\n',
+            'mcp_servers = {shop = {command = "x"}, b = {}}  # mine\na = 1\n',
+            '# mine\n[mcp_servers]\nshop = {command = "x"}\nb = {}\n',
+            '\ufeffmcp_servers = {shop = {command = "x"}}\r\na = 1\r\n',
         ],
     )
-    def test_written_otherwise(self, text: str) -> None:
-        with pytest.raises(MalformedFileError):
-            TOML.insert_entry(text, "shop", ENTRY)
+    def test_inline_tables(self, text: str) -> None:
+        rest = TOML.other_entries(text, "shop")
+        removed = TOML.remove_entry(text, "shop", container=False)
+        replaced, _ = TOML.replace_entry(text, "shop", ENTRY, "")
+        inserted_text, inserted = TOML.insert_entry(text, "new", ENTRY)
+        assert TOML.get_entry(removed, "shop") is None
+        assert TOML.get_entry(replaced, "shop") == ENTRY
+        assert TOML.get_entry(inserted_text, "new") == ENTRY
+        assert inserted_text.replace(inserted, "", 1) == text
+        assert TOML.other_entries(removed, "shop") == TOML.other_entries(replaced, "shop") == rest
+        for edited in (removed, replaced, inserted_text):
+            assert ("# mine" in text) == ("# mine" in edited)
+            assert edited.startswith("\ufeff") == text.startswith("\ufeff")
+
+    def test_dotted_keys(self) -> None:
+        text = 'mcp_servers.other.command = "x"\nmodel = "y"\n'
+        after, _ = TOML.insert_entry(text, "shop", ENTRY)
+        assert after.startswith(text) and TOML.get_entry(after, "shop") == ENTRY
+        assert TOML.get_entry(after, "other") == {"command": "x"}
+        assert TOML.remove_entry(text, "other", container=False) == 'model = "y"\n'
 
     @pytest.mark.parametrize(
-        ("text", "line"), [("a = \n", 1), ('x = 1\ny = "open\n', 2), ("\n\nz = [1\n", 3), ("=", 1)]
+        ("text", "line"),
+        [
+            *(("a = \n", 1), ('x = 1\ny = "open\n', 2), ("\n\nz = [1\n", 3), ("=", 1)),
+            *(("a = 1\na = 2\n", 2), ("mcp_servers = 1\n", 1)),
+        ],
     )
     def test_malformed(self, text: str, line: int) -> None:
-        with pytest.raises(MalformedFileError) as wrong:
+        with pytest.raises(MalformedFileError) as raised:
             TOML.insert_entry(text, "shop", ENTRY)
-        assert wrong.value.line >= line
+        assert raised.value.line >= line
 
-    def test_without_a_parser(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_without_tomllib(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Python 3.10 has no parser of its own."""
         monkeypatch.setitem(sys.modules, "tomllib", None)
         for text in TOML_FILES:
-            after, added = TOML.insert_entry(text, "shop", ENTRY)
-            assert TOML.get_entry(after, "shop") == TOML.expected_entry("shop", ENTRY)
-            assert after.replace(added, "", 1) == text
+            after, inserted = TOML.insert_entry(text, "shop", ENTRY)
+            assert TOML.get_entry(after, "shop") == ENTRY
+            assert after.replace(inserted, "", 1) == text
         with pytest.raises(MalformedFileError):
             TOML.insert_entry('x = "open\n', "shop", ENTRY)
 
     @pytest.mark.skipif(sys.version_info < (3, 11), reason="no tomllib")
     @given(st.text(), st.lists(st.text()))
     @settings(max_examples=60, deadline=None)
-    def test_any_words(self, command: str, args: list[str]) -> None:
+    def test_any_text(self, command: str, args: list[str]) -> None:
         import tomllib
 
         entry = {"command": command, "args": args}
         after, _ = TOML.insert_entry("", "a b", entry)
         assert tomllib.loads(after) == {"mcp_servers": {"a b": entry}}
-
-    def test_statements(self) -> None:
-        found = parse_statements('a = 1 # x\n[b."c.d"]\n  e.f = [\n 1,\n]\n')
-        assert [(statement.keys, statement.header) for statement in found] == [
-            (("a",), False),
-            (("b", "c.d"), True),
-            (("e", "f"), False),
-        ]

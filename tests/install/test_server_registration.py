@@ -12,9 +12,9 @@ from tooli import Tooli
 from tooli.errors import ConflictError, FormatError, InputError
 from tooli.install.agent_install import add_server, list_servers, remove_server
 from tooli.install.agent_paths import SERVER_CONFIGS
-from tooli.install.launch_command import program_argv, server_argv
+from tooli.install.server_registration import program_argv, server_argv
 
-PROJECT = {agent: registry.project for agent, registry in SERVER_CONFIGS.items()}
+PROJECT = {agent: config.project for agent, config in SERVER_CONFIGS.items()}
 SETTINGS = {
     "claude-code": b'{\n  "mcpServers": {\n    "other": {"command": "x"}\n  }\n}\n',
     "codex": b'# mine\nmodel = "x"\r\n\r\n[tools]\r\nweb = true',
@@ -39,22 +39,22 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def app(name: str = "shop") -> Tooli:
-    made = Tooli(name)
-    made.command("a")(lambda: None)
-    made.command("b")(lambda: None)
-    return made
+    new_app = Tooli(name)
+    new_app.command("a")(lambda: None)
+    new_app.command("b")(lambda: None)
+    return new_app
 
 
 def add(
-    name: str = "shop", *agents: str, user: bool = False, said: str | None = None, **more: bool
+    name: str = "shop", *agents: str, user: bool = False, command: str | None = None, **more: bool
 ):
-    return add_server(app(name), agents, user, said or name, more.pop("force", False), **more)
+    return add_server(app(name), agents, user, command or name, more.pop("force", False), **more)
 
 
 def remove(
-    name: str = "shop", *agents: str, user: bool = False, said: str | None = None, **more: bool
+    name: str = "shop", *agents: str, user: bool = False, command: str | None = None, **more: bool
 ):
-    return remove_server(app(name), agents, user, said or name, more.pop("force", False), **more)
+    return remove_server(app(name), agents, user, command or name, more.pop("force", False), **more)
 
 
 def files(root: Path) -> dict[str, bytes]:
@@ -66,8 +66,8 @@ def files(root: Path) -> dict[str, bytes]:
     }
 
 
-class TestInAndOut:
-    def test_nothing_was_there(self) -> None:
+class TestAddAndRemove:
+    def test_without_existing_files(self) -> None:
         assert [row["action"] for row in add()] == ["created"] * 5
         written = files(Path())
         assert [row["action"] for row in add()] == ["current"] * 5
@@ -76,7 +76,7 @@ class TestInAndOut:
         assert [path.name for path in Path().iterdir()] == [".git"]
         assert [row["action"] for row in remove()] == ["absent"] * 5
 
-    def test_what_was_there_stays_byte_for_byte(self) -> None:
+    def test_existing_content_stays_byte_for_byte(self) -> None:
         for agent, text in SETTINGS.items():
             Path(PROJECT[agent]).parent.mkdir(exist_ok=True)
             Path(PROJECT[agent]).write_bytes(text)
@@ -92,7 +92,7 @@ class TestInAndOut:
         assert files(Path()) == before
 
     def test_entries(self) -> None:
-        add(said="uvx 'my shop'")
+        add(command="uvx 'my shop'")
         entry = {"command": "uvx", "args": ["my shop", "mcp", "serve", "--transport", "stdio"]}
         typed = {"type": "stdio", **entry}
         for agent, container in (("claude-code", "mcpServers"), ("cursor", "mcpServers")):
@@ -106,7 +106,7 @@ class TestInAndOut:
             'args = ["my shop", "mcp", "serve", "--transport", "stdio"]\n'
         )
 
-    def test_for_a_user(self, home: Path) -> None:
+    def test_user_scope(self, home: Path) -> None:
         before = files(home)
         add(user=True)
         code = {"darwin": "Library/Application Support", "win32": "AppData/Roaming"}
@@ -146,32 +146,32 @@ class TestInAndOut:
         remove(order[1])
         assert [path.name for path in Path().iterdir()] == [".git"]
 
-    def test_a_file_that_its_agent_wrote_anew(self) -> None:
+    def test_file_reformatted_by_the_agent(self) -> None:
         Path(".mcp.json").write_text('{"a": 1}')
         add("shop", "claude-code")
         Path(".mcp.json").write_text(json.dumps(json.loads(Path(".mcp.json").read_text())))
         remove("shop", "claude-code")
         assert json.loads(Path(".mcp.json").read_text()) == {"a": 1}
 
-    def test_an_empty_file_is_not_ours(self) -> None:
+    def test_existing_empty_file_stays(self) -> None:
         Path(".mcp.json").write_text("")
         add("shop", "claude-code")
         remove("shop", "claude-code")
         assert Path(".mcp.json").read_bytes() == b""
 
     def test_names(self) -> None:
-        add("Läden & Söhne", "codex", "cursor", said="x")
+        add("Läden & Söhne", "codex", "cursor", command="x")
         assert json.loads(Path(".cursor/mcp.json").read_text())["mcpServers"].keys() == {
             "l-den-s-hne"
         }
-        remove("Läden & Söhne", said="x")
+        remove("Läden & Söhne", command="x")
         assert [path.name for path in Path().iterdir()] == [".git"]
 
 
 class TestStates:
     @pytest.mark.parametrize("agent", SERVER_CONFIGS)
     def test_stale(self, agent: str) -> None:
-        add("shop", agent, said="older")
+        add("shop", agent, command="older")
         (row,) = add("shop", agent)
         assert (row["state"], row["action"]) == ("stale", "updated")
         assert "older" not in Path(PROJECT[agent]).read_text()
@@ -184,23 +184,23 @@ class TestStates:
         path = Path(PROJECT[agent])
         edited = path.read_text().replace('"shop"', '"mine"', 2).replace('"mine":', '"shop":')
         path.write_text(edited)
-        for work in (add, remove):
-            with pytest.raises(ConflictError) as refused:
-                work("shop", agent)
-            (conflict,) = refused.value.details["conflicts"]  # type: ignore[index,misc]
+        for operation in (add, remove):
+            with pytest.raises(ConflictError) as raised:
+                operation("shop", agent)
+            (conflict,) = raised.value.details["conflicts"]  # type: ignore[index,misc]
             assert "mine" in conflict["diff"]
         assert path.read_text() == edited
         (row,) = add("shop", agent, force=True)
         assert Path(row["kept"]).read_text() == edited
         assert add("shop", agent)[0]["state"] == "current"
 
-    def test_one_edit_stops_all(self) -> None:
+    def test_one_edit_blocks_all_changes(self) -> None:
         Path(".mcp.json").write_text('{"mcpServers": {"shop": {"command": "theirs"}}}')
         with pytest.raises(ConflictError):
             add()
         assert [path.name for path in Path().iterdir() if path.name != ".git"] == [".mcp.json"]
 
-    def test_without_a_record(self, home: Path) -> None:
+    def test_without_record(self, home: Path) -> None:
         add("shop", "cursor")
         (home / "state" / "installed.json").unlink()
         assert add("shop", "cursor")[0]["state"] == "current"
@@ -208,13 +208,13 @@ class TestStates:
         assert remove("shop", "cursor")[0]["action"] == "removed"
         assert json.loads(Path(".cursor/mcp.json").read_text()) == {"mcpServers": {}}
 
-    def test_no_place_for_a_record(self, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_unwritable_state_folder(self, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (home / "file").write_text("")
         monkeypatch.setenv("TOOLI_STATE_DIR", str(home / "file" / "state"))
         assert add("shop", "cursor")[0]["action"] == "created"
         assert remove("shop", "cursor")[0]["action"] == "removed"
 
-    def test_a_dry_run(self) -> None:
+    def test_dry_run(self) -> None:
         rows = add(dry=True)
         assert all("shop" in row["diff"] and "+++ b/" in row["diff"] for row in rows)
         assert [path.name for path in Path().iterdir()] == [".git"]
@@ -230,41 +230,41 @@ class TestStates:
         assert Path(".mcp.json").read_text() == "{}\n"
 
 
-class TestRefusals:
+class TestErrors:
     @pytest.mark.parametrize(
-        ("agent", "text", "said"),
+        ("agent", "text", "message"),
         [
             ("claude-code", b"{\n  nope\n}", "line 2"),
             ("codex", b"a = 1\nb = \n", "line 2"),
-            ("cursor", b"[]", "no object"),
-            ("vscode", b'{"servers": 1}', "no object"),
+            ("cursor", b"[]", "expected a JSON object"),
+            ("vscode", b'{"servers": 1}', "not an object"),
             ("gemini", b"\xff\xfe{}", "UTF-8"),
-            ("codex", b'mcp_servers = {a = {command = "x"}}\n', "tables of their own"),
+            ("codex", b"mcp_servers = 1\n", "not a table"),
         ],
     )
-    def test_nothing_is_changed(self, agent: str, text: bytes, said: str) -> None:
+    def test_nothing_is_changed(self, agent: str, text: bytes, message: str) -> None:
         path = Path(PROJECT[agent])
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(text)
-        for work in (add, remove):
-            with pytest.raises(FormatError, match=said) as refused:
-                work()
-            assert str(path) in refused.value.message
+        for operation in (add, remove):
+            with pytest.raises(FormatError, match=message) as raised:
+                operation()
+            assert str(path) in raised.value.message
         assert files(Path()) == {str(path): text}
 
-    def test_the_list_says_so(self) -> None:
+    def test_list_shows_damaged_files(self) -> None:
         Path(".mcp.json").write_text("{")
         assert list_servers(app())[0]["state"] == "damaged"
 
-    @pytest.mark.parametrize("said", ["", "'open"])
-    def test_a_command_that_is_none(self, said: str) -> None:
+    @pytest.mark.parametrize("command", ["", "'open"])
+    def test_invalid_command(self, command: str) -> None:
         with pytest.raises(InputError):
-            server_argv("shop", said)
+            server_argv("shop", command)
 
 
 class TestProgram:
     @pytest.fixture(autouse=True)
-    def plainly(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_main_spec(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(sys.modules["__main__"], "__spec__", None)
 
     def program(self, folder: Path, name: str = "shop") -> Path:
@@ -280,14 +280,18 @@ class TestProgram:
         monkeypatch.setattr(sys, "argv", [str(path)])
         assert program_argv("shop") == ("shop",)
 
-    def test_another_one_on_the_path(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_other_program_on_the_path(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         self.program(tmp_path / "bin")
         mine = self.program(tmp_path / "elsewhere")
         monkeypatch.setenv("PATH", str(tmp_path / "bin"))
         monkeypatch.setattr(sys, "argv", [str(mine)])
         assert program_argv("shop") == (str(mine),)
 
-    def test_in_an_environment(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_in_a_virtual_environment(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         path = self.program(tmp_path / "venv" / "bin")
         monkeypatch.setenv("PATH", str(path.parent))
         monkeypatch.setattr(sys, "argv", [str(path)])
@@ -308,9 +312,9 @@ class TestProgram:
         monkeypatch.setattr(sys.modules["__main__"], "__spec__", spec)
         assert program_argv("shop") == (sys.executable, "-m", "shop.cli")
 
-    def test_nobody_knows(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_unknown_program(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(sys, "argv", ["-c"])
         monkeypatch.setenv("PATH", "")
-        with pytest.raises(InputError) as refused:
+        with pytest.raises(InputError) as raised:
             program_argv("shop")
-        assert refused.value.field == "command"
+        assert raised.value.field == "command"

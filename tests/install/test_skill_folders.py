@@ -1,4 +1,4 @@
-"""A skill's folder: written, kept current, taken away."""
+"""Skill folders: write, update, remove."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from tooli.errors import AuthError, ConflictError, ToolRuntimeError
-from tooli.install import file_transaction
-from tooli.install.file_changes import FileChange, InstallStep, resolve_conflicts
-from tooli.install.file_transaction import apply_steps
+from tooli.install import file_changes
+from tooli.install.file_changes import FileChange, InstallStep, apply_steps, resolve_conflicts
 from tooli.install.skill_folders import MANIFEST, plan_skill, plan_skill_removal
 
 FILES = {"SKILL.md": "---\nname: shop\n---\n", "references/find.md": "# find\n"}
@@ -38,7 +37,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / ".claude" / "skills" / "shop"
 
 
-class TestInAndOut:
+class TestAddAndRemove:
     def test_twice(self, folder: Path, tmp_path: Path) -> None:
         assert (add(folder).state, add(folder).state) == ("absent", "current")
         assert tree(folder) == [MANIFEST, "SKILL.md", "references", "references/find.md"]
@@ -46,13 +45,13 @@ class TestInAndOut:
         assert tree(tmp_path) == []
         assert remove(folder).action == "absent"
 
-    def test_folders_that_were_there_stay(self, folder: Path, tmp_path: Path) -> None:
+    def test_existing_folders_stay(self, folder: Path, tmp_path: Path) -> None:
         folder.parent.mkdir(parents=True)
         add(folder)
         remove(folder)
         assert tree(tmp_path) == [".claude", ".claude/skills"]
 
-    def test_two_apps_make_the_folders_together(self, folder: Path, tmp_path: Path) -> None:
+    def test_two_apps_share_the_created_folders(self, folder: Path, tmp_path: Path) -> None:
         other = folder.parent / "other"
         add(folder)
         add(other)
@@ -60,7 +59,7 @@ class TestInAndOut:
         remove(other)
         assert tree(tmp_path) == []
 
-    def test_what_a_person_put_there_stays(self, folder: Path) -> None:
+    def test_other_files_stay(self, folder: Path) -> None:
         add(folder)
         (folder / "notes.md").write_text("mine")
         remove(folder)
@@ -77,9 +76,9 @@ class TestStates:
     def test_edited(self, folder: Path) -> None:
         add(folder)
         (folder / "SKILL.md").write_text("mine\n")
-        with pytest.raises(ConflictError) as refused:
+        with pytest.raises(ConflictError) as raised:
             add(folder)
-        (conflict,) = refused.value.details["conflicts"]  # type: ignore[index,misc]
+        (conflict,) = raised.value.details["conflicts"]  # type: ignore[index,misc]
         assert "-mine" in conflict["diff"]
         with pytest.raises(ConflictError):
             remove(folder)
@@ -89,7 +88,7 @@ class TestStates:
         assert step.backups == (str(folder / "SKILL.md.bak"),)
         assert add(folder).state == "current"
 
-    def test_a_second_copy_does_not_lose_the_first(self, folder: Path) -> None:
+    def test_backups_are_numbered(self, folder: Path) -> None:
         add(folder)
         for text in ("one", "two"):
             (folder / "SKILL.md").write_text(text)
@@ -97,7 +96,7 @@ class TestStates:
         assert (folder / "SKILL.md.bak").read_text() == "one"
         assert (folder / "SKILL.md.bak2").read_text() == "two"
 
-    def test_somebody_elses_skill(self, folder: Path) -> None:
+    def test_skill_of_another_app(self, folder: Path) -> None:
         folder.mkdir(parents=True)
         (folder / "SKILL.md").write_text("theirs\n")
         with pytest.raises(ConflictError):
@@ -114,23 +113,23 @@ class TestStates:
         remove(folder)
         assert not folder.exists()
 
-    def test_a_manifest_that_nobody_can_read(self, folder: Path) -> None:
+    def test_unreadable_manifest(self, folder: Path) -> None:
         add(folder)
         (folder / MANIFEST).write_text("{")
         assert add(folder).state == "stale"
         (folder / MANIFEST).unlink()
         assert remove(folder).action == "removed"
 
-    def test_a_manifest_that_points_elsewhere(self, folder: Path, tmp_path: Path) -> None:
+    def test_manifest_with_paths_outside(self, folder: Path, tmp_path: Path) -> None:
         add(folder)
         secret = tmp_path / "secret"
         secret.write_text("x")
-        said = json.loads((folder / MANIFEST).read_text())
+        manifest = json.loads((folder / MANIFEST).read_text())
         from tooli.install.file_changes import digest
 
-        said["files"]["../../../secret"] = digest(b"x")
-        said["files"][str(secret)] = digest(b"x")
-        (folder / MANIFEST).write_text(json.dumps(said))
+        manifest["files"]["../../../secret"] = digest(b"x")
+        manifest["files"][str(secret)] = digest(b"x")
+        (folder / MANIFEST).write_text(json.dumps(manifest))
         remove(folder)
         assert secret.exists()
 
@@ -144,16 +143,16 @@ class TestWriting:
             FileChange(str(tmp_path / "deep" / "er" / "b"), None, b"b"),
             FileChange(str(tmp_path / "file" / "c"), None, b"c"),
         )
-        with pytest.raises((ToolRuntimeError, ConflictError), match="as it was"):
+        with pytest.raises((ToolRuntimeError, ConflictError), match="Nothing was changed"):
             apply_steps([InstallStep("", "", "absent", "created", changes)])
         assert tree(tmp_path) == ["a", "file"]
         assert (tmp_path / "a").read_text() == "old"
 
-    def test_a_disk_that_is_full(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        real, asked = os.replace, []
+    def test_full_disk(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        real, replaced = os.replace, []
 
         def replace(source: str, path: str) -> None:
-            asked.append(path)
+            replaced.append(path)
             if path.endswith("find.md"):
                 raise OSError(28, "No space left on device")
             real(source, path)
@@ -161,22 +160,22 @@ class TestWriting:
         monkeypatch.setattr(os, "replace", replace)
         with pytest.raises(ToolRuntimeError, match="No space left"):
             add(tmp_path / "skills" / "shop")
-        assert len(asked) == 2 and tree(tmp_path) == []
+        assert len(replaced) == 2 and tree(tmp_path) == []
 
     def test_not_allowed(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        def refuse(path: str, data: bytes) -> None:
+        def deny(path: str, data: bytes) -> None:
             raise PermissionError(13, "Permission denied", path)
 
-        monkeypatch.setattr(file_transaction, "write_atomically", refuse)
-        with pytest.raises(AuthError) as refused:
+        monkeypatch.setattr(file_changes, "write_atomically", deny)
+        with pytest.raises(AuthError) as raised:
             add(tmp_path / "shop")
-        assert (refused.value.code, refused.value.exit_code) == ("E2030", 30)
+        assert (raised.value.code, raised.value.exit_code) == ("E2030", 30)
 
-    def test_what_cannot_be_undone_is_told(
+    def test_failed_rollback_is_reported(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         (tmp_path / "a").write_text("old")
-        real, calls = file_transaction.write_atomically, []
+        real, calls = file_changes.write_atomically, []
 
         def write(path: str, data: bytes) -> None:
             calls.append(path)
@@ -184,12 +183,12 @@ class TestWriting:
                 raise OSError(5, "Input/output error")
             real(path, data)
 
-        monkeypatch.setattr(file_transaction, "write_atomically", write)
+        monkeypatch.setattr(file_changes, "write_atomically", write)
         both = tuple(
             FileChange(str(tmp_path / name), before, b"new")
             for name, before in (("a", b"old"), ("b", None))
         )
-        with pytest.raises(ToolRuntimeError, match="changed already"):
+        with pytest.raises(ToolRuntimeError, match="Already changed"):
             apply_steps([InstallStep("", "", "stale", "updated", both)])
 
     def test_changed_meanwhile(self, tmp_path: Path) -> None:
@@ -202,15 +201,15 @@ class TestWriting:
         assert (tmp_path / "a").read_text() == "newer"
 
     @pytest.mark.skipif(os.name == "nt", reason="no modes")
-    def test_the_mode_stays(self, tmp_path: Path) -> None:
+    def test_file_mode_stays(self, tmp_path: Path) -> None:
         path = tmp_path / "a"
         path.write_text("old")
         path.chmod(0o640)
-        file_transaction.write_atomically(str(path), b"new")
+        file_changes.write_atomically(str(path), b"new")
         assert path.stat().st_mode & 0o777 == 0o640
         mask = os.umask(0o027)
         try:
-            file_transaction.write_atomically(str(tmp_path / "b"), b"new")
+            file_changes.write_atomically(str(tmp_path / "b"), b"new")
         finally:
             os.umask(mask)
         assert (tmp_path / "b").stat().st_mode & 0o777 == 0o640

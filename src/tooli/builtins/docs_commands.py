@@ -41,7 +41,7 @@ def add_generators(builtin_app: Any, app: Any) -> None:
 
         app_info = collect_app_info(app)
         if verify:
-            from tooli.install.example_outputs import with_example_outputs
+            from tooli.install.project_documents import with_example_outputs
 
             app_info = with_example_outputs(app_info)
         if out is None:

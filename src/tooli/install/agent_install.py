@@ -1,9 +1,13 @@
-"""What `skills …` and `mcp add` do: places in, steps carried out, rows out."""
+"""The `skills` and `mcp add/remove/list` commands: plan the steps, apply them, return rows."""
 
 from __future__ import annotations
 
 import os
 
+from tooli.describe.agents_md import render_agents_md_block
+from tooli.describe.app_info import collect_app_info
+from tooli.describe.claude_md import render_claude_md_block
+from tooli.describe.skill import skill_slug
 from tooli.errors import InputError, Suggestion, ToolError
 from tooli.install.agent_paths import (
     DOCUMENT_AGENTS,
@@ -14,25 +18,36 @@ from tooli.install.agent_paths import (
     server_config_paths,
     skill_paths,
 )
-from tooli.install.file_changes import resolve_conflicts, to_rows
-from tooli.install.file_transaction import apply_steps, install_lock, plan_and_apply
+from tooli.install.file_changes import (
+    apply_steps,
+    install_lock,
+    plan_and_apply,
+    resolve_conflicts,
+    to_rows,
+)
+from tooli.install.managed_blocks import has_block, plan_block, plan_block_removal
+from tooli.install.server_registration import (
+    ServerPlan,
+    ServerRecords,
+    plan_server,
+    plan_server_removal,
+    server_argv,
+)
 from tooli.install.skill_folders import app_skill_files, plan_skill, plan_skill_removal
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
-    from typing import Any
 
+    from tooli.core.protocols import ToolSource
     from tooli.install.file_changes import InstallStep
-    from tooli.install.server_records import ServerRecords
-    from tooli.install.server_registration import ServerPlan
 
     Rows = list[dict[str, str]]
 
 
 def add_skill(
-    app: Any,
+    app: ToolSource,
     agent: Sequence[str],
     user: bool,
     agents_md: bool,
@@ -41,37 +56,41 @@ def add_skill(
     *,
     dry: bool = False,
 ) -> Rows:
-    """Write the skill, and the blocks that were asked for."""
+    """Write the skill, and optionally blocks in AGENTS.md and CLAUDE.md."""
     if user and (agents_md or claude_md):
         raise InputError(
-            "AGENTS.md and CLAUDE.md are a project's: --user has no such files.",
+            "AGENTS.md and CLAUDE.md belong to a project; --user has no such files.",
             field="agents_md" if agents_md else "claude_md",
-            suggestion=Suggestion("retry_with_modified_input", "Leave --user away."),
+            suggestion=Suggestion("retry_with_modified_input", "Leave out --user."),
         )
     name, files = app._state.name, app_skill_files(app)
 
     def plan() -> list[InstallStep]:
         steps = [
-            plan_skill(os.path.join(agent_path.path, _slug(name)), agent_path.agent, name, files)
+            plan_skill(
+                os.path.join(agent_path.path, skill_slug(name)), agent_path.agent, name, files
+            )
             for agent_path in skill_paths(agent, user=user)
         ]
-        wanted = {"AGENTS.md": agents_md, "CLAUDE.md": claude_md}
-        return steps + _plan_blocks(app, [file for file, asked in wanted.items() if asked])
+        blocks = {"AGENTS.md": agents_md, "CLAUDE.md": claude_md}
+        return steps + _plan_blocks(app, [file for file, selected in blocks.items() if selected])
 
     return plan_and_apply(lambda: _drop_duplicate_files(plan()), force=force, dry_run=dry)
 
 
 def remove_skill(
-    app: Any, agent: Sequence[str], user: bool, force: bool, *, dry: bool = False
+    app: ToolSource, agent: Sequence[str], user: bool, force: bool, *, dry: bool = False
 ) -> Rows:
-    """Take away what `add_skill` may have written; where agents are named, only theirs."""
+    """Remove what `add_skill` wrote; with `agent`, only for those agents."""
     name, files = app._state.name, app_skill_files(app)
 
     def plan() -> list[InstallStep]:
         agent_paths_found = skill_paths(agent or SKILL_PATHS, user=user)
         steps = [
             plan_skill_removal(
-                os.path.join(agent_path.path, _slug(name)), _display_agent(agent_path, agent), files
+                os.path.join(agent_path.path, skill_slug(name)),
+                _display_agent(agent_path, agent),
+                files,
             )
             for agent_path in agent_paths_found
         ]
@@ -80,13 +99,15 @@ def remove_skill(
     return plan_and_apply(lambda: _drop_duplicate_files(plan()), force=force, dry_run=dry)
 
 
-def list_skills(app: Any) -> Rows:
-    """Every place where the skill may be, and its state there."""
+def list_skills(app: ToolSource) -> Rows:
+    """Return every path where the skill may be, and its state there."""
     name, files = app._state.name, app_skill_files(app)
     found: Rows = []
     for scope in ("project", "user"):
         for agent_path in skill_paths((), user=scope == "user"):
-            skill_path = AgentPath(os.path.join(agent_path.path, _slug(name)), agent_path.agent)
+            skill_path = AgentPath(
+                os.path.join(agent_path.path, skill_slug(name)), agent_path.agent
+            )
             found.append(
                 _status_row(
                     skill_path,
@@ -103,7 +124,7 @@ def list_skills(app: Any) -> Rows:
 
 
 def add_server(
-    app: Any,
+    app: ToolSource,
     agent: Sequence[str],
     user: bool,
     command: str | None,
@@ -112,15 +133,12 @@ def add_server(
     dry: bool = False,
 ) -> Rows:
     """Register the app's MCP server with agents."""
-    from tooli.install.launch_command import server_argv
-    from tooli.install.server_registration import plan_server
-
     argv = server_argv(app._state.name, command)
     return _apply_server_plan(app, agent, user, argv, plan_server, force=force, dry=dry)
 
 
 def remove_server(
-    app: Any,
+    app: ToolSource,
     agent: Sequence[str],
     user: bool,
     command: str | None,
@@ -128,20 +146,15 @@ def remove_server(
     *,
     dry: bool = False,
 ) -> Rows:
-    """Take the app's MCP server out of the agents' settings."""
-    from tooli.install.server_registration import plan_server_removal
-
+    """Remove the app's MCP server from the agents' settings."""
     argv = _server_argv(app, command)
     return _apply_server_plan(app, agent, user, argv, plan_server_removal, force=force, dry=dry)
 
 
-def list_servers(app: Any) -> Rows:
-    """Every file in which the server may be registered, and its state there."""
-    from tooli.install.server_records import ServerRecords
-    from tooli.install.server_registration import plan_server
-
+def list_servers(app: ToolSource) -> Rows:
+    """Return every file in which the server may be registered, and its state there."""
     argv, records = _server_argv(app, None), ServerRecords()
-    name = _slug(app._state.name)
+    name = skill_slug(app._state.name)
     return [
         _status_row(
             agent_path,
@@ -153,11 +166,11 @@ def list_servers(app: Any) -> Rows:
     ]
 
 
-# ------------------------------------------------------------------ parts
+# ------------------------------------------------------------------ helpers
 
 
 def _apply_server_plan(
-    app: Any,
+    app: ToolSource,
     agent: Sequence[str],
     user: bool,
     argv: Sequence[str],
@@ -166,8 +179,6 @@ def _apply_server_plan(
     force: bool,
     dry: bool,
 ) -> Rows:
-    from tooli.install.server_records import ServerRecords
-
     server_plans: list[ServerPlan] = []
     records = ServerRecords()
 
@@ -176,7 +187,7 @@ def _apply_server_plan(
         records = ServerRecords()
         agent_paths_found = server_config_paths(agent, user=user)
         server_plans[:] = [
-            plan(agent_path, _slug(app._state.name), argv, records)
+            plan(agent_path, skill_slug(app._state.name), argv, records)
             for agent_path in agent_paths_found
         ]
         return [server_plan.step for server_plan in server_plans]
@@ -189,18 +200,15 @@ def _apply_server_plan(
         steps = resolve_conflicts(_drop_duplicate_files(planned()), force=force)
         apply_steps(steps)
         for server_plan in server_plans:
-            records.set(server_plan.file, _slug(app._state.name), server_plan.written_entry)
-        records.save()  # where it cannot be kept, what we wrote is still known by what it says
+            records.set(server_plan.file, skill_slug(app._state.name), server_plan.written_entry)
+        records.save()  # if it fails, an entry is still recognized by its content
     return to_rows(steps, with_diffs=False)
 
 
-def _plan_blocks(app: Any, names: Collection[str], *, removal: bool = False) -> list[InstallStep]:
-    """The steps for the marked blocks; one file under two names gets one block."""
-    from tooli.describe.agents_md import render_agents_md_block
-    from tooli.describe.app_info import collect_app_info
-    from tooli.describe.claude_md import render_claude_md_block
-    from tooli.install.managed_blocks import has_block, plan_block, plan_block_removal
-
+def _plan_blocks(
+    app: ToolSource, names: Collection[str], *, removal: bool = False
+) -> list[InstallStep]:
+    """Plan the managed blocks; a file with two names gets one block."""
     root, app_name, app_info = project_root(), app._state.name, collect_app_info(app)
     shared = os.path.join(root, "AGENTS.md")
     has_agents_md = "AGENTS.md" in names or has_block(shared, app_name)
@@ -220,7 +228,7 @@ def _plan_blocks(app: Any, names: Collection[str], *, removal: bool = False) -> 
 
 
 def _drop_duplicate_files(steps: list[InstallStep]) -> list[InstallStep]:
-    """The steps, each file changed by one of them: two places may be the same by a link."""
+    """Drop changes of files that an earlier step changes: two paths may be linked."""
     seen: set[str] = set()
     unique_steps: list[InstallStep] = []
     for step in steps:
@@ -233,7 +241,7 @@ def _drop_duplicate_files(steps: list[InstallStep]) -> list[InstallStep]:
 def _status_row(
     agent_path: AgentPath, scope: str, plan: Callable[[], InstallStep]
 ) -> dict[str, str]:
-    """A place and its state; one that nothing could be done about is damaged."""
+    """Return a path and its state; the state is "damaged" if no plan can be made."""
     try:
         state = plan().state
     except (ToolError, OSError):
@@ -247,23 +255,15 @@ def _status_row(
 
 
 def _display_agent(agent_path: AgentPath, agent: Sequence[str]) -> str:
-    """Whom a place is named for where nobody was: the name that `add` gives it."""
+    """Return the agent to show; without `agent`, the first one that reads the path."""
     return agent_path.agent if agent else agent_path.agent.partition(",")[0]
 
 
-def _server_argv(app: Any, command: str | None) -> Sequence[str]:
-    """How the server would be started now; where that is not known, like nothing that stands."""
-    from tooli.install.launch_command import server_argv
-
+def _server_argv(app: ToolSource, command: str | None) -> Sequence[str]:
+    """Return the argv of the server; one that matches no entry if it is unknown."""
     try:
         return server_argv(app._state.name, command)
     except InputError:
         if command is not None:
             raise
         return ("",)
-
-
-def _slug(name: str) -> str:
-    from tooli.describe.skill import skill_slug
-
-    return skill_slug(name)

@@ -1,7 +1,7 @@
-"""Places: where agents look for skills and for MCP servers, in a project and for a user.
+"""Paths at which agents look for skills and MCP servers, in a project and for a user.
 
-Data, and the few variables that move it: HOME, CLAUDE_CONFIG_DIR, CODEX_HOME, GEMINI_CLI_HOME
-and XDG_CONFIG_HOME are honoured where the agents themselves honour them.
+HOME, CLAUDE_CONFIG_DIR, CODEX_HOME, GEMINI_CLI_HOME and XDG_CONFIG_HOME have the same effect here
+as in the agents themselves.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SHARED_PATHS = (".agents/skills", "{home}/.agents/skills")
 
 SKILL_PATHS: dict[str, tuple[str, str]] = {
     # agent: (in a project, for a user)
-    "agents": _SHARED_PATHS,  # whoever reads the shared folder
+    "agents": _SHARED_PATHS,  # any agent that reads the shared folder
     "claude-code": (".claude/skills", "{claude}/skills"),
     "codex": _SHARED_PATHS,
     "copilot": _SHARED_PATHS,
@@ -32,19 +32,19 @@ SKILL_PATHS: dict[str, tuple[str, str]] = {
     "qwen-code": _SHARED_PATHS,
 }
 DEFAULT_AGENTS = ("agents", "claude-code")
-"""Whom a skill is installed for where nobody is named: between them they reach all."""
+"""Agents that a skill is installed for by default. Their folders reach all agents."""
 
 DOCUMENT_AGENTS = {"AGENTS.md": "agents", "CLAUDE.md": "claude-code"}
 
 
 class ServerConfigFile(Record):
-    """A file in which an agent keeps its MCP servers."""
+    """A settings file in which an agent keeps its MCP servers."""
 
     project: str
     user: str
     file_format: str = "json"  # or toml
-    container: str = "mcpServers"  # the object, or table, that holds them by name
-    has_type_key: bool = True  # whether an entry says "type": "stdio"
+    container: str = "mcpServers"  # the object or table that holds the servers by name
+    has_type_key: bool = True  # entries have "type": "stdio"
 
 
 SERVER_CONFIGS: dict[str, ServerConfigFile] = {
@@ -61,14 +61,14 @@ SERVER_CONFIGS: dict[str, ServerConfigFile] = {
 
 
 class AgentPath(Record):
-    """A path that agents look at, and which of them do."""
+    """A path and the agents that read it."""
 
     path: str
     agent: str
 
 
 def skill_paths(agents: Iterable[str], *, user: bool) -> list[AgentPath]:
-    """The folders that skills go into, each once, with the agents that read it."""
+    """Return the folders for skills, each with the agents that read it."""
     agents_by_path: dict[str, list[str]] = {}
     for agent in agents or DEFAULT_AGENTS:
         path_key = _resolve(SKILL_PATHS[agent][user], user=user)
@@ -78,7 +78,7 @@ def skill_paths(agents: Iterable[str], *, user: bool) -> list[AgentPath]:
 
 
 def server_config_paths(agents: Iterable[str], *, user: bool) -> list[AgentPath]:
-    """The files that servers are registered in."""
+    """Return the files in which servers are registered."""
     return [
         AgentPath(
             _resolve(
@@ -91,9 +91,9 @@ def server_config_paths(agents: Iterable[str], *, user: bool) -> list[AgentPath]
 
 
 def project_root() -> str:
-    """The nearest folder that Git knows as a root, else the current one.
+    """Return the root of the Git repository, or else the current folder.
 
-    A home folder that is kept in Git is nobody's project.
+    A home folder that is a Git repository does not count as a project.
     """
     here = folder = os.getcwd()
     home = os.path.realpath(os.path.expanduser("~"))
@@ -109,7 +109,7 @@ def project_root() -> str:
 
 
 def display_path(path: str) -> str:
-    """A path as it is told: relative where it lies below the current folder."""
+    """Return a path for display: relative if it is below the current folder."""
     try:
         relative = os.path.relpath(path)
     except ValueError:  # another drive

@@ -1,29 +1,42 @@
-"""Plan: what would change on disk, known in full before the first byte is written.
+"""File changes: planned completely, checked for conflicts, then applied all or none.
 
-    what is there ─┐
-                   ├─▶ Step: state, action, changes ─▶ settle ─▶ rows, or a refusal with a diff
-    what we want ──┘
+    existing files ─┐
+                    ├─▶ InstallStep: state, action, changes ─▶ resolve_conflicts ─▶ apply_steps
+    wanted files ───┘
 
-A file is *current* (what we would write), *stale* (what we wrote once, so that it may be
-replaced), *edited* (a person's, and theirs to decide about) or *absent*. A digest tells.
+A file is *current* (equal to what would be written), *stale* (an older version of ours, which may
+be replaced), *edited* (changed by a person, which needs `--force`) or *absent*. A digest of what
+we wrote tells a stale file from an edited one.
+
+Files are replaced atomically and keep their mode. Before a file is replaced, it is compared with
+the content that the plan was made from. If a later file cannot be written, earlier ones are
+restored.
 """
 
 from __future__ import annotations
 
 import os
+import sys
+from contextlib import contextmanager
+from difflib import unified_diff
+from hashlib import sha256
+from tempfile import mkstemp
 
 from tooli.core.record import Record
-from tooli.errors import ConflictError, Suggestion
+from tooli.errors import AuthError, ConflictError, Suggestion, ToolRuntimeError
 from tooli.install.agent_paths import display_path
+from tooli.storage.state_files import get_state_dir
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Generator, Iterable, Sequence
+
+    from tooli.errors import ToolError
 
 
 class FileChange(Record):
-    """One file before and after; None where there is no file."""
+    """One file before and after; None means no file."""
 
     path: str
     before: bytes | None
@@ -31,66 +44,58 @@ class FileChange(Record):
 
 
 class InstallStep(Record):
-    """What is done about one place."""
+    """The changes for one file or folder."""
 
     path: str
     agent: str
-    state: str  # as it was found: current, stale, edited, absent
-    action: str  # created, updated, removed; current and absent where nothing is to do
+    state: str  # before: current, stale, edited or absent
+    action: str  # created, updated or removed; current or absent if there is nothing to do
     changes: tuple[FileChange, ...] = ()
-    edited_changes: tuple[
-        FileChange, ...
-    ] = ()  # those of them that would write over a person's text
-    prune_folders: tuple[
-        str, ...
-    ] = ()  # folders to remove where they are left empty, innermost first
-    backups: tuple[str, ...] = ()  # where a person's text went that was written over
+    edited_changes: tuple[FileChange, ...] = ()  # the changes that overwrite a person's edits
+    prune_folders: tuple[str, ...] = ()  # removed if they are empty, innermost first
+    backups: tuple[str, ...] = ()  # copies of overwritten edits
 
 
 def digest(data: bytes) -> str:
-    """The SHA-256 of a text; line ends do not count, since Git changes them."""
-    from hashlib import sha256
-
+    """Return the SHA-256 of a text; line ends are normalized because Git may change them."""
     return sha256(data.replace(b"\r\n", b"\n")).hexdigest()
 
 
 def is_same_text(first: bytes, second: bytes) -> bool:
-    """Whether two texts are the same but for their line ends."""
+    """True if two texts are equal except for line ends."""
     return first == second or first.replace(b"\r\n", b"\n") == second.replace(b"\r\n", b"\n")
 
 
 def read_file(path: str) -> bytes | None:
-    """What a file holds; None where there is none."""
+    """Return the content of a file, or None if it does not exist."""
     try:
         with open(path, "rb") as file:
             return file.read()
     except FileNotFoundError:
         return None
     except NotADirectoryError:
-        raise ConflictError(
-            f"{display_path(path)}: there is a file where a folder should be."
-        ) from None
+        raise ConflictError(f"{display_path(path)}: a parent folder is a file.") from None
     except IsADirectoryError:
-        raise ConflictError(f"{display_path(path)} is a folder, where a file should be.") from None
+        raise ConflictError(f"{display_path(path)} is a folder, not a file.") from None
 
 
 def resolve_link(path: str) -> str:
-    """The file that is meant by a path: what a link points to, so that the link stays one."""
+    """Return the file that a path refers to: the target of a symbolic link, so the link stays."""
     if not os.path.islink(path):
         return path
     real = os.path.realpath(path)
     if not os.path.exists(real):
         raise ConflictError(
-            f"{display_path(path)} is a link to {real}, and there is nothing.",
-            suggestion=Suggestion("ask_human", "Remove the link, or make what it points to."),
+            f"{display_path(path)} is a link to {real}, which does not exist.",
+            suggestion=Suggestion("ask_human", "Remove the link or create its target."),
         )
     return real
 
 
 def resolve_conflicts(steps: Sequence[InstallStep], *, force: bool) -> list[InstallStep]:
-    """The steps to carry out: refused together where one of them meets a person's edits.
+    """Return the steps to apply; raise a ConflictError if one would overwrite a person's edits.
 
-    With `force` the edited text is kept beside the file, and what we want is written.
+    With `force` the edited text is copied to a backup beside the file and overwritten.
     """
     edited = [step for step in steps if step.edited_changes]
     if edited and not force:
@@ -99,7 +104,7 @@ def resolve_conflicts(steps: Sequence[InstallStep], *, force: bool) -> list[Inst
 
 
 def to_rows(steps: Iterable[InstallStep], *, with_diffs: bool) -> list[dict[str, str]]:
-    """The steps as a result; in a dry run each shows what it would change."""
+    """Return the steps as result rows, optionally with diffs."""
     result: list[dict[str, str]] = []
     for step in steps:
         row = {
@@ -117,9 +122,7 @@ def to_rows(steps: Iterable[InstallStep], *, with_diffs: bool) -> list[dict[str,
 
 
 def format_diff(change: FileChange) -> str:
-    """A change as a unified diff."""
-    from difflib import unified_diff
-
+    """Return a change as a unified diff."""
     name = display_path(change.path).replace(os.sep, "/").removeprefix("/")
     lines = unified_diff(
         _decode_lines(change.before),
@@ -136,25 +139,25 @@ def _decode_lines(data: bytes | None) -> list[str]:
 
 
 def _edited_error(steps: list[InstallStep]) -> ConflictError:
-    found = [
+    conflicts = [
         {"path": display_path(change.path), "agent": step.agent, "diff": format_diff(change)}
         for step in steps
         for change in step.edited_changes
     ]
-    names = ", ".join(dict.fromkeys(one["path"] for one in found))
+    names = ", ".join(dict.fromkeys([conflict["path"] for conflict in conflicts]))
     return ConflictError(
         f"Edited by hand: {names}. Nothing was changed.",
         suggestion=Suggestion(
             "ask_human",
-            "Look at the diff (in error.details; -v shows it). --force writes over the edits, and "
-            "keeps the edited text beside the file, as .bak.",
+            "Review the diff (in error.details; -v shows it). --force overwrites the edits and "
+            "keeps a copy beside the file, as .bak.",
         ),
-        details={"conflicts": found},
+        details={"conflicts": conflicts},
     )
 
 
 def _with_backups(step: InstallStep) -> InstallStep:
-    """The step, after the edited text has been put aside."""
+    """Return the step with backups of the edited files."""
     copies: list[FileChange] = []
     for change in step.edited_changes:
         number, copy = 1, f"{change.path}.bak"
@@ -164,3 +167,155 @@ def _with_backups(step: InstallStep) -> InstallStep:
         copies.append(FileChange(copy, None, change.before))
     backup_paths = tuple([copy.path for copy in copies])
     return step.replace(changes=(*copies, *step.changes), backups=backup_paths)
+
+
+# ------------------------------------------------------------------ applying changes
+
+
+@contextmanager
+def install_lock() -> Generator[None]:
+    """Hold the lock that keeps other apps from planning or writing, if it can be taken."""
+    lock = _acquire_lock()
+    try:
+        yield
+    finally:
+        if lock is not None:
+            os.close(lock)
+
+
+def apply_steps(steps: Iterable[InstallStep]) -> None:
+    """Apply every change of the steps, then remove the folders that are left empty."""
+    steps = list(steps)
+    done: list[FileChange] = []
+    created_folders: list[str] = []
+    current_path = ""
+    try:
+        for change in [change for step in steps for change in step.changes]:
+            current_path = change.path
+            _apply_change(change, created_folders)
+            done.append(change)
+    except BaseException as failure:
+        not_restored = _roll_back(done, created_folders)
+        if isinstance(failure, (OSError, ConflictError)):
+            raise _write_error(current_path, failure, not_restored) from failure
+        raise
+    for step in steps:
+        for folder in step.prune_folders:
+            _remove_if_empty(folder)
+
+
+def plan_and_apply(
+    plan: Callable[[], list[InstallStep]], *, force: bool, dry_run: bool
+) -> list[dict[str, str]]:
+    """Make a plan and apply it under the lock; in a dry run only return its rows."""
+    if dry_run:
+        return to_rows(resolve_conflicts(plan(), force=force), with_diffs=True)
+    with install_lock():
+        steps = resolve_conflicts(plan(), force=force)
+        apply_steps(steps)
+    return to_rows(steps, with_diffs=False)
+
+
+def write_atomically(path: str, data: bytes) -> None:
+    """Replace a file atomically; an existing file keeps its mode."""
+    descriptor, temp_path = mkstemp(prefix=".tooli-", dir=os.path.dirname(path))
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+        os.chmod(temp_path, _file_mode(path))
+        os.replace(temp_path, path)
+    except BaseException:
+        os.unlink(temp_path)
+        raise
+
+
+def _file_mode(path: str) -> int:
+    try:
+        return os.stat(path).st_mode & 0o7777
+    except FileNotFoundError:
+        mask = os.umask(0)
+        os.umask(mask)
+        return 0o666 & ~mask
+
+
+def _apply_change(change: FileChange, created_folders: list[str]) -> None:
+    if read_file(change.path) != change.before:
+        raise ConflictError(
+            f"{display_path(change.path)} was changed by another program meanwhile."
+        )
+    if change.after is None:
+        if change.before is not None:
+            os.unlink(change.path)
+        return
+    _make_folders(os.path.dirname(change.path), created_folders)
+    write_atomically(change.path, change.after)
+
+
+def _make_folders(folder: str, created_folders: list[str]) -> None:
+    missing: list[str] = []
+    while not os.path.isdir(folder):
+        missing.append(folder)
+        folder = os.path.dirname(folder)
+    for path in reversed(missing):
+        os.mkdir(path)
+        created_folders.append(path)
+
+
+def _roll_back(applied: list[FileChange], created_folders: list[str]) -> list[str]:
+    """Undo the changes; return the paths that could not be restored."""
+    not_restored: list[str] = []
+    for change in reversed(applied):
+        try:
+            if change.before is None:
+                os.unlink(change.path)
+            else:
+                write_atomically(change.path, change.before)
+        except OSError:
+            not_restored.append(display_path(change.path))
+    for folder in reversed(created_folders):
+        _remove_if_empty(folder)
+    return not_restored
+
+
+def _remove_if_empty(folder: str) -> None:
+    try:
+        os.rmdir(folder)
+    except OSError:
+        return  # it is not empty, or it does not exist
+
+
+def _write_error(path: str, failure: OSError | ConflictError, not_restored: list[str]) -> ToolError:
+    state_sentence = (
+        f"Already changed and not restored: {', '.join(not_restored)}."
+        if not_restored
+        else "Nothing was changed."
+    )
+    if isinstance(failure, ConflictError):
+        return ConflictError(f"{failure.message} {state_sentence}", is_retryable=True)
+    message = f"Cannot write {display_path(path)} ({failure.strerror or failure}). {state_sentence}"
+    if isinstance(failure, PermissionError):
+        return AuthError(message, code="E2030")
+    return ToolRuntimeError(message)
+
+
+def _acquire_lock() -> int | None:
+    """Return a descriptor that holds the lock, or None if it cannot be created."""
+    try:
+        os.makedirs(get_state_dir(), mode=0o700, exist_ok=True)
+        path = os.path.join(get_state_dir(), "install.lock")
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError:
+        return None
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            msvcrt.locking(descriptor, msvcrt.LK_LOCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor

@@ -1,4 +1,4 @@
-"""JSON with comments, read with the place of every part; trailing commas are read, too."""
+"""Parser for JSON with comments and trailing commas that keeps the position of every value."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import re
 
 from tooli.core.record import Record
-from tooli.install.malformed_file import MalformedFileError
 
 TYPE_CHECKING = False
 
@@ -18,8 +17,16 @@ _LITERAL = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.])|tru
 _DECODER = json.JSONDecoder()
 
 
+class MalformedFileError(ValueError):
+    """A settings file cannot be parsed; `line` says where."""
+
+    def __init__(self, line: int, problem: str) -> None:
+        super().__init__(problem)
+        self.line, self.problem = line, problem
+
+
 class JsonNode(Record):
-    """A value, and where its text stands."""
+    """A value and the position of its text."""
 
     value: Any
     start: int
@@ -28,7 +35,7 @@ class JsonNode(Record):
 
 
 class JsonMember(Record):
-    """A name in an object, with its value."""
+    """A member of an object: name and value."""
 
     name: str
     start: int
@@ -36,19 +43,19 @@ class JsonMember(Record):
 
 
 def parse_jsonc(text: str) -> JsonNode | None:
-    """The value of a text, with its parts; None where there is nothing but space."""
-    reader = _Parser(text)
-    reader.skip()
-    if reader.position == len(text):
+    """Parse a text; return None if it contains only whitespace and comments."""
+    parser = _Parser(text)
+    parser.skip()
+    if parser.position == len(text):
         return None
     try:
-        root = reader.value()
+        root = parser.value()
     except RecursionError:
-        raise MalformedFileError(1, "it is nested too deeply") from None
-    reader.skip()
-    if reader.position != len(text):
+        raise MalformedFileError(1, "nested too deeply") from None
+    parser.skip()
+    if parser.position != len(text):
         raise MalformedFileError(
-            line_number(text, reader.position), "there is something behind the end"
+            line_number(text, parser.position), "unexpected text after the end"
         )
     return root
 
@@ -68,17 +75,17 @@ class _Parser:
             return self.array(start)
         if first == '"':
             return JsonNode(self.string(), start, self.position)
-        word = _LITERAL.match(self.text, start)
-        if word is None:
+        literal = _LITERAL.match(self.text, start)
+        if literal is None:
             raise self.error("a value is missing")
-        self.position = word.end()
-        return JsonNode(json.loads(word.group()), start, self.position)
+        self.position = literal.end()
+        return JsonNode(json.loads(literal.group()), start, self.position)
 
     def string(self) -> str:
         try:
             found, self.position = _DECODER.raw_decode(self.text, self.position)
-        except json.JSONDecodeError as wrong:
-            raise MalformedFileError(wrong.lineno, wrong.msg.lower()) from None
+        except json.JSONDecodeError as error:
+            raise MalformedFileError(error.lineno, error.msg.lower()) from None
         return found
 
     def object(self, start: int) -> JsonNode:
@@ -104,7 +111,7 @@ class _Parser:
         return JsonNode(items, start, self.position)
 
     def has_next(self, close: str, *, first: bool) -> bool:
-        """Whether another part follows; behind the bracket, or the comma, or the end."""
+        """Skip the opening bracket, a comma or the closing bracket; True if an item follows."""
         if first:
             self.position += 1
         self.skip()
@@ -125,16 +132,16 @@ class _Parser:
 
 
 def line_number(text: str, position: int) -> int:
-    """The number of the line that a place is on."""
+    """Return the line number of a position."""
     return text.count("\n", 0, position) + 1
 
 
 def find_member(node: JsonNode, name: str) -> JsonMember | None:
-    """The member of that name; of several the last, as parsers have it."""
+    """Return the member of that name; of several the last, as JSON parsers do."""
     return next((member for member in reversed(node.members) if member.name == name), None)
 
 
 def skip_space(text: str, position: int) -> int:
-    """The place behind space and comments."""
+    """Return the position after whitespace and comments."""
     found = _SPACE.match(text, position)
     return found.end() if found else position

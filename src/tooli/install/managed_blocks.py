@@ -1,12 +1,12 @@
-"""Blocks: a marked part of a Markdown file that is ours; the rest is a person's.
+"""Managed blocks: a marked part of a Markdown file that we own. The rest belongs to a person.
 
     <!-- tooli:file-tools begin sha256=… -->
     …
     <!-- tooli:file-tools end -->
 
-The digest is that of the text between the lines. One newline is added before the block and one
-after it, whatever stands there, so that taking the block out gives back the very bytes that
-were there before; a file that begins with the block was made for it, and goes with it.
+The digest is that of the text between the markers. One newline is added before the block and one
+after it, so that removing the block restores the original bytes. A file that begins with the block
+was created for it and is removed with it.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ _END_MARKER = "<!-- tooli:{} end -->"
 
 
 class ManagedBlock(Record):
-    """A block that was found in a text."""
+    """A block in a text."""
 
     start: int
-    stop: int  # behind the end marker
+    stop: int  # after the end marker
     body: str
     digest: str
 
 
 def plan_block(path: str, agent: str, app: str, body: str) -> InstallStep:
-    """What has to be done for the file to hold our block with this text."""
+    """Plan to make the file contain our block with this text."""
     file_path = resolve_link(path)
     before = read_file(file_path)
     text = _decode(before)
@@ -54,7 +54,7 @@ def plan_block(path: str, agent: str, app: str, body: str) -> InstallStep:
 
 
 def plan_block_removal(path: str, agent: str, app: str, body: str) -> InstallStep:
-    """What has to be done for the file to hold no block of ours."""
+    """Plan to remove our block from the file."""
     file_path = resolve_link(path)
     before = read_file(file_path)
     text = _decode(before)
@@ -70,12 +70,12 @@ def plan_block_removal(path: str, agent: str, app: str, body: str) -> InstallSte
 
 
 def has_block(path: str, app: str) -> bool:
-    """Whether a file holds the app's block."""
+    """True if a file contains the app's block."""
     return find_block(_decode(read_file(path)), app, path) is not None
 
 
 def find_block(text: str, app: str, path: str = "the file") -> ManagedBlock | None:
-    """The app's block in a text; markers that do not make a block are refused."""
+    """Return the app's block in a text, or None; raise a ConflictError if a marker is missing."""
     name = marker_name(app)
     begin, end = _BEGIN_MARKER.format(name), _END_MARKER.format(name)
     begins, ends = text.count(begin), text.count(end)
@@ -89,8 +89,8 @@ def find_block(text: str, app: str, path: str = "the file") -> ManagedBlock | No
             f"{display_path(path)}, line {line}: the markers of {app}'s block are damaged.",
             suggestion=Suggestion(
                 "ask_human",
-                f"Each must stand there once, in this order: {begin}… --> and {end}; "
-                "or take out what is left of the block.",
+                f"Each marker must occur once, in this order: {begin}… --> and {end}. "
+                "Restore them, or remove the rest of the block.",
             ),
         )
     recorded_digest = text[start + len(begin) : head].strip()
@@ -98,7 +98,7 @@ def find_block(text: str, app: str, path: str = "the file") -> ManagedBlock | No
 
 
 def marker_name(app: str) -> str:
-    """The app's name as a comment of HTML can hold it."""
+    """Return the app's name without what an HTML comment cannot contain."""
     name = " ".join(app.split())
     while "--" in name:
         name = name.replace("--", "-")
@@ -106,14 +106,14 @@ def marker_name(app: str) -> str:
 
 
 def add_markers(app: str, body: str) -> str:
-    """A text between its markers."""
+    """Return the text between its markers."""
     name, inside = marker_name(app), _normalize_body(body)
     begin = f"{_BEGIN_MARKER.format(name)}{digest(inside.encode())} -->"
     return f"{begin}\n{inside}\n{_END_MARKER.format(name)}"
 
 
 def _normalize_body(body: str) -> str:
-    """What stands between the markers; one in an author's text must not end the block."""
+    """Return the text between the markers, with markers inside it made harmless."""
     return body.replace("\r\n", "\n").strip("\n").replace("<!-- tooli:", "<!-- tooli ")
 
 
@@ -126,7 +126,9 @@ def _remove_block(text: str, block: ManagedBlock) -> str:
     if tail.startswith(("\n", "\r\n")):
         tail = tail.partition("\n")[2]
     if not head and tail.lstrip("\r\n").startswith("<!-- tooli:"):
-        return tail.lstrip("\r\n")  # the file was made for us, and now it is another app's
+        return tail.lstrip(
+            "\r\n"
+        )  # the file was created for a block; the next one is another app's
     before = head[:-1].removesuffix("\r") if head.endswith("\n") else head
     joined = before and tail and not before.endswith("\n")
     return (head if joined else before) + tail

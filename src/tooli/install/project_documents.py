@@ -1,26 +1,43 @@
-"""Documents in a project: written where they belong, and held against the code later.
+"""Generated documents in a project: write them, and check whether they are current.
 
 generate-skill --out skills   docs llms --out .   docs man --out man
-docs check                    which of them no longer say what the code says
+docs check                    report the documents that differ from the code
 """
 
 from __future__ import annotations
 
+import json
 import os
+import re
+from itertools import pairwise
+from shlex import quote, split
+from subprocess import DEVNULL, PIPE, TimeoutExpired, run
+from time import gmtime, strftime
 
 from tooli.core.record import Record
+from tooli.describe.agents_md import render_agents_md_block
+from tooli.describe.app_info import collect_app_info
+from tooli.describe.claude_md import render_claude_md_block
+from tooli.describe.llms_txt import render_llms_full, render_llms_txt
+from tooli.describe.man import DEFAULT_DATE, build_man_pages
+from tooli.describe.markdown import join_blocks
+from tooli.describe.skill import build_skill_files, render_skill_md, skill_slug
 from tooli.errors import NotFoundError, StateError, Suggestion
+from tooli.export import export, is_unmodified
 from tooli.install.file_changes import (
     FileChange,
     InstallStep,
     format_diff,
     is_same_text,
+    plan_and_apply,
     read_file,
     resolve_link,
 )
-from tooli.install.file_transaction import plan_and_apply
 from tooli.install.managed_blocks import add_markers, find_block, plan_block
+from tooli.install.server_registration import program_argv
 from tooli.install.skill_folders import plan_skill
+from tooli.text.jsonable import is_list, is_object
+from tooli.text.sanitize import sanitize
 
 TYPE_CHECKING = False
 
@@ -28,12 +45,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
+    from tooli.core.protocols import ToolSource
+    from tooli.core.tool import Tool
     from tooli.describe.app_info import AppInfo
 
 _IGNORED_FOLDERS = frozenset(
     ("node_modules", "__pycache__", "dist", "build", "venv", "site-packages")
 )
-"""Folders in which nobody keeps documents."""
+"""Folders that are not searched for documents."""
 
 
 # ------------------------------------------------------------------ writing
@@ -47,10 +66,10 @@ def write_files(
     dry_run: bool,
     is_hand_edited: bool = False,
 ) -> list[dict[str, str]]:
-    """Put files into a folder; one that is there and seems to be somebody else's is refused.
+    """Write files into a folder; raise a ConflictError for a file that is not ours.
 
-    `by_hand`: people go on writing such files, so that any difference may be theirs, unless
-    the file is signed.
+    With `is_hand_edited`, people edit such files: any difference counts as an edit unless the
+    digest line of the file is valid.
     """
 
     def plan() -> list[InstallStep]:
@@ -65,9 +84,7 @@ def write_files(
 def write_document(
     app_info: AppInfo, document_format: str, folder: str, *, force: bool, dry_run: bool
 ) -> list[dict[str, str]]:
-    """Put a skill into its own folder below, or a marked block into AGENTS.md or CLAUDE.md."""
-    from tooli.describe.skill import build_skill_files, skill_slug
-
+    """Write a skill into its own folder, or a managed block into AGENTS.md or CLAUDE.md."""
     name = app_info.name
 
     def plan() -> list[InstallStep]:
@@ -81,10 +98,7 @@ def write_document(
 
 
 def render_marked_document(app_info: AppInfo, document_format: str) -> str:
-    """The same as a text, with the marks by which it is known again later."""
-    from tooli.describe.markdown import join_blocks
-    from tooli.describe.skill import render_skill_md
-
+    """Return the document as text, with the markers by which `docs check` recognizes it."""
     if document_format == "skill":
         return render_skill_md(app_info)
     file, body = _document_block(app_info, document_format)
@@ -92,9 +106,6 @@ def render_marked_document(app_info: AppInfo, document_format: str) -> str:
 
 
 def _document_block(app_info: AppInfo, document_format: str) -> tuple[str, str]:
-    from tooli.describe.agents_md import render_agents_md_block
-    from tooli.describe.claude_md import render_claude_md_block
-
     if document_format == "agents-md":
         return "AGENTS.md", render_agents_md_block(app_info)
     return "CLAUDE.md", render_claude_md_block(app_info)
@@ -118,8 +129,6 @@ def _plan_file(path: str, text: str, is_hand_edited: bool) -> InstallStep:
 
 
 def _is_unmodified_export(before: bytes) -> bool:
-    from tooli.export import is_unmodified
-
     return is_unmodified(before.decode("utf-8", "replace"))
 
 
@@ -127,50 +136,54 @@ def _is_unmodified_export(before: bytes) -> bool:
 
 
 class ProjectDocument(Record):
-    """A document of the app's that stands in a project, as it is and as it should be."""
+    """A document of the app in a project: current and expected content."""
 
     path: str
     before: bytes
-    after: bytes | None  # None: the app has no such page any more
+    after: bytes | None  # None if the app no longer has such a page
 
     @property
     def is_current(self) -> bool:
-        """Whether it says what the code says."""
+        """True if it matches the code."""
         return self.after is not None and is_same_text(self.before, self.after)
 
 
-def check_documents(app: Any, paths: list[str]) -> list[ProjectDocument]:
-    """Every document of the app's at or below the paths; none at all is an error."""
-    from tooli.describe.app_info import collect_app_info
-
+def check_documents(app: ToolSource, paths: list[str]) -> list[ProjectDocument]:
+    """Return the documents of the app at or below the paths; raise NotFoundError if none."""
     finder = _DocumentFinder(collect_app_info(app))
     found = [
-        one for path in paths for file in _walk_files(path) for one in finder.find_documents(file)
+        document
+        for path in paths
+        for file in _walk_files(path)
+        for document in finder.find_documents(file)
     ]
     if not found:
         raise NotFoundError(
-            f"There is no document of {finder.app_info.name} in {', '.join(paths)}.",
+            f"No document of {finder.app_info.name} found in {', '.join(paths)}.",
             suggestion=Suggestion(
                 "retry_with_modified_input",
-                "Name the files or folders, or write some first: generate-skill --out DIR.",
+                "Pass other files or folders, or write a document first: generate-skill --out DIR.",
             ),
         )
     return found
 
 
 def staleness_error(documents: list[ProjectDocument]) -> tuple[StateError | None, list[str]]:
-    """The error for documents that are not current, and the diffs; None where all of them are."""
-    outdated = [one for one in documents if not one.is_current]
+    """Return the error for outdated documents and their diffs; (None, []) if all are current."""
+    outdated = [document for document in documents if not document.is_current]
     if not outdated:
         return None, []
     diffs = [
-        format_diff(FileChange(os.path.abspath(one.path), one.before, one.after))
-        for one in outdated
+        format_diff(FileChange(os.path.abspath(document.path), document.before, document.after))
+        for document in outdated
     ]
-    details = [{"path": one.path, "diff": diff} for one, diff in zip(outdated, diffs, strict=True)]
+    details = [
+        {"path": document.path, "diff": diff}
+        for document, diff in zip(outdated, diffs, strict=True)
+    ]
     error = StateError(
-        f"Not current: {', '.join([one.path for one in outdated])}.",
-        suggestion=Suggestion("fix", "Write them again with the command that made them."),
+        f"Outdated: {', '.join([document.path for document in outdated])}.",
+        suggestion=Suggestion("fix", "Regenerate them with the command that wrote them."),
         details={"stale": details},
     )
     return error, diffs
@@ -179,7 +192,7 @@ def staleness_error(documents: list[ProjectDocument]) -> tuple[StateError | None
 def _walk_files(path: str) -> Iterator[str]:
     if not os.path.isdir(path):
         if not os.path.exists(path):
-            raise NotFoundError(f"There is no {path}.", field="paths")
+            raise NotFoundError(f"{path} does not exist.", field="paths")
         yield path
         return
     for place, folders, names in os.walk(path):
@@ -194,23 +207,21 @@ def _walk_files(path: str) -> Iterator[str]:
 
 
 def _is_hidden(folder: str, name: str) -> bool:
-    """Whether a folder is nobody's to look into: hidden, but for those that agents read."""
+    """True if a folder is hidden and has no skills that agents read."""
     return name[:1] == "." and not os.path.isdir(os.path.join(folder, name, "skills"))
 
 
 class _DocumentFinder:
-    """Where the documents of an app are told from all other files."""
+    """Recognizes the documents of an app among other files."""
 
     def __init__(self, app_info: AppInfo) -> None:
-        from tooli.describe.skill import build_skill_files, skill_slug
-
         self.app_info = app_info
         self._slug = skill_slug(app_info.name)
         self._skill_files = build_skill_files(app_info)
         self._named_pages: dict[str, str] | None = None
 
     def find_documents(self, path: str) -> Iterator[ProjectDocument]:
-        """The document that a file is; nothing where it is none of ours."""
+        """Yield the document in a file; nothing if it is not ours."""
         name = os.path.basename(path)
         if name == "SKILL.md":
             yield from self._find_skill(path)
@@ -227,8 +238,6 @@ class _DocumentFinder:
             yield from self._find_reference_page(path)
 
     def _find_skill(self, path: str) -> Iterator[ProjectDocument]:
-        from tooli.describe.skill import render_skill_md
-
         before = read_file(path) or b""
         if f"\nname: {self._slug}\n".encode() not in _normalize_newlines(before):
             return
@@ -244,14 +253,14 @@ class _DocumentFinder:
         yield from self._missing_files(skill_dir)
 
     def _missing_files(self, skill_dir: str) -> Iterator[ProjectDocument]:
-        """The pages of commands that should stand beside a document, and do not."""
+        """Yield the pages that are missing beside a document."""
         for place, text in self._skill_files.items():
             file = os.path.join(skill_dir, *place.split("/"))
             if not os.path.exists(file):
                 yield ProjectDocument(file, b"", text.encode())
 
     def _find_reference_page(self, path: str) -> Iterator[ProjectDocument]:
-        """The page of a command; of one that is no more as well."""
+        """Yield the page of a command, including a command that no longer exists."""
         before = read_file(path) or b""
         if before.startswith(f"# {self.app_info.name} ".encode()):
             text = self._skill_files.get(f"references/{os.path.basename(path)}")
@@ -260,8 +269,6 @@ class _DocumentFinder:
             )
 
     def _find_block(self, path: str, name: str) -> Iterator[ProjectDocument]:
-        from tooli.describe.claude_md import render_claude_md_block
-
         text = (read_file(path) or b"").decode("utf-8", "replace").replace("\r\n", "\n")
         block = find_block(text, self.app_info.name, path)
         if block is None:
@@ -274,8 +281,6 @@ class _DocumentFinder:
         yield ProjectDocument(path, block.body.strip("\n").encode(), body.strip("\n").encode())
 
     def _find_export(self, path: str) -> Iterator[ProjectDocument]:
-        from shlex import quote
-
         before = read_file(path) or b""
         mark = f"\n    {quote(self.app_info.name)} export ".encode()
         at = before[:4096].find(mark)
@@ -287,11 +292,8 @@ class _DocumentFinder:
             yield ProjectDocument(path, before, texts[0].encode() if texts else None)
 
     def _pages_by_name(self) -> dict[str, str]:
-        """The documents that are known by their names."""
+        """Return the documents that are recognized by their file names."""
         if self._named_pages is None:
-            from tooli.describe.llms_txt import render_llms_full, render_llms_txt
-            from tooli.describe.man import build_man_pages
-
             self._named_pages = {
                 "llms.txt": render_llms_txt(self.app_info),
                 "llms-full.txt": render_llms_full(self.app_info),
@@ -301,12 +303,7 @@ class _DocumentFinder:
 
 
 def _regenerate_export(app_info: AppInfo, line: str) -> dict[str, str]:
-    """The files of an export that says itself how it was made."""
-    from itertools import pairwise
-    from shlex import split
-
-    from tooli.export import export
-
+    """Return the files of an export from the command line in its docstring."""
     argv = split(line)[2:]
     options = {flag[2:]: value for flag, value in pairwise(argv) if flag[:2] == "--"}
     return export(
@@ -329,39 +326,107 @@ def _normalize_newlines(data: bytes) -> bytes:
 
 
 def build_date() -> str:
-    """The date that a page is given: that of the build, where somebody says it."""
-    from tooli.describe.man import DEFAULT_DATE
-
+    """Return the date for man pages: that of SOURCE_DATE_EPOCH, or a fixed one."""
     epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
     if not epoch.isdecimal():
         return DEFAULT_DATE
-    from time import gmtime, strftime
-
     return strftime("%Y-%m-%d", gmtime(int(epoch)))
 
 
 def _keep_date(before: bytes, text: str) -> bytes:
-    """What we would write, with the date that a manual page was given before."""
-    from re import search
-
-    from tooli.describe.man import DEFAULT_DATE
-
-    documents = search(rb'\n\.TH "[^"\n]*" 1 "(\d{4}-\d\d-\d\d)"', before)
+    """Return the new text with the date of the existing man page."""
+    header = re.search(rb'\n\.TH "[^"\n]*" 1 "(\d{4}-\d\d-\d\d)"', before)
     return (
         text.encode()
-        if documents is None
-        else text.replace(DEFAULT_DATE, documents[1].decode(), 1).encode()
+        if header is None
+        else text.replace(DEFAULT_DATE, header[1].decode(), 1).encode()
     )
 
 
 def _keep_example_outputs(before: bytes, text: str) -> bytes:
-    """What we would write, with the outputs of examples that somebody has run before."""
-    from re import finditer
-
-    for ran in finditer(
+    """Return the new text with the example outputs of the existing document."""
+    for match in re.finditer(
         rb"(```bash\n[^\n]*\n```\n)(\n```json\n.*?\n```\n)", _normalize_newlines(before)
     ):
-        call, output = ran.group(1).decode(), ran.group(2).decode("utf-8", "replace")
+        call, output = match.group(1).decode(), match.group(2).decode("utf-8", "replace")
         if call + output not in text:
             text = text.replace(call, call + output, 1)
     return text.encode()
+
+
+# ------------------------------------------------------------------ outputs of examples
+
+_EXAMPLE_TIMEOUT = 60.0  # seconds
+_MAX_ITEMS, _MAX_CHARACTERS = 2, 100  # of a list and a string in an output
+
+
+def with_example_outputs(app_info: AppInfo) -> AppInfo:
+    """Run the examples of read-only tools and return the app's info with their outputs.
+
+    Raises a StateError if an example fails.
+    """
+    program = program_argv(app_info.name)
+    outputs: dict[tuple[str, int], str] = {}
+    failures: list[dict[str, Any]] = []
+    for tool, number, argv in _runnable_examples(app_info):
+        envelope = _run_example([*program, *tool.cli_path, *argv], tool)
+        if envelope.get("ok"):
+            shortened_envelope = {"ok": True, "result": shorten(envelope.get("result"))}
+            outputs[tool.key, number] = json.dumps(shortened_envelope, ensure_ascii=False)
+        else:
+            failures.append({"command": tool.key, "args": argv, "error": envelope.get("error")})
+    if failures:
+        names = ", ".join([" ".join([row["command"], *row["args"]]) for row in failures])
+        raise StateError(
+            f"These examples fail: {names}.",
+            suggestion=Suggestion("fix", "Fix them, or run this in the folder with their files."),
+            details={"failures": failures},
+        )
+    return app_info.replace(example_outputs=outputs)
+
+
+def _runnable_examples(app_info: AppInfo) -> Iterator[tuple[Tool, int, list[str]]]:
+    """Yield the examples that change nothing and need no approval."""
+    for tool in app_info.tools:
+        guard = tool.guard
+        if tool.behavior.read_only and not guard.may_need_approval:
+            for number, example in enumerate(tool.guidance.examples):
+                yield tool, number, [str(token) for token in example.get("args", ())]
+
+
+def _run_example(argv: list[str], tool: Tool) -> dict[str, Any]:
+    """Run one example and return its envelope, or an error in the same form."""
+    separator = argv.index("--") if "--" in argv else len(argv)
+    command_line = [*argv[:separator], "--json", *argv[separator:]]
+    try:
+        completed = run(
+            command_line,
+            stdin=DEVNULL,
+            stdout=PIPE,
+            stderr=DEVNULL,
+            timeout=_EXAMPLE_TIMEOUT,
+            check=False,
+        )
+        envelope: object = json.loads(completed.stdout)
+    except TimeoutExpired:
+        return {"error": {"message": f"{tool.key} took more than {_EXAMPLE_TIMEOUT:g} s"}}
+    except (OSError, ValueError) as failure:
+        return {"error": {"message": str(failure)}}
+    return envelope if is_object(envelope) else {"error": {"message": "not an envelope"}}
+
+
+def shorten(value: Any) -> Any:
+    """Return a value with its lists and strings shortened and control characters removed."""
+    if isinstance(value, str):
+        value = sanitize(value)[0]
+        return value if len(value) <= _MAX_CHARACTERS else f"{value[:_MAX_CHARACTERS]}…"
+    if is_list(value):
+        first_items = [shorten(item) for item in value[:_MAX_ITEMS]]
+        return (
+            [*first_items, f"… {len(value) - _MAX_ITEMS} more"]
+            if len(value) > _MAX_ITEMS
+            else first_items
+        )
+    if is_object(value):
+        return {sanitize(key)[0]: shorten(item) for key, item in value.items()}
+    return value

@@ -1,42 +1,129 @@
-"""Servers: an app's MCP server in the settings of agents, beside whatever else stands there."""
+"""Registration of an app's MCP server in the settings files of agents.
+
+`plan_server` and `plan_server_removal` plan the change of one file. `ServerRecords` remembers what
+was written, in the user's state folder: some agents reject unknown keys in their settings, so a
+digest cannot be stored there.
+"""
 
 from __future__ import annotations
 
+import json
 import os
+import shlex
+import sys
 from contextlib import contextmanager
+from shutil import which
 
 from tooli.core.record import Record
-from tooli.errors import FormatError, Suggestion
+from tooli.errors import FormatError, InputError, Suggestion
 from tooli.install.agent_paths import SERVER_CONFIGS, display_path
-from tooli.install.file_changes import FileChange, InstallStep, digest, read_file, resolve_link
-from tooli.install.malformed_file import MalformedFileError
-from tooli.install.server_records import WrittenEntry
+from tooli.install.file_changes import (
+    FileChange,
+    InstallStep,
+    digest,
+    read_file,
+    resolve_link,
+    write_atomically,
+)
+from tooli.install.jsonc import MalformedFileError
+from tooli.install.server_formats import JsonServers, TomlServers
+from tooli.storage.state_files import get_state_dir
+from tooli.text.jsonable import is_object
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
-    from typing import Any, Protocol
+    from typing import Any
 
     from tooli.install.agent_paths import AgentPath
-    from tooli.install.server_records import ServerRecords
+    from tooli.install.server_formats import ServerFileFormat
 
-    class ServerFileFormat(Protocol):
-        """A file format that holds servers by name."""
 
-        def get_entry(self, text: str, name: str) -> Any: ...
-        def other_entries(self, text: str, name: str) -> Any: ...
-        def expected_entry(self, name: str, entry: dict[str, Any]) -> Any: ...
-        def insert_entry(self, text: str, name: str, entry: dict[str, Any]) -> tuple[str, str]: ...
-        def replace_entry(
-            self, text: str, name: str, entry: dict[str, Any], old: str
-        ) -> tuple[str, str]: ...
-        def remove_entry(self, text: str, name: str, *, container: bool) -> str: ...
-        def is_empty(self, text: str) -> bool: ...
+class WrittenEntry(Record):
+    """What we wrote for one server. The field names are keys in installed.json."""
+
+    digest: str  # of the entry
+    text: str = ""  # the inserted text, for removal
+    file: bool = False  # True if we created the file
+    folders: int = 0  # how many parent folders we created
+    container: bool = False  # True if we created the object that holds the servers
+
+
+class ServerRecords:
+    """Every entry that we wrote, by file and server."""
+
+    def __init__(self) -> None:
+        self.path = os.path.join(get_state_dir(), "installed.json")
+        data: Any = None
+        try:
+            with open(self.path, "rb") as file:
+                data = json.loads(file.read())
+        except (OSError, ValueError):
+            pass  # without records, an entry is recognized by its content
+        self._data: dict[str, Any] = data if is_object(data) else {}
+
+    def get(self, file: str, server: str) -> WrittenEntry | None:
+        """Return what we wrote for a server, or None."""
+        return _parse_entry(self._entries(file).get(server))
+
+    def creation_record(self, file: str) -> WrittenEntry:
+        """Return what was created for any app in a file. The last entry to go removes it."""
+        known = [_parse_entry(entry) for entry in self._entries(file).values()]
+        return WrittenEntry(
+            "",
+            file=any([entry.file for entry in known if entry]),
+            folders=max([entry.folders for entry in known if entry], default=0),
+            container=any([entry.container for entry in known if entry]),
+        )
+
+    def set(self, file: str, server: str, entry: WrittenEntry | None) -> None:
+        """Record an entry, or with None delete its record."""
+        entries = dict(self._entries(file))
+        entries.pop(server, None)
+        if entry is not None:
+            fields = WrittenEntry.__match_args__
+            entries[server] = {name: getattr(entry, name) for name in fields}
+        self._data.pop(file, None)
+        if entries:
+            self._data[file] = entries
+
+    def save(self) -> bool:
+        """Write the records; return False if that fails."""
+        try:
+            if not self._data:
+                if os.path.exists(self.path):
+                    os.unlink(self.path)
+                return True
+            os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
+            write_atomically(self.path, (json.dumps(self._data, indent=1) + "\n").encode())
+        except OSError:
+            return False
+        return True
+
+    def _entries(self, file: str) -> dict[str, Any]:
+        entries = self._data.get(file)
+        return entries if is_object(entries) else {}
+
+
+def _parse_entry(data: Any) -> WrittenEntry | None:
+    if not is_object(data) or not isinstance(data.get("digest"), str):
+        return None
+    folders = data.get("folders")
+    return WrittenEntry(
+        data["digest"],
+        str(data.get("text") or ""),
+        data.get("file") is True,
+        folders if isinstance(folders, int) else 0,
+        data.get("container") is True,
+    )
+
+
+# ------------------------------------------------------------------ plans
 
 
 class ServerPlan(Record):
-    """A step, and what is to be remembered of it."""
+    """A step, and what to record about it."""
 
     step: InstallStep
     file: str
@@ -46,64 +133,49 @@ class ServerPlan(Record):
 def plan_server(
     agent_path: AgentPath, name: str, command: Sequence[str], records: ServerRecords
 ) -> ServerPlan:
-    """What has to be done for an agent to know the server, started by these words."""
+    """Plan the registration of a server that this command starts."""
     file, before, text, file_format = _open_config(agent_path)
     entry = _server_entry(agent_path.agent, command)
     recorded = records.get(file, name)
     with _errors_name_file(agent_path.path):
-        found, expected = file_format.get_entry(text, name), file_format.expected_entry(name, entry)
-        if found == expected:
+        found = file_format.get_entry(text, name)
+        if found == entry:
             known_entry = (recorded or WrittenEntry("")).replace(digest=_digest(found))
-            return ServerPlan(
-                InstallStep(agent_path.path, agent_path.agent, "current", "current"),
-                file,
-                known_entry,
-            )
+            step = InstallStep(agent_path.path, agent_path.agent, "current", "current")
+            return ServerPlan(step, file, known_entry)
         if found is None:
             after, inserted = file_format.insert_entry(text, name, entry)
         else:
-            after, inserted = file_format.replace_entry(
-                text, name, entry, recorded.text if recorded else ""
-            )
+            recorded_text = recorded.text if recorded else ""
+            after, inserted = file_format.replace_entry(text, name, entry, recorded_text)
         _check_rest_unchanged(file_format, text, after, name)
     change = FileChange(file, before, after.encode("utf-8", "surrogateescape"))
     written = _creation_record(file, before, inserted, records, agent_path).replace(
-        digest=_digest(expected), text=inserted
+        digest=_digest(entry), text=inserted
     )
     if found is None:
-        action = "created" if before is None else "updated"
-        return ServerPlan(
-            InstallStep(agent_path.path, agent_path.agent, "absent", action, (change,)),
-            file,
-            written,
-        )
-    if recorded is not None and _digest(found) == recorded.digest:
-        return ServerPlan(
-            InstallStep(agent_path.path, agent_path.agent, "stale", "updated", (change,)),
-            file,
-            written,
-        )
-    step = InstallStep(agent_path.path, agent_path.agent, "edited", "updated", (change,), (change,))
+        state, action = "absent", "created" if before is None else "updated"
+    else:
+        is_recorded = recorded is not None and _digest(found) == recorded.digest
+        state, action = "stale" if is_recorded else "edited", "updated"
+    edited = (change,) if state == "edited" else ()
+    step = InstallStep(agent_path.path, agent_path.agent, state, action, (change,), edited)
     return ServerPlan(step, file, written)
 
 
 def plan_server_removal(
     agent_path: AgentPath, name: str, command: Sequence[str], records: ServerRecords
 ) -> ServerPlan:
-    """What has to be done for an agent to know the server no more."""
+    """Plan the removal of a server."""
     file, before, text, file_format = _open_config(agent_path)
     recorded = records.get(file, name)
     with _errors_name_file(agent_path.path):
         found = file_format.get_entry(text, name)
         if before is None or found is None:
-            return ServerPlan(
-                InstallStep(agent_path.path, agent_path.agent, "absent", "absent"), file, None
-            )
+            step = InstallStep(agent_path.path, agent_path.agent, "absent", "absent")
+            return ServerPlan(step, file, None)
         after = _remove_server_text(file_format, text, name, recorded)
         _check_rest_unchanged(file_format, text, after, name)
-    is_expected = found == file_format.expected_entry(
-        name, _server_entry(agent_path.agent, command)
-    )
     is_recorded = recorded is not None and recorded.digest == _digest(found)
     removes_file = recorded is not None and recorded.file and file_format.is_empty(after)
     data = None if removes_file else after.encode("utf-8", "surrogateescape")
@@ -113,7 +185,10 @@ def plan_server_removal(
     for _ in range(recorded.folders if recorded and removes_file else 0):
         folder = os.path.dirname(folder)
         prune.append(folder)
-    state = "current" if is_expected else "stale" if is_recorded else "edited"
+    if found == _server_entry(agent_path.agent, command):
+        state = "current"
+    else:
+        state = "stale" if is_recorded else "edited"
     edited = (change,) if state == "edited" else ()
     step = InstallStep(
         agent_path.path, agent_path.agent, state, "removed", (change,), edited, tuple(prune)
@@ -124,16 +199,17 @@ def plan_server_removal(
 def _remove_server_text(
     file_format: ServerFileFormat, text: str, name: str, recorded: WrittenEntry | None
 ) -> str:
-    """The text without the entry: what was inserted cut out again, where it still stands there."""
+    """Return the text without the entry. The recorded insertion is cut out if it is unchanged."""
     if recorded is not None and recorded.text and text.count(recorded.text) == 1:
         after = text.replace(recorded.text, "", 1)
         try:
-            if file_format.get_entry(after, name) is None and file_format.other_entries(
-                after, name
-            ) == file_format.other_entries(text, name):
+            rest = file_format.other_entries(after, name)
+            if file_format.get_entry(after, name) is None and rest == file_format.other_entries(
+                text, name
+            ):
                 return after
         except MalformedFileError:
-            pass  # others have come to depend on it: a comma, a bracket
+            pass  # a later edit needs a comma or a bracket of the insertion
     return file_format.remove_entry(
         text, name, container=recorded is not None and recorded.container
     )
@@ -142,7 +218,7 @@ def _remove_server_text(
 def _creation_record(
     file: str, before: bytes | None, inserted: str, records: ServerRecords, agent_path: AgentPath
 ) -> WrittenEntry:
-    """What is made for an entry, now or by an app that came before."""
+    """Return the record of what is created for an entry, now or earlier by another app."""
     record = records.creation_record(file)
     if before is None:
         folder, missing = os.path.dirname(file), 0
@@ -156,20 +232,15 @@ def _creation_record(
 
 
 def _open_config(agent_path: AgentPath) -> tuple[str, bytes | None, str, ServerFileFormat]:
-    registry = SERVER_CONFIGS[agent_path.agent]
+    config = SERVER_CONFIGS[agent_path.agent]
     file = os.path.realpath(resolve_link(agent_path.path))
     before = read_file(file)
     try:
         text = (before or b"").decode("utf-8")
     except UnicodeDecodeError:
         raise _unreadable_config(agent_path.path, "it is not UTF-8") from None
-    if registry.file_format == "toml":
-        from tooli.install.toml_servers import TomlServers
-
-        return file, before, text, TomlServers(registry.container)
-    from tooli.install.json_servers import JsonServers
-
-    return file, before, text, JsonServers(registry.container)
+    make_format = TomlServers if config.file_format == "toml" else JsonServers
+    return file, before, text, make_format(config.container)
 
 
 def _server_entry(agent: str, command: Sequence[str]) -> dict[str, Any]:
@@ -178,22 +249,20 @@ def _server_entry(agent: str, command: Sequence[str]) -> dict[str, Any]:
 
 
 def _digest(value: Any) -> str:
-    from json import dumps
-
-    return digest(dumps(value, sort_keys=True).encode())
+    return digest(json.dumps(value, sort_keys=True, default=str).encode())
 
 
 def _check_rest_unchanged(
     file_format: ServerFileFormat, before: str, after: str, name: str
 ) -> None:
-    """Refuse an edit that would change anything beside the entry."""
+    """Raise MalformedFileError if an edit changes anything but the entry."""
     if file_format.other_entries(before, name) != file_format.other_entries(after, name):
-        raise MalformedFileError(1, "it is written in a way that cannot be edited without a loss")
+        raise MalformedFileError(1, "an edit would change other settings in it")
 
 
 @contextmanager
 def _errors_name_file(path: str) -> Generator[None]:
-    """Around work on a file: what is malformed becomes an error that names it."""
+    """Turn a MalformedFileError into a FormatError that names the file."""
     try:
         yield
     except MalformedFileError as failure:
@@ -202,7 +271,78 @@ def _errors_name_file(path: str) -> Generator[None]:
 
 def _unreadable_config(path: str, reason: str) -> FormatError:
     return FormatError(
-        f"{display_path(path)} cannot be read ({reason}); nothing was changed.",
-        suggestion=Suggestion("ask_human", f"Mend {display_path(path)}, or leave its agent out."),
+        f"Cannot edit {display_path(path)} ({reason}). Nothing was changed.",
+        suggestion=Suggestion(
+            "ask_human", f"Fix {display_path(path)}, or name other agents with --agent."
+        ),
         details={"path": display_path(path)},
     )
+
+
+# ------------------------------------------------------------------ how the server is started
+
+_SERVE_ARGV = ("mcp", "serve", "--transport", "stdio")
+
+
+def server_argv(name: str, command: str | None = None) -> tuple[str, ...]:
+    """Return the argv of an app's MCP server; `command` starts the app if not the usual one."""
+    return (*(_split_command(command) if command is not None else program_argv(name)), *_SERVE_ARGV)
+
+
+def program_argv(name: str) -> tuple[str, ...]:
+    """Return an argv that starts the running program from any folder.
+
+    It is the bare name if that is on the PATH and means the same program, the full path if the
+    program belongs to a virtual environment, and the interpreter with a module or script if there
+    is no program.
+    """
+    spec = getattr(sys.modules.get("__main__"), "__spec__", None)
+    if spec is not None and spec.name:
+        return (sys.executable, "-m", spec.name.removesuffix(".__main__"))
+    argv0 = sys.argv[0] if sys.argv else ""
+    if argv0.endswith((".py", ".pyw")) and os.path.isfile(argv0):
+        return (sys.executable, os.path.abspath(argv0))
+    program_name = os.path.basename(argv0)
+    found = which(program_name) if program_name not in ("", "-c", "-") else None
+    here = os.path.abspath(argv0)
+    if found is None:
+        if program_name not in ("", "-c", "-") and os.path.isfile(here):
+            return (here,)
+        found, program_name = which(name), name
+        if found is None:
+            raise _unknown_program(name)
+    elif os.path.isfile(here) and os.path.realpath(here) != os.path.realpath(found):
+        return (here,)  # the PATH has another program of that name
+    return (os.path.abspath(found),) if _is_in_virtualenv(found) else (program_name,)
+
+
+def _unknown_program(name: str) -> InputError:
+    return InputError(
+        f"The command that starts {name} is unknown: there is no such program on the PATH.",
+        field="command",
+        suggestion=Suggestion(
+            "retry_with_modified_input",
+            "Pass it with --command, such as --command 'uvx mytool'.",
+            applicability="has_placeholders",
+        ),
+    )
+
+
+def _is_in_virtualenv(path: str) -> bool:
+    """True if a program is in the virtual environment of this interpreter."""
+    if sys.prefix == sys.base_prefix:
+        return False
+    inside = os.path.join(os.path.abspath(sys.prefix), "")
+    return os.path.abspath(path).startswith(inside)
+
+
+def _split_command(command: str) -> list[str]:
+    try:
+        argv = shlex.split(command, posix=os.name != "nt")
+    except ValueError as error:
+        raise InputError(f"--command: {error}", field="command") from None
+    if not argv:
+        raise InputError(
+            "--command is empty. Pass the command that starts the app.", field="command"
+        )
+    return argv

@@ -1,8 +1,8 @@
-"""Skills: a folder of files that agents read, written, kept current and taken away again.
+"""Skill folders: plan to write, update or remove the skill files that agents read.
 
-Beside SKILL.md stands `.tooli.json`: which files we wrote, with their digests, and how many
-of the folders above were made for them. So a file that a person has changed is known on any
-machine that the folder is copied to.
+`.tooli.json` beside SKILL.md lists the files that we wrote with their digests, and how many parent
+folders we created. An edited file is therefore recognized on any machine to which the folder is
+copied.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from __future__ import annotations
 import json
 import os
 
+from tooli.describe.app_info import collect_app_info
+from tooli.describe.skill import build_skill_files
 from tooli.install.file_changes import (
     FileChange,
     InstallStep,
@@ -26,24 +28,47 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from tooli.core.protocols import ToolSource
+
 MANIFEST = ".tooli.json"
 
+SKILL_FOLDER = "_skill"
+"""Folder of the skill in the package of the module that creates the app."""
 
-def app_skill_files(app: Any) -> dict[str, str]:
-    """The files of an app's skill, by their paths in its folder: the packaged one comes first."""
-    from tooli.install.packaged_skill import read_packaged_skill
 
+def top_level_package(module: str) -> str:
+    """Return the outermost package of a module."""
+    return module.partition(".")[0]
+
+
+def read_packaged_skill(app: ToolSource) -> dict[str, str] | None:
+    """Return the skill files that the app's package was built with, or None."""
+    module_globals: dict[str, Any] = app._state.module_globals
+    package = top_level_package(str(module_globals.get("__package__") or ""))
+    if not package:
+        return None
+    depth = str(module_globals["__package__"]).count(".") + 1
+    package_dir = str(module_globals.get("__file__") or "")
+    for _ in range(depth):
+        package_dir = os.path.dirname(package_dir)
+    folder = os.path.join(package_dir, SKILL_FOLDER)
+    files: dict[str, str] = {}
+    for directory, _, names in os.walk(folder):
+        for name in names:
+            path = os.path.join(directory, name)
+            with open(path, encoding="utf-8", newline="") as text:
+                files[os.path.relpath(path, folder).replace(os.sep, "/")] = text.read()
+    return dict(sorted(files.items(), key=lambda item: (item[0] != "SKILL.md", item[0]))) or None
+
+
+def app_skill_files(app: ToolSource) -> dict[str, str]:
+    """Return the files of an app's skill, by path: the packaged ones if there are any."""
     packaged = read_packaged_skill(app)
-    if packaged is not None:
-        return packaged
-    from tooli.describe.app_info import collect_app_info
-    from tooli.describe.skill import build_skill_files
-
-    return build_skill_files(collect_app_info(app))
+    return build_skill_files(collect_app_info(app)) if packaged is None else packaged
 
 
 def plan_skill(folder: str, agent: str, app: str, files: Mapping[str, str]) -> InstallStep:
-    """What has to be done for the folder to hold exactly these files of ours."""
+    """Plan to make the folder contain exactly these files of ours."""
     digests, folders_created = _read_manifest(folder)
     wanted = {path: text.encode() for path, text in files.items()}
     changes: list[FileChange] = []
@@ -63,9 +88,7 @@ def plan_skill(folder: str, agent: str, app: str, files: Mapping[str, str]) -> I
         file_path = os.path.join(folder, *path.split("/"))
         before = read_file(file_path)
         if before is not None and digest(before) == digests[path]:
-            changes.append(
-                FileChange(file_path, before, None)
-            )  # an edited one is the person's from now on
+            changes.append(FileChange(file_path, before, None))  # an edited file stays
     if folders_created is None:
         folders_created = _count_created_folders(folder)
     changes += _manifest_changes(
@@ -80,9 +103,9 @@ def plan_skill(folder: str, agent: str, app: str, files: Mapping[str, str]) -> I
 
 
 def plan_skill_removal(folder: str, agent: str, files: Mapping[str, str]) -> InstallStep:
-    """What has to be done for the folder to hold nothing of ours."""
+    """Plan to remove our files from the folder."""
     digests, folders_created = _read_manifest(folder)
-    if folders_created is None:  # nobody wrote down what is ours: what we would write now is
+    if folders_created is None:  # no manifest: only files equal to what we would write are ours
         digests = {path: digest(text.encode()) for path, text in files.items()}
     changes: list[FileChange] = []
     edited: list[FileChange] = []
@@ -114,7 +137,7 @@ def _removal_state(digests: Mapping[str, str], files: Mapping[str, str]) -> str:
 def _prune_candidates(
     folder: str, digests: Mapping[str, str], folders_created: int
 ) -> tuple[str, ...]:
-    """The folders that may be left empty, innermost first."""
+    """Return the folders that may be left empty, innermost first."""
     inner = {os.path.dirname(os.path.join(folder, *path.split("/"))) for path in digests}
     inner.discard(folder)
     above: list[str] = []
@@ -125,13 +148,13 @@ def _prune_candidates(
     return (*sorted(inner, key=len, reverse=True), folder, *above)
 
 
-# ------------------------------------------------------------------ what we wrote
+# ------------------------------------------------------------------ manifest
 
 
 def _read_manifest(folder: str) -> tuple[dict[str, str], int | None]:
-    """The digests of the files that we wrote, and how many folders above them we made.
+    """Return the digests of the files that we wrote, and how many parent folders we created.
 
-    No number: there is no manifest, or none that can be read.
+    The number is None if there is no readable manifest.
     """
     try:
         data = json.loads(read_file(os.path.join(folder, MANIFEST)) or b"")
@@ -144,13 +167,12 @@ def _read_manifest(folder: str) -> tuple[dict[str, str], int | None]:
     digests = {
         path: value for path, value in files.items() if isinstance(value, str) and _is_inside(path)
     }
-    return digests, folders_created if isinstance(
-        folders_created, int
-    ) and 0 <= folders_created <= 2 else 0
+    is_valid = isinstance(folders_created, int) and 0 <= folders_created <= 2
+    return digests, folders_created if is_valid else 0
 
 
 def _is_inside(path: str) -> bool:
-    """Whether a path leads nowhere but into the folder: a manifest is a file that anybody edits."""
+    """True if a path stays inside the folder. Anybody can edit a manifest."""
     parts = path.replace("\\", "/").split("/")
     return not os.path.splitdrive(path)[0] and not {"", ".", ".."} & {*parts}
 
@@ -158,7 +180,7 @@ def _is_inside(path: str) -> bool:
 def _manifest_changes(
     folder: str, app: str, digests: dict[str, str], folders_created: int
 ) -> list[FileChange]:
-    """The manifest, where it has to change."""
+    """Return the change of the manifest, if it changes."""
     manifest_path = os.path.join(folder, MANIFEST)
     manifest = {"app": app, "folders": folders_created, "files": digests}
     after = (json.dumps(manifest, indent=2, ensure_ascii=False) + "\n").encode()
@@ -171,7 +193,7 @@ def _manifest_changes(
 
 
 def _count_created_folders(folder: str) -> int:
-    """How many folders above this one are ours: missing ones, and what another app made."""
+    """Return how many parent folders are ours: missing ones, and those of another app."""
     above = os.path.dirname(folder)
     if not os.path.isdir(above):
         return 1 + (not os.path.isdir(os.path.dirname(above)))

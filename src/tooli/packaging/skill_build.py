@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from tooli.install.packaged_skill import SKILL_FOLDER, top_level_package
+from tooli.install.skill_folders import SKILL_FOLDER, top_level_package
 
 TYPE_CHECKING = False
 

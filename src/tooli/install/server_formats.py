@@ -1,0 +1,392 @@
+"""Settings files of agents: read, insert, replace and remove an MCP server.
+
+Everything else in a file stays byte for byte, comments and line ends included. JSON is edited as
+text, with the positions that `jsonc` reports. TOML is read and edited with tomlkit.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+from tooli.install.jsonc import (
+    MalformedFileError,
+    find_member,
+    line_number,
+    parse_jsonc,
+    skip_space,
+)
+from tooli.text.jsonable import is_object
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from typing import Any, Protocol
+
+    from tomlkit import TOMLDocument
+
+    from tooli.install.jsonc import JsonMember, JsonNode
+
+    class ServerFileFormat(Protocol):
+        """A file format that holds servers by name, in one object or table: the container."""
+
+        def get_entry(self, text: str, name: str) -> Any:
+            """Return the entry of a server, or None."""
+            ...
+
+        def other_entries(self, text: str, name: str) -> Any:
+            """Return everything but that entry; an empty container counts as none."""
+            ...
+
+        def insert_entry(self, text: str, name: str, entry: dict[str, Any]) -> tuple[str, str]:
+            """Add an entry; return the new text and the part that was inserted."""
+            ...
+
+        def replace_entry(
+            self, text: str, name: str, entry: dict[str, Any], inserted: str
+        ) -> tuple[str, str]:
+            """Replace an entry; return the new text and what now counts as inserted."""
+            ...
+
+        def remove_entry(self, text: str, name: str, *, container: bool) -> str:
+            """Return the text without an entry; `container`: and without an empty container."""
+            ...
+
+        def is_empty(self, text: str) -> bool:
+            """True if the text has no content."""
+            ...
+
+
+_INDENT = re.compile(r"[ \t]*")
+
+
+class JsonServers:
+    """Servers by name, in one object of a JSON file."""
+
+    def __init__(self, container: str) -> None:
+        self.container = container
+
+    def get_entry(self, text: str, name: str) -> Any:
+        """Return the entry of a server, or None."""
+        return self._entries(text).get(name)
+
+    def other_entries(self, text: str, name: str) -> Any:
+        """Return everything but that entry; an empty container counts as none."""
+        rest = {key: entry for key, entry in self._entries(text).items() if key != name}
+        root = parse_jsonc(text)
+        whole: dict[str, Any] = dict(root.value) if root is not None else {}
+        whole.pop(self.container, None)
+        return {**whole, self.container: rest} if rest else whole
+
+    def insert_entry(self, text: str, name: str, entry: dict[str, Any]) -> tuple[str, str]:
+        """Add an entry; return the new text and the part that was inserted."""
+        root = parse_jsonc(text)
+        newline = _newline(text)
+        if root is None:
+            whole = json.dumps({self.container: {name: entry}}, indent=2, ensure_ascii=False)
+            inserted = whole.replace("\n", newline) + newline
+            return text + inserted, inserted
+        self._entries(text)  # raises MalformedFileError
+        container_member = find_member(root, self.container)
+        at, inserted = (
+            _insertion(text, root, root, self.container, {name: entry})
+            if container_member is None
+            else _insertion(text, root, container_member.node, name, entry)
+        )
+        return text[:at] + inserted + text[at:], inserted
+
+    def replace_entry(
+        self, text: str, name: str, entry: dict[str, Any], inserted: str
+    ) -> tuple[str, str]:
+        """Replace an entry; return the new text and what now counts as inserted."""
+        root = parse_jsonc(text)
+        container_member = find_member(root, self.container) if root is not None else None
+        found = find_member(container_member.node, name) if container_member is not None else None
+        if root is None or found is None:
+            return self.insert_entry(text, name, entry)
+        node = found.node
+        new_text = _format_value(entry, _indent_unit(text, root), _indent_at(text, found.start))
+        if "\n" not in text[root.start : root.end]:
+            new_text = json.dumps(entry, ensure_ascii=False)
+        new_text = new_text.replace("\n", _newline(text))
+        old_text = text[node.start : node.end]
+        inserted = inserted.replace(old_text, new_text, 1) if inserted.count(old_text) == 1 else ""
+        return text[: node.start] + new_text + text[node.end :], inserted
+
+    def remove_entry(self, text: str, name: str, *, container: bool) -> str:
+        """Return the text without an entry; `container`: and without an empty container."""
+        root = parse_jsonc(text)
+        container_member = find_member(root, self.container) if root is not None else None
+        if root is None or container_member is None:
+            return text
+        found = find_member(container_member.node, name)
+        if found is None:
+            return text
+        surrounding = (
+            text[container_member.start : found.start]
+            + text[found.node.end : container_member.node.end]
+        )
+        is_only_entry = "".join(surrounding.replace(",", "").split()) == f'"{self.container}":{{}}'
+        return (
+            _remove_member(text, root, container_member)
+            if container and is_only_entry
+            else _remove_member(text, container_member.node, found)
+        )
+
+    def is_empty(self, text: str) -> bool:
+        """True if the text has no content."""
+        return "".join(text.removeprefix("\ufeff").split()) in ("", "{}")
+
+    def _entries(self, text: str) -> dict[str, Any]:
+        root = parse_jsonc(text)
+        if root is None:
+            return {}
+        if not is_object(root.value):
+            raise MalformedFileError(line_number(text, root.start), "expected a JSON object")
+        container_member = find_member(root, self.container)
+        if container_member is None:
+            return {}
+        if not is_object(container_member.node.value):
+            raise MalformedFileError(
+                line_number(text, container_member.start), f'"{self.container}" is not an object'
+            )
+        return container_member.node.value
+
+
+def _insertion(
+    text: str, root: JsonNode, container_node: JsonNode, name: str, value: dict[str, Any]
+) -> tuple[int, str]:
+    """Return the position for a new member, and its text with the comma that it needs."""
+    if "\n" not in text[root.start : root.end] and root.members:
+        member_text = (
+            f"{json.dumps(name, ensure_ascii=False)}: {json.dumps(value, ensure_ascii=False)}"
+        )
+        return (
+            (container_node.members[-1].node.end, f", {member_text}")
+            if container_node.members
+            else (container_node.start + 1, member_text)
+        )
+    unit = _indent_unit(text, root)
+    around = _indent_at(text, container_node.start)
+    indent = (
+        _indent_at(text, container_node.members[0].start)
+        if container_node.members
+        else around + unit
+    )
+    newline = _newline(text)
+    member_text = f"{json.dumps(name, ensure_ascii=False)}: {_format_value(value, unit, indent)}"
+    member_text = f"\n{indent}{member_text}".replace("\n", newline)
+    if not container_node.members:
+        inside = text[container_node.start + 1 : container_node.end - 1]
+        closing = "" if "\n" in inside[len(inside.rstrip()) :] else newline + around
+        return container_node.start + 1 + len(inside.rstrip()), member_text + closing
+    end = container_node.members[-1].node.end
+    rest = text[end : container_node.end - 1]
+    if not rest.strip():
+        return end, f",{member_text}"
+    if not rest.replace(",", "", 1).strip():
+        return end + rest.index(",") + 1, f"{member_text},"
+    # A comment follows the last member: insert before the first.
+    return _after_opening(text, container_node), f"{member_text},"
+
+
+def _after_opening(text: str, container_node: JsonNode) -> int:
+    """Return the position after the opening bracket and a comment on its line."""
+    line = (
+        text[container_node.start + 1 : container_node.members[0].start].partition("\n")[0].rstrip()
+    )
+    return container_node.start + 1 + (len(line) if skip_space(line, 0) == len(line) else 0)
+
+
+def _format_value(value: dict[str, Any], unit: str, indent: str) -> str:
+    return json.dumps(value, indent=unit, ensure_ascii=False).replace("\n", f"\n{indent}")
+
+
+def _indent_unit(text: str, root: JsonNode) -> str:
+    """Return one level of the file's indentation."""
+    return (_indent_at(text, root.members[0].start) if root.members else "") or "  "
+
+
+def _indent_at(text: str, position: int) -> str:
+    """Return the indentation of the line at a position."""
+    found = _INDENT.match(text, text.rfind("\n", 0, position) + 1)
+    return found.group() if found else ""
+
+
+def _remove_member(text: str, parent: JsonNode, member: JsonMember) -> str:
+    """Return the text without a member and one comma; comments beside it stay."""
+    start, end = member.start, member.node.end
+    index = parent.members.index(member)
+    comma = skip_space(text, end)
+    if text[comma : comma + 1] == ",":
+        head, tail = text[:start], text[end:comma] + text[comma + 1 :]
+    elif index == 0:
+        head, tail = text[:start], text[end:]
+    else:
+        comma = skip_space(text, parent.members[index - 1].node.end)
+        head, tail = text[:comma] + text[comma + 1 : start], text[end:]
+    line = head.rstrip(" \t")
+    if line.endswith("\n") and tail.lstrip(" \t").startswith(("\n", "\r\n")):
+        head = line[:-1].removesuffix("\r")  # remove its line, if it had a line of its own
+    return head + tail
+
+
+# ------------------------------------------------------------------ TOML
+
+
+class TomlServers:
+    """Servers by name, as tables of a TOML file."""
+
+    def __init__(self, container: str) -> None:
+        self.container = container
+
+    def get_entry(self, text: str, name: str) -> Any:
+        """Return the entry of a server, or None."""
+        return self._entries(_parse_toml(text).unwrap()).get(name)
+
+    def other_entries(self, text: str, name: str) -> Any:
+        """Return everything but that entry; an empty container counts as none."""
+        document = _parse_toml(text).unwrap()
+        rest = {key: value for key, value in self._entries(document).items() if key != name}
+        document.pop(self.container, None)
+        return {**document, self.container: rest} if rest else document
+
+    def insert_entry(self, text: str, name: str, entry: dict[str, Any]) -> tuple[str, str]:
+        """Add a table at the end; return the new text and the part that was inserted."""
+        self._entries(_parse_toml(text))  # raises MalformedFileError
+        content = text.removeprefix("\ufeff")
+        gap = "" if not content else "\n" if content.endswith("\n") else "\n\n"
+        inserted = f"{gap}{self._render_table(name, entry)}".replace("\n", _newline(text))
+        try:
+            if self.get_entry(text + inserted, name) == entry:
+                return text + inserted, inserted
+        except MalformedFileError:
+            pass  # the container is an inline table, which has to be edited in place
+        after = self._set_inline(text, name, entry)
+        return after, _inserted_text(text, after)
+
+    def replace_entry(
+        self, text: str, name: str, entry: dict[str, Any], inserted: str
+    ) -> tuple[str, str]:
+        """Replace a table; return the new text and what now counts as inserted."""
+        spans = _removed_lines(text, self._without(text, name))
+        if spans is None or self._is_inline(text, name):
+            return self._set_inline(text, name, entry), ""
+        if len(spans) != 1:
+            return self.insert_entry(self.remove_entry(text, name, container=False), name, entry)
+        ((start, end),) = spans
+        old_table = text[start:end]
+        table = self._render_table(name, entry).replace("\n", _newline(text))
+        inserted = inserted.replace(old_table, table, 1) if inserted.count(old_table) == 1 else ""
+        return text[:start] + table + text[end:], inserted
+
+    def remove_entry(self, text: str, name: str, *, container: bool) -> str:
+        """Return the text without a server's tables; comments below them stay."""
+        without = self._without(text, name)
+        spans = _removed_lines(text, without)
+        if spans is None:
+            return without
+        for start, end in reversed(spans):
+            text = text[:start] + text[end:]
+        return text
+
+    def is_empty(self, text: str) -> bool:
+        """True if the text has no content."""
+        return not text.strip("\ufeff \t\r\n")
+
+    def _entries(self, document: Any) -> Any:
+        """Return the container: a table of the document, or an empty dict."""
+        container: Any = document.get(self.container, {})
+        if not isinstance(container, dict):
+            raise MalformedFileError(1, f"{self.container} is not a table")
+        return container  # pyright: ignore[reportUnknownVariableType]
+
+    def _is_inline(self, text: str, name: str) -> bool:
+        from tomlkit.items import InlineTable
+
+        return isinstance(self._entries(_parse_toml(text))[name], InlineTable)
+
+    def _set_inline(self, text: str, name: str, entry: dict[str, Any]) -> str:
+        """Return the text with the entry as an inline table."""
+        import tomlkit
+
+        document = _parse_toml(text)
+        table = tomlkit.inline_table()
+        for key, value in entry.items():
+            table[key] = value
+        self._entries(document)[name] = table
+        return _render_toml(document, text)
+
+    def _render_table(self, name: str, entry: dict[str, Any]) -> str:
+        import tomlkit
+
+        container = tomlkit.table(is_super_table=True)
+        container[name] = tomlkit.item(entry)
+        return tomlkit.dumps({self.container: container})
+
+    def _without(self, text: str, name: str) -> str:
+        """Return the text without the server, and without the comments that follow its tables."""
+        document = _parse_toml(text)
+        servers = self._entries(document)
+        if name in servers:
+            del servers[name]
+        return _render_toml(document, text)
+
+
+def _parse_toml(text: str) -> TOMLDocument:
+    import tomlkit
+    from tomlkit.exceptions import ParseError, TOMLKitError
+
+    try:
+        return tomlkit.parse(text.removeprefix("\ufeff"))
+    except ParseError as error:
+        problem = str(error).partition(" at line")[0].lower()
+        raise MalformedFileError(error.line, problem) from None
+    except TOMLKitError as error:
+        raise MalformedFileError(1, str(error).lower()) from None
+
+
+def _render_toml(document: TOMLDocument, original: str) -> str:
+    """Return the text of a document, with the byte order mark of the original."""
+    return "\ufeff" * original.startswith("\ufeff") + document.as_string()
+
+
+def _newline(text: str) -> str:
+    return "\r\n" if "\r\n" in text else "\n"
+
+
+def _removed_lines(text: str, without: str) -> list[tuple[int, int]] | None:
+    """Return the spans of lines that are in `text` only; None if a line itself differs.
+
+    tomlkit counts the comments after a table as part of it. They may belong to the next table,
+    so a span ends before them.
+    """
+    position = len(text) - len(text.removeprefix("\ufeff"))
+    remaining = without[position:].splitlines(keepends=True)[::-1]
+    spans: list[tuple[int, int]] = []
+    for line in text[position:].splitlines(keepends=True):
+        start, position = position, position + len(line)
+        if remaining and remaining[-1] == line:
+            remaining.pop()
+        elif spans and spans[-1][1] == start:
+            spans[-1] = (spans[-1][0], position)
+        else:
+            spans.append((start, position))
+    return None if remaining else [_trim_comments(text, *span) for span in spans]
+
+
+def _trim_comments(text: str, start: int, end: int) -> tuple[int, int]:
+    """Return the span without the blank lines and comments at its end."""
+    for line in reversed(text[start:end].splitlines(keepends=True)):
+        if line.strip() and not line.lstrip().startswith("#"):
+            break
+        end -= len(line)
+    return start, end
+
+
+def _inserted_text(before: str, after: str) -> str:
+    """Return the text that was inserted into `before` at one place."""
+    start = 0
+    while before[start : start + 1] == after[start : start + 1] and start < len(before):
+        start += 1
+    return after[start : start + len(after) - len(before)]
