@@ -13,7 +13,6 @@ from tooli import Tooli
 from tooli.describe.schema_formats import describe_tool
 from tooli.http import info_pages
 from tooli.http.client_timeouts import ClientTimeout, wait_with_timeout
-from tooli.serving.thread_pool import ThreadPool
 from tooli.testing.http_interfaces import run_lifespan
 
 
@@ -176,28 +175,10 @@ async def test_mcp_is_at_its_place() -> None:
         assert (await post(api, "users/list")).status == 200
 
 
-# ------------------------------------------------------------------ the crew, and patience
+# ------------------------------------------------------------------ client timeouts
 
 
-async def test_the_crew_grows_only_for_work_that_waits() -> None:
-    crew = ThreadPool(4)
-    assert await asyncio.gather(*[crew.run(lambda i=i: i) for i in range(20)]) == list(range(20))
-    import threading
-
-    meeting = threading.Barrier(4, timeout=20)
-    await asyncio.gather(*[crew.run(meeting.wait) for _ in range(8)])
-    assert crew._thread_count == 4
-    crew.shut_down()
-
-
-async def test_what_work_raises_arrives() -> None:
-    crew = ThreadPool(1)
-    with pytest.raises(ZeroDivisionError):
-        await crew.run(lambda: 1 / 0)
-    crew.shut_down()
-
-
-async def test_patience_ends() -> None:
+async def test_a_timeout_ends_a_wait() -> None:
     with pytest.raises(ClientTimeout):
         await wait_with_timeout(0.001, asyncio.Event().wait())
     with pytest.raises(ClientTimeout):
@@ -207,7 +188,7 @@ async def test_patience_ends() -> None:
     assert getattr(task, "cancelling", int)() == 0
 
 
-async def test_patience_gives_what_was_waited_for() -> None:
+async def test_a_wait_returns_what_was_awaited() -> None:
     async def now() -> int:
         return 1
 

@@ -126,9 +126,9 @@ def test_hands_that_rest_keep_no_thread_and_lose_no_call() -> None:
     front.pending.wait(60)
     for number in range(2, 12):
         ask(number, "await_" if number % 3 else "wait")
-        front.thread_pool.shut_down()  # while the call runs
+        front.shut_down()  # while the call runs
     front.pending.wait(60)
-    front.thread_pool.shut_down()
+    front.shut_down()
     assert {one["id"] for one in wire.sent if "result" in one} == set(range(12))
     until = time.monotonic() + 60
     while ours() > before and time.monotonic() < until:

@@ -18,7 +18,6 @@ from tooli.mcp import resource_service, service
 from tooli.mcp.sdk_peer import MAX_QUEUED_MESSAGES
 from tooli.mcp.sdk_server import AppServer, make_server
 from tooli.mcp.service import McpService
-from tooli.serving.thread_pool import ThreadPool
 from tooli.stages import rate_limiting
 
 ERAS = pytest.mark.parametrize("mode", ["legacy", "auto"])
@@ -177,28 +176,6 @@ async def test_many_calls_at_once(mode: Any) -> None:
     async with Client(serve(app), mode=mode) as client:
         results = await asyncio.gather(*[client.call_tool("meet", {}) for _ in range(count)])
     assert not any([result.is_error for result in results])
-
-
-async def test_no_more_calls_than_there_are_places() -> None:
-    crew, running, most = ThreadPool(3), set[int](), list[int]()
-    go = threading.Event()
-
-    def work() -> None:
-        running.add(threading.get_ident())
-        most.append(len(running))
-        go.wait(10)
-        running.discard(threading.get_ident())
-
-    calls = [asyncio.ensure_future(crew.run(work)) for _ in range(10)]
-    while len(running) < 3:
-        await asyncio.sleep(0.001)
-    calls[0].cancel()  # its thread still runs: its place is not free
-    await asyncio.sleep(0.01)
-    assert len(running) == 3
-    go.set()
-    await asyncio.gather(*calls[1:])
-    assert max(most) == 3
-    crew.shut_down()
 
 
 @ERAS

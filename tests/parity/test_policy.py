@@ -304,7 +304,7 @@ class Client:
         request = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
         self.server.handle_message(from_json(to_json(request)))
         self.server.pending.wait(60)
-        self.server.thread_pool.shut_down()
+        self.server.shut_down()
         return next(sent["result"] for sent in self.transport.sent if sent.get("id") == number)
 
 

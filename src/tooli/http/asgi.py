@@ -184,7 +184,7 @@ class Api:
             ),
         )
 
-    def _not_found_error(self, path: str) -> InputError:
+    def _not_found_error(self, path: str) -> ToolError:
         """The error for a path that leads to nothing; below /tools/ it names a command."""
         if not path.startswith("/tools/"):
             places = ", ".join(["/tools/{command}", *self._pages.paths()])

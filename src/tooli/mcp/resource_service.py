@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tooli.core.call import Caller
+    from tooli.core.keywords import ResourceOptions
     from tooli.core.peer import Peer
     from tooli.mcp.service import McpService
     from tooli.providers.resources import Prompt
@@ -62,7 +63,7 @@ class ResourceService:
 
             return render_skill_md(collect_app_info(app))
 
-        settings = {
+        settings: ResourceOptions = {
             "name": "skill",
             "title": f"How to use {dispatcher.name}",
             "description": "What an agent has to know to use this app.",

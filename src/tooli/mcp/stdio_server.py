@@ -11,6 +11,7 @@ answer, whatever the line was; whatever is in doubt is the SDK's to decide.
 from __future__ import annotations
 
 import sys
+from functools import partial
 
 from tooli.mcp.message_validation import (
     NeedsSdk,
@@ -35,10 +36,10 @@ from tooli.mcp.protocol import (
     invalid_params_error,
     method_not_found_error,
 )
-from tooli.mcp.request_threads import RequestThreadPool
 from tooli.mcp.service import McpService, caller_from_client_info
 from tooli.mcp.stdio_transport import OversizedLine, StdioTransport, find_request_ids, from_json
 from tooli.serving.dispatcher import is_installed, too_busy_error
+from tooli.serving.thread_pool import EventLoopThread, ThreadPool
 from tooli.text.jsonable import is_list, is_object
 
 TYPE_CHECKING = False
@@ -48,6 +49,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tooli.mcp.sdk_bridge import SdkBridge
+
+MAX_THREADS = 64
+"""Calls that run at the same time; later ones wait for a thread."""
 
 BATCH_VERSION = "2025-03-26"
 """The one version that knows batches."""
@@ -70,7 +74,8 @@ class StdioServer:
         self.capabilities: Any = {}
         self.handshake_messages: list[dict[str, Any]] = []  # what the SDK must have heard to go on
         self.pending = PendingRequests(self)
-        self.thread_pool = RequestThreadPool()
+        self.thread_pool = ThreadPool(MAX_THREADS, "tooli-call")
+        self._loop_thread = EventLoopThread()
         self.sdk: SdkBridge | None = None
 
     def serve(self) -> None:
@@ -85,7 +90,12 @@ class StdioServer:
             self._handle_line(line)
         state.change_listeners.remove(self._on_app_change)
         self.wait(STDIO_GRACE_PERIOD)
+        self.shut_down()
+
+    def shut_down(self) -> None:
+        """Let the threads end, each after the call it runs."""
         self.thread_pool.shut_down()
+        self._loop_thread.shut_down()
 
     def wait(self, timeout: float) -> None:
         """Let the calls end, as long as somebody is there to read their answers."""
@@ -290,9 +300,10 @@ class StdioServer:
             return request.error_result(too_busy_error())
         self.pending.add(pending_request)
         if request.is_async:
-            self.thread_pool.run_async(request.arun, pending_request)
+            work = pending_request.run_and_reply_async(request.arun)
+            pending_request.on_cancel = self._loop_thread.submit(work)
         else:
-            self.thread_pool.run(request.run, pending_request)
+            self.thread_pool.submit(partial(pending_request.run_and_reply, request.run))
         return None
 
     def _delegate_to_sdk(self, message: dict[str, Any]) -> bool:

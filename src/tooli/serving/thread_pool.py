@@ -1,52 +1,70 @@
-"""Crew: a few threads that run sync functions, so that the event loop goes on meanwhile.
+"""ThreadPool: daemon threads that run synchronous functions for a server.
 
-    loop ── put ──▶ queue ──▶ thread ──▶ done ──▶ loop, woken once for all that is done by then
+    loop ── await run(work) ──▶ queue ──▶ thread ──▶ done ──▶ loop, woken once for all results
+    any thread ── submit(work) ──▶ queue ──▶ thread
 
-One thread does for quick functions, and costs the least. Work that has to wait for longer
-than a moment gets more threads, up to the size of the crew. They are daemons: a function
-that never ends does not keep the process.
+An event loop uses `run`. One thread is enough for fast functions, and is the fastest way to run
+them; more threads are started, up to the size of the pool, only when work waits for longer than
+GROW_INTERVAL. A server without an event loop uses `submit`, which starts a thread as soon as none
+is idle. Threads are daemons: a function that never returns does not keep the process alive.
+
+`asyncio` is imported inside functions: the stdio MCP server starts without it.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 from contextvars import copy_context
 from queue import SimpleQueue
-from threading import Thread
+from threading import Lock, Thread
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    import asyncio
     from asyncio import AbstractEventLoop, Future
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
     from contextvars import Context
     from typing import Any, TypeAlias, TypeVar
 
     T = TypeVar("T")
-    Job: TypeAlias = tuple[Callable[[], Any], Context, Future[Any]]
+    Job: TypeAlias = tuple[Callable[[], Any], Context, Future[Any] | None]
+    JobQueue: TypeAlias = SimpleQueue[Job | None]
 
 GROW_INTERVAL = 0.005
-"""Seconds after which it is looked whether work that waits will have its turn as soon again."""
+"""Seconds between two checks whether waiting work needs more threads."""
 
 
 class ThreadPool:
-    """Threads for one event loop at a time; made as they are needed."""
+    """Threads that are started when they are needed. Use either `run` or `submit` of a pool."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, name: str = "tooli") -> None:
         self.size = size
-        self.abandoned = 0  # work that nobody waits for any more, and that is not done yet
-        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
-        self._done: deque[tuple[Future[Any], Any, BaseException | None]] = deque()
-        self._loop: AbstractEventLoop | None = None
-        self._is_wakeup_scheduled = False
+        self._name = name
+        self.abandoned = 0  # work that still runs although its caller was cancelled
+        self._queue: JobQueue = SimpleQueue()
+        self._lock = Lock()
         self._thread_count = 0
         self._in_progress = 0
+        self._loop: AbstractEventLoop | None = None
+        self._done: deque[tuple[Future[Any], Any, BaseException | None]] = deque()
+        self._is_wakeup_scheduled = False
         self._completed = 0
         self._is_grow_scheduled = False
 
+    def submit(self, work: Callable[[], object]) -> None:
+        """Run work in a thread. It must not raise: nobody waits for its result."""
+        with self._lock:
+            self._in_progress += 1
+            needs_thread = self._in_progress > self._thread_count < self.size
+            self._queue.put((work, copy_context(), None))
+            if needs_thread:
+                self._start_threads(1)
+
     async def run(self, work: Callable[[], T]) -> T:
-        """What the work returns or raises, once a thread has done it."""
+        """Run work in a thread; return or raise what it returns or raises."""
+        import asyncio
+
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
             self._switch_loop(loop)
@@ -57,56 +75,81 @@ class ThreadPool:
         elif self._in_progress > self._thread_count and not self._is_grow_scheduled:
             self._is_grow_scheduled = True
             loop.call_later(GROW_INTERVAL, self._grow_if_needed, self._completed)
-        self._jobs.put((work, copy_context(), future))
+        self._queue.put((work, copy_context(), future))
         try:
             return await future
         except asyncio.CancelledError:
-            if future.cancelled():  # who waited was cancelled, and not the work from within
+            if future.cancelled():  # the caller was cancelled; the work did not raise this itself
                 self.abandoned += 1
             raise
 
+    def shut_down(self) -> None:
+        """Let each thread end after the work it has. Later work gets new threads."""
+        with self._lock:
+            for _ in range(self._thread_count):
+                self._queue.put(None)
+            self._queue = SimpleQueue()
+            self._thread_count = 0
+            if self._loop is None:
+                self._in_progress = 0
+
+    # -------------------------------------------------------------- threads
+
+    def _start_threads(self, count: int) -> None:
+        for _ in range(count):
+            self._thread_count += 1
+            args = (self._queue,)
+            Thread(target=self._run_worker, args=args, name=self._name, daemon=True).start()
+
+    def _run_worker(self, queue: JobQueue) -> None:
+        while (job := queue.get()) is not None:
+            work, context, future = job
+            if future is None:
+                context.run(work)
+            else:
+                self._run_for_loop(work, context, future)
+            del job, work, context  # a call's values are freed before the thread waits again
+            if future is None:
+                with self._lock:
+                    if queue is self._queue:  # otherwise the pool was shut down since
+                        self._in_progress -= 1
+            del future
+
+    def _run_for_loop(self, work: Callable[[], Any], context: Context, future: Future[Any]) -> None:
+        try:  # work whose caller was cancelled is not started
+            result = context.run(work) if not future.cancelled() else None
+            self._done.append((future, result, None))
+        except BaseException as exc:
+            self._done.append((future, None, exc))
+        if not self._is_wakeup_scheduled and self._loop is not None:
+            self._is_wakeup_scheduled = True
+            try:
+                self._loop.call_soon_threadsafe(self._deliver_results)
+            except RuntimeError:  # the loop is closed: nobody waits for results
+                self._is_wakeup_scheduled = False
+
+    # -------------------------------------------------------------- the event loop
+
     def _switch_loop(self, loop: AbstractEventLoop) -> None:
-        """Serve another loop; one that has ended left whatever it waited for."""
+        """Serve another event loop. Results for a loop that has ended are dropped."""
         if self._loop is not None and self._loop.is_running():
-            raise RuntimeError("a crew works for one event loop at a time")
+            raise RuntimeError("a ThreadPool works for one event loop at a time")
         self._loop = loop
         self._is_wakeup_scheduled = self._is_grow_scheduled = False
         self._in_progress = self.abandoned = 0
         self._done.clear()
 
     def _grow_if_needed(self, completed_before: int) -> None:
-        """Start threads where more waits than was done since the last look."""
-        waiting = self._jobs.qsize()
+        """Start threads if more work waits than was completed since the last check."""
+        waiting = self._queue.qsize()
         if waiting > self._completed - completed_before:
             self._start_threads(min(waiting, self.size - self._thread_count))
         self._is_grow_scheduled = waiting > 0 and self._thread_count < self.size
         if self._is_grow_scheduled and self._loop is not None:
             self._loop.call_later(GROW_INTERVAL, self._grow_if_needed, self._completed)
 
-    def _start_threads(self, count: int) -> None:
-        for _ in range(count):
-            self._thread_count += 1
-            Thread(target=self._run_worker, name="tooli", daemon=True).start()
-
-    def _run_worker(self) -> None:
-        while (job := self._jobs.get()) is not None:
-            work, context, future = job
-            try:  # what nobody waits for any more is not begun
-                result = context.run(work) if not future.cancelled() else None
-                self._done.append((future, result, None))
-                del result
-            except BaseException as exc:
-                self._done.append((future, None, exc))
-            del job, work, context, future  # what a call held is let go before the next one comes
-            if not self._is_wakeup_scheduled and self._loop is not None:
-                self._is_wakeup_scheduled = True
-                try:
-                    self._loop.call_soon_threadsafe(self._deliver_results)
-                except RuntimeError:  # the loop is closed: nobody waits any more
-                    self._is_wakeup_scheduled = False
-
     def _deliver_results(self) -> None:
-        self._is_wakeup_scheduled = False  # first: what is done from now on wakes the loop again
+        self._is_wakeup_scheduled = False  # first: results from now on wake the loop again
         while self._done:
             future, result, exc = self._done.popleft()
             if future.get_loop() is not self._loop:
@@ -120,8 +163,45 @@ class ThreadPool:
             else:
                 future.set_exception(exc)
 
+
+class EventLoopThread:
+    """An event loop in a thread, for the async functions of a server that has no loop itself.
+
+    The loop starts with the first coroutine.
+    """
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def submit(self, coroutine: Coroutine[Any, Any, object]) -> Callable[[], object]:
+        """Run a coroutine on the loop; return the function that cancels it."""
+        import asyncio
+
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            Thread(target=_run_loop, args=(self._loop,), daemon=True, name="tooli-loop").start()
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).cancel
+
     def shut_down(self) -> None:
-        """Send the threads home, each after the work that it has."""
-        for _ in range(self._thread_count):
-            self._jobs.put(None)
-        self._thread_count = 0
+        """Let the loop end once everything on it has; a later coroutine gets a new loop."""
+        if self._loop is not None:
+            import asyncio
+
+            asyncio.run_coroutine_threadsafe(_stop_when_idle(), self._loop)
+            self._loop = None
+
+
+def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
+    try:
+        loop.run_forever()
+    finally:
+        loop.close()
+
+
+async def _stop_when_idle() -> None:
+    """Stop the loop that this coroutine runs on when no other task is left on it."""
+    import asyncio
+
+    while others := asyncio.all_tasks() - {asyncio.current_task()}:
+        await asyncio.wait(others)
+    asyncio.get_running_loop().stop()

@@ -85,7 +85,7 @@ class McpInterface(Interface):
         }
         self.server.handle_message(from_json(to_json(request)))
         self.server.pending.wait(60)
-        self.server.thread_pool.shut_down()  # a suite has thousands of doors
+        self.server.shut_down()  # a suite has thousands of doors
         return self.transport.sent[-1]
 
 

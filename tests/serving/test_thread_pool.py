@@ -1,0 +1,117 @@
+"""ThreadPool: work for an event loop, and work without one."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+from tooli.serving.thread_pool import EventLoopThread, ThreadPool
+
+
+async def test_the_pool_grows_only_when_work_waits() -> None:
+    pool = ThreadPool(4)
+    assert await asyncio.gather(*[pool.run(lambda i=i: i) for i in range(20)]) == list(range(20))
+    meeting = threading.Barrier(4, timeout=20)
+    await asyncio.gather(*[pool.run(meeting.wait) for _ in range(8)])
+    assert pool._thread_count == 4
+    pool.shut_down()
+
+
+async def test_an_exception_reaches_the_caller() -> None:
+    pool = ThreadPool(1)
+    with pytest.raises(ZeroDivisionError):
+        await pool.run(lambda: 1 / 0)
+    pool.shut_down()
+
+
+async def test_no_more_threads_than_the_size() -> None:
+    pool, running, most = ThreadPool(3), set[int](), list[int]()
+    go = threading.Event()
+
+    def work() -> None:
+        running.add(threading.get_ident())
+        most.append(len(running))
+        go.wait(10)
+        running.discard(threading.get_ident())
+
+    calls = [asyncio.ensure_future(pool.run(work)) for _ in range(10)]
+    while len(running) < 3:
+        await asyncio.sleep(0.001)
+    calls[0].cancel()  # its thread still runs: its place is not free
+    await asyncio.sleep(0.01)
+    assert len(running) == 3
+    go.set()
+    await asyncio.gather(*calls[1:])
+    assert max(most) == 3
+    pool.shut_down()
+
+
+def test_submitted_work_gets_a_thread_at_once() -> None:
+    pool = ThreadPool(4)
+    meeting = threading.Barrier(5, timeout=20)
+    for _ in range(4):
+        pool.submit(meeting.wait)
+    meeting.wait()
+    pool.shut_down()
+
+
+def test_submitted_work_waits_for_a_thread() -> None:
+    pool, done = ThreadPool(2), threading.Semaphore(0)
+    threads = set[int]()
+
+    def work() -> None:
+        threads.add(threading.get_ident())
+        done.release()
+
+    for _ in range(20):
+        pool.submit(work)
+    for _ in range(20):
+        assert done.acquire(timeout=20)
+    assert len(threads) <= 2
+    pool.shut_down()
+
+
+def test_work_that_waits_is_done_after_a_shutdown() -> None:
+    pool, go, done = ThreadPool(1), threading.Event(), threading.Semaphore(0)
+    pool.submit(lambda: go.wait(20))
+    for _ in range(5):
+        pool.submit(done.release)
+    pool.shut_down()
+    pool.submit(done.release)
+    go.set()
+    for _ in range(6):
+        assert done.acquire(timeout=20)
+    pool.shut_down()
+
+
+def test_coroutines_run_on_a_loop_of_their_own() -> None:
+    loop_thread, done = EventLoopThread(), threading.Event()
+
+    async def work() -> None:
+        await asyncio.sleep(0)
+        done.set()
+
+    for _ in range(2):  # the second one after a shutdown, on a new loop
+        loop_thread.submit(work())
+        assert done.wait(20)
+        done.clear()
+        loop_thread.shut_down()
+
+
+def test_a_coroutine_can_be_cancelled() -> None:
+    loop_thread, started, ended = EventLoopThread(), threading.Event(), threading.Event()
+
+    async def work() -> None:
+        started.set()
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.set()
+
+    cancel = loop_thread.submit(work())
+    assert started.wait(20)
+    cancel()
+    assert ended.wait(20)
+    loop_thread.shut_down()
