@@ -203,5 +203,5 @@ def test_a_session_without_failures_costs_two_small_modules(app: Path, tmp_path:
     run(app, "greet", "Ada", "--json", **said)
     _, out, modules = run(app, "greet", "Ada", "--json", **said)
     assert json.loads(out)["result"] == "Ada"
-    assert not modules & (HEAVY | {"threading", "hashlib", "tooli.pipeline.call_fingerprint"})
+    assert not modules & (HEAVY | {"threading", "hashlib", "tooli.core.call_fingerprint"})
     assert "tooli.storage.failure_history" in modules

@@ -213,7 +213,7 @@ def test_whatever_is_called_a_secret_is_hidden_however_deep() -> None:
 def test_what_tells_calls_apart_takes_the_key(state: Path) -> None:
     """Without it, a short secret would be found by trying all that it can be."""
     from tooli.core.call import Call, Caller
-    from tooli.pipeline.call_fingerprint import fingerprint
+    from tooli.core.call_fingerprint import fingerprint
 
     app, _ = make_app()
     call = Call(app.find("look"), {"path": "x"}, Caller("cli"), [])

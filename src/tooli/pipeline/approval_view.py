@@ -1,8 +1,14 @@
-"""A call as a person is shown it before it runs: short, and with nothing hidden in it."""
+"""Describe a call for a human who has to approve it: short, and with nothing hidden."""
 
 from __future__ import annotations
 
-import sys
+from time import gmtime, strftime
+
+from tooli.core.call_fingerprint import caller_arguments
+from tooli.core.event_loop import is_in_event_loop
+from tooli.pipeline.dry_run_recorder import supports_dry_run
+from tooli.text.json_encoder import encode
+from tooli.text.jsonable import is_list, is_object, to_jsonable
 
 TYPE_CHECKING = False
 
@@ -16,10 +22,7 @@ _MAX_LINE_CHARS, _MAX_LINES = 160, 24
 
 
 def arguments_for_display(call: Call) -> dict[str, Any]:
-    """The bound arguments in JSON's own types; of a secret, only that there is one."""
-    from tooli.pipeline.call_fingerprint import caller_arguments
-    from tooli.text.jsonable import to_jsonable
-
+    """Return the bound arguments as JSON values. Secrets are replaced by a placeholder."""
     return {
         name: f"<{value.__class__.__name__}>" if _is_consumable(value) else to_jsonable(value, [])
         for name, value in caller_arguments(call).items()
@@ -27,7 +30,7 @@ def arguments_for_display(call: Call) -> dict[str, Any]:
 
 
 def _is_consumable(value: Any) -> bool:
-    """Whether to show it would be to use it up."""
+    """True if the value can be read once, so that showing it would consume it."""
     kind = value.__class__
     if hasattr(kind, "tooli_json"):
         return False
@@ -35,30 +38,21 @@ def _is_consumable(value: Any) -> bool:
 
 
 def plan_for_display(call: Call, enforcement_stages: Sequence[Stage]) -> Any:
-    """What the function itself says that it would do; None where it says nothing.
+    """Return the plan of a call, or None if the function cannot make one.
 
-    On an event loop nothing is rehearsed: all others on it would wait for that.
+    There is no dry run on an event loop, because it would block the loop.
     """
-    from tooli.pipeline.dry_run_recorder import supports_dry_run
-
     tool = call.tool
     can_dry_run = not tool.has_handles and supports_dry_run(tool.fn) and not is_in_event_loop()
     if not can_dry_run and getattr(tool.fn, "tooli_plan", None) is None:
         return None
     from tooli.pipeline.dry_run_execution import make_plan
-    from tooli.text.jsonable import to_jsonable
 
     return to_jsonable(make_plan(call, enforcement_stages), [])
 
 
-def is_in_event_loop() -> bool:
-    """Whether an event loop runs in this thread: who waits here has everybody else wait, too."""
-    events = sys.modules.get("asyncio.events")
-    return events is not None and events._get_running_loop() is not None
-
-
 def describe_call(call: Call, enforcement_stages: Sequence[Stage]) -> str:
-    """The call and its plan, as the lines that stand above a question."""
+    """Return the text about a call and its plan that precedes the question."""
     effects = ", ".join(call.tool.behavior.labels())
     lines = [
         call.tool.id,
@@ -68,7 +62,7 @@ def describe_call(call: Call, enforcement_stages: Sequence[Stage]) -> str:
 
 
 def format_lines(arguments: Any, plan: Any, max_lines: int = _MAX_LINES) -> list[str]:
-    """Arguments and plan, a line each; what is left out is counted."""
+    """Return the arguments and the plan as lines; the last one counts those left out."""
     lines = _format_value(arguments, 1)
     if plan is not None:
         lines += ["  plan:", *_format_value(plan, 2)]
@@ -78,8 +72,6 @@ def format_lines(arguments: Any, plan: Any, max_lines: int = _MAX_LINES) -> list
 
 
 def _format_value(value: Any, depth: int) -> list[str]:
-    from tooli.text.jsonable import is_list, is_object
-
     indent = "  " * depth
     pairs: list[tuple[str, Any]]
     if is_object(value):
@@ -98,8 +90,6 @@ def _format_value(value: Any, depth: int) -> list[str]:
 
 
 def _format_scalar(value: Any) -> str:
-    from tooli.text.json_encoder import encode
-
     return escape_text(encode(value, []).decode())
 
 
@@ -110,9 +100,7 @@ def _truncate_line(text: str) -> str:
 
 
 def escape_value(value: Any) -> Any:
-    """A value of JSON's own types, all of its texts as a person may see them on a terminal."""
-    from tooli.text.jsonable import is_list, is_object
-
+    """Return a JSON value with every string escaped for a terminal."""
     if isinstance(value, str):
         return escape_text(value)
     if is_object(value):
@@ -121,14 +109,12 @@ def escape_value(value: Any) -> Any:
 
 
 def escape_text(text: str) -> str:
-    """A text with all that a terminal would act upon, or not show, as escapes."""
+    """Return a text in which control and invisible characters are escaped."""
     if text.isprintable():
         return text
     return "".join([c if c.isprintable() else c.encode("unicode_escape").decode() for c in text])
 
 
 def format_timestamp(timestamp: float) -> str:
-    """A moment as documents write it."""
-    from time import gmtime, strftime
-
+    """Return a time as ISO 8601, in UTC."""
     return strftime("%Y-%m-%dT%H:%M:%SZ", gmtime(timestamp))

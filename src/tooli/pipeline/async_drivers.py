@@ -13,8 +13,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import (
         AsyncGenerator,
-        AsyncIterator,
-        Awaitable,
         Callable,
         Iterator,
         Mapping,
@@ -123,59 +121,3 @@ async def _iterate_in_threads(items: Iterator[Any]) -> AsyncGenerator[Any]:
 def _next_item(items: Iterator[Any], end: object) -> Any:
     """The next item. Not `next` itself: this frame says that the thread works for a call."""
     return next(items, end)
-
-
-# ------------------------------------------------------------------ from sync code
-
-
-def run_awaitable(awaitable: Awaitable[Any]) -> Any:
-    """Run a coroutine to its end from sync code, beside a running loop if there is one."""
-
-    async def outcome() -> Any:
-        return await awaitable
-
-    return _run_outside_loop(lambda: asyncio.run(outcome()))
-
-
-def iterate_async(items: AsyncIterator[Any]) -> Iterator[Any]:
-    """An async stream, item by item, from sync code."""
-    loop = asyncio.new_event_loop()
-    end = object()
-
-    async def next_item() -> Any:
-        try:
-            return await items.__anext__()
-        except StopAsyncIteration:
-            return end
-
-    async def close_stream() -> None:
-        pending_tasks = asyncio.all_tasks() - {
-            asyncio.current_task()
-        }  # an interrupt leaves its step behind
-        for task in pending_tasks:
-            task.cancel()
-        await asyncio.gather(*pending_tasks, return_exceptions=True)
-        close = getattr(items, "aclose", None)
-        if close is not None:
-            await close()
-        await loop.shutdown_asyncgens()
-
-    try:
-        while (item := _run_outside_loop(lambda: loop.run_until_complete(next_item()))) is not end:
-            yield item
-    finally:
-        _run_outside_loop(lambda: loop.run_until_complete(close_stream()))
-        loop.close()
-
-
-def _run_outside_loop(function: Callable[[], Any]) -> Any:
-    """Do the work here, or in a thread where this one has a running loop already."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return function()
-    import contextvars
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(contextvars.copy_context().run, function).result()

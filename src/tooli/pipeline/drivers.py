@@ -271,11 +271,11 @@ def _resolve_value(value: object) -> Any:
     if kind in _PLAIN_TYPES:
         return value
     if hasattr(kind, "__await__"):
-        from tooli.pipeline.async_drivers import run_awaitable
+        from tooli.core.event_loop import run_awaitable
 
         return run_awaitable(value)  # pyright: ignore[reportArgumentType]
     if hasattr(kind, "__anext__"):
-        from tooli.pipeline.async_drivers import iterate_async
+        from tooli.core.event_loop import iterate_async
 
         return iterate_async(value)  # pyright: ignore[reportArgumentType]
     return value

@@ -139,7 +139,7 @@ def _await_dry_run(report: Any) -> dict[str, Any]:
     """What a rehearsal told, awaited where async code stands behind a plain function."""
     if not _class_has(report, "__await__"):
         return report
-    from tooli.pipeline.async_drivers import run_awaitable
+    from tooli.core.event_loop import run_awaitable
 
     return run_awaitable(report)
 

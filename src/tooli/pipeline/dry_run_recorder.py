@@ -222,7 +222,7 @@ def describe_action(action: str, target: object, details: Any, state: Any) -> di
 
 def digest_state(state: Any) -> str:
     """What tells a state from another: of a path what is there, of a value the value."""
-    from tooli.pipeline.call_fingerprint import digest
+    from tooli.core.call_fingerprint import digest
     from tooli.text.json_encoder import encode
 
     if isinstance(state, os.PathLike):
@@ -236,7 +236,7 @@ def digest_state(state: Any) -> str:
 
 def _snapshot_path(path: Any) -> bytes:
     """What is at a path: a file's content, a folder's entries; of what is huge, its looks."""
-    from tooli.pipeline.call_fingerprint import digest
+    from tooli.core.call_fingerprint import digest
 
     try:
         info = os.lstat(path)

@@ -59,7 +59,7 @@ def is_plan(value: Any) -> bool:
 
 def digest_plan(plan: Any) -> str:
     """What tells a plan from another one."""
-    from tooli.pipeline.call_fingerprint import digest
+    from tooli.core.call_fingerprint import digest
     from tooli.text.json_encoder import encode
 
     return digest(encode(plan, []), 16).hex()
@@ -79,7 +79,7 @@ MAX_MARKED_ACTIONS = 24
 
 def digest_actions(actions: list[dict[str, Any]] | None) -> bytes:
     """A few bytes for each action: two for what it is, two for all that is said of it."""
-    from tooli.pipeline.call_fingerprint import digest
+    from tooli.core.call_fingerprint import digest
     from tooli.text.json_encoder import encode
 
     if not actions or len(actions) > MAX_MARKED_ACTIONS:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tooli.core.call_fingerprint import caller_arguments, fingerprint, to_stable_json
 from tooli.errors import ApprovalRequired, Suggestion, shell_quote
-from tooli.pipeline.call_fingerprint import caller_arguments, fingerprint, to_stable_json
 from tooli.pipeline.single_use_claims import SingleUseClaim
 from tooli.storage.audit_log import log_event
 from tooli.text.jsonable import is_set

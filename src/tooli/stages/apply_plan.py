@@ -59,7 +59,7 @@ class PlanTokenClaim(SingleUseClaim):
 
 
 def _read_token(call: Call, token: str) -> PlanToken:
-    from tooli.pipeline.call_fingerprint import fingerprint
+    from tooli.core.call_fingerprint import fingerprint
 
     try:
         licence = decode_plan_token(token)

@@ -45,7 +45,7 @@ def answer_with_plan(call: Call) -> Generator[Call, Outcome, Outcome]:
 
 def add_plan_token(call: Call, plan: dict[str, Any], actions: list[dict[str, Any]] | None) -> None:
     """Let the plan be applied; where no key can be kept, say why it cannot."""
-    from tooli.pipeline.call_fingerprint import fingerprint
+    from tooli.core.call_fingerprint import fingerprint
     from tooli.storage.plan_tokens import compute_plan_binding, encode_plan_token
 
     binding = compute_plan_binding(fingerprint(call), call.caller.principal)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import sys
 
 from tooli.core.call import Failed, Ok
+from tooli.core.call_fingerprint import fingerprint
+from tooli.core.event_loop import is_in_event_loop
 from tooli.errors import StateError, Suggestion, TemporaryError
-from tooli.pipeline.approval_view import format_timestamp, is_in_event_loop
-from tooli.pipeline.call_fingerprint import fingerprint
+from tooli.pipeline.approval_view import format_timestamp
 from tooli.pipeline.single_use_claims import is_awaiting_input
 from tooli.records.record_flow import Sieve
 from tooli.storage.idempotency_backends import close_at_exit, get_idempotency_store

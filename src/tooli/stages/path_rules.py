@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 
+from tooli.core.call_fingerprint import caller_arguments
 from tooli.core.declared_capabilities import is_under_any
 from tooli.core.tool import is_path
 from tooli.errors import AuthError, Suggestion
-from tooli.pipeline.call_fingerprint import caller_arguments
 from tooli.policy.allowances import resolve_bounds
 from tooli.text.traverse import iter_children
 

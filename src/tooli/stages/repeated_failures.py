@@ -113,7 +113,7 @@ def _record_outcome(
 ) -> Outcome:
     from time import time
 
-    from tooli.pipeline.call_fingerprint import digest
+    from tooli.core.call_fingerprint import digest
     from tooli.pipeline.present import present_text
     from tooli.storage.failure_history import RepeatedFailure
 
@@ -164,7 +164,7 @@ def digest_call(call: Call, work_dir: str = "") -> str:
     Of a file that an argument names, its size and date belong to it: who corrects an input and
     tries again does not repeat himself.
     """
-    from tooli.pipeline.call_fingerprint import digest, to_stable_json
+    from tooli.core.call_fingerprint import digest, to_stable_json
     from tooli.text.json_encoder import encode
 
     arguments = {name: _raw_value(value) for name, value in call.arguments.items()}

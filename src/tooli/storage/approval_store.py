@@ -16,9 +16,9 @@ import os
 import time
 from errno import ELOOP, ENOENT, ENXIO
 
+from tooli.core.call_fingerprint import digest
 from tooli.core.record import Record
 from tooli.errors import AuthError, Suggestion
-from tooli.pipeline.call_fingerprint import digest
 from tooli.storage.process_identity import current_process
 from tooli.storage.state_files import claim_once, release_claim
 

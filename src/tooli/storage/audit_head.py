@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from time import monotonic, sleep
 
-from tooli.pipeline.call_fingerprint import digest
+from tooli.core.call_fingerprint import digest
 
 TYPE_CHECKING = False
 

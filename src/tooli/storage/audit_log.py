@@ -18,7 +18,8 @@ from __future__ import annotations
 import os
 from time import gmtime, strftime, time
 
-from tooli.pipeline.call_fingerprint import digest
+from tooli.core.call_fingerprint import digest, fingerprint
+from tooli.core.event_loop import is_in_event_loop
 from tooli.storage.audit_head import (
     EVENT_LOOP_LOCK_TIMEOUT_SECONDS,
     FIRST_LINK,
@@ -103,8 +104,6 @@ def log_app_event(app: str, event: str, policy: str, **facts: Any) -> str | None
 
 def _lock_timeout_for(call: Call) -> float:
     """How long a call waits for others to finish their lines; where it has in vain, not again."""
-    from tooli.pipeline.approval_view import is_in_event_loop
-
     if any([warning.startswith(_WRITE_FAILED_PREFIX) for warning in call.warnings]):
         return 0.0
     return EVENT_LOOP_LOCK_TIMEOUT_SECONDS if is_in_event_loop() else LOCK_TIMEOUT_SECONDS
@@ -151,8 +150,6 @@ def get_log_path(app: str) -> str:
 
 def describe_call(call: Call) -> dict[str, Any]:
     """What is told of a call: which, with what, by whom; never a secret."""
-    from tooli.pipeline.call_fingerprint import fingerprint
-
     tool, caller = call.tool, call.caller
     names = tool.param_names if tool.input_model is None else {tool.input_model[0]}
     arguments = {

@@ -9,8 +9,8 @@ earlier records were inserted or deleted meanwhile.
 
 from __future__ import annotations
 
+from tooli.core.call_fingerprint import digest
 from tooli.core.record import Record
-from tooli.pipeline.call_fingerprint import digest
 from tooli.storage.signing import decode_token, encode_token
 
 RECORD_DIGEST_BYTES = 5

@@ -7,7 +7,7 @@ comes or goes before it neither repeats nor hides any.
 
 from __future__ import annotations
 
-from tooli.pipeline.call_fingerprint import canonical_bytes
+from tooli.core.call_fingerprint import canonical_bytes
 from tooli.records.record_flow import Sieve
 from tooli.storage.cursors import (
     MAX_RECORD_DIGESTS,

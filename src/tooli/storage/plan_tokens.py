@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import os
 
+from tooli.core.call_fingerprint import digest
 from tooli.core.record import Record
-from tooli.pipeline.call_fingerprint import digest
 from tooli.storage.signing import (
     InvalidToken,
     decode_expiring_token,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from tooli.core._hot_tables import HTTP_OPTIONS, OPTION_KINDS
+from tooli.core.event_loop import run_awaitable
 from tooli.core.record import Record
-from tooli.pipeline import async_drivers
 from tooli.testing.parity import Interface, InterfaceResponse, register_interface
 from tooli.text.json_encoder import encode
 from tooli.text.jsonable import to_jsonable
@@ -132,9 +132,7 @@ class HttpInterface(Interface):
 
     def send_case(self, case: Case) -> InterfaceResponse:
         """The envelope in the answer's body."""
-        return InterfaceResponse(
-            async_drivers.run_awaitable(post_case(self.app, case, self.accept)).json()
-        )
+        return InterfaceResponse(run_awaitable(post_case(self.app, case, self.accept)).json())
 
 
 @register_interface
@@ -146,7 +144,7 @@ class HttpLinesInterface(HttpInterface):
 
     def send_case(self, case: Case) -> InterfaceResponse:
         """The items; a failing stream's last line is its error."""
-        response = async_drivers.run_awaitable(post_case(self.app, case, self.accept))
+        response = run_awaitable(post_case(self.app, case, self.accept))
         if response.headers["content-type"] == "application/json":
             envelope = response.json()
             if not envelope["ok"]:

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tooli.cli.argv import parse_command_line
 from tooli.core._hot_tables import RESULT_OPTIONS, RUN_OPTIONS
+from tooli.core.event_loop import iterate_async, run_awaitable
 from tooli.core.record import Record
 from tooli.errors import ToolError
-from tooli.pipeline import async_drivers
 from tooli.pipeline.input_errors import build_argv
 from tooli.schema.convert import RawText
 from tooli.testing.command_runner import app_name, invoke, invoke_callable
@@ -200,9 +200,7 @@ class AsyncCallInterface(Interface):
     def send_case(self, case: Case) -> InterfaceResponse:
         """What the call returned."""
         surface = self.app.options(**case.options)
-        return _response_from_result(
-            async_drivers.run_awaitable(surface.acall(case.tool, **case.arguments))
-        )
+        return _response_from_result(run_awaitable(surface.acall(case.tool, **case.arguments)))
 
 
 @register_interface
@@ -227,7 +225,7 @@ class AsyncStreamInterface(Interface):
         """The items that came, or the error that ended them."""
         surface = self.app.options(**case.options)
         return _response_from_items(
-            async_drivers.iterate_async(surface.astream(case.tool, **case.arguments)), self.app
+            iterate_async(surface.astream(case.tool, **case.arguments)), self.app
         )
 
 

@@ -1,4 +1,7 @@
-"""A call as a few bytes that are the same through every door: for cursors, keys and approvals."""
+"""Fingerprints of calls: equal calls have equal ones, on every interface.
+
+Cursors, idempotency keys, approvals and plan tokens are bound to a call by its fingerprint.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def caller_arguments(call: Call) -> dict[str, Any]:
-    """The bound arguments that come from the caller: what is injected is not among them."""
+    """Return the bound arguments that come from the caller, without the injected ones."""
     tool = call.tool
     names = (
         tool.param_names if tool.input_model is None else tool.param_names | {tool.input_model[0]}
@@ -24,23 +27,23 @@ def caller_arguments(call: Call) -> dict[str, Any]:
 
 
 def canonical_arguments(call: Call) -> list[tuple[str, Any]]:
-    """The same as JSON, by name."""
+    """Return the arguments from the caller as JSON values, sorted by name."""
     pairs = [(name, to_stable_json(value)) for name, value in caller_arguments(call).items()]
     return sorted(pairs, key=lambda pair: pair[0])
 
 
 def canonical_bytes(call: Call, *more: Any) -> bytes:
-    """What a call asks for, and anything else that it is to be told apart by."""
+    """Return the arguments of a call, and `more` that distinguishes it, as bytes."""
     return encode([canonical_arguments(call), *more], [])
 
 
 def fingerprint(call: Call, *more: Any) -> str:
-    """The tool and its bound arguments as a short text: equal calls have equal ones."""
+    """Return a short digest of a call: of its tool, its bound arguments and `more`."""
     return digest(call.tool.id.encode() + b"\0" + canonical_bytes(call, *more), 16).hex()
 
 
 def to_stable_json(value: Any) -> Any:
-    """A value as JSON; of what is only a way to a value, where it leads and not what is there."""
+    """Return a value as JSON. A handle is represented by its location, not by its content."""
     kind = value.__class__
     if hasattr(kind, "reveal"):
         return [kind.__name__, _secret_identity(value)]
@@ -54,9 +57,9 @@ def to_stable_json(value: Any) -> Any:
 
 
 def _secret_identity(secret: Any) -> str:
-    """What tells one secret from another: where it is, or so short a digest that it tells no more.
+    """Return what distinguishes a secret: its location, or a digest too short to reveal it.
 
-    Nothing is read for it.
+    A secret that is passed as `@file` or `env:NAME` is not read.
     """
     if secret.tooli_cli_text is not None:
         return str(secret.tooli_cli_text)
@@ -64,9 +67,9 @@ def _secret_identity(secret: Any) -> str:
 
 
 def digest(data: bytes, size: int, key: bytes = b"") -> bytes:
-    """A short digest, or with a key a seal; BLAKE2 without the price of `hashlib`."""
+    """Return a BLAKE2 digest, keyed if a key is given, without the import time of `hashlib`."""
     try:
         from _blake2 import blake2b  # pyright: ignore
-    except ImportError:  # an interpreter without the C half
+    except ImportError:  # an interpreter without the C module
         from hashlib import blake2b
     return blake2b(data, digest_size=size, key=key).digest()

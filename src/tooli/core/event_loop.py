@@ -1,0 +1,74 @@
+"""Run coroutines and async streams from sync code.
+
+asyncio takes longer to import than an ordinary call to run, so it is imported where it is used.
+"""
+
+from __future__ import annotations
+
+import sys
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+    from typing import TypeVar
+
+    T = TypeVar("T")
+
+
+def is_in_event_loop() -> bool:
+    """True if an event loop runs in this thread, so that waiting here would block its tasks."""
+    events = sys.modules.get("asyncio.events")
+    return events is not None and events._get_running_loop() is not None
+
+
+def run_awaitable(awaitable: Awaitable[T]) -> T:
+    """Await something from sync code, even where an event loop runs in this thread."""
+    import asyncio
+
+    async def outcome() -> T:
+        return await awaitable
+
+    return _run_outside_loop(lambda: asyncio.run(outcome()))
+
+
+def iterate_async(items: AsyncIterator[T]) -> Iterator[T]:
+    """Iterate over an async stream from sync code, in an event loop of its own."""
+    import asyncio
+
+    loop = asyncio.new_event_loop()
+
+    async def next_item() -> tuple[T] | None:
+        try:
+            return (await items.__anext__(),)
+        except StopAsyncIteration:
+            return None
+
+    async def close_stream() -> None:
+        # An interrupt leaves the task of its step behind.
+        pending_tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in pending_tasks:
+            task.cancel()
+        await asyncio.gather(*pending_tasks, return_exceptions=True)
+        close = getattr(items, "aclose", None)
+        if close is not None:
+            await close()
+        await loop.shutdown_asyncgens()
+
+    try:
+        while found := _run_outside_loop(lambda: loop.run_until_complete(next_item())):
+            yield found[0]
+    finally:
+        _run_outside_loop(lambda: loop.run_until_complete(close_stream()))
+        loop.close()
+
+
+def _run_outside_loop(function: Callable[[], T]) -> T:
+    """Call a function here, or in another thread if an event loop runs in this one."""
+    if not is_in_event_loop():
+        return function()
+    import contextvars
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(contextvars.copy_context().run, function).result()
