@@ -119,8 +119,12 @@ Errors in settings that apply to the command line only are ignored there.
 `mytool config show` shows the effective settings. `mytool config show --origin` shows the value of
 every layer and its location.
 
-tooli reads the subset of YAML that settings need. For anchors, lists and other features it uses
-PyYAML, if installed: `pip install 'tooli[yaml]'`.
+Files can use all of YAML and TOML, for example anchors and multi-line strings. Values are single
+texts, numbers or booleans. Tags such as `!!python/object` are refused, and so are files of more than
+a megabyte and deeply nested sections.
+
+A `.tooli.yaml` with names, values and sections only is read in about 2 ms. Other YAML files and
+pyproject.toml need a library, which adds 15 to 20 ms to a call.
 """
 
 

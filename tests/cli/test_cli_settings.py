@@ -331,7 +331,7 @@ class TestSettings:
         assert done.code == 2
         error = envelope(done.out)["error"]
         assert error["code"] == "E1011"
-        assert f"{project / '.tooli.yaml'}:2: there is no setting 'verbos'" in error["message"]
+        assert f"{project / '.tooli.yaml'}:2: unknown setting 'verbos'" in error["message"]
         assert len(error["details"]["errors"]) == 2
         told = run(app, "stock", "pears", "--text", cwd=project)
         assert (told.code, told.out) == (2, b"")
@@ -357,9 +357,9 @@ class TestSettings:
     def test_a_variable_that_is_wrong(self, app: Path) -> None:
         done = run(app, "stock", "x", "--json", env=environment(TOOLI_TIMEOUT="soon"))
         message = envelope(done.out)["error"]["message"]
-        assert message == "TOOLI_TIMEOUT: timeout is a number of seconds above 0, not soon"
+        assert message == "TOOLI_TIMEOUT: timeout must be a number of seconds above 0, not soon"
         done = run(app, "stock", "x", "--json", env=environment(TOOLI_CONFIG="perhaps"))
-        assert envelope(done.out)["error"]["message"] == "TOOLI_CONFIG: it is on or off"
+        assert envelope(done.out)["error"]["message"] == "TOOLI_CONFIG: must be on or off"
 
     def test_security_only_tightens(self, app: Path, project: Path) -> None:
         self.say(project, "security_policy: off\n")
@@ -515,7 +515,7 @@ class TestDetectContext:
             done = run(app, *words, "--json", cwd=tmp_path)
             assert done.code == 0
             (fault,) = envelope(done.out)["result"]["faults"]
-            assert fault.startswith(".tooli.yaml:1: there is no setting 'verbos'")
+            assert fault.startswith(".tooli.yaml:1: unknown setting 'verbos'")
 
     def test_deep(self, app: Path) -> None:
         shown = envelope(run(app, "detect-context", "--deep").out)["result"]

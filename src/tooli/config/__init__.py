@@ -1,7 +1,7 @@
-"""What is set outside the command line: variables, project, user, system. Seven layers, one answer.
+"""Settings from flags, environment variables and files, merged into one value each.
 
     flag ▸ TOOLI_* ▸ .env ▸ .tooli.yaml, pyproject.toml ▸ user ▸ system ▸ default
 
-The highest layer that says something wins. Of a security setting the strictest word of all
-layers holds, whoever says it.
+The highest layer that sets a setting wins. For a security setting, the strictest value of all
+layers applies.
 """

@@ -1,4 +1,4 @@
-"""Where settings are kept: the project's folder, the user's, the machine's."""
+"""The files that may contain settings: those of the project, the user and the system."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ SYSTEM_CONFIG_PATH = (
     else POSIX_CONFIG_PATH
 )
 MAX_PARENT_FOLDERS = 40
-"""How many folders above the current one are looked at for the project's."""
+"""Maximum number of parent folders that are searched for the project."""
 
 DISABLED_VALUES = ("off", "0", "false", "no")
-"""What `TOOLI_CONFIG` says to leave the files of project and user alone; the system's stays."""
+"""Values of `TOOLI_CONFIG` that ignore the files of project and user, but not of the system."""
 
 
 class ConfigFile(Record):
-    """A file that holds settings, and the layer that they belong to."""
+    """A file that may contain settings, and its layer."""
 
     layer: str  # ".env" | "project" | "user" | "system"
     path: str
 
 
 def find_config_files(env: Mapping[str, str], folder: str | None = None) -> list[ConfigFile]:
-    """The files that there are, from the highest layer to the lowest."""
+    """Return the existing files, highest layer first."""
     found: list[ConfigFile] = []
     if env.get("TOOLI_CONFIG", "").lower() not in DISABLED_VALUES:
         found += find_project_files(folder)
@@ -50,7 +50,7 @@ _work_dir_change = ("", "")
 
 
 def change_work_dir(folder: str) -> None:
-    """Go to the folder of `work_dir`; whose project it is that runs does not change by that."""
+    """Change to the folder of `work_dir`. The project stays that of the original folder."""
     global _work_dir_change  # a process has one current folder
     before = original_work_dir()
     os.chdir(folder)
@@ -58,7 +58,7 @@ def change_work_dir(folder: str) -> None:
 
 
 def original_work_dir() -> str:
-    """The current folder, or the one that `work_dir` took the process from; "" if it is gone."""
+    """Return the current folder before any change to `work_dir`; "" if it was deleted."""
     try:
         current = os.getcwd()
     except OSError:
@@ -67,10 +67,10 @@ def original_work_dir() -> str:
 
 
 def find_project_files(folder: str | None = None) -> list[ConfigFile]:
-    """The settings of the project that a folder (this one) belongs to.
+    """Return the settings files of the project of a folder, by default the current folder.
 
-    A project's folder has a `.tooli.yaml`, a pyproject.toml with a table `tool.tooli`, or is
-    the top of a repository. Where there is none, it is the folder itself.
+    The project folder is the nearest folder with a `.tooli.yaml`, a pyproject.toml with a table
+    `tool.tooli`, or a `.git`. If there is none, it is the folder itself.
     """
     start = root = folder or original_work_dir()
     if not start:
@@ -99,7 +99,7 @@ def _find_dotenv(root: str) -> list[ConfigFile]:
 
 
 def user_config_path(env: Mapping[str, str]) -> str | None:
-    """The user's own file; None where nobody knows the user's folder."""
+    """Return the path of the user's settings file; None if the home folder is unknown."""
     if os.name == "nt":
         home = env.get("APPDATA")
         return os.path.join(home, "tooli", "config.yaml") if home else None
@@ -111,11 +111,11 @@ def user_config_path(env: Mapping[str, str]) -> str | None:
 
 
 def mentions_tooli(path: str) -> bool:
-    """Whether a pyproject.toml may have a table `tool.tooli`; it is not parsed for that."""
+    """True if a pyproject.toml may have a table `tool.tooli`. The file is not parsed."""
     try:
         with open(path, "rb") as file:
             text = file.read().translate(None, b" \t\r\"'")
     except OSError:
-        return True  # it is there and cannot be read: whoever reads it says so
+        return True  # reading the settings reports the error
     signs = (b"tool.tooli]", b"tool.tooli.", b"tool.tooli=", b"[tool]\n", b"\ntool={")
     return any([sign in b"\n" + text for sign in signs])

@@ -1,4 +1,4 @@
-"""Seven layers of settings become one value each, with a word on where it came from."""
+"""Merge the seven layers of settings into one value each, with its origin."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from tooli.config.setting_definitions import (
     merge_security_values,
 )
 from tooli.core.record import Record
+from tooli.errors import InputError, Suggestion, closest_match
 
 TYPE_CHECKING = False
 
@@ -27,11 +28,11 @@ if TYPE_CHECKING:
     from tooli.errors import ToolError
 
 LAYERS = ("flag", "environment", ".env", "project", "user", "system", "default")
-"""Highest first."""
+"""The layers, highest first."""
 
 
 class SettingValue(Record):
-    """What one layer says about one setting, and where it says so."""
+    """The value of a setting in one layer, and its origin: a flag, a variable, a file with line."""
 
     value: Any
     layer: str
@@ -39,7 +40,7 @@ class SettingValue(Record):
 
 
 class SettingFault(Record):
-    """Something wrong with a setting: where, and what."""
+    """A problem with a setting and its origin."""
 
     origin: str
     message: str
@@ -50,23 +51,21 @@ class SettingFault(Record):
 
 
 def make_settings_error(faults: Sequence[SettingFault]) -> ToolError:
-    """All that is wrong with the settings, as one error."""
-    from tooli.errors import InputError, Suggestion
-
+    """Return one error (E1011) for all problems with the settings."""
     first = faults[0]
     more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
     return InputError(
         f"{first}{more}",
         code="E1011",
         field=first.key,
-        suggestion=Suggestion("fix", f"Correct {first.origin}, or leave the setting out."),
-        details={"errors": [{"where": one.origin, "message": one.message} for one in faults]},
+        suggestion=Suggestion("fix", f"Correct {first.origin}, or remove the setting."),
+        details={"errors": [{"where": fault.origin, "message": fault.message} for fault in faults]},
         is_retryable=False,
     )
 
 
 class Settings:
-    """Every setting of a run: the word that holds, the words that were said, what is wrong."""
+    """The settings of a run: the values of every layer, and the problems with them."""
 
     def __init__(self) -> None:
         self.all_values: dict[str, list[SettingValue]] = {}
@@ -74,12 +73,12 @@ class Settings:
         self.files: list[ConfigFile] = []
 
     def get(self, name: str) -> Any:
-        """The value that holds."""
+        """Return the effective value of a setting, or None."""
         value = self.effective(name)
         return value.value if value is not None else None
 
     def effective(self, name: str) -> SettingValue | None:
-        """The word that holds: the highest layer's; of a security setting the strictest."""
+        """Return the effective value: of the highest layer, or the strictest if it is security."""
         values = self.all_values.get(name)
         if not values:
             return None
@@ -93,14 +92,14 @@ class Settings:
         return next(candidate for candidate in values if candidate.value == value)
 
     def non_default(self) -> dict[str, SettingValue]:
-        """The words that hold and are more than a default."""
+        """Return the effective values that are not defaults, by name."""
         effective = {
             name: value for name in self.all_values if (value := self.effective(name)) is not None
         }
         return {name: value for name, value in effective.items() if value.layer != "default"}
 
     def add(self, name: str, value: SettingValue) -> None:
-        """A further word, of the same layer or a lower one."""
+        """Add a value of the same layer as the last one, or of a lower layer."""
         self.all_values.setdefault(name, []).append(value)
 
 
@@ -113,10 +112,15 @@ def resolve_settings(
     callers: Callable[[], Sequence[str]] = tuple,
     defaults: Mapping[str, SettingValue] | None = None,
 ) -> Settings:
-    """The settings of a run of an app.
+    """Return the settings of a run of an app. Problems are collected in `Settings.faults`.
 
-    `flags` is what the command line says, `callers` gives the caller's name and category where
-    a file asks for them, and `defaults` is what holds where nobody says anything.
+    Args:
+        app: name of the app.
+        flags: settings from the command line, by name.
+        env: environment variables; by default those of the process.
+        folder: folder whose project is read; by default the current folder.
+        callers: returns the name and category of the caller. Called only if a file needs them.
+        defaults: default values that differ from those of the table.
     """
     environ = os.environ if env is None else env
     settings = Settings()
@@ -126,7 +130,7 @@ def resolve_settings(
     _add_environment(settings, environ)
     config_switch = environ.get("TOOLI_CONFIG", "").lower()
     if config_switch not in ("", "on", "1", "true", "yes", "off", "0", "false", "no"):
-        settings.faults.append(SettingFault("TOOLI_CONFIG", "it is on or off"))
+        settings.faults.append(SettingFault("TOOLI_CONFIG", "must be on or off"))
     settings.files = find_config_files(environ, folder)
     for file in settings.files:
         try:
@@ -152,7 +156,7 @@ def _check_single_project_file(settings: Settings) -> None:
     if len(paths) > 1 and all([_has_settings(path) for path in paths]):
         other = os.path.basename(paths[0])
         settings.faults.append(
-            SettingFault(paths[1], f"{other} holds settings, too: keep one of them")
+            SettingFault(paths[1], f"{other} has settings as well; keep one of the two files")
         )
 
 
@@ -213,12 +217,12 @@ def _applicable_sections(
     app: str,
     callers: Callable[[], Sequence[str]],
 ) -> list[list[tuple[SettingDefinition, RawSetting]]]:
-    """The sections of a file that hold for this run, the most particular first."""
+    """Return the settings of the sections that apply to this run, most specific section first."""
     found: list[list[tuple[SettingDefinition, RawSetting]]] = []
     inner = {name: _named_sections(settings, file, content, name) for name in SECTION_NAMES}
     names = list(callers()) if inner["callers"] else []
-    for name, block in inner["callers"].items():
-        settings_here = _caller_settings(settings, file, block)
+    for name, section in inner["callers"].items():
+        settings_here = _caller_settings(settings, file, section)
         if name in names:
             found.insert(0 if name == names[0] else len(found), settings_here)
     if app in inner["apps"]:
@@ -228,21 +232,21 @@ def _applicable_sections(
 
 
 def _caller_settings(
-    settings: Settings, file: ConfigFile, block: ConfigSection
+    settings: Settings, file: ConfigFile, section: ConfigSection
 ) -> list[tuple[SettingDefinition, RawSetting]]:
-    """The settings of a section for callers, all checked: who calls next is nobody's guess.
+    """Return the settings of a `callers` section. They are checked whoever calls.
 
-    Who calls is what callers say of themselves, and that decides about no permission.
+    Security settings are not allowed there, because callers identify themselves.
     """
     found: list[tuple[SettingDefinition, RawSetting]] = []
-    for key, scalar in _known_settings(settings, file, block):
+    for key, scalar in _known_settings(settings, file, section):
         try:
             key.convert(scalar)
         except InvalidSetting as failure:
             _add_fault(settings, file, scalar.line, str(failure), key.name)
             continue
         if key.is_security:
-            message = f"{key.name} holds whoever calls: say it outside of callers"
+            message = f"{key.name} is a security setting, which cannot depend on the caller"
             _add_fault(settings, file, scalar.line, message, key.name)
         else:
             found.append((key, scalar))
@@ -257,37 +261,37 @@ def _named_sections(
         return {}
     if isinstance(section, RawSetting):
         _add_fault(
-            settings, file, section.line, f"{name} is a section of names, each with settings"
+            settings, file, section.line, f"{name} must be a section of names, each with settings"
         )
         return {}
     found: dict[str, ConfigSection] = {}
-    for inner, block in section.entries.items():
-        if isinstance(block, ConfigSection):
-            found[inner] = block
+    for inner, value in section.entries.items():
+        if isinstance(value, ConfigSection):
+            found[inner] = value
         else:
-            _add_fault(settings, file, block.line, f"{name}: {inner} is a section of settings")
+            message = f"{name}: {inner} must be a section of settings"
+            _add_fault(settings, file, value.line, message)
     return found
 
 
 def _known_settings(
-    settings: Settings, file: ConfigFile, block: ConfigSection, other_names: tuple[str, ...] = ()
+    settings: Settings, file: ConfigFile, section: ConfigSection, other_names: tuple[str, ...] = ()
 ) -> list[tuple[SettingDefinition, RawSetting]]:
-    """The settings of a section; what is none, and what is no value, is a fault."""
+    """Return the settings of a section; report unknown names and inner sections."""
     found: list[tuple[SettingDefinition, RawSetting]] = []
-    for name, value in block.entries.items():
+    for name, value in section.entries.items():
         key = SETTINGS.get(name)
         if key is not None and isinstance(value, RawSetting):
             found.append((key, value))
         elif key is not None:
-            _add_fault(settings, file, value.line, f"{name} is {key.type}, not a section", name)
-        elif name not in other_names:
-            from tooli.errors import closest_match
-
-            closest = closest_match(name, (*SETTINGS, *other_names))
-            hint = (
-                f"; did you mean {closest!r}?" if closest else f": there are {', '.join(SETTINGS)}"
+            _add_fault(
+                settings, file, value.line, f"{name} must be {key.type}, not a section", name
             )
-            _add_fault(settings, file, value.line, f"there is no setting {name[:60]!r}{hint}")
+        elif name not in other_names:
+            closest = closest_match(name, (*SETTINGS, *other_names))
+            known = f"; the settings are {', '.join(SETTINGS)}"
+            hint = f"; did you mean {closest!r}?" if closest else known
+            _add_fault(settings, file, value.line, f"unknown setting {name[:60]!r}{hint}")
     return found
 
 
@@ -298,7 +302,7 @@ def _add_fault(
 
 
 def _add_dotenv(settings: Settings, file: ConfigFile, content: ConfigSection) -> None:
-    """A `.env` is shared with other programs: only what is close to a name of ours is a mistake."""
+    """Add the variables of a `.env`. Other programs share it: only near misses are reported."""
     by_variable = {key.variable: key for key in SETTINGS.values()}
     for name, scalar in content.entries.items():
         assert isinstance(scalar, RawSetting)
@@ -306,9 +310,7 @@ def _add_dotenv(settings: Settings, file: ConfigFile, content: ConfigSection) ->
         if key is not None and scalar.text:
             _add_value(settings, key, scalar, file.layer, _format_location(file.path, scalar.line))
         elif key is None and name not in OTHER_VARIABLES:
-            from tooli.errors import closest_match
-
             closest = closest_match(name[6:], [definition.name for definition in SETTINGS.values()])
             if closest is not None:
-                message = f"{name} is no setting; did you mean {SETTINGS[closest].variable}?"
+                message = f"unknown variable {name}; did you mean {SETTINGS[closest].variable}?"
                 _add_fault(settings, file, scalar.line, message)

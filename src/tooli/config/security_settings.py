@@ -1,4 +1,8 @@
-"""The security settings that configuration asks for, on doors that have no command line."""
+"""Security settings for every interface, also those without a command line.
+
+For speed, this module imports `config.layers` inside functions: if there are no settings at all,
+`apply_security_policy` returns without it.
+"""
 
 from __future__ import annotations
 
@@ -7,23 +11,22 @@ import os
 from tooli.config.config_files import find_config_files, original_work_dir
 from tooli.config.setting_definitions import SETTINGS
 
-_TOKEN_SETTINGS = ("token_key", "tokens")
-"""Settings that say together who is believed: what the lower layer says of any, it says of all."""
-
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from tooli.config.layers import SettingFault, Settings, SettingValue
+    from tooli.core.app_state import AppState, SecuritySettings
+
+_TOKEN_SETTINGS = ("token_key", "tokens")
+"""Settings that together define which tokens are accepted. All come from the lowest layer."""
 
 
-def extract_security_rules(settings: Settings) -> dict[str, Any]:
-    """The security settings that somebody made, beside the policy; and where to record."""
+def extract_security_rules(settings: Settings) -> SecuritySettings:
+    """Return the security settings that are not defaults, except `security_policy`."""
     from tooli.config.layers import LAYERS
 
     values = settings.non_default()
-    rules = {
+    rules: SecuritySettings = {  # pyright: ignore[reportAssignmentType]
         name: value.value
         for name, value in values.items()
         if SETTINGS[name].is_security and name != "security_policy"
@@ -31,18 +34,20 @@ def extract_security_rules(settings: Settings) -> dict[str, Any]:
     layers = {name: LAYERS.index(values[name].layer) for name in _TOKEN_SETTINGS if name in values}
     for name, layer in layers.items():
         if layer < max(layers.values()):
-            del rules[name]  # or a caller would add a way in that the machine's owner did not mean
+            del rules[name]  # otherwise a caller could add tokens that the system does not accept
     if "work_dir" in rules:
         rules["work_dir"] = os.path.join(original_work_dir(), os.path.expanduser(rules["work_dir"]))
-    record = os.environ.get("TOOLI_RECORD_CAPABILITIES")
-    return {**rules, "record_capabilities": record} if record else rules
+    record_path = os.environ.get("TOOLI_RECORD_CAPABILITIES")
+    if record_path:
+        rules["record_capabilities"] = record_path
+    return rules
 
 
-def apply_security_policy(state: Any) -> None:
-    """Hold an app to the strictest policy that anybody asks for; looked up once for each app.
+def apply_security_policy(state: AppState) -> None:
+    """Apply the strictest security settings of all layers to an app, once per app.
 
-    What is wrong with a setting becomes a rule, too: its `faults` refuse every call, and a
-    server does not begin to serve. Nobody knows what was meant to be guarded.
+    Invalid settings become `faults`: they reject every call and keep a server from starting,
+    because what they were meant to protect is unknown.
     """
     if state.policy_resolved:
         return
@@ -54,28 +59,27 @@ def apply_security_policy(state: Any) -> None:
     declared = SettingValue(state.declared_policy, "default", "the app's own")
     settings = resolve_settings(state.name, defaults={"security_policy": declared})
     state.policy = settings.get("security_policy")
-    state.security_settings = extract_security_rules(settings)
-    if settings.get("timeout") is not None:
-        state.security_settings["timeout"] = settings.get(
-            "timeout"
-        )  # what a line's own options say elsewhere
+    rules = state.security_settings = extract_security_rules(settings)
+    timeout = settings.get("timeout")
+    if timeout is not None:  # the command line has an option for it, other interfaces do not
+        rules["timeout"] = timeout
     faults = [*filter(_affects_every_surface, settings.faults)]
-    if "work_dir" in state.security_settings and not os.path.isdir(
-        state.security_settings["work_dir"]
-    ):
-        faults.append(make_work_dir_fault(settings.non_default()["work_dir"], "it is no folder"))
+    if "work_dir" in rules and not os.path.isdir(rules["work_dir"]):
+        faults.append(
+            make_work_dir_fault(settings.non_default()["work_dir"], "it is not a directory")
+        )
     if faults:
-        state.security_settings["faults"] = faults
+        rules["faults"] = faults
     state.prepared_tools.clear()
 
 
 def _affects_every_surface(fault: SettingFault) -> bool:
-    """Whether a fault is one for every door, and not about what only a command line does."""
+    """True if a fault concerns every interface, not only the command line."""
     return fault.key is None or fault.key == "timeout" or SETTINGS[fault.key].is_security
 
 
 def make_work_dir_fault(value: SettingValue, reason: str | None) -> SettingFault:
-    """The fault of a work_dir that nobody can work in."""
+    """Return the fault of a `work_dir` that cannot be used."""
     from tooli.config.layers import SettingFault
 
     return SettingFault(

@@ -1,9 +1,10 @@
-"""The settings that there are: name, kind, variable, flag. One table for files and documents."""
+"""The table of all settings. Files, environment variables and documentation derive from it."""
 
 from __future__ import annotations
 
 import os
 
+from tooli.core.limits import parse_timeout
 from tooli.core.output_modes import OUTPUT_MODES
 from tooli.core.record import Record
 
@@ -12,45 +13,42 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-BOOLEAN_WORDS = {
+BOOLEAN_VALUES = {
     **dict.fromkeys(("true", "yes", "on", "1"), True),
     **dict.fromkeys(("false", "no", "off", "0"), False),
 }
 
 
 class RawSetting(Record):
-    """One value as a file or a variable has it: its text, and whether that is text on purpose.
+    """A value as it is written in a file or a variable.
 
-    `off` in YAML is a word to us until a setting asks for a truth: so `security_policy: off`
-    is a policy, and `quiet: off` is false.
+    The setting interprets the text: `security_policy: off` is a policy, `quiet: off` is False.
     """
 
     text: str
     line: int = 0
-    kind: str = "any"  # "text": quoted, so nothing but text; "number", "truth": TOML's; "any"
+    kind: str = "any"  # "text" if it was quoted; "number", "boolean" in TOML; otherwise "any"
 
 
 class InvalidSetting(ValueError):  # noqa: N818
-    """A value is not of the kind that its setting needs; the message says which."""
+    """A value does not have the type of its setting."""
 
 
 class SettingDefinition(Record):
-    """One setting."""
+    """One setting: its type, its flag and how its layers are merged."""
 
     name: str
-    kind: str  # "choice" | "count" | "seconds" | "truth" | "level" | "text" | "paths"
+    kind: str  # "choice" | "count" | "seconds" | "boolean" | "level" | "text" | "paths"
     description: str
-    choices: tuple[str, ...] = ()  # of a security setting: from the loosest to the strictest
+    choices: tuple[str, ...] = ()  # of a security setting: least strict first
     default: Any = None
     is_security: bool = False
-    merge_rule: str = "strictest"  # of a security setting: or "union", "each", "lowest"
-    shared_variables: tuple[
-        tuple[str, str], ...
-    ] = ()  # variables of everybody's, and what they say
+    merge_rule: str = "strictest"  # of a security setting; or "union", "each", "lowest"
+    shared_variables: tuple[tuple[str, str], ...] = ()  # common variables, and the value they set
 
     @property
     def variable(self) -> str:
-        """The environment variable."""
+        """The environment variable that sets it."""
         return f"TOOLI_{self.name.upper()}"
 
     @property
@@ -62,11 +60,11 @@ class SettingDefinition(Record):
 
     @property
     def type(self) -> str:
-        """What it takes, in a few words."""
+        """The accepted values, for messages and documentation."""
         return "|".join(self.choices) if self.choices else _KIND_DESCRIPTIONS[self.kind]
 
     def convert(self, scalar: RawSetting) -> Any:
-        """The value; raises Misfit."""
+        """Return the value of a raw setting; raise InvalidSetting."""
         text = scalar.text.strip()
         if self.kind == "choice":
             if scalar.kind in ("any", "text") and text in self.choices:
@@ -79,11 +77,11 @@ class SettingDefinition(Record):
             value = _PARSERS[self.kind](text, scalar.kind)
             if value is not None:
                 return value
-        raise InvalidSetting(f"{self.name} is {self.type}, not {quote_value(scalar)}")
+        raise InvalidSetting(f"{self.name} must be {self.type}, not {quote_value(scalar)}")
 
 
 def quote_value(scalar: RawSetting) -> str:
-    """A wrong value as a message quotes it: short, on one line."""
+    """Return an invalid value for a message: shortened, on one line."""
     text = "".join([c for c in scalar.text if c.isprintable()])
     text = text if len(text) <= 40 else f"{text[:40]}…"
     return repr(text) if scalar.kind == "text" or not text else text
@@ -92,10 +90,10 @@ def quote_value(scalar: RawSetting) -> str:
 _KIND_DESCRIPTIONS = {
     "count": "a whole number, 0 for no limit",
     "seconds": "a number of seconds above 0",
-    "truth": "true or false",
+    "boolean": "true or false",
     "level": "a whole number from 0",
-    "text": "a text",
-    "paths": f"paths, with {os.pathsep} between them",
+    "text": "text",
+    "paths": f"paths, separated by {os.pathsep}",
 }
 
 
@@ -104,26 +102,25 @@ def _parse_count(text: str, kind: str) -> int | None:
 
 
 def _parse_level(text: str, kind: str) -> int | None:
-    if kind == "truth" or (kind == "any" and text.lower() in ("true", "false")):
+    if kind == "boolean" or (kind == "any" and text.lower() in ("true", "false")):
         return int(text.lower() == "true")
     is_digits = text.isascii() and text.isdigit() and len(text) <= 18
-    return int(text) if is_digits and (text == "0" or text[0] != "0") else None  # 010 is an octal 8
+    # A leading zero is refused: YAML 1.1 reads 010 as 8.
+    return int(text) if is_digits and (text == "0" or text[0] != "0") else None
 
 
 def _parse_seconds(text: str, kind: str) -> float | None:
-    from tooli.core.limits import parse_timeout
-
-    return parse_timeout(text) if kind != "truth" else None
+    return parse_timeout(text) if kind != "boolean" else None
 
 
 def _parse_boolean(text: str, kind: str) -> bool | None:
-    return BOOLEAN_WORDS.get(text.lower()) if kind != "number" else None
+    return BOOLEAN_VALUES.get(text.lower()) if kind != "number" else None
 
 
 _PARSERS = {
     "count": _parse_count,
     "seconds": _parse_seconds,
-    "truth": _parse_boolean,
+    "boolean": _parse_boolean,
     "level": _parse_level,
 }
 
@@ -133,7 +130,7 @@ SECURITY_POLICIES = ("off", "standard", "strict")
 def _owner_setting(
     name: str, description: str, kind: str = "text", merge_rule: str = "lowest"
 ) -> SettingDefinition:
-    """A security setting that is no degree: where it is said twice, the machine's owner wins."""
+    """Define a security setting for which the lowest layer, the system, wins."""
     return SettingDefinition(name, kind, description, is_security=True, merge_rule=merge_rule)
 
 
@@ -143,14 +140,14 @@ SETTINGS: dict[str, SettingDefinition] = {
         SettingDefinition(
             "output",
             "choice",
-            "how to answer",
+            "output format",
             OUTPUT_MODES,
             default="auto",
         ),
         SettingDefinition(
             "color",
             "choice",
-            "colour in text for people",
+            "use of colour in text output",
             ("auto", "always", "never"),
             default="auto",
             shared_variables=(("NO_COLOR", "never"), ("FORCE_COLOR", "always")),
@@ -158,67 +155,74 @@ SETTINGS: dict[str, SettingDefinition] = {
         SettingDefinition(
             "response_format",
             "choice",
-            "detailed: with the schema of the result",
+            "detailed adds the schema of the result",
             ("concise", "detailed"),
         ),
-        SettingDefinition("quiet", "truth", "no warnings, no progress", default=False),
-        SettingDefinition("verbose", "level", "how much is told on stderr", default=0),
-        SettingDefinition("no_input", "truth", "never ask anybody", default=False),
-        SettingDefinition("timeout", "seconds", "how long a call may take"),
-        SettingDefinition("max_items", "count", "items of a result"),
-        SettingDefinition("max_bytes", "count", "bytes of a result"),
-        SettingDefinition("max_tokens", "count", "tokens of a result"),
+        SettingDefinition("quiet", "boolean", "no warnings and no progress", default=False),
+        SettingDefinition("verbose", "level", "amount of detail on stderr", default=0),
+        SettingDefinition("no_input", "boolean", "never prompt", default=False),
+        SettingDefinition("timeout", "seconds", "time limit of a call"),
+        SettingDefinition("max_items", "count", "maximum number of items in a result"),
+        SettingDefinition("max_bytes", "count", "maximum size of a result in bytes"),
+        SettingDefinition("max_tokens", "count", "maximum size of a result in tokens"),
         SettingDefinition(
             "security_policy",
             "choice",
-            "who may run what; can only be tightened",
+            "security policy; can only be tightened",
             SECURITY_POLICIES,
             default="standard",
             is_security=True,
         ),
         SettingDefinition(
-            "human_in_the_loop", "truth", "a human confirms what may destroy", is_security=True
+            "human_in_the_loop",
+            "boolean",
+            "a person must confirm destructive calls",
+            is_security=True,
         ),
         SettingDefinition(
             "isolation",
             "choice",
-            "commands in a process of their own, held by the kernel",
+            "run commands in a sandboxed process",
             ("off", "wanted", "required"),
             is_security=True,
         ),
-        _owner_setting("allow_paths", "files only below these", "paths", "each"),
-        _owner_setting("deny_paths", "no files below these", "paths", "union"),
-        _owner_setting("work_dir", "the folder that commands run in"),
-        _owner_setting("token_key", "the key that callers' tokens are verified with: a file"),
-        _owner_setting("token_issuer", "who must have made a token"),
-        _owner_setting("token_audience", "whom a token must be for"),
-        _owner_setting("tokens", "known tokens and their scopes: a file"),
-        _owner_setting("rate_limit", "calls of one caller, as 60/minute"),
-        _owner_setting("audit_log", "where to keep the record of what was dared: a file"),
-        _owner_setting("store", "where idempotency keys are kept: a postgresql:// address"),
+        _owner_setting(
+            "allow_paths", "only files below these paths are accessible", "paths", "each"
+        ),
+        _owner_setting(
+            "deny_paths", "files below these paths are not accessible", "paths", "union"
+        ),
+        _owner_setting("work_dir", "working directory of commands"),
+        _owner_setting("token_key", "file with the key that verifies tokens"),
+        _owner_setting("token_issuer", "required issuer of a token"),
+        _owner_setting("token_audience", "required audience of a token"),
+        _owner_setting("tokens", "file with known tokens and their scopes"),
+        _owner_setting("rate_limit", "maximum rate of calls per caller, for example 60/minute"),
+        _owner_setting("audit_log", "file of the audit log"),
+        _owner_setting("store", "postgresql:// URL of the store for idempotency keys"),
     )
 }
-"""Every setting by its name."""
+"""All settings by name."""
 
 SECTION_NAMES = ("apps", "callers")
-"""`apps: {NAME: …}` holds for one app, `callers: {NAME: …}` for one caller or kind of caller."""
+"""Sections of a file: `apps: {NAME: …}` for one app, `callers: {NAME: …}` for one caller."""
 
 OTHER_VARIABLES = (
     *("TOOLI_CALLER", "TOOLI_CALLER_VERSION", "TOOLI_SESSION_ID", "TOOLI_CONFIG"),
     *("TOOLI_STATE_DIR", "TOOLI_FRAMEWORK_HELP", "TOOLI_TOKEN", "TOOLI_SEAL_KEY"),
     *("TOOLI_TOKEN_FILE", "TOOLI_RECORD_CAPABILITIES"),
 )
-"""Variables of ours that are no settings: a file cannot say them."""
+"""Environment variables of the framework that are not settings."""
 
 
 def merge_security_values(key: SettingDefinition, values: list[Any]) -> Any:
-    """What holds of several words on a security setting, the highest layer's first."""
-    if key.merge_rule == "lowest":  # the machine's owner has the last word, not the caller
+    """Return the effective value of a security setting. `values` starts with the highest layer."""
+    if key.merge_rule == "lowest":  # the system decides, not the caller
         return values[-1]
-    if key.merge_rule == "union":  # all that anybody forbids
+    if key.merge_rule == "union":  # everything that any layer denies
         return tuple(dict.fromkeys([item for value in values for item in value]))
-    if key.merge_rule == "each":  # allowed is what all of them allow
+    if key.merge_rule == "each":  # a path must be allowed by every layer
         return tuple(values)
-    if key.kind == "truth":
+    if key.kind == "boolean":
         return any(values)
     return max(values, key=key.choices.index)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tooli.config.setting_definitions import BOOLEAN_WORDS
+from tooli.config.setting_definitions import BOOLEAN_VALUES
 from tooli.core._hot_tables import CHOICES, HTTP_OPTIONS, OPTION_KINDS, RUN_OPTIONS
 from tooli.core.call import DEFAULT_OPTIONS, Caller, Options, Problem
 from tooli.errors import closest_match
@@ -43,7 +43,7 @@ def read_options(query: bytes, key: bytes | None = None) -> tuple[Options, tuple
         if kind is None:
             problems.append(_unknown_option_problem(name))
         elif kind == "flag":
-            flag = BOOLEAN_WORDS.get(value.lower())
+            flag = BOOLEAN_VALUES.get(value.lower())
             if flag is None:
                 problems.append(_invalid_option_problem(name, value, "true or false"))
             values[name] = bool(flag)

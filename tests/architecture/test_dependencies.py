@@ -1,0 +1,55 @@
+"""Every declared dependency is imported, and the plain install has few of them."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.architecture.metrics import load_modules
+
+tomllib: Any = pytest.importorskip("tomllib")
+PROJECT: dict[str, Any] = tomllib.loads(
+    (Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8")
+)["project"]
+EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
+IMPORT_NAMES = {"pyyaml": "yaml"}
+"""Packages whose import name differs from their own."""
+
+
+def find_imports() -> set[str]:
+    """Top-level packages that the source imports, inside functions as well."""
+    found: set[str] = set()
+    for module in load_modules().values():
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.Import):
+                found.update(alias.name.partition(".")[0] for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                found.add(node.module.partition(".")[0])
+    return found
+
+
+def import_name(requirement: str) -> str:
+    """The name under which a required package is imported."""
+    match = re.match(r"[A-Za-z0-9._-]+", requirement)
+    assert match is not None
+    name = match[0].lower()
+    return IMPORT_NAMES.get(name, name.replace("-", "_"))
+
+
+REQUIREMENTS = [
+    *[("tooli", requirement) for requirement in PROJECT["dependencies"]],
+    *[(extra, name) for extra, names in EXTRAS.items() if extra != "all" for name in names],
+]
+
+
+@pytest.mark.parametrize(("extra", "requirement"), REQUIREMENTS)
+def test_every_dependency_is_imported(extra: str, requirement: str) -> None:
+    assert import_name(requirement) in find_imports(), f"{extra} declares {requirement}"
+
+
+def test_all_names_every_extra() -> None:
+    (requirement,) = EXTRAS["all"]
+    assert requirement == f"tooli[{','.join(name for name in EXTRAS if name != 'all')}]"

@@ -1,0 +1,77 @@
+"""Finding settings files, and the quick check of the command line for them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tooli.cli import process
+from tooli.config import config_files
+from tooli.config.setting_definitions import SETTINGS
+from tooli.describe.schema_formats import ENVIRONMENT_VARIABLES
+
+
+def settings_files() -> Iterator[tuple[str, str]]:
+    """Files that may contain settings, and their content."""
+    yield "a/b/.tooli.yaml", "x: 1"
+    yield "a/.tooli.yaml", ""
+    yield ".tooli.yaml", "x: 1"
+    yield "a/b/pyproject.toml", "[tool.tooli]\n"
+    yield "a/pyproject.toml", "[ tool . 'tooli' ]\n"
+    yield "pyproject.toml", "[tool]\ntooli = {}\n"
+    yield "pyproject.toml", "tool = {tooli = {}}\n"
+    yield "a/pyproject.toml", "[project]\ndependencies = ['tooli']\n[tool.ruff]\n"
+    yield "a/b/.env", "TOOLI_OUTPUT=json\n"
+    yield "a/b/.env", "OTHER=1\n"
+    yield "a/.env", "export TOOLI_QUIET=1\n"
+    yield ".env", "TOOLI_QUIET=1\n"
+
+
+@pytest.mark.parametrize(("file", "text"), [*settings_files()])
+@pytest.mark.parametrize("repository", ["", "a", "a/b"])
+def test_the_quick_check_misses_no_settings_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, text: str, repository: str
+) -> None:
+    here = tmp_path / "a" / "b"
+    here.mkdir(parents=True)
+    (tmp_path / file).write_text(text)
+    if repository:
+        (tmp_path / repository / ".git").mkdir()
+    monkeypatch.chdir(here)
+    for name in ("HOME", "XDG_CONFIG_HOME", "TOOLI_CONFIG"):
+        monkeypatch.delenv(name, raising=False)
+    files = config_files.find_config_files(os.environ)
+    found = [one for one in files if str(tmp_path) in one.path]
+    relevant = [one for one in found if "TOOLI_" in text or one.layer != ".env"]
+    assert process._has_config_file() or not relevant
+    if not found and not file.endswith(".env"):
+        assert not process._has_config_file()
+
+
+def test_the_quick_check_looks_for_no_file_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".git").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("TOOLI_CONFIG", raising=False)
+    checked: list[str] = []
+    real_access = os.access
+
+    def access(path: str, mode: int) -> bool:
+        checked.append(path)
+        return real_access(path, mode)
+
+    monkeypatch.setattr(os, "access", access)
+    assert not process._has_config_file()
+    assert len(checked) == len(set(checked))
+    assert str(tmp_path / ".env") in checked
+
+
+def test_the_quick_check_knows_every_variable() -> None:
+    variables = {key.variable for key in SETTINGS.values()} - {"TOOLI_OUTPUT"}
+    assert variables == process.SETTING_VARIABLES - {"TOOLI_RECORD_CAPABILITIES"}
+    assert variables < set(ENVIRONMENT_VARIABLES)
+    assert process.SYSTEM_CONFIG_PATH == config_files.SYSTEM_CONFIG_PATH.replace("\\", "/")

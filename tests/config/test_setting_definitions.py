@@ -1,0 +1,66 @@
+"""Values of settings: what each type accepts."""
+
+from __future__ import annotations
+
+import pytest
+
+from tooli.config.setting_definitions import SETTINGS, InvalidSetting, RawSetting
+
+
+class TestConvert:
+    @pytest.mark.parametrize(
+        ("key", "text", "value"),
+        [
+            ("output", "json", "json"),
+            ("security_policy", "off", "off"),
+            ("quiet", "off", False),
+            ("quiet", "Yes", True),
+            ("verbose", "2", 2),
+            ("verbose", "true", 1),
+            ("timeout", "2.5", 2.5),
+            ("timeout", "30", 30.0),
+            ("max_items", "7", 7),
+            ("max_items", "0", 0),
+        ],
+    )
+    def test_valid_values(self, key: str, text: str, value: object) -> None:
+        found = SETTINGS[key].convert(RawSetting(text))
+        assert (found, type(found)) == (value, type(value))
+
+    @pytest.mark.parametrize(
+        ("key", "scalar"),
+        [
+            ("output", RawSetting("jsn")),
+            ("output", RawSetting("")),
+            ("output", RawSetting("true", 1, "boolean")),
+            ("quiet", RawSetting("true", 1, "text")),
+            ("quiet", RawSetting("1", 1, "number")),
+            ("verbose", RawSetting("-1")),
+            ("max_items", RawSetting("7", 1, "text")),
+            ("max_items", RawSetting("010")),
+            ("max_items", RawSetting("1_000")),
+            ("max_items", RawSetting("true", 1, "boolean")),
+            ("max_items", RawSetting("٣")),
+            ("max_items", RawSetting("9" * 30)),
+            ("timeout", RawSetting("0")),
+            ("timeout", RawSetting("nan")),
+            ("timeout", RawSetting("1e3")),
+            ("timeout", RawSetting("30s")),
+        ],
+        ids=str,
+    )
+    def test_invalid_values(self, key: str, scalar: RawSetting) -> None:
+        with pytest.raises(InvalidSetting, match=f"^{key} must be "):
+            SETTINGS[key].convert(scalar)
+
+    def test_an_invalid_value_is_quoted_briefly_on_one_line(self) -> None:
+        with pytest.raises(InvalidSetting) as failure:
+            SETTINGS["output"].convert(RawSetting("a\x1b[31m\n" + "b" * 500))
+        assert str(failure.value).isprintable()
+        assert len(str(failure.value)) < 120
+
+
+def test_the_output_setting_accepts_every_mode() -> None:
+    from tooli.core.output_modes import OUTPUT_MODES
+
+    assert SETTINGS["output"].choices == OUTPUT_MODES
