@@ -1,4 +1,4 @@
-"""What callers say about a result, and the line that says it again."""
+"""Result options: how they are read, what they do, and the command for the rest."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def make() -> Tooli:
 
 
 @pytest.mark.parametrize(
-    ("said", "read"),
+    ("values", "expected"),
     [
         ({"limit": "10"}, {"limit": 10}),
         ({"limit": 10, "max_bytes": 0}, {"limit": 10, "max_bytes": 0}),
@@ -55,12 +55,12 @@ def make() -> Tooli:
         ({"cursor": ""}, {"cursor": ""}),
     ],
 )
-def test_it_reads_the_words_of_every_door(said: dict[str, Any], read: dict[str, Any]) -> None:
-    assert read_result_options(said) == ResultOptions(**read)
+def test_values_of_every_interface(values: dict[str, Any], expected: dict[str, Any]) -> None:
+    assert read_result_options(values) == ResultOptions(**expected)
 
 
 @pytest.mark.parametrize(
-    "said",
+    "values",
     [
         *({"limit": value} for value in (-1, 1.5, True, "x", "", "-3", "1e3", "٣", MAX_NUMBER + 1)),
         *({"filter": value} for value in ("", " ", 3, ["a"])),
@@ -68,10 +68,10 @@ def test_it_reads_the_words_of_every_door(said: dict[str, Any], read: dict[str, 
         {"cursor": 3},
     ],
 )
-def test_what_makes_no_sense_is_a_problem(said: dict[str, Any]) -> None:
-    (problem,) = read_result_options(said).problems
+def test_an_invalid_value_is_a_problem(values: dict[str, Any]) -> None:
+    (problem,) = read_result_options(values).problems
     assert problem.code == "E1007"
-    assert problem.field in said
+    assert problem.field in values
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_results_of_every_kind(kind: str, options: dict[str, Any], expected: Any
     assert make().call("loose", kind=kind, **options).result == expected
 
 
-def test_what_cannot_be_filtered_or_paged_says_so() -> None:
+def test_a_result_that_is_not_a_list_gets_a_warning() -> None:
     result = make().call("loose", kind="object", filter="n > 1", limit=3)
     assert result.result == {"n": 1, "m": 2}
     assert result.meta["warnings"] == [
@@ -99,12 +99,12 @@ def test_what_cannot_be_filtered_or_paged_says_so() -> None:
     ]
 
 
-def test_failures_pass_as_they_are() -> None:
+def test_failures_are_not_changed() -> None:
     result = make().call("failing", filter=". > 0", limit=3, max_bytes=900)
     assert result.to_dict()["error"]["details"] == {"items_before_failure": 1}
 
 
-def test_what_else_comes_next_stands_behind_the_rest() -> None:
+def test_the_rest_of_the_result_is_the_first_next_step() -> None:
     steps = make().call("onward", limit=1).meta["next"]
     assert [step["why"] for step in steps] == ["The rest of the result.", "Look."]
     assert make().call("onward", limit=9).meta["next"] == [
@@ -112,10 +112,10 @@ def test_what_else_comes_next_stands_behind_the_rest() -> None:
     ]
 
 
-# ------------------------------------------------------------------ the line again
+# ------------------------------------------------------------------ the command for the rest
 
 
-def test_what_was_said_is_said_again() -> None:
+def test_the_command_for_the_rest_repeats_the_options() -> None:
     app = make()
     options: dict[str, Any] = {"yes": True, "limit": 1, "filter": ". > 0", "detailed": True}
     argv = app.call("drop", **options).meta["next"][0]["argv"]
@@ -127,7 +127,7 @@ def test_what_was_said_is_said_again() -> None:
 
 
 @pytest.mark.parametrize(
-    "words",
+    "argv",
     [
         ["loose", "--limit", "2"],
         ["--limit=2", "loose"],
@@ -136,22 +136,22 @@ def test_what_was_said_is_said_again() -> None:
         ["loose", "--limit", "2", "--cursor="],
     ],
 )
-def test_a_line_is_followed_to_its_end(words: list[str]) -> None:
+def test_next_steps_lead_to_the_last_page(argv: list[str]) -> None:
     app = make()
-    if "--cursor=" in words:
-        words = [*words[:-1], f"--cursor={app.call('loose', limit=2).meta['page']['next_cursor']}"]
+    if "--cursor=" in argv:
+        argv = [*argv[:-1], f"--cursor={app.call('loose', limit=2).meta['page']['next_cursor']}"]
     found: list[Any] = []
     while True:
-        done = invoke(app, *words, mode="json")
+        done = invoke(app, *argv, mode="json")
         found += done.result
         steps = done.envelope["meta"].get("next")
         if not steps:
             break
-        assert sum(word.startswith("--cursor") for word in steps[0]["argv"]) == 1
-        words = steps[0]["argv"][1:]
+        assert sum(text.startswith("--cursor") for text in steps[0]["argv"]) == 1
+        argv = steps[0]["argv"][1:]
     assert [row["n"] for row in found] in ([0, 1, 2, 3, 4], [2, 3, 4])
 
 
-def test_a_page_tells_what_it_is() -> None:
+def test_repr_of_a_page() -> None:
     assert repr(Page([1], next_cursor="x", total=3)) == "Page([1], next_cursor='x', total=3)"
     assert Page(iter([1, 2]), next_cursor=7).next_cursor == "7"  # type: ignore[arg-type]

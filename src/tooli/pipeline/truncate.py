@@ -1,12 +1,12 @@
-"""Cutting: an answer made to fit, always at a record, always with a way to the rest.
+"""Truncate a result to its size limits, between records, with a command for the rest.
 
     records ──▶ as many as fit ──▶ the document
-                └─▶ meta.truncated   how many of how many, by which limit, the whole as a file
-                    meta.page        the cursor of the rest
+                └─▶ meta.truncated   shown and total numbers, the limit, a file with the whole
+                    meta.page        the cursor for the rest
                     meta.next        the command for the rest
 
-What cannot be divided (an object, or one record that is too large alone) is shortened: texts
-and lists inside lose their ends, everything keeps its type.
+A value that cannot be divided (an object, or a single record that is too large) is shortened: its
+texts and lists lose their ends, and every part keeps its type.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     SaveOverflow = Callable[[str, Iterable[bytes]], str | None]
 
 BUDGET_MARGIN_BYTES = 40
-"""Bytes by which a larger budget is larger than it has to be: its own digits, a longer cursor."""
+"""Bytes added to a suggested budget, for its own digits and a longer cursor."""
 _ELLIPSIS = "…"
 
 
 def truncate_result(
     call: Call, flow: RecordFlow, value: Any, save_overflow: SaveOverflow | None
 ) -> Outcome:
-    """As much of a result as fits, and what is said about the rest; `spill` keeps the whole."""
+    """Return as much of a result as fits; `save_overflow` saves the whole in a file."""
     return _Truncation(call, flow, value, save_overflow).outcome()
 
 
@@ -90,7 +90,7 @@ class _Truncation:
         return self._preview_first_record(records)
 
     def _estimate_count(self, records: list[Any]) -> int:
-        """How many records fit if there were nothing else."""
+        """Return how many records fit without the rest of the document."""
         assert self.byte_budget is not None
         write, used = make_redacting_encoder([], self.call), 0
         for count, record in enumerate(records):
@@ -100,7 +100,7 @@ class _Truncation:
         return len(records)
 
     def _reduce_count(self, records: list[Any], count: int, excess: int) -> int:
-        """How many records are left where as many bytes are taken away, one of them at least."""
+        """Return the number of records after removing at least `excess` bytes and one record."""
         write = make_redacting_encoder([], self.call)
         while count > 0 and excess > 0:
             count -= 1
@@ -108,7 +108,7 @@ class _Truncation:
         return count
 
     def _preview_first_record(self, records: list[Any]) -> Outcome:
-        """Not even one record fits: none is given, but a look at it, and the budget it needs."""
+        """Return no records, but a preview of the first one and the budget that it needs."""
         self._set_meta(1, self.limit_name, len(records))
         assert self.byte_budget is not None
         required_budget = self._required_budget(Ok(records[:1]))
@@ -116,12 +116,12 @@ class _Truncation:
         return self._build_empty_result(records[0])
 
     def _required_budget(self, outcome: Outcome) -> int:
-        """The budget in which an outcome would fit, in the unit that it is given in."""
+        """Return the budget that an outcome needs, in the unit of the limit."""
         size = measure_envelope(outcome, self.call) + BUDGET_MARGIN_BYTES
         return -(-size // BYTES_PER_TOKEN) if self.limit_name == "max-tokens" else size
 
     def _build_empty_result(self, record: Any) -> Outcome:
-        """An empty answer, as small as it has to be, with a look at the record if there is room."""
+        """Return an empty list, with a preview of the record if it fits."""
         meta, empty = self.call.meta, Ok([])
         assert meta is not None
         assert self.byte_budget is not None
@@ -136,7 +136,7 @@ class _Truncation:
         return empty
 
     def _trim_meta(self, outcome: Outcome) -> None:
-        """Leave out what is said about the answer, the least important first, until it fits."""
+        """Remove entries of `meta`, the least important first, until the document fits."""
         meta = self.call.meta or {}
         for drop in (
             lambda: meta.pop("output_schema", None),
@@ -152,7 +152,7 @@ class _Truncation:
     # -------------------------------------------------------------- text
 
     def _truncate_text(self, text: str) -> Outcome:
-        """The beginning of a text, up to the end of a line if there is one near enough."""
+        """Return the beginning of a text, up to the end of a line if one is near."""
         assert self.byte_budget is not None
         full_budget = (
             None if self.flow.cursor_after is not None else self._required_budget(Ok(text))
@@ -175,7 +175,7 @@ class _Truncation:
             return Ok(text[:shown_count])
         self._set_text_meta(1, len(text))
         required_budget = self._required_budget(Ok(text[:1]))
-        self.flow.cursor_after = None  # no text was given, and none of it may be passed over
+        self.flow.cursor_after = None  # nothing is shown, so that a cursor would skip text
         self._set_text_meta(0, len(text), full_budget or required_budget)
         self._trim_meta(Ok(""))
         return Ok("")
@@ -190,7 +190,7 @@ class _Truncation:
     # -------------------------------------------------------------- anything else
 
     def _truncate_object(self) -> Outcome:
-        """A value that cannot be divided: shortened inside, and the budget that it needs."""
+        """Return a shortened value, and name the budget that the whole needs."""
         assert self.byte_budget is not None
         call = self.call
         value = self._redact(self.value)
@@ -211,11 +211,11 @@ class _Truncation:
         return outcome
 
     def _redact(self, value: Any) -> Any:
-        """A value whose texts are to be shortened: half a secret would be nobody's secret."""
+        """Redact a value before its texts are cut: half a secret would not be recognized."""
         call = self.call
         return redact_value(to_jsonable(value, call.warnings), call, call.warnings)
 
-    # -------------------------------------------------------------- what is said
+    # -------------------------------------------------------------- meta
 
     def _set_meta(
         self, shown_count: int, limit_name: str, count: int, required_budget: int | None = None
@@ -240,7 +240,7 @@ def set_truncated_meta(
     count: int | None,
     overflow_path: str | None = None,
 ) -> None:
-    """Say that only so many records are shown, and how to get the rest."""
+    """Set `meta.truncated`, `meta.page` and `meta.next` of a truncated result."""
     total = flow.total if flow.total is not None else count
     truncated: dict[str, Any] = {"shown": shown_count}
     if total is not None:
@@ -249,7 +249,7 @@ def set_truncated_meta(
     if overflow_path is not None:
         truncated["full"] = overflow_path
     flow.set_meta(call, truncated=truncated)
-    # a record that does not fit is passed over by whoever follows the cursor alone
+    # without a record shown, the cursor skips the record that does not fit
     cursor = flow.cursor_after(shown_count or 1) if flow.cursor_after is not None else None
     page = dict((call.meta or {}).get("page", {}))
     page.pop("next_cursor", None)
@@ -263,18 +263,18 @@ def set_truncated_meta(
 
 
 def larger_budget_step(call: Call, limit_name: str, required_budget: int) -> dict[str, Any]:
-    """The step that asks for the same with room enough."""
+    """Return the next step that repeats the call with a sufficient budget."""
     argv = build_retry_argv(call, **{limit_name.replace("-", "_"): required_budget})
-    return {"argv": argv, "why": f"It needs --{limit_name} {required_budget} to be whole."}
+    return {"argv": argv, "why": f"The whole result needs --{limit_name} {required_budget}."}
 
 
 def next_page_step(call: Call, cursor: str) -> dict[str, Any]:
-    """The step that leads on to what is left of a result."""
+    """Return the next step for the rest of a result."""
     return {"argv": build_retry_argv(call, cursor=cursor), "why": "The rest of the result."}
 
 
 def _encode_lines(value: Any, call: Call) -> Iterable[bytes]:
-    """The whole of a result as JSON, each record of a list on a line of its own."""
+    """Yield a result as JSON, each record of a list on its own line."""
     write = make_redacting_encoder(call.warnings, call)
     records = as_records(value)
     if records is None:
@@ -293,13 +293,13 @@ _SHORTENING_STEPS = (
     *((8000, 400), (4000, 150), (2000, 60), (1000, 30), (500, 15), (250, 8)),
     *((120, 5), (60, 3), (30, 2), (15, 1), (8, 1), (1, 1)),
 )
-"""How long a text, and how many items a list may have, step by step."""
+"""Maximum length of texts and lists, in the order in which they are tried."""
 
 
 def shorten_value(value: Any, max_bytes: int, warnings: list[str]) -> Any:
-    """A value whose JSON has so many bytes at most: texts and lists lose their ends.
+    """Shorten texts and lists until the JSON of a value has at most `max_bytes` bytes.
 
-    None where even that does not fit.
+    Returns None if it cannot be made to fit.
     """
     if max_bytes <= 2:
         return None

@@ -1,4 +1,4 @@
-"""Paths into records, `owner.name` or `tags[0]`, and what an output schema says stands there."""
+"""Field paths such as `owner.name` or `tags[0]`: read values, and look up their schemas."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
     FieldPath: TypeAlias = tuple[str | int, ...]
     SchemaNodes: TypeAlias = list[dict[str, Any]] | None
-    """The schemas that may hold at a place; None where nobody can tell."""
+    """The schemas that a value may have; None if any value is possible."""
 
 
 class ExpressionError(ValueError):
-    """A filter or a selection that does not fit the records; `meant` is what probably would."""
+    """An invalid filter or selection; `suggested_value` is the probable intention."""
 
     def __init__(self, message: str, suggested_value: str | None = None) -> None:
         super().__init__(message)
@@ -26,7 +26,7 @@ class ExpressionError(ValueError):
 
 
 class MultipleValues(list["Any"]):
-    """The values that a path leads to where it passes a list."""
+    """The values at a path that passes through a list."""
 
     __slots__ = ()
 
@@ -37,12 +37,12 @@ JSON_CLASSES = frozenset((str, int, float, bool, type(None), dict, list))
 
 
 def to_json_value(value: Any) -> Any:
-    """A value as JSON has it."""
+    """Return a value as JSON types."""
     return value if value.__class__ in JSON_CLASSES else to_jsonable(value, [])
 
 
 def get_member(value: Any, name: str | int) -> Any:
-    """What stands in a value under a name, or at a place of a list; None where nothing does."""
+    """Return the field of an object or the item of a list; None if it is missing."""
     if value.__class__ is dict:
         return value.get(name)
     if isinstance(name, int):
@@ -56,7 +56,7 @@ def get_member(value: Any, name: str | int) -> Any:
 
 
 def build_getter(path: FieldPath) -> Callable[[Any], Any]:
-    """What reads the value at a path out of a record, as JSON has it."""
+    """Return a function that reads the value at a path of a record, as JSON types."""
     if not path:
         return to_json_value
     if len(path) == 1 and isinstance(path[0], str):
@@ -84,18 +84,18 @@ def _get_at_path(value: Any, path: FieldPath) -> Any:
     return to_json_value(value)
 
 
-# ------------------------------------------------------------------ words
+# ------------------------------------------------------------------ text of paths
 
 
 def parse_path(text: str) -> FieldPath:
-    """A path as it is written; `.` alone is the record itself."""
+    """Parse a path; `.` is the record itself."""
     if text == ".":
         return ()
     path: list[str | int] = []
     for piece in text.split("."):
         name, *indexes = piece.split("[")
         if not name or not all([index[-1:] == "]" and _is_index(index[:-1]) for index in indexes]):
-            raise ExpressionError(f"{text!r} is no field: write name, name.part or name[0]")
+            raise ExpressionError(f"{text!r} is not a field: write name, name.part or name[0]")
         path.append(name)
         path += [int(index[:-1]) for index in indexes]
     return tuple(path)
@@ -107,7 +107,7 @@ def _is_index(text: str) -> bool:
 
 
 def format_path(path: FieldPath) -> str:
-    """A path as it is read."""
+    """Return the text of a path."""
     text = ""
     for name in path:
         text += f"[{name}]" if isinstance(name, int) else f".{name}"
@@ -118,7 +118,7 @@ def format_path(path: FieldPath) -> str:
 
 
 class RecordFields:
-    """What an output schema says about the records of a result."""
+    """The fields of a result's records, according to its output schema."""
 
     def __init__(self, schema: Mapping[str, Any] | None) -> None:
         self._definitions: Mapping[str, Any] = (schema or {}).get("$defs", {})
@@ -126,11 +126,11 @@ class RecordFields:
         self.may_be_list = variants is None or any(
             [node.get("type") == "array" for node in variants]
         )
-        """Whether the result may be a list."""
+        """True if the result may be a list."""
         self.records = variants if variants is None else self._record_schemas(variants)
 
     def _record_schemas(self, nodes: list[dict[str, Any]]) -> SchemaNodes:
-        """The records of a result: the items of lists, and what is no list itself."""
+        """Return the schemas of records: the items of lists, and values that are not lists."""
         found: list[dict[str, Any]] = []
         for node in nodes:
             if node.get("type") != "array":
@@ -148,7 +148,7 @@ class RecordFields:
         return self._variants(node.get("items", {}))
 
     def _variants(self, node: Any, parent_names: tuple[str, ...] = ()) -> SchemaNodes:
-        """The concrete schemas that a schema allows; None where it allows anything."""
+        """Return the concrete schemas that a schema allows; None if it allows anything."""
         if not is_object(node):
             return None
         reference = node.get("$ref")
@@ -176,7 +176,7 @@ class RecordFields:
         return found
 
     def schemas_at(self, path: FieldPath) -> SchemaNodes:
-        """What may stand at a path; raises Unfit where nothing can."""
+        """Return the schemas at a path. Raises ExpressionError if the field cannot exist."""
         nodes = self.records
         for i, name in enumerate(path):
             if nodes is None:
@@ -198,7 +198,7 @@ class RecordFields:
                 if isinstance(name, int):
                     found, is_found = [*found, *inner], True
                 else:
-                    nodes = [*nodes, *[one for one in inner if one not in nodes]]
+                    nodes = [*nodes, *[schema for schema in inner if schema not in nodes]]
         for node in nodes:
             if node.get("type") != "object" or isinstance(name, int):
                 continue
@@ -213,7 +213,7 @@ class RecordFields:
         raise self._unknown_field_error(path_text, field_names)
 
     def _property_schemas(self, node: Mapping[str, Any], name: str) -> SchemaNodes:
-        """What an object holds under a name; nothing where it cannot hold it."""
+        """Return the schemas of a property; an empty list if the object cannot have it."""
         properties = node.get("properties", {})
         if name in properties:
             return self._variants(properties[name])
@@ -228,17 +228,17 @@ class RecordFields:
         suggested_value = closest_match(last, field_names)
         if suggested_value is not None:
             return ExpressionError(
-                f"There is no field {path_text!r}; did you mean {suggested_value!r}?",
+                f"Unknown field {path_text!r}; did you mean {suggested_value!r}?",
                 suggested_value,
             )
         available = (
-            f"there are {', '.join(field_names)}" if field_names else "there are no fields below it"
+            f"the fields are {', '.join(field_names)}" if field_names else "it has no fields"
         )
-        return ExpressionError(f"There is no field {path_text!r}: {available}")
+        return ExpressionError(f"Unknown field {path_text!r}: {available}")
 
 
 def json_types(nodes: SchemaNodes) -> set[str] | None:
-    """The JSON types that may stand somewhere; None where any may."""
+    """Return the JSON types that the schemas allow; None if any type is possible."""
     if nodes is None:
         return None
     types: set[str] = set()
@@ -253,7 +253,7 @@ def json_types(nodes: SchemaNodes) -> set[str] | None:
 
 
 def json_type_of(value: Any) -> str:
-    """The JSON type of a value."""
+    """Return the JSON type of a value."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -266,13 +266,13 @@ def json_type_of(value: Any) -> str:
 
 
 def allowed_values(nodes: SchemaNodes) -> list[Any] | None:
-    """The only values that may stand somewhere; None where there is no such list."""
-    types: list[Any] = []
+    """Return the values that the schemas allow; None if they are not enumerated."""
+    values: list[Any] = []
     for node in nodes or ():
         if node.get("type") == "null":
-            types.append(None)
+            values.append(None)
             continue
         if "enum" not in node and "const" not in node:
             return None
-        types += node["enum"] if "enum" in node else [node["const"]]
-    return types or None
+        values += node["enum"] if "enum" in node else [node["const"]]
+    return values or None

@@ -2,9 +2,9 @@
 
     size > 1000 and (owner.name == "ada" or tags contains "new") and not archived
 
-It is read by hand and becomes closures: nothing is evaluated as code, and nothing that a
-caller writes can take longer than its own length. Typed against the output schema: a field
-that does not exist, or a comparison that can never hold, is refused before the tool runs.
+A hand-written parser turns it into closures. Nothing is evaluated as code, and the parsing time
+is linear in the length of the expression. The expression is checked against the output schema: an
+unknown field, or a comparison that can never be true, is an error before the tool runs.
 """
 
 from __future__ import annotations
@@ -41,22 +41,22 @@ _MIRRORED_OPERATORS = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 class FilterToken(Record):
-    """One word of an expression: a symbol, a keyword, a field, or a value."""
+    """One token of an expression: a symbol, a keyword, a field, or a value."""
 
-    kind: str  # "symbol" | "word" | "field" | "value" | "end"
+    kind: str  # "symbol" | "keyword" | "field" | "value" | "end"
     value: Any
     position: int
 
 
 def compile_filter(text: str, fields: RecordFields) -> Predicate:
-    """What says whether a record is kept; raises Unfit."""
+    """Return a predicate that is true for matching records. Raises ExpressionError."""
     parser = _FilterParser(text, fields)
     predicate = parser.parse_or()
     parser.expect_end()
     return predicate
 
 
-# ------------------------------------------------------------------ words
+# ------------------------------------------------------------------ tokens
 
 
 def _tokenize(text: str) -> list[FilterToken]:
@@ -72,7 +72,7 @@ def _tokenize(text: str) -> list[FilterToken]:
             found.append(FilterToken("value", value, position))
             position = end
             continue
-        symbol = next((one for one in SYMBOLS if text.startswith(one, position)), None)
+        symbol = next((symbol for symbol in SYMBOLS if text.startswith(symbol, position)), None)
         if symbol is not None:
             found.append(FilterToken("symbol", symbol, position))
             position += len(symbol)
@@ -80,20 +80,18 @@ def _tokenize(text: str) -> list[FilterToken]:
         end = position
         while end < len(text) and not (text[end].isspace() or text[end] in "\"'()=!<>,[]"):
             end += 1
-            while text[end : end + 1] == "[":  # a place in a list belongs to its field
+            while text[end : end + 1] == "[":  # an index belongs to its field
                 end = text.find("]", end) + 1 or len(text)
         if end == position:
-            raise ExpressionError(
-                f"The filter has {char!r} where it cannot stand, at {position + 1}"
-            )
-        found.append(_word_token(text[position:end], position))
+            raise ExpressionError(f"Unexpected {char!r} in the filter, at position {position + 1}")
+        found.append(_unquoted_token(text[position:end], position))
         position = end
     found.append(FilterToken("end", "the end", len(text)))
     return found
 
 
 def _read_quoted(text: str, start: int) -> tuple[str, int]:
-    """The text between two quotes, and where it ends; a backslash takes the next as it is."""
+    """Return the text between two quotes and its end; a backslash escapes a character."""
     quote, parts, i = text[start], "", start + 1
     while i < len(text):
         if text[i] == "\\" and i + 1 < len(text):
@@ -104,12 +102,12 @@ def _read_quoted(text: str, start: int) -> tuple[str, int]:
         else:
             parts += text[i]
             i += 1
-    raise ExpressionError(f"The filter has a quote that is never closed, at {start + 1}")
+    raise ExpressionError(f"The filter has an unclosed quote, at position {start + 1}")
 
 
-def _word_token(text: str, position: int) -> FilterToken:
+def _unquoted_token(text: str, position: int) -> FilterToken:
     if text in KEYWORDS:
-        return FilterToken("word", text, position)
+        return FilterToken("keyword", text, position)
     if text in CONSTANTS:
         return FilterToken("value", CONSTANTS[text], position)
     if text[0] in "-+0123456789" or (text[0] == "." and text[1:2].isdigit()):
@@ -124,7 +122,7 @@ def _parse_number(text: str) -> int | float:
         return int(text) if text.lstrip("-+").isdigit() else float(text)
     except ValueError:
         raise ExpressionError(
-            f"The filter has {text[:40]!r}, which is no number; quote text"
+            f"{text[:40]!r} in the filter is not a number; put text in quotes"
         ) from None
 
 
@@ -132,7 +130,7 @@ def _parse_number(text: str) -> int | float:
 
 
 class _FilterParser:
-    """One pass over an expression, from `or` down to a single comparison."""
+    """Recursive descent parser: `or`, `and`, `not`, comparisons."""
 
     def __init__(self, text: str, fields: RecordFields) -> None:
         self._tokens = _tokenize(text)
@@ -146,20 +144,20 @@ class _FilterParser:
 
     def _accept(self, *values: str) -> FilterToken | None:
         token = self._token
-        if token.kind in ("symbol", "word") and token.value in values:
+        if token.kind in ("symbol", "keyword") and token.value in values:
             self._position += 1
             return token
         return None
 
     def _syntax_error(self, expected: str) -> ExpressionError:
         token = self._token
-        found = "it ends" if token.kind == "end" else f"there is {_format_token(token)}"
+        found = "the end" if token.kind == "end" else _format_token(token)
         return ExpressionError(
-            f"The filter needs {expected} where {found}, at {token.position + 1}"
+            f"The filter needs {expected} instead of {found}, at position {token.position + 1}"
         )
 
     def expect_end(self) -> None:
-        """Refuse what is left over."""
+        """Raise an error if tokens are left."""
         if self._token.kind != "end":
             suggestion = closest_match(
                 _format_token(self._token).strip("'"), ("and", "or", *COMPARISONS[7:])
@@ -170,10 +168,10 @@ class _FilterParser:
             )
 
     def parse_or(self) -> Predicate:
-        """`… or …`"""
+        """Parse an expression with `or`."""
         self._depth += 1
         if self._depth > MAX_NESTING:
-            raise ExpressionError(f"The filter is nested deeper than {MAX_NESTING}")
+            raise ExpressionError(f"The filter is nested more than {MAX_NESTING} levels deep")
         tests = [self._parse_and()]
         while self._accept("or"):
             tests.append(self._parse_and())
@@ -211,7 +209,7 @@ class _FilterParser:
         operator = "==" if token.value == "=" else token.value
         if negated and operator not in COMPARISONS[7:]:
             raise ExpressionError(
-                f"The filter has 'not {operator}'; write not in front of the comparison"
+                f"The filter has 'not {operator}'; write 'not' before the comparison"
             )
         right = self._parse_list() if operator == "in" else self._parse_operand()
         test = self._build_comparison(left, operator, right)
@@ -225,7 +223,7 @@ class _FilterParser:
         return token
 
     def _parse_list(self) -> FilterToken:
-        """The values of `in`: in brackets or parentheses, or a field that holds them."""
+        """Parse the values of `in`: in brackets or parentheses, or a field that contains them."""
         if self._token.kind == "field":
             return self._parse_operand()
         position = self._token.position
@@ -247,22 +245,22 @@ class _FilterParser:
     # -------------------------------------------------------------- comparisons
 
     def _boolean_predicate(self, operand: FilterToken) -> Predicate:
-        """A field that stands alone: whether it is true."""
+        """Return a predicate for a field without a comparison: true if the field is true."""
         if operand.kind == "value":
             raise ExpressionError(
-                f"The filter has {_format_token(operand)} alone: compare a field with it"
+                f"The filter has {_format_token(operand)} without a field to compare it with"
             )
         possible = json_types(self._fields.schemas_at(operand.value))
         if possible is not None and "boolean" not in possible:
             raise ExpressionError(
-                f"{_format_token(operand)} is no boolean: compare it with a value"
+                f"{_format_token(operand)} is not a boolean: compare it with a value"
             )
         return _at_path(operand.value, lambda value: value is True)
 
     def _build_comparison(self, left: FilterToken, operator: str, right: FilterToken) -> Predicate:
         if left.kind == "value" and right.kind == "value":
             raise ExpressionError(
-                f"The filter compares {_format_token(left)} with a value: name a field"
+                f"The filter compares {_format_token(left)} with another value: use a field"
             )
         if left.kind == "field" and right.kind == "field":
             return self._compare_fields(left.value, operator, right.value)
@@ -273,7 +271,7 @@ class _FilterParser:
             self._check_comparison(right, "contains", left.value)
             return _at_path(right.value, _build_predicate("contains", left.value))
         if operator not in ("==", "!=", *_MIRRORED_OPERATORS):
-            raise ExpressionError(f"{operator} has its field on the left")
+            raise ExpressionError(f"{operator} needs its field on the left")
         operator = _MIRRORED_OPERATORS.get(operator, operator)
         self._check_comparison(right, operator, left.value)
         return _at_path(right.value, _build_predicate(operator, left.value))
@@ -293,7 +291,7 @@ class _FilterParser:
         return test
 
     def _check_comparison(self, field: FilterToken, operator: str, value: Any) -> None:
-        """Refuse a comparison that can never hold, by the output schema."""
+        """Raise an error if a comparison can never be true according to the output schema."""
         nodes = self._fields.schemas_at(field.value)
         possible = json_types(nodes)
         field_text = _format_token(field)
@@ -307,11 +305,11 @@ class _FilterParser:
         elif not isinstance(value, str):
             if operator != "contains" or possible is not None:
                 raise ExpressionError(
-                    f"{field_text} {operator} takes text, not {_format_value(value)}"
+                    f"{field_text} {operator} needs text, not {_format_value(value)}"
                 )
         elif possible is not None and "string" not in possible:
             raise ExpressionError(
-                f"{field_text} is {_format_types(possible)}: {operator} can never hold"
+                f"{field_text} is {_format_types(possible)}: {operator} can never be true"
             )
 
 
@@ -319,7 +317,7 @@ def _check_order(field_text: str, operator: str, value: Any, possible: set[str] 
     kind = json_type_of(value)
     if kind not in ("number", "string"):
         raise ExpressionError(
-            f"{field_text} {operator} {_format_value(value)}: only numbers and text have an order"
+            f"{field_text} {operator} {_format_value(value)}: only numbers and text can be ordered"
         )
     if possible is not None and kind not in possible:
         raise ExpressionError(
@@ -331,13 +329,13 @@ def _check_equal(
     field_text: str, value: Any, possible: set[str] | None, allowed: list[Any] | None
 ) -> None:
     if value is None:
-        return  # a field that is missing is null
+        return  # a missing field is null
     if possible is not None and json_type_of(value) not in possible:
         raise ExpressionError(
             f"{field_text} is {_format_types(possible)}: it can never be {_format_value(value)}"
         )
     if allowed is not None and value not in allowed:
-        labels = [str(get_left) for get_left in allowed if get_left is not None]
+        labels = [str(choice) for choice in allowed if choice is not None]
         suggestion = closest_match(str(value), labels)
         hint = (
             f"did you mean {suggestion!r}?" if suggestion else f"it is one of {', '.join(labels)}"
@@ -372,28 +370,28 @@ def _format_types(possible: set[str]) -> str:
 
 
 def _any_of(tests: list[Predicate]) -> Predicate:
-    """Whether one of several tests holds."""
+    """Return a predicate that is true if one of the tests is."""
     if len(tests) == 2:
-        one, other = tests
-        return lambda record: one(record) or other(record)
+        first, second = tests
+        return lambda record: first(record) or second(record)
     return lambda record: any([test(record) for test in tests])
 
 
 def _all_of(tests: list[Predicate]) -> Predicate:
-    """Whether all of several tests hold."""
+    """Return a predicate that is true if all tests are."""
     if len(tests) == 2:
-        one, other = tests
-        return lambda record: one(record) and other(record)
+        first, second = tests
+        return lambda record: first(record) and second(record)
     return lambda record: all([test(record) for test in tests])
 
 
 def _negate(test: Predicate) -> Predicate:
-    """Whether a test does not hold."""
+    """Return a predicate that is true if the test is not."""
     return lambda record: not test(record)
 
 
 def _at_path(path: FieldPath, test: Predicate) -> Predicate:
-    """A test of what stands at a path; where that passes a list, one of its items suffices."""
+    """Return a predicate for the value at a path; one matching item of a list is enough."""
     get_value = build_getter(path)
     if len(path) < 2:
         return lambda record: test(get_value(record))
@@ -401,12 +399,12 @@ def _at_path(path: FieldPath, test: Predicate) -> Predicate:
 
 
 def _matches(test: Predicate, value: Any) -> bool:
-    """Whether a test holds for a value, or for one of many."""
+    """True if a test is true for a value, or for one of several values."""
     return any(map(test, value)) if value.__class__ is MultipleValues else test(value)
 
 
 def _build_predicate(operator: str, expected: Any) -> Predicate:
-    """What a value is tested for; values of other types do not pass, and never raise."""
+    """Return the test of a comparison; it is false for values of other types."""
     if operator == "==":
         return _equals(expected)
     if operator == "!=":
@@ -416,8 +414,8 @@ def _build_predicate(operator: str, expected: Any) -> Predicate:
     if operator == "contains":
         return _contains(expected)
     if operator in ("startswith", "endswith"):
-        find: Any = str.startswith if operator == "startswith" else str.endswith
-        return lambda value: value.__class__ is str and find(value, expected)
+        has_affix: Any = str.startswith if operator == "startswith" else str.endswith
+        return lambda value: value.__class__ is str and has_affix(value, expected)
     return _compares(operator, expected)
 
 

@@ -1,10 +1,11 @@
-"""Flow: the way of a call's records outward, through what filters, pages, selects and counts.
+"""Process the records of a result one by one: filter, page, select fields, count.
 
-    tool ──▶ sieve ──▶ sieve ──▶ … ──▶ out
-                 ╰── enough: the tool is asked for no more
+    tool ──▶ sieve ──▶ sieve ──▶ … ──▶ answer
+                 ╰── returns True: the tool is asked for no more
 
-A sieve takes a record, pushes none, one or several of them on, and says when it has enough.
-It is pushed, never pulled, and so the same one serves lists, generators and async generators.
+A sieve receives a record, pushes any number of records on, and returns True when it needs no
+more. Records are pushed, never pulled, so that the same sieve serves lists, generators and async
+generators.
 """
 
 from __future__ import annotations
@@ -20,23 +21,23 @@ if TYPE_CHECKING:
     from tooli.records.result_options import ResultOptions
 
     Push: TypeAlias = Callable[[Any], object]
-    """Gives a record on; what is true says that no more are wanted."""
+    """Passes a record on. Returns True if no more records are needed."""
 
 
 class Sieve:
-    """One thing that happens to records on their way out."""
+    """One step in the processing of records."""
 
     is_opened = False
 
     def open(self, push: Push) -> Push:
-        """What takes the records, and pushes on what is to go on."""
+        """Return a function that receives records; it calls `push` for the records to pass on."""
         raise NotImplementedError
 
     def finish(self) -> object:
-        """The records have come to their end: push on what was held back."""
+        """Called after the last record: push the records that were held back."""
 
     def sift(self, records: Iterable[Any]) -> list[Any]:
-        """What becomes of records that are all there."""
+        """Return what the sieve makes of a complete list of records."""
         out: list[Any] = []
         self.is_opened = True
         push = self.open(out.append)
@@ -48,19 +49,19 @@ class Sieve:
 
 
 class MapSieve(Sieve):
-    """Gives every record on, changed."""
+    """Passes on every record, changed by a function."""
 
     def __init__(self, change: Callable[[Any], Any]) -> None:
         self._change = change
 
     def open(self, push: Push) -> Push:
-        """What takes the records."""
+        """Return a function that receives records."""
         change = self._change
         return lambda record: push(change(record))
 
 
 class RecordFlow:
-    """What is wanted of a call's records, and what is known of them; made anew for each call."""
+    """The result options of one call, its sieves, and the facts for `meta.page` and `meta.next`."""
 
     __slots__ = (
         "cursor_after",
@@ -78,20 +79,20 @@ class RecordFlow:
 
     def __init__(self, result_options: ResultOptions, raw_arguments: Mapping[str, Any]) -> None:
         self.result_options = result_options
-        self.raw_arguments = raw_arguments  # the arguments as the door gave them
+        self.raw_arguments = raw_arguments  # the arguments as the surface received them
         self.sieves: list[Sieve] = []  # outermost first
-        self.is_streamed = False  # records go out one by one, not as one document
+        self.is_streamed = False  # records are sent one by one, not as one document
         self.predicate: Callable[[Any], bool] | None = None
         self.projection: Callable[[Any], Any] | None = None
-        self.cursor_position: Any = None  # what the cursor says
-        self.tool_page: Page[Any] | None = None  # what the tool paged itself
-        self.total: int | None = None  # how many records there are, where that is known
+        self.cursor_position: Any = None  # decoded from the cursor
+        self.tool_page: Page[Any] | None = None  # if the tool pages its result itself
+        self.total: int | None = None  # the number of all records, if it is known
         self.cursor_after: Callable[[int], str | None] | None = None
-        """Where the answer goes on after so many records; None says that nothing follows."""
-        self.next_steps: list[dict[str, Any]] = []  # what `meta.next` says about the rest
+        """Returns the cursor after a number of records, or None if no record follows."""
+        self.next_steps: list[dict[str, Any]] = []  # commands in `meta.next` for the rest
 
     def requested_page(self) -> tuple[int | None, str | None]:
-        """What is asked of a tool that pages itself: how many records, and from where."""
+        """Limit and cursor for a tool that pages its result itself."""
         return (
             self.result_options.limit or None,
             None if self.cursor_position is None else self.cursor_position.source_cursor,
@@ -112,7 +113,7 @@ class RecordFlow:
                 return
 
     def sift(self, items: Iterator[Any]) -> Iterator[Any]:
-        """What is left of a stream; it is closed as soon as nothing more is wanted."""
+        """Yield the processed items of a stream; close it when no more items are needed."""
         pending: list[Any] = []
         push = self._open(pending)
         try:
@@ -131,7 +132,7 @@ class RecordFlow:
                 close()
 
     async def asift(self, items: AsyncIterator[Any]) -> AsyncGenerator[Any]:
-        """The same of an async stream."""
+        """Yield the processed items of an async stream; close it when no more are needed."""
         pending: list[Any] = []
         push = self._open(pending)
         try:
@@ -150,10 +151,10 @@ class RecordFlow:
             if close is not None:
                 await close()
 
-    # -------------------------------------------------------------- what is said about it
+    # -------------------------------------------------------------- meta
 
     def set_meta(self, call: Call, **values: Any) -> None:
-        """Put something into `meta`; None takes it out."""
+        """Set entries of `meta`; an empty value removes the entry."""
         meta = call.meta
         if meta is None:
             return
@@ -161,12 +162,12 @@ class RecordFlow:
             meta.pop(name, None)
             if value:
                 meta[name] = value
-        for name in ("page", "truncated", "next"):  # in this order, whoever spoke last
+        for name in ("page", "truncated", "next"):  # always last, in this order
             if name in meta:
                 meta[name] = meta.pop(name)
 
     def add_next_steps(self, call: Call, steps: list[dict[str, Any]]) -> None:
-        """Say how to get the rest, before whatever else makes sense next."""
+        """Put the commands for the rest of the result first in `meta.next`."""
         if call.meta is not None:
             other_steps = [
                 step for step in call.meta.get("next", ()) if step not in self.next_steps
@@ -176,7 +177,7 @@ class RecordFlow:
 
 
 def as_records(value: Any) -> list[Any] | None:
-    """The records of a result that is a list of them; None where it is none."""
+    """Return the records of a result, or None if it is not a list."""
     kind = value.__class__
     if kind is list:
         return value

@@ -1,4 +1,4 @@
-"""Shaping: how much of a result a caller wants, which records and fields, from where on."""
+"""Options of a call that select records and fields, and limit the size of the result."""
 
 from __future__ import annotations
 
@@ -20,35 +20,35 @@ MAX_NUMBER = 1 << 40
 
 
 class ResultOptions(Record):
-    """What a caller wants of a result beyond the result itself; 0 is no limit.
+    """Paging, filter, fields and size limits of a call; 0 means no limit.
 
-    Sizes that are `assumed` were not said but are known of whoever calls; what is said wins
-    over the tool's own `max_tokens=`, what is assumed does not.
+    Sizes that the caller sets win over the tool's own `max_tokens=`. Default sizes, which are
+    known from the kind of caller or from settings, do not.
     """
 
     limit: int | None = None
     max_items: int | None = None
     max_bytes: int | None = None
     max_tokens: int | None = None
-    max_lines: int | None = None  # where a record is a line
+    max_lines: int | None = None  # for results whose records are lines
     cursor: str | None = None
     filter: str | None = None
     fields: str | None = None
     has_default_sizes: bool = False
-    can_save_overflow: bool = False  # what is cut off may be kept in a file
-    argv: tuple[str, ...] | None = None  # the words after the program, where they were typed
+    can_save_overflow: bool = False  # the whole of a cut result may be saved in a file
+    argv: tuple[str, ...] | None = None  # the command line, without the program
     problems: tuple[Problem, ...] = ()
 
     @property
     def has_size_limit(self) -> bool:
-        """Whether the caller said how large an answer may be."""
+        """True if the caller limits the size of the answer."""
         return not self.has_default_sizes and (
             self.max_bytes is not None or self.max_tokens is not None
         )
 
     @property
     def byte_budget(self) -> tuple[int, str] | None:
-        """How many bytes an answer may have, and which word says so; None: any number."""
+        """Maximum size of the answer in bytes and the option that sets it; None if unlimited."""
         sizes = [(self.max_bytes, "max-bytes")] if self.max_bytes else []
         if self.max_tokens:
             sizes.append((self.max_tokens * BYTES_PER_TOKEN, "max-tokens"))
@@ -56,19 +56,19 @@ class ResultOptions(Record):
 
     @property
     def is_paged(self) -> bool:
-        """Whether a page is wanted."""
+        """True if the caller asks for a page."""
         return bool(self.limit) or self.cursor is not None
 
     @property
     def has_limit(self) -> bool:
-        """Whether there is any limit to an answer."""
+        """True if any limit applies to the answer."""
         return bool(self.max_items or self.max_bytes or self.max_tokens or self.max_lines)
 
 
 def read_result_options(
     values: Mapping[str, Any], argv: tuple[str, ...] | None = None
 ) -> ResultOptions:
-    """What a caller said, in the words of any door: numbers may be text, fields a list."""
+    """Read the result options of any interface: numbers may be text, fields may be a list."""
     parsed: dict[str, Any] = {}
     problems: list[Problem] = []
     for name, value in values.items():
@@ -79,7 +79,7 @@ def read_result_options(
         if kind == "number":
             number = _parse_number(value)
             if number is None:
-                message = f"{_flag_name(name)} is a whole number, 0 or more, not {str(value)!r:.60}"
+                message = f"{_flag_name(name)} must be a whole number, not {str(value)!r:.60}"
                 problems.append(Problem("E1007", name, message))
             else:
                 parsed[option] = number
@@ -89,7 +89,7 @@ def read_result_options(
             parsed[option] = ",".join(map(str, value))
         else:
             problems.append(
-                Problem("E1007", name, f"{_flag_name(name)} is text, not {str(value)!r:.60}")
+                Problem("E1007", name, f"{_flag_name(name)} must be text, not {str(value)!r:.60}")
             )
     return ResultOptions(
         **parsed, argv=argv, can_save_overflow=argv is not None, problems=tuple(problems)
@@ -107,7 +107,7 @@ def _flag_name(name: str) -> str:
 
 
 def resolve_result_options(result_options: ResultOptions | None, tool: Tool) -> ResultOptions:
-    """What holds for a call: what was said, else what the tool's author says."""
+    """Return the options of a call, completed with the limits that the tool declares."""
     limits = tool.limits
     result_options = result_options or ResultOptions()
     if result_options.limit is None and limits.page_size:

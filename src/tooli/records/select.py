@@ -1,9 +1,9 @@
-"""The words of `--select`: which fields of a record are shown, and under which names.
+"""The language of `--select`: the fields of a record to show, and their names.
 
 path, size as bytes, owner.name, tags[0]
 
-A dotted field keeps its place (`{"owner": {"name": …}}`), passes through lists, and may be
-renamed; a place in a list, or a name of its own, stands at the top.
+A dotted field keeps its nesting (`{"owner": {"name": …}}`) and passes through lists. A renamed
+field and an item of a list become fields of the record itself.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from tooli.records.field_paths import FieldPath, RecordFields
 
     FieldTree: TypeAlias = dict[str, "FieldTree | None"]
-    """The fields that stay, each with those of its own that stay; None keeps all of it."""
+    """The selected fields, each with its own selected fields; None selects all of them."""
 
 
 def compile_selection(text: str, fields: RecordFields) -> Callable[[Any], Any]:
-    """What makes the record that is shown of a record; raises Unfit."""
+    """Return a function that selects fields of a record. Raises ExpressionError."""
     tree: FieldTree = {}
     renamed_paths: dict[str, FieldPath] = {}
-    order: dict[str, None] = {}  # the fields that are shown, as they were said
+    order: dict[str, None] = {}  # the shown fields, in the order of the selection
     for field_text in text.split(","):
         path, name = _parse_field(field_text)
         fields.schemas_at(path)
@@ -56,20 +56,20 @@ def compile_selection(text: str, fields: RecordFields) -> Callable[[Any], Any]:
 
 
 def _duplicate_error(name: str) -> ExpressionError:
-    return ExpressionError(f"{name!r} is selected twice: name one of them with 'as'")
+    return ExpressionError(f"{name!r} is selected twice: rename one of them with 'as'")
 
 
 def _parse_field(text: str) -> tuple[FieldPath, str | None]:
-    """One field, and the name that it gets."""
-    words = text.split()
-    if len(words) == 1 and words != ["."]:
-        return parse_path(words[0]), None
-    if len(words) == 3 and words[1] == "as":
-        return parse_path(words[0]), words[2]
-    if not words:
-        raise ExpressionError("A field is missing: write fields with commas between them")
+    """Parse one field; return its path, and its new name if it has one."""
+    parts = text.split()
+    if len(parts) == 1 and parts != ["."]:
+        return parse_path(parts[0]), None
+    if len(parts) == 3 and parts[1] == "as":
+        return parse_path(parts[0]), parts[2]
+    if not parts:
+        raise ExpressionError("A field is missing: separate fields with commas")
     raise ExpressionError(
-        f"{text.strip()!r} is no field: write name, name.part, name[0] or name as other"
+        f"{text.strip()!r} is not a field: write name, name.part, name[0] or name as other"
     )
 
 
@@ -77,7 +77,7 @@ def _add_path(tree: FieldTree, path: FieldPath) -> None:
     for step in path[:-1]:
         inner = tree.setdefault(str(step), {})
         if inner is None:
-            return  # all of it is kept already
+            return  # the whole field is selected already
         tree = inner
     tree[str(path[-1])] = None
 
@@ -108,7 +108,7 @@ def _build_projector(
 
 
 def _select_fields(value: Any, tree: FieldTree) -> Any:
-    """What a plan keeps of a value; lists are passed through, other values have no fields."""
+    """Return the selected fields of a value; lists are passed through, scalars stay as they are."""
     if is_list(value):
         return [_select_fields(item, tree) for item in value]
     if value.__class__ is not dict and hasattr(value.__class__, "__dataclass_fields__"):

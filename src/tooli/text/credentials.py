@@ -1,8 +1,7 @@
-"""Credentials: texts that are keys and tokens by their looks, known by how they begin.
+"""Find API keys, tokens and passwords in text by their format.
 
-Only what can hardly be anything else is here: a missed token is better than a word that nobody
-can read any more. A pattern is tried where one of its beginnings is in the text, and none can go
-back further than it went.
+Only unmistakable formats are listed: missing a token is better than hiding ordinary text. A
+pattern is tried only if the text contains one of its markers, and no pattern backtracks.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from re import Pattern
 
-_TOKEN_START = "(?<![A-Za-z0-9_-])"  # a token does not begin in the middle of a word
+_TOKEN_START = "(?<![A-Za-z0-9_-])"  # not in the middle of a word
 _TOKEN_CHAR = "[A-Za-z0-9_-]"
 
 
@@ -79,11 +78,11 @@ CREDENTIAL_PATTERNS = (
         "bearer-token", "(?<=[Bb]earer )[A-Za-z0-9._~+/-]{20,8192}={0,2}", "earer "
     ),
 )  # fmt: skip
-"""Each kind's name, its pattern, and what is in every text that it is in; a group stays."""
+"""Name, pattern and markers of each kind. Every match contains a marker; a group is kept."""
 
 
 def redact_credentials(text: str) -> tuple[str, list[str]]:
-    """The text with the names of credentials in their places, and those names."""
+    """Return the text with credentials replaced by `[redacted:NAME]`, and their names."""
     names: list[str] = []
     for name, pattern, markers in CREDENTIAL_PATTERNS:
         if any([marker in text for marker in markers]):

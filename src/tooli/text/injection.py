@@ -1,7 +1,7 @@
-"""Phrases that speak to a model rather than about something: they are pointed out, never changed.
+"""Find prompt injections: phrases in a result that try to instruct the model that reads it.
 
-No list can hold them all, and a text that holds none is not safe for that. A phrase counts where
-it stands in a result, not in what the author of a tool has written.
+They are reported in a warning and never changed. The list cannot be complete: a text without a
+finding is not necessarily safe.
 """
 
 from __future__ import annotations
@@ -61,14 +61,14 @@ INJECTION_PATTERNS = (
         "!\\[[^\\]\\n]{0,200}\\]\\(https?://[^\\s)?]{1,300}\\?[^\\s)]{1,500}\\)", "](http"
     ),
 )
-"""Each kind's pattern, in small letters, and what is in every text that it is in: one of these."""
+"""Pattern in lower case, and markers: every match contains at least one of them."""
 MAX_FINDINGS = 3
-"""How many places are named."""
+"""Number of findings in a warning."""
 _MAX_PHRASE_CHARS = 60
 
 
 def find_injections(value: Any, max_findings: int = MAX_FINDINGS) -> Iterator[tuple[str, str]]:
-    """Where phrases stand in a value of JSON's own types, and which: a JSON Pointer for each."""
+    """Yield the JSON Pointer and the phrase of each finding in a value of JSON types."""
     for pointer, text in _iter_texts(value, ""):
         phrase = find_injection(text)
         if phrase is not None:
@@ -79,7 +79,7 @@ def find_injections(value: Any, max_findings: int = MAX_FINDINGS) -> Iterator[tu
 
 
 def find_injection(text: str) -> str | None:
-    """The first phrase of the first kind that is in a text."""
+    """Return the first match of the first matching pattern."""
     text = text.lower()
     for pattern, markers in INJECTION_PATTERNS:
         if any([marker in text for marker in markers]):

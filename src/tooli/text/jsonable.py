@@ -1,4 +1,8 @@
-"""How a value that JSON does not know becomes one that it does."""
+"""Convert any value to JSON types: dicts, lists, strings, numbers, booleans and None.
+
+Types of the standard library are looked up in `sys.modules`, so that nothing is imported for a
+type that no value can have.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +15,11 @@ if TYPE_CHECKING:
     from typing import Any, TypeGuard
 
 MAX_JSON_DEPTH = 150
-"""Deeper than this nothing is written: the reader's parser would give up, too."""
+"""Deeper parts are left out: many JSON parsers would fail on them."""
 
 
 def convert_one_step(thing: Any, warnings: list[str]) -> Any:
-    """One step towards JSON for an object that is not JSON's."""
+    """Convert a value that is not a JSON type one step towards JSON."""
     for module, name, converter in _TYPE_CONVERTERS:
         loaded_module = sys.modules.get(module)
         if loaded_module is not None and isinstance(thing, getattr(loaded_module, name)):
@@ -47,17 +51,17 @@ def convert_one_step(thing: Any, warnings: list[str]) -> Any:
 
 
 def is_object(value: object) -> TypeGuard[dict[Any, Any]]:
-    """Whether it is JSON's kind of object."""
+    """True for a dict."""
     return isinstance(value, dict)
 
 
 def is_list(value: object) -> TypeGuard[list[Any] | tuple[Any, ...]]:
-    """Whether it is JSON's kind of array."""
+    """True for a list or a tuple."""
     return isinstance(value, (list, tuple))
 
 
 def is_set(value: object) -> TypeGuard[set[Any] | frozenset[Any]]:
-    """Whether it is a set, which has no order and is none of JSON's."""
+    """True for a set or a frozenset."""
     return isinstance(value, (set, frozenset))
 
 
@@ -68,7 +72,7 @@ _NOT_CONVERTED = _NotConverted()
 
 
 def _iso_duration(value: Any) -> str:
-    """ISO 8601, as pydantic writes it."""
+    """Return a duration in ISO 8601, as pydantic writes it."""
     from pydantic import TypeAdapter
 
     kind = value.__class__
@@ -101,8 +105,8 @@ _TYPE_CONVERTERS: tuple[tuple[str, str, Callable[[Any], Any]], ...] = (
 
 
 def sort_set(items: Any) -> list[Any]:
-    """A set in an order that is the same on every run."""
-    if any([isinstance(item, frozenset) for item in items]):  # "<" between sets is no order
+    """Return the items of a set in an order that is the same on every run."""
+    if any([isinstance(item, frozenset) for item in items]):  # "<" of sets means subset
         items = [sort_set(item) if isinstance(item, frozenset) else item for item in items]
     try:
         return sorted(items)
@@ -134,7 +138,7 @@ def _from_model(thing: Any) -> Any:
         return _NOT_CONVERTED
     try:
         return dump(mode="json", by_alias=True)
-    except Exception:  # a field that pydantic cannot write: its parts are tried one by one
+    except Exception:  # pydantic cannot write a field: convert the fields one by one
         return dict(thing)
 
 
@@ -173,11 +177,11 @@ def _from_iterable(thing: Any) -> Any:
     return _NOT_CONVERTED
 
 
-# ------------------------------------------------------------------ the thorough way
+# ------------------------------------------------------------------ whole values
 
 
 def to_jsonable(value: Any, warnings: list[str]) -> Any:
-    """A copy of the value in which everything is JSON's, whatever it was."""
+    """Return a copy of a value in JSON types. Replacements add a line to `warnings`."""
     return _convert(value, warnings, ())
 
 
@@ -216,7 +220,7 @@ def _convert(value: Any, warnings: list[str], parent_ids: tuple[int, ...]) -> An
 def _convert_int(value: int, warnings: list[str]) -> Any:
     try:
         int.__repr__(value)
-    except ValueError:  # more digits than Python is willing to write
+    except ValueError:  # more digits than Python's limit for int to str
         _add_warning(warnings, "a very large integer was written in hexadecimal, as text")
         return hex(value)
     return int(value)

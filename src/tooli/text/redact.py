@@ -1,14 +1,16 @@
-"""Cleaning: what somebody outside is told of a call, without what must not get there.
+"""Redact output: remove secrets, control characters, invisible characters and credentials.
 
-    value ─▶ JSON ─┬─ nothing looks wrong ─────────────────────▶ out
-                   └─▶ Cleaner: secrets ▸ control and invisible characters ▸ credentials ▸ paths
-                          └─▶ meta.warnings: how much, and where a text speaks to its reader
+    value ─▶ JSON ─┬─ nothing to redact ────────────────────────▶ output
+                   └─▶ Redactor: secrets ▸ control and invisible characters ▸ credentials ▸ paths
+                          └─▶ meta.warnings: what was removed, and where prompt injections are
+
+The policy decides what is removed:
 
     off        nothing
-    standard   control sequences, invisible characters, what entered as a secret
-    strict     joiners and variation selectors, credentials, the user's home directory as well
+    standard   control sequences, invisible characters, secrets that the call received
+    strict     also joiners and variation selectors, credentials, the path of the home directory
 
-The value itself stays as it is: `app.call` gives what the tool gave.
+The value itself is not changed: `app.call` returns what the tool returned.
 """
 
 from __future__ import annotations
@@ -29,13 +31,13 @@ if TYPE_CHECKING:
 REDACTED = "***"
 _SMALL_TEXT_CHARS = 1 << 13
 _RUNNABLE_FIELDS = ("argv", "example")
-"""Parts of a suggestion that somebody may run: there a path stays a path."""
+"""Fields of a suggestion that may be run as a command: their paths are not shortened."""
 
 
 class Redactor:
-    """Takes out of values what must not go out; counts it, over as many values as it is given.
+    """Redacts values and counts what it removed, over all values that it is given.
 
-    An `exact` one takes out secrets, and leaves all else byte for byte.
+    With `secrets_only`, everything but secrets stays byte for byte.
     """
 
     def __init__(self, redaction: Call | RedactionPolicy, *, secrets_only: bool = False) -> None:
@@ -51,7 +53,7 @@ class Redactor:
 
     @property
     def secret_variants(self) -> Sequence[str]:
-        """How what entered as a secret may be written; a stream may read one between two items."""
+        """Every way to write the secrets. Computed again when a stream has loaded a secret."""
         if self._secrets:
             known_count = sum([secret.is_loaded for secret in self._secrets])
             if known_count != self._known_count:
@@ -66,7 +68,7 @@ class Redactor:
     # -------------------------------------------------------------- texts and values
 
     def redact_text(self, text: str, shorten_paths: bool = True) -> str:
-        """A text as it may go out."""
+        """Return a text, redacted."""
         if self.secret_variants:
             text = self._redact_secrets(text)
         if self.secrets_only:
@@ -83,7 +85,7 @@ class Redactor:
         return self._redact_strict(text, shorten_paths) if self.is_strict else text
 
     def _redact_secrets(self, text: str) -> str:
-        """The text without what entered as a secret."""
+        """Return a text with its secrets masked."""
         for variant in self.secret_variants:
             if variant in text:
                 self.secrets += text.count(variant)
@@ -102,7 +104,7 @@ class Redactor:
         return text
 
     def redact_value(self, value: Any, shorten_paths: bool = True) -> Any:
-        """A value of JSON's own types as it may go out, keys and all."""
+        """Return a value of JSON types, redacted, keys included."""
         if isinstance(value, str):
             return self.redact_text(value, shorten_paths)
         if is_list(value):
@@ -122,13 +124,16 @@ class Redactor:
         out: dict[str, Any] = {}
         for key, item in value.items():
             name = self.redact_text(key, shorten_paths)
-            while name in out:  # two keys that differed in what nobody sees: both stay
+            while name in out:  # two keys that differ in removed characters only: keep both
                 name += "_"
             out[name] = self.redact_value(item, shorten_paths)
         return out
 
     def redact_error(self, fields: dict[str, Any]) -> dict[str, Any]:
-        """An error as it may go out; a command that had to be changed is no longer one to run."""
+        """Return the fields of an error, redacted.
+
+        A suggested command that was changed gets the applicability "has_placeholders".
+        """
         fields_out = self.redact_value(
             {name: item for name, item in fields.items() if name != "suggestion"}
         )
@@ -176,14 +181,14 @@ class Redactor:
     # -------------------------------------------------------------- warnings
 
     def find_injections(self, value: Any) -> None:
-        """Note where a text speaks to its reader."""
+        """Record the positions of prompt injections."""
         from tooli.text.injection import MAX_FINDINGS, find_injections
 
         if len(self.injections) < MAX_FINDINGS:
             self.injections += find_injections(value, MAX_FINDINGS - len(self.injections))
 
     def add_warnings(self, warnings: list[str], part: str) -> None:
-        """Put into warnings what was done, in place of what was said about it before."""
+        """Add warnings about what was removed; they replace earlier warnings of the same kind."""
         removed = [
             _pluralize(count, name)
             for count, name in (
@@ -201,7 +206,8 @@ class Redactor:
         warnings += [line for line in self.conversion_warnings if line not in warnings]
         credential_count = sum(self.credentials.values())
         names = ", ".join(sorted(self.credentials))
-        text = f"{_pluralize(credential_count, 'text')} that {_choose_form(credential_count, 'looks', 'look')} like credentials"
+        verb = _choose_form(credential_count, "looks", "look")
+        text = f"{_pluralize(credential_count, 'text')} that {verb} like credentials"
         _add_warning(warnings, f"{text} ({names})", credential_count, f"redacted from the {part}")
         _add_warning(
             warnings, _pluralize(self.paths, "path"), self.paths, f"shortened to ~ in the {part}"
@@ -228,7 +234,7 @@ def _add_warning(warnings: list[str], subject: str, count: int, action: str) -> 
 
 
 def _replace_warning(warnings: list[str], marker: str, line: str) -> None:
-    """One line of a kind: it stands for the whole answer, however often that was measured."""
+    """Replace the warning of the same kind, or add the line: it counts for the whole answer."""
     for i, existing in enumerate(warnings):
         if existing.startswith(marker) or (
             existing.endswith(marker) and _is_redaction_warning(existing)
@@ -239,7 +245,7 @@ def _replace_warning(warnings: list[str], marker: str, line: str) -> None:
 
 
 def _is_redaction_warning(line: str) -> bool:
-    """Whether a line is one of those that are said here; a tool may say something like them."""
+    """True if a warning is from this module; a tool may have a similar warning."""
     count, _, rest = line.partition(" ")
     return count.isdigit() and rest.startswith(_REDACTION_SUBJECTS)
 
@@ -251,7 +257,7 @@ _REDACTION_SUBJECTS = (
 
 
 def _format_pointer(pointer: str) -> str:
-    """Where it is; all of a value is "", which nobody would see."""
+    """Return a JSON Pointer for a message; the pointer to the whole value is shown as quotes."""
     return '""' if not pointer else pointer if len(pointer) <= 120 else f"{pointer[:120]}…"
 
 
@@ -274,7 +280,7 @@ def _join_list(parts: list[str]) -> str:
 
 
 def _home_pattern() -> Any:
-    """The user's home directory and the pattern that finds it; None where it is no place."""
+    """Return the home directory and a pattern for it; None if there is no such directory."""
     home = os.path.expanduser("~").rstrip("/\\")
     if len(home) < 3 or not os.path.isabs(home):
         return None
@@ -284,7 +290,7 @@ def _home_pattern() -> Any:
 
 
 def is_clean_json(text: str) -> bool:
-    """Whether a JSON that looked odd is not, after all; a short one is read without `re`."""
+    """True if a JSON text needs no sanitizing. A short text is checked without importing `re`."""
     if has_escaped_controls(text):
         return False
     if len(text) > _SMALL_TEXT_CHARS:
@@ -300,7 +306,7 @@ def is_clean_json(text: str) -> bool:
 
 
 def _is_removed_character(code: int, previous: str) -> bool:
-    """Whether a character is taken out; a joiner or a selector only where it is one of a row."""
+    """True if a character is removed; a joiner or selector only if it follows another one."""
     if code < 0x200B:
         return code < 0xA0 or code in (0xAD, 0x61C, 0x180E)
     if code < 0x2070:
@@ -316,7 +322,7 @@ _JOINERS = ("\u200c", "\u200d")
 
 
 def find_safe_cut(text: str, position: int, redaction: Call | RedactionPolicy) -> int:
-    """Where to cut a text at or before a place, so that no secret is cut in two."""
+    """Return the last position up to `position` at which a cut splits no secret."""
     variants = Redactor(redaction).secret_variants
     previous = -1
     while previous != position:

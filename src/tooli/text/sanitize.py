@@ -1,16 +1,15 @@
-r"""Sanitising: a text without what a terminal obeys and what no reader sees.
+r"""Sanitize text: remove terminal control sequences and invisible characters.
 
-    ESC [31m, ESC ]52;…BEL, U+009B …    whole control sequences, also those that have no end
+    ESC [31m, ESC ]52;…BEL, U+009B …    whole control sequences, also unterminated ones
     U+0000-1F but \t \n \r, U+007F-9F   control characters
-    U+00AD, U+200B, U+202E, U+E0041 …   marks that hide, reorder or smuggle text
+    U+00AD, U+200B, U+202E, U+E0041 …   characters that hide, reorder or smuggle text
 
-Joiners (U+200C, U+200D) and variation selectors (U+FE00-FE0F) are part of how emoji, Persian and
-Hindi are written: they stay, one at a time, unless it is to be strict. Rows of them hide messages
-and are never needed. The three flags that are spelled with tags (England, Scotland, Wales) stay
-for the same reason.
+Emoji, Persian and Hindi need joiners (U+200C, U+200D) and variation selectors (U+FE00-FE0F).
+Single ones stay unless `strict` is set. Several in a row are never needed and can hide a message:
+only the first stays. The three flags that are spelled with tags (England, Scotland, Wales) stay.
 
-Every pattern begins with a class of characters, since the regex engine then looks for nothing else,
-and none can go back further than it went: the time is linear, whatever the text.
+Every pattern begins with a character class, which the regex engine searches quickly, and no
+pattern backtracks: the time is linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ _REPEATED_JOINERS = re.compile(
     f"[{JOINERS}{SELECTORS}](?:"
     f"(?<=[{JOINERS}].)|(?<=[{SELECTORS}][{SELECTORS}]))[{JOINERS}{SELECTORS}]*"
 )
-"""What follows a joiner, or a selector after a selector: the first of a row stays."""
+"""Joiners and selectors after the first one in a row."""
 _REMOVABLE = re.compile(f"[{CONTROLS}{INVISIBLE}]")
 _TAG_FLAG = re.compile(
     "(\U0001f3f4(?:"
@@ -66,11 +65,11 @@ _HARMLESS_BYTES = bytes(
         if code in _PRINTABLE_BYTES or (code >= 0x80 and code not in b"\xc2\xd8\xe1\xe2\xef\xf3")
     ]
 )
-"""Bytes of UTF-8 with which nothing begins that is ever taken out."""
+"""UTF-8 bytes that are not the first byte of any removable character."""
 
 
 class RemovedCounts(NamedTuple):
-    """How much was taken out of a text."""
+    """Numbers of removed control sequences and characters."""
 
     sequences: int = 0
     controls: int = 0
@@ -84,7 +83,7 @@ NOTHING_REMOVED = RemovedCounts()
 
 
 def sanitize(text: str, strict: bool = False) -> tuple[str, RemovedCounts]:
-    """The text without what is not to be in it, and how much of that there was."""
+    """Return the sanitized text, and how much was removed."""
     if is_clean(text, strict):
         return text, NOTHING_REMOVED
     if not strict and "\U000e007f" in text:
@@ -93,7 +92,7 @@ def sanitize(text: str, strict: bool = False) -> tuple[str, RemovedCounts]:
 
 
 def is_clean(text: str, strict: bool = False) -> bool:
-    """Whether nothing would be taken out of a text; a no is a maybe, where flags are in it."""
+    """True if `sanitize` would remove nothing. May be False for a text with tag flags."""
     if text.isascii():
         return text.isprintable() or not text.encode().translate(None, _PRINTABLE_BYTES)
     if not text.encode("utf-8", "surrogatepass").translate(None, _HARMLESS_BYTES):
@@ -104,7 +103,7 @@ def is_clean(text: str, strict: bool = False) -> bool:
 
 
 def _remove_unsafe(text: str, strict: bool) -> tuple[str, RemovedCounts]:
-    """Sequences first: what follows can then not become one."""
+    """Remove sequences first, so that removing characters cannot create new ones."""
     text, sequences = _SEQUENCE.subn("", text)
     text, controls = _CONTROL.subn("", text)
     if text.isascii():
@@ -117,7 +116,7 @@ def _remove_unsafe(text: str, strict: bool) -> tuple[str, RemovedCounts]:
 
 
 def _sanitize_around_flags(text: str) -> tuple[str, RemovedCounts]:
-    """The same, between the flags that are spelled with tags."""
+    """Sanitize the parts of a text between flags that are spelled with tags."""
     sequences = controls = invisible = 0
     parts: list[str] = []
     for i, part in enumerate(_TAG_FLAG.split(text)):

@@ -1,4 +1,4 @@
-"""Traces: the ways in which a secret may come to be written, so that none of them goes out."""
+"""List the encodings in which a secret may appear in output: JSON, URL, hex, base64."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from typing import Any
 
 MIN_SECRET_CHARS = 4
-"""A secret of fewer characters is part of too many words to be looked for."""
+"""Shorter secrets are not searched for, because they occur in ordinary text."""
 MIN_ENCODED_CHARS = 8
-"""The same of what is not the secret itself, but an encoding of it."""
+"""Shorter encodings of a secret are not searched for."""
 
 
 def list_secret_forms(secrets: Iterable[Any]) -> list[str]:
-    """All forms of what entered as secrets, the longest first; what nobody read is none."""
+    """Return all forms of the loaded secrets, the longest first."""
     found: dict[str, None] = {}
     for secret in secrets:
         if secret.is_loaded:
@@ -27,7 +27,7 @@ def list_secret_forms(secrets: Iterable[Any]) -> list[str]:
 
 
 def _iter_texts(value: Any) -> Iterator[str]:
-    """The texts that a secret is made of."""
+    """Yield the texts in the value of a secret."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, (bytes, bytearray)):
@@ -58,7 +58,7 @@ def _iter_forms(text: str) -> Iterator[str]:
 
 
 def _escaped_forms(text: str) -> Iterator[str]:
-    """As JSON, Python, a URL and a form write it."""
+    """Yield the text as JSON, Python, URLs and HTML forms encode it."""
     from json import dumps
     from urllib.parse import quote, quote_plus
 
@@ -76,13 +76,13 @@ def _escaped_forms(text: str) -> Iterator[str]:
 
 
 def _base64_forms(text: str) -> Iterator[str]:
-    """Its base64, wherever in a longer text it stands: `user:secret` is encoded as one."""
+    """Yield the base64 of a text at every offset, as in the encoding of `user:secret`."""
     from base64 import b64encode
 
     data = text.encode("utf-8", "surrogateescape")
     for before in range(3):
         whole = b64encode(bytes(before) + data).decode()
-        first = (before * 8 + 5) // 6  # the letters that are made of the secret's bits alone
+        first = (before * 8 + 5) // 6  # the characters that depend on the secret only
         last = (before + len(data)) * 8 // 6
         yield whole[first:last]
         yield whole[first:last].replace("+", "-").replace("/", "_")

@@ -1,4 +1,4 @@
-"""What a value is made of, whatever it is kept in: for those who look for something inside it."""
+"""Iterate over the parts of any value: items, attributes and slots."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _ATOMIC_TYPES = (str, int, float, bool, bytes, type(None), type)
 
 
 class _SlotSample:
-    __slots__ = ("one",)
+    __slots__ = ("slot",)
 
 
-_SLOT_DESCRIPTOR: Any = type(vars(_SlotSample)["one"])  # pyright: ignore[reportUnknownVariableType]  not of `types`
+_SLOT_DESCRIPTOR: Any = type(vars(_SlotSample)["slot"])  # pyright: ignore[reportUnknownVariableType]
 
 
 def iter_children(value: Any) -> Iterator[Any]:
-    """Keys and items of a collection; what an object keeps, in its `__dict__` and in slots.
+    """Yield the keys and items of a collection, and the attributes of an object, with slots.
 
-    What can be had but once, as of an iterator, is left alone.
+    Iterators are skipped, because they can be read only once.
     """
     kind = value.__class__
     if isinstance(value, _ATOMIC_TYPES) or hasattr(kind, "__next__"):
@@ -41,10 +41,10 @@ def iter_children(value: Any) -> Iterator[Any]:
             if type(slot) is _SLOT_DESCRIPTOR:
                 try:
                     yield slot.__get__(value)
-                except AttributeError:  # nothing was put into it
+                except AttributeError:  # the slot is empty
                     continue
 
 
 def _is_deque(value: Any) -> bool:
-    collections_module = sys.modules.get("collections")  # whoever has one has imported that
+    collections_module = sys.modules.get("collections")  # imported, if there is a deque
     return collections_module is not None and isinstance(value, collections_module.deque)
