@@ -222,18 +222,18 @@ async def test_a_misused_option_is_refused_and_nothing_runs(api, query: bytes) -
 
 
 @pytest.mark.parametrize(
-    ("query", "key", "code", "says"),
+    ("query", "key", "code", "message"),
     [
-        (b"timeout=1&timeout=2", None, "E1007", "?timeout= is there twice"),
-        (b"idempotency_key=a&idempotency_key=b", None, "E1050", "?idempotency_key= is there twice"),
+        (b"timeout=1&timeout=2", None, "E1007", "?timeout= is given twice"),
+        (b"idempotency_key=a&idempotency_key=b", None, "E1050", "?idempotency_key= is given twice"),
         (b"idempotency_key=a", b"b", "E1050", "The header Idempotency-Key and"),
-        (b"timeout=1&timeout=2", b"b", "E1007", "?timeout= is there twice"),
+        (b"timeout=1&timeout=2", b"b", "E1007", "?timeout= is given twice"),
     ],
 )
-def test_what_is_said_twice_and_not_alike(query: bytes, key: bytes | None, code, says) -> None:
+def test_different_values_of_one_option(query: bytes, key: bytes | None, code, message) -> None:
     (problem,) = read_options(query, key)[1]
     assert problem.code == code
-    assert problem.message.startswith(says)
+    assert problem.message.startswith(message)
 
 
 async def test_a_misspelled_option_is_answered_with_the_right_one(api) -> None:

@@ -45,7 +45,8 @@ def test_tokens(name: str) -> None:
 def test_lengths() -> None:
     assert read_run_option("idempotency_key", "k" * 255)[1] is None
     assert (
-        read_run_option("idempotency_key", "k" * 256)[1] == "one word of at most 255 ASCII letters"
+        read_run_option("idempotency_key", "k" * 256)[1]
+        == "at most 255 printable ASCII characters without spaces"
     )
     assert read_run_option("apply", "k" * 256)[1] is None
 

@@ -94,7 +94,7 @@ class CommandLine:
 
             self.options[name], problem = read_run_option(name, value)
             if problem is not None:
-                self.problems.append(Problem("E1007", name, f"{flag} is {problem}"))
+                self.problems.append(Problem("E1007", name, f"{flag} must be {problem}"))
             return
         allowed = _allowed_values(name) if constant is None else None
         if allowed is not None and value not in allowed:
@@ -103,7 +103,9 @@ class CommandLine:
             suggestion = closest_match(str(value), allowed)
             hint = f"; did you mean {suggestion!r}?" if suggestion else ""
             self.problems.append(
-                Problem("E1007", name, f"{flag} is one of {', '.join(allowed)}{hint}", suggestion)
+                Problem(
+                    "E1007", name, f"{flag} must be one of {', '.join(allowed)}{hint}", suggestion
+                )
             )
             return
         self.options[name] = value
@@ -271,7 +273,7 @@ def _take_framework_flag(
         if explicit is None and words and words[-1] in CHOICES[name]:
             explicit = words.pop()
         if explicit is not None and explicit not in CHOICES[name]:
-            message = f"{typed} is one of {', '.join(CHOICES[name])}"
+            message = f"{typed} must be one of {', '.join(CHOICES[name])}"
             line.problems.append(Problem("E1007", name, message))
             return
         line.set_option(flag, explicit)

@@ -22,7 +22,7 @@ _MAX_ANONYMOUS_CALLERS = 1000
 
 
 def read_options(query: bytes, key: bytes | None = None) -> tuple[Options, tuple[Problem, ...]]:
-    """What the caller asks of the framework, and what is wrong with that.
+    """Return the framework options of a request, and the problems with them.
 
     `key` is the header `Idempotency-Key`.
     """
@@ -37,7 +37,7 @@ def read_options(query: bytes, key: bytes | None = None) -> tuple[Options, tuple
     try:
         pairs = parse_qsl(query.decode("latin-1"), keep_blank_values=True, max_num_fields=50)
     except ValueError:
-        return DEFAULT_OPTIONS, (Problem("E1007", None, "The query has too many parts"),)
+        return DEFAULT_OPTIONS, (Problem("E1007", None, "The query has too many parameters"),)
     for name, value in pairs:
         kind = OPTION_KINDS[name] if name in HTTP_OPTIONS else None
         if kind is None:
@@ -62,15 +62,15 @@ def read_options(query: bytes, key: bytes | None = None) -> tuple[Options, tuple
 
 
 def _invalid_option_problem(name: str, value: str, expected: str) -> Problem:
-    return Problem("E1007", name, f"{name}={value[:80]!r}: say {expected}")
+    return Problem("E1007", name, f"{name} must be {expected}, not {value[:80]!r}")
 
 
 def _conflicting_option_problem(name: str, *, is_header: bool) -> Problem:
-    """What is said two times, and not alike."""
+    """Return the problem for an option that is given twice with different values."""
     if is_header and name == "idempotency_key":
-        message = "The header Idempotency-Key and ?idempotency_key= differ: say one of them"
+        message = "The header Idempotency-Key and ?idempotency_key= differ: send only one of them"
     else:
-        message = f"?{name}= is there twice, and not alike: say it once"
+        message = f"?{name}= is given twice with different values: send it once"
     return Problem("E1050" if name == "idempotency_key" else "E1007", name, message)
 
 
@@ -79,9 +79,9 @@ def _unknown_option_problem(name: str) -> Problem:
     hint = (
         f"; did you mean {suggestion!r}?"
         if suggestion
-        else f": there are {', '.join(HTTP_OPTIONS)}"
+        else f"; the options are {', '.join(HTTP_OPTIONS)}"
     )
-    return Problem("E1007", None, f"There is no option {name[:80]!r}{hint}")
+    return Problem("E1007", None, f"Unknown option {name[:80]!r}{hint}")
 
 
 def caller_from_request(request: HttpRequest, tool: Tool) -> Caller:

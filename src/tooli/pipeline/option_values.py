@@ -57,7 +57,7 @@ def read_run_options(values: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[P
         if values.get(name) is not None:
             options[name], expected = read_run_option(name, values[name])
             if expected is not None:
-                problems.append(Problem("E1007", name, f"{name} is {expected}"))
+                problems.append(Problem("E1007", name, f"{name} must be {expected}"))
     return options, tuple(problems)
 
 
@@ -72,4 +72,4 @@ def read_run_option(name: str, value: Any) -> tuple[Any, str | None]:
     is_valid_length = isinstance(value, str) and 0 < len(value) <= max_chars
     if is_valid_length and value.isascii() and value.isprintable() and " " not in value:
         return value, None
-    return None, f"one word of at most {max_chars} ASCII letters"
+    return None, f"at most {max_chars} printable ASCII characters without spaces"
