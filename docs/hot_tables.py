@@ -36,7 +36,13 @@ import os
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Sequence
+    from typing import Any, TypedDict
+
+    class CallOptions(TypedDict, total=False):
+        """Keywords of `app.options(…)`: the framework options of a call from Python."""
+
+{call_options}
 
 FLAGS: dict[str, tuple[str, int | str, Any]] = {flags}
 """Command line flags: the option, the number of values ("?": at most one), the value it implies."""
@@ -124,6 +130,7 @@ def hot_tables_source() -> str:
         "headers": repr({o.header.lower().encode(): o.name for o in options.OPTIONS if o.header}),
         "mcp": repr(tuple(options.options_for("mcp"))),
         "tool_schema": repr(_tool_schema_options()),
+        "call_options": _call_options(),
         "python": f"frozenset({tuple(options.options_for('python'))!r})",
         "documents": _names([o.name for o in cli if o.describes == "app"]),
         "info": _names([o.name for o in cli if o.describes]),
@@ -155,6 +162,23 @@ def _flags(cli: Iterable[options.Option]) -> dict[str, tuple[str, int | str, Any
         flags.update(dict.fromkeys(option.flags, row))
         flags.update({flag: (option.name, 0, value) for flag, value in option.shortcuts})
     return flags
+
+
+_PYTHON_TYPES = {
+    "flag": "bool",
+    "count": "int",
+    "number": "int",
+    "seconds": "float",
+    "list": "str | Sequence[str]",
+}
+"""Types of options in Python, by kind; the others are `str`."""
+
+
+def _call_options() -> str:
+    rows = options.options_for("python").items()
+    return "\n".join(
+        [f"        {name}: {_PYTHON_TYPES.get(o.kind, 'str')} | None" for name, o in rows]
+    )
 
 
 def _has_field(option: options.Option) -> bool:

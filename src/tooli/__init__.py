@@ -1,6 +1,6 @@
-"""tooli: one typed function becomes a fast CLI, a JSON contract and a Python call.
+"""tooli: turn typed functions into a command line, an MCP server, an HTTP API and Python calls.
 
-Every name is loaded when it is first used; `import tooli` imports nothing else.
+Every name is loaded when it is first used. `import tooli` imports nothing else.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""How a tool behaves towards the world: `ReadOnly | Idempotent`, `Destructive`, `OpenWorld`."""
+"""Side effects of a command, for `@app.command(annotations=ReadOnly | Idempotent)`."""
 
 from __future__ import annotations
 
 from tooli.core.tool import Behavior
 
 ReadOnly = Behavior(read_only=True)
-"""Only reads; nothing changes."""
+"""The command only reads."""
 Idempotent = Behavior(idempotent=True)
-"""Calling it twice does what calling it once does."""
+"""Calling the command twice has the same effect as calling it once."""
 Destructive = Behavior(destructive=True)
-"""May delete or overwrite; needs `--yes`."""
+"""The command may delete or overwrite something; it needs `--yes`."""
 OpenWorld = Behavior(open_world=True)
-"""Talks to the network or anything else outside."""
+"""The command uses the network or other external systems."""

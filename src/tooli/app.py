@@ -1,9 +1,8 @@
-"""Tooli: the app. It registers tools, holds their tree, and is where every call starts.
+"""Tooli: the app. It registers commands, holds their tree, and starts every call.
 
-`Tooli` is a `typer.Typer`, but Typer is a base class in waiting: importing it costs
-more than a whole call, so the class stands on an empty base until somebody imports
-`typer`, or asks the app for something that only Typer has. Registrations are written
-down and given to the real Typer then.
+`Tooli` is a subclass of `typer.Typer`. Importing Typer takes longer than an ordinary call, so the
+class has an empty base class until something imports `typer` or asks the app for an attribute that
+only Typer has. Registrations are kept in a log and passed on to Typer then.
 """
 
 from __future__ import annotations
@@ -34,15 +33,14 @@ if TYPE_CHECKING:
     import typer as real_typer
     from typing_extensions import Unpack
 
+    from tooli.core._hot_tables import CallOptions
     from tooli.core.call import Call, Caller, Options, Problem, Stage
     from tooli.core.catalog import Catalog
     from tooli.core.keywords import (
         AppOptions,
         CallbackOptions,
-        CallOptions,
         CommandOptions,
         GroupOptions,
-        OutputMode,
         PromptOptions,
         ResourceOptions,
         SecurityPolicy,
@@ -64,7 +62,7 @@ if TYPE_CHECKING:
 else:
 
     class _TyperPlaceholder:
-        """What stands in for `typer.Typer` until it is needed."""
+        """The base class of Tooli until `typer` is imported."""
 
 
 _TYPER_ATTRIBUTES = frozenset(
@@ -79,9 +77,28 @@ _SECURITY_POLICIES = ("off", "standard", "strict")
 
 
 class Tooli(_TyperPlaceholder):
-    """An app: typed functions that become a CLI, a JSON contract and a Python call.
+    """An app: typed functions that become a command line, an MCP server and an HTTP API.
 
-    Takes everything `typer.Typer` takes, and what is named here.
+        app = Tooli("notes", version="1.0")
+
+        @app.command(annotations=ReadOnly)
+        def find(pattern: str) -> list[str]: …
+
+        if __name__ == "__main__":
+            app()
+
+    Takes every keyword of `typer.Typer`, and:
+
+    - `description`: what the app does; also its help.
+    - `version`: shown by `--version` and in every envelope.
+    - `default_output`: the output mode if the caller does not choose one.
+    - `mcp_transport`: the transport of `mcp serve`.
+    - `skill_auto_generate`: write the agent skill when the documents are generated.
+    - `permissions`: the capabilities that the app's commands may declare at most.
+    - `security_policy`: "off", "standard" or "strict".
+    - `framework_help`: show the framework options in `--help`.
+    - `defer_loading`: MCP clients find tools by search instead of in one list.
+    - `sections`: more sections for the generated documents, by title.
     """
 
     if TYPE_CHECKING:
@@ -93,7 +110,7 @@ class Tooli(_TyperPlaceholder):
         *,
         description: str | None = None,
         version: str | None = None,
-        default_output: OutputMode = "auto",
+        default_output: str = "auto",
         mcp_transport: Transport = "stdio",
         skill_auto_generate: bool = False,
         permissions: Mapping[str, str] | Sequence[str] | None = None,
@@ -285,24 +302,27 @@ class Tooli(_TyperPlaceholder):
     # -------------------------------------------------------------- the tools
 
     def tree(self) -> CommandGroup:
-        """The app's commands and groups, as the doors walk them."""
+        """Return the tree of the app's commands and groups."""
         return build_command_tree(self)
 
     @property
     def catalog(self) -> Catalog:
-        """Every tool of the app, read."""
+        """Every tool of the app. A command with an invalid definition is in `catalog.problems`."""
         from tooli.core.catalog import Catalog
 
         return Catalog(*read_all_tools(build_command_tree(self), self._state))
 
     def builtins(self, name: str | None = None) -> Tooli:
-        """The commands that every app has beside its own; only those of a word: `mcp`, `docs`."""
+        """Return an app with the built-in commands, or with those of one name: `mcp`, `docs`."""
         from tooli.builtins import build_builtin_app
 
         return build_builtin_app(self, Tooli, name)
 
     def find(self, name: str) -> Tool | None:
-        """The tool of a name: `find-files`, `find_files`, `users.create` or `users create`."""
+        """Return the tool of a name, or None.
+
+        A name is `find-files` or `find_files`; in a group `users.create` or `users create`.
+        """
         parts = name.replace(".", " ").replace("/", " ").split() or [name]
         group = build_command_tree(self)
         path: list[str] = []
@@ -330,19 +350,25 @@ class Tooli(_TyperPlaceholder):
     # -------------------------------------------------------------- calling
 
     def call(self, tool_name: str, /, **arguments: Any) -> TooliResult[Any]:
-        """Run a tool from Python: the same checks as on every door; never raises, never exits."""
+        """Run a tool from Python, with the same checks as on every surface.
+
+            result = app.call("find", pattern="*.py")
+            files = result.unwrap()
+
+        Never raises and never exits: a failure is in the result.
+        """
         return self._python_surface().run(tool_name, arguments)
 
     async def acall(self, tool_name: str, /, **arguments: Any) -> TooliResult[Any]:
-        """The same from async code: coroutines on this loop, other functions in a thread."""
+        """Run a tool from async code. Coroutines run on this event loop, functions in a thread."""
         return await self._python_surface().acall(tool_name, **arguments)
 
     def stream(self, tool_name: str, /, **arguments: Any) -> Generator[Any, None, None]:
-        """A tool's items as it makes them; raises the ToolError where it fails."""
+        """Iterate over a tool's items as it produces them. Raises the ToolError if it fails."""
         return self._python_surface().stream(tool_name, **arguments)
 
     def astream(self, tool_name: str, /, **arguments: Any) -> AsyncGenerator[Any, None]:
-        """The same, in async code."""
+        """Iterate over a tool's items in async code. Raises the ToolError if it fails."""
         return self._python_surface().astream(tool_name, **arguments)
 
     def options(
@@ -360,7 +386,10 @@ class Tooli(_TyperPlaceholder):
         return PythonSurface(self, options, caller)
 
     def asgi(self, *, mcp: bool = True, **kwargs: Unpack[HttpSettingsDict]) -> Api:
-        """The app over HTTP, as an ASGI application for any server; with MCP at /mcp."""
+        """Return an ASGI application that serves the app over HTTP, with MCP at /mcp.
+
+        Each keyword is explained at `HttpSettings`.
+        """
         from tooli.http.asgi import make_api
         from tooli.serving.dispatcher import is_installed
 
@@ -393,7 +422,7 @@ class Tooli(_TyperPlaceholder):
     ) -> tuple[Call, tuple[Stage, ...]]:
         """Return a call of a tool, and the stages that apply to it.
 
-        `failure_history` is the memory of a server, where the call comes through one.
+        `failure_history` is that of the server which the call comes through, if any.
         """
         from tooli.core.call import Call
         from tooli.pipeline import StageContext, select_stages
@@ -442,17 +471,17 @@ def _check_keywords(function_name: str, kwargs: Mapping[str, Any], allowed: froz
         check_keywords(function_name, kwargs, allowed)
 
 
-# ------------------------------------------------------------------ Typer in waiting
+# ------------------------------------------------------------------ Typer as the base class
 
 
 def set_typer_base() -> None:
-    """Put Tooli on its real base; the class and its instances stay the same objects."""
+    """Make Typer the base class of Tooli. The class and its instances stay the same objects."""
     if Tooli.__bases__ == (_TyperPlaceholder,):
         Tooli.__bases__ = (sys.modules["typer"].Typer,)
 
 
 class _TyperImportHook:
-    """Stands on `sys.meta_path` until somebody imports typer, then puts Tooli on it."""
+    """An import hook that makes Typer the base class of Tooli when `typer` is imported."""
 
     @staticmethod
     def find_spec(name: str, path: Any = None, target: Any = None) -> Any:
@@ -466,11 +495,11 @@ class _TyperImportHook:
             loader: Any = spec.loader
             load = loader.exec_module
 
-            def then_rebase(module: Any) -> None:
+            def load_and_set_base(module: Any) -> None:
                 load(module)
                 set_typer_base()
 
-            loader.exec_module = then_rebase
+            loader.exec_module = load_and_set_base
         return spec
 
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator
     from typing import Any
 
+    from tooli.core._hot_tables import CallOptions
     from tooli.core.call import Outcome
-    from tooli.core.keywords import CallOptions
     from tooli.core.protocols import App
     from tooli.errors import ToolError
     from tooli.pipeline.result import TooliResult

@@ -1,7 +1,7 @@
-"""Typer's lazy twin: `from tooli import typer` instead of `import typer`.
+"""A lazy counterpart of the `typer` module: `from tooli import typer` instead of `import typer`.
 
-The same names. `Typer` is Tooli, `Option` and `Argument` are light, `echo` is plain;
-everything else loads the real Typer when it is first used.
+It has the same names. `Typer` is Tooli, `Option` and `Argument` are tooli's own, and `echo` writes
+plain text directly. Every other name loads the real Typer when it is first used.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ else:
     from tooli.schema.param_info import Argument, Option
 
     def echo(message=None, file=None, nl=True, err=False, color=None):
-        """Write a message and a newline; text is written as it is, the rest is Typer's."""
+        """Write a message and a newline. Colours and other types are left to Typer's `echo`."""
         import sys
 
         out = file or (sys.stderr if err else sys.stdout)

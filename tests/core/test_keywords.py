@@ -17,13 +17,15 @@ from tooli.providers.resources import PROMPT_KEYWORDS, RESOURCE_KEYWORDS
 from tooli.python_api import PYTHON_OPTIONS
 
 SOURCE = Path(tooli.core.keywords.__file__)
+OPTION_TABLES = SOURCE.with_name("_hot_tables.py")
 ROOT = SOURCE.parents[3]
 
 
 def read_typed_dicts() -> dict[str, set[str]]:
-    """Every TypedDict of the module with its keys; they exist for type checkers only."""
+    """Every TypedDict with its keys; they exist for type checkers only."""
     keys: dict[str, set[str]] = {}
-    for node in ast.walk(ast.parse(SOURCE.read_text(encoding="utf-8"))):
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in (SOURCE, OPTION_TABLES)]
+    for node in [node for tree in trees for node in ast.walk(tree)]:
         if isinstance(node, ast.ClassDef):
             own = {
                 field.target.id

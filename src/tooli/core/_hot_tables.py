@@ -11,7 +11,31 @@ import os
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Sequence
+    from typing import Any, TypedDict
+
+    class CallOptions(TypedDict, total=False):
+        """Keywords of `app.options(…)`: the framework options of a call from Python."""
+
+        detailed: bool | None
+        concise: bool | None
+        limit: int | None
+        cursor: str | None
+        filter: str | None
+        fields: str | Sequence[str] | None
+        select: str | Sequence[str] | None
+        max_items: int | None
+        max_bytes: int | None
+        max_tokens: int | None
+        yes: bool | None
+        dry_run: bool | None
+        apply: str | None
+        no_input: bool | None
+        timeout: float | None
+        idempotency_key: str | None
+        quiet: bool | None
+        verbose: int | None
+
 
 FLAGS: dict[str, tuple[str, int | str, Any]] = {
     "--output": ("output", 1, None),

@@ -1,4 +1,4 @@
-"""Call and Outcome: the only two things that travel through the pipeline."""
+"""Call and Outcome: a Call goes into the pipeline, an Outcome comes out."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
 
 
 class Caller(Record):
-    """Who is asking, through which door, and how they would type a command."""
+    """Who makes a call, and through which surface."""
 
     surface: str  # "cli" | "python" | "mcp" | "http"
     name: str | None = None
     version: str | None = None
     session: str | None = None
     scopes: frozenset[str] = frozenset()
-    prog: tuple[str, ...] | None = None  # None: the app's name
-    category: str | None = None  # what kind of caller it seems to be, where that was looked into
-    maybe_agent: bool = (
-        False  # a model may have made the values up: they are looked at more closely
+    prog: tuple[str, ...] | None = (
+        None  # the program in suggested command lines; None: the app's name
     )
-    principal: str | None = None  # who it is, where a token that was verified says so
-    address: str | None = None  # where a request came from; None: no network, it is this machine's
+    category: str | None = None  # the detected kind of caller; None: not detected
+    maybe_agent: bool = False  # a model may have invented the values, so they are checked more
+    principal: str | None = None  # the subject of a verified token
+    address: str | None = None  # the client's IP address; None: the call is local
 
     @property
     def owns_process(self) -> bool:
@@ -66,29 +66,29 @@ class Caller(Record):
 
 
 class Options(Record):
-    """What a caller asks of the framework, not of the tool."""
+    """The framework options of a call. `core/options.py` describes each of them."""
 
     yes: bool = False
     dry_run: bool = False
     no_input: bool = False
     quiet: bool = False
     verbose: int = 0
-    detailed: bool | None = None  # None: not said, so the first call of a session is detailed
-    concise: bool = False  # without what the output schema calls details
-    interactive: bool = False  # a person watches: progress bars and questions make sense
-    is_machine_mode: bool = False  # stdout belongs to the answer
-    stdin_consumed: bool = False  # stdin was read for something else than an input of the tool
-    nul: bool = False  # items on stdin end with NUL, not with a newline
-    result_options: ResultOptions | None = None  # how much of the result, and which part of it
-    timeout: float | None = None  # seconds; the shorter one holds, this or the tool's own
-    has_default_timeout: bool = False  # nobody typed that timeout: it is set somewhere
-    idempotency_key: str | None = None  # the same key runs the same call once
-    apply: str | None = None  # the token of a plan: run exactly that
+    detailed: bool | None = None  # None: only the first call of a session is detailed
+    concise: bool = False  # leave out fields that are marked `Detail`
+    interactive: bool = False  # a person is at the terminal: progress bars and prompts are shown
+    is_machine_mode: bool = False  # stdout carries the result only
+    stdin_consumed: bool = False  # stdin was read already, for `--input -` for example
+    nul: bool = False  # items on stdin end with NUL instead of a newline
+    result_options: ResultOptions | None = None  # filter, fields, paging, budgets
+    timeout: float | None = None  # in seconds; the tool's own applies if it is shorter
+    has_default_timeout: bool = False  # the timeout comes from a setting, not from the caller
+    idempotency_key: str | None = None  # calls with the same key run once
+    apply: str | None = None  # a plan token: run exactly that plan
     extra: Mapping[str, Any] | None = None  # options of core/options.py without a field here
 
 
 class Problem(Record):
-    """One thing wrong with the input of a call; `meant` is what would probably fit instead."""
+    """One error in the input of a call. `suggested_value` is a value that is probably right."""
 
     code: str
     field: str | None
@@ -99,7 +99,7 @@ class Problem(Record):
 class Call(Record):
     """One request to run one tool.
 
-    `warnings` is the one thing that fills while the call runs: it ends up in `meta`.
+    `warnings`, `meta` and `secrets` are filled while the call runs; all else is constant.
     """
 
     tool: Tool
@@ -109,17 +109,19 @@ class Call(Record):
     options: Options = Options()
     policy: str = "standard"
     approved: bool = False
-    problems: tuple[Problem, ...] = ()  # what the door itself found wrong
+    problems: tuple[Problem, ...] = ()  # errors that the surface found in the input
     meta: dict[str, Any] | None = None
-    peer: Peer | None = None  # the client, where it can be talked to meanwhile
-    flow: RecordFlow | None = None  # the way of its records outward, where anything is done to them
-    runner: Runner | None = None  # what runs the function, where it is not simply called
-    secrets: list[Any] | None = None  # what enters as one, where a tool takes any: none leaves
-    claims: tuple[SingleUseClaim, ...] = ()  # what its run uses up
+    peer: Peer | None = None  # the client, if the tool can talk to it during the call
+    flow: RecordFlow | None = None  # filters and limits for the records of the result
+    runner: Runner | None = None  # runs the function; None: it is called directly
+    secrets: list[Any] | None = None  # values to remove from every output
+    claims: tuple[
+        SingleUseClaim, ...
+    ] = ()  # approvals and plans that are used up when the function starts
 
 
 class RedactionPolicy(Record):
-    """On what terms an answer goes out, where the call that it answers is not at hand."""
+    """Redaction policy for output that has no Call."""
 
     policy: str = "standard"
     secrets: list[Any] | None = None
@@ -127,53 +129,53 @@ class RedactionPolicy(Record):
 
 
 class Runner:
-    """A way to run a function: under watch, behind walls, in a process of its own.
+    """A way to run a function: monitored, sandboxed or in a process of its own.
 
-    Runners stand inside one another: each runs `call.replace(runner=self.inner)`, and the
-    innermost one the function. A stage puts one around what is there already, and waits for
-    nothing: all work is in these two methods.
+    Runners are nested: each runs `call.replace(runner=self.inner)`, and the innermost one calls
+    the function. A stage wraps the call's runner in another one; the work is done in `run` or
+    `arun`.
     """
 
-    needs_own_process = False  # it has to be run in a process of its own
-    kept_fds: tuple[int, ...] = ()  # descriptors that this process talks through
+    needs_own_process = False  # True if it must run in a process of its own
+    kept_fds: tuple[int, ...] = ()  # file descriptors that the child process must not close
 
     def __init__(self, inner: Runner | None = None) -> None:
         self.inner = inner
 
     def run(self, call: Call) -> Any:
-        """What the function gives: its value, or an iterator of its items."""
+        """Run the function and return its value, or an iterator of its items."""
         raise NotImplementedError
 
     async def arun(self, call: Call) -> Any:
-        """The same on an event loop: its value, or an async iterator of its items."""
+        """Run the function on an event loop; return its value or an async iterator of its items."""
         raise NotImplementedError
 
 
 class Ok(Record):
-    """The tool ran, and this is what it gave."""
+    """The tool ran and returned this value."""
 
     value: Any
 
 
 class Failed(Record):
-    """The tool did not run, or broke."""
+    """The tool failed or was not allowed to run."""
 
     error: ToolError
-    has_started: bool = True  # False: it was refused before the function did anything
+    has_started: bool = True  # False: the function did not start
 
 
 if TYPE_CHECKING:
     Outcome: TypeAlias = Ok | Failed
 
     Stage: TypeAlias = Callable[[Call], Generator[Call, Outcome, Outcome]]
-    """One concern around a call: look, `yield` the call onward, look again.
+    """One concern of a call: a generator that yields the call on and returns an Outcome.
 
-    Return before the `yield` to answer without running the tool; raise a
-    `ToolError` to refuse.
+    Return before the `yield` to answer without running the tool. Raise a ToolError to reject the
+    call.
     """
 
 MAX_PRINTED_CHARS = 1 << 20
-"""How many characters of what a command prints become its result."""
+"""Characters of a command's printed text that become its result, at most."""
 
 DEFAULT_OPTIONS = Options()
 PYTHON_CALLER = Caller("python")

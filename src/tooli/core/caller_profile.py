@@ -1,7 +1,7 @@
-"""How the command line suits its caller: one table, which the tests and the documents read, too.
+"""Caller profiles: the defaults of the command line for each kind of caller.
 
-It decides how things are said, never what is allowed: whoever seems to be calling, a
-destructive command needs its `--yes`, and one that needs a human's approval needs the human.
+A profile changes how output looks, never what is allowed. Detection can be wrong or deceived, so a
+destructive command needs `--yes` and an approval needs a human whatever the caller seems to be.
 """
 
 from __future__ import annotations
@@ -9,19 +9,19 @@ from __future__ import annotations
 from tooli.core.record import Record
 
 AGENT_TIMEOUT = 120.0
-"""Seconds that a call takes at most for an agent, where `TOOLI_TIMEOUT` says nothing else."""
+"""The timeout of an agent's calls in seconds, unless `TOOLI_TIMEOUT` is set."""
 
 
 class CallerProfile(Record):
-    """What a kind of caller gets where nobody says otherwise."""
+    """Defaults for one kind of caller."""
 
-    output: str = "auto"  # "auto": text at a terminal, JSON anywhere else
-    help: str = "auto"  # "auto": Typer's pages at a terminal, plain text anywhere else
-    errors: str = "brief"  # in text modes: "brief" leaves details to -v, "full" shows them
+    output: str = "auto"  # "auto": text on a terminal, JSON elsewhere
+    help: str = "auto"  # "auto": Typer's help on a terminal, plain text elsewhere
+    errors: str = "brief"  # in text modes: "brief" shows details with -v only
     timeout: float | None = None
-    confirm: str = "ask"  # "ask", where somebody can answer; "agree": with agent_auto_confirm
+    confirm: str = "ask"  # "agree": answer yes if the command has agent_auto_confirm
     color: str = "auto"
-    printed: str = "as it is"  # of a command that prints: "as it is", or as the "result"
+    printed: str = "as it is"  # printed text: "as it is" on stdout, or as the "result"
 
 
 CALLER_PROFILES: dict[str, CallerProfile] = {
@@ -40,4 +40,4 @@ CALLER_PROFILES: dict[str, CallerProfile] = {
     "unknown_automation": CallerProfile(),
     "python_api": CallerProfile(),
 }
-"""Each kind of caller, and what it gets."""
+"""The profile of each kind of caller."""

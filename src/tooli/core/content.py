@@ -1,10 +1,12 @@
-"""Pictures, sounds, documents and links as results: MCP clients show them, JSON carries them.
+"""Images, audio, documents and links as results.
 
-A tool, a resource or a prompt may return one of these, or a list that holds some. Over MCP
-each becomes a content block of its own; every other door writes the same block as JSON.
+A tool, a resource or a prompt may return one of these or a list that contains some. Over MCP each
+becomes a content block. Every other surface writes the same block as JSON.
 """
 
 from __future__ import annotations
+
+from base64 import b64encode
 
 from tooli.core.record import Record
 from tooli.text.jsonable import is_list
@@ -16,44 +18,44 @@ if TYPE_CHECKING:
 
 
 class Content(Record):
-    """Something that a client shows rather than reads."""
+    """A result that an MCP client displays as a content block."""
 
     def to_content_block(self) -> dict[str, Any]:
-        """The content as MCP writes it."""
+        """Return the MCP content block."""
         raise NotImplementedError
 
 
 class Image(Content):
-    """A picture."""
+    """An image."""
 
     data: bytes
     mime_type: str = "image/png"
 
     def to_content_block(self) -> dict[str, Any]:
-        """The content as MCP writes it."""
+        """Return the MCP content block."""
         return {"type": "image", "data": _to_base64(self.data), "mimeType": self.mime_type}
 
 
 class Audio(Content):
-    """A sound."""
+    """An audio clip."""
 
     data: bytes
     mime_type: str = "audio/wav"
 
     def to_content_block(self) -> dict[str, Any]:
-        """The content as MCP writes it."""
+        """Return the MCP content block."""
         return {"type": "audio", "data": _to_base64(self.data), "mimeType": self.mime_type}
 
 
 class Embedded(Content):
-    """A document, with the address it stands at; text or bytes."""
+    """A document with its URI, as text or bytes."""
 
     uri: str
     content: str | bytes
     mime_type: str | None = None
 
     def to_content_block(self) -> dict[str, Any]:
-        """The content as MCP writes it."""
+        """Return the MCP content block."""
         return {
             "type": "resource",
             "resource": resource_contents(self.uri, self.content, self.mime_type),
@@ -61,7 +63,7 @@ class Embedded(Content):
 
 
 class Link(Content):
-    """Where a document stands, for a client that wants to read it."""
+    """A link to a document that a client can read."""
 
     uri: str
     name: str
@@ -69,21 +71,21 @@ class Link(Content):
     mime_type: str | None = None
 
     def to_content_block(self) -> dict[str, Any]:
-        """The content as MCP writes it."""
+        """Return the MCP content block."""
         fields = {"uri": self.uri, "name": self.name, "description": self.description}
         fields["mimeType"] = self.mime_type
         return {"type": "resource_link", **{k: v for k, v in fields.items() if v is not None}}
 
 
 class Message(Record):
-    """One message of a prompt: who says it ("user" or "assistant"), and what."""
+    """One message of a prompt. The role is "user" or "assistant"."""
 
     content: str | Content
     role: str = "user"
 
 
 def resource_contents(uri: str, content: str | bytes, mime_type: str | None) -> dict[str, Any]:
-    """A document as MCP writes it: text as text, bytes in base64."""
+    """Return MCP resource contents: text as it is, bytes in base64."""
     resource: dict[str, Any] = {"uri": uri}
     if mime_type is not None:
         resource["mimeType"] = mime_type
@@ -93,13 +95,11 @@ def resource_contents(uri: str, content: str | bytes, mime_type: str | None) -> 
 
 
 def is_content(value: object) -> bool:
-    """Whether a result is content, or a list that holds some."""
+    """True if a result is content or a list that contains some."""
     if is_list(value):
         return any([isinstance(item, Content) for item in value])
     return isinstance(value, Content)
 
 
 def _to_base64(data: bytes) -> str:
-    from base64 import b64encode
-
     return b64encode(data).decode()

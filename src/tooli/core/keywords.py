@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from tooli.core.tool import Behavior
 
     DangerLevel: TypeAlias = Literal["none", "low", "medium", "high", "critical", "forbidden"]
-    OutputMode: TypeAlias = Literal["auto", "json", "jsonl", "text", "plain", "toon", "csv", "md"]
     SecurityPolicy: TypeAlias = Literal["off", "standard", "strict"]
     Transport: TypeAlias = Literal["stdio", "http", "sse"]
 
@@ -123,28 +122,6 @@ if TYPE_CHECKING:
         """What `Tooli(…)` passes on to `typer.Typer(…)`."""
 
         name: str | None
-
-    class CallOptions(TypedDict, total=False):
-        """What `app.options(…)` takes: the framework options of a call from Python."""
-
-        yes: bool
-        dry_run: bool
-        no_input: bool
-        quiet: bool
-        verbose: int
-        detailed: bool | None
-        concise: bool
-        limit: int
-        cursor: str
-        filter: str
-        fields: str | Sequence[str]
-        select: str | Sequence[str]
-        max_items: int
-        max_bytes: int
-        max_tokens: int
-        timeout: float
-        idempotency_key: str
-        apply: str
 
     Completions: TypeAlias = Mapping[str, Sequence[Any] | Callable[..., Any]]
 

@@ -1,4 +1,4 @@
-"""Page: a result that its author pages at the source, and what is asked of such a tool."""
+"""Page: a result that the tool itself divides into pages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 else:
 
     class _PageBase:
-        """Says `Page[…]` without the price of `typing`."""
+        """Supports `Page[…]` without importing `typing`."""
 
         __slots__ = ("items",)
         __class_getitem__ = classmethod(GenericAlias)
@@ -28,11 +28,15 @@ else:
 
 
 class Page(_PageBase[T]):
-    """Some of the records, and where the rest begins: `return Page(found, next_cursor="…")`.
+    """One page of records, for a tool that pages at its source.
 
-    A tool that returns it says so: `-> Page[Issue]`. It is asked for a page by `ctx.page`;
-    its callers get the records as a list. `next_cursor` is the author's own word for where
-    to go on, and comes back as `ctx.page.cursor`; None says that nothing follows.
+        @app.command()
+        def issues(ctx: Context) -> Page[Issue]:
+            found, more = fetch(ctx.page.limit, ctx.page.cursor)
+            return Page(found, next_cursor=more)
+
+    Callers get the records as a list. `next_cursor` is any text; it comes back as
+    `ctx.page.cursor` when a caller asks for the next page. None means that this is the last page.
     """
 
     __slots__ = ("next_cursor", "total")
@@ -49,14 +53,14 @@ class Page(_PageBase[T]):
 
 
 class PageRequest(Record):
-    """What a caller wants of a tool that pages at the source: how many records, from where."""
+    """The page that a caller asks for, as `ctx.page`."""
 
-    limit: int | None = None  # None: as many as the author thinks right
-    cursor: str | None = None  # the author's own; None: from the beginning
+    limit: int | None = None  # None: the tool decides
+    cursor: str | None = None  # the `next_cursor` of the previous page; None: the first page
 
 
 def unwrap_page(annotation: Any) -> Any:
-    """What callers get of `Page[T]`: a `list[T]`. Any other annotation as it is."""
+    """Return `list[T]` for the annotation `Page[T]`, and any other annotation unchanged."""
     if getattr(annotation, "__origin__", annotation) is not Page:
         return annotation
     inner = getattr(annotation, "__args__", ())

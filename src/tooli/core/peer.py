@@ -1,12 +1,12 @@
-"""Peer: the client at the other end of a call, for a tool that wants to talk to it meanwhile.
+"""Peer: the client of a running call, for tools that talk to it during the call.
 
-    tool ── ctx.elicit(…) ──▶ Peer.ask ──▶ the client, its person or its model
+    tool ── ctx.elicit(…) ──▶ Peer.ask ──▶ the client, its user or its model
     tool ◀──────── Reply ◀────────────────┘
 
-A door that has a client to talk to (MCP) gives its calls a Peer; where there is none,
-progress and logs go nowhere, and a question cannot be asked. Where the protocol has no way
-back to a waiting call, `ask` ends it with a Pause: the door hands the questions to the
-client, and the same call begins again with the answers.
+A surface with a client to talk to (MCP) gives its calls a Peer. Without one, progress and logs are
+discarded and questions cannot be asked. If the protocol cannot deliver an answer to a waiting call,
+`ask` ends the call with InputRequired. The surface sends the questions to the client, and the call
+runs again with the answers.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
 
 class Question(Record):
-    """Something that only the client can answer."""
+    """A question to the client."""
 
-    method = ""  # pyright: ignore[reportUnannotatedClassAttribute]  how MCP calls it
+    method = ""  # pyright: ignore[reportUnannotatedClassAttribute]  the MCP method
 
     def params(self) -> dict[str, Any]:
-        """The question in MCP's words."""
+        """Return the params of the MCP request."""
         raise NotImplementedError
 
 
 class Elicit(Question):
-    """A form for the client's person: a message, and the JSON Schema of a flat object."""
+    """A form for the client's user: a message and the JSON Schema of a flat object."""
 
     message: str
     schema: Mapping[str, Any]
@@ -39,7 +39,7 @@ class Elicit(Question):
     method = "elicitation/create"
 
     def params(self) -> dict[str, Any]:
-        """The question in MCP's words."""
+        """Return the params of the MCP request."""
         return {"message": self.message, "requestedSchema": dict(self.schema)}
 
 
@@ -53,52 +53,52 @@ class Sample(Question):
     method = "sampling/createMessage"
 
     def params(self) -> dict[str, Any]:
-        """The question in MCP's words."""
+        """Return the params of the MCP request."""
         fields: dict[str, Any] = {"messages": list(self.messages), "maxTokens": self.max_tokens}
         return fields if self.system is None else {**fields, "systemPrompt": self.system}
 
 
 class Roots(Question):
-    """Which folders the client's person has opened."""
+    """The folders that the client's user has opened."""
 
     method = "roots/list"
 
     def params(self) -> dict[str, Any]:
-        """The question in MCP's words."""
+        """Return the params of the MCP request."""
         return {}
 
 
 class Peer:
-    """The client of a running call. Each kind of client does what it can."""
+    """The client of a running call. The methods do nothing unless a surface overrides them."""
 
-    cancelled = False  # the client does not want the answer any more
+    cancelled = False  # True once the client has cancelled the call
 
     def progress(self, done: float, total: float | None, message: str | None) -> None:
-        """Tell how far the call has come."""
+        """Report progress."""
 
     def log(self, level: str, data: Any) -> None:
-        """Tell what is going on."""
+        """Send a log message."""
 
     def supports(self, method: str) -> bool:
-        """Whether the client can answer such a question."""
+        """True if the client can answer questions of this MCP method."""
         return False
 
     def ask(self, questions: Mapping[str, Question]) -> Mapping[str, Any]:
-        """The client's answers, each as MCP writes it, from a thread that may wait."""
+        """Ask the client and return its answers as MCP results, by key. Blocks the thread."""
         raise NotImplementedError
 
     async def ask_async(self, questions: Mapping[str, Question]) -> Mapping[str, Any]:
-        """The same on an event loop."""
+        """Ask the client without blocking the event loop."""
         return self.ask(questions)
 
     def disconnect_client(self) -> None:
-        """End the client's connection, where it can come back for the answer later."""
+        """Close the connection of a client that can reconnect for the answer."""
 
 
 class InputRequired(BaseException):
-    """The call ends here, and begins again once the client has answered.
+    """Ends a call that runs again once the client has answered.
 
-    No Exception: a tool that catches everything must not catch this.
+    It derives from BaseException, so that `except Exception` in a tool does not catch it.
     """
 
     def __init__(self, questions: Mapping[str, Question]) -> None:

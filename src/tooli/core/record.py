@@ -1,9 +1,11 @@
-"""Record: the small frozen value that everything in the house is made of.
+"""Record: a frozen dataclass that does not import `dataclasses`.
 
-A dataclass in all but the import: `dataclasses` pulls in `inspect`, and that
-alone costs more than starting the interpreter. A subclass lists its fields as
-annotations; it gets slots, keyword and positional arguments, equality, a hash,
-`replace`, and refuses to be changed.
+`dataclasses` imports `inspect`, which takes longer than starting the interpreter. A subclass lists
+its fields as annotations. It gets slots, keyword and positional arguments, equality, a hash and
+`replace`, and its fields cannot be set.
+
+A class that is instantiated often gets a compiled `__init__`. Compiling takes longer than a few
+generic calls, so it is done after 20 instances.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
         """A frozen value with named fields."""
 
         def replace(self, **changes: Any) -> Self:
-            """The same value with some fields changed."""
+            """Return a copy with some fields changed."""
             ...
 
 else:
@@ -41,7 +43,7 @@ else:
             return type.__new__(mcls, name, bases, namespace)
 
     def _init_fields(self, *args, **kwargs):
-        """Fill a new record field by field; a class that is used often gets a quicker way."""
+        """Set the fields of a new record."""
         cls = type(self)
         cls._instance_count += 1
         if cls._instance_count > 20:
@@ -65,7 +67,7 @@ else:
             raise TypeError(f"{cls.__name__}() has no field {next(iter(kwargs))!r}")
 
     def _compile_init(cls):
-        """An `__init__` written out for just this class. It costs more to make than to use once."""
+        """Compile an `__init__` for one class."""
         signature: list[str] = []
         names: dict[str, object] = {}
         for field in cls.__match_args__:
@@ -92,7 +94,7 @@ else:
             return tuple([getattr(self, field) for field in self.__match_args__])
 
         def replace(self, **changes):
-            """The same value with some fields changed."""
+            """Return a copy with some fields changed."""
             values = {field: getattr(self, field) for field in self.__match_args__}
             return type(self)(**(values | changes))
 

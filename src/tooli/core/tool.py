@@ -1,9 +1,9 @@
-"""Tool: everything the house knows about one function, read once, never changed.
+"""Tool: everything that is known about one command. It is read once and never changes.
 
-    function ──reading──▶ Tool ── params ──▶ Param ── shape ──▶ Scalar | Choice | ListOf | …
+    function ── read_tool ──▶ Tool ── params ──▶ Param ── shape ──▶ Scalar | Choice | ListOf | …
 
-Flags, schemas, documents and exports `match` on a Param's shape; nobody reads a
-signature twice.
+Command line flags, schemas, documents and exports are derived from the shapes of the parameters,
+so that a signature is inspected only once.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Missing:
-    """The default of a parameter that has none."""
+    """The type of MISSING, which marks a parameter without a default."""
 
     def __repr__(self) -> str:
         return "MISSING"
@@ -46,37 +46,37 @@ class Scalar(Record):
 
 
 SCALAR_SHAPES: dict[Any, Scalar] = {t: Scalar(t) for t in (str, int, float, bool)}
-"""The shapes that need no thought."""
+"""The shapes of plain types, by type."""
 
 
 class PathShape(Record):
-    """One path; the class is the one to make."""
+    """One path; `type` is the class to construct."""
 
     type: type
 
 
 class Choice(Record):
-    """One of a few values: an Enum's members or a Literal's words."""
+    """One of a few values: the members of an Enum or the values of a Literal."""
 
     values: tuple[Any, ...]
     enum: type | None = None
 
     @property
     def labels(self) -> list[str]:
-        """The words that its values are typed as."""
+        """The values as they are typed on a command line."""
         values = self.values if self.enum is None else [choice.value for choice in self.values]
         return list(map(str, values))
 
 
 class ListOf(Record):
-    """Any number of one shape, gathered into a list, set, frozenset or tuple."""
+    """Any number of values of one shape, in a list, set, frozenset or tuple."""
 
     item: Shape
     container: type = list
 
 
 class TupleOf(Record):
-    """A fixed row of shapes."""
+    """A tuple of fixed length, one shape for each position."""
 
     items: tuple[Shape, ...]
 
@@ -88,58 +88,61 @@ class Maybe(Record):
 
 
 class ParsedText(Record):
-    """One value that pydantic reads from a piece of text: a date, a UUID, a Decimal, a union."""
+    """One value that pydantic parses from text: a date, a UUID, a Decimal, a union."""
 
     annotation: Any
 
 
 class Structured(Record):
-    """An object with parts: a model, a dataclass, a TypedDict, a dict. JSON text, @file, dots."""
+    """An object with fields: a model, a dataclass, a TypedDict or a dict. Its text is JSON."""
 
     annotation: Any
 
 
 class Injected(Record):
-    """Not a parameter for callers: `context` is ours, `typer` is Typer's."""
+    """A parameter that tooli fills in; callers do not see it.
+
+    `kind` is "context" for `tooli.Context` and "typer" for `typer.Context`.
+    """
 
     kind: str
 
 
 class TyperOnly(Record):
-    """Something only Typer understands: its open files, its custom parsers."""
+    """A type that only Typer supports: its open files and custom parsers."""
 
     annotation: Any
 
 
 class Handle(Record):
-    """A way to a value, instead of the value: input to be read, a secret, a file to be written.
+    """A reference to a value: input to read, a secret, a file to write.
 
-    What stands for it, in words and in JSON, is its own to say: see `tooli.inputs`.
+    The subclasses are in `tooli.inputs`. Each defines its own text, JSON and help.
     """
 
     annotation: Any = None
-    is_secret = False  # what it leads to is shown to nobody
+    is_secret = False  # True: the value must not appear in any output
 
     def parse(self, value: Any, param: Param, is_cli_text: bool) -> Any:
-        """The handle that a value names; `typed` is whether it stands on a command line."""
+        """Return the handle for a value. `is_cli_text` is True if it comes from a command line."""
         raise NotImplementedError
 
     def default_when_missing(self, *, may_read_stdin: bool) -> Any:
-        """What stands in for a value that must be given and was not; MISSING for nothing."""
+        """Return the value of a required parameter that is not given; MISSING if there is none."""
         return MISSING
 
     def schema(self) -> dict[str, Any]:
-        """What JSON may hold in its place."""
+        """Return the JSON Schema of the value."""
         raise NotImplementedError
 
     @property
     def expected_text(self) -> str:
-        """What is to be given, in words."""
+        """What a caller must give, for messages: "a file, a URL or -"."""
         raise NotImplementedError
 
     @property
     def metavar(self) -> str:
-        """The same, as help has it."""
+        """The placeholder in help: FILE, SECRET."""
         raise NotImplementedError
 
 
@@ -165,8 +168,7 @@ if TYPE_CHECKING:
 class Param(Record):
     """One parameter of a tool.
 
-    `settings` holds what Option(…) or Argument(…) said beyond their defaults;
-    `fast` is whether the light engine understands all of it.
+    `settings` holds the arguments of Option(…) or Argument(…) that are not defaults.
     """
 
     name: str
@@ -177,65 +179,65 @@ class Param(Record):
     default: Any = MISSING
     flags: tuple[str, ...] = ()
     negations: tuple[str, ...] = ()
-    decls: tuple[str, ...] = ()  # the names as Option(…) was given them
-    has_tooli_info: bool = False  # Option or Argument were tooli's own, not Typer's
+    decls: tuple[str, ...] = ()  # the names given to Option(…)
+    has_tooli_info: bool = False  # declared with tooli's Option or Argument, not with Typer's
     settings: Mapping[str, Any] = {}
-    is_fast_path: bool = True
-    exact_type: type | None = None  # values of just this class need no fitting
-    has_valid_default: bool = False  # the default may be used as it is
-    constraints: tuple[Any, ...] = ()  # what Annotated says of its text: Within, Identifier, …
+    is_fast_path: bool = True  # False: only Typer can parse it
+    exact_type: type | None = None  # a value of exactly this type needs no conversion
+    has_valid_default: bool = False  # the default needs no conversion
+    constraints: tuple[Any, ...] = ()  # from Annotated: Within, Identifier, …
 
     @property
     def help(self) -> str | None:
-        """What the author wrote in Option(help=…)."""
+        """The help text of Option(help=…) or Argument(help=…)."""
         return self.settings.get("help")
 
     @property
     def hidden(self) -> bool:
-        """Whether people's help leaves it out."""
+        """True if `--help` does not show it."""
         return bool(self.settings.get("hidden"))
 
     @property
     def is_flag(self) -> bool:
-        """Whether it is given by its name alone, without a value."""
+        """True if it is an option without a value."""
         return self.kind == "option" and (bool(self.settings.get("count")) or is_bool(self.shape))
 
     @property
     def is_multiple(self) -> bool:
-        """Whether it may be given more than once."""
+        """True if it can be given more than once."""
         return isinstance(unwrap_optional(self.shape), ListOf)
 
     @property
     def is_choice(self) -> bool:
-        """Whether it takes one of a few values."""
+        """True if it takes one of a few values."""
         return isinstance(unwrap_optional(self.shape), Choice)
 
     @property
     def nargs(self) -> int:
-        """How many words one value takes."""
+        """The number of command line arguments that one value takes."""
         shape = unwrap_optional(self.shape)
         return len(shape.items) if isinstance(shape, TupleOf) else 1
 
 
 def unwrap_optional(shape: Shape) -> Shape:
-    """The shape without the None that may stand in for it."""
+    """Return the shape without its Maybe."""
     return shape.item if isinstance(shape, Maybe) else shape
 
 
 def is_bool(shape: Shape) -> bool:
-    """Whether it is a bool, or None."""
+    """True if the shape is a bool or an optional bool."""
     shape = unwrap_optional(shape)
     return isinstance(shape, Scalar) and shape.type is bool
 
 
 def is_handle(shape: Shape) -> bool:
-    """Whether it is a way to a value, or a list of such."""
+    """True if the shape is a handle or a list of handles."""
     shape = unwrap_optional(shape)
     return isinstance(shape.item if isinstance(shape, ListOf) else shape, Handle)
 
 
 def is_path(shape: Shape) -> bool:
-    """Whether it names files: a path, a way to what is in one, or several of such."""
+    """True if values of the shape name files."""
     shape = unwrap_optional(shape)
     if isinstance(shape, ListOf):
         return is_path(shape.item)
@@ -245,7 +247,7 @@ def is_path(shape: Shape) -> bool:
 
 
 def is_structured(shape: Shape) -> bool:
-    """Whether its text is JSON: an object with parts, or a list of such."""
+    """True if the text of a value is JSON: an object or a list of objects."""
     shape = unwrap_optional(shape)
     if isinstance(shape, ListOf):
         return is_structured(shape.item)
@@ -258,8 +260,8 @@ def has_handle(params: tuple[Param, ...]) -> bool:
 
 
 def may_contain_secret(params: tuple[Param, ...]) -> bool:
-    """Whether a secret may be among the arguments: one by itself, or a part of something else."""
-    if "tooli.inputs.secret" not in sys.modules:  # then nobody has one
+    """True if an argument may be a secret or contain one."""
+    if "tooli.inputs.secret" not in sys.modules:  # then no tool can have a secret
         return False
     return any([is_structured(p.shape) or _is_secret(unwrap_optional(p.shape)) for p in params])
 
@@ -273,7 +275,7 @@ def _is_secret(shape: Shape) -> bool:
 
 
 class Behavior(Record):
-    """What a tool does to the world. Combine with `|`."""
+    """Side effects of a tool, as MCP's tool annotations. Combine several with `|`."""
 
     read_only: bool = False
     destructive: bool = False
@@ -289,7 +291,7 @@ class Behavior(Record):
         )
 
     def labels(self) -> tuple[str, ...]:
-        """The behaviours that hold, as documents name them."""
+        """Return the names of the flags that are set: "read-only", "destructive"."""
         return tuple(
             name.replace("_", "-")
             for name in ("read_only", "idempotent", "destructive", "open_world")
@@ -298,27 +300,25 @@ class Behavior(Record):
 
 
 class Guard(Record):
-    """Who may run a tool, what it may touch, and whether a human is asked."""
+    """Who may run a tool, what it may access, and whether a human must approve."""
 
     scopes: tuple[str, ...] | None = None
     capabilities: tuple[str, ...] = ()
     approval: bool = False
     human_in_the_loop: bool = False
     danger: str | None = None
-    auto_confirm: bool = False  # its questions are harmless: an agent's answer is yes
-    isolation: str | None = None  # "required": held by the kernel, or not run at all
-    app_permissions: tuple[
-        tuple[str, ...], ...
-    ] = ()  # what its apps let their commands touch at most
+    auto_confirm: bool = False  # confirmations are answered with yes for an agent
+    isolation: str | None = None  # "required": run in a sandbox or not at all
+    app_permissions: tuple[tuple[str, ...], ...] = ()  # `permissions=` of the apps it is in
 
     @property
     def needs_human(self) -> bool:
-        """Whether no flag runs it: a human has to agree."""
+        """True if a human must approve every call."""
         return self.approval or self.human_in_the_loop
 
     @property
     def may_need_approval(self) -> bool:
-        """Whether more than a `--yes` may stand before it."""
+        """True if `--yes` may not be enough to run it."""
         return self.needs_human or self.danger in ("critical", "forbidden")
 
 
@@ -326,11 +326,11 @@ GUARD_KEYWORDS = (
     *("auth", "capabilities", "requires_approval", "human_in_the_loop", "danger_level"),
     *("agent_auto_confirm", "isolation"),
 )
-"""What an author says about guarding a command: where none of it is said, nothing is read."""
+"""The keywords of `@app.command(…)` that a Guard is read from."""
 
 
 class Guidance(Record):
-    """What helps an agent to choose a tool and to go on from it."""
+    """What helps an agent to choose a tool and to decide what to do next."""
 
     examples: tuple[Mapping[str, Any], ...] = ()
     when_to_use: str | None = None
@@ -340,20 +340,20 @@ class Guidance(Record):
     delegation_hint: str | None = None
     error_codes: Mapping[str, str] = {}
     task_group: str | None = None
-    always_visible: bool = False  # shown even where tools are found by searching
-    may_return_next: bool = False  # its result may say what to run next
+    always_visible: bool = False  # listed even if the other tools are found by search
+    may_return_next: bool = False  # it may return a `Next`
 
 
 class Limits(Record):
-    """How long, how much, how dear."""
+    """Timeout, paging, token and cost limits."""
 
     timeout: float | None = None
     max_tokens: int | None = None
     cost_hint: str | None = None
     paginated: bool = False
-    page_size: int | None = None  # records on a page, where nobody says how many
-    returns_page: bool = False  # it may return a `Page`: it pages at the source
-    rate_limit: str | None = None  # how often one caller may run it where many come in: "10/minute"
+    page_size: int | None = None  # records on a page, unless the caller sets a limit
+    returns_page: bool = False  # it may return a `Page`
+    rate_limit: str | None = None  # calls of one caller on a server: "10/minute"
 
 
 DEFAULT_BEHAVIOR, DEFAULT_GUARD, DEFAULT_GUIDANCE, DEFAULT_LIMITS = (
@@ -365,18 +365,18 @@ DEFAULT_BEHAVIOR, DEFAULT_GUARD, DEFAULT_GUIDANCE, DEFAULT_LIMITS = (
 
 
 class Tool(Record):
-    """One function, as every door sees it."""
+    """One command, as every surface sees it."""
 
     app: str
     path: tuple[str, ...]
-    id: str  # app and path: what `meta.tool` says
-    cli_path: tuple[str, ...]  # what is typed after the program: nothing where it is the only one
+    id: str  # app and path, as in `meta.tool`
+    cli_path: tuple[str, ...]  # what follows the program name; empty for the only command
     fn: Callable[..., Any]
     params: tuple[Param, ...]
     param_names: frozenset[str]
     returns: Any = MISSING  # the return annotation, evaluated when it is needed
-    is_streaming: bool = False  # gives its result item by item
-    returns_printed_text: bool = False  # declares no result: what it prints is what it says
+    is_streaming: bool = False  # produces its result item by item
+    returns_printed_text: bool = False  # has no return annotation: printed text is the result
     version: str | None = None
     behavior: Behavior = DEFAULT_BEHAVIOR
     guard: Guard = DEFAULT_GUARD
@@ -385,28 +385,26 @@ class Tool(Record):
     hidden: bool = False
     deprecated: bool | str = False
     help: str | None = None
-    is_fast_path: bool = True  # the light engine may run it
-    input_model: tuple[str, Any] | None = None  # the parameter that takes all others as one model
-    schema: Mapping[str, Any] | None = None  # what the author wants said about the arguments
-    has_handles: bool = (
-        False  # takes input, secrets or output files: something is to open and close
-    )
-    may_have_secrets: bool = False  # a secret may be among its arguments
-    custom_stages: tuple[CustomStage, ...] = ()  # those that its apps add with `app.use`
+    is_fast_path: bool = True  # False: only Typer can parse its command line
+    input_model: tuple[str, Any] | None = None  # `input_model=`: parameter name and model
+    schema: Mapping[str, Any] | None = None  # `input_schema=`: replaces the generated schema
+    has_handles: bool = False  # takes inputs, secrets or output files
+    may_have_secrets: bool = False  # an argument may be a secret or contain one
+    custom_stages: tuple[CustomStage, ...] = ()  # added with `app.use`
 
     @property
     def name(self) -> str:
-        """The command as it is typed: the last part of its path."""
+        """The last part of its path: the command's own name."""
         return self.path[-1] if self.path else self.app
 
     @property
     def key(self) -> str:
-        """Its name in the catalogue: the whole path, dotted."""
+        """Its key in the catalog: the path with dots, such as "users.create"."""
         return ".".join(self.path)
 
     @property
     def doc(self) -> Doc:
-        """Its docstring, or the help that the author gave instead, read into parts."""
+        """The parsed docstring, or the parsed `help=` that replaces it."""
         from tooli.schema.docstring import read_docstring
 
         text = getattr(self.fn, "func", self.fn).__doc__
@@ -419,11 +417,11 @@ class Tool(Record):
 
     @property
     def public_params(self) -> tuple[Param, ...]:
-        """The parameters that callers give, in order."""
+        """The parameters that callers can give, in order."""
         return tuple(p for p in self.params if p.kind != "injected")
 
     def param(self, name: str) -> Param | None:
-        """The parameter of that name."""
+        """Return the parameter of that name, or None."""
         for param in self.params:
             if param.name == name:
                 return param
