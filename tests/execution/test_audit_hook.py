@@ -931,7 +931,7 @@ def test_where_no_hook_can_be_had(tmp_path: Path, policy: str) -> None:
     assert answer["ok"] is (policy == "standard")
     assert (tmp_path / "ran").exists() is (policy == "standard")
     said = answer["error"]["message"] if policy == "strict" else answer["meta"]["warnings"][0]
-    assert "cannot be watched here" in said
+    assert "monitored: another audit hook" in said
 
 
 class TestManyAtOnce:

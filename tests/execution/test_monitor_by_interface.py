@@ -477,7 +477,7 @@ def test_a_record_that_cannot_be_kept_is_a_warning(tmp_path: Path) -> None:
     app = TestProcess().app(tmp_path)
     _, answer = TestProcess().run(app, "free", "secret", TOOLI_RECORD_CAPABILITIES="/no/where")
     assert answer["result"] == "secret"
-    assert "could not be recorded" in answer["meta"]["warnings"][0]
+    assert "were not recorded" in answer["meta"]["warnings"][0]
 
 
 def test_a_record_leaves_no_trace_in_the_answer(tmp_path: Path) -> None:
@@ -512,11 +512,11 @@ def test_what_nobody_could_watch_is_no_record(
     app._state.policy_resolved = True
     app._state.security_settings = {"record_capabilities": str(record)}
     monkeypatch.setattr(
-        "tooli.execution.monitor.capability_recorder.RecordingRunner.run", lambda _, call: "unseen"
+        "tooli.execution.monitor.monitored_runner.RecordingRunner.run", lambda _, call: "unseen"
     )
     result = app.call("read", path="anything")
     assert result.result == "unseen"
-    assert "could not be recorded" in result.meta["warnings"][0]
+    assert "were not recorded" in result.meta["warnings"][0]
     assert not record.exists()
 
 

@@ -388,7 +388,7 @@ def test_values_come_back(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_value_that_cannot_cross_is_given_as_json() -> None:
     held = app.call("give", what="local", timeout=50)
     assert held.result == "local"
-    assert any("cannot leave the process" in text for text in held.meta["warnings"])
+    assert any("cannot be sent between processes" in text for text in held.meta["warnings"])
 
 
 @pytest.mark.parametrize("how", ["value", "odd", "exit", "fine", "missing", "tool", "own"])

@@ -312,7 +312,7 @@ class TestGranting:
         words = [str(word) for word in command(place.app, "approvals", "grant", id)]
         done = converse(script, *words, env=place.env)
         assert done.code == 101
-        assert b"an agent is around" in done.out
+        assert b"an agent was detected" in done.out
 
     @pytest.mark.parametrize("typed", [b"\n", b"y\n", b"yes\n", b"\x04", b"0000\n"])
     def test_not_by_anything_but_the_code(self, place: Place, typed: bytes) -> None:

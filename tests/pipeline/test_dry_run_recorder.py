@@ -450,5 +450,5 @@ def test_what_stands_in_for_a_function_is_never_loaded_anew(tmp_path: Path) -> N
 
     call, _ = app.prepare(app.find("act"), {}, Caller("cli"), Options(), [])
     for fn in (make_dry_run_function(call), make_planned_function(call, lambda told: None)):
-        with pytest.raises(SandboxUnavailable, match="a plan"):
+        with pytest.raises(SandboxUnavailable, match="plans need Landlock"):
             locate_app(app._state, call.tool.replace(fn=fn))

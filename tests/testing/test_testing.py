@@ -16,6 +16,7 @@ import typer
 
 from tooli import Context, NotFoundError, Tooli
 from tooli.annotations import Destructive
+from tooli.errors import DefinitionError
 from tooli.testing import (
     Case,
     Interface,
@@ -428,9 +429,6 @@ def test_examples_are_not_run() -> None:
         ({"args": ["tea", "--cuont", "2"], "description": "d"}, "cuont"),
         ({"args": ["tea", "--count", "two"], "description": "d"}, "E1003"),
         ({"args": [], "description": "d"}, "E1002"),
-        ({"args": "tea", "description": "d"}, "is not"),
-        ({"description": "d"}, "is not"),
-        ("tea", "is not"),
     ],
 )
 @pytest.mark.parametrize("alone", [True, False])
@@ -445,6 +443,18 @@ def test_examples_that_do_not_work(example: Any, complaint: str, alone: bool) ->
         app.command("other")(buy)
     with pytest.raises(AssertionError, match=complaint):
         assert_examples(app)
+
+
+@pytest.mark.parametrize(
+    "example", [{"args": "tea", "description": "d"}, {"description": "d"}, "tea"]
+)
+def test_examples_with_a_wrong_shape_are_refused_at_registration(example: Any) -> None:
+    app = Tooli("bad")
+    with pytest.raises(DefinitionError, match="example"):
+
+        @app.command(examples=[example])
+        def buy(item: str, count: int = 1) -> str:
+            return item
 
 
 def test_the_process_goes_on_as_it_was() -> None:

@@ -1,8 +1,7 @@
-"""Built-in commands: what every app can do beside its own work. Ordinary tools of an ordinary app.
+"""Built-in commands that every app has, defined as tools of a separate app.
 
-They are hidden from a person's help, and an app's own command of the same name wins. They
-stand in an app of their own, which is made when a command line names one of them, and holds
-then what that word stands for.
+They are hidden from the help, and an app's own command of the same name takes precedence. The
+separate app is created when a command line names one of them, and contains only those commands.
 """
 
 from __future__ import annotations
@@ -13,15 +12,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from tooli.core.protocols import App
+
 _GROUP_DESCRIPTIONS = {
     "mcp": "Serve the app to MCP clients.",
     "api": "Serve the app over HTTP.",
-    "docs": "Write the app's documents, and see whether they are current.",
-    "config": "Show the settings, and where each comes from.",
-    "skills": "Install the app's skill where agents look for it.",
-    "approvals": "Answer calls that wait for a human.",
-    "audit": "Show what was dared and refused, and whether the record is whole.",
-    "idempotency": "The keys that calls were made with.",
+    "docs": "Generate the documents of the app and check that they are current.",
+    "config": "Show the settings and where each comes from.",
+    "skills": "Install the skill of the app where agents look for it.",
+    "approvals": "Approve or deny calls that wait for a human.",
+    "audit": "Show and verify the audit log.",
+    "idempotency": "Show and delete stored idempotency keys.",
 }
 _COMMAND_LOADERS = {
     "mcp": (("serve_commands", "add_mcp"), ("install_commands", "add_servers")),
@@ -37,13 +38,16 @@ _COMMAND_LOADERS = {
     "audit": (("audit_commands", "add_audit"),),
     "idempotency": (("idempotency_commands", "add_keys"),),
 }
-"""The functions that add what a word stands for, to the app or to the group of that name."""
+"""The functions that add the commands of a name, to the built-in app or to its group."""
 
 
-def build_builtin_app(app: Any, app_factory: Callable[..., Any], word: str | None = None) -> Any:
-    """The built-in commands of an app, as an app; only those of one word, where one is said.
+def build_builtin_app(app: App, app_factory: Callable[..., Any], name: str | None = None) -> Any:
+    """Return an app with the built-in commands of `app`, or only those of one name.
 
-    `make` is Tooli.
+    Args:
+        app: The app that the commands act on.
+        app_factory: Tooli.
+        name: The first argument of the command line, or None for all commands.
     """
     state = app._state
     builtin_app = app_factory(
@@ -54,23 +58,27 @@ def build_builtin_app(app: Any, app_factory: Callable[..., Any], word: str | Non
         security_policy="off",
         framework_help=state.framework_help,
     )
-    for name in _names_to_load(word):
+    for loaded in _names_to_load(name):
         target = builtin_app
-        if name in _GROUP_DESCRIPTIONS:
-            target = app_factory(name, description=_GROUP_DESCRIPTIONS[name])
-            builtin_app.add_typer(target, name=name)
-        for module, function in _COMMAND_LOADERS[name]:
+        if loaded in _GROUP_DESCRIPTIONS:
+            target = app_factory(loaded, description=_GROUP_DESCRIPTIONS[loaded])
+            builtin_app.add_typer(target, name=loaded)
+        for module, function in _COMMAND_LOADERS[loaded]:
             loaded_module = __import__(f"tooli.builtins.{module}", fromlist=(function,))
             getattr(loaded_module, function)(target, app)
     return builtin_app
 
 
-def _names_to_load(word: str | None) -> list[str]:
-    """The words to add; one that is no group brings its like: one command alone needs no word."""
-    if word in _GROUP_DESCRIPTIONS:
-        return [word]
+def _names_to_load(name: str | None) -> list[str]:
+    """Return the names to load: one group, or all commands outside of groups, or everything.
+
+    A command outside of groups is loaded with the others, because the name of a single command
+    would not be needed on the command line.
+    """
+    if name in _GROUP_DESCRIPTIONS:
+        return [name]
     return [
-        name
-        for name in _COMMAND_LOADERS
-        if word not in _COMMAND_LOADERS or name not in _GROUP_DESCRIPTIONS
+        other
+        for other in _COMMAND_LOADERS
+        if name not in _COMMAND_LOADERS or other not in _GROUP_DESCRIPTIONS
     ]

@@ -1,65 +1,66 @@
-"""approvals list, grant, deny: a human's answers to calls that wait for one."""
+"""approvals list, approvals grant, approvals deny: decide calls that wait for a human."""
 
 from __future__ import annotations
 
 import sys
 from typing import Annotated
 
-from tooli.pipeline.context import Context  # noqa: TC001  it is read when the command is
+from tooli.errors import ApprovalRequired, ConflictError, NotFoundError, Suggestion
+from tooli.pipeline.approval_view import escape_text, format_lines, format_timestamp
+from tooli.pipeline.context import Context  # noqa: TC001  evaluated at registration
+from tooli.pipeline.terminal_prompts import ask_line, is_agent_present
 from tooli.schema.param_info import Argument
+from tooli.storage.approval_store import ApprovalStore, generate_code
+from tooli.storage.audit_log import log_app_event, set_log_path
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from typing import Any
 
+    from tooli.core.protocols import App
     from tooli.errors import ToolError
-    from tooli.storage.approval_store import ApprovalRequest, ApprovalStore
+    from tooli.storage.approval_store import ApprovalRequest
 
 _CODE_LENGTH = 4
 _MAX_LINES = 400
 
 
-def add_approvals(group: Any, app: Any = None) -> None:
-    """`approvals list`, `approvals grant`, `approvals deny`; of all apps, where none is named."""
+def add_approvals(group: App, app: App | None = None) -> None:
+    """Add `approvals list`, `approvals grant` and `approvals deny`; without an app, for all apps."""
     group.command("list")(_list_command(app))
     group.command("grant")(_grant_command(app))
     group.command("deny")(_deny_command(app))
 
 
-def _app_name(app: Any) -> str | None:
+def _app_name(app: App | None) -> str | None:
     return None if app is None else app._state.name
 
 
-def _list_command(app: Any) -> Any:
+def _list_command(app: App | None) -> Any:
     def list_() -> list[dict[str, object]]:
-        """List the calls that wait for a human: who wants to run what, and what it would do."""
-        from tooli.storage.approval_store import ApprovalStore
-
+        """List calls that wait for approval, with their effects."""
         return [_request_row(request) for request in ApprovalStore().list_pending(_app_name(app))]
 
     return list_
 
 
-def _grant_command(app: Any) -> Any:
+def _grant_command(app: App | None) -> Any:
     def grant(
-        request: Annotated[str, Argument(help="The id of the request.")], ctx: Context
+        request: Annotated[str, Argument(help="ID of the request.")], ctx: Context
     ) -> dict[str, object]:
-        """Let a call run that waits for a human: once, within fifteen minutes, exactly as it is.
+        """Approve a waiting call: it may run once, unchanged, within fifteen minutes.
 
-        It is asked at a terminal, with a code to be typed. No flag and no variable answers.
+        You confirm at a terminal by typing a code. No flag and no environment variable replaces it.
         """
-        from tooli.errors import ApprovalRequired
-        from tooli.storage.approval_store import ApprovalStore
-
         if not ctx.caller.can_prompt or ctx.options.no_input:
-            raise _human_required_error("nobody is to be asked")
+            raise _human_required_error("prompts are disabled")
         _require_human()
         store = ApprovalStore()
         found = _find_request(store, app, request)
         if not _confirm_with_code(found):
             raise ApprovalRequired(
-                f"The code is not what was typed: {found.id} is not granted, and goes on waiting.",
+                f"The code does not match. {found.id} is not approved and still waits.",
                 code="E2103",
             )
         return _record_decision(store, found, "granted", app, ctx)
@@ -67,13 +68,11 @@ def _grant_command(app: Any) -> Any:
     return grant
 
 
-def _deny_command(app: Any) -> Any:
+def _deny_command(app: App | None) -> Any:
     def deny(
-        request: Annotated[str, Argument(help="The id of the request.")], ctx: Context
+        request: Annotated[str, Argument(help="ID of the request.")], ctx: Context
     ) -> dict[str, object]:
-        """Refuse a call that waits for a human: whoever repeats it is told so, once."""
-        from tooli.storage.approval_store import ApprovalStore
-
+        """Deny a waiting call. The next attempt gets an error that says so."""
         store = ApprovalStore()
         found = _find_request(store, app, request)
         return _record_decision(store, found, "denied", app, ctx)
@@ -82,9 +81,7 @@ def _deny_command(app: Any) -> Any:
 
 
 def _request_row(request: ApprovalRequest) -> dict[str, object]:
-    """A request as lists show it."""
-    from tooli.pipeline.approval_view import format_timestamp
-
+    """Return a request as a row of the list."""
     row: dict[str, object] = {
         "id": request.id,
         "tool": request.tool,
@@ -99,85 +96,72 @@ def _request_row(request: ApprovalRequest) -> dict[str, object]:
     return {name: value for name, value in row.items() if value is not None}
 
 
-def _find_request(store: ApprovalStore, app: Any, id: str) -> ApprovalRequest:
-    from tooli.errors import NotFoundError, Suggestion
-
+def _find_request(store: ApprovalStore, app: App | None, id: str) -> ApprovalRequest:
     for request in store.list_pending(_app_name(app)):
         if request.id == id.strip().lower():
             return request
     raise NotFoundError(
-        f"No request {id!r} waits: it was answered, or its time is over.",
+        f"There is no pending request {id!r}: it was decided, or it has expired.",
         field="request",
-        suggestion=Suggestion("fix", "approvals list shows what waits."),
+        suggestion=Suggestion("fix", "Run `approvals list` to see pending requests."),
     )
 
 
 def _record_decision(
-    store: ApprovalStore, request: ApprovalRequest, state: str, app: Any, ctx: Context
+    store: ApprovalStore, request: ApprovalRequest, state: str, app: App | None, ctx: Context
 ) -> dict[str, object]:
-    """Put a human's word on record, and then into force: never the second without the first."""
+    """Write the decision to the audit log, then apply it."""
     _write_audit_entry(request, state, app, ctx)
     if not store.decide(request, state):
-        from tooli.errors import ConflictError
-
-        raise ConflictError(f"Somebody else has answered {request.id} meanwhile.")
+        raise ConflictError(f"{request.id} was decided by somebody else in the meantime.")
     return {"id": request.id, "tool": request.tool, "state": state}
 
 
-def _write_audit_entry(request: ApprovalRequest, state: str, app: Any, ctx: Context) -> None:
-    """Write it into the app's own log; of an app that is only known by name, into the usual one."""
-    from tooli.storage.audit_log import log_app_event, set_log_path
-
+def _write_audit_entry(request: ApprovalRequest, state: str, app: App | None, ctx: Context) -> None:
+    """Write to the audit log of the app, or to the default log if only its name is known."""
     policy = "standard"
     if app is not None:
-        house = app._state
-        set_log_path(house.name, house.security_settings.get("audit_log"))
-        policy = house.policy
-    facts = {"request": request.id, "tool": request.tool}
-    wrong = log_app_event(request.app, f"approval_{state}", policy, **facts)
-    if wrong is not None:
-        ctx.warn(wrong)
+        state_of_app = app._state
+        set_log_path(state_of_app.name, state_of_app.security_settings.get("audit_log"))
+        policy = state_of_app.policy
+    fields = {"request": request.id, "tool": request.tool}
+    problem = log_app_event(request.app, f"approval_{state}", policy, **fields)
+    if problem is not None:
+        ctx.warn(problem)
 
 
-# ------------------------------------------------------------------ a person, and nobody else
+# ------------------------------------------------------------------ confirmation by a human
 
 
 def _require_human() -> None:
-    """Refuse whoever shows that they are no person at a terminal."""
-    from tooli.pipeline.terminal_prompts import is_agent_present
-
+    """Raise an error unless a human is at a terminal."""
     streams = (sys.stdin, sys.stderr)
     if not all([stream is not None and stream.isatty() for stream in streams]):  # pyright: ignore[reportUnnecessaryComparison]
-        raise _human_required_error("there is no terminal here")
+        raise _human_required_error("there is no terminal")
     if is_agent_present():
-        raise _human_required_error("an agent is around")
+        raise _human_required_error("an agent was detected")
 
 
 def _human_required_error(reason: str) -> ToolError:
-    from tooli.errors import ApprovalRequired, Suggestion
-
     return ApprovalRequired(
-        f"A request is granted by a person at a terminal, and {reason}.",
+        f"Only a person at a terminal can approve this, but {reason}.",
         code="E2102",
         suggestion=Suggestion(
-            "ask_human", "Ask a human to grant it in a terminal of their own, outside of any agent."
+            "ask_human",
+            "Ask a human to approve it in a terminal of their own, outside of any agent.",
         ),
     )
 
 
 def _confirm_with_code(request: ApprovalRequest) -> bool:
-    """Whether the person types the code that they are shown: nobody could have known it before."""
-    from tooli.pipeline.approval_view import escape_text, format_lines, format_timestamp
-    from tooli.pipeline.terminal_prompts import ask_line
-    from tooli.storage.approval_store import generate_code
-
+    """True if the person types the code that is shown, which no program could know before."""
     code = generate_code(_CODE_LENGTH)
     lines = [
         f"{escape_text(request.caller)} wants to run {escape_text(request.tool)}",
         *format_lines(request.arguments, request.plan, _MAX_LINES),
         *([f"  effects: {', '.join(request.effects)}"] if request.effects else []),
         *([f"  danger: {request.danger}"] if request.danger else []),
-        f"asked {format_timestamp(request.created)}; the grant runs it once, within fifteen minutes",
+        f"requested {format_timestamp(request.created)}; approval is for one run within 15 minutes",
     ]
     sys.stderr.write("\n".join(lines) + "\n")
     try:

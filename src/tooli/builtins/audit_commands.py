@@ -1,37 +1,41 @@
-"""audit tail, audit verify: what was dared and refused, and whether all of it is there."""
+"""audit tail, audit verify: show and verify the audit log."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator  # noqa: TC003  evaluated where the command is read
+from collections.abc import Iterator  # noqa: TC003  evaluated at registration
 from typing import Annotated, Any
 
+from tooli.errors import AuthError, StateError, Suggestion
 from tooli.schema.param_info import Option
+from tooli.storage import audit_reader
+from tooli.storage.audit_log import get_log_path, set_log_path
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from tooli.core.protocols import App
 
 
-def add_audit(group: Any, app: Any) -> None:
-    """`audit tail`, `audit verify`."""
+def add_audit(group: App, app: App) -> None:
+    """Add `audit tail` and `audit verify`."""
     group.command("tail")(_tail_command(app))
     group.command("verify")(_verify_command(app))
 
 
-def _log_path(app: Any) -> str:
-    from tooli.storage.audit_log import get_log_path, set_log_path
-
+def _log_path(app: App) -> str:
     state = app._state
     set_log_path(state.name, state.security_settings.get("audit_log"))
     return get_log_path(state.name)
 
 
-def _tail_command(app: Any) -> Any:
+def _tail_command(app: App) -> Any:
     def tail(
-        number: Annotated[int, Option("--number", "-n", min=0, help="How many lines.")] = 10,
+        number: Annotated[int, Option("--number", "-n", min=0, help="Number of entries.")] = 10,
         follow: Annotated[
-            bool, Option("--follow", "-f", help="Go on as lines come; programs add --jsonl.")
+            bool, Option("--follow", "-f", help="Wait for new entries; programs add --jsonl.")
         ] = False,
     ) -> Iterator[dict[str, Any]]:
-        """Show the last lines of the audit log: runs, refusals, approvals."""
-        from tooli.storage import audit_reader
-
+        """Show the last entries of the audit log."""
         path = _log_path(app)
         try:
             if follow:
@@ -44,12 +48,9 @@ def _tail_command(app: Any) -> Any:
     return tail
 
 
-def _verify_command(app: Any) -> Any:
+def _verify_command(app: App) -> Any:
     def verify() -> dict[str, Any]:
-        """See whether the audit log is whole: nothing changed, removed, added or moved."""
-        from tooli.errors import StateError, Suggestion
-        from tooli.storage import audit_reader
-
+        """Verify that no entry of the audit log was changed, removed, added or moved."""
         path = _log_path(app)
         try:
             found = audit_reader.verify_log(path)
@@ -64,8 +65,8 @@ def _verify_command(app: Any) -> Any:
         seq = {"seq": fault.seq} if fault.seq is not None else {}
         location = f"{fault.file}, line {fault.line}" if fault.line else fault.file
         raise StateError(
-            f"The audit log is not whole: {location}: {fault.reason}.",
-            suggestion=Suggestion("ask_human", "Somebody should look at who can write that file."),
+            f"The audit log was modified: {location}: {fault.reason}.",
+            suggestion=Suggestion("ask_human", "Ask a human to check who can write to that file."),
             is_retryable=False,
             details={**report, "file": fault.file, "line": fault.line, **seq, "why": fault.reason},
         )
@@ -74,8 +75,6 @@ def _verify_command(app: Any) -> Any:
 
 
 def _read_error(path: str, failure: OSError) -> Exception:
-    from tooli.errors import AuthError, StateError
-
     kind = AuthError if isinstance(failure, PermissionError) else StateError
     code = "E2030" if kind is AuthError else None
     return kind(f"{path} cannot be read: {failure.strerror or failure}.", code=code)

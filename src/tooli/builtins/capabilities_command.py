@@ -1,7 +1,7 @@
-"""capabilities record: runs an app's examples or tests, and says what each command touches.
+"""capabilities record: run an app's examples or tests and report what each command accesses.
 
-tooli ──▶ a process for each example, or one for the tests
-            └─ every call of the app writes a line: TOOLI_RECORD_CAPABILITIES
+tooli ──▶ one process for each example, or one for the tests
+            └─ every call of the app appends a line to TOOLI_RECORD_CAPABILITIES
 tooli ◀── lines ─▶ folders ─▶ the declaration to paste
 """
 
@@ -12,8 +12,9 @@ import os
 import sys
 from tempfile import TemporaryDirectory, gettempdir
 
-from tooli.core.declared_capabilities import is_under_any
+from tooli.core.declared_capabilities import find_disallowed, is_under_any
 from tooli.errors import NotFoundError, Suggestion
+from tooli.execution.monitor.monitored_runner import shorten_path
 
 TYPE_CHECKING = False
 
@@ -21,10 +22,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from typing import Any
 
+    from tooli.core.protocols import App
     from tooli.core.tool import Tool
 
 RECORD_VARIABLE = "TOOLI_RECORD_CAPABILITIES"
-LIMITATIONS = "env:read and state:mutate cannot be seen; net:write looks like net:read"
+LIMITATIONS = "env:read and state:mutate cannot be detected; net:write is detected as net:read"
 _EXAMPLE_TIMEOUT = 60.0  # seconds for one example
 _BOOTSTRAP_CODE = (
     "import sys; from tooli.launcher import load_app; app = load_app(sys.argv.pop(1));"
@@ -33,14 +35,14 @@ _BOOTSTRAP_CODE = (
 
 
 def record_usage(
-    app: Any,
+    app: App,
     app_target: str,
     tests: Sequence[str],
     examples: bool,
     include_all: bool,
     roots: Sequence[str],
 ) -> dict[str, Any]:
-    """What each command of an app touched, and the declaration that says so."""
+    """Return what each command of an app accessed, with a declaration that allows it."""
     with TemporaryDirectory() as folder:
         path = os.path.join(folder, "record.jsonl")
         report = _run_examples(app, app_target, include_all, path) if examples else {}
@@ -54,14 +56,16 @@ def record_usage(
     ]
     if not commands and not report.get("not_run"):
         raise NotFoundError(
-            f"No call of {app._state.name!r} was seen.",
-            suggestion=Suggestion("fix", "Run tests that call it, or give its commands examples."),
+            f"No call of {app._state.name!r} was recorded.",
+            suggestion=Suggestion(
+                "fix", "Run tests that call the app, or add examples to commands."
+            ),
             details=report,
         )
     return {"commands": commands, **report, "unseen": LIMITATIONS}
 
 
-# ------------------------------------------------------------------ running
+# ------------------------------------------------------------------ run
 
 
 def _run_tests(argv: Sequence[str], path: str) -> dict[str, Any]:
@@ -76,9 +80,10 @@ def _run_tests(argv: Sequence[str], path: str) -> dict[str, Any]:
     return {"exit_code": done.returncode}
 
 
-def _run_examples(app: Any, app_target: str, include_all: bool, path: str) -> dict[str, Any]:
-    """Run the examples, each as a process; those that may change something only where that is
-    wanted, and those that a human must approve never."""
+def _run_examples(app: App, app_target: str, include_all: bool, path: str) -> dict[str, Any]:
+    """Run each example in a process; examples with effects only on request, and examples that need
+    approval never.
+    """
     skipped: list[dict[str, str]] = []
     failed: list[dict[str, str]] = []
     for tool in app.catalog:
@@ -87,7 +92,7 @@ def _run_examples(app: Any, app_target: str, include_all: bool, path: str) -> di
             skipped.append({"command": tool.key, "why": reason})
             continue
         for example in tool.guidance.examples:
-            argv = [str(word) for word in example.get("args", ())]
+            argv = [str(argument) for argument in example.get("args", ())]
             problem = _run_example(tool, app_target, argv, path)
             if problem is not None:
                 failed.append({"command": " ".join([tool.key, *argv]), "why": problem})
@@ -97,18 +102,18 @@ def _run_examples(app: Any, app_target: str, include_all: bool, path: str) -> di
 
 def _skip_reason(tool: Tool, include_all: bool) -> str | None:
     if not tool.guidance.examples:
-        return "it has no examples"
+        return "the command has no examples"
     if tool.guard.approval or tool.guard.human_in_the_loop:
-        return "a human must approve it"
+        return "the command needs approval"
     if include_all or tool.behavior.read_only:
         return None
     if tool.behavior.destructive:
-        return "it is destructive: --all runs it, too"
-    return "it is not declared ReadOnly, so it may change something: --all runs it, too"
+        return "the command is destructive; --all runs it as well"
+    return "the command is not declared ReadOnly; --all runs it as well"
 
 
 def _run_example(tool: Tool, app_target: str, argv: list[str], path: str) -> str | None:
-    """What went wrong with an example, if anything did."""
+    """Return what went wrong with an example, or None."""
     from subprocess import DEVNULL, TimeoutExpired, run
 
     separator = argv.index("--") if "--" in argv else len(argv)
@@ -124,7 +129,7 @@ def _run_example(tool: Tool, app_target: str, argv: list[str], path: str) -> str
             check=False,
         )
     except TimeoutExpired:
-        return f"it took more than {_EXAMPLE_TIMEOUT:g} s"
+        return f"the example took more than {_EXAMPLE_TIMEOUT:g} s"
     if done.returncode == 0:
         return None
     try:
@@ -133,11 +138,11 @@ def _run_example(tool: Tool, app_target: str, argv: list[str], path: str) -> str
         return f"exit code {done.returncode}"
 
 
-# ------------------------------------------------------------------ telling
+# ------------------------------------------------------------------ report
 
 
 def _read_usage(path: str, name: str) -> Iterator[tuple[str, set[tuple[str, str]]]]:
-    """What each command of the app touched, over all its calls."""
+    """Return what each command of the app accessed, over all its calls."""
     found: dict[str, set[tuple[str, str]]] = {}
     if os.path.exists(path):
         with open(path, encoding="utf-8") as file:
@@ -150,29 +155,27 @@ def _read_usage(path: str, name: str) -> Iterator[tuple[str, set[tuple[str, str]
 
 
 def _usage_row(tool: Tool, uses: set[tuple[str, str]], root_paths: Sequence[str]) -> dict[str, Any]:
-    from tooli.core.declared_capabilities import find_disallowed
-
     used = sorted(minimal_capabilities(uses, root_paths)) or ["none"]
     row: dict[str, Any] = {"command": tool.key, "used": used}
-    declared = [word for word in tool.guard.capabilities if word != "none"]
+    declared = [capability for capability in tool.guard.capabilities if capability != "none"]
     if tool.guard.capabilities:
         row["declared"] = list(tool.guard.capabilities)
         used = find_disallowed(used, declared)
-        if not used:  # it says all that it does
+        if not used:  # the declaration is complete
             return row
         row["undeclared"] = used
     capability_list = ", ".join(
-        [json.dumps(word, ensure_ascii=False) for word in (*declared, *used)]
+        [json.dumps(item, ensure_ascii=False) for item in (*declared, *used)]
     )
     return {**row, "paste": f"capabilities=[{capability_list}]"}
 
 
 def minimal_capabilities(uses: Iterable[tuple[str, str]], root_paths: Sequence[str]) -> set[str]:
-    """Acts as the fewest capabilities that allow them: files as their folders, folders below
-    one another as one, whatever is below one of the places as that place; what is elsewhere, and
-    temporary, is the folder for that."""
-    from tooli.execution.monitor.monitored_runner import shorten_path
+    """Return the fewest capabilities that allow these actions.
 
+    Files become folders, and nested folders become one. A path below one of
+    `root_paths` becomes that root. Other temporary files become the temporary folder.
+    """
     folders: dict[str, set[str]] = {}
     capabilities: set[str] = set()
     for capability, target in uses:
@@ -193,9 +196,9 @@ def minimal_capabilities(uses: Iterable[tuple[str, str]], root_paths: Sequence[s
 
 
 def _generalize_folder(folder: str, root_paths: Sequence[str]) -> str:
-    for place in root_paths:
-        if is_under_any(folder, (place,)):
-            return place
+    for root in root_paths:
+        if is_under_any(folder, (root,)):
+            return root
     temporary = os.path.realpath(gettempdir())
     is_temporary = is_under_any(folder, (temporary,)) and not is_under_any(
         folder, (os.path.realpath("."),)

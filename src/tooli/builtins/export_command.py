@@ -1,4 +1,4 @@
-"""export: the app's tools as code for agent frameworks, and as permission rules for agents."""
+"""export: generate code for agent frameworks and permission rules for agents."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ from functools import partial
 from typing import Annotated, Literal, Optional, Union
 
 from tooli.builtins.command_markers import returns_text
+from tooli.describe.app_info import collect_app_info
 from tooli.errors import InputError
+from tooli.install.project_documents import write_files
 from tooli.schema.param_info import Option
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from typing import Any
+
+    from tooli.core.protocols import App
 
 _EXPORT_FUNCTION = ("tooli.export", "export")
 TARGETS = {
@@ -25,56 +29,56 @@ TARGETS = {
     "python": _EXPORT_FUNCTION,
     "permissions": ("tooli.export.permissions", "render_rules"),
 }
-"""What can be exported: the module and the function that write it."""
+"""The module and the function that generate each target."""
 
-# Optional and Union, not `|`: these are evaluated where they stand, on Python 3.10 as well.
+# Optional and Union, because these are evaluated at run time, on Python 3.10 as well.
 Target = Annotated[
     Literal[
         "openai", "langchain", "adk", "claude", "copilot", "pydantic-ai", "python", "permissions"
     ],
-    Option(help="The framework; permissions are rules for a coding agent."),
+    Option(help="Framework to export for, or permissions for a coding agent."),
 ]
 Mode = Annotated[
     Literal["subprocess", "import"],
-    Option(help="Whether a tool runs as a program of its own, or in the agent's process."),
+    Option(help="Run tools as a program (subprocess) or in the process of the agent (import)."),
 ]
 OutputDir = Annotated[
     Optional[str],  # noqa: UP045
-    Option("--out", metavar="DIR", help="Write the files there, instead of printing them."),
+    Option("--out", metavar="DIR", help="Directory to write to, instead of stdout."),
 ]
-WithTests = Annotated[bool, Option("--with-tests", help="Add a file with tests of the export.")]
+WithTests = Annotated[bool, Option("--with-tests", help="Also generate tests of the export.")]
 Command = Annotated[
     Optional[str],  # noqa: UP045
-    Option(help="What starts the program, such as 'python -m file_tools'."),
+    Option(help="Command that starts the program, such as 'python -m file_tools'."),
 ]
 AppLocation = Annotated[
     Optional[str],  # noqa: UP045
-    Option("--app", help="Where the app is imported from: 'package.module:name'."),
+    Option("--app", help="Where to import the app from: 'package.module:name'."),
 ]
 Model = Annotated[
     Optional[str],  # noqa: UP045
-    Option(help="The model of ADK's agent."),
+    Option(help="Model of the ADK agent."),
 ]
 Host = Annotated[
     Optional[Literal["claude-code", "codex", "cursor", "gemini"]],  # noqa: UP045
-    Option(help="The coding agent that permissions are for."),
+    Option(help="Coding agent to generate permissions for."),
 ]
-Force = Annotated[
-    bool, Option("--force", help="Write over files that say something else; kept as .bak.")
-]
+Force = Annotated[bool, Option("--force", help="Overwrite changed files; a copy is kept as .bak.")]
 WriteResult = Union[str, list[dict[str, str]]]  # noqa: UP007
 
 
-def add_export(builtin_app: Any, app: Any) -> None:
-    """`export`."""
+def add_export(builtin_app: App, app: App) -> None:
+    """Add `export`."""
 
     def make(
-        target: str, out: str | None, home: str | None, force: bool, dry: bool, **options: Any
+        target: str,
+        out: str | None,
+        app_location: str | None,
+        force: bool,
+        dry: bool,
+        **options: Any,
     ) -> WriteResult:
-        from tooli.describe.app_info import collect_app_info
-        from tooli.install.project_documents import write_files
-
-        options["app"] = home
+        options["app"] = app_location
         _check_option_scope(target, options)
         module_name, name = TARGETS[target]
         write = getattr(__import__(module_name, fromlist=(name,)), name)
@@ -94,16 +98,16 @@ def add_export(builtin_app: Any, app: Any) -> None:
         out: OutputDir = None,
         with_tests: WithTests = False,
         command: Command = None,
-        home: AppLocation = None,
+        app_location: AppLocation = None,
         model: Model = None,
         host: Host = None,
         force: Force = False,
     ) -> WriteResult:
-        """Write the app's tools as code for an agent framework, or as Python functions."""
+        """Export the tools as code for an agent framework or as permissions."""
         return make(
             target,
             out,
-            home,
+            app_location,
             force,
             dry=False,
             mode=mode,
@@ -118,28 +122,28 @@ def add_export(builtin_app: Any, app: Any) -> None:
 
 
 def _check_option_scope(target: str, options: dict[str, Any]) -> None:
-    """Refuse what would be ignored: it was meant for another target, or another mode."""
+    """Raise an error for an option that the target or the mode does not use."""
     is_permissions, is_import = target == "permissions", options["mode"] == "import"
-    belongs = {
-        "host": ("--host belongs to --target permissions.", is_permissions),
-        "model": ("--model belongs to --target adk.", target == "adk"),
+    rules = {
+        "host": ("--host requires --target permissions.", is_permissions),
+        "model": ("--model requires --target adk.", target == "adk"),
         "command": (
-            "--command belongs to --mode subprocess.",
+            "--command requires --mode subprocess.",
             not is_permissions and not is_import,
         ),
-        "app": ("--app belongs to --mode import.", not is_permissions and is_import),
-        "with_tests": ("--with-tests belongs to the other targets.", not is_permissions),
+        "app": ("--app requires --mode import.", not is_permissions and is_import),
+        "with_tests": ("--with-tests does not apply to --target permissions.", not is_permissions),
     }
-    for field, (message, applies) in belongs.items():
+    for field, (message, applies) in rules.items():
         if options[field] and not applies:
             raise InputError(message, field=field)
     if is_permissions and not options["host"]:
-        message = "--target permissions needs --host: the agent that the rules are for."
+        message = "--target permissions requires --host, the coding agent."
         raise InputError(message, field="host")
 
 
 def join_files(files: dict[str, str]) -> str:
-    """One file as it is; several one after another, each under its name."""
+    """Return the text of one file, or of several files with their names as headings."""
     if len(files) == 1:
         return next(iter(files.values()))
     return "\n".join([f"# file: {path}\n{text}" for path, text in files.items()])

@@ -1,10 +1,16 @@
-"""idempotency list, idempotency forget: the keys that calls were made with."""
+"""idempotency list, idempotency forget: the stored idempotency keys."""
 
 from __future__ import annotations
 
+from time import time
 from typing import Annotated
 
+from tooli.config.security_settings import apply_security_policy
+from tooli.errors import NotFoundError, StateError, Suggestion, TemporaryError
+from tooli.pipeline.approval_view import format_timestamp
 from tooli.schema.param_info import Argument, Option
+from tooli.storage.idempotency_backends import get_idempotency_store
+from tooli.storage.idempotency_store import KeyStillRunning, StoreUnavailable, is_running
 
 TYPE_CHECKING = False
 
@@ -12,111 +18,101 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, TypeVar
 
-    from tooli.errors import StateError
+    from tooli.core.protocols import App
     from tooli.storage.idempotency_store import IdempotencyEntry, IdempotencyStore
 
     T = TypeVar("T")
 
 MAX_LISTED_KEYS = 1000
-"""How many keys are listed."""
+"""Maximum number of keys in the list."""
 
 
-def add_keys(group: Any, app: Any) -> None:
-    """`idempotency list`, `idempotency forget`."""
+def add_keys(group: App, app: App) -> None:
+    """Add `idempotency list` and `idempotency forget`."""
     group.command("list")(_list_command(app))
     group.command("forget")(_forget_command(app))
 
 
-def _list_command(app: Any) -> Any:
+def _list_command(app: App) -> Any:
     def keys(
-        unsettled: Annotated[
-            bool, Option("--open", help="Only those of calls that broke off, or are running.")
+        is_open: Annotated[
+            bool, Option("--open", help="Only keys of calls that are running or were interrupted.")
         ] = False,
     ) -> list[dict[str, object]]:
-        """List the idempotency keys that are kept, the newest first."""
+        """List the stored idempotency keys, newest first."""
         name = app._state.name
-        found = _query_ledger(
+        found = _query_store(
             app,
-            lambda ledger: list(ledger.entries(name, MAX_LISTED_KEYS, unfinished_only=unsettled)),
+            lambda store: list(store.entries(name, MAX_LISTED_KEYS, unfinished_only=is_open)),
         )
         return [_key_row(entry, name) for entry in found]
 
     return keys
 
 
-def _forget_command(app: Any) -> Any:
+def _forget_command(app: App) -> Any:
     def forget(
-        key: Annotated[str, Argument(help="The key.")],
-        command: Annotated[str, Option(help="Only that of this command.")] = "",
+        key: Annotated[str, Argument(help="Idempotency key.")],
+        command: Annotated[str, Option(help="Only the key of this command.")] = "",
         running: Annotated[
             bool,
-            Option("--running", help="Even while its call runs: the next one runs beside it."),
+            Option(
+                "--running",
+                help="Even if its call is running; the next call then runs too.",
+            ),
         ] = False,
     ) -> dict[str, int]:
-        """Forget an idempotency key: the next call with it runs. See what the last one did."""
-        from tooli.errors import NotFoundError
-        from tooli.storage.idempotency_store import KeyStillRunning
+        """Forget an idempotency key, so that the next call with it runs.
 
+        Check first what the last call with this key did.
+        """
         found = app.find(command) if command else None
         if command and found is None:
             raise NotFoundError(f"There is no command {command}.")
         name, tool = app._state.name, found.id if found is not None else None
         try:
-            count = _query_ledger(
-                app, lambda ledger: ledger.forget(name, key, tool, include_running=running)
+            count = _query_store(
+                app, lambda store: store.forget(name, key, tool, include_running=running)
             )
-        except KeyStillRunning as still:
-            raise _still_running_error(still.entry) from None
+        except KeyStillRunning as failure:
+            raise _still_running_error(failure.entry) from None
         if not count:
-            raise NotFoundError(f"No call with the key {key} is kept.")
+            raise NotFoundError(f"There is no stored call with the key {key}.")
         return {"forgotten": count}
 
     return forget
 
 
 def _still_running_error(entry: IdempotencyEntry) -> StateError:
-    from tooli.errors import StateError, Suggestion
-    from tooli.pipeline.approval_view import format_timestamp
-
     return StateError(
-        f"A call with the key {entry.scoped_key.key} is running: it was not forgotten.",
+        f"A call with the key {entry.scoped_key.key} is running, so the key was kept.",
         code="E3051",
         is_retryable=True,
         suggestion=Suggestion(
             "retry_later",
-            "Wait until it has ended, or end it. Where it certainly runs no more, and only seems "
-            "to, add --running.",
+            "Wait until it has ended. If you are certain that it is not running any more, "
+            "add --running.",
         ),
         details={"first_run": format_timestamp(entry.started), "owner": entry.owner},
     )
 
 
-def _query_ledger(app: Any, query: Callable[[IdempotencyStore], T]) -> T:
-    """What the app's ledger says."""
-    from tooli.config.security_settings import apply_security_policy
-    from tooli.errors import Suggestion, TemporaryError
-    from tooli.storage.idempotency_backends import get_idempotency_store
-    from tooli.storage.idempotency_store import StoreUnavailable
-
+def _query_store(app: App, query: Callable[[IdempotencyStore], T]) -> T:
+    """Query the idempotency store of the app."""
     apply_security_policy(app._state)
-    ledger: IdempotencyStore | None = None
+    store: IdempotencyStore | None = None
     try:
-        ledger = get_idempotency_store(app._state.security_settings.get("store"))
-        return query(ledger)
-    except StoreUnavailable as lost:
-        fix = Suggestion("ask_human", lost.fix)
-        raise TemporaryError(lost.reason, code="E4060", suggestion=fix) from None
+        store = get_idempotency_store(app._state.security_settings.get("store"))
+        return query(store)
+    except StoreUnavailable as unavailable:
+        fix = Suggestion("ask_human", unavailable.fix)
+        raise TemporaryError(unavailable.reason, code="E4060", suggestion=fix) from None
     finally:
-        if ledger is not None:
-            ledger.close()
+        if store is not None:
+            store.close()
 
 
 def _key_row(entry: IdempotencyEntry, app: str) -> dict[str, object]:
-    from time import time
-
-    from tooli.pipeline.approval_view import format_timestamp
-    from tooli.storage.idempotency_store import is_running
-
     state = entry.state
     if state != "done":
         state = "running" if is_running(entry, time()) else "broken off"

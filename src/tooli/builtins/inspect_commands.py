@@ -1,4 +1,4 @@
-"""detect-context, config show: how a run is seen and set up."""
+"""detect-context, config show: the detected caller and the settings."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ import os
 from typing import Annotated
 
 from tooli.builtins.command_markers import runs_with_invalid_settings
+from tooli.config.layers import resolve_settings
+from tooli.config.setting_definitions import SETTINGS
+from tooli.core.caller_profile import CALLER_PROFILES
+from tooli.detect import detect_execution_context
 from tooli.schema.param_info import Option
 
 TYPE_CHECKING = False
@@ -14,29 +18,28 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tooli.config.layers import Settings, SettingValue
+    from tooli.core.protocols import App
     from tooli.detect import Candidate, ExecutionContext
 
 
-def add_detection(builtin_app: Any, app: Any) -> None:
-    """`detect-context`."""
+def add_detection(builtin_app: App, app: App) -> None:
+    """Add `detect-context`."""
     builtin_app.command("detect-context")(_detect_command(app))
 
 
-def add_config(group: Any, app: Any) -> None:
-    """`config show`."""
+def add_config(group: App, app: App) -> None:
+    """Add `config show`."""
     group.command("show")(_show_command(app))
 
 
-def _detect_command(app: Any) -> Any:
+def _detect_command(app: App) -> Any:
     @runs_with_invalid_settings
     def detect_context(
         deep: Annotated[
-            bool, Option("--deep", help="Look at processes above and at files of containers, too.")
+            bool, Option("--deep", help="Also inspect parent processes and container files.")
         ] = False,
     ) -> dict[str, object]:
-        """Show who seems to be calling, by which signals, and what such a caller gets."""
-        from tooli.detect import detect_execution_context
-
+        """Show the detected caller, the signals that identify it, and the defaults that it gets."""
         context = detect_execution_context(deep=deep)
         return {
             **_describe_context(context),
@@ -47,14 +50,14 @@ def _detect_command(app: Any) -> Any:
     return detect_context
 
 
-def _show_command(app: Any) -> Any:
+def _show_command(app: App) -> Any:
     @runs_with_invalid_settings
     def show(
         origin: Annotated[
-            bool, Option("--origin", help="What every layer says, and in which file and line.")
+            bool, Option("--origin", help="Show the value of every layer, with file and line.")
         ] = False,
     ) -> dict[str, object]:
-        """Show the settings that hold: flags, variables, project, user, system, defaults."""
+        """Show the settings and where each comes from: flags, environment, files or defaults."""
         settings = _resolved_settings(app)
         values: dict[str, object]
         if origin:
@@ -72,7 +75,7 @@ def _show_command(app: Any) -> Any:
 
 
 def _describe_context(context: ExecutionContext) -> dict[str, object]:
-    """The context in the contract's words."""
+    """Return the context with the field names of the output."""
     fields = {name: getattr(context, name) for name in type(context).__match_args__}
     fields["category"] = str(context.category)
     fields["signals"] = list(context.signals)
@@ -91,8 +94,6 @@ def _describe_candidate(candidate: Candidate) -> dict[str, object]:
 
 
 def _describe_caller_profile(context: ExecutionContext) -> dict[str, object]:
-    from tooli.core.caller_profile import CALLER_PROFILES
-
     caller_profile = CALLER_PROFILES[context.category]
     fields = {name: getattr(caller_profile, name) for name in type(caller_profile).__match_args__}
     return {name: value for name, value in fields.items() if value is not None}
@@ -101,17 +102,15 @@ def _describe_caller_profile(context: ExecutionContext) -> dict[str, object]:
 # ------------------------------------------------------------------ settings
 
 
-def _resolved_settings(app: Any) -> Settings:
-    """The settings of this run; those of the process where no command line is running."""
+def _resolved_settings(app: App) -> Settings:
+    """Return the settings of the running command, or of the process."""
     settings = app._state.resolved_settings
     if settings is None:
-        from tooli.config.layers import resolve_settings
-
         settings = resolve_settings(app._state.name)
     return settings
 
 
-def _configuration_summary(app: Any) -> dict[str, object]:
+def _configuration_summary(app: App) -> dict[str, object]:
     settings = _resolved_settings(app)
     summary: dict[str, object] = {
         "configuration": {name: _setting_value(settings, name) for name in _setting_names(settings)}
@@ -122,8 +121,6 @@ def _configuration_summary(app: Any) -> dict[str, object]:
 
 
 def _setting_names(settings: Settings) -> list[str]:
-    from tooli.config.setting_definitions import SETTINGS
-
     return [name for name in SETTINGS if settings.effective(name) is not None]
 
 
@@ -137,7 +134,7 @@ def _setting_value(settings: Settings, name: str) -> dict[str, object]:
 
 
 def _setting_layers(settings: Settings, name: str) -> dict[str, object]:
-    """The value that holds and where from, and what the other layers say."""
+    """Return the effective value and its origin, and the values of the other layers."""
     effective = settings.effective(name)
     assert effective is not None
     row: dict[str, object] = {
@@ -167,7 +164,7 @@ def _overruled_layer(name: str, layer_value: SettingValue) -> dict[str, object]:
 
 
 def _public_value(name: str, value: Any) -> Any:
-    """A value as anybody may see it: an address without its password."""
+    """Return a value without its password, if it is a URL."""
     if name != "store" or not isinstance(value, str):
         return value
     from tooli.storage.idempotency_postgres import redact_url
@@ -182,7 +179,7 @@ def _fault_lines(settings: Settings) -> list[str]:
 
 
 def _relative_path(path: str) -> str:
-    """A path as it is said here: below this folder, relative to it."""
+    """Return a path relative to the current folder, if it is inside."""
     try:
         here = os.getcwd()
     except OSError:

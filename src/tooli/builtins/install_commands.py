@@ -1,4 +1,4 @@
-"""skills add, skills remove, skills list, mcp add, mcp remove, mcp list: the app, for agents."""
+"""skills add/remove/list, mcp add/remove/list: install the app for agents."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-# Written out, not taken from the tables of tooli.install: they are read for help and completion
-# whenever a server starts, and a test holds them to the tables.
+    from tooli.core.protocols import App
+
+# `mcp serve` loads this module, so it does not import tooli.install. The names of agents are
+# written out here; a test compares them with the tables of tooli.install.
 SkillAgents = Annotated[
     list[
         Literal[
@@ -30,44 +32,42 @@ SkillAgents = Annotated[
         ]
     ],
     Option(
-        help="For whom, once or more: claude-code, codex, copilot, cursor, gemini, kimi-code, "
-        "opencode, pi, qwen-code; agents is whoever reads .agents. Without it: all."
+        help="Agent to install for (repeatable): claude-code, codex, copilot, cursor, gemini, "
+        "kimi-code, opencode, pi, qwen-code, or agents for all that read .agents. Default: all."
     ),
 ]
 ServerAgents = Annotated[
     list[Literal["claude-code", "codex", "cursor", "gemini", "vscode"]],
     Option(
-        help="Whose settings, once or more: claude-code, codex, cursor, gemini, vscode. "
-        "Without it: all."
+        help="Agent whose settings to change (repeatable): claude-code, codex, cursor, gemini, "
+        "vscode. Default: all."
     ),
 ]
 ForUser = Annotated[
     bool,
-    Option("--user/--project", help="For you, everywhere, or for this project alone."),
+    Option("--user/--project", help="For your user account, or for this project only."),
 ]
 Command = Annotated[
-    Optional[str],  # noqa: UP045  evaluated where it stands, on Python 3.10 as well
-    Option(help="How the app is started, if not as it was now: 'uvx mytool'."),
+    Optional[str],  # noqa: UP045  evaluated at run time, on Python 3.10 as well
+    Option(help="Command that starts the app, such as 'uvx mytool'. Default: as it runs now."),
 ]
-Force = Annotated[
-    bool, Option("--force", help="Write over edits, too; the edited text is kept as .bak.")
-]
-AgentsMd = Annotated[bool, Option("--agents-md", help="A marked block in AGENTS.md as well.")]
-ClaudeMd = Annotated[bool, Option("--claude-md", help="A marked block in CLAUDE.md as well.")]
+Force = Annotated[bool, Option("--force", help="Overwrite edited files; a copy is kept as .bak.")]
+AgentsMd = Annotated[bool, Option("--agents-md", help="Also write a marked block in AGENTS.md.")]
+ClaudeMd = Annotated[bool, Option("--claude-md", help="Also write a marked block in CLAUDE.md.")]
 Rows = list[dict[str, str]]
 
 
-def add_skills(group: Any, app: Any) -> None:
-    """`skills add`, `skills remove`, `skills list`."""
+def add_skills(group: App, app: App) -> None:
+    """Add `skills add`, `skills remove` and `skills list`."""
 
     def add(
-        agent: SkillAgents = [],  # noqa: B006  nobody changes it
+        agent: SkillAgents = [],  # noqa: B006  never modified
         user: ForUser = False,
         agents_md: AgentsMd = False,
         claude_md: ClaudeMd = False,
         force: Force = False,
     ) -> Rows:
-        """Write the app's skill where agents look for it; --dry-run shows the diff."""
+        """Install the skill of the app where agents look for it; --dry-run shows the diff."""
         return _operation("add_skill")(app, agent, user, agents_md, claude_md, force)
 
     def remove(
@@ -75,11 +75,11 @@ def add_skills(group: Any, app: Any) -> None:
         user: ForUser = False,
         force: Force = False,
     ) -> Rows:
-        """Take away what `skills add` has written, and nothing else."""
+        """Remove what `skills add` has installed."""
         return _operation("remove_skill")(app, agent, user, force)
 
     def listed() -> Rows:
-        """Show every place where the skill may be: current, stale, edited or absent."""
+        """List where the skill can be installed, and whether it is current, stale or edited."""
         return _operation("list_skills")(app)
 
     group.command("add")(_with_plan(add, "add_skill", app))
@@ -87,8 +87,8 @@ def add_skills(group: Any, app: Any) -> None:
     group.command("list")(listed)
 
 
-def add_servers(group: Any, app: Any) -> None:
-    """`mcp add`, `mcp remove`, `mcp list`."""
+def add_servers(group: App, app: App) -> None:
+    """Add `mcp add`, `mcp remove` and `mcp list`."""
 
     def add(
         agent: ServerAgents = [],  # noqa: B006
@@ -96,7 +96,7 @@ def add_servers(group: Any, app: Any) -> None:
         command: Command = None,
         force: Force = False,
     ) -> Rows:
-        """Register the app's MCP server in the settings of agents; --dry-run shows the diff."""
+        """Add the MCP server of the app to the settings of agents; --dry-run shows the diff."""
         return _operation("add_server")(app, agent, user, command, force)
 
     def remove(
@@ -105,11 +105,11 @@ def add_servers(group: Any, app: Any) -> None:
         command: Command = None,
         force: Force = False,
     ) -> Rows:
-        """Take the app's MCP server out of the settings of agents again."""
+        """Remove the MCP server of the app from the settings of agents."""
         return _operation("remove_server")(app, agent, user, command, force)
 
     def listed() -> Rows:
-        """Show whose settings know the app's MCP server: current, stale, edited or absent."""
+        """List the agents whose settings can contain the MCP server, and its state there."""
         return _operation("list_servers")(app)
 
     group.command("add")(_with_plan(add, "add_server", app))
@@ -123,8 +123,8 @@ def _operation(name: str) -> Callable[..., Rows]:
     return getattr(agent_install, name)
 
 
-def _with_plan(fn: Any, name: str, app: Any) -> Any:
-    """A command that tells in a dry run itself what it would do."""
+def _with_plan(fn: Any, name: str, app: App) -> Any:
+    """Add a command that has its own dry run."""
 
     def plan(**arguments: Any) -> Rows:
         return _operation(name)(app, **arguments, dry=True)

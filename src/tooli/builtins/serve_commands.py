@@ -1,4 +1,7 @@
-"""mcp serve, mcp export, api serve, api export-openapi, search-tools."""
+"""mcp serve, mcp export, api serve, api export-openapi, search-tools.
+
+Each command imports what it needs when it runs, because servers have to start fast.
+"""
 
 from __future__ import annotations
 
@@ -13,50 +16,52 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from tooli.core.protocols import App
     from tooli.http.http_settings import HttpSettingsDict
 
 _LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]")
-"""Where pages may come from that talk to an MCP server on this machine, as inspectors do."""
+"""Origins of web pages that may use an MCP server on this machine, such as inspectors."""
 
-# Optional, not `| None`: these are evaluated where they stand, on Python 3.10 as well.
+# Optional, because these are evaluated at run time, on Python 3.10 as well.
 Transport = Annotated[
     Optional[Literal["stdio", "http", "sse"]],  # noqa: UP045
-    Option(help="How clients connect; without it, as the app says (mcp_transport)."),
+    Option(help="How clients connect. Default: mcp_transport of the app."),
 ]
 Host = Annotated[str, Option(help="Address to listen on.")]
-Port = Annotated[int, Option(help="Port to listen on; 0 takes a free one.", min=0, max=65535)]
+Port = Annotated[int, Option(help="Port to listen on; 0 selects a free port.", min=0, max=65535)]
 Token = Annotated[
     Optional[str],  # noqa: UP045
     Option(help="Bearer token that clients must send.", envvar="TOOLI_TOKEN"),
 ]
 AllowedHosts = Annotated[
-    list[str], Option(help="A further name under which clients reach the server: its Host.")
+    list[str], Option(help="Host name that clients may use for the server (repeatable).")
 ]
 GracePeriod = Annotated[
-    float, Option(help="Seconds that calls over HTTP get to finish in when it ends.", min=0)
+    float, Option(help="Seconds that running HTTP calls have to finish at shutdown.", min=0)
 ]
 DeferLoading = Annotated[
     bool,
     Option(
-        "--defer-loading", help="List only a search and a runner; tools are found by searching."
+        "--defer-loading",
+        help="List only a search tool and a call tool; clients find the others by searching.",
     ),
 ]
 
 
-def add_mcp(group: Any, app: Any) -> None:
-    """`mcp serve`, `mcp export`."""
+def add_mcp(group: App, app: App) -> None:
+    """Add `mcp serve` and `mcp export`."""
     group.command("serve")(_mcp_serve_command(app))
     group.command("export")(_mcp_export_command(app))
 
 
-def add_api(group: Any, app: Any) -> None:
-    """`api serve`, `api export-openapi`."""
+def add_api(group: App, app: App) -> None:
+    """Add `api serve` and `api export-openapi`."""
     group.command("serve")(_http_serve_command(app))
     group.command("export-openapi")(_openapi_export_command(app))
 
 
-def add_search(builtin_app: Any, app: Any) -> None:
-    """`search-tools`."""
+def add_search(builtin_app: App, app: App) -> None:
+    """Add `search-tools`."""
     builtin_app.command("search-tools")(_search_command(app))
 
 
@@ -64,7 +69,7 @@ def add_search(builtin_app: Any, app: Any) -> None:
 
 
 def serve_mcp(
-    app: Any,
+    app: App,
     transport: str | None,
     host: str,
     port: int,
@@ -73,7 +78,7 @@ def serve_mcp(
     deferred: bool,
     grace: float,
 ) -> None:
-    """Serve an app to MCP clients, the way that was asked for or that the app prefers."""
+    """Serve an app to MCP clients over the requested transport, or the default one of the app."""
     state = app._state
     chosen = transport or state.mcp_transport
     deferred = deferred or state.defer_loading
@@ -103,7 +108,7 @@ def serve_mcp(
         )
 
 
-def _mcp_serve_command(app: Any) -> Any:
+def _mcp_serve_command(app: App) -> Any:
     @long_running
     @owns_stdout
     def serve(
@@ -111,20 +116,20 @@ def _mcp_serve_command(app: Any) -> Any:
         host: Host = "127.0.0.1",
         port: Port = 8000,
         token: Token = None,
-        allow_host: AllowedHosts = [],  # noqa: B006  nobody changes it
+        allow_host: AllowedHosts = [],  # noqa: B006  never modified
         defer_loading: DeferLoading = False,
         grace: GracePeriod = GRACE_PERIOD,
     ) -> None:
-        """Serve the app's tools, resources and prompts to an MCP client."""
+        """Serve the tools, resources and prompts of the app to MCP clients."""
         serve_mcp(app, transport, host, port, token, allow_host, defer_loading, grace)
 
     return serve
 
 
-def _mcp_export_command(app: Any) -> Any:
+def _mcp_export_command(app: App) -> Any:
     @returns_document
     def export(defer_loading: DeferLoading = False) -> dict[str, object]:
-        """Print the app's tools as MCP clients see them."""
+        """Print the tools as MCP clients see them."""
         from tooli.mcp.service import McpService
 
         service = McpService(app, deferred=defer_loading or app._state.defer_loading)
@@ -143,17 +148,17 @@ def _mcp_export_command(app: Any) -> Any:
 # ------------------------------------------------------------------ HTTP
 
 
-def _http_serve_command(app: Any) -> Any:
+def _http_serve_command(app: App) -> Any:
     @long_running
     def serve(
         host: Host = "127.0.0.1",
         port: Port = 8000,
-        workers: Annotated[int, Option(min=1, max=256, help="Processes that share the port.")] = 1,
+        workers: Annotated[int, Option(min=1, max=256, help="Number of worker processes.")] = 1,
         token: Token = None,
-        allow_host: AllowedHosts = [],  # noqa: B006  nobody changes it
+        allow_host: AllowedHosts = [],  # noqa: B006  never modified
         grace: GracePeriod = GRACE_PERIOD,
     ) -> None:
-        """Serve the app's tools over HTTP, with a page for people, OpenAPI, and MCP at /mcp."""
+        """Serve the tools over HTTP, with a web page, OpenAPI, and MCP at /mcp."""
         from tooli.http.http_server import serve_http
 
         http_settings: HttpSettingsDict = {"token": token, "allowed_hosts": allow_host}
@@ -162,10 +167,10 @@ def _http_serve_command(app: Any) -> Any:
     return serve
 
 
-def _openapi_export_command(app: Any) -> Any:
+def _openapi_export_command(app: App) -> Any:
     @returns_document
     def export_openapi() -> dict[str, object]:
-        """Print the OpenAPI description of the app's HTTP interface."""
+        """Print the OpenAPI document of the HTTP interface."""
         from tooli.describe.openapi_document import build_openapi
 
         state = app._state
@@ -174,25 +179,24 @@ def _openapi_export_command(app: Any) -> Any:
     return export_openapi
 
 
-# ------------------------------------------------------------------ finding
+# ------------------------------------------------------------------ search
 
 
-def _search_command(app: Any) -> Any:
+def _search_command(app: App) -> Any:
     def search_tools(
-        query: Annotated[str, Argument(help="What the tool should do, or a part of its name.")],
-        limit: Annotated[int, Option(min=1, max=100, help="How many to show.")] = 10,
-        schema: Annotated[bool, Option("--with-schema", help="With their input schemas.")] = False,
+        query: Annotated[str, Argument(help="What the command does, or part of its name.")],
+        limit: Annotated[int, Option(min=1, max=100, help="Maximum number of results.")] = 10,
+        schema: Annotated[bool, Option("--with-schema", help="Include input schemas.")] = False,
     ) -> list[dict[str, object]]:
-        """Find the commands that fit a description, best first."""
+        """Find commands that match a description, best match first."""
         from tooli.providers.search import ToolIndex
         from tooli.providers.signature import format_signature
+        from tooli.schema.json_schema import input_schema
 
         found: list[dict[str, object]] = []
         for hit in ToolIndex(app.catalog).search(query, limit):
             row: dict[str, object] = {"name": hit.tool.key, "signature": format_signature(hit.tool)}
             if schema:
-                from tooli.schema.json_schema import input_schema
-
                 row["input_schema"] = input_schema(hit.tool)
             found.append(row)
         return found

@@ -1,1 +1,1 @@
-"""WHAT HOLDS A RUNNING COMMAND: deadlines, watch, walls."""
+"""Run commands: time limits, processes of their own, sandbox and monitor."""

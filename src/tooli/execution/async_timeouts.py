@@ -1,4 +1,4 @@
-"""Deadlines on an event loop: a coroutine is cancelled; one that does not heed that is left."""
+"""Timeouts on an event loop: the task is cancelled; a task that ignores this is abandoned."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from tooli.core.call import Call
 
 CANCEL_GRACE_SECONDS = 0.3
-"""Seconds that a task has to clean up once it is cancelled."""
+"""Seconds that a cancelled task has to clean up."""
 _abandoned_tasks: set[asyncio.Task[Any]] = set()
-"""Tasks that nobody waits for; a loop holds its tasks only weakly."""
+"""Abandoned tasks. They are kept here because an event loop has only weak references."""
 
 
 async def run_with_timeout(call: Call, timeout: float) -> Any:
-    """What the function gives within so many seconds: its value, or a stream of its items."""
+    """Run a call with a time limit and return its value, or an async iterator of its items."""
     from tooli.pipeline.async_drivers import invoke, is_async_stream
 
     deadline = asyncio.get_running_loop().time() + timeout
@@ -35,7 +35,7 @@ async def _await_until(
     task = asyncio.ensure_future(coroutine)
     try:
         await asyncio.wait({task}, timeout=max(0.0, deadline - asyncio.get_running_loop().time()))
-    except asyncio.CancelledError:  # whoever waited has gone
+    except asyncio.CancelledError:  # the caller was cancelled
         await _cancel_task(task, call)
         raise
     if task.done():
@@ -44,14 +44,14 @@ async def _await_until(
 
 
 async def _cancel_task(task: asyncio.Task[Any], call: Call) -> bool:
-    """Cancel a task; whether it has ended by that."""
+    """Cancel a task; True if it ends in time."""
     task.cancel()
     await asyncio.wait({task}, timeout=CANCEL_GRACE_SECONDS)
     if task.done():
         if not task.cancelled():
-            task.exception()  # looked at: nobody else will
+            task.exception()  # retrieved, or asyncio would log it
         return True
-    call.warnings.append("the function did not heed its cancellation: it may still be running")
+    call.warnings.append("the function ignored its cancellation and may still be running")
     _abandoned_tasks.add(task)
     task.add_done_callback(_discard_task)
     return False
@@ -66,9 +66,9 @@ def _discard_task(task: asyncio.Task[Any]) -> None:
 async def _stream_until(
     items: Any, call: Call, timeout: float, deadline: float
 ) -> AsyncGenerator[Any]:
-    """A stream's items, all of them by the deadline.
+    """Yield the items of a stream, all of them before the deadline.
 
-    One task asks for all of them: what a function holds between two items may be bound to it.
+    One task requests all items, because context variables and cancel scopes belong to a task.
     """
     item_requested = asyncio.Event()
     produced: asyncio.Queue[Any] = asyncio.Queue()
@@ -83,7 +83,7 @@ async def _stream_until(
                 {get_item, task}, timeout=remaining, return_when=asyncio.FIRST_COMPLETED
             )
             if not get_item.done():
-                await asyncio.sleep(0)  # an item and the end may come together
+                await asyncio.sleep(0)  # an item and the end may arrive together
             if not get_item.done():
                 if task.done():
                     task.result()

@@ -1,17 +1,19 @@
-"""Hearing: what a function says on its way, in another process, and what is done about it.
+"""Handle the messages that a worker process sends while its function runs.
 
-    warning, meta      for the envelope
-    text               for what stands in the place of stdout or stderr
-    progress, log, ask, let go     for the client
+    warning, meta                  go into the envelope
+    text                           goes to the object that stands in for stdout or stderr
+    progress, log, ask, let go     go to the client
 
-Where that process is not trusted, each of them is looked at first: its kind, its shape, how much
-it is. What cannot be honest ends the call.
+Messages of an untrusted process are validated first: their kind, their types and their size. An
+invalid message ends the call.
 """
 
 from __future__ import annotations
 
 import sys
 
+from tooli.core.peer import Question
+from tooli.errors import APPLICABILITY_LEVELS, SUGGESTION_ACTIONS
 from tooli.execution.ipc import MAX_FRAME_BYTES, dumps, invalid_message_error, unpack
 
 TYPE_CHECKING = False
@@ -21,67 +23,68 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tooli.core.call import Call, Runner
-    from tooli.core.peer import Question
 
 RESULT_KINDS = ("value", "stream", "item", "done", "error")
-"""What is kept until somebody asks for it."""
+"""Kinds of messages that are kept until they are requested."""
 MAX_ENTRIES = 1000
-"""Warnings, and acts beyond its word, that are taken from a process that is not trusted."""
+"""Maximum number of warnings, and of violations, that an untrusted process may report."""
 MAX_TEXT_CHARS = 10_000
-"""Characters of each."""
+"""Maximum length of each, in characters."""
 
 
 class ChildMessages:
-    """What a process says that is trusted."""
+    """Handles the messages of a trusted process."""
 
     def __init__(self, call: Call, send_answer: Callable[[bytes], None]) -> None:
         self.call = call
-        self.send_answer = send_answer  # to the process, in answer to a question
+        self.send_answer = send_answer  # sends the answer to a question
 
     def handle(self, kind: Any, payload: Any) -> bool:
-        """Do what there is to do; False for what somebody waits for."""
+        """Handle a message; return False if it is a result, which the caller of the function waits
+        for.
+        """
         if kind in RESULT_KINDS:
             return False
         _HANDLERS[kind](self, self.decode(kind, payload))
         return True
 
     def decode(self, kind: str, payload: Any) -> Any:
-        """What was said, with the values in it unpacked."""
+        """Return the payload with its values unpacked."""
         if kind in ("meta", "ask"):
             return unpack(payload)
         return (payload[0], unpack(payload[1])) if kind == "log" else payload
 
     def warn(self, text: str) -> None:
-        """A warning of the function's."""
+        """Add a warning of the function."""
         self.call.warnings.append(text)
 
     def update_meta(self, meta: dict[str, Any]) -> None:
-        """Something about the call, for `meta`."""
+        """Add metadata of the call."""
         if self.call.meta is not None:
             self.call.meta.update(meta)
 
     def write(self, message: tuple[str, str]) -> None:
-        """A text for an object in the place of stdout or stderr."""
+        """Write a text to sys.stdout or sys.stderr."""
         if message[0] in ("stdout", "stderr"):
             getattr(sys, message[0]).write(message[1])
 
     def progress(self, update: tuple[float, float | None, str | None]) -> None:
-        """How far the call has come."""
+        """Forward progress to the client."""
         if self.call.peer is not None:
             self.call.peer.progress(*update)
 
     def log(self, entry: tuple[str, Any]) -> None:
-        """What is going on."""
+        """Forward a log entry to the client."""
         if self.call.peer is not None:
             self.call.peer.log(*entry)
 
     def disconnect_client(self, _: None) -> None:
-        """The client may leave and come back."""
+        """Let the client disconnect and fetch the result later."""
         if self.call.peer is not None:
             self.call.peer.disconnect_client()
 
     def ask(self, questions: dict[str, Question]) -> None:
-        """A question for the client; a Pause ends the call, and with it the process."""
+        """Ask the client and send back its answers; InputRequired ends the call and its process."""
         if self.call.peer is None:
             return
         try:
@@ -101,25 +104,25 @@ _HANDLERS: dict[str, Callable[[Any, Any], None]] = {
     "ask": ChildMessages.ask,
     "let go": ChildMessages.disconnect_client,
 }
-"""What a function says on its way, and what is done about it."""
+"""The handlers of messages by kind."""
 
 
-# ------------------------------------------------------------------ from behind walls
+# ------------------------------------------------------------------ untrusted processes
 
 
 class UntrustedMessages(ChildMessages):
-    """What a process says that runs what nobody trusts."""
+    """Validates and handles the messages of an untrusted process."""
 
     def __init__(self, call: Call, send_answer: Callable[[bytes], None]) -> None:
         super().__init__(call, send_answer)
         self._warning_count = 0
         self._printed_chars = 0
-        self._has_enforcement = False  # what holds it is known: it is said before the function runs
+        self._has_enforcement = False  # set before the function runs; later values are ignored
 
     def handle(self, kind: Any, payload: Any) -> bool:
-        """The same, for what is known, in shape and not too much."""
+        """Handle a message if its kind is known and the limits are not exceeded."""
         if type(kind) is not str or not (kind in _HANDLERS or kind in RESULT_KINDS):
-            raise invalid_message_error("there is no such message")
+            raise invalid_message_error("unknown message")
         if kind == "warning":
             self._warning_count += 1
             if self._warning_count > MAX_ENTRIES:
@@ -129,20 +132,20 @@ class UntrustedMessages(ChildMessages):
         return super().handle(kind, payload)
 
     def decode(self, kind: str, payload: Any) -> Any:
-        """What was said, once it is known to be that."""
+        """Validate the payload and return it."""
         try:
             return _VALIDATORS[kind](self, payload)
         except (TypeError, ValueError, KeyError, AttributeError):
-            raise invalid_message_error(f"a {kind} that is none") from None
+            raise invalid_message_error(f"invalid {kind}") from None
 
     def validate_warning(self, text: Any) -> str:
-        """A text, whatever it was."""
+        """Return a warning as text, cut to the maximum length."""
         if self._warning_count == MAX_ENTRIES:
-            return f"the command has more than {MAX_ENTRIES} warnings: the rest is left out"
+            return f"the command has more than {MAX_ENTRIES} warnings; the rest is omitted"
         return str(text)[:MAX_TEXT_CHARS]
 
     def validate_meta(self, packed: Any) -> dict[str, Any]:
-        """What holds the function, and what it did beyond its word; nothing else is its to say."""
+        """Return the metadata that an untrusted process may set: enforcement and violations."""
         meta: Any = unpack(packed, is_untrusted=True)
         accepted: dict[str, Any] = {}
         if "enforcement" in meta and not self._has_enforcement:
@@ -161,30 +164,28 @@ class UntrustedMessages(ChildMessages):
         return accepted
 
     def validate_text(self, message: Any) -> tuple[str, str]:
-        """Where to, and what; not for ever."""
+        """Return the stream and the text, until too much was printed."""
         name, text = message
         self._printed_chars += len(text)
         if self._printed_chars > MAX_FRAME_BYTES:
-            self.call.warnings.append("the command printed too much: the rest is left out")
+            self.call.warnings.append("the command printed too much; the rest is omitted")
             return "nowhere", ""
         return name, str.__str__(text)
 
     def validate_progress(self, raw: Any) -> tuple[Any, Any, str | None]:
-        """Numbers, and a text."""
+        """Return progress: two numbers and a text."""
         done, total, message = raw
         if not (type(done) in (int, float) and type(total) in (int, float, type(None))):
             raise TypeError
         return done, total, None if message is None else _truncate_text(message)
 
     def validate_log(self, entry: Any) -> tuple[str, Any]:
-        """A level, and data."""
+        """Return a level and data."""
         level, packed = entry
         return _truncate_text(level), unpack(packed, is_untrusted=True)
 
     def validate_questions(self, packed: Any) -> dict[str, Question]:
-        """Questions by their names."""
-        from tooli.core.peer import Question
-
+        """Return questions by name."""
         questions: Any = unpack(packed, is_untrusted=True)
         for name, question in questions.items():
             if not isinstance(question, Question):
@@ -193,7 +194,7 @@ class UntrustedMessages(ChildMessages):
         return questions
 
     def validate_empty(self, _: Any) -> None:
-        """Nothing is said with it."""
+        """Return nothing: the message has no payload."""
 
 
 _VALIDATORS: dict[str, Callable[[Any, Any], Any]] = {
@@ -208,7 +209,7 @@ _VALIDATORS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def _is_monitored(runner: Runner | None, monitored_runner: Any) -> bool:
-    """Whether anybody looks at what the function does: nobody else can tell of that."""
+    """True if the call is monitored: only then can it have violations."""
     while runner is not None and not isinstance(runner, monitored_runner.MonitoredRunner):
         runner = runner.inner
     return runner is not None
@@ -219,7 +220,7 @@ def _truncate_text(text: Any) -> str:
 
 
 def _validate_violation(row: Any) -> list[str]:
-    """Something that was done beyond a command's word: the capability, of what, the code."""
+    """Return a violation: capability, target and code."""
     capability, target, code = row
     if code not in ("E2003", "E2005"):
         raise TypeError
@@ -227,11 +228,11 @@ def _validate_violation(row: Any) -> list[str]:
 
 
 def validate_error(packed: Any) -> tuple[str, Any, str | None]:
-    """An error from there, as it would be packed by somebody honest; raises one that is."""
+    """Return a packed error if it is valid; otherwise raise an error."""
     try:
         return _validate_error_fields(*packed)
     except (TypeError, ValueError, KeyError, AttributeError):
-        raise invalid_message_error("an error that is none") from None
+        raise invalid_message_error("invalid error") from None
 
 
 def _validate_error_fields(name: Any, raw: Any, trace: Any) -> tuple[str, Any, str | None]:
@@ -261,8 +262,6 @@ def _validate_error_fields(name: Any, raw: Any, trace: Any) -> tuple[str, Any, s
 def _validate_suggestion(raw: Any) -> dict[str, Any] | None:
     if not raw:
         return None
-    from tooli.errors import APPLICABILITY_LEVELS, SUGGESTION_ACTIONS
-
     argv, texts = raw.get("argv"), [raw.get(name) for name in ("fix", "example")]
     if (
         raw["action"] not in SUGGESTION_ACTIONS

@@ -1,4 +1,4 @@
-"""Forking in a process that does other things as well: its locks, its pipes, its signals."""
+"""Fork safely in a process with other threads: locks, pipes and signals."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from tooli.execution.process_runner import ChildCall
 
 open_pipe_ends: set[int] = set()
-"""Our ends of the pipes of all that is under way: no other process may hold them."""
+"""Pipe ends of the calls that are running: no other child process may inherit them."""
 _fork_locks = [allocate_lock()]
 
 
 def fork_lock() -> Any:
-    """Held from the making of pipes until a fork knows which of them are its own."""
+    """Return the lock that is held while pipes are opened and the process forks."""
     return _fork_locks[0]
 
 
 def fork() -> int:
-    """Fork; that there are other threads is known, and what it means stands in the documents."""
+    """Fork without the warning about threads, which docs/deadlines.md explains."""
     if sys.version_info < (3, 12):
         return os.fork()
     import warnings
@@ -38,13 +38,13 @@ def fork() -> int:
 
 
 def open_pipes() -> list[int]:
-    """Four pipes, each with the end to read from first; none is taken for a standard stream."""
+    """Open four pipes, read end first; no descriptor is below 3."""
     ends: list[int] = []
     try:
         for _ in range(4):
             ends.extend(os.pipe())
         for i, end in enumerate(ends):
-            if end < 3:  # somebody has closed one of those
+            if end < 3:  # a standard stream was closed
                 from fcntl import F_DUPFD_CLOEXEC, fcntl
 
                 ends[i] = fcntl(end, F_DUPFD_CLOEXEC, 3)
@@ -57,7 +57,7 @@ def open_pipes() -> list[int]:
 
 
 def reset_after_fork(pipe_ends: Sequence[int]) -> None:
-    """In a process that was forked: nothing is under way here yet."""
+    """Close inherited pipe ends and reset the lock in a forked process."""
     for descriptor in (*open_pipe_ends, *pipe_ends):
         os.close(descriptor)
     open_pipe_ends.clear()
@@ -65,8 +65,7 @@ def reset_after_fork(pipe_ends: Sequence[int]) -> None:
 
 
 def flush_open_files() -> None:
-    """Write out what open files still hold: so nothing is there twice after a fork, or lost at an
-    end."""
+    """Flush open files, so that buffered data is neither lost nor written twice after a fork."""
     import _io
     import gc
 
@@ -81,19 +80,19 @@ def flush_open_files() -> None:
 
 
 class DeferredInterrupt:
-    """While a function runs at a terminal, Ctrl-C is its own to answer."""
+    """Context manager that lets the function handle Ctrl-C while it runs at a terminal."""
 
     def __init__(self, child_call: ChildCall) -> None:
         self._child_call = child_call
         self._previous_handler: Any = None
 
     def __enter__(self) -> Any:
-        """What answered it before: the function has that."""
+        """Return the handler to restore, which the function uses."""
         is_default = signals.getsignal(SIGINT) is signals.default_int_handler
         if is_default and self._child_call.call.caller.owns_process:
             try:
                 self._previous_handler = signals.signal(SIGINT, self._child_call.interrupt)
-            except ValueError:  # not the main thread: signals do not come here
+            except ValueError:  # not the main thread, which gets no signals
                 pass
         return self._previous_handler
 

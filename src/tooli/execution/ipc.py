@@ -1,8 +1,9 @@
-"""Frames: what a child process and its parent tell each other, whole or not at all.
+"""Messages between a worker process and the calling process, in frames.
 
-    length ▸ (kind, what), marshalled or pickled; from behind walls as data (execution/safe_codec.py)
+    frame: length, then (kind, payload), marshalled or pickled
 
-Values and errors are packed first, so that one which cannot cross arrives as something that can.
+A sandboxed process sends data instead (execution/safe_codec.py). Values and errors are packed
+first, so that one that cannot be pickled is converted to JSON.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ from __future__ import annotations
 import marshal
 import os
 
+from tooli.errors import Suggestion, ToolError, ToolRuntimeError, error_class_for
 from tooli.execution.process_tree import SIGINT, SIGTERM, signals
-from tooli.text.jsonable import is_object
+from tooli.pipeline.failure import as_tool_error, requested_exit_code
+from tooli.text.jsonable import is_object, to_jsonable
 
 TYPE_CHECKING = False
 
@@ -19,40 +22,39 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-    from tooli.errors import ToolRuntimeError
 
 _HEADER_BYTES = 8
 MAX_FRAME_BYTES = 64 << 20
-"""Bytes of one frame from behind walls: a longer one is not read."""
-_STACK_GLOBAL = b"\x93"  # in a pickle: something that is looked up by its name when it is read
+"""Maximum size of a frame of an untrusted process, in bytes."""
+_STACK_GLOBAL = b"\x93"  # opcode of a pickle that imports a class or function
 _PLAIN_TYPES = frozenset((str, int, float, bool, type(None), bytes))
 _MAX_MARSHAL_PARTS = 200
-"""Parts of a value that is looked at closely: a larger one is pickled as fast."""
+"""Maximum number of parts of a value that is checked for marshal; larger ones are pickled."""
 
 
 def dumps(value: Any) -> bytes:
-    """Any value in bytes; what is plain and small without the price of importing `pickle`."""
+    """Encode any value. Small plain values do not need `pickle`, which is slow to import."""
     if _is_plain(value, [_MAX_MARSHAL_PARTS]):
         return b"m" + marshal.dumps(value)
     return b"p" + _import_pickle().dumps(value, 5)
 
 
 def loads(data: bytes) -> Any:
-    """The value again, from a process that is trusted."""
-    if data[:1] == b"j":  # it stands behind the walls that this one is behind itself
+    """Decode a value of a trusted process."""
+    if data[:1] == b"j":  # sent from a sandbox within this sandbox
         return loads_untrusted(data)
     return marshal.loads(data[1:]) if data[:1] == b"m" else _import_pickle().loads(data[1:])
 
 
 def loads_untrusted(data: bytes) -> Any:
-    """The value again, from behind walls."""
+    """Decode a value of an untrusted process."""
     from tooli.execution.safe_codec import loads as read
 
     return read(data)
 
 
 def _is_plain(value: Any, budget: list[int]) -> bool:
-    """Whether a value is made of JSON's own types alone, and not of too many."""
+    """True if a value has only types of JSON, and few parts."""
     if type(value) in _PLAIN_TYPES:
         return True
     if type(value) not in (list, tuple, dict) or len(value) >= budget[0]:
@@ -72,7 +74,7 @@ def _import_pickle() -> Any:
 
 
 class FrameSender:
-    """The end of a pipe that frames are written to; from several threads, one at a time."""
+    """Writes frames to a pipe; several threads may use it."""
 
     def __init__(self, descriptor: int) -> None:
         from _thread import allocate_lock
@@ -81,7 +83,7 @@ class FrameSender:
         self._lock = allocate_lock()
 
     def send(self, kind: str, payload: Any = None) -> None:
-        """Write one frame; a signal waits until it is out."""
+        """Write one frame; signals are blocked until it is written."""
         data = _encode_frame(kind, payload)
         view = memoryview(len(data).to_bytes(_HEADER_BYTES, "big") + data)
         previous_mask = signals.pthread_sigmask(signals.SIG_BLOCK, (SIGINT, SIGTERM))
@@ -94,17 +96,17 @@ class FrameSender:
 
 
 class FrameReceiver:
-    """The other end; it never waits. What comes from behind walls is read warily."""
+    """Reads frames from a pipe without blocking."""
 
     def __init__(self, descriptor: int, is_untrusted: bool = False) -> None:
         os.set_blocking(descriptor, False)
         self.descriptor = descriptor
         self.is_untrusted = is_untrusted
-        self.is_closed = False  # nobody can say anything more
+        self.is_closed = False  # the other end is closed
         self._buffer = bytearray()
 
     def read_frames(self) -> Iterator[tuple[str, Any]]:
-        """The frames that are there by now."""
+        """Yield the frames that have arrived."""
         while not self.is_closed:
             try:
                 chunk = os.read(self.descriptor, 1 << 16)
@@ -119,9 +121,7 @@ class FrameReceiver:
         while len(data) >= _HEADER_BYTES:
             size = int.from_bytes(data[:_HEADER_BYTES], "big")
             if self.is_untrusted and size > MAX_FRAME_BYTES:
-                raise invalid_message_error(
-                    f"{size} bytes at once, and {MAX_FRAME_BYTES} are the most"
-                )
+                raise invalid_message_error(f"{size} bytes at once, more than {MAX_FRAME_BYTES}")
             end = _HEADER_BYTES + size
             if len(data) < end:
                 return
@@ -129,23 +129,23 @@ class FrameReceiver:
             del data[:end]
             message: Any = unpack(frame, self.is_untrusted)
             if self.is_untrusted and (message.__class__ is not list or len(message) != 2):
-                raise invalid_message_error("it is no message")
+                raise invalid_message_error("not a message")
             yield message
 
 
 def invalid_message_error(reason: str) -> ToolRuntimeError:
-    """The failure of a call whose process says what cannot be understood, or too much of it."""
-    from tooli.errors import Suggestion, ToolRuntimeError
-
+    """Return the error of a call whose process sends an invalid message."""
     return ToolRuntimeError(
-        f"The isolated command was ended: what its process said cannot be taken ({reason[:200]}).",
+        f"The isolated command was stopped: it sent an invalid message ({reason[:200]}).",
         code="E4051",
-        suggestion=Suggestion("abort", "Look into the command: it tampers with its own answer."),
+        suggestion=Suggestion(
+            "abort", "Inspect the command: its code tampers with its own result."
+        ),
     )
 
 
 def preload_modules() -> None:
-    """Import whatever may be needed later: behind walls there may be nothing to import from."""
+    """Import modules that are needed later, when the sandbox may not be able to read them."""
     for name in ("atexit", "traceback", "tooli.pipeline.failure", "tooli.execution.safe_codec"):
         __import__(name)
     _import_pickle()
@@ -155,7 +155,7 @@ def preload_modules() -> None:
 
 
 def pack(value: Any, warn: Callable[[str], None]) -> bytes:
-    """A value as it can cross to the parent; what cannot be pickled goes as JSON has it."""
+    """Pack a value for the calling process; convert it to JSON if it cannot be pickled."""
     if _safe_codec_enabled[-1]:
         from tooli.execution import safe_codec
 
@@ -163,25 +163,23 @@ def pack(value: Any, warn: Callable[[str], None]) -> bytes:
     try:
         data = dumps(value)
         if data[:1] == b"p" and _STACK_GLOBAL in data:
-            loads(data)  # what is looked up by name may not be found, or not be made
+            loads(data)  # a class may not be found or built by its name
     except Exception:
-        from tooli.text.jsonable import to_jsonable
-
         warnings: list[str] = []
         data = dumps(to_jsonable(value, warnings))
         for warning in warnings:
             warn(warning)
-        warn(f"a {type(value).__name__} cannot leave the process of the command: given as JSON")
+        warn(f"a {type(value).__name__} cannot be sent between processes; it was converted to JSON")
     return data
 
 
 def unpack(data: bytes, is_untrusted: bool = False) -> Any:
-    """The value that was packed."""
+    """Return the value that was packed."""
     return loads_untrusted(data) if is_untrusted else loads(data)
 
 
 _safe_codec_enabled = [False]
-"""Whether whoever reads what is said here takes nothing but data, last."""
+"""A stack of flags; the last one says whether values are packed with the safe codec."""
 
 
 def _encode_frame(kind: str, payload: Any) -> bytes:
@@ -193,8 +191,8 @@ def _encode_frame(kind: str, payload: Any) -> bytes:
 
 
 def enable_safe_codec() -> None:
-    """From now on: whoever reads what this process packs takes nothing but data."""
-    __import__("tooli.execution.safe_codec")  # while there is something to import from
+    """Pack all values of this process with the safe codec from now on."""
+    __import__("tooli.execution.safe_codec")  # while it can be read
     _safe_codec_enabled.append(True)
 
 
@@ -202,19 +200,16 @@ def enable_safe_codec() -> None:
 
 
 class RemoteTraceback(Exception):  # noqa: N818
-    """Where an exception came from, in the words of the process that it was raised in."""
+    """The traceback of an exception that was raised in another process."""
 
     def __str__(self) -> str:
         return f"\n{self.args[0]}"
 
 
 def pack_error(exc: BaseException) -> tuple[str, Any, str | None]:
-    """An exception as it can cross: itself, else the fields of what it stands for."""
-    from tooli.errors import ToolError
-    from tooli.pipeline.failure import as_tool_error
-
+    """Pack an exception: itself if it can be pickled, otherwise the fields of its error."""
     if isinstance(exc.__cause__, KeyboardInterrupt) and type(exc).__name__ == "Abort":
-        exc = exc.__cause__  # Click's word for it
+        exc = exc.__cause__  # Click raises Abort instead
     trace = None
     if isinstance(exc, Exception) and not isinstance(exc, ToolError):
         from traceback import format_exception
@@ -233,10 +228,7 @@ def pack_error(exc: BaseException) -> tuple[str, Any, str | None]:
 
 
 def _pack_error_fields(exc: BaseException, trace: str | None) -> tuple[str, Any, str | None]:
-    """The same for somebody who takes nothing but values: an exit, or the fields of an error."""
-    from tooli.errors import ToolError
-    from tooli.pipeline.failure import as_tool_error, requested_exit_code
-
+    """Pack an exception as data: an exit code, or the fields of an error."""
     code = requested_exit_code(exc)
     if code is not None:
         exit_value = getattr(exc, "code", code)
@@ -250,8 +242,6 @@ def _is_same_error(restored: BaseException, exc: BaseException) -> bool:
 
 
 def _error_fields(error: Any) -> dict[str, Any]:
-    from tooli.text.jsonable import to_jsonable
-
     fields = error.to_dict()
     fields["details"] = to_jsonable(error.details, []) if error.details else None
     fields["exit_code"] = error.exit_code
@@ -259,7 +249,7 @@ def _error_fields(error: Any) -> dict[str, Any]:
 
 
 def unpack_error(packed: tuple[str, Any, str | None], is_untrusted: bool = False) -> BaseException:
-    """The exception that was packed, to be raised here."""
+    """Return the exception that was packed, to be raised in this process."""
     name, data, trace = packed
     if name == "exit":
         return SystemExit(data)
@@ -268,13 +258,11 @@ def unpack_error(packed: tuple[str, Any, str | None], is_untrusted: bool = False
         if trace is not None:
             exc.__cause__ = RemoteTraceback(trace)
         return exc
-    from tooli.errors import Suggestion, ToolError, error_class_for
-
     suggestion = data.get("suggestion")
     error_class = error_class_for(data["code"], data["category"])
     if (
         is_untrusted and error_class.__init__ is not ToolError.__init__
-    ):  # an app's own: it may do anything
+    ):  # a class of the app could run any code
         candidates = (error_class_for("", data["category"]), ToolError)
         error_class = next(item for item in candidates if item.__init__ is ToolError.__init__)
     error = error_class(

@@ -1,11 +1,12 @@
-"""Child: runs a function in a process of its own, which is killed where it overruns.
+"""Run a function in a process of its own, which can be killed at a deadline.
 
-    caller ── fork ──▶ guardian ── fork ──▶ the function
-       ▲ ◀── what became of it ┘               │
-       └◀── frames: value, items, warnings … ──┘
+    caller ── fork ──▶ supervisor ── fork ──▶ worker: the function
+       ▲ ◀── report ─────────┘                   │
+       └◀── frames: value, items, warnings … ────┘
 
-The guardian (execution/supervisor.py) watches the time; here it is only waited. What the function
-changes in memory stays in its process: its value, its items and what it says come back.
+The supervisor (execution/supervisor.py) enforces the deadline; the caller only waits. Changes that
+the function makes in memory stay in the worker process. Its value, its items, its warnings and its
+output are sent back.
 """
 
 from __future__ import annotations
@@ -52,26 +53,29 @@ if TYPE_CHECKING:
     from tooli.errors import ToolError
 
 CANCEL_POLL_INTERVAL = 0.1
-"""Seconds between two looks whether the client has given a call up."""
+"""Seconds between two checks whether the client has cancelled the call."""
 REPORT_TIMEOUT = 5.0
-"""Seconds after which a guardian that should have reported is not waited for any more."""
+"""Seconds to wait for a report of the supervisor that is overdue."""
 MAX_PENDING_FRAMES = 8
-"""Answers of a process that is not trusted, before anybody has asked for them."""
+"""Maximum number of results that an untrusted process may send before they are requested."""
 
 
 class ProcessRunner(Runner):
-    """Runs whatever it stands around in a process of its own, for so many seconds at most."""
+    """Runs a function, or another runner, in a process of its own with an optional timeout."""
 
     def __init__(self, inner: Runner | None = None, timeout: float | None = None) -> None:
         super().__init__(inner)
         self.timeout = timeout
 
     def run(self, call: Call) -> Any:
-        """What the function gives, or how it was stopped."""
+        """Run the call and return its value, or an iterator of its items."""
         return ChildCall(self, call).result()
 
     async def arun(self, call: Call) -> Any:
-        """The same on an event loop: a coroutine stays there, unless it has to be alone."""
+        """Run the call from an event loop.
+
+        A coroutine function runs on the loop itself, unless the inner runner needs its own process.
+        """
         if is_async(call.tool.fn) and not (self.inner is not None and self.inner.needs_own_process):
             from tooli.execution.async_timeouts import run_with_timeout
 
@@ -88,28 +92,27 @@ class ProcessRunner(Runner):
 
 
 class ChildCall:
-    """One call that another process runs, as whoever waits for it sees it."""
+    """One call that runs in another process, as the calling process sees it."""
 
     def __init__(self, runner: ProcessRunner, call: Call) -> None:
         self.call = call
         self.inner = runner.inner
-        self.is_untrusted = (
-            self.inner is not None and self.inner.needs_own_process
-        )  # it runs what is not trusted
+        # Messages of a process that needs isolation are validated.
+        self.is_untrusted = self.inner is not None and self.inner.needs_own_process
         self.timeout = runner.timeout
         self.report: dict[str, Any] | None = None
         self._messages = (UntrustedMessages if self.is_untrusted else ChildMessages)(
             call, self._write
         )
-        self._pending_frames: list[tuple[str, Any]] = []  # frames that nobody has looked at yet
-        self._pipe_ends: list[int] = []  # descriptors of ours, closed in the end
-        self._end_lock = allocate_lock()  # whoever gives up says so to nobody else
+        self._pending_frames: list[tuple[str, Any]] = []  # received, and not requested yet
+        self._pipe_ends: list[int] = []  # the descriptors of this process
+        self._end_lock = allocate_lock()  # held while the end of the call is decided
         self._interrupt_count = 0
         self._is_running = self._is_cancelled = False
-        self._is_data_closed = False  # the function cannot say anything more
-        self._report_deadline: float | None = None  # until when the guardian has to have reported
+        self._is_data_closed = False  # the worker has closed its end
+        self._report_deadline: float | None = None  # when the report of the supervisor is overdue
 
-    # -------------------------------------------------------------- beginning
+    # -------------------------------------------------------------- start
 
     def _start(self, interrupt_handler: Any) -> None:
         """Fork the supervisor, which forks the worker process."""
@@ -146,7 +149,8 @@ class ChildCall:
             for output in find_outputs(call.arguments):
                 output.reserve()
         if is_async(call.tool.fn):
-            import tooli.pipeline.async_drivers  # noqa: F401
+            for name in ("asyncio", "tooli.core.event_loop"):
+                __import__(name)
         self._flush()
         load_prctl()
         if self.is_untrusted:
@@ -192,7 +196,7 @@ class ChildCall:
         return data_read
 
     def _flush(self) -> None:
-        """Nothing that was written before may be written by both processes."""
+        """Flush the streams, so that buffered output is not written by both processes."""
         for stream in (sys.stdout, sys.stderr):
             try:
                 stream.flush()
@@ -201,10 +205,10 @@ class ChildCall:
         if self.call.caller.owns_process:
             flush_open_files()
 
-    # -------------------------------------------------------------- waiting
+    # -------------------------------------------------------------- wait
 
     def result(self) -> Any:
-        """The value; or the items, where the function gives them one by one."""
+        """Return the value, or an iterator if the function is a stream."""
         try:
             with DeferredInterrupt(self) as previous_handler:
                 self._start(previous_handler)
@@ -219,7 +223,7 @@ class ChildCall:
         return self._build_result(kind, payload)
 
     def _build_result(self, kind: str, payload: Any) -> Any:
-        """What became of the call, now that its process is gone."""
+        """Return the value or raise the error of a call whose process has ended."""
         report_read = self.report or EMPTY_REPORT
         if report_read["overran"]:
             raise timeout_error(
@@ -236,7 +240,7 @@ class ChildCall:
         return unpack(payload, self.is_untrusted) if payload is not None else None
 
     def next_item(self) -> tuple[bool, Any]:
-        """Whether there is another item, and what it is."""
+        """Return True and the next item, or False and None at the end of the stream."""
         try:
             with DeferredInterrupt(self):
                 self._write(b"n")
@@ -251,7 +255,7 @@ class ChildCall:
         return False, self._build_result(kind, payload)
 
     def close(self) -> None:
-        """Let the function end before its time; it may clean up, but not for ever."""
+        """End the stream early. The function has a limited time to clean up."""
         self._write(b"c")
         deadline = monotonic() + REPORT_TIMEOUT
         while self.report is None and monotonic() < deadline:
@@ -259,7 +263,7 @@ class ChildCall:
         self.shut_down()
 
     def _next_frame(self, kinds: tuple[str, ...]) -> tuple[str, Any]:
-        """The next frame of those kinds; ("", None) where the process ended without one."""
+        """Return the next frame of these kinds, or ("", None) if the process ends without one."""
         while True:
             for i, (kind, _) in enumerate(self._pending_frames):
                 if kind in kinds:
@@ -276,7 +280,7 @@ class ChildCall:
             self._receive()
 
     def _receive(self, timeout: float | None = None) -> None:
-        """Wait for frames or for the guardian's report, and take them."""
+        """Wait for frames or for the report of the supervisor, and process them."""
         peer, report_deadline = self.call.peer, self._report_deadline
         timeouts = [
             s
@@ -297,20 +301,21 @@ class ChildCall:
                 self._queue_frame(kind, payload)
         if (
             self._receiver.is_closed and not self._is_data_closed
-        ):  # or else it would be told of the end for ever
+        ):  # a closed pipe would be reported by every poll
             self._is_data_closed = True
             self._poller.unregister(self._receiver.descriptor)
 
     def _queue_frame(self, kind: str, payload: Any) -> None:
-        """Keep a frame until it is asked for; nobody honest is far ahead of its reader."""
+        """Keep a frame until it is requested; fail if an untrusted process sends too many."""
         self._pending_frames.append((kind, payload))
         if self.is_untrusted and len(self._pending_frames) > MAX_PENDING_FRAMES:
-            raise invalid_message_error("more answers than anybody has asked for")
+            raise invalid_message_error("more results than were requested")
 
     def _await_final_report(self) -> None:
-        """Give the guardian a last chance; the function dies with it, where the system can.
+        """Wait a last time for the report, then kill the supervisor; on Linux the worker dies with
+        it.
 
-        From now: both of them may have been suspended until a moment ago.
+        The wait starts now, because both processes may have been suspended until a moment ago.
         """
         if select.select((self._report_fd,), (), (), REPORT_TIMEOUT)[0]:
             self.report = self._read_report()
@@ -318,7 +323,7 @@ class ChildCall:
         send_signal(self.supervisor_pid, SIGKILL)
         self.report = {**EMPTY_REPORT, "overran": True}
         self.call.warnings.append(
-            "the guard of the command did not answer and was killed: "
+            "the supervisor of the command did not answer and was killed: "
             "processes that the command started may still be running"
         )
 
@@ -328,35 +333,35 @@ class ChildCall:
             data_read += chunk
         if data_read:
             return loads(data_read)
-        return EMPTY_REPORT  # the guardian itself was killed
+        return EMPTY_REPORT  # the supervisor was killed
 
     def _write(self, data: bytes, descriptor: int | None = None) -> None:
-        """Tell the function something, or the guardian."""
+        """Send bytes to the worker, or to another descriptor such as the supervisor's."""
         view = memoryview(data)
         try:
             while view:
                 view = view[os.write(self._answer_fd if descriptor is None else descriptor, view) :]
-        except OSError:  # it has gone: the report says how
+        except OSError:  # the process has ended; its report says how
             pass
 
-    # -------------------------------------------------------------- ending
+    # -------------------------------------------------------------- end
 
     def interrupt(self, *_: object) -> None:
-        """Ctrl-C: it is the function's to end; the second time it is ended."""
+        """Handle Ctrl-C: the first one goes to the function, the second one ends the call."""
         self._interrupt_count += 1
         if self._interrupt_count > 1 or not self._is_running:
             raise KeyboardInterrupt
         self._write(b"i", self._control_fd)
 
     def cancel(self) -> None:
-        """Nobody waits any more: the guardian ends everything, and whoever listens hears of it."""
+        """Stop the processes of the call; a thread that waits for its result gets an error."""
         self._is_cancelled = True
         with self._end_lock:
             if self._is_running:
                 self._write(b"s", self._control_fd)
 
     def shut_down(self) -> None:
-        """Leave nothing behind: no process, no descriptor, no file that is half written."""
+        """End the processes and close the pipes; take partial output files back."""
         with self._end_lock:
             if not self._is_running:
                 return
@@ -370,7 +375,7 @@ class ChildCall:
         self._pipe_ends = []
         try:
             os.waitpid(self.supervisor_pid, 0)
-        except OSError:  # somebody else waits for all children
+        except OSError:  # other code waits for all children
             pass
         if self.call.tool.has_handles:
             for output in find_outputs(self.call.arguments):
@@ -378,23 +383,23 @@ class ChildCall:
 
 
 _COMPLETED_KINDS = ("value", "done")
-"""What a function has sent that came to its end, whatever was left running."""
+"""Kinds of the last frame of a function that has returned."""
 
 
 def _fork_failed_error(failure: OSError) -> ToolError:
     error = TemporaryError(
-        f"The command was not run: it could not be given a process ({failure.strerror}).",
-        suggestion=Suggestion("retry_later", "Try again when less is running here."),
+        f"The command was not run: no process could be started ({failure.strerror}).",
+        suggestion=Suggestion("retry_later", "Try again when fewer processes are running."),
     )
     return mark_not_started(error)
 
 
 def _cancelled_error() -> ToolError:
-    return Interrupted("The call was given up before it began.")
+    return Interrupted("The call was cancelled before it started.")
 
 
 class ChildStream:
-    """The items of a function that another process runs, each made when it is asked for."""
+    """Iterator of the items of a stream that runs in another process."""
 
     def __init__(self, child_call: ChildCall) -> None:
         self._child_call: ChildCall | None = child_call
@@ -421,7 +426,7 @@ class ChildStream:
         return item
 
     def close(self) -> None:
-        """Nobody wants the rest; where another thread waits for an item, it hears of the end."""
+        """End the stream; a thread that waits for an item gets an error."""
         child_call, self._child_call = self._child_call, None
         if child_call is not None:
             child_call.cancel() if self._is_busy else child_call.close()

@@ -1,4 +1,4 @@
-"""Processes: who descends from whom, and how all of them are ended. Linux has the whole of it."""
+"""Find and kill the descendants of a process. Linux supports all of it."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ def _import_signal_module() -> Any:
 
 
 signals = _import_signal_module()
-"""`signal`, as far as it is C: the rest of it imports enum."""
-_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # what prctl calls them
+"""The C part of `signal`: the Python part imports enum."""
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # names of prctl
 SIGKILL, SIGTERM, SIGINT = 9, 15, 2
 KILL_TIMEOUT = 2.0
-"""Seconds after which processes that cannot be killed are left to themselves."""
+"""Seconds after which processes that do not die are abandoned."""
 
 
 def adopt_orphans() -> bool:
-    """Become the parent of every descendant whose own parent ends; False where that cannot be."""
+    """Become the parent of orphaned descendants; False if the system does not support it."""
     return prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def die_with_parent() -> bool:
-    """Have this process killed when the one that made it ends."""
+    """Have the kernel kill this process when its parent ends."""
     return prctl(_PR_SET_PDEATHSIG, SIGKILL)
 
 
 def prctl(option: int, value: int) -> bool:
-    """Ask the kernel for something about this process; whether it has done so."""
+    """Call prctl; True on success."""
     native, address = load_prctl()
     return native is not None and native.call_cdeclfunction(address, (option, value, 0, 0, 0)) == 0
 
@@ -48,9 +48,9 @@ _prctl_cache: list[tuple[Any, Any]] = []
 
 
 def load_prctl() -> tuple[Any, Any]:
-    """The kernel's function, looked for once, unless several threads begin at the same moment.
+    """Return `_ctypes` and the address of prctl, or None.
 
-    The C half of `ctypes` does for it, a tenth of the whole.
+    `_ctypes` takes a tenth of the time of `ctypes` to import.
     """
     if not _prctl_cache:
         try:
@@ -64,7 +64,7 @@ def load_prctl() -> tuple[Any, Any]:
 
 
 def send_signal(pid: int, number: int) -> bool:
-    """Send a signal; False where nobody is there to take it."""
+    """Send a signal; False if the process does not exist."""
     try:
         os.kill(pid, number)
     except OSError:
@@ -73,7 +73,7 @@ def send_signal(pid: int, number: int) -> bool:
 
 
 class Process:
-    """What /proc tells of a living process."""
+    """A running process, as /proc describes it."""
 
     __slots__ = ("group", "name", "parent")
 
@@ -84,7 +84,7 @@ class Process:
 
 
 def list_processes() -> dict[int, Process]:
-    """All processes that have not ended; none where there is no /proc."""
+    """Return all running processes by pid; none without /proc."""
     try:
         names = [name for name in os.listdir("/proc") if name.isdigit()]
     except OSError:
@@ -110,7 +110,7 @@ def _read_process(pid: str) -> Process | None:
 
 
 def find_descendants(root: int, processes: Mapping[int, Process]) -> dict[int, str]:
-    """Those of the processes that are below one, with their names."""
+    """Return the descendants of a process, with their names."""
     children: dict[int, list[int]] = {}
     for pid, process in processes.items():
         children.setdefault(process.parent, []).append(pid)
@@ -125,11 +125,11 @@ def find_descendants(root: int, processes: Mapping[int, Process]) -> dict[int, s
 
 
 def kill_descendants(root: int, *, reaps: bool = False) -> list[str]:
-    """Kill whatever descends from a process until nothing does; the names of what was killed.
+    """Kill all descendants of a process and return their names.
 
-    Whoever forks while it is looked for is found by the next look: an orphan becomes the
-    child of `root`, where that has adopted them all. Only who `buries` them takes how they
-    ended: somebody else may wait for that.
+    A process that forks meanwhile is found in the next round: its orphans become children of
+    `root`, if that has called adopt_orphans(). `reaps` collects exit statuses; other code may wait
+    for them.
     """
     killed: dict[int, str] = {}
     deadline = monotonic() + KILL_TIMEOUT
@@ -149,14 +149,14 @@ def kill_descendants(root: int, *, reaps: bool = False) -> list[str]:
 
 
 def _exclusive_groups(found: Mapping[int, str], processes: Mapping[int, Process]) -> set[int]:
-    """The groups that nobody else is in: killed as a whole, not even a newborn gets away."""
+    """Return the process groups that contain no other process: killing a group is atomic."""
     ours = {processes[pid].group for pid in found}
     others = {process.group for pid, process in processes.items() if pid not in found}
     return {group for group in ours - others if group > 1}
 
 
 def kill_process_group(leader: int) -> None:
-    """Kill a process and its group: all that can be found where there is no /proc."""
+    """Kill a process and its group, which is all that can be found without /proc."""
     try:
         os.killpg(leader, SIGKILL)
     except OSError:
@@ -164,7 +164,7 @@ def kill_process_group(leader: int) -> None:
 
 
 def reap_children() -> dict[int, int]:
-    """The children that have ended, with how they did."""
+    """Return the children that have ended, with their exit statuses."""
     killed: dict[int, int] = {}
     while True:
         try:
@@ -177,7 +177,7 @@ def reap_children() -> dict[int, int]:
 
 
 def close_descriptors_except(keep: Sequence[int]) -> None:
-    """Close every descriptor of this process but a few."""
+    """Close all descriptors of this process but these."""
     try:
         numbers = [int(name) for name in os.listdir("/proc/self/fd")]
     except OSError:

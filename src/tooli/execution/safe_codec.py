@@ -1,12 +1,12 @@
-"""What comes out from behind walls: data, and nothing that is obeyed.
+"""Encode values of an untrusted process as data that is safe to decode.
 
-    text, numbers, lists, objects    as JSON has them
-    {"!": [kind, part, …]}           what JSON does not know: one of a table of kinds
+    text, numbers, lists, objects    as in JSON
+    {"!": [kind, part, …]}           other values: a kind of VALUE_KINDS and its parts
 
-The process behind walls is not trusted. Here its words are read as JSON, and a kind is made by
-this table from parts whose types were looked at: nothing that the process names is looked up,
-called or set. Neither a pickle nor anything marshalled can be read like that. What is of no kind
-crosses as its JSON.
+A sandboxed process is not trusted. Its messages are JSON. A value of another kind is built from
+parts whose types are checked, by the class in VALUE_KINDS: nothing that the process names is
+imported, called or set. Pickle and marshal do not allow this. Values of other classes are converted
+to JSON.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from importlib import import_module
 from json import JSONDecoder, JSONEncoder
 
 from tooli.core.record import Record
+from tooli.errors import Suggestion, ToolRuntimeError
 from tooli.execution.ipc import MAX_FRAME_BYTES, invalid_message_error
 from tooli.text.jsonable import MAX_JSON_DEPTH, to_jsonable
 
@@ -26,34 +27,33 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
-    from tooli.errors import ToolRuntimeError
 
 _TAG = "!"
-_TAG_PREFIX = b'{"!"'  # in what was written: something that JSON does not know
+_TAG_PREFIX = b'{"!"'  # in encoded data: a value that JSON does not have
 _JSON_SCALARS = frozenset((str, int, float, bool, type(None)))
 _type: Callable[[Any], Any] = type
 
 
 class ValueKind(Record):
-    """One kind of value: where its class is, what it is taken apart into, and put together from."""
+    """A kind of value: its class, how it is split into parts, and how it is built from them."""
 
     module: str
     name: str
     to_parts: Callable[[Any], Iterable[Any]]
-    part_types: tuple[tuple[type, ...] | None, ...]  # the types of its parts; None: any data
+    part_types: tuple[tuple[type, ...] | None, ...]  # the types of the parts; None: any data
     from_parts: Callable[..., Any] | None = (
-        None  # given the class and the parts; None: the class does it
+        None  # gets the class and the parts; None: the class itself
     )
 
 
-# ------------------------------------------------------------------ the kinds
+# ------------------------------------------------------------------ kinds
 
 _INT, _STR, _FLOAT, _LIST = (int,), (str,), (float,), (list,)
 _OPTIONAL_STR, _OPTIONAL_INT = (str, type(None)), (int, type(None))
 
 
 def _record_parts(value: Any) -> Iterable[Any]:
-    return value._values()  # of a Record
+    return value._values()  # value is a Record
 
 
 def _list_parts(value: Any) -> Iterable[Any]:
@@ -100,7 +100,7 @@ def _make_page(cls: Any, items: Any, cursor: Any, total: Any) -> Any:
 
 def _make_step(cls: Any, command: str, arguments: dict[Any, Any], why: str) -> Any:
     if not all([type(name) is str for name in arguments]):
-        raise ValueError("an argument has no name")
+        raise ValueError("an argument name is not text")
     return cls(command, arguments, why)
 
 
@@ -119,9 +119,9 @@ def _make_message(cls: Any, content: Any, role: str) -> Any:
 
 
 def _require_type(value: Any, module: str, *names: str) -> None:
-    """Refuse a part that is none of some kinds."""
+    """Raise ValueError if a part is not of one of these classes."""
     if all([type(value) is not getattr(import_module(module), name) for name in names]):
-        raise ValueError(f"a {type(value).__name__} stands where it should not")
+        raise ValueError(f"unexpected {type(value).__name__}")
 
 
 _CONTENT_MODULE, _PEER_MODULE = "tooli.core.content", "tooli.core.peer"
@@ -181,7 +181,7 @@ VALUE_KINDS: dict[str, ValueKind] = {
     ),
     "roots": ValueKind(_PEER_MODULE, "Roots", _record_parts, ()),
 }
-"""What arrives as it is: to make one of these from such parts does nothing else."""
+"""The kinds that keep their class. Building one of them has no side effects."""
 _KIND_NAMES = {(kind.module, kind.name): name for name, kind in VALUE_KINDS.items()}
 
 
@@ -189,16 +189,16 @@ def _to_base64(data: bytes) -> str:
     return b64encode(data).decode()
 
 
-# ------------------------------------------------------------------ writing, behind the walls
+# ------------------------------------------------------------------ encoding, in the sandbox
 
 
 def dumps(value: Any, warn: Callable[[str], None] | None = None) -> bytes:
-    """Any value as it can cross."""
+    """Encode a value; convert it to JSON if it has no kind."""
     warnings: list[str] = []
     try:
         data = _encode_json(_to_tagged(value, warnings, 0))
         if _TAG_PREFIX in data:
-            loads(data)  # a part may be none that its kind takes
+            loads(data)  # a part may be of a type that its kind does not accept
     except Exception:
         warnings = []
         data = _encode_json(_to_tagged(to_jsonable(value, warnings), warnings, 0))
@@ -209,7 +209,7 @@ def dumps(value: Any, warn: Callable[[str], None] | None = None) -> bytes:
 
 
 def encode_frame(kind: str, payload: Any) -> bytes:
-    """What is said to the caller; values in it were written before, and cross whole."""
+    """Encode a message to the caller; values in it are encoded already."""
     data = _encode_json([kind, _to_tagged(payload, [], 0)])
     if len(data) > MAX_FRAME_BYTES:
         raise frame_too_large_error(len(data))
@@ -222,12 +222,12 @@ def _encode_json(tree: Any) -> bytes:
 
 
 def _to_tagged(value: Any, warnings: list[str], depth: int) -> Any:
-    """A value in JSON's own types, with marks where they do not do."""
+    """Return a value in the types of JSON, with tags for other values."""
     cls = _type(value)
     if cls in _JSON_SCALARS:
         return value
     if depth > 2 * MAX_JSON_DEPTH:
-        raise ValueError("nested too deeply, or within itself")
+        raise ValueError("nested too deeply or recursive")
     next_depth = depth + 1
     if cls is list:
         return [
@@ -258,33 +258,33 @@ def _find_kind(cls: type) -> str | None:
     )
 
 
-# ------------------------------------------------------------------ reading, outside
+# ------------------------------------------------------------------ decoding, outside
 
 
 def loads(data: bytes) -> Any:
-    """The value of what was written there; raises an error of the tree for anything else."""
+    """Decode a value; raise a ToolRuntimeError if it is invalid."""
     try:
         if data[:1] != b"j":
-            raise ValueError("it is not written as data")
+            raise ValueError("not encoded as data")
         return _DECODER.decode(data[1:].decode("ascii"))
     except Exception as failure:
         raise invalid_message_error(f"{type(failure).__name__}: {failure}") from None
 
 
 def _from_tagged(obj: dict[str, Any]) -> Any:
-    """An object of JSON's; where it is marked, the value that it stands for."""
+    """Return the object, or the value that a tagged object stands for."""
     if _TAG not in obj:
         return obj
     tagged: Any = obj[_TAG]
     if tagged.__class__ is not list:
-        raise ValueError("a mark without a kind")
+        raise ValueError("a tag without a kind")
     name, *parts = tagged
     kind = VALUE_KINDS[name]
     if len(obj) != 1 or len(parts) != len(kind.part_types):
-        raise ValueError(f"this is no {name}")
+        raise ValueError(f"not a valid {name}")
     for part, types in zip(parts, kind.part_types, strict=True):
         if types is not None and type(part) not in types:
-            raise ValueError(f"a {type(part).__name__} is no part of a {name}")
+            raise ValueError(f"a {name} has no part of type {type(part).__name__}")
     cls = getattr(import_module(kind.module), kind.name)
     return cls(*parts) if kind.from_parts is None else kind.from_parts(cls, *parts)
 
@@ -293,10 +293,9 @@ _DECODER = JSONDecoder(object_hook=_from_tagged)
 
 
 def frame_too_large_error(size: int) -> ToolRuntimeError:
-    """The failure of a call that gives more at once than is read."""
-    from tooli.errors import Suggestion, ToolRuntimeError
-
+    """Return the error of a call whose result is too large for one message."""
     return ToolRuntimeError(
-        f"An isolated command gives {MAX_FRAME_BYTES >> 20} MB at once at most, and this is {size} bytes.",
-        suggestion=Suggestion("fix", "Let it yield items one by one, or write a file (Output)."),
+        f"The result of the isolated command has {size} bytes. "
+        f"The limit is {MAX_FRAME_BYTES >> 20} MB at once.",
+        suggestion=Suggestion("fix", "Yield items one by one, or write a file (Output)."),
     )

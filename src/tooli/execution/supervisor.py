@@ -1,12 +1,12 @@
-"""The guardian: a small process between a caller and the process of its command.
+"""The supervisor: a small process between the caller and the worker process.
 
-    caller ── control ──▶ guardian ── fork ──▶ the function, whatever it starts
-    caller ◀── report ─── guardian ◀── every orphan among them
+    caller ── control ──▶ supervisor ── fork ──▶ worker and its descendants
+    caller ◀── report ─── supervisor ◀── adopts their orphans
 
-It adopts what the command leaves alone, so it finds all of it, however it tried to get away; and
-it lives on when the caller is killed, just long enough to end the rest. It runs no code of the
-app's, and imports nothing: a thread of the caller's may have held the lock of a module. Where
-there is no /proc, it ends the command's own group of processes, and no more.
+The supervisor adopts orphans, so it finds every descendant of the worker. It outlives a caller that
+is killed, just long enough to end the worker. It runs no code of the app and imports nothing after
+the fork, because another thread of the caller may have held an import lock. Without /proc it can
+only kill the process group of the worker.
 """
 
 from __future__ import annotations
@@ -38,35 +38,35 @@ if TYPE_CHECKING:
     from tooli.execution.worker import Worker
 
 TERM_GRACE_SECONDS = 0.3
-"""Seconds that a command has to clean up after it was told to stop."""
+"""Seconds between SIGTERM and SIGKILL."""
 LIVENESS_INTERVAL, REAP_INTERVAL = 0.5, 0.02
-"""Seconds between two looks: whether the caller still lives; where nothing tells of an end."""
+"""Seconds between two checks: whether the caller lives; whether the worker has ended (no pidfd)."""
 EMPTY_REPORT: dict[str, Any] = {"status": None, "overran": False, "stopped": []}
-"""What is known where a guardian could not tell."""
+"""The report of a supervisor that could not send one."""
 INTERRUPT_FORWARD_DELAY = 0.05
-"""Seconds after which an interrupt that did not come to all of us was meant for the caller."""
+"""Seconds to wait for SIGINT of the terminal before an interrupt of the caller is forwarded."""
 
 
 class Supervisor:
-    """The watch over one process, from its beginning until nothing of it is left to be ended."""
+    """Supervises one worker process until it and its descendants have ended."""
 
     def __init__(self, worker_pid: int, parent: int, control: int, deadline: float | None) -> None:
         self.worker_pid = worker_pid
         self.parent = parent
         self.control = control
-        self.deadline = deadline  # when the command has to have ended
+        self.deadline = deadline  # when the worker must have ended
         self.has_timed_out = False
-        self.kill_at: float | None = None  # when it is killed, once it was told to stop
-        self.forward_interrupt_at: float | None = None  # when an interrupt is passed on
-        self.is_interrupted = False  # by a signal that came to the whole group
+        self.kill_at: float | None = None  # when to send SIGKILL, after SIGTERM
+        self.forward_interrupt_at: float | None = None  # when to forward an interrupt of the caller
+        self.is_interrupted = False  # the terminal has sent SIGINT to the whole group
         self.status: int | None = None
 
     def note_interrupt(self, *_: object) -> None:
-        """Take a signal that the command has got as well."""
+        """Handle SIGINT of the terminal; the worker has received it as well."""
         self.is_interrupted = True
 
     def supervise(self) -> dict[str, Any]:
-        """Wait until the command has ended, or has been ended; what there is to report."""
+        """Wait until the worker has ended or was killed, and return the report."""
         poller = poll()
         poller.register(self.control, POLLIN)
         pidfd = _open_pidfd(self.worker_pid)
@@ -95,7 +95,7 @@ class Supervisor:
         )
 
     def _handle_control(self) -> None:
-        """Do what the caller says; where it says nothing any more, it has gone."""
+        """Handle commands of the caller; end of file means that the caller has ended."""
         command = os.read(self.control, 64)
         if b"i" in command and self.forward_interrupt_at is None:
             self.forward_interrupt_at = monotonic() + INTERRUPT_FORWARD_DELAY
@@ -103,7 +103,7 @@ class Supervisor:
             self._request_stop()
 
     def _check_due(self) -> bool:
-        """Do what is due; whether it is time to kill."""
+        """Do what is due; return True if it is time to kill."""
         now = monotonic()
         if self.forward_interrupt_at is not None and now >= self.forward_interrupt_at:
             if not self.is_interrupted:
@@ -122,7 +122,7 @@ class Supervisor:
             self.kill_at = monotonic() + TERM_GRACE_SECONDS
 
     def _kill_all(self) -> list[str]:
-        """Kill the command and whatever it has started."""
+        """Kill the worker and its descendants; return the names of killed processes."""
         if self.status is None and not os.path.exists("/proc/self/stat"):
             kill_process_group(self.worker_pid)
         elif self.status is None:
@@ -131,7 +131,7 @@ class Supervisor:
 
 
 def _open_pidfd(pid: int) -> int | None:
-    """A descriptor that can be read once a process has ended."""
+    """Return a descriptor that becomes readable when the process ends, if the system has one."""
     pidfd_open: Any = getattr(os, "pidfd_open", None)
     try:
         return pidfd_open(pid) if pidfd_open is not None else None
@@ -148,18 +148,24 @@ def run_supervisor(
     deadline: float | None,
     signal_mask: Any,
 ) -> NoReturn:
-    """Start the function in a process below this one, and watch over it; never returns.
+    """Fork the worker and supervise it; does not return.
 
-    `strange`: the ends of the pipes that are the caller's.
+    Args:
+        worker: Runs the call in the forked process.
+        caller_pid: The process that waits for the result.
+        caller_ends: Descriptors of the pipes that belong to the caller.
+        control_fd: Commands of the caller are read from it.
+        report_fd: The report is written to it.
+        deadline: When the worker must have ended (monotonic clock).
+        signal_mask: The signal mask to restore.
     """
     try:
         reset_after_fork(caller_ends)
         signals.set_wakeup_fd(-1)
         adopt_orphans()
         own_pid = os.getpid()
-        previous_handler = signals.signal(
-            signals.SIGCHLD, signals.SIG_DFL
-        )  # an app may not want to know
+        # An app may ignore SIGCHLD, and then exit statuses are lost.
+        previous_handler = signals.signal(signals.SIGCHLD, signals.SIG_DFL)
         worker_pid = os.fork()
         if worker_pid == 0:
             signals.signal(
@@ -167,7 +173,7 @@ def run_supervisor(
             )
             os.close(control_fd)
             os.close(report_fd)
-            worker.run_and_exit(own_pid, signal_mask)  # ends the process
+            worker.run_and_exit(own_pid, signal_mask)  # does not return
         supervisor = Supervisor(worker_pid, caller_pid, control_fd, deadline)
         signals.signal(
             SIGINT, signals.SIG_IGN if worker.has_own_session else supervisor.note_interrupt

@@ -1,4 +1,4 @@
-"""Deadlines where no process can be forked: nobody waits for longer, but the function runs on."""
+"""Timeouts without fork: the caller stops waiting, and the function runs on in its thread."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from time import monotonic
 
 from tooli.core.call import Runner
 from tooli.execution.timeouts import timeout_error
+from tooli.pipeline.drivers import invoke, is_async, is_stream
 
 TYPE_CHECKING = False
 
@@ -22,24 +23,21 @@ _END_OF_STREAM = object()
 
 
 class ThreadRunner(Runner):
-    """Runs a function in a thread that is left to itself where it overruns."""
+    """Runs a function in a thread, which is abandoned at the deadline."""
 
     def __init__(self, inner: Runner | None, timeout: float) -> None:
         super().__init__(inner)
         self.timeout = timeout
 
     def run(self, call: Call) -> Any:
-        """What the function gives in time."""
-        from tooli.pipeline.drivers import is_stream
-
+        """Run the call and return its value, or an iterator of its items."""
         worker = _WorkerThread(call.replace(runner=self.inner), self.timeout)
         value = worker.run_step()
         return _iterate_stream(value, worker) if is_stream(value) else value
 
     async def arun(self, call: Call) -> Any:
-        """The same on an event loop, which goes on meanwhile."""
+        """Run the call from an event loop without blocking it."""
         from tooli.execution.async_timeouts import run_with_timeout
-        from tooli.pipeline.drivers import is_async
 
         if is_async(call.tool.fn):
             return await run_with_timeout(call.replace(runner=self.inner), self.timeout)
@@ -49,7 +47,7 @@ class ThreadRunner(Runner):
 
 
 class _WorkerThread:
-    """A thread that does one step at a time, each when it is asked for."""
+    """A thread that runs one step at a time."""
 
     def __init__(self, call: Call, timeout: float) -> None:
         self.call = call
@@ -60,8 +58,6 @@ class _WorkerThread:
         Thread(target=copy_context().run, args=(self._run_steps,), daemon=True).start()
 
     def _run_steps(self) -> None:
-        from tooli.pipeline.drivers import invoke
-
         step: Any = lambda: invoke(self.call)  # noqa: E731
         while step is not None:
             try:
@@ -71,15 +67,17 @@ class _WorkerThread:
             step = self._steps.get()
 
     def run_step(self, step: Any = None) -> Any:
-        """What a step gives in time; the first one calls the function."""
+        """Run a step and return its value; the first step calls the function."""
         if step is not None:
             self._steps.put(step)
         try:
             value, exc = self._results.get(timeout=max(0.0, self.deadline - monotonic()))
         except Empty:
-            if step is None:  # a stream is closed by its reader, who says so, too
+            if step is None:  # a stream is ended by the code that reads it
                 self._steps.put(None)
-            self.call.warnings.append("the function cannot be stopped here: it may still run")
+            self.call.warnings.append(
+                "the function cannot be stopped on this system and may still be running"
+            )
             raise timeout_error(self.timeout, "nothing") from None
         if exc is not None or step is None:
             self._stop_unless_stream(value)
@@ -88,8 +86,6 @@ class _WorkerThread:
         return value
 
     def _stop_unless_stream(self, value: Any) -> None:
-        from tooli.pipeline.drivers import is_stream
-
         if not is_stream(value):
             self._steps.put(None)
 

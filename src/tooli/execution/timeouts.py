@@ -1,16 +1,16 @@
-"""Deadlines: how long a call may take, what stops it then, and how that is said.
+"""Timeouts: which limit applies to a call, and the errors of calls that exceed it.
 
-    where                           what stops it                       what that cannot stop
+    where                           how it is stopped                   what is not stopped
     ------------------------------  ----------------------------------  -------------------------
-    command line, a stated limit    a process of its own, killed        nothing (Linux)
-    sync function, servers and      the same                            nothing (Linux)
+    command line, explicit limit    runs in a process that is killed    nothing (Linux)
+    sync function in servers and    runs in a process that is killed    nothing (Linux)
       `app.call`
-    async function on a loop        the task is cancelled, else left    code that blocks the loop
+    async function on a loop        the task is cancelled               code that blocks the loop
     command line, an agent's 120 s  an alarm in the main thread         C code that never returns
-    no fork (Windows)               nobody waits; the thread runs on    the function itself
+    no fork (Windows)               the caller stops waiting            the function itself
 
-A limit is stated by `timeout=` of the command, `--timeout`, `?timeout=`, `app.call(timeout=…)`, or
-the setting; the shortest one holds.
+Explicit limits are `timeout=` of the command, `--timeout`, `?timeout=`, `app.call(timeout=…)` and
+the setting `timeout`. The shortest one applies.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 
 def effective_timeout(call: Call, settings: Mapping[str, Any]) -> float | None:
-    """How long a call may take, where anybody has said so.
+    """Return the time limit of a call in seconds, or None.
 
-    What is only set somewhere is meant for calls, not for the servers that take them.
+    The setting does not apply to commands that run servers.
     """
     tool, options = call.tool, call.options
     is_long_running = hasattr(tool.fn, "tooli_long_running")
@@ -40,14 +40,14 @@ def effective_timeout(call: Call, settings: Mapping[str, Any]) -> float | None:
 
 
 def can_fork() -> bool:
-    """Whether a function can have a process of its own."""
+    """True if a function can run in a process of its own."""
     return hasattr(os, "fork")
 
 
 def timeout_error(
     timeout: float, stopped: str, processes: Sequence[str] = (), has_returned: bool = False
 ) -> ToolError:
-    """The failure of a call that took longer than it may."""
+    """Return the error of a call that exceeded its time limit."""
     from tooli.errors import Suggestion, TimeoutExceeded
 
     details: dict[str, Any] = {
@@ -60,41 +60,43 @@ def timeout_error(
     suffix = ""
     if has_returned:
         details["returned"] = True
-        suffix = ": it had returned, but what it started had not ended"
+        suffix = (
+            ": the function had returned, but processes or threads that it started had not ended"
+        )
     ending = _ENDINGS.get(stopped, " and was stopped")
     return TimeoutExceeded(
-        f"The command did not end within {timeout:g} s{ending}{suffix}.",
+        f"The command did not finish within {timeout:g} s{ending}{suffix}.",
         suggestion=Suggestion(
             "retry_with_modified_input",
-            "Ask for less at a time, or allow more time (timeout, in seconds), "
-            "as far as the command itself allows that.",
+            "Request less at a time, or set a longer timeout (in seconds). "
+            "The limit of the command itself still applies.",
         ),
         details=details,
     )
 
 
 _STOP_DESCRIPTIONS = {
-    "process": "its process was told to stop, then killed with all that it had started",
-    "main thread": "the function was interrupted; the processes below it were killed",
+    "process": "its process was asked to stop, then killed with all processes that it had started",
+    "main thread": "the function was interrupted, and its child processes were killed",
     "task": "its task was cancelled",
-    "nothing": "nobody waits for it any more; its thread runs on",
-    "no task": "it did not heed its cancellation; nobody waits for it any more",
+    "nothing": "its thread was abandoned and runs on",
+    "no task": "its task ignored the cancellation and was abandoned",
 }
 
 
-_STILL_RUNNING = ": nobody waits for it any more, but it may still be running"
+_STILL_RUNNING = " and was abandoned: it may still be running"
 _ENDINGS = {"nothing": _STILL_RUNNING, "no task": _STILL_RUNNING}
 
 
 def process_died_error(status: int | None, supervisor_error: str | None = None) -> ToolRuntimeError:
-    """The failure of a call whose process ended without a word; `broken`: what its guard says."""
+    """Return the error of a call whose process ended without a result."""
     from tooli.errors import Suggestion, ToolRuntimeError
 
     details: dict[str, Any] = {}
     reason = (
-        "for a reason that nobody knows"
+        "for an unknown reason"
         if supervisor_error is None
-        else f"with its guard: {supervisor_error}"
+        else f"because its supervisor failed: {supervisor_error}"
     )
     if status is not None and os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
@@ -103,23 +105,25 @@ def process_died_error(status: int | None, supervisor_error: str | None = None) 
         reason = f"of {name}{_SIGNAL_CAUSES.get(name, '')}"
     elif status is not None:
         details = {"exit_code": os.WEXITSTATUS(status)}
-        reason = f"with exit code {details['exit_code']}, without an answer"
+        reason = f"with exit code {details['exit_code']} and without a result"
     return ToolRuntimeError(
         f"The process of the command died {reason}.",
         code="E4051",
-        suggestion=Suggestion("abort", "Look into the command: it did not end as a function does."),
+        suggestion=Suggestion(
+            "abort", "Inspect the command: its process ended before the function returned."
+        ),
         details=details,
     )
 
 
 _SIGNAL_CAUSES = {
-    "SIGKILL": " (out of memory, or somebody killed it)",
+    "SIGKILL": " (out of memory, or killed by another process)",
     "SIGSEGV": " (a fault in native code)",
-    "SIGABRT": " (native code gave up)",
-    "SIGBUS": " (a fault in native code, or a file that became shorter)",
+    "SIGABRT": " (native code aborted)",
+    "SIGBUS": " (a fault in native code, or a truncated memory-mapped file)",
     "SIGFPE": " (a fault in native code)",
-    "SIGXCPU": " (its limit of CPU time)",
-    "SIGTERM": " (somebody asked it to end)",
+    "SIGXCPU": " (limit of CPU time)",
+    "SIGTERM": " (terminated by another process)",
 }
 
 

@@ -1,10 +1,10 @@
-"""The process that a command has to itself, from inside: it runs the function and tells of it.
+"""The worker process: runs the function of one call and reports to the caller.
 
-    function ── value, items, warnings, what it prints, questions ──▶ frames ──▶ the caller
-    function ◀── answers, "the next item" ◀──────────────────────────────────┘
+    function ── value, items, warnings, output, questions ──▶ frames ──▶ caller
+    function ◀── answers, "the next item" ◀──────────────────────────────┘
 
-It ends by itself once the function has: with what was printed written out, with the threads that
-the function started, and with the `atexit` of its own.
+After the function has returned, the process flushes its output, joins the threads that the function
+started, runs the exit handlers that it registered, and ends.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from tooli.core.peer import Peer
 from tooli.execution.forking import flush_open_files
 from tooli.execution.ipc import FrameSender, enable_safe_codec, loads, pack, pack_error
 from tooli.execution.process_tree import SIGINT, SIGTERM, die_with_parent, signals
+from tooli.inputs.output import find_outputs
+from tooli.pipeline.drivers import invoke, is_stream
 
 TYPE_CHECKING = False
 
@@ -34,7 +36,7 @@ else:
 
 
 class StopRequested(KeyboardInterrupt):
-    """The command was told to stop; it may clean up, but it has no time for more."""
+    """The command was asked to stop. It may clean up."""
 
 
 def _raise_stop(*_: object) -> None:
@@ -42,23 +44,21 @@ def _raise_stop(*_: object) -> None:
 
 
 class Worker:
-    """One call in the process that was made for it."""
+    """One call, in its worker process."""
 
     def __init__(
         self, call: Call, inner: Runner | None, data_fd: int, answer_fd: int, cancel_flag: Any
     ) -> None:
         self.call = call
-        self.cancel_flag = (
-            cancel_flag  # a byte that both processes see: whether the client has left
-        )
+        self.cancel_flag = cancel_flag  # one shared byte: the client has cancelled the call
         self.inner = inner
         self.answer_fd = answer_fd
-        self.interrupt: Any = None  # what answers Ctrl-C here, where the caller has put it off
+        self.interrupt: Any = None  # handler of Ctrl-C in this process, if the caller defers it
         self.sender = FrameSender(data_fd)
         self.send = self.sender.send
 
     def run_and_exit(self, supervisor_pid: int, signal_mask: Any) -> NoReturn:
-        """Run the function, and end; never returns."""
+        """Run the function and end the process."""
         try:
             self._prepare_process(supervisor_pid, signal_mask)
             self._run_call()
@@ -73,7 +73,7 @@ class Worker:
             os._exit(0)
         if self.has_own_session:
             os.setsid()
-        signals.set_wakeup_fd(-1)  # signals are ours alone now, not our parent's event loop's
+        signals.set_wakeup_fd(-1)  # or signals would wake the event loop of the parent
         signals.signal(SIGTERM, _raise_stop)
         if self.interrupt is not None:
             signals.signal(SIGINT, self.interrupt)
@@ -87,11 +87,11 @@ class Worker:
 
     @property
     def has_own_session(self) -> bool:
-        """Whether it is a session of its own: a terminal is only for whoever was started there."""
+        """True if the worker gets its own session, apart from the terminal of the server."""
         return self.call.caller.is_remote or not sys.platform.startswith("linux")
 
     def _redirect_stream(self, name: str) -> None:
-        """Let what is written be there when the process is killed; or be sent, if no file it is."""
+        """Write each line at once if the stream is a file; otherwise send it to the caller."""
         stream = getattr(sys, name)
         try:
             if stream is not None and stream.fileno() in (1, 2):
@@ -105,8 +105,6 @@ class Worker:
     # -------------------------------------------------------------- the call
 
     def _run_call(self) -> None:
-        from tooli.pipeline.drivers import invoke, is_stream
-
         if self.inner is not None and self.inner.needs_own_process:
             enable_safe_codec()
             self.inner.kept_fds = (self.sender.descriptor, self.answer_fd)
@@ -127,7 +125,7 @@ class Worker:
         self._finish()
 
     def _build_forwarding_call(self) -> Call:
-        """The call, with what is said on its way told to whoever waits for it."""
+        """Return the call with warnings, metadata and client requests forwarded to the caller."""
         call = self.call
         warnings = ForwardedWarnings(call.warnings, self.send)
         peer = (
@@ -143,7 +141,7 @@ class Worker:
         return call.replace(warnings=warnings, peer=peer, meta=meta)
 
     def _send_items(self, items: Iterator[Any]) -> None:
-        """Each item when it is asked for, so that the function is never ahead of its reader."""
+        """Send each item when the caller requests it."""
         self.send("stream")
         is_wanted = self._wants_next()
         try:
@@ -165,7 +163,7 @@ class Worker:
         return os.read(self.answer_fd, 1) == b"n"
 
     def _read_answer(self) -> Any:
-        """What the caller says to a question."""
+        """Return the answer of the client to a question."""
         header = self._read_exactly(8)
         return loads(self._read_exactly(int.from_bytes(header, "big")))
 
@@ -184,16 +182,16 @@ class Worker:
         except BaseException:
             os._exit(70)
 
-    # -------------------------------------------------------------- the end
+    # -------------------------------------------------------------- exit
 
     def _finish(self) -> None:
-        """What the end of an interpreter would do for the function."""
+        """Do what the interpreter does at exit: close outputs, join threads, run exit handlers,
+        flush.
+        """
         if self.call.tool.has_handles:
-            from tooli.inputs.output import find_outputs
-
             for output in find_outputs(self.call.arguments):
                 output.close()
-        signals.signal(SIGTERM, signals.SIG_DFL)  # there is nothing left to clean up
+        signals.signal(SIGTERM, signals.SIG_DFL)  # nothing is left to clean up
         threading: Any = sys.modules.get("threading")
         import atexit
 
@@ -201,7 +199,7 @@ class Worker:
             if threading is not None:
                 threading._shutdown()
             atexit._run_exitfuncs()
-        except Exception:  # it has said so itself
+        except Exception:  # the handlers have printed it
             pass
         for stream in (sys.stdout, sys.stderr):
             try:
@@ -213,7 +211,7 @@ class Worker:
 
 
 def _clear_exit_handlers() -> None:
-    """What is to be done in the end is for the process that it was registered in; so are pools."""
+    """Forget exit handlers and thread pools of the parent process."""
     import atexit
 
     atexit._clear()
@@ -223,7 +221,7 @@ def _clear_exit_handlers() -> None:
 
 
 def detach_server_sockets() -> None:
-    """Let go of a server's sockets: a client must not wait for a command that is not its own."""
+    """Replace the sockets of a server by /dev/null, or its clients would wait for this process."""
     sockets: dict[int, tuple[bool, Any]] = {}
     try:
         numbers = [int(name) for name in os.listdir("/proc/self/fd")]
@@ -244,7 +242,7 @@ def detach_server_sockets() -> None:
 
 
 def _inspect_socket(descriptor: int) -> tuple[bool, Any]:
-    """Whether a socket listens, and where it is; the descriptor is closed."""
+    """Return whether a socket listens, and its address; the descriptor is closed."""
     import socket
 
     try:
@@ -259,29 +257,29 @@ def _inspect_socket(descriptor: int) -> tuple[bool, Any]:
         return bool(is_listening), address[1] if is_inet else address
 
 
-# ------------------------------------------------------------------ what is said on the way
+# ------------------------------------------------------------------ messages to the caller
 
 
 class ForwardedWarnings(StringList):
-    """Warnings that are told to the caller as they are made."""
+    """List of warnings that also sends each new warning to the caller."""
 
     def __init__(self, initial: list[str], send: Callable[[str, Any], None]) -> None:
         super().__init__(initial)
         self._send = send
 
     def append(self, text: str, /) -> None:
-        """Tell it, too."""
+        """Add a warning and send it."""
         super().append(text)
         self._send("warning", str(text))
 
     def extend(self, texts: Any, /) -> None:
-        """Tell each of them."""
+        """Add warnings and send each."""
         for text in texts:
             self.append(text)
 
 
 class ForwardedMeta(MetaDict):
-    """The same of what is said about a call."""
+    """Metadata of the call that also sends each change to the caller."""
 
     def __init__(self, initial: Mapping[str, Any], send: Callable[[str, Any], None]) -> None:
         super().__init__(initial)
@@ -293,7 +291,7 @@ class ForwardedMeta(MetaDict):
 
 
 class RemotePeer(Peer):
-    """The client of a call, from the process of its command."""
+    """The client of the call, as the worker process sees it."""
 
     def __init__(
         self, local_peer: Peer, cancel_flag: Any, send: Any, read_answer: Callable[[], Any]
@@ -308,23 +306,23 @@ class RemotePeer(Peer):
 
     @property
     def cancelled(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Whether the client has given the call up."""
+        """True if the client has cancelled the call."""
         return self._cancel_flag[0] != 0
 
     def progress(self, done: float, total: float | None, message: str | None) -> None:
-        """Tell how far the call has come."""
+        """Send progress to the client."""
         self._send("progress", (done, total, message))
 
     def log(self, level: str, data: Any) -> None:
-        """Tell what is going on."""
+        """Send a log entry to the client."""
         self._send("log", (level, pack(data, lambda _: None)))
 
     def supports(self, method: str) -> bool:
-        """Whether the client can answer such a question."""
+        """True if the client supports a request such as "elicitation/create"."""
         return self._local_peer.supports(method)
 
     def ask(self, questions: Mapping[str, Question]) -> Mapping[str, Any]:
-        """The client's answers: it is the caller who asks."""
+        """Ask the client through the caller, and return its answers."""
         with self._ask_lock:
             self._send("ask", pack(dict(questions), lambda _: None))
             answers = self._read_answer()
@@ -333,12 +331,12 @@ class RemotePeer(Peer):
         return answers
 
     def disconnect_client(self) -> None:
-        """End the client's connection, where it can come back for the answer later."""
+        """Let the client disconnect, if it can fetch the result later."""
         self._send("let go")
 
 
 class ForwardedStream(io.TextIOBase):
-    """stdout or stderr, where that is no file but an object of the caller's."""
+    """Stands in for sys.stdout or sys.stderr if the caller has an object there, not a file."""
 
     encoding = "utf-8"
     errors = "backslashreplace"
@@ -348,11 +346,11 @@ class ForwardedStream(io.TextIOBase):
         self._send = send
 
     def writable(self) -> bool:
-        """It is there to be written to."""
+        """Return True."""
         return True
 
     def write(self, s: str, /) -> int:
-        """Send a text to be written where the caller has it."""
+        """Send a text to the caller, which writes it to its own stream."""
         if not isinstance(s, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(f"write() takes str, not {type(s).__name__}")
         self._send("text", (self._name, s))
@@ -360,7 +358,7 @@ class ForwardedStream(io.TextIOBase):
 
     @property
     def buffer(self) -> _ForwardedBytes:
-        """The same way for bytes."""
+        """A binary stream that sends the same way."""
         return _ForwardedBytes(self)
 
 

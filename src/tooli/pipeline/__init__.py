@@ -353,11 +353,12 @@ def _is_true(context: StageContext, path: str) -> bool:
 
 
 def load_location(location: str) -> Any:
-    """Return the function that `module:function` names."""
+    """Return the function that `module:function` names.
+
+    `sys.modules` may hold a module that another thread is still importing; `__import__` waits.
+    """
     module_name, _, name = location.partition(":")
-    if module_name not in sys.modules:
-        __import__(module_name)
-    return getattr(sys.modules[module_name], name)
+    return getattr(__import__(module_name, fromlist=(name,)), name)
 
 
 # ------------------------------------------------------------------ repeated failures

@@ -46,7 +46,7 @@ def enforce_capabilities(context: StageContext) -> Stage:
             runner = MonitoredRunner(monitor, runner)
         record = state.security_settings.get("record_capabilities")
         if record is not None:
-            from tooli.execution.monitor.capability_recorder import RecordingRunner
+            from tooli.execution.monitor.monitored_runner import RecordingRunner
 
             runner = RecordingRunner(
                 runner, owns_process
@@ -59,7 +59,7 @@ def enforce_capabilities(context: StageContext) -> Stage:
             runner = runner.inner
         violations = [Violation(*row) for row in (call.meta or {}).pop(VIOLATIONS_KEY, ())]
         if record is not None:
-            from tooli.execution.monitor.capability_recorder import append_record
+            from tooli.execution.monitor.monitored_runner import append_record
 
             append_record(call, violations, record)
         undeclared = [

@@ -79,7 +79,7 @@ def _make_bubblewrap(
         if program is not None:
             entry = locate_app(state, tool)
             return lambda sandbox, filters: BubblewrapRunner(program, entry, sandbox, filters)
-        missing.append("there is no bubblewrap (bwrap)")
+        missing.append("bubblewrap (bwrap) is not installed")
     except SandboxUnavailable as error:
         if str(error) not in missing:
             missing.append(str(error))

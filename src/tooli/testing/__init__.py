@@ -1,10 +1,10 @@
-"""What a user's own tests use: run commands, hold every door to the same answer, keep the contract.
+"""Tools for the tests of an app: run commands, compare interfaces, check snapshots.
 
-invoke, run            a command line, in this process or in a real one ─▶ Invocation
-Case, assert_parity    one request through every door of the app ─▶ equal envelopes
-assert_…_snapshot      the schema, the help, the answers: as reviewed files
-assert_examples        every example that a command shows is one that works
-check_line             what is wrong with a command line, without running it
+invoke, run            run a command line, in this process or in a new one ─▶ CommandResult
+Case, assert_parity    send one request through every interface ─▶ equal envelopes
+assert_…_snapshot      compare schema, help and answers with reviewed files
+assert_examples        check that the command accepts every example that it shows
+check_line             return the problems of a command line, without running it
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Run a command line in a test: in this process, or as the process that a user starts."""
+"""Run a command line in a test: in this process, or in a new one."""
 
 from __future__ import annotations
 
@@ -22,44 +22,44 @@ if TYPE_CHECKING:
 
 
 _RECORD_VARIABLE = (
-    "TOOLI_RECORD_CAPABILITIES"  # `tooli capabilities record` runs tests to see their calls
+    "TOOLI_RECORD_CAPABILITIES"  # `tooli capabilities record` runs tests to observe their calls
 )
 
 
 class CommandResult(Record):
-    """What a command line did: its exit code, what it wrote, and the answer inside."""
+    """The exit code and the output of a command line."""
 
     argv: tuple[str, ...]
     exit_code: int
     stdout: str
     stderr: str
-    exception: BaseException | None = None  # what left the app, as a process would have died of it
+    exception: BaseException | None = None  # the exception that left the app, if any
 
     @property
     def ok(self) -> bool:
-        """Whether the exit code says success."""
+        """True if the exit code is 0."""
         return self.exit_code == 0
 
     @property
     def envelope(self) -> dict[str, Any]:
-        """The one JSON document on stdout; a test fails here if there is anything else."""
+        """The JSON document on stdout; fails if there is other output."""
         found = self._parse(self.stdout)
         assert isinstance(found, dict), f"stdout is JSON, but no envelope{self._report()}"
         return found  # pyright: ignore[reportUnknownVariableType]
 
     @property
     def lines(self) -> list[Any]:
-        """The JSON values on stdout, one a line, as `--jsonl` writes them."""
+        """The JSON values on stdout, one per line, as `--jsonl` writes them."""
         return [self._parse(line) for line in self.stdout.split("\n") if line]
 
     @property
     def result(self) -> Any:
-        """The result in the envelope; None where there is none."""
+        """The result in the envelope, or None."""
         return self.envelope.get("result")
 
     @property
     def error(self) -> dict[str, Any] | None:
-        """The error in the envelope; None where all went well."""
+        """The error in the envelope, or None."""
         return self.envelope.get("error")
 
     def _parse(self, text: str) -> Any:
@@ -88,11 +88,16 @@ def invoke(
 ) -> CommandResult:
     """Run a command line in this process: `invoke(app, "find-files", "*.py", "--root", "src")`.
 
-    There is no terminal, and nobody seems to be calling: what the environment says
-    about agents, CI and tooli's settings is left out, so that a test gives the same
-    answer wherever it runs. `env` adds variables (None takes one away), `mode` is an
-    output mode, `input` is what stdin holds. Writes below Python (`os.write(1, …)`,
-    child processes) are not seen: `run` sees them.
+    There is no terminal and no detected caller: variables about agents, CI and tooli's settings are
+    removed, so that a test gives the same result everywhere. Output that does not pass through
+    Python (`os.write(1, …)`, child processes) is not captured; `run` captures it.
+
+    Args:
+        app: The app.
+        argv: The arguments of the command line.
+        env: Variables to set; None removes one.
+        mode: The output mode.
+        input: The content of stdin.
     """
     program = app_name(app)
     return invoke_callable(
@@ -105,7 +110,7 @@ def invoke(
 
 
 def app_name(app: Tooli) -> str:
-    """The app's name, as somebody types it."""
+    """Return the name of the app, as it is typed."""
     return app._state.name
 
 
@@ -118,10 +123,10 @@ def run(
     cwd: str | os.PathLike[str] | None = None,
     timeout: float = 60.0,
 ) -> CommandResult:
-    """The same as a process of its own: `run("app.py", "find-files", "*.py")`.
+    """Run a command line in a new process: `run("app.py", "find-files", "*.py")`.
 
-    A `.py` file is run by this interpreter; anything else is a program. A process
-    that a signal ended has a negative exit code, as in `subprocess`.
+    A `.py` file is run by this interpreter; anything else is a program. The exit code is negative
+    if a signal ended the process, as in `subprocess`.
     """
     argv = [os.fspath(program), *args]
     if argv[0].endswith(".py"):
@@ -146,7 +151,7 @@ def invoke_callable(
     env: Mapping[str, str | None] | None = None,
     mode: str | None = None,
 ) -> CommandResult:
-    """Run anything that acts as a program (reads argv, writes stdout, exits) in this process."""
+    """Run a function that acts as a program (reads argv, writes stdout, exits) in this process."""
     exception: BaseException | None = None
     with _replaced_process_state(argv, _as_bytes(input), build_environment(env, mode)) as (
         out,
@@ -171,14 +176,13 @@ def _exit_code(end: SystemExit) -> int:
     return 1
 
 
-# ------------------------------------------------------------------ the world of a process
+# ------------------------------------------------------------------ the environment of a process
 
 
 def build_environment(added: Mapping[str, str | None] | None, mode: str | None) -> dict[str, str]:
-    """This process's environment without a caller in it, 80 columns wide, and what is added.
+    """Return the environment of this process without a caller, 80 columns wide, and with `env`.
 
-    Files of settings are left alone but for the machine's own, unless `env` says
-    `{"TOOLI_CONFIG": "on"}`.
+    Settings files of users and projects are ignored, unless `env` has `{"TOOLI_CONFIG": "on"}`.
     """
     callers = all_variables()
     settings = {
@@ -201,7 +205,7 @@ def build_environment(added: Mapping[str, str | None] | None, mode: str | None) 
 def _replaced_process_state(
     argv: Sequence[str], stdin: bytes | None, env: Mapping[str, str]
 ) -> Generator[tuple[io.BytesIO, io.BytesIO]]:
-    """What belongs to a process, replaced for a while and put back whatever happens."""
+    """Context manager that replaces argv, environment and streams, and restores them."""
     saved_streams = sys.argv, sys.stdin, sys.stdout, sys.stderr, sys.excepthook
     saved_env = dict(os.environ)
     saved_handler = signal.getsignal(signal.SIGTERM)
@@ -222,10 +226,10 @@ def _replaced_process_state(
 
 
 class _UnclosableBytesIO(io.BytesIO):
-    """Bytes that stay readable after whoever wrote them closed the stream."""
+    """A buffer that stays readable after it was closed."""
 
     def close(self) -> None:
-        """Leave it open."""
+        """Do nothing."""
 
 
 def _set_environment(wanted: Mapping[str, str]) -> None:

@@ -1,4 +1,4 @@
-"""Examples that work: command lines, read against the live app. None of them is run."""
+"""Check example command lines against the app, without running them."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _FILE_MESSAGES = (
     *("does not exist", "cannot be read", "is a file", "is a directory"),
     *("is not readable", "is not writable"),
 )
-"""What is said about files: an example may speak of some that are not here."""
+"""Errors about files are ignored: an example may name files that do not exist here."""
 
 
 def assert_examples(app: Tooli) -> None:
-    """Every entry of `examples=` is a line that the command would take."""
+    """Check that the command accepts every entry of its `examples=`."""
     wrong = [
         f"{tool.key}: {problem}"
         for tool in app.catalog
@@ -32,12 +32,12 @@ def assert_examples(app: Tooli) -> None:
 
 
 def check_line(app: Tooli, argv: Sequence[str]) -> list[str]:
-    """What is wrong with a command line, given without the program; files need not exist.
+    """Return the problems of a command line, given without the program; files need not exist.
 
-    The app reads it as it would read any line, to the end of what a dry run checks.
+    The app parses the line and runs all checks of a dry run.
     """
     end = argv.index("--") if "--" in argv else len(argv)
-    json_argv = [*argv[:end], "--tooli-json", *argv[end:]]  # whatever mode the line itself asks for
+    json_argv = [*argv[:end], "--tooli-json", *argv[end:]]  # whatever mode the line sets
     with DryRunExecutionDisabled():
         command_result = invoke(app, "--tooli-dry-run", *json_argv, mode="json")
     if command_result.exit_code == 0:
@@ -54,18 +54,7 @@ def check_line(app: Tooli, argv: Sequence[str]) -> list[str]:
 
 
 def _example_problems(app: Tooli, tool: Tool, example: Any) -> Iterator[str]:
-    argv = _example_argv(example)
-    if argv is None:
-        yield f'{example!r} is not {{"args": […], "description": …}}'
-        return
+    argv = [str(argument) for argument in example["args"]]
     path = () if app.tree().only_command is not None else tool.path
     for problem in check_line(app, [*path, *argv]):
         yield f"{' '.join(argv)}: {problem}"
-
-
-def _example_argv(example: Any) -> list[str] | None:
-    try:
-        argv = example["args"]
-    except (TypeError, KeyError):
-        return None
-    return None if isinstance(argv, str) else [str(word) for word in argv]

@@ -1,4 +1,4 @@
-"""The HTTP doors of the parity kit: the same case as a request, answered without a network."""
+"""The HTTP interfaces of the parity tests: a case as a request, without a network."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class HttpResponse(Record):
-    """What came back: the status, the head, and the body, in the pieces in which it came."""
+    """A response: status, headers and the chunks of the body."""
 
     status: int
     headers: Mapping[str, str]
@@ -32,15 +32,15 @@ class HttpResponse(Record):
 
     @property
     def body(self) -> bytes:
-        """All of it."""
+        """The whole body."""
         return b"".join(self.chunks)
 
     def json(self) -> Any:
-        """The document that the body is."""
+        """The body as a JSON document."""
         return json.loads(self.body)
 
     def lines(self) -> list[Any]:
-        """The documents that its lines are."""
+        """The lines of the body as JSON documents."""
         return [json.loads(line) for line in self.body.split(b"\n") if line]
 
 
@@ -53,7 +53,7 @@ async def send_request(
     headers: Mapping[str, str] | None = None,
     query: str = "",
 ) -> HttpResponse:
-    """Send one request to an ASGI application, and gather the answer."""
+    """Send one request to an ASGI application and return the response."""
     request_headers = {
         "host": "localhost",
         **({"content-type": "application/json"} if body else {}),
@@ -88,7 +88,7 @@ async def send_request(
 
 
 def run_lifespan(api: AsgiApp) -> AbstractAsyncContextManager[AsgiApp]:
-    """The application as long as a server runs it: started before, ended after."""
+    """Context manager that starts and shuts down an ASGI application."""
     from contextlib import asynccontextmanager
 
     @asynccontextmanager
@@ -125,25 +125,25 @@ class HttpInterface(Interface):
     accept = "application/json"
 
     def skip_reason(self, case: Case) -> str | None:
-        """Why the door is not asked: some options make sense at a terminal alone."""
+        """Return why a case is skipped, such as an option that only a terminal has."""
         if case.options.keys() - _QUERY_NAMES.keys():
             return "HTTP has no word for the option"
         return super().skip_reason(case)
 
     def send_case(self, case: Case) -> InterfaceResponse:
-        """The envelope in the answer's body."""
+        """Return the envelope in the body of the response."""
         return InterfaceResponse(run_awaitable(post_case(self.app, case, self.accept)).json())
 
 
 @register_interface
 class HttpLinesInterface(HttpInterface):
-    """The same, with the items of a stream as lines."""
+    """`POST /tools/{command}` with the items of a stream as JSON lines."""
 
     name, streams = "http-lines", True
     accept = "application/x-ndjson"
 
     def send_case(self, case: Case) -> InterfaceResponse:
-        """The items; a failing stream's last line is its error."""
+        """Return the items; the last line of a failed stream is its error."""
         response = run_awaitable(post_case(self.app, case, self.accept))
         if response.headers["content-type"] == "application/json":
             envelope = response.json()

@@ -1,4 +1,4 @@
-"""The MCP doors of the parity kit: both eras, through the stdio front, without a process."""
+"""The MCP interfaces of the parity tests: both protocol eras, through the stdio server."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from tooli.mcp.protocol import (
 )
 from tooli.mcp.stdio_server import StdioServer
 from tooli.mcp.stdio_transport import StdioTransport, from_json, to_json
+from tooli.pipeline.stdout_capture import route_stdout
 from tooli.testing.parity import Case, Interface, InterfaceResponse, register_interface
 
 if TYPE_CHECKING:
@@ -27,23 +28,23 @@ _CLIENT = {"name": "parity", "version": "1"}
 
 
 class MemoryWire(StdioTransport):
-    """A wire whose other end is a list."""
+    """A connection that collects what is sent in a list."""
 
     def __init__(self) -> None:
         super().__init__(-1, -1)
         self.sent: list[Any] = []
 
     def send(self, data: bytes) -> None:
-        """Keep what would be sent, as a client would read it."""
+        """Keep a message as a client would read it."""
         self.sent.append(from_json(data))
 
     def is_disconnected(self) -> bool:
-        """Somebody is always there."""
+        """Return True."""
         return False
 
 
 class McpInterface(Interface):
-    """`tools/call`, as a client of one era sends it."""
+    """`tools/call`, as a client of one protocol era sends it."""
 
     surface: ClassVar[str] = "mcp"
     modern: ClassVar[bool]
@@ -59,9 +60,7 @@ class McpInterface(Interface):
             )
 
     def send_case(self, case: Case) -> InterfaceResponse:
-        """The envelope that the result stands for."""
-        from tooli.pipeline.stdout_capture import route_stdout
-
+        """Return the envelope of the result."""
         name, tool = _find_tool(self.server, case.tool)
         params: dict[str, Any] = {"name": name, "arguments": dict(case.arguments)}
         if case.options:
@@ -85,7 +84,7 @@ class McpInterface(Interface):
         }
         self.server.handle_message(from_json(to_json(request)))
         self.server.pending.wait(60)
-        self.server.shut_down()  # a suite has thousands of doors
+        self.server.shut_down()  # a test suite creates thousands of interfaces
         return self.transport.sent[-1]
 
 
@@ -112,7 +111,7 @@ def _find_tool(server: StdioServer, name: str) -> tuple[str, Tool | None]:
 
 
 def envelope_from_reply(reply: dict[str, Any], tool: Tool | None, modern: bool) -> dict[str, Any]:
-    """The envelope that an MCP answer carries: whole where it failed, in parts where it did not."""
+    """Return the envelope of an MCP result: whole if it failed, otherwise from its parts."""
     if "error" in reply:
         return reply["error"]["data"][ENVELOPE_KEY]
     result = reply["result"]
@@ -138,6 +137,6 @@ def _result_value(result: dict[str, Any], tool: Tool | None, modern: bool) -> An
 
 
 def _without_client(envelope: dict[str, Any]) -> dict[str, Any]:
-    """Without the client's name, which only this protocol demands."""
+    """Remove the name of the client, which only this protocol requires."""
     meta = {k: v for k, v in envelope["meta"].items() if k not in ("caller_id", "caller_version")}
     return {**envelope, "meta": meta}

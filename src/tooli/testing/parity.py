@@ -1,15 +1,13 @@
-"""Parity: one request through every door of an app gives one and the same answer.
+"""Parity: one request gives the same answer through every interface of an app.
 
-    Case ─┬▶ command line, read by tooli ─┐
-          ├▶ command line, read by Typer ─┤
-          ├▶ app.call, app.acall ─────────┼▶ Answer (envelope, exit code): all equal
-          └▶ jsonl, app.stream, astream ──┘
+    Case ─┬▶ command line, parsed by tooli ─┐
+          ├▶ command line, parsed by Typer ─┤
+          ├▶ app.call, app.acall ───────────┼▶ InterfaceResponse: all equal
+          └▶ jsonl, app.stream, astream ────┘
 
-`duration_ms` is the one thing that is left out of the comparison: it is a
-measurement. Everything else must be equal, the order of keys included. What depends
-on the caller is the same because the doors' callers are: every command line is
-typed with the app's own name as its program, and nobody's marks are in the
-environment.
+The comparison ignores `duration_ms`, which is a measurement. Everything else must be equal, and the
+keys must have the same order. Answers do not depend on the caller, because all callers are alike:
+the program has the name of the app, and the environment has no signals of an agent.
 """
 
 from __future__ import annotations
@@ -20,10 +18,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tooli.cli.argv import parse_command_line
 from tooli.core._hot_tables import RESULT_OPTIONS, RUN_OPTIONS
+from tooli.core.call import RedactionPolicy
 from tooli.core.event_loop import iterate_async, run_awaitable
 from tooli.core.record import Record
 from tooli.errors import ToolError
 from tooli.pipeline.input_errors import build_argv
+from tooli.pipeline.present import encode_redacted
 from tooli.schema.convert import RawText
 from tooli.testing.command_runner import app_name, invoke, invoke_callable
 from tooli.text.jsonable import is_list, is_object
@@ -38,13 +38,15 @@ if TYPE_CHECKING:
 
 
 class Case(Record):
-    """One request, in the words of no door.
+    """One request, independent of an interface.
 
-    `arguments` are Python values, in the order in which the tool declares them (so
-    does a command line name them); `options` are the framework's: `{"yes": True}`.
-    What only a command line can say (a surplus word, an option without its value)
-    is written as `words`, and goes through the command line's doors alone. `skip`
-    names a door, or a whole surface, whose answer is meant to differ, and says why.
+    Args:
+        tool: The command.
+        arguments: Python values, in the order of the parameters.
+        options: Options of the framework, such as `{"yes": True}`.
+        words: Arguments that only a command line can have, such as an option without its value; the
+            case then runs on the command line only.
+        skip: Names of interfaces, or of whole surfaces, with the reason why they differ.
     """
 
     tool: str
@@ -55,29 +57,29 @@ class Case(Record):
 
 
 class InterfaceResponse(Record):
-    """What a door answered, in JSON's own types; `exit_code` where the door has one."""
+    """The answer of an interface in the types of JSON; `exit_code` if the interface has one."""
 
     envelope: dict[str, Any]
     exit_code: int | None = None
 
 
 class Interface:
-    """One way into an app. A subclass says how a Case goes in and an Answer comes out."""
+    """One way to call an app; a subclass sends a Case and returns the answer."""
 
     name: ClassVar[str]
     surface: ClassVar[str]
     accepts_argv: ClassVar[bool] = False
-    streams: ClassVar[bool] = False  # gives items, and nothing about the call itself
+    streams: ClassVar[bool] = False  # returns items, and no metadata
 
     def __init__(self, app: Tooli) -> None:
         self.app = app
 
     def send_case(self, case: Case) -> InterfaceResponse:
-        """What the door makes of a case."""
+        """Send a case and return the answer."""
         raise NotImplementedError
 
     def skip_reason(self, case: Case) -> str | None:
-        """Why the door is not asked; None when it is."""
+        """Return why a case is skipped, or None."""
         if case.argv is not None and not self.accepts_argv:
             return "it takes arguments, not words"
         return case.skip.get(self.name) or case.skip.get(self.surface)
@@ -89,20 +91,20 @@ InterfaceType = TypeVar("InterfaceType", bound=type[Interface])
 
 
 def register_interface(interface_class: InterfaceType) -> InterfaceType:
-    """Register a door: from now on every parity test goes through it, too."""
+    """Register an interface: from now on every parity test uses it."""
     _INTERFACES.append(interface_class)
     return interface_class
 
 
 def interfaces(app: Tooli) -> list[Interface]:
-    """Every door that the app has."""
+    """Return every interface of the app."""
     return [kind(app) for kind in _INTERFACES]
 
 
 def assert_parity(app: Tooli, case: Case) -> dict[str, Any]:
-    """Send a case through every door; the envelope that they agree on, without `duration_ms`.
+    """Send a case through every interface; return the common envelope without `duration_ms`.
 
-    The tool runs once for each door, so it must not mind being repeated.
+    The tool runs once for each interface, so repeating it must have the same result.
     """
     selected = [interface for interface in interfaces(app) if interface.skip_reason(case) is None]
     assert selected, f"no door takes {case}"
@@ -132,7 +134,7 @@ def _difference(
 
 
 def without_volatile_fields(envelope: Mapping[str, Any]) -> dict[str, Any]:
-    """An envelope without what no two calls share: the time they took, the token of a plan."""
+    """Return an envelope without what differs between calls: duration and token of a plan."""
     found = dict(envelope)
     if "result" in found:
         found["result"] = _without_token(found["result"])
@@ -142,7 +144,7 @@ def without_volatile_fields(envelope: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _without_token(result: Any) -> Any:
-    """A plan without the token that it has for itself alone; alone or as the item of a stream."""
+    """Return a plan without its token; alone or as the item of a stream."""
     if is_list(result) and len(result) == 1:
         return [_drop_token(result[0])]
     return _drop_token(result)
@@ -155,7 +157,7 @@ def _drop_token(plan: Any) -> Any:
 
 
 def _as_items(envelope: Mapping[str, Any]) -> dict[str, Any]:
-    """An envelope as a stream tells it: items, or the error; nothing about the call."""
+    """Return an envelope as a stream reports it: items or an error, without metadata."""
     if not envelope["ok"]:
         return {"ok": False, "error": envelope["error"]}
     result = envelope.get("result", [])
@@ -163,19 +165,19 @@ def _as_items(envelope: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def format_json(value: Any) -> str:
-    """A value as JSON that a person reads and a diff compares."""
+    """Return a value as indented JSON."""
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 
 def diff(expected: str, found: str, one: str, other: str) -> str:
-    """What differs, as a unified diff; empty when nothing does."""
+    """Return a unified diff; empty if the values are equal."""
     lines = difflib.unified_diff(
         expected.splitlines(keepends=True), found.splitlines(keepends=True), one, other, n=4
     )
     return "".join(lines)
 
 
-# ------------------------------------------------------------------ the Python doors
+# ------------------------------------------------------------------ Python
 
 
 @register_interface
@@ -185,7 +187,7 @@ class CallInterface(Interface):
     name, surface = "call", "python"
 
     def send_case(self, case: Case) -> InterfaceResponse:
-        """What the call returned."""
+        """Call and return the answer."""
         return _response_from_result(
             self.app.options(**case.options).call(case.tool, **case.arguments)
         )
@@ -198,7 +200,7 @@ class AsyncCallInterface(Interface):
     name, surface = "acall", "python"
 
     def send_case(self, case: Case) -> InterfaceResponse:
-        """What the call returned."""
+        """Call and return the answer."""
         surface = self.app.options(**case.options)
         return _response_from_result(run_awaitable(surface.acall(case.tool, **case.arguments)))
 
@@ -210,7 +212,7 @@ class StreamInterface(Interface):
     name, surface, streams = "stream", "python", True
 
     def send_case(self, case: Case) -> InterfaceResponse:
-        """The items that came, or the error that ended them."""
+        """Return the items, or the error that ended them."""
         items = self.app.options(**case.options).stream(case.tool, **case.arguments)
         return _response_from_items(items, self.app)
 
@@ -222,7 +224,7 @@ class AsyncStreamInterface(Interface):
     name, surface, streams = "astream", "python", True
 
     def send_case(self, case: Case) -> InterfaceResponse:
-        """The items that came, or the error that ended them."""
+        """Return the items, or the error that ended them."""
         surface = self.app.options(**case.options)
         return _response_from_items(
             iterate_async(surface.astream(case.tool, **case.arguments)), self.app
@@ -235,10 +237,7 @@ def _response_from_result(result: TooliResult[Any]) -> InterfaceResponse:
 
 
 def _response_from_items(items: Iterable[Any], app: Tooli) -> InterfaceResponse:
-    """Python's own objects, as they would be written for somebody else."""
-    from tooli.core.call import RedactionPolicy
-    from tooli.pipeline.present import encode_redacted
-
+    """Return Python values as they would be encoded for another process."""
     redaction_policy, received = RedactionPolicy(app._state.policy), list[Any]()
     try:
         received += (json.loads(encode_redacted(item, [], redaction_policy)) for item in items)
@@ -248,17 +247,17 @@ def _response_from_items(items: Iterable[Any], app: Tooli) -> InterfaceResponse:
     return InterfaceResponse({"ok": True, "result": received}, 0)
 
 
-# ------------------------------------------------------------------ the command line's doors
+# ------------------------------------------------------------------ the command line
 
 
 @register_interface
 class CommandLineInterface(Interface):
-    """The command line, read by tooli's own reader where it can."""
+    """The command line, parsed by tooli if it can."""
 
     name, surface, accepts_argv = "cli", "cli", True
 
     def send_case(self, case: Case) -> InterfaceResponse:
-        """The envelope on stdout."""
+        """Return the envelope on stdout."""
         done = invoke(self.app, *command_line(self.app, case), mode="json")
         return InterfaceResponse(done.envelope, done.exit_code)
 
@@ -270,18 +269,18 @@ class JsonLinesInterface(Interface):
     name, surface, accepts_argv, streams = "jsonl", "cli", True, True
 
     def send_case(self, case: Case) -> InterfaceResponse:
-        """The lines on stdout; a failing stream's last line is its error."""
+        """Return the lines on stdout; the last line of a failed stream is its error."""
         return _response_from_lines(invoke(self.app, *command_line(self.app, case), mode="jsonl"))
 
 
 @register_interface
 class TyperInterface(Interface):
-    """The same line, read by Typer."""
+    """The command line, parsed by Typer."""
 
     name, surface, accepts_argv = "typer", "cli", True
 
     def send_case(self, case: Case) -> InterfaceResponse:
-        """The envelope on stdout."""
+        """Return the envelope on stdout."""
         from typer.main import get_command
 
         argv, program = command_line(self.app, case), app_name(self.app)
@@ -302,7 +301,7 @@ def _response_from_lines(command_result: CommandResult) -> InterfaceResponse:
 
 
 def command_line(app: Tooli, case: Case) -> list[str]:
-    """The words that say a case on a command line, after the program's name."""
+    """Return the arguments of the command line for a case, without the program."""
     tool = app.find(case.tool)
     if tool is None:
         return [*_flags(case.options, ()), *case.tool.split("."), *(case.argv or ())]
@@ -333,22 +332,22 @@ def _flags(options: Mapping[str, Any], own_flags: Sequence[str]) -> list[str]:
 
 
 def normalize_next_steps(app: Tooli, envelope: Mapping[str, Any]) -> dict[str, Any]:
-    """An envelope whose steps in `meta.next` say what they mean, not how they are typed:
+    """Return an envelope whose steps in `meta.next` have no command lines.
 
-    one door composes a line from arguments, another repeats the words that were typed.
+    One interface builds a line from arguments, another one repeats what was typed.
     """
     envelope = _mask_approval(envelope)
     meta = dict(envelope.get("meta", {}))
     if "next" in meta:
         steps = [{**step, "argv": _parse_argv(app, step["argv"])} for step in meta["next"]]
         meta["next"] = steps
-    if "truncated" in meta:  # a command line alone keeps the whole in a file, each time another
+    if "truncated" in meta:  # a command line writes the whole result to a new file each time
         meta["truncated"] = {k: v for k, v in meta["truncated"].items() if k != "full"}
     return {**envelope, "meta": meta} if meta else dict(envelope)
 
 
 def _mask_approval(envelope: Mapping[str, Any]) -> Mapping[str, Any]:
-    """An envelope without the name of a request for approval: each caller has one of its own."""
+    """Return an envelope without the id of an approval request, which differs for each caller."""
     error: dict[str, Any] = envelope.get("error") or {}
     details: dict[str, Any] = error.get("details") or {}
     approval: Any = details.get("approval")

@@ -1,7 +1,7 @@
-"""The contract of an app as reviewed files: a test fails when it changes unnoticed.
+"""Compare the schema, the help and the answers of an app with reviewed files.
 
-Set `TOOLI_UPDATE_SNAPSHOTS=1`, or pass `update=True`, to write the files anew; then
-read the difference before committing it.
+Set `TOOLI_UPDATE_SNAPSHOTS=1`, or pass `update=True`, to write the files. Review the difference
+before you commit it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tooli.testing.command_runner import app_name, invoke
 from tooli.testing.parity import CommandLineInterface, diff, format_json, without_volatile_fields
+from tooli.text.json_encoder import encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,7 +27,7 @@ UPDATE_VARIABLE = "TOOLI_UPDATE_SNAPSHOTS"
 def assert_schema_snapshot(
     app: Tooli, path: str | Path, *, form: str = "json", update: bool = False
 ) -> None:
-    """The app's `--schema` is what the file says; `form` is json, mcp, openai or anthropic."""
+    """Check the app's `--schema` against a file; `form` is json, mcp, openai or anthropic."""
     found = invoke(app, "--schema", form)
     assert found.ok, found.stdout
     _compare(format_json(json.loads(found.stdout)), Path(path), update)
@@ -35,7 +36,7 @@ def assert_schema_snapshot(
 def assert_envelope_snapshot(
     app: Tooli, cases: Iterable[Case], path: str | Path, *, update: bool = False
 ) -> None:
-    """The answers to some cases are what the file says, but for `duration_ms`."""
+    """Check the answers to some cases against a file, without `duration_ms`."""
     interface = CommandLineInterface(app)
     entries: list[dict[str, Any]] = []
     for case in cases:
@@ -49,13 +50,11 @@ def assert_envelope_snapshot(
                 "envelope": without_volatile_fields(response.envelope),
             }
         )
-    from tooli.text.json_encoder import encode
-
     _compare(format_json(json.loads(encode(entries, []))), Path(path), update)
 
 
 def assert_help_snapshot(app: Tooli, path: str | Path, *, update: bool = False) -> None:
-    """The help of the app and of each command, plain and for agents, is what the file says."""
+    """Check the help of the app and of each command, plain and for agents, against a file."""
     pages: list[str] = []
     for command_path in _command_paths(app):
         for help_flags in (("--help", "--plain"), ("--help-agent",)):
@@ -67,7 +66,7 @@ def assert_help_snapshot(app: Tooli, path: str | Path, *, update: bool = False) 
 
 
 def _command_paths(app: Tooli) -> list[tuple[str, ...]]:
-    """The app, its groups and its commands, as the words that lead there, each before its parts."""
+    """Yield the app, its groups and its commands as lists of names, parents first."""
     if app.tree().only_command is not None:
         return [()]
     paths = [tool.path for tool in app.catalog if not tool.hidden]

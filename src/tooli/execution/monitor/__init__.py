@@ -1,1 +1,1 @@
-"""Watch what a command touches through the interpreter's audit hook."""
+"""Monitor what a command accesses, with Python's audit hook."""

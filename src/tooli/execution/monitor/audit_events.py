@@ -1,9 +1,8 @@
-"""What Python's audit events say about a running command: which acts, on what.
+"""Translate audit events of Python into actions: what is done, and to which target.
 
     "open" (path, mode, flags) ─▶ ("read", path) │ ("write", path) │ ("make", path)
 
-`place` is to put something at a path, where a link is not followed; `make` is to put there what
-was not there before.
+`place` puts something at a path without following a link. `make` creates something new at a path.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _INTERPRETER_MODULES = ("_interpreters", "_xxsubinterpreters")
 
 
 class DirFdPath:
-    """A path that is relative to an open folder."""
+    """A path relative to an open directory."""
 
     __slots__ = ("dir_fd", "path")
 
@@ -36,14 +35,14 @@ class DirFdPath:
 
 
 def _path_argument(args: tuple[Any, ...], path_index: int, dir_fd_index: int) -> Any:
-    """The path among an event's arguments, with the folder that it is relative to."""
+    """Return the path argument of an event, with its directory if it is relative to one."""
     fd = args[dir_fd_index] if len(args) > dir_fd_index else -1
     return DirFdPath(args[path_index], fd) if type(fd) is int and fd >= 0 else args[path_index]
 
 
 def _open_actions(args: tuple[Any, ...]) -> Actions:
     path_index, mode, flags = args
-    if type(path_index) is int:  # it is open already
+    if type(path_index) is int:  # a descriptor, which is open already
         return _NO_ACTIONS
     if flags & _WRITE_FLAGS or (mode is not None and not {"w", "a", "x", "+"}.isdisjoint(mode)):
         return (
@@ -59,16 +58,16 @@ def _sqlite_actions(args: tuple[Any, ...]) -> Actions:
     if name[:5] != "file:":
         return (("read", name), ("write", name))
     actions = _sqlite_uri_actions(name[5:])
-    if os.path.lexists(name):  # whether it is a URI is not told: it may be a file of that name
+    if os.path.lexists(name):  # the event does not say whether it is a URI
         return (("read", name), ("write", name), *actions)
     return actions
 
 
 def _sqlite_uri_actions(rest: str) -> Actions:
-    """What a URI of SQLite's opens, read as SQLite reads it; in doubt it is written to."""
+    """Return what a URI of SQLite opens; if in doubt, it is opened for writing."""
     rest = rest.partition("#")[0]
     path_index, _, query = rest.partition("?")
-    if path_index[:2] == "//":  # a host: none, or localhost
+    if path_index[:2] == "//":  # an authority: empty, or localhost
         path_index = path_index[2 + len(path_index[2:].partition("/")[0]) :]
     name = _percent_decode(path_index)
     options = [part.partition("=")[::2] for part in query.split("&")]
@@ -79,7 +78,7 @@ def _sqlite_uri_actions(rest: str) -> Actions:
 
 
 def _percent_decode(text: str) -> str:
-    """A part of a URI without its percent signs; it ends at a zero, as SQLite has it."""
+    """Decode percent escapes; the result ends at a NUL character, as in SQLite."""
     first, *others = os.fsencode(text).split(b"%")
     data = first
     for part in others:
@@ -110,7 +109,7 @@ def _format_address(address: Any) -> str:
 
 
 def _to_text(value: Any) -> str:
-    """A text or a path as a text; nothing for anything else."""
+    """Return text or a path as text, and "" for anything else."""
     return os.fsdecode(value) if isinstance(value, (str, bytes, os.PathLike)) else ""  # pyright: ignore[reportUnknownArgumentType]
 
 
@@ -119,7 +118,7 @@ def _resolve_actions(args: tuple[Any, ...]) -> Actions:
 
 
 def _spawn_actions(args: tuple[Any, ...]) -> Actions:
-    """The program that is started: whatever the event calls it."""
+    """Return the program that is started."""
     for arg in args:
         if _to_text(arg):
             return (("spawn", _to_text(arg)),)
@@ -129,15 +128,15 @@ def _spawn_actions(args: tuple[Any, ...]) -> Actions:
 
 
 def _import_actions(args: tuple[Any, ...]) -> Actions:
-    """A module of interpreters beside this one: no hook of ours is told of what they do.
+    """Report the import of a module that creates interpreters, which no audit hook observes.
 
-    To refuse one while it is made would end some Pythons.
+    The import is refused, because refusing the creation itself crashes some versions of Python.
     """
     return (("spawn", "another interpreter"),) if args[0] in _INTERPRETER_MODULES else _NO_ACTIONS
 
 
 def _signal_actions(args: tuple[Any, ...]) -> Actions:
-    """A signal for another process; number 0 only asks whether there is one."""
+    """Report a signal to another process; signal 0 only checks that the process exists."""
     pid, number = args
     return _NO_ACTIONS if number == 0 or pid == os.getpid() else (("spawn", f"a signal for {pid}"),)
 
@@ -156,7 +155,7 @@ def _environment_actions(args: tuple[Any, ...]) -> Actions:
 
 
 def _path_action(action: str, dir_fd_index: int = 99) -> Callable[[tuple[Any, ...]], Actions]:
-    """An event with one path, and a folder that it may be relative to."""
+    """Return a translation of events with one path, which may be relative to a directory."""
     return lambda args: ((action, _path_argument(args, 0, dir_fd_index)),)
 
 
@@ -182,7 +181,7 @@ EVENTS: dict[str, Callable[[tuple[Any, ...]], Actions]] = {
         ("place", _path_argument(args, 1, 3)),
     ),
     "os.symlink": lambda args: (("place", _path_argument(args, 1, 2)),),
-    # another name for a file is a way to all that is in it
+    # a new link gives access to the content of the file
     "os.link": lambda args: (
         ("read", _path_argument(args, 0, 2)),
         ("write", _path_argument(args, 0, 2)),
@@ -220,4 +219,4 @@ EVENTS: dict[str, Callable[[tuple[Any, ...]], Actions]] = {
     "os.putenv": _environment_actions,
     "os.unsetenv": _environment_actions,
 }
-"""The events that matter. All others pass after one look into this table."""
+"""The events that are translated. Other events cost one lookup in this table."""

@@ -1,12 +1,12 @@
-"""Watch over a running command: what it touches is held against what it declares.
+"""Monitor a running command: compare what it accesses with what it declares.
 
-    audit event ──▶ is it one of EVENTS? ──▶ whose is it? ──▶ does every watch of theirs allow it?
-                     one look: most end here                    no ─▶ noted, or refused
+    audit event ──▶ in EVENTS? ──▶ which calls? ──▶ does each monitor allow it?
+                    most events end here              no ─▶ recorded or refused
 
-Python calls one hook of ours for every event of the process; it can never be taken away again, so
-it does next to nothing where nobody is watched. Whose event it is, the context says: it goes along
-into tasks and into threads that are given it. A thread that the command starts is followed. A
-thread that nothing is known about belongs to whoever is watched: at worst too much is forbidden.
+Python calls one hook for every event of the process. A hook cannot be removed, so it does almost
+nothing if no call is monitored. A context variable says which calls an event belongs to. Tasks
+inherit it, and so do threads that copy the context. Threads that a command starts are followed. A
+thread of unknown origin belongs to all monitored calls: at worst too much is refused.
 """
 
 from __future__ import annotations
@@ -50,29 +50,32 @@ ACTION_CAPABILITIES = {
     "native": "proc:spawn",
     "env": "env:write",
 }
-"""The capability that an act takes; `net:write` does for the network as well."""
-_PROBE_EVENT = "tooli.watching"  # an event of our own: whether the hook hears any
-_THREAD_ATTRIBUTE = "_tooli_watches"  # on a thread that a watched function started
+"""The capability that an action needs; `net:write` includes `net:read`."""
+_PROBE_EVENT = "tooli.monitor"  # raised by us to check that the hook is called
+_THREAD_ATTRIBUTE = "_tooli_monitors"  # attribute of threads that a monitored function started
 _FILE_ACTIONS = frozenset(("read", "write", "make", "place", "delete"))
-_NO_FOLLOW_ACTIONS = frozenset(("delete", "make", "place"))  # acts on a link itself
+_NO_FOLLOW_ACTIONS = frozenset(("delete", "make", "place"))  # actions on a link itself
 MAX_VIOLATIONS = 100
-"""Violations that a watch keeps; a command that goes on and on fills no memory."""
+"""Maximum number of violations that a monitor keeps."""
 
 
 class Violation(Record):
-    """Something that a command touched, and did not declare or may not touch here."""
+    """An access that the command does not declare, or that the configuration forbids."""
 
     capability: str
     target: str
-    code: str  # E2003: not declared; E2005: the configuration does not allow it
+    code: str  # E2003: not declared; E2005: forbidden by the configuration
 
 
 class Monitor:
-    """What one call is held to, and what it did beyond that.
+    """The limits of one call, and its violations.
 
-    `declared` is the command's own word: beyond it an act is noted, or refused where it `blocks`.
-    `bounds` are the owner's, and always refuse. A `whole` process belongs to the call: threads
-    that were there before it are held, too.
+    Args:
+        declared: What the command declares. Other actions are violations.
+        bounds: What the configuration allows. Other actions are always refused.
+        is_blocking: Refuse what is not declared.
+        owns_process: The process belongs to the call, with threads that existed before it.
+        max_violations: How many violations are kept.
     """
 
     def __init__(
@@ -87,12 +90,12 @@ class Monitor:
         self.is_blocking = is_blocking
         self.owns_process = owns_process
         self.is_finished = False
-        self.is_loop_shared = False  # it runs on an event loop that others use, too
+        self.is_loop_shared = False  # it runs on an event loop that other calls use
         self.violations: list[Violation] = []
-        self.on_violation: Callable[[], None] | None = (
-            None  # is told at once that there is one more
+        self.on_violation: Callable[[], None] | None = None  # called for each new violation
+        self.denial: Violation | None = (
+            None  # the first refused action; the call fails even if the error was caught
         )
-        self.denial: Violation | None = None  # the first that was refused: it sticks
         self._declared = _AllowanceMatcher(declared) if declared is not None else None
         self._bounds = _AllowanceMatcher(bounds) if bounds is not None else None
         matchers = [limits for limits in (self._declared, self._bounds) if limits is not None]
@@ -108,9 +111,9 @@ class Monitor:
         self._max_violations = max_violations
 
     def begin(self) -> bool:
-        """The call starts: threads that nobody knows are its own from now on.
+        """Start monitoring; threads of unknown origin belong to this call from now on.
 
-        False where nothing can be watched: another hook has a right to forbid ours.
+        Return False if nothing can be monitored, because another audit hook forbids ours.
         """
         if not _hook_installed:
             _install_hook()
@@ -119,21 +122,21 @@ class Monitor:
 
     @property
     def must_enforce(self) -> bool:
-        """Whether anything may be refused, so that nothing may run unwatched."""
+        """True if actions may be refused, so that the call must not run without a monitor."""
         return self.is_blocking or self._bounds is not None
 
     def finish(self) -> None:
-        """The call has ended; what it left running stays under watch."""
+        """End the call; threads that it left running stay monitored."""
         self.is_finished = True
         _active_monitors.pop(self, None)
 
     def check(self, action: str, target: str) -> None:
-        """Hold one act against the limits; raises PermissionError where it is refused."""
+        """Check one action; raise PermissionError if it is refused."""
         declared, bounds = self._declared, self._bounds
         is_declared = declared is None or declared.allows(action, target, self._created)
         is_within_bounds = bounds is None or bounds.allows(action, target, self._created)
         if is_declared and is_within_bounds:
-            if action == "make" and not os.path.lexists(target):  # what is there will not be made
+            if action == "make" and not os.path.lexists(target):  # an existing file is not created
                 self._created.add(target)
             return
         if not _is_exempt(action, target, not is_within_bounds):
@@ -157,7 +160,7 @@ class Monitor:
 
 
 class _AllowanceMatcher:
-    """An allowance, ready for many looks."""
+    """The allowed access of a call, prepared for fast checks."""
 
     __slots__ = ("_denied", "_flags", "_prefixes")
 
@@ -182,11 +185,11 @@ class _AllowanceMatcher:
         }
 
     def is_unrestricted(self, action: str) -> bool:
-        """Whether an act on files is allowed wherever they are: then nobody asks where."""
+        """True if an action on files is allowed at every path."""
         return self._prefixes[action] is None and not self._denied
 
     def allows(self, action: str, target: str, created: set[str]) -> bool:
-        """Whether an act is within it; what a call made itself it may take away again."""
+        """True if an action is allowed; a call may delete what it created and may write."""
         is_allowed = self._flags.get(action)
         if is_allowed is not None:
             return is_allowed
@@ -202,7 +205,7 @@ class _AllowanceMatcher:
 
 
 def _is_created(path: str, created: set[str]) -> bool:
-    """Whether a path, or a folder that it is in, is one of those; there may be many."""
+    """True if a path, or a parent of it, is in the set."""
     while path not in created:
         parent: str = os.path.dirname(path)
         if parent == path:
@@ -212,7 +215,7 @@ def _is_created(path: str, created: set[str]) -> bool:
 
 
 def _is_exempt(action: str, target: str, is_owner_denied: bool) -> bool:
-    """Whether it is no doing of the command's; `ordered` is that the owner's lists refuse it."""
+    """True if the action is not the command's own."""
     if action == "native":
         return is_library_call()
     if action == "net":
@@ -220,26 +223,28 @@ def _is_exempt(action: str, target: str, is_owner_denied: bool) -> bool:
     return action not in ("spawn", "env") and is_implicit_access(action, target, is_owner_denied)
 
 
-# ------------------------------------------------------------------ whose event it is
+# ------------------------------------------------------------------ which calls an event belongs to
 
 _current_monitors: ContextVar[tuple[Monitor, ...] | None] = ContextVar(
-    "tooli_watches", default=None
+    "tooli_monitors", default=None
 )
 _thread_monitors: dict[
     int, tuple[Monitor, ...]
-] = {}  # threads that run a watched function, by their ident
-_active_monitors: dict[Monitor, None] = {}  # watches of calls that have not ended
+] = {}  # threads that run a monitored function, by ident
+_active_monitors: dict[Monitor, None] = {}  # monitors of calls that have not ended
 _has_followed_threads = (
-    False  # whether a watched function has started a thread: it is marked itself
+    False  # a monitored function has started a thread, which has _THREAD_ATTRIBUTE
 )
 _lock = allocate_lock()
 _hook_installed = False
-_hook_called = False  # whether the hook is really called
+_hook_called = False  # set by the hook itself
 
 
 class MonitorScope:
-    """One stretch of a call under watch, in one thread. What was begun is ended, whatever comes
-    in between: an interrupt may strike at any place."""
+    """One section of a call that is monitored in one thread.
+
+    It restores the previous state even if an interrupt strikes between begin() and end().
+    """
 
     __slots__ = ("_ident", "_monitor", "_previous", "_token")
 
@@ -250,14 +255,14 @@ class MonitorScope:
         self._token: Token[tuple[Monitor, ...] | None] | None = None
 
     def begin(self) -> None:
-        """From now on."""
+        """Start the section."""
         monitor, outer = self._monitor, _current_monitors.get() or ()
         monitors = outer if monitor in outer else (*outer, monitor)
         self._token = _current_monitors.set(monitors)
         _thread_monitors[self._ident] = monitors
 
     def end(self) -> None:
-        """Until now."""
+        """End the section."""
         if self._previous is None:
             _thread_monitors.pop(self._ident, None)
         else:
@@ -267,7 +272,7 @@ class MonitorScope:
 
 
 class unmonitored:  # noqa: N801  reads like a word
-    """The framework's own work in the middle of a command: a context manager."""
+    """Context manager for work of the framework during a monitored call."""
 
     def __enter__(self) -> None:
         self._token = _current_monitors.set(())
@@ -282,7 +287,7 @@ class unmonitored:  # noqa: N801  reads like a word
 
 
 def _install_hook() -> None:
-    """Let Python call the hook from now on, once for the process."""
+    """Install the audit hook, once per process."""
     global _hook_installed
     with _lock:
         if _hook_installed:
@@ -290,13 +295,13 @@ def _install_hook() -> None:
         _hook_installed = True
     if sys.version_info < (3, 12):
         _patch_thread_start()
-    code_paths()  # before a command could add to it
+    code_paths()  # before a command can change sys.path
     sys.addaudithook(_audit_hook)
     sys.audit(_PROBE_EVENT)
 
 
 def _patch_thread_start() -> None:
-    """Older Pythons raise no event where a thread is started: it is asked for here."""
+    """Follow new threads on Python 3.10 and 3.11, which raise no event for them."""
     import threading
 
     module: Any = threading
@@ -337,7 +342,7 @@ def _check_event(
         elif all([action in monitor.unrestricted_actions for monitor in monitors]):
             continue
         else:
-            token = _current_monitors.set(())  # to look where it leads raises an event of its own
+            token = _current_monitors.set(())  # resolving a path raises events as well
             try:
                 resolved = resolve_path(target, action not in _NO_FOLLOW_ACTIONS)
             finally:
@@ -348,7 +353,7 @@ def _check_event(
 
 
 def _owning_monitors() -> tuple[Monitor, ...]:
-    """Whose watch an event without a context is under."""
+    """Return the monitors of an event that has no context."""
     ident = get_ident()
     monitors = _thread_monitors.get(ident)
     if monitors is not None:
@@ -367,13 +372,13 @@ def _owning_monitors() -> tuple[Monitor, ...]:
 
 
 def _is_pool_thread(thread: Any) -> bool:
-    """Whether a thread does work for anybody: it is nobody's when the call that made it is over."""
+    """True if a thread belongs to an executor, which outlives the call that created it."""
     target = getattr(thread, "_target", None)
     return getattr(target, "__module__", None) == "concurrent.futures.thread"
 
 
 def _follow_thread(args: tuple[Any, ...]) -> None:
-    """A thread is started: it belongs to the watches of whoever starts it."""
+    """Mark a new thread as belonging to the monitors of the thread that starts it."""
     global _has_followed_threads
     monitors = _current_monitors.get()
     if monitors is None:
@@ -384,10 +389,10 @@ def _follow_thread(args: tuple[Any, ...]) -> None:
         return
     thread = getattr(args[0], "__self__", None) if args else None
     if thread is None or not hasattr(thread, "_bootstrap"):
-        return  # nobody knows it: it belongs to whoever is watched
+        return  # unknown: it belongs to all monitored calls
     is_loop_thread = str(getattr(thread, "name", "")).startswith("asyncio_")
     if is_loop_thread and any([monitor.is_loop_shared for monitor in monitors]):
-        return  # the loop's own, for everybody
+        return  # a thread of the event loop, shared by all
     thread.__dict__[_THREAD_ATTRIBUTE] = monitors
     _has_followed_threads = True
 

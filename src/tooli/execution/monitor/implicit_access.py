@@ -1,7 +1,7 @@
-"""What Python itself needs while a command runs, and where a path really leads.
+"""What Python accesses by itself while a command runs, and where a path leads.
 
-Importing reads modules and writes bytecode; time zones, languages, certificates and the like are
-public files. None of it is the command's doing, and no declaration has to name it.
+Importing reads modules and writes bytecode. Time zones, locales, certificates and the like are
+public files. None of this is an act of the command, so no declaration has to name it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NON_FILE_DEVICES = frozenset(
         *("/dev/stdin", "/dev/stdout", "/dev/stderr"),
     )
 )
-"""No files: they hold nothing of anybody's."""
+"""Devices that hold no data."""
 
 PUBLIC_PATHS = (
     *("/usr/share/zoneinfo", "/usr/lib/zoneinfo", "/usr/share/lib/zoneinfo", "/etc/zoneinfo"),
@@ -39,13 +39,13 @@ PUBLIC_PATHS = (
     *("/proc/cpuinfo", "/proc/meminfo", "/proc/sys/vm/overcommit_memory"),
     "/sys/devices/system/cpu",
 )
-"""Facts about the machine that libraries read by themselves, and that are nobody's secret."""
+"""Public facts about the machine that libraries read by themselves."""
 
 CODE_SUFFIXES = (".py", ".pyc", ".pyi", ".so", ".pyd", ".pth", ".egg-link")
 _IMPORT_FRAME_PREFIXES = ("<frozen importlib", "<frozen zipimport")
 _EXECUTION_DIR = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PACKAGE_DIR = os.path.dirname(_EXECUTION_DIR) + os.sep
-"""Where the framework's own code is."""
+"""The directory of the package tooli."""
 _STORAGE_DIR = os.path.join(PACKAGE_DIR, "storage") + os.sep
 _STDLIB_DIR = os.path.dirname(os.__file__) + os.sep
 
@@ -54,9 +54,9 @@ _IMPORT_FUNCTIONS = (
     "_find_and_load",
     "exec_module",
     "load_module",
-)  # functions that importing is made of
-_SOURCE_READERS = ("traceback", "warnings", "inspect")  # modules that read source to show it
-_O_PATH = getattr(os, "O_PATH", 0)  # where there is none, the kernel cannot be asked
+)  # functions of the import system
+_SOURCE_READERS = ("traceback", "warnings", "inspect")  # modules that read source code to show it
+_O_PATH = getattr(os, "O_PATH", 0)  # 0 if the system has no O_PATH
 _DELETED_SUFFIX = " (deleted)"
 
 
@@ -64,7 +64,7 @@ _DELETED_SUFFIX = " (deleted)"
 
 
 def resolve_path(path: Any, follow: bool) -> str | None:
-    """A path as it really is, or None where it is no file; `follow` is whether a link counts."""
+    """Return the real path, or None if it is not a file. `follow` resolves a link at the end."""
     try:
         if isinstance(path, DirFdPath):
             inner = os.fsdecode(path.path)
@@ -77,9 +77,9 @@ def resolve_path(path: Any, follow: bool) -> str | None:
         if path in NON_FILE_DEVICES:
             return None
         return _real_path(path, follow)
-    except (ValueError, TypeError):  # no path at all: the system will say so
+    except (ValueError, TypeError):  # not a path: the system call will fail
         return None
-    except OSError:  # the current folder is gone, a link leads in a circle
+    except OSError:  # the current directory was deleted, or links form a circle
         return os.path.normcase(str(path))
 
 
@@ -95,12 +95,12 @@ def _real_path(path: str, follow: bool) -> str:
 
 
 def _follow_links(path: str) -> str:
-    """Where an absolute path leads now, its links followed.
+    """Return the target of an absolute path, with links resolved.
 
-    Nothing of it is remembered: another process may turn the link of a folder at any time.
+    Nothing is cached, because another process may change a link at any time.
     """
     found = _kernel_path(path)
-    if found is None and not os.path.lexists(path):  # it is to be made: its folder is there
+    if found is None and not os.path.lexists(path):  # a new file in an existing directory
         folder, name = os.path.split(path)
         parent = None if name in _DOT_NAMES else _kernel_path(folder)
         found = None if parent is None else os.path.join(parent, name)
@@ -108,8 +108,10 @@ def _follow_links(path: str) -> str:
 
 
 def _kernel_path(path: str) -> str | None:
-    """The same of something that exists, in the kernel's own words: faster than to look for links
-    in every folder on the way; None where it does not tell."""
+    """Return the real path of an existing file, as the kernel reports it, or None.
+
+    This is faster than resolving the links of each directory.
+    """
     if not _O_PATH:
         return None
     try:
@@ -124,7 +126,7 @@ def _kernel_path(path: str) -> str | None:
 
 
 def _descriptor_path(fd: int) -> str | None:
-    """What a descriptor is open on, where the system tells; pipes and sockets are no files."""
+    """Return the path of an open descriptor; None for pipes and sockets."""
     try:
         found = os.readlink(f"/proc/self/fd/{fd}")
     except OSError:
@@ -132,11 +134,11 @@ def _descriptor_path(fd: int) -> str | None:
     return found if found[:1] == os.sep else None
 
 
-# ------------------------------------------------------------------ what Python needs
+# ------------------------------------------------------------------ what Python accesses
 
 
 class CodePaths:
-    """Where code is: noted before a command could add to it, looked into when it is asked for."""
+    """The directories that contain code. They are collected before a command can change them."""
 
     def __init__(self) -> None:
         cwd = os.getcwd() if "" in sys.path else ""
@@ -155,7 +157,9 @@ class CodePaths:
 
     @property
     def libraries(self) -> tuple[str, ...]:
-        """Where anything may be read: installed packages, the standard library, public files."""
+        """Directories where every file may be read: installed packages, standard library, public
+        files.
+        """
         if self._libraries is None:
             locale_dir = os.path.join(sys.base_prefix, "share", "locale")
             found = {
@@ -174,7 +178,7 @@ class CodePaths:
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """Where modules of the app are: code may be read there, and nothing else."""
+        """Directories of the app's own modules: only code may be read there."""
         return self._sources if self.libraries else ()
 
 
@@ -184,7 +188,7 @@ def _is_installed(folder: str) -> bool:
 
 
 def path_prefixes(paths: Iterable[str]) -> tuple[str, ...]:
-    """Real paths as what the paths at and below them begin with, once those end with a slash."""
+    """Return real paths with a separator at the end, for comparisons with str.startswith."""
     return tuple([os.path.normcase(path).rstrip(os.sep) + os.sep for path in paths])
 
 
@@ -192,14 +196,14 @@ _code_paths_cache: list[CodePaths] = []
 
 
 def code_paths() -> CodePaths:
-    """Where code is, in this process."""
+    """Return the code directories of this process."""
     if not _code_paths_cache:
         _code_paths_cache.append(CodePaths())
     return _code_paths_cache[0]
 
 
 private_temp_dirs: list[str] = []
-"""Folders that a call has to itself, for what is temporary; each ends with a slash."""
+"""Temporary directories of isolated calls; each ends with a separator."""
 
 
 def is_implicit_access(action: str, path: str, is_owner_denied: bool = False) -> bool:
@@ -264,25 +268,25 @@ def _is_caching_bytecode(frame: FrameType | None) -> bool:
 
 
 def _is_code(path: str) -> bool:
-    """Whether a file looks like code, or like what says of code where it comes from."""
+    """True if a file contains code, or metadata of a package."""
     if path.endswith(CODE_SUFFIXES) or ".dist-info" in path or ".egg-info" in path:
         return True
-    is_archive = path + os.sep in code_paths().sources  # of modules
+    is_archive = path + os.sep in code_paths().sources  # a zip file on sys.path
     return is_archive and not os.path.isdir(path)
 
 
 def is_library_call() -> bool:
-    """Whether code that was installed asks for native code, not the app's own."""
+    """True if installed code calls native code, and not the app itself."""
     frame = _calling_frame()
     while frame is not None and _is_from_stdlib(frame, "ctypes"):
         if frame.f_code.co_name == "<module>":
-            return True  # it is being imported
+            return True  # an import
         frame = frame.f_back
     return frame is not None and _is_installed_code(frame)
 
 
 def is_socketpair() -> bool:
-    """Whether a socket is made for the process itself, where the system has no better way."""
+    """True if a socket pair is emulated on a system that has none."""
     frame = _calling_frame()
     return (
         frame is not None
@@ -292,7 +296,7 @@ def is_socketpair() -> bool:
 
 
 def is_framework_thread() -> bool:
-    """Whether the framework works in this thread, beside a command."""
+    """True if the framework itself works in this thread."""
     frame = _calling_frame()
     while frame is not None:
         if frame.f_code.co_filename.startswith(PACKAGE_DIR):
@@ -307,7 +311,7 @@ def _is_installed_code(frame: FrameType) -> bool:
 
 
 def _calling_frame() -> FrameType | None:
-    """The frame that did what the event is about."""
+    """Return the frame that caused the event."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(_EXECUTION_DIR):
         frame = frame.f_back
@@ -315,7 +319,7 @@ def _calling_frame() -> FrameType | None:
 
 
 def _is_framework_storage(frame: FrameType | None) -> bool:
-    """Whether the framework keeps what must last, in the middle of a command that calls another."""
+    """True if the framework writes its storage during a command that calls another one."""
     while frame is not None and frame.f_code.co_filename.startswith(_STDLIB_DIR):
         frame = frame.f_back
     return frame is not None and frame.f_code.co_filename.startswith(_STORAGE_DIR)
@@ -333,7 +337,7 @@ def _is_importing(frame: FrameType | None) -> bool:
 
 
 def _is_loading_module(frame: FrameType | None) -> bool:
-    """Whether a module is really being imported, and nobody but Python and libraries reads it."""
+    """True if a module is being imported, and only Python and libraries are involved."""
     while frame is not None and not frame.f_code.co_filename.startswith(PACKAGE_DIR):
         file = frame.f_code.co_filename
         if file.startswith(_IMPORT_FRAME_PREFIXES):
@@ -346,7 +350,7 @@ def _is_loading_module(frame: FrameType | None) -> bool:
 
 
 def _is_showing_source(frame: FrameType | None) -> bool:
-    """Whether the standard library shows a line of code that is loaded already."""
+    """True if the standard library shows a line of code that is loaded."""
     while frame is not None and frame.f_code.co_filename.startswith(_STDLIB_DIR):
         if any([_is_from_stdlib(frame, module) for module in _SOURCE_READERS]):
             return True
@@ -357,14 +361,14 @@ def _is_showing_source(frame: FrameType | None) -> bool:
 
 
 def _is_removing_tree(frame: FrameType | None) -> bool:
-    """Whether a tree is being removed: its top was looked at, and so is each file that goes."""
+    """True if shutil.rmtree lists a directory; each removed file is checked by itself."""
     return (
         frame is not None and "rmtree" in frame.f_code.co_name and _is_from_stdlib(frame, "shutil")
     )
 
 
 def _is_from_stdlib(frame: FrameType, module: str) -> bool:
-    """Whether a frame is of a module or package of the standard library."""
+    """True if a frame belongs to a module or package of the standard library."""
     module_path = os.path.join(os.path.dirname(os.__file__), module)
     file = frame.f_code.co_filename
     return file == f"{module_path}.py" or file.startswith(module_path + os.sep)

@@ -1,45 +1,48 @@
-"""Watched: runs a function under watch, and says what it does beyond its word."""
+"""Run a function with a monitor: report what it does not declare, or record all it accesses."""
 
 from __future__ import annotations
 
 import os
 
 from tooli.core.call import Runner
+from tooli.core.declared_capabilities import AllowedAccess
 from tooli.errors import AuthError, Suggestion
-from tooli.execution.monitor.audit_hook import Monitor, MonitorScope
+from tooli.execution.monitor.audit_hook import Monitor, MonitorScope, Violation, unmonitored
 from tooli.pipeline.drivers import invoke, is_async, is_stream
+from tooli.text.json_encoder import encode
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
+    from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable, Iterator
     from typing import Any
 
     from tooli.core.call import Call
-    from tooli.execution.monitor.audit_hook import Violation
 
 VIOLATIONS_KEY = "violations"
-"""Under which name a call's `meta` carries what was seen, until its stage takes it out: rows of
-three texts, a capability, what it was of, and a code."""
+"""The key of violations in the metadata of a call, until a stage removes them.
+
+Each row has three texts: capability, target and code.
+"""
 RECORDED_PREFIX = "recorded:"
-"""Stands before a capability: nobody minds it, it is written down."""
+"""Prefix of capabilities that are only recorded."""
 
 
 class MonitoredRunner(Runner):
-    """Runs under watch whatever stands inside it; each step of a stream, too.
+    """Runs a function, or another runner, with a monitor; steps of a stream are monitored as well.
 
-    A refusal sticks: a function that swallowed the error has failed all the same.
+    A refused action fails the call even if the function catches the error.
     """
 
     def __init__(self, monitor: Monitor, inner: Runner | None = None) -> None:
         super().__init__(inner)
         self.monitor = monitor
-        self._reported_count = 0  # violations that somebody was told of
+        self._reported_count = 0  # violations that were reported
         self._has_raised_denial = False
-        self._pid = 0  # where it runs: forks of it tell nobody
+        self._pid = 0  # forks of the process do not report
 
     def run(self, call: Call) -> Any:
-        """What the function gives, or an iterator of its items."""
+        """Run the call and return its value, or an iterator of its items."""
         self.begin(call)
         try:
             value = self.run_monitored(call, lambda: invoke(call.replace(runner=self.inner)))
@@ -49,7 +52,7 @@ class MonitoredRunner(Runner):
         return self._wrap_result(call, value)
 
     async def arun(self, call: Call) -> Any:
-        """The same on an event loop."""
+        """Run the call on an event loop."""
         from tooli.pipeline.async_drivers import is_async_stream
 
         self.monitor.is_loop_shared = True
@@ -68,31 +71,33 @@ class MonitoredRunner(Runner):
         )
 
     def begin(self, call: Call) -> bool:
-        """Set the watch, or say that there is none; then nothing runs that must be held."""
+        """Start the monitor; return False if that is impossible, or raise if it must enforce
+        limits.
+        """
         self._pid = os.getpid()
         self.monitor.on_violation = lambda: self._on_violation(call)
         if self.monitor.begin():
             return True
-        reason = "cannot be watched here: another audit hook of the process forbids it"
+        reason = "another audit hook of the process forbids ours"
         if self.monitor.must_enforce:
             self.finish(call)
-            raise AuthError(f"What {call.tool.name} touches {reason}.")
-        call.warnings.append(f"what it touches {reason}")
+            raise AuthError(f"{call.tool.name} cannot be monitored: {reason}.")
+        call.warnings.append(f"not monitored: {reason}")
         return False
 
     def finish(self, call: Call) -> None:
-        """The call is over; what it left running stays under watch."""
+        """End monitoring; threads that the call left running stay monitored."""
         self.monitor.finish()
 
     def _wrap_result(self, call: Call, value: Any) -> Any:
-        """The value, or its items that are still to come."""
+        """Return the value, or a monitored iterator."""
         if is_stream(value):
             return _MonitoredItems(self, call, value)
         self.finish(call)
         return value
 
     async def _ainvoke(self, call: Call) -> Any:
-        """What the function gives at once: coroutines have not begun yet."""
+        """Call the function; a coroutine is returned before it starts."""
         if self.inner is not None:
             return self.inner.arun(call.replace(runner=self.inner))
         from asyncio import to_thread
@@ -102,15 +107,15 @@ class MonitoredRunner(Runner):
             return fn(**call.arguments)
         from tooli.pipeline.async_drivers import call_without_stop_iteration
 
-        # The thread is the loop's: the watch begins inside it.
+        # The loop owns the thread, so monitoring starts inside it.
         return await to_thread(
             self.run_monitored, call, lambda: call_without_stop_iteration(fn, call.arguments)
         )
 
-    # -------------------------------------------------------------- under watch
+    # -------------------------------------------------------------- monitored steps
 
     def run_monitored(self, call: Call, work: Callable[[], Any]) -> Any:
-        """Do some work under watch; what it did beyond its word is told, or is an error."""
+        """Do a step with the monitor; raise an error if an action was refused."""
         scope = MonitorScope(self.monitor)
         try:
             try:
@@ -118,7 +123,7 @@ class MonitoredRunner(Runner):
                 value = work()
             finally:
                 scope.end()
-        except (StopIteration, StopAsyncIteration):  # the end of a step, not a failure
+        except (StopIteration, StopAsyncIteration):  # the end of a stream, not a failure
             self.raise_denial(call)
             raise
         except Exception as failure:
@@ -131,7 +136,7 @@ class MonitoredRunner(Runner):
         return value
 
     def _on_violation(self, call: Call) -> None:
-        """Tell at once what was seen: a call that is cut off says nothing afterwards."""
+        """Report a violation at once, because a killed call cannot report at its end."""
         monitor = self.monitor
         if (
             len(monitor.violations) > self._reported_count
@@ -141,7 +146,7 @@ class MonitoredRunner(Runner):
             self.report(call)
 
     def report(self, call: Call) -> None:
-        """Say what is new."""
+        """Report new violations."""
         monitor, reported = self.monitor, self._reported_count
         self._reported_count = len(monitor.violations)
         store_violations(call, monitor.violations)
@@ -153,18 +158,18 @@ class MonitoredRunner(Runner):
                 )
 
     def raise_denial(self, call: Call, failure: BaseException | None = None) -> None:
-        """Raise where something was refused."""
+        """Raise an error if an action was refused."""
         monitor = self.monitor
         if monitor.denial is not None and not self._has_raised_denial:
-            self._has_raised_denial = True  # once: a stream is closed behind its failure
+            self._has_raised_denial = True  # once: a stream is closed after its failure
             raise capability_error(call, monitor.denial) from failure
 
 
 def store_violations(call: Call, violations: list[Violation]) -> None:
-    """Let a call's `meta` carry all that a watch has seen.
+    """Store all violations in the metadata of the call.
 
-    It is set anew each time: that is what reaches whoever waits in another process. What is only
-    recorded stands last: not all of it may be heard.
+    The key is assigned anew each time, because an assignment is sent to the calling process.
+    Recorded actions come last, because the number of rows is limited.
     """
     if call.meta is None or not violations:
         return
@@ -176,22 +181,22 @@ def store_violations(call: Call, violations: list[Violation]) -> None:
 
 
 def capability_error(call: Call, denial: Violation) -> AuthError:
-    """The error for something that a command may not touch."""
+    """Return the error for a refused action."""
     if denial.code == "E2005":
         return AuthError(
-            f"{call.tool.name} may not touch {denial.target}: the configuration does not allow it.",
+            f"{call.tool.name} must not access {denial.target}: the configuration forbids it.",
             code="E2005",
             suggestion=Suggestion(
-                "ask_human", "Work on other files, or have allow_paths and deny_paths changed."
+                "ask_human", "Use other files, or ask for a change of allow_paths or deny_paths."
             ),
             details={"capability": denial.capability, "target": denial.target},
         )
     declared_as = suggest_declaration(denial)
     return AuthError(
-        f"{call.tool.name} does not declare {denial.capability} of {denial.target}, and tried it.",
+        f"{call.tool.name} does not declare {denial.capability} of {denial.target}.",
         code="E2003",
         suggestion=Suggestion(
-            "ask_human", f"Its author declares capabilities=[…, {declared_as!r}]."
+            "ask_human", f"Ask the author to declare capabilities=[…, {declared_as!r}]."
         ),
         details={
             "capability": denial.capability,
@@ -202,9 +207,9 @@ def capability_error(call: Call, denial: Violation) -> AuthError:
 
 
 def suggest_declaration(violation: Violation) -> str:
-    """The capability that would have allowed it: a file's folder, as seen from here.
+    """Return the capability that would allow the access: the folder of the file.
 
-    All of the current folder would be too much for one file in it.
+    For a file in the current folder it names the file, since the whole folder would be too much.
     """
     if violation.capability[:3] != "fs:":
         return violation.capability
@@ -214,7 +219,7 @@ def suggest_declaration(violation: Violation) -> str:
 
 
 def shorten_path(path: str) -> str:
-    """A path as an author would write it: from the current folder, or from home."""
+    """Return a path relative to the current folder, if it is inside."""
     try:
         cwd = os.path.realpath(os.getcwd())
     except OSError:
@@ -226,11 +231,11 @@ def shorten_path(path: str) -> str:
     return path
 
 
-# ------------------------------------------------------------------ step by step
+# ------------------------------------------------------------------ streams and coroutines
 
 
 class _MonitoredItems:
-    """A stream, each step of it under watch."""
+    """An iterator whose steps are monitored."""
 
     def __init__(self, runner: MonitoredRunner, call: Call, items: Iterator[Any]) -> None:
         self._runner, self._call, self._items = runner, call, items
@@ -242,7 +247,7 @@ class _MonitoredItems:
         return self._runner.run_monitored(self._call, self._items.__next__)
 
     def close(self) -> None:
-        """Close the stream: what it does in the end is watched as well."""
+        """Close the stream, with the monitor."""
         close = getattr(self._items, "close", None)
         try:
             if close is not None:
@@ -252,7 +257,7 @@ class _MonitoredItems:
 
 
 class _MonitoredAwaitable:
-    """A coroutine, each step of it under watch; between steps the loop is everybody's."""
+    """A coroutine whose steps are monitored; between steps other code uses the loop."""
 
     def __init__(self, runner: MonitoredRunner, call: Call, awaitable: Awaitable[Any]) -> None:
         self._runner, self._call, self._awaitable = runner, call, awaitable
@@ -286,7 +291,7 @@ def _send_step(steps: Any, sent: Any) -> Callable[[], Any]:
 
 
 class _MonitoredAsyncItems:
-    """An async stream, each step of it under watch."""
+    """An async iterator whose steps are monitored."""
 
     def __init__(self, runner: MonitoredRunner, call: Call, items: AsyncIterator[Any]) -> None:
         self._runner, self._call, self._items = runner, call, items
@@ -305,3 +310,85 @@ class _MonitoredAsyncItems:
                 await _MonitoredAwaitable(self._runner, self._call, close())
         finally:
             self._runner.finish(self._call)
+
+
+# ------------------------------------------------------------------ recording
+
+MAX_RECORDED = 10_000
+"""Maximum number of recorded actions of one call."""
+MAX_IMMEDIATE_REPORTS = 100
+"""Actions that are reported at once, with all earlier ones; later ones follow at the end."""
+_RECORDING_STARTED = Violation(
+    f"{RECORDED_PREFIX}none", "", "E2003"
+)  # shows that the call was monitored
+
+
+class RecordingRunner(MonitoredRunner):
+    """Runs a function with a monitor that refuses nothing and records every action."""
+
+    def __init__(self, inner: Runner | None, owns_process: bool) -> None:
+        super().__init__(
+            Monitor(AllowedAccess(), owns_process=owns_process, max_violations=MAX_RECORDED), inner
+        )
+
+    def begin(self, call: Call) -> bool:
+        """Start monitoring and report it; a sandbox may run without the monitor."""
+        is_monitored = super().begin(call)
+        if is_monitored:
+            store_violations(call, [_RECORDING_STARTED])
+        return is_monitored
+
+    def report(self, call: Call) -> None:
+        """Store the recorded actions, without warnings."""
+        self._reported_count = len(self.monitor.violations)
+        if self._reported_count <= MAX_IMMEDIATE_REPORTS:
+            self._store_recorded(call)
+
+    def raise_denial(self, call: Call, failure: BaseException | None = None) -> None:
+        """Do nothing: nothing was refused."""
+
+    def finish(self, call: Call) -> None:
+        """Report the actions that were not reported yet."""
+        super().finish(call)
+        if self._reported_count > MAX_IMMEDIATE_REPORTS:
+            self._store_recorded(call)
+
+    def _store_recorded(self, call: Call) -> None:
+        violations = self.monitor.violations
+        store_violations(
+            call,
+            [
+                _RECORDING_STARTED,
+                *[
+                    violation.replace(capability=RECORDED_PREFIX + violation.capability)
+                    for violation in violations
+                ],
+            ],
+        )
+
+
+def append_record(call: Call, violations: Iterable[Violation], path: str) -> None:
+    """Append the actions of a call to the record file as one line."""
+    recorded = [
+        violation for violation in violations if violation.capability.startswith(RECORDED_PREFIX)
+    ]
+    if not recorded:
+        call.warnings.append("capabilities were not recorded: the command was not monitored")
+        return
+    uses = [violation for violation in recorded if violation != _RECORDING_STARTED]
+    line = {
+        "app": call.tool.app,
+        "command": call.tool.key,
+        "uses": [
+            [violation.capability[len(RECORDED_PREFIX) :], violation.target] for violation in uses
+        ],
+    }
+    try:
+        with unmonitored():
+            fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            try:
+                os.write(fd, encode(line, []) + b"\n")
+            finally:
+                os.close(fd)
+    except OSError as failure:
+        call.warnings.append(f"capabilities were not recorded: {failure.strerror}")

@@ -1,11 +1,11 @@
-"""Bubble: bubblewrap, where there is no Landlock: a fresh interpreter that sees what is declared.
+"""Run a command in bubblewrap, on systems without Landlock.
 
-    the process of a call ──exec──▶ bwrap ──▶ execution/sandbox/bwrap_main.py: loads the app, runs the tool
-                                                │
-    caller ◀──────────── the same frames ◀──────┘
+    worker process ──exec──▶ bwrap ──▶ bwrap_main.py: loads the app, runs the tool
+                                         │
+    caller ◀──────────── frames ◀────────┘
 
-What is not bound into its file system is not there, names and sizes included. The app must be
-found again from its file or module, and the arguments must be picklable.
+A new interpreter sees only files that are bound into its file system; names and sizes of others are
+hidden as well. The app must be importable again, and the arguments must be picklable.
 """
 
 from __future__ import annotations
@@ -15,9 +15,12 @@ import sys
 
 from tooli.core.call import Runner
 from tooli.core.record import Record
+from tooli.execution.ipc import dumps
 from tooli.execution.sandbox import runtime_paths
 from tooli.execution.sandbox.landlock import is_below
+from tooli.execution.sandbox.sandbox_runner import build_environment, isolation_error
 from tooli.execution.sandbox.syscalls import SandboxUnavailable
+from tooli.pipeline.context import Context
 
 TYPE_CHECKING = False
 
@@ -36,11 +39,11 @@ BWRAP_DIRS = (
     "/run/wrappers/bin",
     "/run/current-system/sw/bin",
 )
-"""Where the program is looked for: what the caller puts in its PATH holds nobody."""
+"""Where the program is searched. PATH is not used, because the caller can set it."""
 
 
 class AppEntryPoint(Record):
-    """Where an app is to be found again: a file or a module, and its name in there."""
+    """Where to import an app from: a file or a module, and its name there."""
 
     file: str | None
     module: str | None
@@ -48,7 +51,7 @@ class AppEntryPoint(Record):
 
 
 def find_bubblewrap() -> str | None:
-    """The program, where there is one; whether it works is seen where it is needed."""
+    """Return the path of bwrap, or None; _check_bwrap() tests whether it works."""
     for folder in BWRAP_DIRS:
         program = os.path.join(folder, "bwrap")
         if os.access(program, os.X_OK):
@@ -57,38 +60,40 @@ def find_bubblewrap() -> str | None:
 
 
 def _check_bwrap(program: str) -> None:
-    """Raise NoWalls where the program does not work: containers often forbid what it needs.
+    """Raise SandboxUnavailable if bwrap does not work, as in many containers.
 
-    This is the process of a call: nobody else waits meanwhile.
+    It runs in the worker process, so no other call waits for it.
     """
     argv = [program, "--ro-bind", "/", "/", "--unshare-all", "--", "/bin/true"]
     file_actions = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in (0, 1, 2)]
     _, status = os.waitpid(os.posix_spawn(program, argv, {}, file_actions=file_actions), 0)
     if status:
-        raise SandboxUnavailable("bubblewrap (bwrap) is there, but does not work")
+        raise SandboxUnavailable("bubblewrap (bwrap) is installed but does not work")
 
 
 def locate_app(state: Any, tool: Tool) -> AppEntryPoint:
-    """How the app of a tool is loaded again; raises NoWalls where that cannot be."""
+    """Return where to import the app of a tool from, or raise SandboxUnavailable."""
     if tool.has_handles:
-        raise SandboxUnavailable("inputs and outputs that the caller names take Landlock")
-    if hasattr(tool.fn, "tooli_is_wrapper"):  # the app that is loaded anew has the function itself
-        raise SandboxUnavailable("a plan, made or applied, takes Landlock")
+        raise SandboxUnavailable("files that are passed as inputs or outputs need Landlock")
+    if hasattr(tool.fn, "tooli_is_wrapper"):  # the imported app would have the original function
+        raise SandboxUnavailable("plans need Landlock")
     module_globals: dict[str, Any] = state.root.module_globals
     names = [n for n, v in module_globals.items() if getattr(v, "_state", None) is state.root]
     if not names:
-        raise SandboxUnavailable("bubblewrap loads the app anew, and it is no name of its module")
+        raise SandboxUnavailable(
+            "bubblewrap imports the app again, but the app is not a global of its module"
+        )
     spec = module_globals.get("__spec__")
     if spec is not None and module_globals.get("__name__") != "__main__":
         return AppEntryPoint(None, spec.name, names[0])
     file = module_globals.get("__file__")
     if not file or not os.path.isfile(file):
-        raise SandboxUnavailable("bubblewrap loads the app anew, and it is in no file")
+        raise SandboxUnavailable("bubblewrap imports the app again, but the app is not in a file")
     return AppEntryPoint(os.path.abspath(file), None, names[0])
 
 
 class BubblewrapRunner(Runner):
-    """Runs a function in a bubble: the process of the call becomes that."""
+    """Runs a function in bubblewrap, which replaces the worker process."""
 
     needs_own_process = True
 
@@ -104,42 +109,40 @@ class BubblewrapRunner(Runner):
         self.program = program
         self.location = location
         self.fallback_runner = (
-            fallback_runner  # what there is without bubblewrap, where that is better than nothing
+            fallback_runner  # runs the call if bubblewrap does not work and isolation is optional
         )
         self.allowance = fallback_runner.allowance
         self.temp_dir = fallback_runner.temp_dir
-        self.uses_seccomp = uses_seccomp  # whether system calls are filtered inside, too
+        self.uses_seccomp = uses_seccomp  # filter system calls inside as well
         self._creator_pid = os.getpid()
 
     def run(self, call: Call) -> Any:
-        """Comes back only where there is no bubble, and that is no matter: else who takes this
-        process's place sends what the function gives."""
+        """Replace the process; returns only if bubblewrap is unavailable and isolation is optional."""
         self._exec_bwrap(call)
         return self.fallback_runner.run(call)
 
     async def arun(self, call: Call) -> Any:
-        """The same: a process of its own has no loop yet."""
+        """Replace the process, as run() does."""
         self._exec_bwrap(call)
         return await self.fallback_runner.arun(call)
 
     def _exec_bwrap(self, call: Call) -> None:
         if os.getpid() == self._creator_pid:
-            raise RuntimeError("a bubble takes the place of a call's own process, not of the app's")
-        from tooli.execution.sandbox.sandbox_runner import build_environment, isolation_error
-
+            raise RuntimeError(
+                "bubblewrap must replace a worker process, not the process of the app"
+            )
         try:
             payload_fd = self._write_payload(call)
             _check_bwrap(self.program)
             for number in [int(name) for name in os.listdir("/proc/self/fd")]:
                 _set_inheritable(number, number in (0, 1, 2, payload_fd, *self.kept_fds))
-            environment = build_environment(
-                self.allowance, self.temp_dir
-            )  # bwrap itself is seen inside
+            # The environment of bwrap itself is visible inside.
+            environment = build_environment(self.allowance, self.temp_dir)
             os.execve(self.program, self._build_argv(payload_fd), environment)
         except (SandboxUnavailable, OSError, ValueError) as failure:
             if self.fallback_runner.required:
                 raise isolation_error(call.tool.name, (str(failure),)) from None
-            call.warnings.append(f"not isolated as wanted: {failure}")
+            call.warnings.append(f"not isolated: {failure}")
             self.fallback_runner.kept_fds = self.kept_fds
 
     def _build_argv(self, payload_fd: int) -> list[str]:
@@ -155,14 +158,11 @@ class BubblewrapRunner(Runner):
         ]
 
     def _write_payload(self, call: Call) -> int:
-        """What the interpreter inside has to know, in a file that only it has.
+        """Write the call to a memory file that only the new process inherits; return its
+        descriptor.
 
-        The arguments are a letter in the letter: their classes may be the app's own, and can be
-        read only when that is loaded.
+        The arguments are packed twice: their classes can be found only after the app is imported.
         """
-        from tooli.execution.ipc import dumps
-        from tooli.pipeline.context import Context
-
         context_names = [
             name for name, value in call.arguments.items() if isinstance(value, Context)
         ]
@@ -171,7 +171,7 @@ class BubblewrapRunner(Runner):
             call_data = dumps((arguments, call.caller, call.options, call.policy, call.approved))
         except Exception as failure:
             raise SandboxUnavailable(
-                f"the arguments cannot be sent into a bubble: {failure}"
+                f"the arguments cannot be passed to bubblewrap: {failure}"
             ) from None
         data = dumps(
             {
@@ -199,7 +199,7 @@ class BubblewrapRunner(Runner):
         return payload_fd
 
     def _build_bind_args(self) -> list[str]:
-        """The file system inside, and the rest of what is told to bwrap."""
+        """Return the arguments of bwrap that define the file system inside."""
         allowance = self.allowance
         bind_options: dict[str, str] = {}
         for path in (
@@ -219,10 +219,10 @@ class BubblewrapRunner(Runner):
         writable_paths = [path for path, option in bind_options.items() if option == "--bind-try"]
         for path in sorted(
             bind_options, key=len
-        ):  # what is further up first: it would cover the rest
+        ):  # parents first, or they would cover their children
             covering = writable_paths if bind_options[path] == "--bind-try" else bind_options
             if any([is_below(path, other) for other in covering if other != path]):
-                continue  # it is there already, and may be a link, which nothing can be put on
+                continue  # part of another path; bwrap cannot bind over a link
             if not path.startswith(("/proc/", "/dev/", "/sys/")):
                 argv += [bind_options[path], path, path]
         argv += ["--proc", "/proc", "--dev", "/dev", "--bind", self.temp_dir, self.temp_dir]
@@ -239,15 +239,15 @@ class BubblewrapRunner(Runner):
 
 
 def _set_inheritable(descriptor: int, inheritable: bool) -> None:
-    """Let a descriptor be inherited, or not: what bwrap has open can be reached from inside."""
+    """Set whether a descriptor is inherited: processes inside can reach what bwrap has open."""
     try:
         os.set_inheritable(descriptor, inheritable)
-    except OSError:  # the one that listed them
+    except OSError:  # the descriptor of the listing itself
         pass
 
 
 def _interpreter_paths(location: AppEntryPoint) -> Iterable[str]:
-    """The program that runs Python, by every link on the way to it; and the file of the app."""
+    """Yield the Python executable with every link to it, its libraries, and the file of the app."""
     path = sys.executable
     for _ in range(20):
         yield path

@@ -1,7 +1,6 @@
-"""Inside a bubble: a fresh interpreter loads the app again and runs one tool of it.
+"""The program that runs in bubblewrap: load the app again and run one tool.
 
-The letter that it finds says which; what becomes of it is told in the frames of any process of a
-call (execution/worker.py).
+The payload names the tool. Results are sent in frames, as from any worker (execution/worker.py).
 """
 
 from __future__ import annotations
@@ -10,6 +9,12 @@ import os
 import sys
 
 from tooli.core.call import Call, Runner
+from tooli.core.peer import Peer
+from tooli.execution.ipc import FrameSender, enable_safe_codec, loads, pack_error
+from tooli.execution.sandbox.sandbox_runner import SandboxSupport, enter_sandbox, isolation_error
+from tooli.execution.worker import ForwardedStream, Worker
+from tooli.pipeline.context import Context
+from tooli.pipeline.drivers import invoke
 
 TYPE_CHECKING = False
 
@@ -23,7 +28,7 @@ ENFORCEMENT_LEVEL = "bwrap"
 
 
 class InnerSandboxRunner(Runner):
-    """Runs the function once the process is as clean as any that is isolated."""
+    """Runs the function after the process was cleaned as in any sandbox."""
 
     needs_own_process = True
 
@@ -34,10 +39,7 @@ class InnerSandboxRunner(Runner):
         self.uses_seccomp = uses_seccomp
 
     def run(self, call: Call) -> Any:
-        """What the function gives."""
-        from tooli.execution.sandbox.sandbox_runner import SandboxSupport, enter_sandbox
-        from tooli.pipeline.drivers import invoke
-
+        """Run the call and return its value."""
         enter_sandbox(
             self.allowance, SandboxSupport(0, self.uses_seccomp), self.kept_fds, self.temp_dir
         )
@@ -47,10 +49,7 @@ class InnerSandboxRunner(Runner):
 
 
 def main() -> None:
-    """Read the letter, run the tool, and end."""
-    from tooli.execution.ipc import loads
-    from tooli.execution.worker import ForwardedStream, Worker
-
+    """Read the payload, run the tool and end the process."""
     payload_fd = int(sys.argv[1])
     with os.fdopen(payload_fd, "rb") as file:
         data = file.read()
@@ -72,10 +71,7 @@ def main() -> None:
 
 
 def _build_call(payload: dict[str, Any]) -> Call:
-    """The call that the letter describes."""
-    from tooli.core.peer import Peer
-    from tooli.pipeline.context import Context
-
+    """Return the call that the payload describes."""
     app = getattr(load_app_module(payload["entry"]), payload["entry"].attribute)
     tool = app.find(payload["tool"])
     arguments, caller, options, policy, approved = _load_arguments(payload["call"], tool.name)
@@ -96,19 +92,16 @@ def _build_call(payload: dict[str, Any]) -> Call:
 
 
 def _load_arguments(data: bytes, name: str) -> Any:
-    """The arguments, now that classes of the app's own are there."""
-    from tooli.execution.ipc import loads
-    from tooli.execution.sandbox.sandbox_runner import isolation_error
-
+    """Unpack the arguments, after the app has defined their classes."""
     try:
         return loads(data)
     except Exception as failure:
-        reason = f"the arguments cannot be read in a bubble: {failure}"
+        reason = f"the arguments cannot be unpacked in bubblewrap: {failure}"
         raise isolation_error(name, (reason,)) from None
 
 
 def load_app_module(location: AppEntryPoint) -> Any:
-    """The module of the app; a script is what it was to those who name it: `__main__`."""
+    """Import the module of the app; a script becomes `__main__`, as pickles of its classes need."""
     import importlib
     from importlib.util import module_from_spec, spec_from_file_location
 
@@ -124,8 +117,6 @@ def load_app_module(location: AppEntryPoint) -> Any:
 
 
 def _send_error(data_fd: int, worker: Any, failure: BaseException) -> None:
-    from tooli.execution.ipc import FrameSender, enable_safe_codec, pack_error
-
     if worker is None:
         enable_safe_codec()
     FrameSender(data_fd).send("error", pack_error(failure))

@@ -1,8 +1,8 @@
-"""Landlock: the kernel holds this process to folders and files, whatever code it runs.
+"""Landlock: the kernel restricts this process to some files and folders.
 
-    rights ──▶ Ruleset ──add(path, rights)──▶ … ──▶ enforce: for good, for all that it starts
+    Ruleset ──add(path, rights)──▶ … ──▶ enforce(): permanent, and for child processes as well
 
-What a version of the kernel's interface (ABI) does not know is left to `enforce.seccomp`.
+Features that this version of the kernel's ABI lacks are left to seccomp.
 """
 
 from __future__ import annotations
@@ -18,7 +18,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # the same on every processor
+_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = (
+    444,
+    445,
+    446,
+)  # the numbers are the same on every processor
 _PATH_BENEATH = 1
 
 EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1, 2, 4, 8
@@ -31,11 +35,11 @@ _REFER, TRUNCATE, _IOCTL_DEV = 1 << 13, 1 << 14, 1 << 15
 READ = READ_FILE | READ_DIR
 WRITE = (
     (WRITE_FILE | TRUNCATE | _REFER)
-    | (_MAKE_DIR | _MAKE_REG | _MAKE_SOCK | _MAKE_FIFO | _MAKE_SYM)  # devices are nobody's to make
+    | (_MAKE_DIR | _MAKE_REG | _MAKE_SOCK | _MAKE_FIFO | _MAKE_SYM)  # no right to create devices
 )
 DELETE = REMOVE_DIR | REMOVE_FILE
 _FILE_RIGHTS = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | _IOCTL_DEV
-"""Rights that a rule for a single file can give."""
+"""Rights that can be given for a single file."""
 
 _RIGHTS_BY_ABI = {1: 0x1FFF, 2: 0x3FFF, 3: 0x7FFF, 4: 0x7FFF, 5: 0xFFFF}
 _TCP_RIGHTS, _SCOPE_FLAGS = (
@@ -43,11 +47,11 @@ _TCP_RIGHTS, _SCOPE_FLAGS = (
     0x3,
 )  # bind and connect (ABI 4); abstract sockets and signals (ABI 6)
 TRUNCATE_ABI, NETWORK_ABI, SCOPES_ABI = 3, 4, 6
-"""The versions that brought them."""
+"""The ABI versions that introduced them."""
 
 
 def detect_abi() -> int:
-    """The kernel's version of Landlock; raises NoWalls where there is none."""
+    """Return the kernel's ABI version of Landlock, or raise SandboxUnavailable."""
     try:
         found = syscall(_CREATE_RULESET, 0, 0, 1)
     except OSError as error:
@@ -59,13 +63,13 @@ def detect_abi() -> int:
 
 
 _UNAVAILABLE_REASONS = {
-    errno.ENOSYS: "this kernel has no Landlock (Linux 5.13 brought it), or it is hidden here",
+    errno.ENOSYS: "the kernel has no Landlock (added in Linux 5.13), or hides it",
     errno.EOPNOTSUPP: "Landlock is switched off: the kernel was started without it in lsm=",
 }
 
 
 class Ruleset:
-    """What a process will be held to; nothing of it holds before `enforce`."""
+    """The rights of a process; enforce() applies them."""
 
     def __init__(self, abi: int, net: bool) -> None:
         from ctypes import create_string_buffer
@@ -83,10 +87,10 @@ class Ruleset:
             raise SandboxUnavailable(f"Landlock takes no rules: {error.strerror}") from None
 
     def add(self, path: str, rights: int, *, follow_symlinks: bool = False) -> bool:
-        """Give rights on a file, or on a folder and all below it; False where there is none.
+        """Add rights on a file, or on a folder and everything below it; False if it does not exist.
 
-        A declared path is real: a link in its last place was put there meanwhile, and gets
-        nothing. Only those of the system are followed.
+        A declared path is a real path. If its last part is a link, somebody replaced it meanwhile,
+        and it gets no rights. Links of the system are followed.
         """
         from ctypes import create_string_buffer
 
@@ -111,7 +115,7 @@ class Ruleset:
             os.close(descriptor)
 
     def enforce(self) -> None:
-        """Hold this thread to it, and all that it starts, until they end."""
+        """Apply the rules to this thread and everything it starts, permanently."""
         try:
             syscall(_RESTRICT_SELF, self._fd, 0)
         except OSError as error:
@@ -121,7 +125,7 @@ class Ruleset:
 
 
 def paths_outside_denied(path: str, denied: tuple[str, ...]) -> Iterator[str]:
-    """A place without what is denied in it: rules can only give, so what is left is told apart."""
+    """Yield parts of a path that together exclude what is denied: rules can only add rights."""
     if any([is_below(path, denied_path) for denied_path in denied]):
         return
     if not any([is_below(denied_path, path) for denied_path in denied]):
@@ -138,5 +142,5 @@ def paths_outside_denied(path: str, denied: tuple[str, ...]) -> Iterator[str]:
 
 
 def is_below(path: str, folder: str) -> bool:
-    """Whether a path is a folder's, or that folder itself."""
+    """True if a path is a folder or below it."""
     return path == folder or path.startswith(folder.rstrip("/") + "/")

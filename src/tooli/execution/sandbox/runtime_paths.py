@@ -1,7 +1,7 @@
-"""What a Python process reads and runs without having been told to: modules, libraries, zones.
+"""Find the files that a Python process needs to run: modules, libraries, certificates.
 
-The caller chooses the environment and often the layout, so neither opens more than is meant: of a
-folder that somebody named only what is code, a program or a certificate, each looked at.
+The caller controls the environment and often the layout of folders. So a folder that a variable
+names is not opened as a whole: only code, programs and certificates in it, each after a check.
 """
 
 from __future__ import annotations
@@ -22,36 +22,33 @@ LIBRARY_DIRS = ("/lib", "/lib32", "/lib64", "/libx32", "/usr/lib", "/usr/lib64",
 LOADER_FILES = (
     *("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/ld-musl-x86_64.path"),
 )
-"""What the loader of native libraries reads, and Python never sees."""
+"""Files of the loader of native libraries."""
 READABLE_DEVICES = ("/dev/urandom", "/dev/random", "/dev/zero")
 WRITABLE_DEVICES = ("/dev/null", "/dev/full")
-"""Devices to read from, and those that may be written to as well; the terminal is none of them."""
+"""Readable devices, and writable ones; the terminal is not among them."""
 RESOLVER_FILES = (
     *("/etc/resolv.conf", "/etc/hosts", "/etc/host.conf", "/etc/nsswitch.conf", "/etc/gai.conf"),
     *("/etc/services", "/etc/protocols", "/etc/networks", "/run/systemd/resolve"),
 )
-"""How names of machines become addresses."""
+"""Files that resolve host names."""
 PROGRAM_DIRS = (
     *("/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin"),
     *("/usr/libexec", "/usr/share", "/etc/alternatives"),
 )
 _PYTHON_LIB_DIR = os.path.dirname(os.path.realpath(os.path.dirname(os.__file__)))
-"""Where Python itself may lie as a library, which a Python that is started needs."""
+"""The folder of libpython, which a new Python process needs."""
 _INSTALL_DIR_NAMES = ("site-packages", "dist-packages", "lib-dynload")
-_EXECUTABLE_MAGIC = (b"\x7fELF", b"#!")  # how one begins
-_WINDOWS_SUFFIXES = (".dll", ".exe")  # WSL has folders with thousands of them in the PATH
+_EXECUTABLE_MAGIC = (b"\x7fELF", b"#!")  # how an executable starts
+_WINDOWS_SUFFIXES = (".dll", ".exe")  # WSL has thousands of them in PATH
 _CERTIFICATE_MARKERS, _PRIVATE_KEY_MARKER = (
     (b"-----BEGIN CERTIFICATE-----", b"-----BEGIN TRUSTED CERT"),
     b"PRIVATE KEY-",
 )
-_MAX_CERTIFICATE_BYTES = 16 << 20  # bytes of a file of certificates
+_MAX_CERTIFICATE_BYTES = 16 << 20  # maximum size of a certificate file
 
 
 def find_readable_paths(net: bool) -> tuple[list[str], list[str]]:
-    """Every place that must be readable for Python to go on importing; links lead there, too.
-
-    And the folders of which only the names are: an import looks through them.
-    """
+    """Return the paths that Python must be able to read, and the folders that it must list."""
     paths, listed_dirs = find_module_paths()
     paths += (*LIBRARY_DIRS, *LOADER_FILES, *PUBLIC_PATHS, *READABLE_DEVICES)
     if net:
@@ -60,7 +57,7 @@ def find_readable_paths(net: bool) -> tuple[list[str], list[str]]:
 
 
 def find_programs() -> Iterator[str]:
-    """The system's folders of programs; of those that the caller names only the programs."""
+    """Yield the program folders of the system, and the single programs of other folders in PATH."""
     base = os.path.join(sys.base_prefix, "bin")
     system_dirs = dict.fromkeys((*PROGRAM_DIRS, *LIBRARY_DIRS, base))
     yield from system_dirs
@@ -90,7 +87,7 @@ def _is_program(entry: os.DirEntry[str]) -> bool:
 
 
 def find_certificates() -> Iterator[str]:
-    """Certificates that variables name, where they are some: no other file becomes one by that."""
+    """Yield the certificate files that variables name, if they contain certificates."""
     cert_file = os.environ.get("SSL_CERT_FILE")
     if cert_file:
         yield from filter(_is_certificate, (cert_file,))
@@ -102,7 +99,7 @@ def find_certificates() -> Iterator[str]:
 
 
 def _is_certificate(path: str) -> bool:
-    """Whether a file holds certificates, and no key of anybody's."""
+    """True if a file contains certificates and no private key."""
     try:
         if not os.path.isfile(path) or os.path.getsize(path) > _MAX_CERTIFICATE_BYTES:
             return False
@@ -123,9 +120,11 @@ def _read_head(path: str, max_bytes: int) -> bytes:
 
 
 def find_module_paths() -> tuple[list[str], list[str]]:
-    """Where modules are: whole folders of Python's own and of what is installed, else the code.
+    """Return the paths of modules, and the folders that must be listed.
 
-    A script may lie in somebody's home, and a project may be its own virtual environment.
+    Folders of installed packages are returned whole, other folders only as far as they contain
+    code: a script may be in somebody's home folder, and a project may be its own virtual
+    environment.
     """
     standard = os.path.realpath(os.path.dirname(os.__file__))
     paths, packages = [standard, PACKAGE_DIR], list[str]()
@@ -154,7 +153,7 @@ def find_module_paths() -> tuple[list[str], list[str]]:
 
 
 def _loaded_packages() -> Iterator[str]:
-    """Packages that are there already: editable installs are found in ways of their own."""
+    """Yield the folders of imported packages, which include editable installs."""
     for name, module in list(sys.modules.items()):
         if "." not in name:
             folders: Any = getattr(module, "__path__", None) or ()
@@ -164,7 +163,7 @@ def _loaded_packages() -> Iterator[str]:
 
 
 def _scan_path_entry(folder: str) -> tuple[list[str], list[str]]:
-    """The modules of a folder that holds other things as well, and its packages."""
+    """Return the modules and the packages of a folder that contains other files as well."""
     if os.path.isfile(folder):
         return [folder] * _is_archive(folder), []
     files: list[str] = []
@@ -178,9 +177,9 @@ def _scan_path_entry(folder: str) -> tuple[list[str], list[str]]:
 
 
 def _scan_package(folder: str) -> tuple[list[str], bool]:
-    """What is code in a package, and whether all is: then the folder stands for it.
+    """Return the code of a package, and whether the whole folder is code.
 
-    A folder below counts where it holds code; nobody looks further down otherwise.
+    A subfolder counts if it contains code; others are not searched further.
     """
     paths: list[str] = []
     is_all_code, has_code = True, False
@@ -196,7 +195,7 @@ def _scan_package(folder: str) -> tuple[list[str], bool]:
         elif _is_code(entry):
             paths.append(entry.path)
             has_code = True
-            is_all_code = is_all_code and not entry.is_symlink()  # it leads elsewhere
+            is_all_code = is_all_code and not entry.is_symlink()  # a link leads elsewhere
         else:
             is_all_code = False
     if not has_code:
@@ -213,7 +212,7 @@ def _is_package(entry: os.DirEntry[str]) -> bool:
 
 
 def _is_archive(path: str) -> bool:
-    """Whether a file holds modules; the list of them is what Python has made of it."""
+    """True if a file is a zip archive with modules."""
     import zipimport
 
     try:
@@ -234,7 +233,7 @@ def _scan_directory(folder: str) -> Iterable[os.DirEntry[str]]:
 
 
 def warm_import_caches() -> None:
-    """Let the finders of modules list their folders now, while they can."""
+    """Let the import system list its folders while it can read them."""
     for finder in sys.meta_path:
         find_spec: Any = getattr(finder, "find_spec", None)
         if find_spec is not None and getattr(finder, "__name__", "") == "PathFinder":

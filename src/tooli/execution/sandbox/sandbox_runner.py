@@ -1,9 +1,9 @@
-"""Walls: the process of one command, held by the kernel to what the command declares.
+"""Run a command in a process that the kernel restricts to what the command declares.
 
-    a clean process ──▶ Landlock: files ──▶ seccomp: everything else ──▶ the function
+    clean the process ──▶ Landlock: files ──▶ seccomp: everything else ──▶ the function
     (environment, descriptors, privileges)
 
-The walls of a process never come down again, so they rise only in a process of a call's own.
+A sandbox cannot be left again, so a command enters it only in a worker process.
 """
 
 from __future__ import annotations
@@ -23,6 +23,10 @@ from tooli.execution.sandbox.syscalls import (
     lock_down_process,
     wipe_initial_environment,
 )
+from tooli.inputs.output import Output
+from tooli.inputs.secret import SecretInput
+from tooli.inputs.source import Input
+from tooli.pipeline.drivers import invoke
 
 TYPE_CHECKING = False
 
@@ -46,33 +50,33 @@ KEPT_ENV_VARS = frozenset(
         *("TOOLI_RATE_LIMIT", "TOOLI_AUDIT_LOG", "TOOLI_MAX_INPUT", "TOOLI_ALLOW_PRIVATE_URLS"),
     )
 )
-"""Variables that every command has, and all that begin with one of these:"""
+"""Environment variables that every command gets, together with those of KEPT_ENV_PREFIXES."""
 KEPT_ENV_PREFIXES = ("LC_", "PYTHON")
 FRAMEWORK_SECRET_VARS = ("TOOLI_TOKEN", "TOOLI_TOKEN_FILE", "TOOLI_SEAL_KEY", "TOOLI_STORE")
-"""What the framework proves itself with: never a command's, whatever it may read."""
+"""Credentials of the framework, which no command gets."""
 _FILE_CAPABILITIES = 1 << 0 | 1 << 1 | 1 << 3 | 1 << 4  # CHOWN, DAC_OVERRIDE, FOWNER, FSETID
 _PORT_CAPABILITIES = 1 << 10  # NET_BIND_SERVICE
 
-_is_sandboxed = False  # whether this process is behind walls
+_is_sandboxed = False  # True in a process that has entered a sandbox
 
 
 class SandboxSupport(Record):
-    """What this machine can hold a process with."""
+    """The sandbox features of this machine."""
 
-    landlock: int = 0  # its version; 0: none
+    landlock: int = 0  # ABI version; 0: none
     seccomp: bool = False
     missing: tuple[str, ...] = ()
-    is_nested: bool = False  # this process is held already
+    is_nested: bool = False  # this process is in a sandbox already
 
     @property
     def level(self) -> str:
-        """The means as `meta.enforcement` names them."""
+        """The features as `meta.enforcement` names them."""
         parts = [f"landlock:{self.landlock}"] * bool(self.landlock) + ["seccomp"] * self.seccomp
         return "+".join(parts) or "none"
 
 
 def detect_sandbox_support() -> SandboxSupport:
-    """What there is here; nothing is changed by looking."""
+    """Return the sandbox features of this machine."""
     missing: list[str] = []
     try:
         detect_architecture()
@@ -85,22 +89,22 @@ def detect_sandbox_support() -> SandboxSupport:
         missing.append(str(reason))
     if not seccomp.is_available():
         has_seccomp = False
-        missing.append("this kernel has no seccomp filters, or they are hidden here")
+        missing.append("the kernel has no seccomp filters, or hides them")
     if not hasattr(os, "fork"):
-        missing.append("processes cannot be forked here")
+        missing.append("this system cannot fork processes")
     if _is_sandboxed:
-        missing.append("it is called by a command that is isolated itself")
+        missing.append("the calling command is isolated itself")
     return SandboxSupport(abi, has_seccomp, tuple(missing), _is_sandboxed)
 
 
 def isolation_error(name: str, missing: Iterable[str]) -> AuthError:
-    """The error for a command that must be isolated and cannot be."""
+    """Return the error of a command that requires isolation where there is none."""
     return AuthError(
-        f"{name} must run isolated, and that cannot be had here: {'; '.join(missing)}.",
+        f"{name} requires isolation, which is not available here: {'; '.join(missing)}.",
         code="E2006",
         suggestion=Suggestion(
             "ask_human",
-            "Run it on Linux 5.13 or newer with Landlock and seccomp, or let a human decide "
+            "Run it on Linux 5.13 or newer with Landlock and seccomp, or ask a human whether "
             "to run it without isolation.",
         ),
         details={"missing": list(missing)},
@@ -108,7 +112,7 @@ def isolation_error(name: str, missing: Iterable[str]) -> AuthError:
 
 
 class SandboxRunner(Runner):
-    """Runs a function behind walls."""
+    """Runs a function in a sandbox."""
 
     needs_own_process = True
 
@@ -123,13 +127,11 @@ class SandboxRunner(Runner):
         super().__init__(inner)
         self.allowance = allowance
         self.required = required
-        self.temp_dir = temp_dir  # a folder of the call's own, for what is temporary
+        self.temp_dir = temp_dir  # temporary directory of the call
         self._creator_pid = os.getpid()
 
     def run(self, call: Call) -> Any:
-        """What the function gives, made behind walls."""
-        from tooli.pipeline.drivers import invoke
-
+        """Enter the sandbox, run the call and return its value."""
         level = self._enter_sandbox(call)
         try:
             value = invoke(call.replace(runner=self.inner))
@@ -139,7 +141,7 @@ class SandboxRunner(Runner):
         return self._set_enforcement(call, level, value)
 
     async def arun(self, call: Call) -> Any:
-        """The same on an event loop: one of the process's own."""
+        """Run the call on the event loop of this process."""
         from tooli.pipeline.async_drivers import invoke
 
         level = self._enter_sandbox(call)
@@ -151,46 +153,44 @@ class SandboxRunner(Runner):
         return self._set_enforcement(call, level, value)
 
     def _set_enforcement(self, call: Call, level: str, value: Any) -> Any:
-        if call.meta is not None:  # again: who runs inside may have told less
+        if call.meta is not None:  # an inner runner may have set a lower level
             call.meta["enforcement"] = level
         return value
 
     def _enter_sandbox(self, call: Call) -> str:
         if os.getpid() == self._creator_pid:
-            raise RuntimeError("walls rise in a process of the call's own, and this is the app's")
+            raise RuntimeError(
+                "a sandbox must be entered in a worker process, not in the process of the app"
+            )
         support = detect_sandbox_support()
         if support.missing and self.required:
             raise isolation_error(call.tool.name, support.missing)
         files = list(_caller_files(call)) if call.tool.has_handles else []
-        if self.temp_dir is not None:  # whoever watches lets it be, too
+        if self.temp_dir is not None:  # the monitor allows it as well
             implicit_access.private_temp_dirs.append(self.temp_dir + "/")
         try:
             enter_sandbox(self.allowance, support, self.kept_fds, self.temp_dir, files)
         except (SandboxUnavailable, OSError) as failure:
             if self.required:
                 raise isolation_error(call.tool.name, (str(failure),)) from None
-            call.warnings.append(f"not isolated as wanted: {failure}")
+            call.warnings.append(f"not isolated: {failure}")
             support = SandboxSupport()
         self._set_enforcement(call, support.level, None)
         return support.level
 
 
 def _warn_about_isolation(call: Call) -> None:
-    """Say who may have refused: the kernel's own words sound like a wrong mode of a file."""
+    """Warn that the sandbox may have caused the error, which looks like a wrong file mode."""
     call.warnings.append(
-        f"{call.tool.name} ran isolated: only what its capabilities name is open to it"
+        f"{call.tool.name} ran isolated: it can access only what its capabilities declare"
     )
 
 
 def _caller_files(call: Call) -> Iterator[tuple[str, int]]:
-    """The single files that the caller named as inputs and outputs, and the rights on them.
+    """Yield the files that the caller passed as inputs and outputs, with their rights.
 
-    Secrets are read at once: one may be a variable, and those will be gone.
+    Secrets are loaded now: one may be in an environment variable, which the sandbox removes.
     """
-    from tooli.inputs.output import Output
-    from tooli.inputs.secret import SecretInput
-    from tooli.inputs.source import Input
-
     for value in call.arguments.values():
         for item in value if type(value) in (list, tuple, set, frozenset) else (value,):
             if isinstance(item, SecretInput):
@@ -201,7 +201,7 @@ def _caller_files(call: Call) -> Iterator[tuple[str, int]]:
                 yield item.prepare(), landlock.WRITE_FILE | landlock.READ_FILE | landlock.TRUNCATE
 
 
-# ------------------------------------------------------------------ raising them
+# ------------------------------------------------------------------ enter the sandbox
 
 
 def enter_sandbox(
@@ -211,7 +211,7 @@ def enter_sandbox(
     temp_dir: str | None = None,
     files: Iterable[tuple[str, int]] = (),
 ) -> None:
-    """Hold this process, which has one thread, to an allowance for the rest of its life."""
+    """Restrict this process to an allowance, permanently. It must have a single thread."""
     global _is_sandboxed
     _require_single_thread()
     runtime_paths.warm_import_caches()
@@ -252,7 +252,7 @@ def enter_sandbox(
 
 
 def _require_single_thread() -> None:
-    """Landlock holds the thread that asks for it: another one would stand outside."""
+    """Raise SandboxUnavailable if there are other threads: Landlock applies to one thread."""
     try:
         threads = len(os.listdir("/proc/self/task"))
     except OSError as error:
@@ -264,7 +264,7 @@ def _require_single_thread() -> None:
 def _landlock_rules(
     allowance: AllowedAccess, temp_dir: str | None, files: Iterable[tuple[str, int]]
 ) -> list[tuple[str, int]]:
-    """The rights that are given: on what is declared, and on what is the call's own."""
+    """Return the rights on declared paths and on files of the call."""
     rights: dict[str, int] = {}
 
     def grant(paths: Iterable[str], extra_rights: int) -> None:
@@ -287,7 +287,7 @@ def _landlock_rules(
 
 
 def _exclude_denied(paths: Iterable[str], allowance: AllowedAccess) -> Iterator[str]:
-    """What Python needs, but for what is denied whatever anybody needs."""
+    """Yield paths without the parts that the configuration denies."""
     for path in paths:
         if allowance.denied:
             yield from landlock.paths_outside_denied(os.path.realpath(path), allowance.denied)
@@ -296,7 +296,7 @@ def _exclude_denied(paths: Iterable[str], allowance: AllowedAccess) -> Iterator[
 
 
 def build_environment(allowance: AllowedAccess, temp_dir: str | None) -> dict[str, str]:
-    """The variables that every command has; all of them where it may read them."""
+    """Return the environment of a command: all variables only if it may read them."""
     environment = {
         name: value
         for name, value in os.environ.items()
@@ -309,20 +309,20 @@ def build_environment(allowance: AllowedAccess, temp_dir: str | None) -> dict[st
 
 
 def _replace_environment(allowance: AllowedAccess, temp_dir: str | None) -> None:
-    """Leave only those."""
+    """Remove the other variables from this process."""
     environment = build_environment(allowance, temp_dir)
     os.environ.clear()
-    os.environ.update(environment)  # as copies: the old ones can be wiped
+    os.environ.update(environment)  # as copies, so that the originals can be wiped
     wipe_initial_environment()
     tempfile: Any = sys.modules.get("tempfile")
     if tempfile is not None:
-        tempfile.tempdir = None  # it is chosen anew
+        tempfile.tempdir = None  # computed again from TMPDIR
 
 
 def _detach_descriptors(keep: Iterable[int]) -> None:
-    """Put nothing in the place of what the parent had open.
+    """Replace inherited descriptors by /dev/null.
 
-    The numbers stay taken: objects of the parent's that close them in the end close nothing else.
+    Their numbers stay in use, so that an object that closes one of them closes no other file.
     """
     kept_numbers = {0, 1, 2, *keep}
     try:
@@ -333,7 +333,7 @@ def _detach_descriptors(keep: Iterable[int]) -> None:
     for number in open_numbers:
         if number not in kept_numbers and number != devnull:
             try:
-                os.fstat(number)  # the one that listed them is gone
+                os.fstat(number)  # the descriptor of the listing is closed by now
                 os.dup2(devnull, number, inheritable=False)
             except OSError:
                 pass

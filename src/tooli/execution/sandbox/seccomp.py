@@ -1,9 +1,9 @@
-"""seccomp: system calls that the kernel refuses from now on, for what Landlock does not see.
+"""seccomp: the kernel refuses system calls that Landlock does not cover.
 
-    number, arguments ──▶ a small program in the kernel ──▶ allowed │ refused with an error
+    number, arguments ──▶ a filter program in the kernel ──▶ allowed │ refused with an error
 
-The list names what is refused. Numbers above `HIGHEST` are calls that nobody knew when it was
-written: they are answered as if they were not there, as on an older kernel.
+The tables list what is refused. Numbers above MAX_KNOWN_SYSCALL are newer than the tables: they
+fail with ENOSYS, as on an older kernel.
 """
 
 from __future__ import annotations
@@ -18,12 +18,15 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from typing import TypeAlias
+
+    _Checks: TypeAlias = tuple[int, tuple["ArgumentCheck", ...]]  # the error, and the conditions
 
 MAX_KNOWN_SYSCALL = 462
 _AUDIT_ARCHES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _SECCOMP_SYSCALL = {"x86_64": 317, "aarch64": 277}
 
-# Names with their numbers on x86_64 and on aarch64; 0 where there is no such call.
+# Names with their numbers on x86_64 and aarch64; 0: the call does not exist there.
 _ALWAYS_REFUSED = """
 ptrace 101 117, process_vm_readv 310 270, process_vm_writev 311 271, process_madvise 440 440,
 process_mrelease 448 448, kcmp 312 272, pidfd_getfd 438 438, migrate_pages 256 238,
@@ -44,19 +47,19 @@ clock_adjtime 305 266, adjtimex 159 171, sethostname 170 161, setdomainname 171 
 vhangup 153 58, personality 135 92, modify_ldt 154 0, ioperm 173 0, iopl 172 0, uselib 134 0,
 nfsservctl 180 42, lookup_dcookie 212 18, _sysctl 156 0, vserver 236 0
 """
-"""Never a command's: other processes, the machine, ways to files that pass Landlock by."""
+"""Always refused: other processes, the machine, access to files that bypasses Landlock."""
 _METADATA_CALLS = """
 chmod 90 0, fchmod 91 52, fchmodat 268 53, fchmodat2 452 452, chown 92 0, fchown 93 55,
 lchown 94 0, fchownat 260 54, utime 132 0, utimes 235 0, futimesat 261 0, utimensat 280 88,
 setxattr 188 5, lsetxattr 189 6, fsetxattr 190 7, removexattr 197 14, lremovexattr 198 15,
 fremovexattr 199 16
 """
-"""What files look like: Landlock lets it be changed anywhere."""
+"""Metadata of files, which Landlock does not restrict."""
 _PROCESS_CALLS = """
 fork 57 0, vfork 58 0, execve 59 221, execveat 322 281, pidfd_open 434 434,
 pidfd_send_signal 424 424, tkill 200 130
 """
-"""Other programs, and a say over them."""
+"""Starting and controlling other processes."""
 _NETWORK_CALLS = "connect 42 203, bind 49 200, listen 50 201, accept 43 202, accept4 288 242"
 _ARGUMENT_CHECKED_CALLS = """
 socket 41 198, socketpair 53 199, clone 56 220, clone3 435 435, ioctl 16 29, fcntl 72 25,
@@ -67,22 +70,19 @@ sched_setparam 142 118, sched_setattr 314 274, sched_setaffinity 203 122, trunca
 
 _CLONE_THREAD, _CLONE_NAMESPACES = 0x10000, 0x7E020000
 _AF_UNIX, _SOCK_STREAM, _AF_INET, _AF_INET6, _AF_NETLINK = 1, 1, 2, 10, 16
-_FCNTL_OWNER_COMMANDS = (
-    8,
-    10,
-    15,
-)  # F_SETOWN, F_SETSIG, F_SETOWN_EX: signals to others when data comes
+# F_SETOWN, F_SETSIG and F_SETOWN_EX send signals to other processes.
+_FCNTL_OWNER_COMMANDS = (8, 10, 15)
 _ALLOWED_IOCTLS = (
-    *range(0x5401, 0x540C),  # terminals: attributes, flow
-    *(0x540F, 0x5410, 0x5411, 0x5413, 0x5429),  # their group, queue, size, session
-    *(0x541B, 0x5421, 0x5450, 0x5451),  # how much is there to read; waiting; on exec
-    *(0x40049409, 0x4020940D),  # clones of a file's content
+    *range(0x5401, 0x540C),  # terminals: attributes, flow control
+    *(0x540F, 0x5410, 0x5411, 0x5413, 0x5429),  # terminals: group, queue, size, session
+    *(0x541B, 0x5421, 0x5450, 0x5451),  # bytes to read; non-blocking mode; close on exec
+    *(0x40049409, 0x4020940D),  # clone the content of a file
 )
-"""What is asked of open files. Not here: typing into the terminal (TIOCSTI), flags of files."""
+"""Allowed requests of ioctl. TIOCSTI (typing into the terminal) and file flags are missing."""
 
 
 class ArgumentCheck(Record):
-    """What an argument must be, of those bits that count: one of some values, or none of them."""
+    """A condition for an argument, after masking: one of some values, or none of them."""
 
     index: int
     values: tuple[int, ...]
@@ -91,7 +91,7 @@ class ArgumentCheck(Record):
 
 
 class SeccompRules(Record):
-    """System calls by number: refused with an error, or where a test of their arguments fails."""
+    """System calls by number: refused with an error, or checked by their arguments."""
 
     refused: Mapping[int, int]
     checked: Mapping[int, tuple[int, tuple[ArgumentCheck, ...]]]
@@ -100,33 +100,37 @@ class SeccompRules(Record):
 def build_rules(
     *, net: bool, spawns: bool, metadata: bool, sockets: bool, truncates: bool, pid: int
 ) -> SeccompRules:
-    """The rules for a process, by what it may do."""
-    column = 1 + (detect_architecture() == "aarch64")
-    numbers: dict[str, int] = {}
-
-    def parse_calls(names: str) -> list[int]:
-        rows = [entry.split() for entry in names.split(",")]
-        numbers.update({row[0]: int(row[column]) for row in rows})
-        return [int(row[column]) for row in rows if int(row[column])]
-
-    refused = dict.fromkeys(parse_calls(_ALWAYS_REFUSED), errno.EPERM)
+    """Return the rules of a process, by what it may do."""
+    numbers = _parse_numbers(_ARGUMENT_CHECKED_CALLS)
+    refused = dict.fromkeys(_parse_numbers(_ALWAYS_REFUSED).values(), errno.EPERM)
     if not metadata:
-        refused.update(dict.fromkeys(parse_calls(_METADATA_CALLS), errno.EPERM))
+        refused.update(dict.fromkeys(_parse_numbers(_METADATA_CALLS).values(), errno.EPERM))
     if not spawns:
-        refused.update(dict.fromkeys(parse_calls(_PROCESS_CALLS), errno.EPERM))
+        refused.update(dict.fromkeys(_parse_numbers(_PROCESS_CALLS).values(), errno.EPERM))
     if not net:
-        refused.update(dict.fromkeys(parse_calls(_NETWORK_CALLS), errno.EACCES))
-    parse_calls(_ARGUMENT_CHECKED_CALLS)
-    refused[numbers["clone3"]] = errno.ENOSYS  # its flags lie in memory: libraries then use clone
+        refused.update(dict.fromkeys(_parse_numbers(_NETWORK_CALLS).values(), errno.EACCES))
+    # The flags of clone3 are in memory and cannot be checked; libraries fall back to clone.
+    refused[numbers["clone3"]] = errno.ENOSYS
     if not truncates:
         refused[numbers["truncate"]] = errno.EACCES
+    calls = {**_process_checks(spawns, pid), **_socket_checks(net, sockets)}
+    requests = (*_ALLOWED_IOCTLS, *(range(0x8901, 0x8960) if net else ()))
+    calls["ioctl"] = (errno.EPERM, (ArgumentCheck(1, requests),))
+    return SeccompRules(refused, {numbers[name]: rule for name, rule in calls.items()})
+
+
+def _parse_numbers(table: str) -> dict[str, int]:
+    """Return the numbers of the calls of a table that exist on this processor, by name."""
+    column = 1 + (detect_architecture() == "aarch64")
+    rows = [entry.split() for entry in table.split(",")]
+    return {row[0]: int(row[column]) for row in rows if int(row[column])}
+
+
+def _process_checks(spawns: bool, pid: int) -> dict[str, _Checks]:
+    """Return the checks of calls that act on processes."""
     own_pid = (ArgumentCheck(0, (pid,)),)
     zero_or_own_pid = (ArgumentCheck(0, (0, pid)),)
-    calls: dict[str, tuple[int, tuple[ArgumentCheck, ...]]] = {
-        "ioctl": (
-            errno.EPERM,
-            (ArgumentCheck(1, (*_ALLOWED_IOCTLS, *(range(0x8901, 0x8960) if net else ()))),),
-        ),
+    calls: dict[str, _Checks] = {
         "prlimit64": (errno.EPERM, zero_or_own_pid),
         "setpriority": (errno.EPERM, (ArgumentCheck(0, (0,)), ArgumentCheck(1, (0,)))),
         "ioprio_set": (errno.EPERM, (ArgumentCheck(0, (1,)), ArgumentCheck(1, (0, pid)))),
@@ -136,43 +140,36 @@ def build_rules(
             if spawns
             else (ArgumentCheck(0, (_CLONE_THREAD,), _CLONE_THREAD),),
         ),
-        "socketpair": (
-            errno.EACCES,
-            (ArgumentCheck(0, (_AF_UNIX,)), ArgumentCheck(1, (_SOCK_STREAM,), 0xF)),
-        ),
     }
     for name in ("sched_setscheduler", "sched_setparam", "sched_setattr", "sched_setaffinity"):
         calls[name] = (errno.EPERM, zero_or_own_pid)
     if not spawns:
         for name in ("kill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo"):
             calls[name] = (errno.EPERM, own_pid)
-        calls["fcntl"] = (
-            errno.EPERM,
-            (ArgumentCheck(1, _FCNTL_OWNER_COMMANDS, is_allowlist=False),),
-        )
-    if net and sockets:
-        calls.pop("socketpair")
+        owner_check = ArgumentCheck(1, _FCNTL_OWNER_COMMANDS, is_allowlist=False)
+        calls["fcntl"] = (errno.EPERM, (owner_check,))
+    return calls
+
+
+def _socket_checks(net: bool, sockets: bool) -> dict[str, _Checks]:
+    """Return the checks of calls that create sockets."""
     families = (_AF_INET, _AF_INET6, _AF_NETLINK) if net else ()
-    calls["socket"] = (
-        errno.EACCES,
-        (
-            ArgumentCheck(
-                0,
-                (*families, *([_AF_UNIX] if sockets else [])),
-            ),
-        ),
-    )
-    return SeccompRules(refused, {numbers[name]: rule for name, rule in calls.items()})
+    unix = (_AF_UNIX,) if sockets else ()
+    calls: dict[str, _Checks] = {"socket": (errno.EACCES, (ArgumentCheck(0, (*families, *unix)),))}
+    if not (net and sockets):
+        pair_checks = (ArgumentCheck(0, (_AF_UNIX,)), ArgumentCheck(1, (_SOCK_STREAM,), 0xF))
+        calls["socketpair"] = (errno.EACCES, pair_checks)
+    return calls
 
 
-# ------------------------------------------------------------------ the program
+# ------------------------------------------------------------------ the filter program
 
 _LOAD, _AND, _JUMP, _EQUAL, _ABOVE, _RETURN = 0x20, 0x54, 0x05, 0x15, 0x25, 0x06
 _KILL, _ERRNO, _ALLOW = 0x80000000, 0x00050000, 0x7FFF0000
 
 
 def assemble(rules: SeccompRules, arch: int) -> bytes:
-    """The rules as a program for the kernel."""
+    """Return the rules as a program for the kernel."""
     instructions = [
         _load_word(4),
         _instruction(_EQUAL, arch, 1, 0),
@@ -193,12 +190,12 @@ def assemble(rules: SeccompRules, arch: int) -> bytes:
 
 
 def _assemble_check(check: ArgumentCheck, code: int) -> Iterable[bytes]:
-    """One test: on to what follows where it holds; the kernel looks at 32 bits, and so do we."""
+    """Yield the instructions of one check, which compares 32 bits as the kernel does."""
     yield _load_word(16 + 8 * check.index)
     if check.mask is not None:
         yield _instruction(_AND, check.mask)
     after = len(check.values)
-    for value in check.values:  # good ones lead past the refusal, bad ones to it
+    for value in check.values:  # a good value jumps over the refusal, a bad one to it
         yield _instruction(_EQUAL, value, after, 0)
         after -= 1
     if not check.is_allowlist:
@@ -215,7 +212,7 @@ def _instruction(code: int, operand: int, jump_true: int = 0, jump_false: int = 
 
 
 def is_available() -> bool:
-    """Whether the kernel takes filters; asked with none, which it cannot take."""
+    """True if the kernel supports filters; a null pointer is an invalid one."""
     try:
         syscall(_SECCOMP_SYSCALL[detect_architecture()], 1, 0, 0)
     except OSError as error:
@@ -224,7 +221,7 @@ def is_available() -> bool:
 
 
 def enforce(rules: SeccompRules) -> None:
-    """Hold this process to the rules, and all that it starts; raises NoWalls."""
+    """Apply the rules to this process and everything it starts, or raise SandboxUnavailable."""
     from ctypes import addressof, create_string_buffer
 
     name = detect_architecture()
@@ -232,6 +229,6 @@ def enforce(rules: SeccompRules) -> None:
     code_buffer = create_string_buffer(program, len(program))
     header = create_string_buffer(struct.pack("=H6xQ", len(program) // 8, addressof(code_buffer)))
     try:
-        syscall(_SECCOMP_SYSCALL[name], 1, 1, header)  # a filter, for every thread
+        syscall(_SECCOMP_SYSCALL[name], 1, 1, header)  # a filter for every thread
     except OSError as error:
-        raise SandboxUnavailable(f"seccomp takes no filter: {error.strerror}") from None
+        raise SandboxUnavailable(f"seccomp rejected the filter: {error.strerror}") from None

@@ -1,4 +1,4 @@
-"""The kernel's own door: system calls that Python has no words for; Linux on two processors."""
+"""System calls that Python has no functions for, on Linux for x86_64 and aarch64."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ _libc: Any = None
 
 
 class SandboxUnavailable(Exception):  # noqa: N818
-    """The kernel does not hold a process here; the message says what is missing."""
+    """The system does not support a sandbox; the message says what is missing."""
 
 
 def detect_architecture() -> str:
-    """The processor, as system calls are numbered for it; raises NoWalls."""
+    """Return the processor architecture, or raise SandboxUnavailable."""
     if sys.platform != "linux":
-        raise SandboxUnavailable(f"it takes Linux, and this is {sys.platform}")
+        raise SandboxUnavailable(f"a sandbox needs Linux, not {sys.platform}")
     name = os.uname().machine
     if name not in _CAPABILITY_SYSCALLS or sys.maxsize < 2**32:
-        raise SandboxUnavailable(f"system calls on {name} are not known")
+        raise SandboxUnavailable(f"the system calls of {name} are not supported")
     return name
 
 
 def syscall(number: int, *args: Any) -> int:
-    """What a system call answers; raises OSError."""
+    """Call the kernel and return the result, or raise OSError."""
     from ctypes import c_long, get_errno
 
     result = _load_libc().syscall(
@@ -54,21 +54,21 @@ def _load_libc() -> Any:
             _libc = ctypes.CDLL(None, use_errno=True)
             _libc.syscall.restype = ctypes.c_long
         except (ImportError, OSError, AttributeError) as error:
-            raise SandboxUnavailable(f"ctypes does not reach the C library: {error}") from None
+            raise SandboxUnavailable(f"ctypes cannot load the C library: {error}") from None
     return _libc
 
 
 def lock_down_process() -> None:
-    """Gain no rights by starting programs, leave no memory image, let nobody look in."""
+    """Forbid new privileges, core dumps and access by other processes."""
     import resource
 
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if not (prctl(_DUMPABLE, 0) and prctl(_NO_NEW_PRIVS, 1)):
-        raise SandboxUnavailable("the kernel does not let a process renounce its rights (prctl)")
+        raise SandboxUnavailable("the kernel does not let a process drop its privileges (prctl)")
 
 
 def drop_privileges(keep_mask: int) -> None:
-    """Of what root may do, keep only these capabilities; nothing to do for anybody else."""
+    """Drop all capabilities of root but these; does nothing for other users."""
     import struct
     from ctypes import create_string_buffer
 
@@ -79,23 +79,23 @@ def drop_privileges(keep_mask: int) -> None:
     effective, permitted, _, permitted_high, *_ = struct.unpack("=6I", data.raw)
     if not permitted and not permitted_high:
         return
-    prctl(_AMBIENT, _CLEAR_ALL)  # refused before Linux 4.3: there are none
+    prctl(_AMBIENT, _CLEAR_ALL)  # Linux before 4.3 has no ambient capabilities
     remaining = struct.pack("=6I", effective & keep_mask, permitted & keep_mask, 0, 0, 0, 0)
     syscall(capset, header, create_string_buffer(remaining, 24))
 
 
 def wipe_initial_environment() -> None:
-    """Blank the text of the variables that the process was started with.
+    """Overwrite the environment block that the process was started with.
 
-    Whoever has taken variables out of the environment has taken out pointers: the text itself
-    stays on the stack, and in /proc/self/environ.
+    Removing a variable only removes a pointer: its text stays on the stack and in
+    /proc/self/environ.
     """
     from ctypes import memset
 
     try:
         with open("/proc/self/stat", "rb") as file:
             fields = file.read().rpartition(b")")[2].split()
-        start, end = int(fields[47]), int(fields[48])  # env_start and env_end: proc(5)
+        start, end = int(fields[47]), int(fields[48])  # env_start and env_end, see proc(5)
     except (OSError, ValueError, IndexError) as error:
         raise SandboxUnavailable(f"/proc/self/stat cannot be read: {error}") from None
     if 0 < start < end:
