@@ -286,27 +286,27 @@ def test_a_loop_waits_for_a_lock_once_and_not_for_long(
 ) -> None:
     import fcntl
 
-    from tooli.storage import audit_head
+    from tooli.storage import audit_log
 
     app, ran = make_app()
     assert app.call("wipe", path="a", yes=True).ok
     waited: list[float] = []
-    lock = audit_head._lock
+    lock = audit_log._lock
 
     def counted(file: int, patience: float) -> None:
         waited.append(patience)
         lock(file, 0.0)
 
-    monkeypatch.setattr(audit_head, "_lock", counted)
+    monkeypatch.setattr(audit_log, "_lock", counted)
     with open(state / "audit" / "clerk.jsonl.head", "rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         found = asyncio.run(app.acall("wipe", path="b", yes=True))
         assert app.call("wipe", path="c", yes=True).ok
     assert [w for w in found.meta["warnings"] if "locked" in w]
     assert waited == [
-        audit_head.EVENT_LOOP_LOCK_TIMEOUT_SECONDS,
+        audit_log.EVENT_LOOP_LOCK_TIMEOUT_SECONDS,
         0.0,
-        audit_head.LOCK_TIMEOUT_SECONDS,
+        audit_log.LOCK_TIMEOUT_SECONDS,
         0.0,
     ]
     assert ran == ["a", "b", "c"]

@@ -1,80 +1,83 @@
-"""The audit log: what was dared, refused, approved, as lines that vouch for one another.
+"""The audit log: runs, refusals and approvals as lines that are chained and signed.
 
     {"seq":7,"prev":"…","time":"…","event":"destructive_run",…,"sum":"…"}
          │        └── the sum of line 6
-         └── no number is left out
+         └── no number is missing
 
-The sum is over all that stands before it, with a key of the user's where one can be kept. The
-file `….head` holds the last number and sum, and how the oldest line begins: so lines that were cut
-off at either end are missed, too. A line is one write under a lock. What a crash leaves of one
-stays there, is told by `audit verify`, and the next line starts on a line of its own.
+The sum is a signature of everything before it, with a key of the user if one can be kept. The
+file `….head` has the first and the last link of the chain, so lines that were cut off at either
+end are detected as well. A line is one write under a lock. If a crash leaves a partial line, it
+stays there, `audit verify` reports it, and the next line starts on a line of its own.
 
-Who may read the key can write a log that looks whole: the log tells mistakes and tampering by
-others, not by whoever it belongs to.
+Whoever can read the key can write a valid log. So the log detects mistakes and tampering by other
+users, but not by its owner.
 """
 
 from __future__ import annotations
 
 import os
-from time import gmtime, strftime, time
+from time import gmtime, monotonic, sleep, strftime, time
 
 from tooli.core.call_fingerprint import digest, fingerprint
 from tooli.core.event_loop import is_in_event_loop
-from tooli.storage.audit_head import (
-    EVENT_LOOP_LOCK_TIMEOUT_SECONDS,
-    FIRST_LINK,
-    LOCK_TIMEOUT_SECONDS,
-    AuditHead,
-    read_at,
-)
-from tooli.storage.signing import load_or_create_key
+from tooli.errors import Suggestion, TemporaryError
+from tooli.storage.signing import load_or_create_key, sign_hex, verify_hex
 from tooli.storage.state_files import get_state_dir
 from tooli.text.json_encoder import encode
-from tooli.text.jsonable import is_list, is_object
+from tooli.text.jsonable import is_list, is_object, to_jsonable
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
+    from typing import Any, TypeAlias
 
     from tooli.core.call import Call
     from tooli.errors import ToolError
-    from tooli.storage.audit_head import ChainLink
+
+    ChainLink: TypeAlias = tuple[int, str]
+    """The number of a line, and its sum or the sum of the line before it."""
 
 MAX_LOG_BYTES, MAX_ROTATED_FILES = 8 << 20, 4
-"""Bytes of a log before a new one is begun, and how many old ones are kept."""
+"""Size at which a new file is started, and the number of older files that are kept."""
 MAX_LINE_BYTES = 8192
-"""Bytes of a line."""
+LOCK_TIMEOUT_SECONDS, EVENT_LOOP_LOCK_TIMEOUT_SECONDS = 5.0, 0.5
+"""Seconds to wait for other writers. On an event loop, other tasks wait as well."""
 SUM_FIELD = b',"sum":"'
+FIRST_LINK = (1, "")
+"""The first link of a log from which no file was dropped."""
 _SEQ_PREFIX = b'{"seq":'
-_SUM_BYTES = 16  # bytes of a sum
-_FILE_TYPE_MASK, _REGULAR_FILE = 0o170000, 0o100000  # of a mode: what it is of, and a plain file
-_MAX_ARGUMENT_CHARS, _MAX_FACT_CHARS = (
-    200,
-    500,
-)  # characters of an argument, and of what else is told
-_SECRET_WORDS = (
+_SUM_BYTES = 16
+_EMPTY_SUM = "-" * 2 * _SUM_BYTES  # as long as a sum: a new head overwrites the old one in place
+_FILE_TYPE_MASK, _REGULAR_FILE = 0o170000, 0o100000
+_MAX_ARGUMENT_CHARS, _MAX_FACT_CHARS = 200, 500
+_SECRET_NAMES = (
     *("password", "passwd", "passphrase", "secret", "token", "credential"),
     *("apikey", "privatekey", "authorization"),
 )
 _REDACTED = "(hidden)"
 _WRITE_FAILED_PREFIX = "the audit log cannot be written: "
+_ESSENTIAL_FIELDS = (
+    *("seq", "prev", "time", "event", "app", "tool", "call", "policy", "phase", "code", "after"),
+)
 _configured_paths: dict[str, str] = {}
 
 
-def log_event(event: str, call: Call, *, required: bool = False, **facts: Any) -> bool:
-    """Write down what happens to a call; whether that could be done.
+# ------------------------------------------------------------------ events
 
-    Where it cannot be written the call gets a warning; under the strict policy, where it `must`
-    be, the call is refused with E4061. Under the policy "off" nothing is written.
+
+def log_event(event: str, call: Call, *, required: bool = False, **facts: Any) -> bool:
+    """Log an event of a call; return False if the log cannot be written.
+
+    If it cannot be written, the call gets a warning. With `required=True` and the strict policy
+    the call is refused with E4061 instead. With the policy "off" nothing is logged.
     """
     if call.policy == "off":
         return True
     try:
         record = {"event": event, **describe_call(call), **facts}
         append_line(get_log_path(call.tool.app), record, _lock_timeout_for(call))
-    except Exception as failure:  # whatever it is: no outcome is lost for a line about it
+    except Exception as failure:  # any error: a problem with the log must not lose an outcome
         if required and call.policy == "strict":
             raise make_unwritable_error(failure) from None
         warning = f"{_WRITE_FAILED_PREFIX}{_error_text(failure)}"
@@ -85,9 +88,9 @@ def log_event(event: str, call: Call, *, required: bool = False, **facts: Any) -
 
 
 def log_app_event(app: str, event: str, policy: str, **facts: Any) -> str | None:
-    """The same without a call, as where a human grants what another process asked for.
+    """Log an event that belongs to no call, for example a grant; return a warning on failure.
 
-    What is wrong, where it cannot be written; under the strict policy that is a refusal.
+    With the strict policy a failure raises E4061. With the policy "off" nothing is logged.
     """
     if policy == "off":
         return None
@@ -103,7 +106,7 @@ def log_app_event(app: str, event: str, policy: str, **facts: Any) -> str | None
 
 
 def _lock_timeout_for(call: Call) -> float:
-    """How long a call waits for others to finish their lines; where it has in vain, not again."""
+    """Return how long a call waits for other writers; 0 if it has waited and failed before."""
     if any([warning.startswith(_WRITE_FAILED_PREFIX) for warning in call.warnings]):
         return 0.0
     return EVENT_LOOP_LOCK_TIMEOUT_SECONDS if is_in_event_loop() else LOCK_TIMEOUT_SECONDS
@@ -114,30 +117,25 @@ def _error_text(failure: Exception) -> str:
 
 
 def make_unwritable_error(failure: Exception) -> ToolError:
-    """The refusal of a call that may only run on record."""
-    from tooli.errors import Suggestion, TemporaryError
-
+    """Return the error for a call that must be logged but cannot be."""
     return TemporaryError(
-        f"The audit log cannot be written ({_error_text(failure)}), "
-        "and the policy is strict: nothing was done.",
+        f"The audit log cannot be written ({_error_text(failure)}), and the policy is strict. "
+        "Nothing was done.",
         code="E4061",
         suggestion=Suggestion(
-            "ask_human", "Make room for it, or name another file in the setting audit_log."
+            "ask_human", "Free disk space, or set audit_log to a file that can be written."
         ),
     )
 
 
-# ------------------------------------------------------------------ where, and what is told
-
-
 def set_log_path(app: str, path: str | None) -> None:
-    """Keep an app's log where the configuration says."""
+    """Set the path of an app's log, if the configuration has one."""
     if path:
         _configured_paths[app] = os.path.abspath(os.path.expanduser(path))
 
 
 def get_log_path(app: str) -> str:
-    """The file of an app's log."""
+    """Return the path of an app's log."""
     configured = _configured_paths.get(app)
     if configured is not None:
         return configured
@@ -149,7 +147,7 @@ def get_log_path(app: str) -> str:
 
 
 def describe_call(call: Call) -> dict[str, Any]:
-    """What is told of a call: which, with what, by whom; never a secret."""
+    """Return the fields that describe a call in the log, without secrets."""
     tool, caller = call.tool, call.caller
     names = tool.param_names if tool.input_model is None else {tool.input_model[0]}
     arguments = {
@@ -168,7 +166,7 @@ def describe_call(call: Call) -> dict[str, Any]:
     }
     caller_fields = {name: _shorten(value) for name, value in identity.items() if value is not None}
     key = load_or_create_key("audit")
-    if key is not None:  # without one, what is short or likely could be found out by trying
+    if key is not None:  # without a key, short arguments could be guessed from the digest
         record["call"] = digest(fingerprint(call).encode(), _SUM_BYTES, key).hex()
     record |= {"arguments": arguments, "caller": {**caller_fields, **_process_info()}}
     return {**record, "policy": call.policy}
@@ -180,7 +178,7 @@ def _process_info() -> dict[str, int]:
 
 
 def _redact_argument(name: str, value: Any) -> Any:
-    """An argument as it is told."""
+    """Return an argument for the log: shortened, without secrets."""
     kind = value.__class__
     if kind in (bool, type(None)):
         return value
@@ -188,19 +186,15 @@ def _redact_argument(name: str, value: Any) -> Any:
         return _REDACTED
     if hasattr(kind, "__next__") or hasattr(kind, "read"):
         return f"({kind.__name__})"
-    from tooli.text.jsonable import to_jsonable
-
     redacted = _redact_secrets(to_jsonable(value, []))
     text = encode(redacted, []).decode("utf-8", "replace")
-    return (
-        redacted
-        if len(text) <= _MAX_ARGUMENT_CHARS
-        else f"{text[:_MAX_ARGUMENT_CHARS]}… ({len(text)} characters)"
-    )
+    if len(text) <= _MAX_ARGUMENT_CHARS:
+        return redacted
+    return f"{text[:_MAX_ARGUMENT_CHARS]}… ({len(text)} characters)"
 
 
 def _redact_secrets(value: Any) -> Any:
-    """A value of JSON's own types without whatever has the name of a secret, however deep."""
+    """Replace the values of fields whose names sound secret, at any depth."""
     if is_object(value):
         return {
             name: _REDACTED if item is not None and _is_secret_name(name) else _redact_secrets(item)
@@ -211,11 +205,10 @@ def _redact_secrets(value: Any) -> Any:
 
 def _is_secret_name(name: str) -> bool:
     normalized = name.lower().replace("_", "").replace("-", "")
-    return any([word in normalized for word in _SECRET_WORDS])
+    return any([part in normalized for part in _SECRET_NAMES])
 
 
 def _shorten(value: Any) -> Any:
-    """A fact that is not longer than it has to be."""
     if isinstance(value, str) and len(value) > _MAX_FACT_CHARS:
         return f"{value[:_MAX_FACT_CHARS]}…"
     return value
@@ -227,7 +220,7 @@ def _shorten(value: Any) -> Any:
 def append_line(
     path: str, facts: Mapping[str, Any], lock_timeout: float = LOCK_TIMEOUT_SECONDS
 ) -> None:
-    """Add a line; an OSError where that cannot be done."""
+    """Append a line to a log; raise OSError if that fails."""
     _prepare_path(path)
     key = load_or_create_key("audit") or b""
     with AuditHead(path, lock_timeout) as head:
@@ -243,7 +236,7 @@ def append_line(
                 os.close(log)
                 log = -1
                 first = _oldest_link_after_rotation(path, first, key)
-                head.write((seq - 1, prev), first, key)  # before: a crash may come in between
+                head.write((seq - 1, prev), first, key)  # first, because a crash may follow
                 _rotate(path)
                 log, size, has_partial_line = open_log(path), 0, False
             _write_line(log, b"\n" + line if has_partial_line else line, size)
@@ -254,7 +247,7 @@ def append_line(
 
 
 def _prepare_path(path: str) -> None:
-    """Make the folder; refuse what is there and no file, before anything is put beside it."""
+    """Create the folder; raise OSError if the path exists and is not a regular file."""
     try:
         if os.lstat(path).st_mode & _FILE_TYPE_MASK == _REGULAR_FILE:
             return
@@ -272,48 +265,33 @@ def _add_timestamp(facts: Mapping[str, Any], after: str | None) -> dict[str, Any
 
 
 def encode_line(record: dict[str, Any], key: bytes) -> bytes:
-    """A line with its sum; one that is too long goes without its arguments."""
+    """Return a signed line. A line that is too long keeps only its essential fields."""
     body = encode(record, [])[:-1]
     if len(body) > MAX_LINE_BYTES - 64:
         essential = {name: value for name, value in record.items() if name in _ESSENTIAL_FIELDS}
         body = encode({**essential, "cut": True}, [])[:-1]
-    return body + SUM_FIELD + digest(body, _SUM_BYTES, key).hex().encode() + b'"}\n'
-
-
-_ESSENTIAL_FIELDS = (
-    "seq",
-    "prev",
-    "time",
-    "event",
-    "app",
-    "tool",
-    "call",
-    "policy",
-    "phase",
-    "code",
-    "after",
-)
+    return body + SUM_FIELD + sign_hex(body, key, _SUM_BYTES) + b'"}\n'
 
 
 def verify_line(line: bytes, key: bytes) -> ChainLink | None:
-    """The number and the sum of a line, if it is as it was written. Nothing is parsed for it."""
+    """Return the number and the sum of a line; None if its sum is wrong. Parses no JSON."""
     body, _, end = line.rpartition(SUM_FIELD)
     digits, comma, _ = body[len(_SEQ_PREFIX) :].partition(b",")
     if not (body.startswith(_SEQ_PREFIX) and comma and digits.isdigit()):
         return None
-    if end != digest(body, _SUM_BYTES, key).hex().encode() + b'"}':
+    if end[-2:] != b'"}' or not verify_hex(body, end[:-2], key, _SUM_BYTES):
         return None
     return int(digits), end[:-2].decode()
 
 
 def _last_line(log: int, size: int, key: bytes) -> tuple[ChainLink | None, bool]:
-    """The last line that is whole, and whether there is half a one after it."""
+    """Return the link of the last valid line, and whether a partial line follows it."""
     if not size:
         return None, False
     length = min(size, 2 * MAX_LINE_BYTES)
     tail = read_at(log, length, size - length)
     lines = tail.split(b"\n")
-    for line in reversed(lines):  # of the last one only its newline may be missing
+    for line in reversed(lines):  # the last line may lack its newline
         found = verify_line(line, key)
         if found is not None:
             return found, bool(lines[-1])
@@ -323,12 +301,12 @@ def _last_line(log: int, size: int, key: bytes) -> tuple[ChainLink | None, bool]
 def _next_link(
     head: ChainLink | None, last: ChainLink | None, size: int
 ) -> tuple[int, str, str | None]:
-    """The next number, what it follows, and what is wrong with that: it is told for good."""
+    """Return the number of the next line, the sum before it, and a problem to record in it."""
     if last is None:
         newest = head or (0, "")
         return newest[0] + 1, newest[1], "the last line was not readable" if size else None
     if head is None:
-        is_head_lost = last[0] > 1  # of the very first line a crash may have kept the head back
+        is_head_lost = last[0] > 1  # a crash after the first line leaves no head
         return last[0] + 1, last[1], "the head is missing" if is_head_lost else None
     if last in (head, (head[0] + 1, last[1])):  # or a crash came between a line and its head
         return last[0] + 1, last[1], None
@@ -338,7 +316,7 @@ def _next_link(
 
 
 def _write_line(log: int, data: bytes, size: int) -> None:
-    """One line in one piece; half of it is taken back."""
+    """Write a line with one system call; remove a partial line."""
     try:
         written = os.write(log, data)
         if written == len(data):
@@ -351,16 +329,16 @@ def _write_line(log: int, data: bytes, size: int) -> None:
 
 
 def _find_oldest_link(path: str, key: bytes) -> ChainLink:
-    """How the oldest file of a log begins, where no head says so."""
+    """Return the first link of the oldest file, for a log without a head."""
     existing = [name for name in list_log_files(path) if os.path.exists(name)]
     return (_read_first_link(existing[0], key) if existing else None) or FIRST_LINK
 
 
 def _oldest_link_after_rotation(path: str, first: ChainLink, key: bytes) -> ChainLink:
-    """How a log begins once its oldest file was dropped.
+    """Return the first link of a log after its oldest file was dropped.
 
-    The next one counts only if it goes on where that one ends: otherwise lines were removed, and
-    that is to be seen for good.
+    If the next file does not continue the dropped one, lines were removed. Then the link stays
+    what it was, so that the gap remains visible.
     """
     oldest, following = list_log_files(path)[:2]
     if not (os.path.exists(oldest) and os.path.exists(following)):
@@ -376,8 +354,8 @@ def _oldest_link_after_rotation(path: str, first: ChainLink, key: bytes) -> Chai
 
 
 def _read_first_link(path: str, key: bytes) -> ChainLink | None:
-    """The number of a file's first line, and the sum of the one before it."""
-    from json import loads
+    """Return the number of a file's first line, and the sum of the line before it."""
+    from json import loads  # slow to import, and rarely needed
 
     file = os.open(path, os.O_RDONLY)
     try:
@@ -392,7 +370,7 @@ def _read_first_link(path: str, key: bytes) -> ChainLink | None:
 
 
 def list_log_files(path: str) -> list[str]:
-    """The files that a log may consist of, oldest first."""
+    """Return the paths of a log's files, oldest first. They need not exist."""
     return [*[f"{path}.{number}" for number in range(MAX_ROTATED_FILES, 0, -1)], path]
 
 
@@ -404,10 +382,113 @@ def _rotate(path: str) -> None:
 
 
 def open_log(path: str) -> int:
-    """The log, for adding to it and nothing else; it must be a plain file."""
+    """Open a log for appending; raise OSError if it is not a regular file."""
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT
     log = os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0), 0o600)
     if os.fstat(log).st_mode & _FILE_TYPE_MASK != _REGULAR_FILE:
         os.close(log)
         raise OSError(22, "it is not a file")
     return log
+
+
+def read_at(file: int, length: int, offset: int) -> bytes:
+    """Read some bytes of a file from an offset."""
+    if hasattr(os, "pread"):
+        return os.pread(file, length, offset)
+    os.lseek(file, offset, os.SEEK_SET)
+    return os.read(file, length)
+
+
+# ------------------------------------------------------------------ the head
+
+
+class AuditHead:
+    """The file with the first and the last link of a log. It is locked while it is open.
+
+    SEQ SUM SEQ PREV SIGNATURE
+    └ last ┘└ first ─┘
+    """
+
+    def __init__(
+        self, path: str, lock_timeout: float = LOCK_TIMEOUT_SECONDS, *, read_only: bool = False
+    ) -> None:
+        self._path = f"{path}.head"
+        self._lock_timeout = lock_timeout
+        self._file = -1
+        self._flags = os.O_RDONLY if read_only else os.O_RDWR | os.O_CREAT
+        self._flags |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+
+    def __enter__(self) -> AuditHead:
+        try:
+            self._file = os.open(self._path, self._flags, 0o600)
+        except FileNotFoundError:
+            if self._flags & os.O_CREAT:
+                raise
+            return self
+        try:
+            _lock(self._file, self._lock_timeout)
+        except OSError:
+            os.close(self._file)
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file < 0:
+            return
+        _unlock(self._file)  # closing is not enough: a forked child has the file open as well
+        os.close(self._file)
+
+    def read(self, key: bytes) -> tuple[ChainLink, ChainLink] | None:
+        """Return the last and the first link; None if there is no valid head."""
+        fields = read_at(self._file, 200, 0).split() if self._file >= 0 else []
+        if len(fields) != 5:
+            return None
+        if not verify_hex(b" ".join(fields[:4]), fields[4], key, _SUM_BYTES):
+            return None
+        last, last_sum, first, prev = [field.decode() for field in fields[:4]]
+        return (int(last), last_sum), (int(first), "" if prev == _EMPTY_SUM else prev)
+
+    def write(self, last: ChainLink, first: ChainLink, key: bytes) -> None:
+        """Write the last and the first link."""
+        links = [f"{seq:020d} {link_sum or _EMPTY_SUM}" for seq, link_sum in (last, first)]
+        body = " ".join(links).encode()
+        data = body + b" " + sign_hex(body, key, _SUM_BYTES) + b"\n"
+        os.lseek(self._file, 0, os.SEEK_SET)
+        if os.write(self._file, data) != len(data):
+            raise OSError(28, "No space left for the head")
+
+
+def _lock(file: int, timeout: float) -> None:
+    """Wait for the lock for some seconds: a stopped process may hold it."""
+    deadline = monotonic() + timeout
+    while True:
+        try:
+            return _try_lock(file)
+        except (BlockingIOError, PermissionError):
+            if monotonic() >= deadline:
+                raise OSError(11, "another process keeps it locked") from None
+            sleep(0.001)
+
+
+def _try_lock(file: int) -> None:
+    try:
+        import fcntl
+    except ImportError:  # Windows locks bytes: one far beyond the end stands for the file
+        import msvcrt
+
+        os.lseek(file, 4096, os.SEEK_SET)
+        getattr(msvcrt, "locking")(file, getattr(msvcrt, "LK_NBLCK"), 1)  # noqa: B009
+        return
+    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _unlock(file: int) -> None:
+    try:
+        import fcntl
+    except ImportError:
+        import msvcrt
+
+        os.lseek(file, 4096, os.SEEK_SET)
+        getattr(msvcrt, "locking")(file, getattr(msvcrt, "LK_UNLCK"), 1)  # noqa: B009
+        return
+    fcntl.flock(file, fcntl.LOCK_UN)

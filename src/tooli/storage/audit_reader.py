@@ -1,15 +1,14 @@
-"""The audit log, read back: its last lines, and whether it is whole."""
+"""Read the audit log: verify its chain, return its last lines, follow it."""
 
 from __future__ import annotations
 
 import os
+from json import loads
 from time import sleep
 
 from tooli.core.record import Record
-from tooli.storage.audit_head import FIRST_LINK, AuditHead
-from tooli.storage.audit_log import SUM_FIELD, list_log_files, verify_line
-from tooli.storage.signing import load_or_create_key
-from tooli.storage.state_files import get_state_dir
+from tooli.storage.audit_log import FIRST_LINK, SUM_FIELD, AuditHead, list_log_files, verify_line
+from tooli.storage.signing import load_key
 from tooli.text.jsonable import is_object
 
 TYPE_CHECKING = False
@@ -18,14 +17,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import IO, Any
 
-    from tooli.storage.audit_head import ChainLink
+    from tooli.storage.audit_log import ChainLink
 
 POLL_INTERVAL_SECONDS = 0.25
-"""Seconds between two looks at a log that is followed."""
+"""Seconds between two reads of a log that is followed."""
 
 
 class IntegrityFault(Record):
-    """The first place where a log is not as it was written."""
+    """The first position at which a log was changed."""
 
     file: str
     line: int
@@ -34,12 +33,12 @@ class IntegrityFault(Record):
 
 
 class VerificationResult:
-    """What was found out about a log."""
+    """The result of verifying a log."""
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.lines = 0
-        self.partial_lines = 0  # lines of which a crash left the beginning
+        self.partial_lines = 0  # left by crashes
         self.sealed = False
         self.fault: IntegrityFault | None = None
 
@@ -48,17 +47,17 @@ class VerificationResult:
 
 
 def verify_log(path: str) -> VerificationResult:
-    """Read a log from its beginning; an OSError where it cannot be read."""
+    """Verify a whole log; raise OSError if it cannot be read."""
     result = VerificationResult(path)
-    key = _read_key()
+    key = load_key("audit") or b""  # verifying must not create a key
     if not any([os.path.exists(name) for name in (*list_log_files(path), f"{path}.head")]):
-        if key:  # it was made for a log: maybe for this one, maybe for another app's
+        if key:  # the key was created for a log: this one, or that of another app
             result.fault = IntegrityFault(
-                path, 0, "there is no log: nothing was written here yet, or all of it was removed"
+                path, 0, "there is no log: nothing was logged yet, or all of it was removed"
             )
         return result
     result.sealed = bool(key)
-    with AuditHead(path, read_only=True) as head:  # nobody writes, while what there is is opened
+    with AuditHead(path, read_only=True) as head:  # locks out writers
         head_links = head.read(key)
         files = _open_files(path)
         sizes = [os.fstat(file.fileno()).st_size for _, file in files]
@@ -75,31 +74,25 @@ def verify_log(path: str) -> VerificationResult:
     return result
 
 
-def _read_key() -> bytes:
-    """The key of the log, where there is one: none is made to look at what was written before."""
-    exists = os.path.exists(os.path.join(get_state_dir(), "audit.key"))
-    return (load_or_create_key("audit") if exists else None) or b""
-
-
 def _open_files(path: str) -> list[tuple[str, IO[bytes]]]:
     return [(name, open(name, "rb")) for name in list_log_files(path) if os.path.exists(name)]
 
 
 class _ChainVerifier:
-    """Lines in their order; each must follow the one before."""
+    """Verifies that each line follows the one before it."""
 
     def __init__(self, result: VerificationResult, key: bytes, first: ChainLink | None) -> None:
         self._result = result
         self._key = key
-        self._first_link = first  # how the log begins; None where no head says so
+        self._first_link = first  # None if there is no valid head
         self._last_seq, self._last_sum = 0, ""
         self._position = (result.path, 0)
         self._unverified: list[
             tuple[str, int, bytes]
-        ] = []  # lines that are none, until one is again
+        ] = []  # invalid lines since the last valid one
 
     def read(self, name: str, file: IO[bytes], size: int) -> None:
-        """Read one file."""
+        """Verify one file of the log."""
         remaining = size
         for number, line in enumerate(file, 1):
             if remaining <= 0:
@@ -115,8 +108,6 @@ class _ChainVerifier:
                 return
 
     def _accept_line(self, link: tuple[int, str], line: bytes) -> None:
-        from json import loads
-
         result = self._result
         seq, line_sum = link
         record: dict[str, Any] = loads(line)
@@ -132,7 +123,7 @@ class _ChainVerifier:
             before = self._last_seq if result.lines else (self._first_link or FIRST_LINK)[0] - 1
             return self._report_fault(_describe_gap(before, seq), seq)
         for unverified in self._unverified:
-            if _is_complete_line(unverified[2]):  # a crash leaves half a line
+            if _is_complete_line(unverified[2]):  # not a partial line of a crash
                 return self._report_altered(*unverified)
             result.partial_lines += 1
         self._unverified.clear()
@@ -142,16 +133,16 @@ class _ChainVerifier:
         self._last_seq, self._last_sum = seq, line_sum
 
     def _may_be_first(self, seq: int, prev: Any) -> bool:
-        """Whether a line is the oldest that is kept: older ones have gone because new ones came.
+        """True if a line may be the oldest of the log, because older files were dropped.
 
-        A crash may have left a file that was to be dropped. Where there is no head, that is what
-        is wrong, and it is told at the end.
+        After a crash, a file that should have been dropped may still be there. A missing head is
+        reported at the end.
         """
         first = self._first_link
         return first is None or seq < first[0] or (seq, prev) == first
 
     def finish(self, head: ChainLink | None) -> None:
-        """Hold the last line to what the head says."""
+        """Compare the last line with the head."""
         result = self._result
         if self._unverified:
             line = self._unverified[-1][2]
@@ -176,7 +167,7 @@ class _ChainVerifier:
 
     def _report_altered(self, name: str, number: int, line: bytes) -> None:
         self._position = (name, number)
-        self._report_fault("this line is not as it was written, or was written with another key")
+        self._report_fault("this line was changed, or it was written with another key")
 
     def _report_fault(self, reason: str, seq: int | None = None) -> None:
         self._result.fault = IntegrityFault(*self._position, reason, seq)
@@ -191,7 +182,7 @@ def _describe_gap(before: int, seq: int) -> str:
 
 
 def _is_complete_line(line: bytes) -> bool:
-    """Whether it is more than the beginning of a line."""
+    """True if a line is not just the beginning of one."""
     return SUM_FIELD in line and line.rstrip(b"\n").endswith(b'"}')
 
 
@@ -199,14 +190,14 @@ def _is_complete_line(line: bytes) -> bool:
 
 
 def read_last_records(path: str, count: int) -> list[dict[str, Any]]:
-    """The last lines, oldest first; what is no line is left out."""
+    """Return the last records of a log, oldest first. Invalid lines are skipped."""
     return _read_last(count, list_log_files(path))
 
 
 def _read_last(
     count: int, names: list[str], result: list[dict[str, Any]] | None = None
 ) -> list[dict[str, Any]]:
-    """So many lines, the last of those files; `found` are some that come after them."""
+    """Return the last records of some files and of `result`, which follows them."""
     result = [] if result is None else result[max(0, len(result) - count) :]
     for name in reversed(names):
         if len(result) >= count or not os.path.exists(name):
@@ -218,13 +209,13 @@ def _read_last(
 
 
 def _parse_lines(lines: list[bytes]) -> list[dict[str, Any]]:
-    return [one for line in lines if (one := _parse_line(line)) is not None]
+    return [record for line in lines if (record := _parse_line(line)) is not None]
 
 
 def follow_log(
     path: str, count: int = 0, should_stop: Callable[[], bool] = lambda: False
 ) -> Iterator[dict[str, Any]]:
-    """The last lines, and those that are added from now on, as they come: each of them once."""
+    """Yield the last records of a log, then each new one when it is written."""
     file = _open_if_exists(path)
     rest = b""
     try:
@@ -233,9 +224,8 @@ def follow_log(
             older = [name for name in list_log_files(path)[:-1] if not _is_same_file(name, file)]
             yield from _read_last(count, older, _parse_lines(lines)) if count else ()
         while not should_stop():
-            is_rotated = file is None or not _is_same_file(
-                path, file
-            )  # before it is read to its end
+            # Checked before the file is read to its end: no line is written to it afterwards.
+            is_rotated = file is None or not _is_same_file(path, file)
             data = file.read() if file is not None else b""
             *lines, rest = (rest + data).split(b"\n")
             yield from _parse_lines(lines)
@@ -260,7 +250,7 @@ def _open_if_exists(path: str) -> IO[bytes] | None:
 
 
 def _is_same_file(path: str, file: IO[bytes]) -> bool:
-    """Whether that file is there, and no other one in its place."""
+    """True if a path still names the open file."""
     try:
         return os.path.samestat(os.stat(path), os.fstat(file.fileno()))
     except OSError:
@@ -268,9 +258,7 @@ def _is_same_file(path: str, file: IO[bytes]) -> bool:
 
 
 def _parse_line(line: bytes) -> dict[str, Any] | None:
-    """A line as it is told: without what only vouches for it."""
-    from json import loads
-
+    """Return the record of a line without the fields of the chain."""
     try:
         record: Any = loads(line)
     except ValueError:
