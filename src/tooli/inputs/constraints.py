@@ -1,6 +1,7 @@
-"""Marks in Annotated: what the text of a parameter may be, and how much of an input is read.
+"""Constraints for `Annotated`: valid texts of a parameter, and limits of inputs.
 
-A mark is anything with a `tooli_check`, which refuses a fitted value with a Misfit.
+A constraint is any object with a method `tooli_check(value)` that raises a ConversionError for an
+invalid value.
 """
 
 from __future__ import annotations
@@ -17,26 +18,26 @@ if TYPE_CHECKING:
     from typing import Any
 
 _ENCODED_SEPARATORS = ("%2e", "%2f", "%5c", "%25", "%00")
-"""Dots, separators and percent signs that somebody may decode later, after all checks."""
+"""Encoded dots, separators and percent signs, which may be decoded after all checks."""
 
 
 class Within(Record):
-    """`Annotated[Path, Within("data")]`: the path stays in a folder, wherever links and dots lead.
+    """`Annotated[Path, Within("data")]`: the path must be inside a folder, links resolved.
 
-    Holds for every caller. A relative root is one of the folder that the tool runs in.
+    It applies to every caller. A relative root is relative to the current folder of the tool.
     """
 
     root: str
 
     def tooli_check(self, value: Any) -> None:
-        """Refuse a path that leads out of the folder."""
+        """Raise an error for a path outside the folder."""
         root = os.path.realpath(os.fspath(self.root))
         for text in _iter_texts(value):
             _reject_encoded(text)
-            spellings = {text, text.replace("\\", "/")}  # what is no separator here may be later
+            spellings = {text, text.replace("\\", "/")}  # a backslash separates on Windows
             if "://" in text or "\0" in text or not all([_is_inside(s, root) for s in spellings]):
                 raise ConversionError(
-                    f"{text!r} leads out of {os.fspath(self.root)!r}, and must stay in it",
+                    f"{text!r} must be inside {os.fspath(self.root)!r}",
                     code="E1031",
                 )
 
@@ -47,53 +48,52 @@ def _is_inside(text: str, root: str) -> bool:
 
 
 class IdentifierConstraint(Record):
-    """`Annotated[str, Identifier]`: the name of a thing, and nothing of a path or a URL.
+    """`Annotated[str, Identifier]`: a name without parts of a path or a URL.
 
-    Refused, for every caller: control characters, `..`, backslashes, `?` and `#`, percent-encoded
-    dots and separators, and slashes at either end.
+    Invalid for every caller: control characters, `..`, backslashes, `?`, `#`, percent-encoded dots
+    and separators, and slashes at either end.
     """
 
     def tooli_check(self, value: Any) -> None:
-        """Refuse what is no plain name."""
+        """Raise an error for a text that is not an identifier."""
         for text in _iter_texts(value):
             _reject_encoded(text)
             control_char = find_control_character(text)
             if control_char:
                 raise ConversionError(
-                    f"there is a control character in it, {control_char}", code="E1030"
+                    f"it contains a control character, {control_char}", code="E1030"
                 )
             if ".." in text.replace("\\", "/").split("/"):
                 raise ConversionError(
-                    f"{text!r} has '..' in it, which no identifier has", code="E1030"
+                    f"{text!r} is not an identifier: it contains '..'", code="E1030"
                 )
             for char in ("\\", "?", "#"):
                 if char in text:
                     raise ConversionError(
-                        f"{text!r} has {char!r} in it, as no identifier", code="E1030"
+                        f"{text!r} is not an identifier: it contains {char!r}", code="E1030"
                     )
             if text.strip("/") != text or not text.strip():
-                raise ConversionError(f"{text!r} is no identifier", code="E1030")
+                raise ConversionError(f"{text!r} is not an identifier", code="E1030")
 
 
 Identifier = IdentifierConstraint()
 
 
 class VerbatimConstraint(Record):
-    """`Annotated[str, Verbatim]`: any text whatever; an agent's is not looked at more closely."""
+    """`Annotated[str, Verbatim]`: any text, without the check for control characters."""
 
     def tooli_check(self, value: Any) -> None:
-        """Take it as it is."""
+        """Accept any value."""
 
 
 Verbatim = VerbatimConstraint()
 
 
 class InputLimits(Record):
-    """`Annotated[StdinOr[str], InputLimits(max_bytes=10_000)]`: how much is read, and from where.
+    """`Annotated[StdinOr[str], InputLimits(max_bytes=10_000)]`: limits of an input.
 
-    `max_bytes` holds for every source, `timeout` (in seconds, for all of it) for URLs;
-    `private=True` lets URLs lead to addresses of the own machine and network, `urls=False`
-    takes none at all.
+    `max_bytes` applies to every location, `timeout` (total seconds) to URLs. `private=True` allows
+    URLs with addresses of this machine and its network. `urls=False` allows no URLs.
     """
 
     max_bytes: int | None = None
@@ -102,14 +102,14 @@ class InputLimits(Record):
     urls: bool = True
 
     def tooli_check(self, value: Any) -> None:
-        """Nothing to refuse yet: it is looked at while reading."""
+        """Accept any value: the limits apply while reading."""
 
 
 DEFAULT_INPUT_LIMITS = InputLimits()
 
 
 def get_input_limits(constraints: tuple[Any, ...]) -> InputLimits:
-    """The limits among a parameter's marks."""
+    """Return the input limits among the constraints of a parameter."""
     return next(
         (constraint for constraint in constraints if isinstance(constraint, InputLimits)),
         DEFAULT_INPUT_LIMITS,
@@ -117,7 +117,7 @@ def get_input_limits(constraints: tuple[Any, ...]) -> InputLimits:
 
 
 def find_control_character(text: str) -> str | None:
-    """The first control character that no text needs, as `U+001B at 5`; newlines and tabs are."""
+    """Return the first control character except tabs and line breaks, as `U+001B at 5`."""
     if text.isprintable():
         return None
     for i, char in enumerate(text):
@@ -132,13 +132,13 @@ def _reject_encoded(text: str) -> None:
     for encoded in _ENCODED_SEPARATORS:
         if encoded in lowered:
             raise ConversionError(
-                f"{text!r} has {encoded!r} in it: write what it stands for, or leave it out",
+                f"{text!r} contains {encoded!r}: write the decoded character, or leave it out",
                 code="E1030",
             )
 
 
 def _iter_texts(value: Any) -> Iterator[str]:
-    """The texts of a fitted value: of a path, an input's source, each item of a list."""
+    """Yield the texts of a value: a path, the location of an input, each item of a list."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, (list, tuple, set, frozenset)):

@@ -1,8 +1,10 @@
-"""What is in an input, as the type that is wanted says: text, bytes, objects, rows.
+"""Parse the content of an input as the annotated type: text, bytes, objects or rows.
 
-The format is the one that the input's name ends in (.json, .jsonl, .csv, .tsv, .yaml), else the
-one that its server tells, else what it begins with: `[` and `{` are JSON, anything else is rows
-of CSV where rows are wanted.
+The format is determined by the file extension (.json, .jsonl, .csv, .tsv, .yaml), then by the
+content type that a server sends, then by the first character: `[` and `{` are JSON. Anything else
+is CSV if the type is a list of rows.
+
+Iterators are read row by row, in constant memory: lines, JSONL, JSON arrays and CSV.
 """
 
 from __future__ import annotations
@@ -36,14 +38,14 @@ _FORMATS_BY_EXTENSION = {
     ".yml": "yaml",
 }
 LEADING_WHITESPACE = b"\xef\xbb\xbf \t\r\n"
-"""What may stand before the first character that tells something: a mark of UTF-8, too."""
+"""Bytes that may precede the content: whitespace and the byte order mark of UTF-8."""
 _ITERATOR_TYPES = ("Iterator", "Iterable", "Generator")
 _COLLECTION_TYPES = (list, tuple, set, frozenset)
 _CHUNK_BYTES = 1 << 16
 
 
 def read_content(source: Input, annotation: Any) -> Any:
-    """The content of an input; where an iterator is wanted it is read as that is used."""
+    """Return the content of an input as the annotated type; an iterator reads on demand."""
     if source.content is not MISSING and not isinstance(source.content, bytes):
         return (
             iter(source.content)
@@ -69,7 +71,7 @@ def read_content(source: Input, annotation: Any) -> Any:
 
 
 def wants_file(annotation: Any) -> bool:
-    """Whether the input itself is wanted, to be read like a file."""
+    """True if the annotation asks for the input itself, which reads like a file."""
     pathlib = sys.modules.get("pathlib")
     if annotation is MISSING or getattr(annotation, "__name__", "") == "Input":
         return True
@@ -81,7 +83,7 @@ def wants_file(annotation: Any) -> bool:
 
 
 def iterator_item_type(annotation: Any) -> Any:
-    """What comes one by one, where an iterator is wanted; MISSING where none is."""
+    """Return the item type of an iterator annotation; MISSING for other annotations."""
     origin = getattr(annotation, "__origin__", annotation)
     if (
         getattr(origin, "__module__", "") == "collections.abc"
@@ -91,7 +93,7 @@ def iterator_item_type(annotation: Any) -> Any:
     return MISSING
 
 
-# ------------------------------------------------------------------ item by item
+# ------------------------------------------------------------------ format
 
 
 def _iter_items(source: Input, item: Any) -> Iterator[Any]:
@@ -103,7 +105,7 @@ def _iter_items(source: Input, item: Any) -> Iterator[Any]:
 
 
 def detect_format(source: Input, head: bytes = b"") -> str:
-    """The format: by name, by what the server says, by the first bytes; "" where none tells."""
+    """Return the format by extension, content type or first bytes; "" if it is unknown."""
     name = source.source.partition("?")[0].partition("#")[0] if source.is_url else source.source
     dot = name.rfind(".")
     known = _FORMATS_BY_EXTENSION.get(name[dot:].lower()) if dot >= 0 else None
@@ -113,7 +115,7 @@ def detect_format(source: Input, head: bytes = b"") -> str:
     return {b"[": "json", b"{": "jsonl"}.get(first, "")
 
 
-# ------------------------------------------------------------------ all of it
+# ------------------------------------------------------------------ whole content
 
 
 def _parse_content(source: Input, annotation: Any) -> Any:
@@ -125,7 +127,7 @@ def _parse_content(source: Input, annotation: Any) -> Any:
         return _parse_yaml(source)
     if is_collection and kind != "json":
         if kind == "jsonl" and not _is_jsonl(source):
-            try:  # one object over several lines, or one a line
+            try:  # one object that spans lines, or one object per line
                 return _parse_json(source)
             except FormatError:
                 pass
@@ -147,7 +149,7 @@ def _parse_json(source: Input) -> Any:
             source, f"not valid JSON: {failure.msg}", failure.lineno, failure.colno
         ) from None
     except RecursionError:
-        raise build_format_error(source, "it is nested too deeply") from None
+        raise build_format_error(source, "the JSON is nested too deeply") from None
 
 
 def _parse_yaml(source: Input) -> Any:
@@ -155,20 +157,20 @@ def _parse_yaml(source: Input) -> Any:
         import yaml
     except ImportError:
         raise DependencyError(
-            f"{source.source!r} is YAML, and PyYAML is not installed.",
-            suggestion=Suggestion("fix", "Run: pip install pyyaml, or give JSON."),
+            f"{source.source!r} is YAML, but PyYAML is not installed.",
+            suggestion=Suggestion("fix", "Run: pip install pyyaml, or pass JSON."),
         ) from None
     try:
         return yaml.safe_load(source.read_text())
     except yaml.YAMLError as failure:
         mark: Any = getattr(failure, "problem_mark", None)
-        problem = getattr(failure, "problem", None) or "it cannot be read"
+        problem = getattr(failure, "problem", None) or "it cannot be parsed"
         line = mark.line + 1 if mark is not None else None
         raise build_format_error(source, f"not valid YAML: {problem}", line) from None
 
 
 def _validate_content(source: Input, annotation: Any, value: Any) -> Any:
-    """The value, if it is what is wanted; pydantic is asked where that is not plain."""
+    """Return the value as the annotated type; pydantic validates what is not obvious."""
     if is_plain_instance(annotation, value):
         return value
     from tooli.schema.pydantic_bridge import validate
@@ -180,7 +182,7 @@ def _validate_content(source: Input, annotation: Any, value: Any) -> Any:
 
 
 def is_plain_instance(annotation: Any, value: Any) -> bool:
-    """Whether a value is of a type that needs no pydantic to see it."""
+    """True if a value obviously is of the annotated type; False if pydantic has to decide."""
     typing = sys.modules.get("typing")
     if annotation is object or (typing is not None and annotation is typing.Any):
         return True
@@ -194,11 +196,11 @@ def is_plain_instance(annotation: Any, value: Any) -> bool:
     return False
 
 
-# ------------------------------------------------------------------ the content itself, given
+# ------------------------------------------------------------------ content instead of a location
 
 
 def fill_with_content(annotation: Any, value: Any, source: Input) -> Input:
-    """An input whose content was given instead of its name: a value, bytes, an open file."""
+    """Fill an input with content that was passed directly: a value, bytes, or an open file."""
     bare_type = (
         getattr(annotation, "__origin__", annotation)
         if hasattr(annotation, "__metadata__")
@@ -214,7 +216,7 @@ def fill_with_content(annotation: Any, value: Any, source: Input) -> Input:
     item = iterator_item_type(bare_type)
     if wants_file(bare_type) or bare_type in (str, bytes) or item in (str, bytes):
         if not (is_object(value) and list(value) == ["text"] and isinstance(value["text"], str)):
-            raise ConversionError('give a path, a URL, or the text itself as {"text": …}')
+            raise ConversionError('pass a path, a URL, or the text itself as {"text": …}')
         source.content = value["text"].encode()
         return source
     target = annotation
@@ -230,7 +232,7 @@ def fill_with_content(annotation: Any, value: Any, source: Input) -> Input:
 
 
 def content_schema(annotation: Any) -> dict[str, Any]:
-    """JSON Schema of the content, given in place of its name."""
+    """Return the JSON Schema of content that is passed instead of a location."""
     bare_type = (
         getattr(annotation, "__origin__", annotation)
         if hasattr(annotation, "__metadata__")
@@ -249,13 +251,13 @@ def content_schema(annotation: Any) -> dict[str, Any]:
     return annotation_schema(annotation if item is MISSING else list.__class_getitem__(item))
 
 
-# ------------------------------------------------------------------ data that is not right
+# ------------------------------------------------------------------ errors
 
 
 def build_format_error(
     source: Input, message: str, line: int | None = None, column: int | None = None
 ) -> FormatError:
-    """The error for data that cannot be read, with the place where it cannot."""
+    """Return the error for data that cannot be parsed, with its position."""
     source_name = "stdin" if source.is_stdin else source.display_name
     line_text = f", line {line}" if line is not None else ""
     details: dict[str, Any] = {"source": source.display_name}
@@ -269,7 +271,7 @@ def build_format_error(
 def build_validation_error(
     source: Input, error: ConversionError, line: int | None = None
 ) -> FormatError:
-    """The error for data that can be read and is not what is wanted."""
+    """Return the error for data that does not match the annotated type."""
     reasons = [
         (error.location, error.message),
         *[(m.location, m.message) for m in error.other_errors],
@@ -292,7 +294,7 @@ def build_validation_error(
 
 
 def _iter_lines(source: Input) -> Iterator[str]:
-    """The lines of an input, without their ends; what stands between NULs after `--null`."""
+    """Yield lines without line ends; with `--null`, the records between NUL characters."""
     if source.nul:
         yield from _iter_nul_records(source)
         return
@@ -316,21 +318,21 @@ def _iter_nul_records(source: Input) -> Iterator[str]:
 
 
 def _iter_chunks(source: Input) -> Iterator[bytes]:
-    """The bytes of an input, some at a time, as they come."""
+    """Yield the bytes of an input in chunks, as they arrive."""
     with source.open_bytes() as file:
         while data := file.read1(_CHUNK_BYTES):
             yield data
 
 
 def _iter_rows(source: Input, item: Any) -> Iterator[Any]:
-    """The rows of an input, each one checked: objects of JSONL, of a JSON array, or of CSV."""
+    """Yield validated rows of JSONL, of a JSON array, or of CSV."""
     with source.open_bytes() as file:
         head: bytes = file.peek(4096)
         kind = detect_format(source, head)
         if kind == "json" and head.lstrip(LEADING_WHITESPACE)[:1] != b"[":
             kind = "jsonl"
         if kind == "yaml":
-            raise build_format_error(source, "YAML does not come row by row: give JSONL or CSV")
+            raise build_format_error(source, "YAML has no rows: pass JSONL or CSV")
         try:
             if kind == "json":
                 yield from _iter_json_array(source, file, _build_row_validator(source, item))
@@ -343,7 +345,7 @@ def _iter_rows(source: Input, item: Any) -> Iterator[Any]:
 
 
 def _build_row_validator(source: Input, item: Any, skip_empty: bool = False) -> RowValidator:
-    """What checks a row, and says at which line it is not what is wanted."""
+    """Return a function that validates a row; its errors name the line."""
     from tooli.schema.pydantic_bridge import validate
 
     optional: frozenset[str] = frozenset()
@@ -353,7 +355,7 @@ def _build_row_validator(source: Input, item: Any, skip_empty: bool = False) -> 
     def check(row: Any, line: int) -> Any:
         if is_plain_instance(item, row):
             return row
-        if optional:  # an empty cell of CSV says nothing
+        if optional:  # an empty CSV cell is a missing value
             row = {k: v for k, v in row.items() if v != "" or k not in optional}
         try:
             return validate(item, row)
@@ -390,12 +392,12 @@ def _iter_json_lines(source: Input, file: BufferedReader, check: RowValidator) -
                 source, f"not valid JSON: {failure.msg}", number, failure.colno
             ) from None
         except RecursionError:
-            raise build_format_error(source, "it is nested too deeply", number) from None
+            raise build_format_error(source, "the JSON is nested too deeply", number) from None
         yield check(row, number)
 
 
 def _iter_json_array(source: Input, file: BufferedReader, check: RowValidator) -> Iterator[Any]:
-    """The items of one long JSON array, while the rest of it is still to come."""
+    """Yield the items of a JSON array without reading all of it first."""
     import io
 
     with io.TextIOWrapper(file, "utf-8-sig") as text:
@@ -421,7 +423,7 @@ def _iter_json_array(source: Input, file: BufferedReader, check: RowValidator) -
 
 
 class _JsonArrayReader:
-    """The part of a text that is being read."""
+    """Reads the items of a JSON array; keeps only the part of the text that it needs."""
 
     def __init__(self, source: Input, file: TextIOWrapper) -> None:
         import json
@@ -433,11 +435,11 @@ class _JsonArrayReader:
         self._decode = json.JSONDecoder().raw_decode
         self._decode_error = json.JSONDecodeError
         self._line_count = 1
-        self._counted = 0  # how much of the text is in that number
+        self._counted = 0  # position up to which lines are counted
         self._size = _CHUNK_BYTES
 
     def line_number(self) -> int:
-        """The number of the line that it is at."""
+        """Return the line number of the current position."""
         self._line_count += self.text.count("\n", self._counted, self.position)
         self._counted = self.position
         return self._line_count
@@ -451,7 +453,7 @@ class _JsonArrayReader:
         return bool(data)
 
     def skip_whitespace(self) -> str:
-        """Go to the next character that is no space; "" at the end."""
+        """Move to the next character that is not whitespace and return it; "" at the end."""
         while True:
             while self.position < len(self.text) and self.text[self.position] in " \t\r\n":
                 self.position += 1
@@ -461,7 +463,7 @@ class _JsonArrayReader:
                 return ""
 
     def read_value(self) -> Any:
-        """The value that begins here; as much is read as it needs."""
+        """Read the value at the current position."""
         self._size = _CHUNK_BYTES
         line, problem = self.line_number(), "it ends too early"
         while True:
@@ -476,14 +478,14 @@ class _JsonArrayReader:
                 line = self.line_number() + self.text.count("\n", self.position, error.pos)
             except RecursionError:
                 raise build_format_error(
-                    self._source, "it is nested too deeply", self.line_number()
+                    self._source, "the JSON is nested too deeply", self.line_number()
                 ) from None
             self._size *= 2  # so that a long value is not tried too often
             if self._is_certain_error(failure) or not self._read_more():
                 raise build_format_error(self._source, f"not valid JSON: {problem}", line)
 
     def _is_certain_error(self, failure: Any) -> bool:
-        """Whether a value is wrong whatever may follow: the mistake is not at the end."""
+        """True if more text cannot fix the error, because it is not at the end of the text."""
         if failure is None or failure.msg.startswith("Unterminated"):
             return False
         return failure.pos < len(self.text) - 16
@@ -522,13 +524,13 @@ def _read_header(source: Input, cells: list[str], line: int) -> list[str]:
     duplicate = next((name for i, name in enumerate(names) if name in names[:i]), MISSING)
     if duplicate is not MISSING:
         raise build_format_error(
-            source, f"the column {duplicate!r} stands twice in the first row", line
+            source, f"the column {duplicate!r} is in the first row twice", line
         )
     return names
 
 
 def _build_row(source: Input, names: list[str], cells: list[str], line: int) -> dict[str, str]:
     if len(cells) != len(names):
-        message = f"{len(cells)} cells where the first row has {len(names)}"
+        message = f"the row has {len(cells)} cells, but the first row has {len(names)}"
         raise build_format_error(source, message, line)
     return dict(zip(names, cells, strict=True))

@@ -1,7 +1,7 @@
-"""Output: a file that a tool writes. All of it is there in the end, or the old one as it was.
+"""Output: a file that a tool writes, completely or not at all.
 
-open ─▶ a file beside the target ─┬─ the tool succeeded ─▶ synced, put in its place
-                                  └─ it failed, was stopped ─▶ removed
+open ─▶ a temporary file next to the target ─┬─ success ─▶ synced, renamed to the target
+                                             └─ failure ─▶ removed, the target is unchanged
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ UNWRITTEN_MARKER = b"\0nothing was written here\0"
 class Output:
     """A file to write, or `-` for stdout: `out.write_text(…)`, `with out.open("w") as file`.
 
-    The file takes its place when the tool has succeeded, and not before.
+    The target is replaced after the tool has succeeded.
     """
 
     __slots__ = ("_open_files", "_reserved_path", "_temporary_file", "field", "target")
@@ -37,32 +37,32 @@ class Output:
         self.target = os.fspath(target)
         self.field: str | None = None
         self._temporary_file: str | None = None
-        self._reserved_path: str | None = None  # where another process writes it
+        self._reserved_path: str | None = None  # temporary file of a child process
         self._open_files: list[Any] = []
 
     @staticmethod
     def tooli_shape() -> OutputShape:
-        """How a parameter of this type is given."""
+        """Return the shape of a parameter with this annotation."""
         return OutputShape()
 
     @property
     def is_stdout(self) -> bool:
-        """Whether it is written to stdout."""
+        """True if it is written to stdout."""
         return self.target == "-"
 
     @property
     def tooli_json(self) -> str:
-        """What stands for it in JSON and on a command line."""
+        """Text for it in JSON."""
         return self.target
 
     @property
     def tooli_cli_text(self) -> str:
-        """What names it on a command line."""
+        """Text for it on a command line."""
         return self.target
 
     @property
     def tooli_location(self) -> str | None:
-        """The path that it is at, for those who look where that leads."""
+        """Path, for checks of the location; None for stdout."""
         return None if self.is_stdout else self.target
 
     def __repr__(self) -> str:
@@ -76,9 +76,9 @@ class Output:
         errors: str | None = None,
         newline: str | None = None,
     ) -> IO[Any]:
-        """A file to write to: text, or bytes with `"wb"`. To open it again is to start over."""
+        """Open it for writing: text, or bytes with `"wb"`. Opening it again starts over."""
         if mode not in ("w", "wt", "wb"):
-            raise ValueError(f"an output is opened with 'w' or 'wb', not with {mode!r}")
+            raise ValueError(f"the mode of an output must be 'w' or 'wb', not {mode!r}")
         binary = "b" in mode
         if self.is_stdout:
             return _StdoutBytes() if binary else _StdoutText()  # type: ignore[return-value]
@@ -97,23 +97,23 @@ class Output:
         errors: str | None = None,
         newline: str | None = None,
     ) -> int:
-        """Write all of it, as text."""
+        """Write the whole content as text."""
         with self.open("w", -1, encoding, errors, newline) as file:
             return file.write(data)
 
     def write_bytes(self, data: bytes) -> int:
-        """Write all of it."""
+        """Write the whole content as bytes."""
         with self.open("wb") as file:
             return file.write(data)
 
     def tooli_dry_run(self, record_action: Callable[..., object]) -> Output:
-        """The same output for a rehearsal: to write it is told, and leads nowhere."""
+        """Return an output for a dry run: it records the action and writes nothing."""
         return _DryRunOutput(self, record_action)
 
-    # -------------------------------------------------------------- in the end
+    # -------------------------------------------------------------- commit and discard
 
     def _write_path(self) -> str:
-        """Where it is written to: beside the target, unless that is a device or a pipe."""
+        """Return the temporary file next to the target, or the target if it is a device or pipe."""
         target = os.path.realpath(self.target)
         if os.path.exists(target) and not os.path.isfile(target):
             return target
@@ -121,14 +121,14 @@ class Output:
             temporary_path = self._reserved_path or _temporary_path(target)
             os.close(os.open(temporary_path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
             self._temporary_file = temporary_path
-            if os.path.exists(target):  # it keeps who may read it
+            if os.path.exists(target):  # keep the permissions
                 os.chmod(temporary_path, os.stat(target).st_mode & 0o7777)
         return self._temporary_file
 
     def prepare(self) -> str:
-        """Make the file now, for a process that will not be able to: its path.
+        """Create the temporary file for a process that may not create files; return its path.
 
-        It holds a mark until somebody opens it, so that one which nobody wanted is no output.
+        It contains a marker until it is opened, so that an unused file is not committed.
         """
         path = self._write_path()
         if path == self._temporary_file:
@@ -137,12 +137,12 @@ class Output:
         return path
 
     def reserve(self) -> None:
-        """Choose where another process writes it, which may be killed before it can tell."""
+        """Choose the temporary file of a child process, which may be killed before it reports."""
         if not self.is_stdout:
             self._reserved_path = _temporary_path(os.path.realpath(self.target))
 
     def reclaim(self) -> None:
-        """Take over what that process has written, be it to keep or to remove it."""
+        """Take over the temporary file that the child process has written."""
         if self._reserved_path is not None and os.path.exists(self._reserved_path):
             self._temporary_file = self._reserved_path
             if _is_unwritten(self._reserved_path):
@@ -150,12 +150,12 @@ class Output:
         self._reserved_path = None
 
     def close(self) -> None:
-        """Let what was written be in its file."""
+        """Close all open files, so that the content is written."""
         for file in self._open_files:
             file.close()
 
     def commit(self) -> None:
-        """Put what was written in its place."""
+        """Replace the target with the written file."""
         self.close()
         if self._temporary_file is not None:
             with open(self._temporary_file, "rb+") as file:
@@ -164,11 +164,11 @@ class Output:
             self._temporary_file = None
 
     def discard(self) -> None:
-        """Leave no trace of what was written."""
+        """Remove the written file."""
         for file in self._open_files:
             try:
                 file.close()
-            except OSError:  # the disk is full: what it has not written is not wanted
+            except OSError:  # the disk is full, and the content is discarded anyway
                 pass
         if self._temporary_file is not None:
             try:
@@ -179,7 +179,7 @@ class Output:
 
 
 def _is_unwritten(path: str) -> bool:
-    """Whether nobody has opened a file that was prepared."""
+    """True if a prepared file was never opened."""
     try:
         with open(path, "rb") as file:
             return file.read(len(UNWRITTEN_MARKER) + 1) == UNWRITTEN_MARKER
@@ -194,7 +194,7 @@ def _temporary_path(target: str) -> str:
 
 
 def find_outputs(arguments: Mapping[str, Any]) -> Iterator[Output]:
-    """The outputs among some arguments."""
+    """Yield the outputs among the arguments of a call."""
     for value in arguments.values():
         for item in value if type(value) in (list, tuple, set, frozenset) else (value,):
             if isinstance(item, Output):
@@ -202,7 +202,7 @@ def find_outputs(arguments: Mapping[str, Any]) -> Iterator[Output]:
 
 
 class _DryRunOutput(Output):
-    """An output that is not written, and says that it would be."""
+    """An output of a dry run, which records the action and writes nothing."""
 
     __slots__ = ("_record_action",)
 
@@ -228,12 +228,12 @@ class _DryRunOutput(Output):
 
 
 class OutputShape(Handle):
-    """A file to write."""
+    """The shape of an output parameter."""
 
     def parse(self, value: Any, param: Param, is_cli_text: bool) -> Any:
-        """The output that a text or a path names."""
+        """Return the output at a path."""
         if not isinstance(value, (str, os.PathLike, Output)):
-            raise ConversionError("give the path of a file to write")
+            raise ConversionError("pass the path of a file to write")
         target: Any = value.target if isinstance(value, Output) else value  # pyright: ignore[reportUnknownVariableType]
         output = Output(target)
         output.field = param.name
@@ -242,39 +242,37 @@ class OutputShape(Handle):
         return output
 
     def schema(self) -> dict[str, Any]:
-        """A path."""
+        """JSON Schema of a path."""
         return {"type": "string", "format": "path"}
 
     @property
     def expected_text(self) -> str:
-        """What is to be given, in words."""
+        """Description of valid values for messages."""
         return "the path of a file to write, or - for stdout"
 
     @property
     def metavar(self) -> str:
-        """The same, as help has it."""
+        """Placeholder in help."""
         return "FILE|-"
 
 
 def _check_target(path: str) -> None:
     if not path or "\0" in path:
-        raise ConversionError(f"{path!r} is no path")
+        raise ConversionError(f"{path!r} is not a path")
     target = os.path.realpath(path)
     if os.path.isdir(target) or path.endswith(("/", os.sep)):
         raise ConversionError(f"{path!r} is a directory, not a file")
     folder = os.path.dirname(target)
     if not os.path.isdir(folder):
-        raise ConversionError(
-            f"there is no folder {os.path.dirname(path) or folder!r} to write it into"
-        )
+        raise ConversionError(f"the folder {os.path.dirname(path) or folder!r} does not exist")
     if os.path.exists(target) and not os.access(target, os.W_OK):
         raise ConversionError(f"{path!r} is not writable")
     if not os.path.exists(target) and not os.access(folder, os.W_OK):
-        raise ConversionError(f"nothing can be written into {os.path.dirname(path) or folder!r}")
+        raise ConversionError(f"the folder {os.path.dirname(path) or folder!r} is not writable")
 
 
 class _StdoutText(io.TextIOBase):
-    """Stdout as a file that may be closed."""
+    """Text file on stdout; closing it does not close stdout."""
 
     def writable(self) -> bool:
         return True
@@ -289,7 +287,7 @@ class _StdoutText(io.TextIOBase):
 
 
 class _StdoutBytes(io.RawIOBase):
-    """The same for bytes."""
+    """Binary file on stdout; closing it does not close stdout."""
 
     def writable(self) -> bool:
         return True

@@ -1,7 +1,7 @@
-"""SecretInput: a value that shows itself only where it is asked to.
+"""SecretInput: a value that is masked in text, JSON, logs and errors.
 
-On a command line it is named, never written: `@FILE`, `env:NAME`, or `-` for stdin. Over the
-other doors the value itself is given, because there is nothing else to give.
+A command line takes its location, never its value: `@FILE`, `env:NAME`, or `-` for stdin. The
+other interfaces take the value itself.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ else:
 
 SECRET_MASK = "***"
 call_secrets: ContextVar[list[Any] | None] = ContextVar("tooli_secrets", default=None)
-"""Where secrets are noted as they enter a call: none of them may leave it."""
+"""Collects the secrets of the current call, so that its output can be redacted."""
 
 
 def _record_secret(secret: Any) -> Any:
@@ -46,7 +46,7 @@ def _record_secret(secret: Any) -> Any:
 
 
 class SecretInput(_SecretBase[T]):
-    """A secret: `.reveal()` is its value; nothing else shows it, be it text, JSON or pickle."""
+    """A secret. `.reveal()` returns its value; text, JSON and `repr` are masked."""
 
     __slots__ = ("_annotation", "_source", "_value", "field")
 
@@ -58,17 +58,17 @@ class SecretInput(_SecretBase[T]):
 
     @staticmethod
     def tooli_shape(annotation: Any = str) -> SecretShape:
-        """How a parameter of this type is given."""
+        """Return the shape of a parameter with this annotation."""
         return SecretShape(annotation)
 
     def reveal(self) -> T:
-        """The secret itself."""
+        """Return the secret itself."""
         if self._value is MISSING:
             self.load()
         return self._value
 
     def load(self) -> None:
-        """Read it from where it is; a secret that does not fit is refused, and not shown."""
+        """Read the secret from its location. Errors do not contain its value."""
         if self._value is not MISSING:
             return
         source = self._source or ""
@@ -79,29 +79,29 @@ class SecretInput(_SecretBase[T]):
             problem = error.message
         except (OSError, ValueError) as failure:
             problem = (
-                f"{source} cannot be read: {getattr(failure, 'strerror', None) or 'it is no text'}"
+                f"{source} cannot be read: {getattr(failure, 'strerror', None) or 'it is not text'}"
             )
         if problem is not None:
             raise InputError(f"{self.field!r}: {problem}", code="E1003", field=self.field)
 
     @property
     def is_loaded(self) -> bool:
-        """Whether it has been read, and can be looked at without reading anything."""
+        """True if the secret has been read from its location."""
         return self._value is not MISSING
 
     @property
     def is_stdin(self) -> bool:
-        """Whether it is read from stdin."""
+        """True if it is read from stdin."""
         return self._source == "-"
 
     @property
     def tooli_json(self) -> str:
-        """What stands for it in JSON."""
+        """Mask in JSON."""
         return SECRET_MASK
 
     @property
     def tooli_cli_text(self) -> str | None:
-        """What stands for it on a command line: where it is, never what it is."""
+        """Location on a command line, never the value."""
         return self._source
 
     def __repr__(self) -> str:
@@ -122,7 +122,7 @@ class SecretInput(_SecretBase[T]):
         from hmac import compare_digest
 
         secret: Any = other  # pyright: ignore[reportUnknownVariableType]
-        if self._value is MISSING or secret._value is MISSING:  # to look is not to read
+        if self._value is MISSING or secret._value is MISSING:  # comparing must not read a file
             return self is secret
         mine, theirs = repr(self._value), repr(secret._value)
         return compare_digest(mine.encode("utf-8", "replace"), theirs.encode("utf-8", "replace"))
@@ -136,11 +136,11 @@ class SecretInput(_SecretBase[T]):
         return self
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        raise TypeError("a SecretInput is not written down: pass on what it reveals, if you must")
+        raise TypeError("a SecretInput cannot be pickled: pass the result of reveal() if you must")
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
-        """A secret as a field of a model: given as it is, written as stars."""
+        """Validate a secret in a model field; it is serialized as the mask."""
         from pydantic_core import core_schema
 
         annotation = getattr(source, "__args__", (str,))[0]
@@ -165,12 +165,12 @@ class SecretInput(_SecretBase[T]):
 
 
 class SecretShape(Handle):
-    """A secret, and what it is (`annotation`)."""
+    """The shape of a secret parameter; `annotation` is the type of its value."""
 
     is_secret = True
 
     def parse(self, value: Any, param: Param, is_cli_text: bool) -> Any:
-        """The secret that a word names; where no words are typed, the value itself."""
+        """Return the secret: at a location on a command line, otherwise the value itself."""
         if isinstance(value, SecretInput):
             return _record_secret(value)  # pyright: ignore[reportUnknownArgumentType]
         secret: SecretInput[Any] = SecretInput(MISSING)
@@ -183,17 +183,17 @@ class SecretShape(Handle):
         return _record_secret(secret)
 
     def schema(self) -> dict[str, Any]:
-        """A text that is never shown."""
+        """JSON Schema of a password."""
         return {"type": "string", "format": "password", "writeOnly": True}
 
     @property
     def expected_text(self) -> str:
-        """What is to be given, in words."""
+        """Description of valid values for messages."""
         return "a secret: @FILE, env:NAME or - on a command line"
 
     @property
     def metavar(self) -> str:
-        """The same, as help has it."""
+        """Placeholder in help."""
         return "@FILE|env:NAME|-"
 
 
@@ -206,18 +206,18 @@ def _check_source(text: str, param: Param) -> None:
         return
     if text[:1] != "@":
         raise ConversionError(
-            "a secret is not written on a command line, where others can read it: "
-            "give @FILE, env:NAME, or - for stdin",
+            "a secret must not be on a command line, where others can read it: "
+            "pass @FILE, env:NAME, or - for stdin",
             code="E1032",
         )
     if not os.path.exists(text[1:]):
         raise ConversionError(f"{text[1:]!r} does not exist")
     if os.path.isdir(text[1:]) or not os.access(text[1:], os.R_OK):
-        raise ConversionError(f"{text[1:]!r} is not a file that can be read")
+        raise ConversionError(f"{text[1:]!r} is not a readable file")
 
 
 def _read_source(source: str) -> str:
-    """The text of a secret, without the newline that ends a file."""
+    """Return the text at a location, without the newline at the end of a file."""
     if source[:4] == "env:":
         return os.environ.get(source[4:], "")
     if source == "-":
@@ -230,7 +230,7 @@ def _read_source(source: str) -> str:
 
 
 def convert_secret(annotation: Any, value: Any) -> Any:
-    """The secret as what is wanted; a Misfit says nothing of the value."""
+    """Convert a secret to its annotated type. Errors do not contain its value."""
     if value in ("", b""):
         raise ConversionError("the secret is empty")
     if annotation is str and isinstance(value, str):
@@ -246,6 +246,6 @@ def convert_secret(annotation: Any, value: Any) -> Any:
     name = (
         "text"
         if annotation in SCALAR_SHAPES and annotation is str
-        else getattr(annotation, "__name__", "right")
+        else getattr(annotation, "__name__", "the declared type")
     )
-    raise ConversionError(f"the secret is not what is wanted: {name}")
+    raise ConversionError(f"the secret is not valid: it must be {name}")

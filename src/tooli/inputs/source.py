@@ -1,9 +1,9 @@
-"""StdinOr: input from a path, a URL, `-` or a pipe, as a file or as what is in it.
+"""StdinOr: input from a path, a URL, `-` (stdin) or a pipe.
 
-word ──▶ SourceShape.take ──▶ Input: checked, not opened
-                                │ before the function runs
-                                ▼
-                 Input itself (Path) │ text │ bytes │ parsed │ an iterator
+argument ──▶ SourceShape.parse ──▶ Input: checked, not opened
+                                     │ before the function runs
+                                     ▼
+             the Input itself (Path) │ text │ bytes │ parsed content │ an iterator
 """
 
 from __future__ import annotations
@@ -30,15 +30,16 @@ if TYPE_CHECKING:
     from tooli.inputs.constraints import InputLimits
 
     T = TypeVar("T")
-    StdinOr = Annotated[T, "what a path, a URL or stdin holds"]
+    StdinOr = Annotated[T, "the content of a path, a URL or stdin"]
     """Input from a path, a URL, `-` or a pipe. `StdinOr[Path]` reads like a file."""
 else:
 
     class StdinOr:
-        """Input from a path, a URL, `-` or a pipe: `StdinOr[Path]` reads like a file.
+        """Input from a path, a URL, `-` or a pipe.
 
-        `StdinOr[str]`, `[bytes]`, `[dict]`, `[list[Model]]` are what is in it;
-        `StdinOr[Iterator[str]]`, `[Iterator[dict]]`, `[Iterator[Model]]` come item by item.
+        `StdinOr[Path]` reads like a file. `StdinOr[str]`, `[bytes]`, `[dict]`, `[list[Model]]` are
+        its content. `StdinOr[Iterator[str]]`, `[Iterator[dict]]`, `[Iterator[Model]]` read it item
+        by item.
         """
 
         __class_getitem__ = classmethod(type(list[int]))
@@ -50,15 +51,15 @@ else:
 
 _CHUNK_BYTES = 1 << 16
 MAX_URL_BYTES, MAX_STREAMED_URL_BYTES = 100 * 2**20, 2**30
-"""How much of a URL is read where nobody says: into memory, and item by item."""
+"""Default size limits of URLs: read into memory, and read item by item."""
 _SIZE_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 2**10, "mi": 2**20, "gi": 2**30}
 
 
 class SourceShape(Handle):
-    """Input, and what is wanted of it (`annotation`)."""
+    """The shape of an input parameter; `annotation` is the type of its content."""
 
     def parse(self, value: Any, param: Param, is_cli_text: bool) -> Any:
-        """The input that a text names; any other value is the content itself."""
+        """Return the input at a location; a value that is not text is the content itself."""
         if isinstance(value, Input):
             return value
         limits = get_input_limits(param.constraints)
@@ -69,11 +70,11 @@ class SourceShape(Handle):
         return fill_with_content(self.annotation, value, Input("content", param.name, limits))
 
     def default_when_missing(self, *, may_read_stdin: bool) -> Any:
-        """Where something is piped in, that is the input."""
+        """Return stdin if data is piped into a command line."""
         return Input("-") if may_read_stdin and is_piped() else MISSING
 
     def schema(self) -> dict[str, Any]:
-        """A text that names the input, or the content itself."""
+        """JSON Schema: the location of the input, or its content."""
         name_schema = {"type": "string", "description": "A path, or an http(s) URL."}
         inner_schema = content_schema(self.annotation)
         definitions = inner_schema.pop("$defs", None)  # references to them start at the root
@@ -82,12 +83,12 @@ class SourceShape(Handle):
 
     @property
     def expected_text(self) -> str:
-        """What is to be given, in words."""
+        """Description of valid values for messages."""
         return "a path, a URL, - for stdin, or data through a pipe"
 
     @property
     def metavar(self) -> str:
-        """The same, as help has it."""
+        """Placeholder in help."""
         return "PATH|URL|-"
 
 
@@ -97,7 +98,7 @@ def _input_from_text(text: str, field: str, limits: InputLimits) -> Input:
     scheme, found, _ = text.partition("://")
     if found and scheme.replace("+", "").replace("-", "").replace(".", "").isalnum():
         if not limits.urls:
-            raise ConversionError("no URL is read here: give a path, or -", code="E1033")
+            raise ConversionError("URLs are not allowed here: pass a path or -", code="E1033")
         check_url(text, limits)
         return Input(text, field, limits, is_url=True)
     return _input_from_path(text, field, limits)
@@ -120,7 +121,7 @@ def _input_from_path(text: Any, field: str, limits: InputLimits) -> Input:
 
 
 def is_piped() -> bool:
-    """Whether stdin is a pipe, a socket or a file: not a terminal, not nothing."""
+    """True if stdin is a pipe, a socket or a file."""
     stdin = sys.stdin
     if stdin is None:  # pyright: ignore[reportUnnecessaryComparison]
         return False
@@ -132,7 +133,7 @@ def is_piped() -> bool:
 
 
 def _has_data(stdin: Any) -> bool:
-    """The same of a stream that a test has put there: whether there is anything in it."""
+    """True if a stream without a file descriptor, as in tests, contains data."""
     try:
         buffer = getattr(stdin, "buffer", stdin)
         position = buffer.tell()
@@ -144,7 +145,7 @@ def _has_data(stdin: Any) -> bool:
 
 
 class Input:
-    """An input that reads like a file, wherever it comes from."""
+    """An input from any location, which reads like a file."""
 
     __slots__ = (
         *(
@@ -172,37 +173,37 @@ class Input:
         self.source = source
         self.field = field
         self.is_url = is_url
-        self.content: Any = MISSING  # the content itself, where that was given
-        self.format: str | None = None  # the format, where the server that sent it says so
-        self.nul = False  # its lines end with NUL
-        self.is_streamed = False  # read item by item: there may be more of it than fits into memory
+        self.content: Any = MISSING  # set if the content was passed instead of a location
+        self.format: str | None = None  # set if a server sent a content type
+        self.nul = False  # records end with NUL
+        self.is_streamed = False  # read item by item, possibly more than fits into memory
         self._limits = limits
         self._cached_bytes: bytes | None = None
         self._open_files: list[Any] = []
 
     @property
     def is_stdin(self) -> bool:
-        """Whether it is read from stdin."""
+        """True if it is read from stdin."""
         return self.source == "-"
 
     @property
     def display_name(self) -> str:
-        """Its name in messages; what stands behind the `?` of a URL may be somebody's key."""
+        """Name for messages, without the query of a URL, which may contain a key."""
         return self.source.partition("?")[0] if self.is_url else self.source
 
     @property
     def tooli_json(self) -> str:
-        """What stands for it in JSON and on a command line."""
+        """Text for it in JSON and on a command line."""
         return self.source
 
     @property
     def tooli_cli_text(self) -> str | None:
-        """What names it on a command line; nothing where it is the content itself."""
+        """Location on a command line; None if the content was passed directly."""
         return self.source if self.content is MISSING else None
 
     @property
     def tooli_location(self) -> str | None:
-        """The path or URL that it is at, for those who look where that leads."""
+        """Path or URL, for checks of the location; None for stdin and direct content."""
         return None if self.is_stdin or self.content is not MISSING else self.source
 
     def __repr__(self) -> str:
@@ -216,9 +217,9 @@ class Input:
         errors: str | None = None,
         newline: str | None = None,
     ) -> IO[Any]:
-        """A file to read it from: text, or bytes with `"rb"`. Stdin can be opened once."""
+        """Open it for reading: text, or bytes with `"rb"`. Stdin can be opened once."""
         if mode not in ("r", "rt", "rb"):
-            raise ValueError(f"an input is opened with 'r' or 'rb', not with {mode!r}")
+            raise ValueError(f"the mode of an input must be 'r' or 'rb', not {mode!r}")
         file = self.open_bytes()
         if "b" in mode:
             return file
@@ -227,19 +228,19 @@ class Input:
         return text
 
     def read_bytes(self) -> bytes:
-        """All of it."""
+        """Return the whole content as bytes."""
         if self._cached_bytes is not None:
             return self._cached_bytes
         with self.open("rb") as file:
             data: bytes = file.read()
-        if self.is_stdin or self.is_url:  # a file can be read again, these cannot
+        if self.is_stdin or self.is_url:  # unlike a file, these can be read only once
             self._cached_bytes = data
         return data
 
     def read_text(
         self, encoding: str | None = None, errors: str | None = None, newline: str | None = None
     ) -> str:
-        """All of it, as text; data that is none is a FormatError."""
+        """Return the whole content as text. Raises FormatError if it cannot be decoded."""
         data = io.BytesIO(self.read_bytes())
         with io.TextIOWrapper(data, encoding or "utf-8-sig", errors, newline) as file:
             try:
@@ -248,7 +249,7 @@ class Input:
                 raise self.decode_error(failure) from None
 
     def __iter__(self) -> Iterator[str]:
-        """Its lines, with their ends, as a file gives them."""
+        """Yield lines with their line ends, like a file."""
         with self.open() as file:
             try:
                 yield from file
@@ -256,21 +257,21 @@ class Input:
                 raise self.decode_error(failure) from None
 
     def decode_error(self, failure: UnicodeDecodeError) -> Exception:
-        """The error for data that is no text."""
-        return build_format_error(self, f"it is not text in {failure.encoding}: {failure.reason}")
+        """Return the error for content that cannot be decoded."""
+        return build_format_error(self, f"not valid {failure.encoding} text: {failure.reason}")
 
     def cache_bytes(self, data: bytes) -> None:
-        """Keep what was read, to be read again."""
+        """Keep the content, so that it can be read again."""
         self._cached_bytes = data
 
     def close(self) -> None:
-        """Close what was opened of it."""
+        """Close all open files of it."""
         for file in self._open_files:
             file.close()
         self._open_files.clear()
 
     def open_bytes(self) -> BufferedReader:
-        """A file to read its bytes from."""
+        """Open it for reading bytes."""
         file = self._open_stream()
         self._open_files.append(file)
         return file
@@ -288,7 +289,7 @@ class Input:
 
 
 class _LimitedReader(io.RawIOBase):
-    """Bytes from a function that gives some; counted, and cut off where a limit is passed."""
+    """Raw stream over a read function; raises an error when a size limit is exceeded."""
 
     def __init__(
         self,
@@ -304,11 +305,11 @@ class _LimitedReader(io.RawIOBase):
         self._bytes_read = 0
 
     def readable(self) -> bool:
-        """It is there to be read."""
+        """Return True."""
         return True
 
     def readinto(self, buffer: Any, /) -> int:
-        """Some bytes, as many as there are; none at the end."""
+        """Read available bytes into a buffer and return their number; 0 at the end."""
         data = self._read_chunk(len(buffer))
         self._bytes_read += len(data)
         if self._limit is not None and self._bytes_read > self._limit:
@@ -317,58 +318,58 @@ class _LimitedReader(io.RawIOBase):
         return len(data)
 
     def close(self) -> None:
-        """Close what it comes from, too, unless that is the process's own."""
+        """Close the stream and its source, except stdin."""
         if self._on_close is not None:
             self._on_close()
         super().close()
 
 
 def _input_too_large_error(source: Input, limit: int) -> Exception:
-    """The error for more data than may be read."""
+    """Return the error for an input that exceeds the size limit."""
     return FormatError(
-        f"{source.source!r} is larger than {limit:,} bytes, and no more is read.",
+        f"{source.source!r} is larger than the limit of {limit:,} bytes.",
         code="E1034",
         field=source.field,
-        suggestion=Suggestion("ask_human", "Give less, or raise TOOLI_MAX_INPUT."),
+        suggestion=Suggestion("ask_human", "Pass less data, or raise TOOLI_MAX_INPUT."),
         details={"source": source.source, "max_bytes": limit},
     )
 
 
 def _max_input_bytes(limits: InputLimits) -> int | None:
-    """How many bytes may be read: as the author says, or the environment."""
+    """Return the size limit: the lower one of the author's limit and TOOLI_MAX_INPUT."""
     env_value = os.environ.get("TOOLI_MAX_INPUT", "")
     author_limit = limits.max_bytes
     env_limit = parse_size(env_value) if env_value else None
     if env_limit is None or author_limit is None:
         return author_limit if env_limit is None else env_limit
-    return min(env_limit, author_limit)  # the environment may only tighten what the author said
+    return min(env_limit, author_limit)
 
 
 def parse_size(text: str) -> int:
-    """The bytes of a size such as `500000`, `100MB` or `2GiB`."""
+    """Return the number of bytes of a size such as `500000`, `100MB` or `2GiB`."""
     digits = text.strip().lower().removesuffix("b")
     number = digits.rstrip("kmgi")
     try:
         return int(float(number) * _SIZE_UNITS[digits[len(number) :]])
     except (ValueError, KeyError, OverflowError):
-        raise InputError(f"TOOLI_MAX_INPUT={text!r} is no size: say 500MB or 2GiB") from None
+        raise InputError(f"TOOLI_MAX_INPUT must be a size such as 500MB, not {text!r}") from None
 
 
 def _open_stdin(source: Input, limits: InputLimits) -> BufferedReader:
-    """Stdin; closing it leaves the process its own."""
+    """Open stdin. Closing the result does not close the process's stdin."""
     stdin: Any = sys.stdin
     if stdin is None:
         raise InputError("stdin is closed.", code="E1035", field=source.field)
     if getattr(stdin, "tooli_read", False):
-        raise StateError("stdin was read already: it can be read once.")
+        raise StateError("stdin was already read: it can be read only once.")
     try:
         stdin.tooli_read = True
-    except AttributeError:  # its class has no room for it
+    except AttributeError:  # its class has slots
         pass
     buffer: Any = getattr(stdin, "buffer", None)
     if buffer is not None:
         read_chunk = getattr(buffer, "read1", buffer.read)
-    else:  # a test has put text there
+    else:  # a text stream of a test
         buffer = io.BytesIO(stdin.read().encode())
         read_chunk = buffer.read
     return io.BufferedReader(
@@ -377,16 +378,16 @@ def _open_stdin(source: Input, limits: InputLimits) -> BufferedReader:
 
 
 def _open_file(source: Input, limits: InputLimits) -> BufferedReader:
-    """A file."""
+    """Open a file."""
     limit = _max_input_bytes(limits)
-    file: Any = open(source.source, "rb", _CHUNK_BYTES)  # noqa: SIM115  whoever reads it closes it
+    file: Any = open(source.source, "rb", _CHUNK_BYTES)  # noqa: SIM115  the reader closes it
     if limit is None:
         return file
     return io.BufferedReader(_LimitedReader(file.read1, source, limit, file.close), _CHUNK_BYTES)
 
 
 def _open_url(source: Input, limits: InputLimits) -> BufferedReader:
-    """What a server sends."""
+    """Open the response to a URL."""
     body = fetch(source.source, limits, source.field)
     source.format = body.format
     limit = _max_input_bytes(limits) or (

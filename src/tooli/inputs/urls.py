@@ -1,11 +1,11 @@
-"""Read http and https URLs, carefully: bounded in time and in redirects, public addresses only.
+"""Read http and https URLs: public addresses only, with limits for time and redirects.
 
-    URL ─▶ check ─▶ resolve ─▶ every address public? ─▶ connect to just that address ─▶ Body
+    URL ─▶ check ─▶ resolve ─▶ every address public? ─▶ connect to a checked address ─▶ UrlBody
              ▲                                                     │
-             ╰────────────── redirect, five at most ───────────────╯
+             ╰────────────── redirect, at most five ───────────────╯
 
-The connection goes to the address that was looked at, so a name that leads elsewhere a moment
-later gains nothing. Proxies of the environment are not used: they would choose the address.
+The connection goes to an address that was checked, which prevents DNS rebinding. Proxies of the
+environment are not used, because they would choose the address.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 
 MAX_REDIRECTS = 5
 READ_TIMEOUT_SECONDS = 30.0
-"""Seconds that a server may be silent."""
+"""Maximum time without data."""
 TOTAL_TIMEOUT_SECONDS = 300.0
-"""Seconds that all of it may take, where nobody says."""
+"""Default limit for a whole request."""
 _FORMATS_BY_CONTENT_TYPE = {
     "application/json": "json",
     "text/json": "json",
@@ -54,24 +54,25 @@ _FORMATS_BY_CONTENT_TYPE = {
 
 
 def check_url(url: str, limits: InputLimits) -> SplitResult:
-    """The parts of a URL that may be read; what can be told without asking the network."""
+    """Return the parts of a URL. Raises ConversionError for one that may not be read.
+
+    It does not resolve the host; `fetch` checks the addresses.
+    """
     from urllib.parse import urlsplit
 
     if any([ord(char) <= 0x20 or ord(char) == 0x7F for char in url]):
-        raise ConversionError("there is a space or a control character in the URL", code="E1033")
+        raise ConversionError("the URL contains a space or a control character", code="E1033")
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
     except ValueError:
-        raise ConversionError("it is not a URL that can be read", code="E1033") from None
+        raise ConversionError("the URL is not valid", code="E1033") from None
     if parts.scheme not in ("http", "https"):
-        raise ConversionError(
-            f"only http and https URLs are read, not {parts.scheme}", code="E1033"
-        )
+        raise ConversionError(f"the URL must be http or https, not {parts.scheme}", code="E1033")
     if "@" in parts.netloc:
-        raise ConversionError("a URL with a name or password in it is not read", code="E1033")
+        raise ConversionError("the URL must not contain a user name or password", code="E1033")
     if not host or port == 0:
-        raise ConversionError("the URL names no host", code="E1033")
+        raise ConversionError("the URL has no host", code="E1033")
     if _is_ip_address(host) and not (_is_public(host) or allows_private_addresses(limits)):
         raise ConversionError(_PRIVATE_ADDRESS_MESSAGE.format(host), code="E1033")
     return parts
@@ -83,7 +84,7 @@ _PRIVATE_ADDRESS_MESSAGE = (
 
 
 def allows_private_addresses(limits: InputLimits) -> bool:
-    """Whether URLs may lead into the own machine and network."""
+    """True if URLs with addresses of this machine and its network are allowed."""
     return limits.private or os.environ.get("TOOLI_ALLOW_PRIVATE_URLS") == "1"
 
 
@@ -98,7 +99,7 @@ def _is_ip_address(host: str) -> bool:
 
 
 def _is_public(host: str) -> bool:
-    """Whether an address is one of the open network, also inside of another one."""
+    """True if an address is public, and so is an IPv4 address embedded in it."""
     from ipaddress import IPv6Address, ip_address
 
     address = ip_address(host.partition("%")[0])
@@ -119,7 +120,7 @@ def _is_public(host: str) -> bool:
 
 
 class UrlBody:
-    """What a server sends, until the time is up."""
+    """The body of a response, with a deadline."""
 
     def __init__(self, url: str, connection: Any, response: HTTPResponse, deadline: float) -> None:
         self.url = url
@@ -132,7 +133,7 @@ class UrlBody:
         self._deadline = deadline
 
     def read(self, count: int) -> bytes:
-        """Some of it, as soon as there is some; nothing at the end."""
+        """Return available bytes; empty at the end."""
         from http.client import HTTPException
 
         if monotonic() > self._deadline:
@@ -142,20 +143,21 @@ class UrlBody:
         except TimeoutError:
             raise _timeout_error(self.url) from None
         except (OSError, HTTPException) as failure:
-            raise DependencyError(f"{self.url} broke off: {_failure_reason(failure)}") from None
+            reason = _failure_reason(failure)
+            raise DependencyError(f"The connection to {self.url} failed: {reason}") from None
         missing_bytes: Any = getattr(self._response, "length", None)
         if not data and missing_bytes:
-            raise DependencyError(f"{self.url} broke off: {missing_bytes} bytes are missing")
+            raise DependencyError(f"{self.url} is incomplete: {missing_bytes} bytes are missing")
         return data
 
     def close(self) -> None:
-        """End the connection."""
+        """Close the connection."""
         self._response.close()
         self._connection.close()
 
 
 def fetch(url: str, limits: InputLimits, field: str | None = None) -> UrlBody:
-    """The body at a URL; redirects are followed and looked at like the first URL."""
+    """Return the body at a URL; follow redirects, with the same checks for each URL."""
     deadline = monotonic() + (limits.timeout or TOTAL_TIMEOUT_SECONDS)
     is_https = False
     for _ in range(MAX_REDIRECTS + 1):
@@ -166,7 +168,7 @@ def fetch(url: str, limits: InputLimits, field: str | None = None) -> UrlBody:
                 f"{_display_url(url)}: {error.message}", code="E1033", field=field
             ) from None
         if is_https and parts.scheme == "http":
-            raise DependencyError(f"{_display_url(url)}: the server leads from https to http")
+            raise DependencyError(f"{_display_url(url)}: the server redirects from https to http")
         is_https = parts.scheme == "https"
         connection = _connect(
             parts, limits, min(READ_TIMEOUT_SECONDS, limits.timeout or READ_TIMEOUT_SECONDS), field
@@ -192,7 +194,7 @@ def fetch(url: str, limits: InputLimits, field: str | None = None) -> UrlBody:
 def _connect(
     parts: SplitResult, limits: InputLimits, timeout: float, field: str | None
 ) -> HTTPConnection:
-    """A connection to the address that was looked at."""
+    """Connect to a checked address of the host."""
     import socket
     from http.client import HTTPConnection, HTTPSConnection
 
@@ -201,7 +203,7 @@ def _connect(
     try:
         address_infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as failure:
-        raise DependencyError(f"{host} cannot be found: {_failure_reason(failure)}") from None
+        raise DependencyError(f"{host} cannot be resolved: {_failure_reason(failure)}") from None
     addresses = [str(entry[4][0]) for entry in address_infos]
     if not allows_private_addresses(limits):
         for address in addresses:
@@ -225,7 +227,7 @@ def _connect(
 
 
 def _connect_to(address: str) -> Any:
-    """What `http.client` calls to connect: to this address, whatever the name says now."""
+    """Return the connect function for `http.client`, which ignores the host name."""
     import socket
 
     def connect(to: tuple[str, int], *rest: Any, **more: Any) -> Any:
@@ -255,12 +257,12 @@ def _send_request(connection: HTTPConnection, parts: SplitResult) -> HTTPRespons
 
 
 def _display_url(url: str) -> str:
-    """The URL as it may be shown: what stands behind `?` may be somebody's key."""
-    head, address_infos, _ = url.partition("?")
+    """Return a URL for messages, without its query, which may contain a key."""
+    head, question_mark, _ = url.partition("?")
     scheme, slashes, rest = head.partition("://")
     host, slash, path = rest.partition("/")
     return f"{scheme}{slashes}{host.rpartition('@')[2]}{slash}{path}" + (
-        "?…" if address_infos else ""
+        "?…" if question_mark else ""
     )
 
 
@@ -273,7 +275,7 @@ def _timeout_error(subject: str) -> ToolError:
 
 
 def _status_error(url: str, response: HTTPResponse) -> ToolError:
-    """What a server's refusal means here."""
+    """Return the error for a response that is not 200."""
     message = f"{url} answered {response.status} {response.reason}".rstrip()
     if response.status in (404, 410):
         return NotFoundError(message)
@@ -282,5 +284,5 @@ def _status_error(url: str, response: HTTPResponse) -> ToolError:
     if response.status in (408, 425, 429) or response.status >= 500:
         return TemporaryError(message)
     if response.status == 200:
-        return DependencyError(f"{url} is compressed, and was asked for as it is")
+        return DependencyError(f"{url} is compressed, although no compression was requested")
     return DependencyError(message)
