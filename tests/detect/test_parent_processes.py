@@ -58,7 +58,7 @@ def test_containers_and_machines(tmp_path: Path) -> None:
     names = [name for name, _ in parent_processes.find_containers(str(tmp_path))]
     assert names == ["docker", "podman", "kubernetes"]
     (tmp_path / "opt" / ".devin").mkdir(parents=True)
-    assert parent_processes.find_agents(str(tmp_path), 0) == [("devin", "there is /opt/.devin")]
+    assert parent_processes.find_agents(str(tmp_path), 0) == [("devin", "/opt/.devin exists")]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no ps")
@@ -79,7 +79,7 @@ def test_deep_adds_candidates_and_nothing_is_read_without(monkeypatch: pytest.Mo
         parent_processes, "find_agents", lambda: [("kimi-code", "process 9 is kimi")]
     )
     monkeypatch.setattr(
-        parent_processes, "find_containers", lambda: [("docker", "there is /.dockerenv")]
+        parent_processes, "find_containers", lambda: [("docker", "/.dockerenv exists")]
     )
     assert not detect_execution_context({}).is_agent
     seen = detect_execution_context({}, deep=True)

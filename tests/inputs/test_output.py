@@ -151,8 +151,13 @@ def test_a_device_is_written_to(app: Tooli) -> None:
 
 @pytest.mark.parametrize(
     ("target", "said"),
-    [("", "not a path"), (".", "is a directory"), ("nowhere/a", "the folder 'nowhere' does not exist")]
-    + [("new/", "is a directory"), ("a\0b", "not a path")],
+    [
+        ("", "not a path"),
+        (".", "is a directory"),
+        ("nowhere/a", "the folder 'nowhere' does not exist"),
+    ]
+    + [("new/", "is a directory"), ("a\0b", "not a path")]
+    + [("nowhere/a", "the folder 'nowhere' does not exist")],
 )
 def test_refused_before_anything_runs(app, tmp_path, monkeypatch, target, said) -> None:
     monkeypatch.chdir(tmp_path)
@@ -182,7 +187,7 @@ def test_a_command_without_a_result_says_what_it_writes(app: Tooli) -> None:
 
 def test_modes_that_make_no_sense() -> None:
     for mode in ("r", "a", "x", "w+"):
-        with pytest.raises(ValueError, match="must be '[wr]'"):
+        with pytest.raises(ValueError, match="must be 'w' or"):
             Output("x").open(mode)
 
 

@@ -1,11 +1,11 @@
-"""Who is calling: read from the environment, and only there unless more is asked for.
+"""Detect the caller of the process from environment variables and terminals.
 
     TOOLI_CALLER ▸ strong markers ▸ AI_AGENT ▸ AGENT ▸ CI ▸ container ▸ terminal
     ╰ 1.0        ╰ 0.95, 0.9      ╰ 0.9      ╰ 0.85, 0.75 ╰ 0.95  ╰ 0.7     ╰ 0.8, 0.6
 
-The first that speaks is the answer; all that spoke are candidates. Weak signals, which
-people's shells have as well, are shown and never decide. What is found shapes output and
-wording, never permission.
+The first signal that is present determines the caller, with the confidence below it. All signals
+are listed as candidates. Weak signals, which also occur in people's shells, are listed and never
+decide. Detection changes output and wording, never permissions.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class CallerCategory(str):
-    """What kind of caller it is."""
+    """The kind of a caller."""
 
     __slots__ = ()
 
@@ -51,7 +51,7 @@ class CallerCategory(str):
 
     @property
     def value(self) -> str:
-        """The word itself."""
+        """The text, as in an enum."""
         return str(self)
 
 
@@ -60,27 +60,27 @@ for _category in CATEGORIES:
     setattr(CallerCategory, _category.upper(), CallerCategory(_category))
 
 UNNAMED_AGENT = "agent"
-"""The candidate that says it is an agent, and not which."""
+"""Name of an agent that does not identify itself."""
 MIN_NAMED_CONFIDENCE = 0.8
-"""From here on a detected caller is named; below, verbose mode says how to be sure."""
+"""Minimum confidence for the name of a caller in `meta`."""
 MIN_HINT_CONFIDENCE = 0.5
-"""Below this, an agent is not even possible enough for a word about it."""
+"""Minimum confidence for the hint in verbose mode that the caller may be an agent."""
 MAX_VALUE_CHARS = 200
-"""Characters of a name, version or session that are taken from the environment."""
+"""Maximum length of a name, version or session from the environment."""
 
 
 class Candidate(Record):
-    """Somebody who may be calling, how sure that is, and what it was seen by."""
+    """A possible caller, with the confidence and the signals of its detection."""
 
     name: str
     category: CallerCategory
     confidence: float
     signals: tuple[str, ...]
-    decides: bool = True  # False: a weak signal, which is only shown
+    decides: bool = True  # False: a weak signal, which is only listed
 
 
 class ExecutionContext(Record):
-    """Who seems to be calling, how sure that is, and what it was seen by."""
+    """The detected caller, with the confidence and the signals of the detection."""
 
     category: CallerCategory
     agent_name: str | None = None
@@ -96,18 +96,18 @@ class ExecutionContext(Record):
     signals: tuple[str, ...] = ()
     ci_name: str | None = None
     container: str | None = None
-    candidates: tuple[Candidate, ...] = ()  # everybody who may be calling, the answer first
+    candidates: tuple[Candidate, ...] = ()  # all possible callers, the detected one first
 
 
 def detect_execution_context(
     env: Mapping[str, str] | None = None, *, in_process: bool = False, deep: bool = False
 ) -> ExecutionContext:
-    """The caller of this process, from its environment and its terminal.
+    """Detect the caller of this process from its environment and its terminals.
 
     `in_process` is True for a call from Python code, which is a category of its own. `deep` also
-    looks at the processes above this one and at the files of containers.
+    checks the parent processes and the files of containers.
     """
-    environ = dict(os.environ) if env is None else env  # a dict: 150 questions are coming
+    environ = dict(os.environ) if env is None else env  # a dict is faster for 150 lookups
     terminals = tuple([_is_terminal(stream) for stream in (sys.stdin, sys.stdout, sys.stderr)])
     agents = _detect_agents(environ)
     systems = _detect_systems(environ, CI_MARKERS, CallerCategory.CI_CD)
@@ -125,16 +125,16 @@ def detect_execution_context(
     candidates = (*agents, *systems, *containers, fallback)
     candidates = (
         *_prefer_human_in_container(candidates),
-        *_detect_weak_signals(environ, {one.name for one in agents}),
+        *_detect_weak_signals(environ, {agent.name for agent in agents}),
     )
     return _build_context(candidates, environ, terminals)
 
 
 def identify_caller(maybe_agent: bool) -> tuple[str | None, str | None, str | None, str | None]:
-    """Name, version, session and category of a caller: by its own word, or where that is sure.
+    """Return name, version, session and category of a caller that is identified with confidence.
 
-    Where nobody left a mark there is a session at most. Only `TOOLI_SESSION_ID` is a session of
-    ours: what an agent calls a session of its own says nothing about what it was told before.
+    Without a marker in the environment, only the session may be set. `TOOLI_SESSION_ID` is the
+    only session: an agent's own session id does not tell which answers the agent has seen.
     """
     session = sanitize_value(os.environ.get("TOOLI_SESSION_ID"))
     if not maybe_agent:
@@ -148,17 +148,17 @@ def identify_caller(maybe_agent: bool) -> tuple[str | None, str | None, str | No
 
 
 def category_of(name: str) -> CallerCategory:
-    """What a caller who says its name is: an agent, unless the name is known for another kind."""
+    """Return the category of a name in `TOOLI_CALLER`; an unknown name is an agent."""
     return CallerCategory(NON_AGENT_CALLERS.get(name.lower(), "ai_agent"))
 
 
 def display_name(name: str) -> str:
-    """An agent's name for people."""
+    """Return the name of an agent as people write it."""
     return DISPLAY_NAMES.get(name) or (name.replace("-", " ").title() if name.islower() else name)
 
 
 def sanitize_value(text: str | None) -> str | None:
-    """A value of the environment, fit to be shown: printable, of bounded length; None if empty."""
+    """Return a value of the environment, printable and shortened; None if it is empty."""
     if not text:
         return None
     if not text.isprintable():
@@ -166,7 +166,7 @@ def sanitize_value(text: str | None) -> str | None:
     return text.strip()[:MAX_VALUE_CHARS] or None
 
 
-# ------------------------------------------------------------------ the answer
+# ------------------------------------------------------------------ result
 
 
 def _build_context(
@@ -175,8 +175,9 @@ def _build_context(
     first = candidates[0]
     agent = first.category == "ai_agent"
     declared_name = sanitize_value(env.get("TOOLI_CALLER"))
-    by_kind = {one.category: one for one in reversed(candidates) if one.decides}
-    system, container = by_kind.get(CallerCategory.CI_CD), by_kind.get(CallerCategory.CONTAINER)
+    by_category = {found.category: found for found in reversed(candidates) if found.decides}
+    system = by_category.get(CallerCategory.CI_CD)
+    container = by_category.get(CallerCategory.CONTAINER)
     return ExecutionContext(
         category=first.category,
         agent_name=display_name(first.name) if agent and first.name != UNNAMED_AGENT else None,
@@ -189,7 +190,7 @@ def _build_context(
         caller_version=_first_value(env, ("TOOLI_CALLER_VERSION",)) or _caller_version(env, first),
         session_id=_first_value(env, ("TOOLI_SESSION_ID",))
         or _first_value(env, SESSION_VARIABLES.get(first.name, ())),
-        signals=tuple([signal for one in candidates for signal in one.signals]),
+        signals=tuple([signal for found in candidates for signal in found.signals]),
         ci_name=system.name if system is not None else None,
         container=container.name if container is not None else None,
         candidates=candidates,
@@ -212,7 +213,7 @@ def _first_value(env: Mapping[str, str], names: tuple[str, ...]) -> str | None:
 
 
 def _detect_agents(env: Mapping[str, str]) -> tuple[Candidate, ...]:
-    """Agents by their own word and by strong markers, surest first."""
+    """Return agents that identify themselves or have a strong marker, most certain first."""
     found: list[Candidate] = []
     caller = sanitize_value(env.get("TOOLI_CALLER"))
     if caller is not None:
@@ -233,7 +234,7 @@ def _detect_agents(env: Mapping[str, str]) -> tuple[Candidate, ...]:
 
 
 def _parse_ai_agent(text: str) -> tuple[str | None, str | None]:
-    """Name and version in `AI_AGENT`: `claude-code_2-1-325_agent` is claude-code, 2.1.325."""
+    """Parse `AI_AGENT`: `claude-code_2-1-325_agent` is claude-code, version 2.1.325."""
     value = sanitize_value(text)
     if value is None or value.lower() in FALSE_VALUES:
         return None, None
@@ -248,9 +249,9 @@ def _parse_ai_agent(text: str) -> tuple[str | None, str | None]:
 
 
 def _from_agent_variable(value: str, found: list[Candidate]) -> list[Candidate]:
-    """`AGENT`: a name is trusted a little, `1` says that there is some agent, other texts nothing.
+    """Parse `AGENT`: a name, or `1` for an unnamed agent.
 
-    A name is a word as agents have them: a path or a host is somebody else's variable.
+    A value with other characters, such as a path or a host, does not come from an agent.
     """
     name = sanitize_value(value)
     if name is None or name.lower() in FALSE_VALUES:
@@ -266,22 +267,22 @@ def _from_agent_variable(value: str, found: list[Candidate]) -> list[Candidate]:
 
 
 def _merge_candidates(found: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
-    """One candidate for each name: with all its signals, as sure as the surest of them."""
+    """Merge candidates of the same name: all signals, the highest confidence."""
     merged: dict[str, Candidate] = {}
-    for one in found:
-        before = merged.get(one.name)
-        if before is not None:
-            confidence = max(before.confidence, one.confidence)
-            signals = (*before.signals, *(s for s in one.signals if s not in before.signals))
-            one = before.replace(confidence=confidence, signals=signals)
-        merged[one.name] = one
+    for candidate in found:
+        first = merged.get(candidate.name)
+        if first is not None:
+            confidence = max(first.confidence, candidate.confidence)
+            more = [signal for signal in candidate.signals if signal not in first.signals]
+            candidate = first.replace(confidence=confidence, signals=(*first.signals, *more))
+        merged[candidate.name] = candidate
     return tuple(merged.values())
 
 
 def _detect_systems(
     env: Mapping[str, str], table: tuple[tuple[str, str], ...], category: CallerCategory
 ) -> tuple[Candidate, ...]:
-    """CI systems or containers; the row that names none only speaks where no other does."""
+    """Return CI systems or containers; the generic `CI` counts only without a specific one."""
     confidence = 0.95 if category == "ci_cd" else 0.7
     found: list[Candidate] = []
     for name, marker in table:
@@ -297,7 +298,7 @@ def _detect_systems(
 
 
 def _agent_candidate(found: tuple[str, str]) -> Candidate:
-    """An agent that a process above this one, or its files, gave away."""
+    """Return the candidate for an agent that a parent process or a file indicates."""
     return Candidate(found[0], CallerCategory.AI_AGENT, 0.8, (found[1],))
 
 
@@ -306,7 +307,7 @@ def _container_candidate(found: tuple[str, str]) -> Candidate:
 
 
 def _terminal_candidate(terminals: tuple[bool, ...], in_process: bool) -> Candidate:
-    """Who it is where nobody left a mark: whoever has a terminal is a person."""
+    """Return the caller if there is no marker: a person at a terminal, or unknown."""
     stdin, stdout, stderr = terminals
     if in_process:
         return Candidate("python", CallerCategory.PYTHON_API, 0.9, ("app.call",))
@@ -319,7 +320,7 @@ def _terminal_candidate(terminals: tuple[bool, ...], in_process: bool) -> Candid
 
 
 def _prefer_human_in_container(candidates: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
-    """In a container with a terminal there is a person: the container is where, not who."""
+    """Put the person first if there is a terminal in a container."""
     fallback = candidates[-1]
     if fallback.category == "human" and candidates[0].category == "container":
         return (fallback, *candidates[:-1])
@@ -327,7 +328,7 @@ def _prefer_human_in_container(candidates: tuple[Candidate, ...]) -> tuple[Candi
 
 
 def _detect_weak_signals(env: Mapping[str, str], known_names: set[str]) -> tuple[Candidate, ...]:
-    """What people's shells have as well: shown, and a little surer where two of a kind agree."""
+    """Return candidates with weak markers; two markers raise the confidence."""
     found: list[Candidate] = []
     for name, row in WEAK_MARKERS:
         signals = [marker for marker in row if matches(env, marker)]

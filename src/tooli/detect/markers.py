@@ -1,7 +1,7 @@
-"""What agents, CI systems and containers leave in the environment: tables, not ifs.
+"""Tables of the environment variables that agents, CI systems and containers set.
 
 A marker is a variable that is set (`CODEX_THREAD_ID`), one with a certain value (`GEMINI_CLI=1`,
-`…=0|1`), one that contains a text (`PATH~.pi/agent/bin`), or several at once (`A & B`).
+`…=0|1`), one that contains a text (`PATH~.pi/agent/bin`), or several of them (`A & B`).
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 MEASURED_CONFIDENCE, SOURCED_CONFIDENCE = 0.95, 0.9
-"""How sure a strong marker is: dumped from the real program, or taken from its maker's source."""
+"""Confidence of a strong marker: measured in the real program, or documented by its vendor."""
 
 STRONG_MARKERS: tuple[tuple[str, float, tuple[str, ...]], ...] = (
-    # Agents that imitate others stand before them: the first row that matches is the answer.
+    # The first matching row decides, so that agents that imitate others come before them.
     ("amp", SOURCED_CONFIDENCE, ("AGENT=amp", "AMP_CURRENT_THREAD_ID", "AGENT_THREAD_ID")),
     ("kilo", SOURCED_CONFIDENCE, ("KILO=1", "KILO_PID", "KILOCODE_FEATURE=cli")),
     ("goose", SOURCED_CONFIDENCE, ("AGENT=goose", "GOOSE_TERMINAL=1", "AGENT_SESSION_ID")),
@@ -55,7 +55,7 @@ STRONG_MARKERS: tuple[tuple[str, float, tuple[str, ...]], ...] = (
 )
 
 WEAK_MARKERS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    # People's shells have these, too: they are shown, and never decide.
+    # They also occur in people's shells, so that they are listed and never decide.
     ("claude-code", ("ANTHROPIC_API_KEY", "CLAUDE_CODE", "CLAUDE_CODE_ENTRYPOINT")),
     ("codex", ("CODEX_HOME",)),
     ("gemini-cli", ("GEMINI_API_KEY",)),
@@ -76,7 +76,7 @@ WEAK_MARKERS: tuple[tuple[str, tuple[str, ...]], ...] = (
 )
 
 HUMAN_TERMINAL_VARIABLES: dict[str, str] = {"opencode": "OPENCODE_TERMINAL"}
-"""Agent: the variable that says a person types here, in the agent's own terminal."""
+"""Variable that an agent sets in the terminal that it opens for a person."""
 
 CI_MARKERS: tuple[tuple[str, str], ...] = (
     ("github-actions", "GITHUB_ACTIONS"),
@@ -97,7 +97,7 @@ CI_MARKERS: tuple[tuple[str, str], ...] = (
     ("netlify", "NETLIFY"),
     ("ci", "CI"),
 )
-"""CI systems by the variable that each sets; the last one says only that there is some."""
+"""CI systems by the variable that each of them sets; the last row is any CI system."""
 
 CONTAINER_MARKERS: tuple[tuple[str, str], ...] = (
     ("kubernetes", "KUBERNETES_SERVICE_HOST"),
@@ -120,13 +120,13 @@ SESSION_VARIABLES: dict[str, tuple[str, ...]] = {
     "goose": ("AGENT_SESSION_ID",),
     "grok": ("GROK_SESSION_ID",),
 }
-"""Where an agent says its version and its session, in variables of its own."""
+"""Variables with the version and the session of an agent."""
 
 AGENT_ALIASES: dict[str, str] = {
     "github_copilot_vscode": "copilot-vscode",
     "github_copilot_cloud": "copilot-cloud",
 }
-"""What `AI_AGENT` calls an agent that we call otherwise."""
+"""Our names for agents that use another name in `AI_AGENT`."""
 
 DISPLAY_NAMES: dict[str, str] = {
     "claude-code": "Claude Code",
@@ -147,7 +147,7 @@ DISPLAY_NAMES: dict[str, str] = {
     "kimi-code": "Kimi Code",
     "v0": "v0",
 }
-"""Names as their makers write them, where a capital letter does not do."""
+"""Names as the vendors write them, if capital letters are not enough."""
 
 NON_AGENT_CALLERS: dict[str, str] = {
     **dict.fromkeys(("human", "person", "terminal", "shell"), "human"),
@@ -158,18 +158,18 @@ NON_AGENT_CALLERS: dict[str, str] = {
     **dict.fromkeys(("unknown_automation", "script"), "unknown_automation"),
     **dict.fromkeys(("python_api", "python"), "python_api"),
 }
-"""What `TOOLI_CALLER` may say that is no agent; everything else is one."""
+"""Values of `TOOLI_CALLER` that are not agents. Any other value is an agent."""
 
 FALSE_VALUES = frozenset(("", "0", "false", "no", "off", "none"))
 
 
 def is_set(env: Mapping[str, str], name: str) -> bool:
-    """Whether a variable is there and does not say no."""
+    """True if a variable is set to something that does not mean false."""
     return env.get(name, "").lower() not in FALSE_VALUES
 
 
 def matches(env: Mapping[str, str], marker: str) -> bool:
-    """Whether a marker is in an environment."""
+    """True if an environment contains a marker."""
     if "&" in marker:
         return all([matches(env, part.strip()) for part in marker.split("&")])
     name, equals, value = marker.partition("=")
@@ -181,13 +181,13 @@ def matches(env: Mapping[str, str], marker: str) -> bool:
 
 
 def marker_variables(marker: str) -> Iterator[str]:
-    """The variables that a marker looks at."""
+    """Yield the variables of a marker."""
     for part in marker.split("&"):
         yield part.partition("=")[0].partition("~")[0].strip()
 
 
 def strong_variables() -> frozenset[str]:
-    """Every variable that can change what a caller gets: where none is set, nobody need look."""
+    """Return every variable that can decide; without any of them, detection can be skipped."""
     markers = [marker for _, _, row in STRONG_MARKERS for marker in row]
     markers += [marker for _, marker in CI_MARKERS]
     named = {name for marker in markers for name in marker_variables(marker)}
@@ -195,7 +195,7 @@ def strong_variables() -> frozenset[str]:
 
 
 def all_variables() -> frozenset[str]:
-    """Those, and the ones that are only shown; without what every process has."""
+    """Return the variables of strong and weak markers, without those of every process."""
     rows = (*[row for _, row in WEAK_MARKERS], [marker for _, marker in CONTAINER_MARKERS])
     weak_variables = {name for row in rows for marker in row for name in marker_variables(marker)}
     weak_variables.update(HUMAN_TERMINAL_VARIABLES.values())

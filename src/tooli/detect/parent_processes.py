@@ -1,7 +1,7 @@
-"""Who is calling, looked for outside the environment: processes above this one, files around it.
+"""Detect agents in the parent processes, and containers by their files.
 
-Only `detect-context --deep` and `detect_execution_context(deep=True)` come here: it opens files,
-and where there is no /proc it starts `ps`.
+Only `detect-context --deep` and `detect_execution_context(deep=True)` use this module: it opens
+files, and starts `ps` on systems without /proc.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ AGENT_PROGRAMS: dict[str, str] = {
     "cline": "cline",
     "openhands": "openhands",
 }
-"""Agents by the name of their process, or of the script that an interpreter runs."""
+"""Agents by the name of their program, or of the script that an interpreter runs."""
 
 AGENT_PACKAGES: dict[str, str] = {
     "@anthropic-ai/claude-code": "claude-code",
@@ -44,7 +44,7 @@ AGENT_PACKAGES: dict[str, str] = {
     "@sourcegraph/amp": "amp",
     "@augmentcode/auggie": "auggie",
 }
-"""Agents by the package that their script comes from."""
+"""Agents by the npm package of their script."""
 
 CONTAINER_FILES: tuple[tuple[str, str], ...] = (
     ("docker", ".dockerenv"),
@@ -60,31 +60,31 @@ CONTAINER_CGROUPS: tuple[tuple[str, str], ...] = (
 """Containers by the control group of the first process."""
 
 MAX_PROCESSES = 32
-"""How many processes above this one are looked at."""
+"""Maximum number of parent processes that are checked."""
 
 
 def find_agents(root: str = "/", pid: int | None = None) -> list[tuple[str, str]]:
-    """Agents among the processes above this one, and those that live in a machine of their own."""
+    """Return agents among the parent processes, and agents that run in a known machine."""
     found: list[tuple[str, str]] = []
     for number, argv in iter_processes_upwards(root, os.getppid() if pid is None else pid):
         name = identify_agent(argv)
-        if name is not None and name not in [one for one, _ in found]:
+        if name is not None and name not in dict(found):
             found.append((name, f"process {number} is {os.path.basename(argv[0])}"))
     if os.path.exists(os.path.join(root, "opt", ".devin")):
-        found.append(("devin", "there is /opt/.devin"))
+        found.append(("devin", "/opt/.devin exists"))
     return found
 
 
 def find_containers(root: str = "/") -> list[tuple[str, str]]:
-    """Containers, by the files that they leave in every file system of theirs."""
+    """Return containers by the files in their file system."""
     found = [
-        (name, f"there is /{path}")
+        (name, f"/{path} exists")
         for name, path in CONTAINER_FILES
         if os.path.exists(os.path.join(root, *path.split("/")))
     ]
     group = _read_text(os.path.join(root, "proc", "1", "cgroup"))
     found += [
-        (name, f"/proc/1/cgroup names {pattern}")
+        (name, f"/proc/1/cgroup contains {pattern}")
         for name, pattern in CONTAINER_CGROUPS
         if pattern in group
     ]
@@ -92,8 +92,8 @@ def find_containers(root: str = "/") -> list[tuple[str, str]]:
 
 
 def identify_agent(argv: list[str]) -> str | None:
-    """The agent that a process is, by the first words of its command line."""
-    for argument in argv[:2]:  # the program, and the script where the program is an interpreter
+    """Return the agent that a process runs, by its command line."""
+    for argument in argv[:2]:  # the program, and the script if the program is an interpreter
         path = argument.replace("\\", "/")
         name = path.rpartition("/")[2].lower()
         for ending in (".exe", ".js", ".mjs", ".py"):
@@ -107,7 +107,7 @@ def identify_agent(argv: list[str]) -> str | None:
 
 
 def iter_processes_upwards(root: str, pid: int) -> Iterator[tuple[int, list[str]]]:
-    """The processes from a number upwards: each with the words of its command line."""
+    """Yield the number and the command line of a process and of its parents."""
     table = None if os.path.isdir(os.path.join(root, "proc", str(pid))) else _list_with_ps()
     seen: set[int] = set()
     while pid > 0 and pid not in seen and len(seen) < MAX_PROCESSES:
@@ -121,7 +121,7 @@ def iter_processes_upwards(root: str, pid: int) -> Iterator[tuple[int, list[str]
 def _read_proc(root: str, pid: int) -> tuple[int, list[str]]:
     proc_dir = os.path.join(root, "proc", str(pid))
     status = _read_text(os.path.join(proc_dir, "stat"))
-    head, _, rest = status.rpartition(")")  # the name in the middle may hold anything
+    head, _, rest = status.rpartition(")")  # the name in parentheses may contain ")"
     argv = [
         argument
         for argument in _read_text(os.path.join(proc_dir, "cmdline")).split("\0")
@@ -133,7 +133,7 @@ def _read_proc(root: str, pid: int) -> tuple[int, list[str]]:
 
 
 def _list_with_ps() -> dict[int, tuple[int, list[str]]]:
-    """Every process as `ps` lists it; nothing where there is no `ps`."""
+    """Return parent and command line of every process; empty without `ps`."""
     import subprocess
 
     command_line = ["ps", "-A", "-o", "pid=,ppid=,command="]
@@ -150,7 +150,7 @@ def _list_with_ps() -> dict[int, tuple[int, list[str]]]:
 
 
 def _read_text(path: str) -> str:
-    """A small file's text; nothing where it cannot be read."""
+    """Return the text of a small file; "" if it cannot be read."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             return file.read(65536)
