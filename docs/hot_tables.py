@@ -15,7 +15,13 @@ from tooli.config.setting_definitions import SETTINGS
 from tooli.core import options
 from tooli.core.call import Options
 from tooli.core.caller_profile import AGENT_TIMEOUT
-from tooli.detect.markers import strong_variables
+from tooli.detect.markers import (
+    FALSE_VALUES,
+    HUMAN_TERMINAL_VARIABLES,
+    STRONG_MARKERS,
+    VERSION_VARIABLES,
+    strong_variables,
+)
 from tooli.text.injection import INJECTION_PATTERNS
 
 if TYPE_CHECKING:
@@ -95,6 +101,15 @@ INFO_OPTIONS = {info}
 CALLER_VARIABLES = {callers}
 """Variables that agents and CI systems set. Without any of them, `tooli.detect` is not loaded."""
 
+AGENT_MARKERS: dict[str, tuple[int, str, tuple[str, ...]]] = {agents}
+"""Variables of agents: rank (the lowest one wins), name, and values (none: any true value)."""
+
+FULL_DETECTION_VARIABLES = {full_detection}
+"""Variables with which only `tooli.detect` can identify an agent."""
+
+FALSE_VALUES = {false_values}
+"""Values of a variable that is taken for unset, in lower case."""
+
 SETTING_VARIABLES = {settings}
 """Variables that are settings. `tooli.config` is loaded only for one of them, or for a file."""
 
@@ -135,6 +150,11 @@ def hot_tables_source() -> str:
         "documents": _names([o.name for o in cli if o.describes == "app"]),
         "info": _names([o.name for o in cli if o.describes]),
         "callers": _names(sorted(strong_variables())),
+        "agents": repr(_agent_markers()),
+        "full_detection": _names(
+            sorted({*HUMAN_TERMINAL_VARIABLES.values(), "TOOLI_CALLER_VERSION"})
+        ),
+        "false_values": _names(sorted(FALSE_VALUES)),
         "settings": _names(sorted(settings | {"TOOLI_RECORD_CAPABILITIES"})),
         "posix_path": repr(POSIX_CONFIG_PATH),
         "windows_variable": repr(variable),
@@ -183,6 +203,26 @@ def _call_options() -> str:
 
 def _has_field(option: options.Option) -> bool:
     return option.target == "options" and option.target_field in Options.__match_args__
+
+
+def _agent_markers() -> dict[str, tuple[int, str, tuple[str, ...]]]:
+    """Return the strong markers that are one variable, which no other row looks at.
+
+    Variables that hold a version are left out: they need more than a name.
+    """
+    rows = [
+        (rank, name, marker) for rank, (name, _, row) in enumerate(STRONG_MARKERS) for marker in row
+    ]
+    versions = {name for names in VERSION_VARIABLES.values() for name in names}
+    excluded = {"AGENT", "AI_AGENT", "PATH", *versions}
+    markers: dict[str, tuple[int, str, tuple[str, ...]]] = {}
+    for rank, name, marker in rows:
+        variable, equals, values = marker.partition("=")
+        if not {"~", "&"}.isdisjoint(marker) or variable in excluded:
+            continue
+        assert variable not in markers, f"{variable} is a marker of two rows"
+        markers[variable] = (rank, name, tuple(values.split("|")) if equals else ())
+    return markers
 
 
 def _fills_extra(option: options.Option) -> bool:

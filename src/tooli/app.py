@@ -295,6 +295,9 @@ class Tooli(_TyperPlaceholder):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the command line."""
+        return self._run_command_line(*args, **kwargs)
+
+    def _run_command_line(self, *args: Any, **kwargs: Any) -> Any:
         from tooli.cli.main import main
 
         return main(self, *args, **kwargs)

@@ -137,7 +137,7 @@ def test_text_shows_a_crash_as_typer_does(line: str) -> None:
 
 
 def test_an_error_in_the_environment_is_an_envelope_too() -> None:
-    done = run(EVERY, "add", "1", "2", env=environment(TOOLI_OUTPUT="yaml"))
+    done = run(EVERY, "add", "1", "2", env=environment(TOOLI_OUTPUT="xml"))
     assert done.code == 2
     assert envelope(done.out)["error"]["code"] == "E1007"
 

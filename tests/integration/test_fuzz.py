@@ -14,7 +14,7 @@ import pytest
 from tests.integration.hostile import lines
 from tests.integration.outside import APPS, DOCUMENTED, Finished, check, environment, parse, run
 
-from tooli.cli.main import Invocation
+from tooli.cli.main import CommandOutput, read_invocation, run_and_exit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,9 +61,9 @@ def judge(app: Any, argv: list[str], monkeypatch: pytest.MonkeyPatch) -> str | N
     code: Any = None
     mode = "none"
     try:
-        session = Invocation(app, argv, None, True)
-        mode = session.mode
-        session.run_and_exit()
+        invocation = read_invocation(app, argv)
+        mode = invocation.mode
+        run_and_exit(CommandOutput(invocation))
     except SystemExit as end:
         code = end.code or 0
     except BaseException as crash:
@@ -73,7 +73,7 @@ def judge(app: Any, argv: list[str], monkeypatch: pytest.MonkeyPatch) -> str | N
     try:
         if sys.stdout is not out:
             raise AssertionError("stdout was not given back")
-        raw = bool(session.line.options.get("schema"))
+        raw = bool(invocation.line.options.get("schema"))
         inspect(mode, code, out.getvalue(), err.getvalue(), raw)
     except Exception as wrong:
         shown = f"{code} {out.getvalue()[:300]!r} {err.getvalue()[:300]!r}"

@@ -74,10 +74,9 @@ class CommandLine:
         """Whether arguments come from elsewhere, so that only we know them: `--input`, `--null`."""
         return "input" in self.options or "null" in self.options
 
-    @property
-    def has_shaping(self) -> bool:
-        """Whether the line, or its command, says how much of the result is wanted."""
-        limits = None if self.tool is None else self.tool.limits
+    def shapes_result(self, tool: Tool | None) -> bool:
+        """True if the line or the tool limits or selects the records of the result."""
+        limits = None if tool is None else tool.limits
         return not RESULT_OPTIONS.isdisjoint(self.options) or (
             limits is not None and bool(limits.paginated or limits.max_tokens)
         )

@@ -1,110 +1,143 @@
-"""A run among its surroundings: who seems to be calling, and what is set outside the line."""
+"""Settings and caller detection for the command line: who is calling, and what is configured."""
 
 from __future__ import annotations
 
 import os
 
+from tooli.cli.process import write_stderr
+from tooli.core._hot_tables import INFO_OPTIONS
+from tooli.core.call import Caller, RedactionPolicy
 from tooli.core.caller_profile import CALLER_PROFILES
+from tooli.detect import (
+    MIN_HINT_CONFIDENCE,
+    MIN_NAMED_CONFIDENCE,
+    detect_execution_context,
+    sanitize_value,
+)
+from tooli.pipeline.present import present_text
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
-    from tooli.cli.main import Invocation
-    from tooli.config.layers import SettingValue
-    from tooli.core.caller_profile import CallerProfile
+    from tooli.cli.argv import CommandLine
+    from tooli.cli.main import CommandOutput
+    from tooli.config.layers import SettingFault, Settings, SettingValue
+    from tooli.core.app_state import AppState
     from tooli.detect import ExecutionContext
 
 
-def detect_caller_profile() -> CallerProfile:
-    """What whoever seems to be calling gets."""
-    from tooli.detect import detect_execution_context
+def detect_caller(
+    prog: tuple[str, ...], maybe_agent: bool, needs_checks: bool
+) -> tuple[Caller, str | None]:
+    """Return the caller and its category; None if no agent and no CI system is calling.
 
-    return CALLER_PROFILES[detect_execution_context().category]
-
-
-def load_settings(invocation: Invocation, app_state: Any, has_settings: bool) -> None:
-    """Take what is set into account; a command that shows it shows what is wrong, too.
-
-    `own` is the house of the app that was started: a built-in command has one of its own.
+    The caller has a name if it gave one itself, or if the detection is certain. Only
+    `TOOLI_SESSION_ID` is its session: the session of an agent does not tell which answers of
+    ours the agent has seen.
     """
-    tool = invocation.line.tool
-    inspects = tool is not None and getattr(tool.fn, "tooli_runs_with_invalid_settings", False)
-    if has_settings or inspects or app_state.policy != app_state.declared_policy:
-        apply_settings(invocation, app_state)
-        if inspects:
-            invocation.setting_errors = ()
+    session = sanitize_value(os.environ.get("TOOLI_SESSION_ID"))
+    if not maybe_agent:
+        return Caller("cli", session=session, prog=prog), None
+    context = detect_execution_context()
+    is_certain = context.is_agent and context.confidence >= MIN_NAMED_CONFIDENCE
+    category = str(context.category)
+    if is_certain or context.identified_via_convention:
+        name, version, shown_category = context.caller_id, context.caller_version, category
+    else:
+        name = version = None
+        shown_category = category if context.is_agent or context.is_ci else None
+    caller = Caller(
+        "cli",
+        name,
+        version,
+        session,
+        prog=prog,
+        category=shown_category,
+        maybe_agent=shown_category == "ai_agent" and needs_checks,
+    )
+    return caller, category
 
 
 # ------------------------------------------------------------------ settings
 
 
-def apply_settings(invocation: Invocation, app_state: Any) -> None:
-    """Give the line what is set elsewhere, where it says nothing itself; tighten the policy."""
-    from tooli.config.layers import SettingValue, resolve_settings
+def load_settings(
+    state: AppState, line: CommandLine, category: str | None, has_settings: bool, standalone: bool
+) -> Sequence[SettingFault]:
+    """Apply the settings to the line and to the policy of the app; return what is wrong with them.
+
+    A command that inspects the settings runs with invalid ones, and reports them itself.
+    """
+    tool = line.tool
+    inspects = tool is not None and getattr(tool.fn, "tooli_runs_with_invalid_settings", False)
+    if not (has_settings or inspects or state.policy != state.declared_policy):
+        return ()
+    errors = _apply_settings(state, line, category, standalone)
+    return () if inspects else errors
+
+
+def _apply_settings(
+    state: AppState, line: CommandLine, category: str | None, standalone: bool
+) -> Sequence[SettingFault]:
+    """Set the options that the line leaves open, and the policy; return the invalid settings."""
     from tooli.config.security_settings import extract_security_rules
     from tooli.config.setting_definitions import SETTINGS
 
-    line = invocation.line
-    flags = dict(line.options)
-    if flags.pop("no_color", None):
-        flags["color"] = "never"
-    settings = resolve_settings(
-        app_state.name,
-        flags=flags,
-        callers=_caller_names,
-        defaults={
-            "output": SettingValue(
-                app_state.default_output,
-                "default",
-                _default_origin(app_state.default_output, "auto"),
-            ),
-            "security_policy": SettingValue(
-                app_state.declared_policy,
-                "default",
-                _default_origin(app_state.declared_policy, "standard"),
-            ),
-            **(_profile_defaults() if invocation.maybe_agent else {}),
-        },
-    )
-    app_state.resolved_settings = settings
-    if app_state.policy != settings.get("security_policy"):
-        app_state.policy = settings.get("security_policy")
-        app_state.prepared_tools.clear()
-    app_state.security_settings = extract_security_rules(settings)
+    settings = _resolve_settings(state, line, category)
+    state.resolved_settings = settings
+    if state.policy != settings.get("security_policy"):
+        state.policy = settings.get("security_policy")
+        state.prepared_tools.clear()
+    rules: Any = extract_security_rules(settings)
+    state.security_settings = rules
     for name, setting in settings.non_default().items():
         is_external = setting.layer != "flag" and setting.origin != "TOOLI_OUTPUT"
         if is_external and not SETTINGS[name].is_security and name not in line.options:
             line.options[name] = setting.value
             line.from_config.add(name)
-    invocation.setting_errors = [
-        fault for fault in settings.faults if fault.origin != "TOOLI_OUTPUT"
-    ]
-    if invocation.standalone and "work_dir" in app_state.security_settings:
-        _change_directory(
-            invocation, app_state.security_settings["work_dir"], settings.non_default()["work_dir"]
-        )
+    faults = [fault for fault in settings.faults if fault.origin != "TOOLI_OUTPUT"]
+    if standalone and "work_dir" in state.security_settings:
+        folder = state.security_settings["work_dir"]
+        faults += _change_directory(folder, settings.non_default()["work_dir"])
+    return faults
 
 
-def _change_directory(invocation: Invocation, folder: str, setting: SettingValue) -> None:
-    """Run in the folder that is set: the process is this command's alone, or a server's."""
+def _resolve_settings(state: AppState, line: CommandLine, category: str | None) -> Settings:
+    from tooli.config.layers import SettingValue, resolve_settings
+
+    flags = dict(line.options)
+    if flags.pop("no_color", None):
+        flags["color"] = "never"
+    output, policy = state.default_output, state.declared_policy
+    return resolve_settings(
+        state.name,
+        flags=flags,
+        callers=_caller_names,
+        defaults={
+            "output": SettingValue(output, "default", _default_origin(output, "auto")),
+            "security_policy": SettingValue(policy, "default", _default_origin(policy, "standard")),
+            **({} if category is None else _profile_defaults(category)),
+        },
+    )
+
+
+def _change_directory(folder: str, setting: SettingValue) -> list[SettingFault]:
+    """Change to the folder in the setting `work_dir`; return the fault if that fails."""
     from tooli.config.config_files import change_work_dir
     from tooli.config.security_settings import make_work_dir_fault
 
     try:
         change_work_dir(folder)
     except OSError as failure:
-        invocation.setting_errors = [
-            *invocation.setting_errors,
-            make_work_dir_fault(setting, failure.strerror),
-        ]
+        return [make_work_dir_fault(setting, failure.strerror)]
+    return []
 
 
 def _caller_names() -> list[str]:
-    """What sections for callers go by: the caller's name, then its kind."""
-    from tooli.detect import detect_execution_context
-
+    """Return the names of the sections for the caller: its name, then its category."""
     context = detect_execution_context()
     return [name for name in (context.caller_id, str(context.category)) if name]
 
@@ -113,14 +146,12 @@ def _default_origin(value: str, default: str) -> str:
     return "default" if value == default else "the app's own"
 
 
-def _profile_defaults() -> dict[str, Any]:
-    """What the table gives the caller beside the app's own defaults."""
+def _profile_defaults(category: str) -> dict[str, SettingValue]:
+    """Return the defaults for a category of callers that differ from the general ones."""
     from tooli.config.layers import SettingValue
-    from tooli.detect import detect_execution_context
 
-    category = detect_execution_context().category
     profile, origin = CALLER_PROFILES[category], f"default for {category}"
-    values = {"timeout": profile.timeout, "color": profile.color}
+    values: dict[str, Any] = {"timeout": profile.timeout, "color": profile.color}
     defaults = {"timeout": None, "color": "auto"}
     return {
         name: SettingValue(value, "default", origin)
@@ -129,49 +160,41 @@ def _profile_defaults() -> dict[str, Any]:
     }
 
 
-# ------------------------------------------------------------------ suiting the caller
+# ------------------------------------------------------------------ before the command runs
 
 
-def apply_output_settings(invocation: Invocation) -> int | None:
-    """Before anything runs: choose colours, give a hint, refuse settings that are wrong.
-
-    The exit code, where they are.
-    """
+def apply_output_settings(output: CommandOutput) -> int | None:
+    """Apply the settings for colour and messages; return the exit code if settings are invalid."""
+    invocation = output.invocation
     options = invocation.line.options
     if invocation.setting_errors:
-        from tooli.core._hot_tables import INFO_OPTIONS
-
         if INFO_OPTIONS.isdisjoint(options):
-            from tooli.cli.info_options import write_error
+            from tooli.cli.usage_errors import write_error
             from tooli.config.layers import make_settings_error
 
-            invocation.line.problems.clear()
-            return write_error(invocation, make_settings_error(invocation.setting_errors))
+            return write_error(output, make_settings_error(invocation.setting_errors))
         for error in invocation.setting_errors:
             _write_redacted(f"Warning: {error}")
-    color = options.get(
-        "color",
-        invocation.caller_profile.color if invocation.caller_profile is not None else "auto",
-    )
-    if invocation.standalone and options.get("no_color"):
-        os.environ["NO_COLOR"] = "1"
-    elif invocation.standalone:
-        if color == "never" and ("color" in options or not os.environ.get("FORCE_COLOR")):
-            os.environ["NO_COLOR"] = "1"
-        elif color == "always":
-            os.environ.pop("NO_COLOR", None)
-            os.environ["FORCE_COLOR"] = "1"
+    if invocation.standalone:
+        profile = invocation.caller_profile
+        default = profile.color if profile is not None else "auto"
+        _set_color_variables(options, options.get("color", default))
     if options.get("verbose") and not options.get("quiet"):
-        from tooli.detect import detect_execution_context
-
         _suggest_caller_variable(detect_execution_context())
     return None
 
 
-def _suggest_caller_variable(context: ExecutionContext) -> None:
-    """A word to an agent that can only be guessed at."""
-    from tooli.detect import MIN_HINT_CONFIDENCE, MIN_NAMED_CONFIDENCE
+def _set_color_variables(options: dict[str, Any], color: str) -> None:
+    is_forced_by_user = "color" not in options and bool(os.environ.get("FORCE_COLOR"))
+    if options.get("no_color") or (color == "never" and not is_forced_by_user):
+        os.environ["NO_COLOR"] = "1"
+    elif color == "always":
+        os.environ.pop("NO_COLOR", None)
+        os.environ["FORCE_COLOR"] = "1"
 
+
+def _suggest_caller_variable(context: ExecutionContext) -> None:
+    """Tell an agent that is not recognised with certainty how to identify itself."""
     for candidate in context.candidates:
         if (
             candidate.category == "ai_agent"
@@ -186,9 +209,5 @@ def _suggest_caller_variable(context: ExecutionContext) -> None:
 
 
 def _write_redacted(text: str) -> None:
-    """A line on stderr; a folder's name or a variable in it is nothing for a terminal to obey."""
-    from tooli.cli.process import write_stderr
-    from tooli.core.call import RedactionPolicy
-    from tooli.pipeline.present import present_text
-
+    """Write a line to stderr without control characters from variables and folder names."""
     write_stderr(present_text(text, RedactionPolicy()))

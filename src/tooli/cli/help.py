@@ -1,6 +1,8 @@
-"""Help as plain text, for a pipe or a narrow terminal. No boxes, no colour, no imports."""
+"""Help as plain text for a pipe, and the framework options below Typer's help."""
 
 from __future__ import annotations
+
+import os
 
 from tooli.core.options import help_rows
 from tooli.describe.agent_help import format_bounds, format_default, type_name
@@ -8,14 +10,18 @@ from tooli.describe.agent_help import format_bounds, format_default, type_name
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from typing import Any
 
+    from tooli.core.app_state import AppState
     from tooli.core.tool import Param, Tool
+    from tooli.providers.local import CommandGroup
 
 
-def format_app_help(state: Any, group: Any, prog: str, path: tuple[str, ...], width: int) -> str:
-    """An app or a group: what it is, and its commands."""
+def format_app_help(
+    state: AppState, group: CommandGroup, prog: str, path: tuple[str, ...], width: int
+) -> str:
+    """Return the help of an app or a group: its description and its commands."""
     lines = [f"Usage: {' '.join((prog, *path))} COMMAND [ARGS]...", ""]
     about = state.description if not path else None
     if about:
@@ -32,12 +38,12 @@ def format_app_help(state: Any, group: Any, prog: str, path: tuple[str, ...], wi
     return "\n".join(lines)
 
 
-def format_tool_help(tool: Tool, prog: str, words: tuple[str, ...], width: int) -> str:
-    """One command: usage, what it does, its parameters."""
+def format_tool_help(tool: Tool, prog: str, command_path: tuple[str, ...], width: int) -> str:
+    """Return the help of a command: usage, description and parameters."""
     doc = tool.doc
     arguments = [p for p in tool.public_params if p.kind == "argument" and not p.hidden]
     options = [p for p in tool.public_params if p.kind == "option" and not p.hidden]
-    usage = [prog, *words, "[OPTIONS]"] if options else [prog, *words]
+    usage = [prog, *command_path, *(["[OPTIONS]"] if options else [])]
     usage += [_format_metavar(p) for p in arguments]
     lines = [f"Usage: {' '.join(usage)}", ""]
     if doc.summary:
@@ -64,7 +70,7 @@ def _format_flags(param: Param) -> str:
     return words if param.is_flag else f"{words} {type_name(param.shape)}"
 
 
-def _format_description(param: Param, docs: Any) -> str:
+def _format_description(param: Param, docs: Mapping[str, str]) -> str:
     text = param.help or docs.get(param.name) or ""
     notes: list[str] = []
     if param.kind == "argument":
@@ -81,7 +87,7 @@ def _format_description(param: Param, docs: Any) -> str:
 
 
 def _format_rows(rows: Iterable[tuple[str, str]], width: int) -> list[str]:
-    """Names and meanings: side by side where there is room, else one below the other."""
+    """Return names and descriptions side by side, or below each other in a narrow terminal."""
     rows = list(rows)
     name_width = min(max((len(name) for name, _ in rows), default=0), max(8, width // 2 - 2))
     lines: list[str] = []
@@ -97,7 +103,7 @@ def _format_rows(rows: Iterable[tuple[str, str]], width: int) -> list[str]:
 
 
 def wrap(text: str, width: int) -> list[str]:
-    """Text folded at words; indented lines and blank lines stay as they are."""
+    """Return the lines of a text, wrapped between words. Indented and blank lines stay."""
     lines: list[str] = []
     for paragraph in text.split("\n"):
         if not paragraph.strip() or paragraph[:1] == " " or len(paragraph) <= width:
@@ -112,3 +118,27 @@ def wrap(text: str, width: int) -> list[str]:
                 line = f"{line} {word}" if line else word
         lines.append(line)
     return lines
+
+
+# ------------------------------------------------------------------ below Typer's help
+
+
+def print_framework_options(state: AppState, command: Any, formatter: Any) -> None:
+    """Print the framework options in one small panel below Typer's help."""
+    if not state.framework_help or os.environ.get("TOOLI_FRAMEWORK_HELP") == "0":
+        return
+    if getattr(command, "rich_markup_mode", None) is None:
+        with formatter.section("Framework options"):
+            formatter.write_dl(list(help_rows()))
+        return
+    from rich.panel import Panel
+    from rich.table import Table
+    from typer import rich_utils
+
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim")
+    table.add_column(style="cyan", no_wrap=False)
+    for group, flags in help_rows():
+        table.add_row(group, flags)
+    console: Any = rich_utils._get_rich_console()  # pyright: ignore[reportPrivateUsage]
+    console.print(Panel(table, title="Framework options", title_align="left", border_style="dim"))

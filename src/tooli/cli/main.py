@@ -1,8 +1,18 @@
-"""The command line's door: a line of words becomes a Call, an Outcome becomes output.
+"""Run a command line: read it, run the call, write the answer, exit.
 
-argv ─▶ read_line ─▶ mode ─┬▶ a question about the app (help, schema, version)
-                           ├▶ what only Typer knows: the Typer lane takes the same line
-                           └▶ Call ─▶ pipeline ─▶ Outcome ─▶ envelope, lines or a table
+    argv ─▶ read_invocation ─▶ Invocation (frozen: what was asked)
+                                   │
+                                   ├▶ info_options   help, schema, version
+                                   ├▶ typer_runner   the Typer path: whatever only Typer can parse
+                                   └▶ Call ─▶ pipeline ─▶ Outcome ─▶ CommandOutput ─▶ exit
+
+`CommandOutput` owns stdout and writes the answer. `Exit` and `Deadline` (in `process`) end the
+process, `Confirm` (in `confirm`) asks a person. Nothing changes an Invocation after it was read.
+The modules of this package that this one loads on demand get the `CommandOutput` and never import
+this module.
+
+Every start loads this module, `argv` and `process`. They import everything else in functions, and
+they are few on purpose: one more file costs every call 0.1 ms.
 """
 
 from __future__ import annotations
@@ -14,47 +24,57 @@ from time import perf_counter
 
 from tooli.cli.argv import COMPLETION_FLAGS, CommandLine, parse_command_line
 from tooli.cli.process import (
+    Exit,
     StdoutClosed,
     StdoutGuard,
-    fast_exit,
+    capture_outcome,
     freeze_gc,
-    has_timeout,
     is_completing,
     is_terminal,
-    limit_document,
     needs_argument_checks,
+    needs_deadline,
     program_argv,
-    report_write_error,
-    run_with_timeout,
+    redirect_to_devnull,
+    run_with_deadline,
     set_sigterm_handler,
-    shaping_if_needed,
     sniff_environment,
+    write_stderr,
 )
 from tooli.core._hot_tables import EXTRA_OPTIONS, INFO_OPTIONS, OPTION_FIELDS
 from tooli.core.app_state import BUILTIN_COMMANDS
 from tooli.core.call import Caller, Failed, Options
+from tooli.core.record import Record
 from tooli.pipeline.drivers import run
 from tooli.pipeline.present import present
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
-    from tooli.core.call import Call, Outcome, Stage
+    from tooli.cli.process import Deadline
+    from tooli.config.layers import SettingFault
+    from tooli.core.app_state import AppState
+    from tooli.core.call import Call, Outcome, Problem, Stage
     from tooli.core.caller_profile import CallerProfile
     from tooli.core.output_modes import OutputMode
-    from tooli.core.tool import Param
+    from tooli.core.protocols import App
+    from tooli.core.tool import Param, Tool
+    from tooli.records.result_options import ResultOptions
     from tooli.schema.convert import RawText
 
 
-def main(app: Any, args: Sequence[str] | None = None, **settings: Any) -> Any:
+def main(app: App, args: Sequence[str] | None = None, **settings: Any) -> Any:
     """Run a command line; exits the process, as Typer does, unless `standalone_mode=False`."""
     prog_name = settings.pop("prog_name", None)
     standalone = settings.pop("standalone_mode", True)
+    command = settings.pop("typer_command", None)
     argv = list(sys.argv[1:] if args is None else args)
     expand = os.name == "nt" and args is None and not {*"*?~%["}.isdisjoint("".join(argv))
+    if command is not None:  # Typer calls us: the process is not ours to end early
+        invocation = read_invocation(app, argv, prog_name, standalone, command)
+        return run_and_exit(CommandOutput(invocation))
     if settings or is_completing() or expand:
         from tooli.cli.typer_runner import run_with_typer
 
@@ -62,148 +82,85 @@ def main(app: Any, args: Sequence[str] | None = None, **settings: Any) -> Any:
             app, args, prog_name=prog_name, standalone_mode=standalone, **settings
         )
     gc_was_on = gc.isenabled()
-    gc.disable()  # while a line is read nothing becomes garbage: there is nothing to look for
-    invocation = Invocation(app, argv, prog_name, standalone)
+    gc.disable()  # reading a command line makes no garbage, so a collection would find nothing
+    invocation = read_invocation(app, argv, prog_name, standalone)
     if standalone:
         freeze_gc()
     if gc_was_on:
         gc.enable()
-    return (
-        run_with_timeout(invocation)
-        if standalone and has_timeout(invocation)
-        else invocation.run_and_exit()
-    )
+    output = CommandOutput(invocation)
+    if standalone and needs_deadline(invocation):
+        return run_with_deadline(output, run_and_exit, _handle_alarm)
+    return run_and_exit(output)
 
 
-class Invocation:
-    """One run of a command line: what was asked, how to answer, and where to."""
+# ------------------------------------------------------------------ what was asked
 
-    def __init__(
-        self,
-        app: Any,
-        argv: Sequence[str],
-        prog_name: str | None,
-        standalone: bool,
-        command: Any = None,
-    ) -> None:
-        self.app = app
-        self.state = app._state
-        self.argv = argv
-        self.prog_name = prog_name
-        self.standalone = standalone
-        self.command = command  # Typer's own, where Typer opened the door
-        self.code = 0
-        self.streamed_count = 0  # items of a stream that are out already
-        self.warnings: list[str] = []
-        self.has_explicit_mode = False
-        self.items: list[str] | None = None  # what was on stdin, for `--null`
-        self.started = perf_counter()
-        StdoutGuard.restore_stdout()
-        self._parse_error: Exception | None = None
-        self.line = self._parse()
-        self.value: Any = None
-        self._caller_profile: CallerProfile | None = None
-        self.setting_errors: Sequence[Any] = ()  # what is wrong with the settings
-        self.maybe_agent, has_settings = sniff_environment()
-        app_state = app._state
-        if has_settings or self.app is not app or app_state.policy != app_state.declared_policy:
-            from tooli.cli.cli_settings import load_settings
 
-            load_settings(self, app_state, has_settings)
-        self.mode = self._choose_mode()
-        self.stdout_guard: StdoutGuard | None = None
-        self._previous_sigterm: Any = None  # what SIGTERM did before
+class Invocation(Record):
+    """One command line, and what it asks for. `read_invocation` makes it; nothing changes it."""
 
-    # -------------------------------------------------------------- what was asked
+    app: App
+    argv: Sequence[str]
+    line: CommandLine
+    caller: Caller
+    mode: str = "json"
+    has_explicit_mode: bool = False
+    prog_name: str | None = None
+    standalone: bool = True
+    command: Any = None  # Typer's command, if Typer called us
+    maybe_agent: bool = False  # a variable of an agent or a CI system is set
+    category: str | None = None  # of the caller; None if no such variable is set
+    setting_errors: Sequence[SettingFault] = ()
+    parse_error: Exception | None = None  # an invalid command, or one that cannot be loaded
+    started: float = 0.0
 
-    def _parse(self) -> CommandLine:
-        try:
-            line = parse_command_line(self.app.tree(), self.argv, self.convert_with_typer)
-            unknown_word = line.unknown_word if not line.path else None
-            if unknown_word in BUILTIN_COMMANDS or (
-                line.problems and not BUILTIN_COMMANDS.isdisjoint(self.argv)
-            ):
-                from tooli.cli.usage_errors import parse_builtin_command
-
-                line = parse_builtin_command(self, line)
-            return line
-        except Exception as error:  # a command that is declared wrongly, or cannot be loaded
-            self._parse_error = error
-            from tooli.cli.usage_errors import parse_output_mode
-
-            return parse_output_mode(self.argv)
-
-    def _choose_mode(self) -> str:
-        requested = self.line.options.get("output") or os.environ.get("TOOLI_OUTPUT")
-        requested = requested or self.state.default_output
-        if requested not in ("auto", "json") and not _is_known_mode(requested):
-            from tooli.cli.usage_errors import report_invalid_mode
-
-            return report_invalid_mode(self.line, requested)
-        self.has_explicit_mode = requested != "auto"
-        command_mode = (
-            getattr(self.line.tool.fn, "tooli_mode", None) if self.line.tool is not None else None
-        )
-        prints = command_mode is not None and _find_mode(command_mode).is_interactive
-        if prints and self.has_explicit_mode:
-            from tooli.cli.usage_errors import resolve_text_command_mode
-
-            return resolve_text_command_mode(self, requested)
-        if command_mode is not None and not self.has_explicit_mode:
-            return command_mode
-        if self.has_explicit_mode:
-            return requested
-        if self.line.options.get("print0"):
-            return "plain"
-        tool = self.line.tool
-        prints = tool is not None and tool.returns_printed_text
-        profile = self.caller_profile
-        if profile is not None and profile.output == "json":
-            return "text" if prints and profile.printed == "as it is" else "json"
-        return "text" if prints or is_terminal(sys.stdout) else "json"
+    @property
+    def state(self) -> AppState:
+        """The state of the app: of the built-in commands, if one of them was named."""
+        return self.app._state
 
     @property
     def caller_profile(self) -> CallerProfile | None:
-        """What a caller of that kind gets; None where nobody left a mark."""
-        if self.maybe_agent and self._caller_profile is None:
-            from tooli.cli.cli_settings import detect_caller_profile
+        """The output that suits the caller; None if no agent and no CI system is calling."""
+        if self.category is None:
+            return None
+        from tooli.core.caller_profile import CALLER_PROFILES
 
-            self._caller_profile = detect_caller_profile()
-        return self._caller_profile
+        return CALLER_PROFILES[self.category]
 
     @property
     def has_human(self) -> bool:
-        """Whether nothing speaks against a person at the keyboard."""
-        return self.caller_profile is None or self.caller_profile.output != "json"
+        """True unless an agent or a CI system is calling."""
+        profile = self.caller_profile
+        return profile is None or profile.output != "json"
 
     @property
     def is_machine_mode(self) -> bool:
         """True if stdout contains the answer only."""
-        return self.mode == "json" or _find_mode(self.mode).owns_stdout
+        return self.mode == "json" or find_mode(self.mode).owns_stdout
 
     @property
     def is_interactive_mode(self) -> bool:
         """True if the answer is text for a person, with Typer's help and error messages."""
-        return self.mode != "json" and _find_mode(self.mode).is_interactive
+        return self.mode != "json" and find_mode(self.mode).is_interactive
 
     @property
     def is_document_mode(self) -> bool:
         """True if the answer is one document, with the envelope."""
-        return self.mode == "json" or _find_mode(self.mode).is_document
+        return self.mode == "json" or find_mode(self.mode).is_document
 
-    def caller(self) -> Caller:
-        """Who is asking, and how they typed the program."""
-        prog = (self.prog_name,) if self.prog_name else program_argv()
-        if not self.maybe_agent and "TOOLI_SESSION_ID" not in os.environ:
-            return Caller("cli", prog=prog)
-        from tooli.detect import identify_caller
+    @property
+    def record_separator(self) -> str:
+        """The text that ends a record: a newline, or NUL after `--print0`."""
+        return "\0" if self.line.options.get("print0") else "\n"
 
-        name, version, session, kind = identify_caller(self.maybe_agent)
-        agent = kind == "ai_agent" and needs_argument_checks(self.argv)
-        return Caller("cli", name, version, session, prog=prog, category=kind, maybe_agent=agent)
+    def milliseconds(self) -> int:
+        """Return the time since the start."""
+        return int((perf_counter() - self.started) * 1000)
 
-    def options(self) -> Options:
-        """What the line asks of the framework."""
+    def options(self, tool: Tool | None = None, *, stdin_consumed: bool = False) -> Options:
+        """Return the framework options of a call of `tool`."""
         options = self.line.options
         response_format = options.get("response_format")
         fields = {field: options[name] for name, field in OPTION_FIELDS.items() if name in options}
@@ -218,214 +175,376 @@ class Invocation:
             concise=response_format == "concise",
             interactive=self.is_interactive_mode and self.has_human and is_terminal(sys.stderr),
             is_machine_mode=self.is_machine_mode,
-            stdin_consumed=options.get("input") == "-" or self.items is not None,
-            result_options=shaping_if_needed(self),
+            stdin_consumed=stdin_consumed or options.get("input") == "-",
+            result_options=self._result_options(tool),
             has_default_timeout="timeout" in self.line.from_config,
         )
 
-    def convert_with_typer(self, param: Param, raw: RawText) -> Any:
-        """Typer's word on a text that the light engine is in doubt about."""
-        from tooli.cli.typer_params import convert_with_typer
+    def _result_options(self, tool: Tool | None) -> ResultOptions | None:
+        if not self.line.shapes_result(tool) and (not self.maybe_agent or self.mode == "json"):
+            return None  # a JSON document that is too large for an agent is cut when it is written
+        from tooli.cli.output_limits import compute_result_options
 
-        return convert_with_typer(param, raw)
-
-    # -------------------------------------------------------------- answering
-
-    def run_and_exit(self) -> Any:
-        """Run the line and leave."""
-        try:
-            code = self._run_to_exit_code()
-        except SystemExit as system_exit:  # Typer has answered
-            code = self._flush_stdout(system_exit.code)
-            if code == system_exit.code:
-                raise
-        except BaseException:
-            self.release()
-            raise
-        return self.exit(code)
-
-    def _run_to_exit_code(self) -> Any:
-        try:
-            return self._flush_stdout(self.run())
-        except StdoutClosed:  # nobody reads any more: end quietly
-            return self.code
-        except (Exception, KeyboardInterrupt) as exc:
-            if self.is_machine_mode:
-                from tooli.cli.usage_errors import write_internal_error
-
-                return write_internal_error(self, exc)
-            if isinstance(exc, KeyboardInterrupt) and self.standalone:
-                return 130
-            if self.command is None and isinstance(exc, Exception):
-                from tooli.cli.typer_runner import raise_through_typer
-
-                raise_through_typer(self.app, exc)
-            raise
-
-    def _flush_stdout(self, code: Any) -> Any:
-        """The exit code, once what was printed is out."""
-        if self.stdout_guard is not None or not self.standalone:
-            return code
-        from tooli.cli.text_output import flush_stdout
-
-        return flush_stdout(self, code)
-
-    def run(self) -> int:
-        """Answer the line; the exit code."""
-        if self._parse_error is not None:
-            raise self._parse_error
-        options = self.line.options
-        may_need_color = self.maybe_agent and not self.is_machine_mode
-        if (
-            self.setting_errors
-            or may_need_color
-            or not {"verbose", "color", "no_color"}.isdisjoint(options)
-        ):
-            from tooli.cli.cli_settings import apply_output_settings
-
-            exit_code = apply_output_settings(self)
-            if exit_code is not None:
-                return exit_code
-        has_misused_flag = any([p.code == "E1007" for p in self.line.problems])
-        if not has_misused_flag and not INFO_OPTIONS.isdisjoint(options):
-            from tooli.cli.info_options import run_info_option
-
-            return run_info_option(self)
-        if any(word in self.argv for word in COMPLETION_FLAGS) and self.line.tool is None:
-            self.mode = "text"
-        if self._needs_typer():
-            from tooli.cli.typer_runner import run_invocation
-
-            return run_invocation(self)
-        if self.line.tool is None:
-            from tooli.cli.info_options import report_missing_command
-
-            return report_missing_command(self)
-        self.guard_stdout(capture=self.line.tool.returns_printed_text)
-        call, stages = self.prepare(self.line.arguments, self.line.problems)
-        if self.is_interactive_mode:
-            from tooli.cli.usage_errors import has_invalid_arguments
-
-            if has_invalid_arguments(self, call):  # it is Typer who says so to people
-                from tooli.cli.typer_runner import run_invocation
-
-                return run_invocation(self)
-        return self.run_call(call, stages)
-
-    def _needs_typer(self) -> bool:
-        line = self.line
-        if any(p.code == "E1007" for p in line.problems) or line.has_payload:
-            return False
-        if self.command is not None and not (
-            self.is_machine_mode and line.unknown_word is not None
-        ):
-            return True
-        if self.is_interactive_mode:
-            needs_typer_message = bool(line.problems) or line.tool is None or line.tool.deprecated
-            return bool(needs_typer_message or line.typer_reason is not None)
-        if line.unknown_word is not None and not line.group.has_dynamic_commands:
-            return False
-        return line.typer_reason is not None
+        return compute_result_options(self, tool)
 
     def prepare(
-        self, arguments: dict[str, Any], problems: Sequence[Any] = ()
+        self,
+        tool: Tool,
+        arguments: dict[str, Any],
+        problems: Sequence[Problem] = (),
+        warnings: list[str] | None = None,
     ) -> tuple[Call, tuple[Stage, ...]]:
-        """The call that the line stands for."""
-        if "input" in self.line.options or "null" in self.line.options:
+        """Return the call of a tool with these arguments, and its stages."""
+        stdin_consumed = False
+        if self.line.has_payload:
             from tooli.cli.payload import add_external_arguments
 
-            arguments, problems = add_external_arguments(self, arguments, problems)
-        prepare_args = self.line.tool, arguments, self.caller(), self.options(), self.warnings
-        return self.app.prepare(*prepare_args, problems=tuple(problems))
-
-    def run_call(self, call: Call, stages: tuple[Stage, ...]) -> int:
-        """Run the call and show what became of it."""
-        if not self.is_document_mode:
-            from tooli.cli.stream_output import run_streaming
-
-            return run_streaming(self, call, stages)
-        return self.write_outcome(self.capture_outcome(lambda: run(call, stages)), call)
-
-    def capture_outcome(self, work: Callable[[], Outcome]) -> Outcome:
-        """The outcome of some work, whatever stops it."""
-        try:
-            return work()
-        except Exception:
-            raise
-        except BaseException as exc:
-            from tooli.pipeline.failure import to_outcome
-
-            return to_outcome(exc)
-
-    # -------------------------------------------------------------- showing
-
-    def guard_stdout(self, *, capture: bool = False) -> None:
-        """Take stdout for the answer alone; in machine modes SIGTERM is answered, too."""
-        if self.is_machine_mode and self.stdout_guard is None:
-            self.stdout_guard = StdoutGuard(capture)
-            if self.standalone:
-                self._previous_sigterm = set_sigterm_handler()
-
-    def write_outcome(self, outcome: Outcome, call: Call) -> int:
-        """Show an outcome; the exit code."""
-        if self.stdout_guard is None:
-            from tooli.cli.text_output import show_outcome
-
-            return show_outcome(self, outcome, call)
-        printed = self.stdout_guard.printed()
-        if printed:
-            from tooli.pipeline.stdout_capture import attach_printed_text
-
-            outcome = attach_printed_text(outcome, printed, call)
-        if isinstance(outcome, Failed):
-            self.code = outcome.error.exit_code & 0xFF or 70
-        else:
-            self.value = outcome.value
-        if self.mode != "json":
-            from tooli.cli.stream_output import write_machine_outcome
-
-            return write_machine_outcome(self, outcome, call)
-        document = present(outcome, call, self.milliseconds).envelope_json()
-        self.emit(limit_document(self, outcome, call, document))
-        return self.code
-
-    def milliseconds(self) -> int:
-        """How long it has taken so far."""
-        return int((perf_counter() - self.started) * 1000)
-
-    def emit(self, data: bytes) -> None:
-        """One line of the answer."""
-        if self.stdout_guard is None:
-            return
-        try:
-            self.stdout_guard.write(data + b"\n")
-        except (OSError, ValueError) as failure:
-            self.code = report_write_error(failure) or self.code
-            raise StdoutClosed from None
-
-    def exit(self, code: int) -> Any:
-        """Leave, as Typer leaves: with an exit code, or with the value where that is wanted."""
-        self.release()
-        if not self.standalone:
-            return self.value if code == 0 else code
-        sys.exit(fast_exit(code))
-
-    def release(self) -> None:
-        """Give back what was taken: stdout, and SIGTERM."""
-        if self.stdout_guard is not None:
-            self.stdout_guard.release(is_final=self.standalone)
-        if self._previous_sigterm is not None:
-            set_sigterm_handler(self._previous_sigterm)
+            arguments, problems, stdin_consumed = add_external_arguments(
+                self.line, tool, arguments, problems, convert_with_typer
+            )
+        options = self.options(tool, stdin_consumed=stdin_consumed)
+        warnings = [] if warnings is None else warnings
+        return self.app.prepare(
+            tool, arguments, self.caller, options, warnings, problems=tuple(problems)
+        )
 
 
-def _find_mode(name: str) -> OutputMode:
+def read_invocation(
+    app: App,
+    argv: Sequence[str],
+    prog_name: str | None = None,
+    standalone: bool = True,
+    command: Any = None,
+) -> Invocation:
+    """Read a command line, the settings and the environment."""
+    started = perf_counter()
+    StdoutGuard.restore_stdout()
+    started_app, parse_error = app, None
+    try:
+        line = parse_command_line(app.tree(), argv, convert_with_typer)
+        unknown_word = line.unknown_word if not line.path else None
+        if unknown_word in BUILTIN_COMMANDS or (
+            line.problems and not BUILTIN_COMMANDS.isdisjoint(argv)
+        ):
+            from tooli.cli.usage_errors import parse_builtin_command
+
+            app, line = parse_builtin_command(app, argv, line, convert_with_typer)
+    except Exception as error:
+        from tooli.cli.usage_errors import parse_output_mode
+
+        parse_error, line = error, parse_output_mode(argv)
+    maybe_agent, agent_name, has_settings = sniff_environment()
+    prog = (prog_name,) if prog_name else program_argv()
+    caller, category = _identify_caller(argv, prog, maybe_agent, agent_name)
+    state, setting_errors = started_app._state, ()
+    if has_settings or app is not started_app or state.policy != state.declared_policy:
+        from tooli.cli.cli_settings import load_settings
+
+        setting_errors = load_settings(state, line, category, has_settings, standalone)
+    invocation = Invocation(
+        app,
+        argv,
+        line,
+        caller,
+        prog_name=prog_name,
+        standalone=standalone,
+        command=command if app is started_app else None,
+        maybe_agent=maybe_agent,
+        category=category,
+        setting_errors=setting_errors,
+        parse_error=parse_error,
+        started=started,
+    )
+    mode, has_explicit_mode = _choose_mode(invocation)
+    if mode == "json" and not has_explicit_mode:
+        return invocation
+    return invocation.replace(mode=mode, has_explicit_mode=has_explicit_mode)
+
+
+def _choose_mode(invocation: Invocation) -> tuple[str, bool]:
+    """Return the output mode, and whether somebody asked for it by name."""
+    line, tool = invocation.line, invocation.line.tool
+    requested = line.options.get("output") or os.environ.get("TOOLI_OUTPUT")
+    requested = requested or invocation.state.default_output
+    if requested not in ("auto", "json") and not _is_known_mode(requested):
+        from tooli.cli.usage_errors import report_invalid_mode
+
+        return report_invalid_mode(line, requested), False
+    if tool is None and any([word in invocation.argv for word in COMPLETION_FLAGS]):
+        return "text", requested != "auto"
+    command_mode = None if tool is None else getattr(tool.fn, "tooli_mode", None)
+    if requested != "auto":
+        if command_mode is not None and find_mode(command_mode).is_interactive:
+            from tooli.cli.usage_errors import resolve_text_command_mode
+
+            requested = resolve_text_command_mode(invocation, requested)
+        return requested, True
+    if command_mode is not None:
+        return command_mode, False
+    if line.options.get("print0"):
+        return "plain", False
+    prints = tool is not None and tool.returns_printed_text
+    profile = invocation.caller_profile
+    if profile is not None and profile.output == "json":
+        return ("text" if prints and profile.printed == "as it is" else "json"), False
+    return ("text" if prints or is_terminal(sys.stdout) else "json"), False
+
+
+def _identify_caller(
+    argv: Sequence[str], prog: tuple[str, ...], maybe_agent: bool, agent_name: str | None
+) -> tuple[Caller, str | None]:
+    """Return the caller and its category."""
+    if agent_name is not None and "TOOLI_SESSION_ID" not in os.environ:
+        checks = needs_argument_checks(argv)
+        category = "ai_agent"
+        return Caller("cli", agent_name, prog=prog, category=category, maybe_agent=checks), category
+    if not maybe_agent and "TOOLI_SESSION_ID" not in os.environ:
+        return Caller("cli", prog=prog), None
+    from tooli.cli.cli_settings import detect_caller
+
+    return detect_caller(prog, maybe_agent, needs_argument_checks(argv))
+
+
+def find_mode(name: str) -> OutputMode:
     """Return the row of a mode. The table is not loaded for `json`, the mode of agents."""
-    from tooli.core.output_modes import find_mode
+    from tooli.core import output_modes
 
-    return find_mode(name)
+    return output_modes.find_mode(name)
 
 
 def _is_known_mode(name: str) -> bool:
     from tooli.core.output_modes import OUTPUT_MODES
 
     return name in OUTPUT_MODES
+
+
+def convert_with_typer(param: Param, raw: RawText) -> Any:
+    """Convert a parameter's text with Typer, for what `tooli.schema.convert` leaves to it."""
+    from tooli.cli import typer_params
+
+    return typer_params.convert_with_typer(param, raw)
+
+
+# ------------------------------------------------------------------ output
+
+SMALL_DOCUMENT_BYTES = 10_000
+"""Size of a document that every caller accepts. The limits of a caller are not loaded for it."""
+
+
+class CommandOutput:
+    """Writes the answer to an invocation: owns stdout while it runs, and knows how it ends."""
+
+    def __init__(self, invocation: Invocation) -> None:
+        self.invocation = invocation
+        self.exit = Exit(invocation.standalone)
+        self.warnings: list[str] = []  # of the call; they end up in `meta.warnings`
+        self.guard: StdoutGuard | None = None
+        self.streamed_count = 0  # items of a stream that are written already
+        self._previous_sigterm: Any = None
+
+    def take_stdout(self, *, capture: bool = False) -> None:
+        """In a machine mode, keep stdout for the answer, and turn SIGTERM into an answer."""
+        if self.guard is None and self.invocation.is_machine_mode:
+            self.guard = StdoutGuard(capture)
+            if self.invocation.standalone:
+                self._previous_sigterm = set_sigterm_handler()
+
+    def take_stdout_for_data(self) -> None:
+        """Keep stdout for data in any mode."""
+        self.guard = self.guard or StdoutGuard()
+
+    def write_outcome(self, outcome: Outcome, call: Call) -> int:
+        """Write the outcome of a call in the mode of the invocation; return the exit code."""
+        if self.guard is None:
+            from tooli.cli.text_output import show_outcome
+
+            if not isinstance(outcome, Failed):
+                self.exit.value = outcome.value
+            return show_outcome(self, outcome, call)
+        printed = self.guard.printed()
+        if printed:
+            from tooli.pipeline.stdout_capture import attach_printed_text
+
+            outcome = attach_printed_text(outcome, printed, call)
+        if isinstance(outcome, Failed):
+            self.exit.code = outcome.error.exit_code & 0xFF or 70
+        else:
+            self.exit.value = outcome.value
+        invocation = self.invocation
+        if invocation.mode != "json":
+            from tooli.cli.stream_output import write_machine_outcome
+
+            return write_machine_outcome(self, outcome, call)
+        document = present(outcome, call, invocation.milliseconds).envelope_json()
+        if len(document) > SMALL_DOCUMENT_BYTES and invocation.maybe_agent:
+            from tooli.cli.output_limits import limit_document
+
+            document = limit_document(invocation, outcome, call, document)
+        self.emit(document)
+        return self.exit.code
+
+    def run_call(self, call: Call, stages: tuple[Stage, ...]) -> int:
+        """Run a call, write its outcome, and return the exit code."""
+        if not self.invocation.is_document_mode:
+            from tooli.cli.stream_output import run_streaming
+
+            return run_streaming(self, call, stages)
+        return self.write_outcome(capture_outcome(lambda: run(call, stages)), call)
+
+    def run_on_typer_path(self, argv: Sequence[str] | None = None) -> int:
+        """Let Typer parse the line, run it, and return the exit code."""
+        from tooli.cli.typer_runner import run_on_typer_path
+
+        return run_on_typer_path(self, self.invocation.line.typer_argv if argv is None else argv)
+
+    def show_exception(self, tool: Tool, exc: BaseException) -> int:
+        """Let Typer show an exception that a tool raised; return the exit code."""
+        from tooli.cli.typer_runner import show_exception
+
+        return show_exception(self.invocation, tool, exc)
+
+    def emit(self, data: bytes) -> None:
+        """Write one line of the answer to stdout; raise StdoutClosed if that is impossible."""
+        if self.guard is None:
+            return
+        try:
+            self.guard.write(data + b"\n")
+        except (OSError, ValueError) as failure:
+            self._report_write_error(failure)
+            raise StdoutClosed from None
+
+    def count_items(self, count: int) -> None:
+        """Record how many items of a stream are written."""
+        self.streamed_count = count
+
+    def flush(self, code: Any) -> Any:
+        """Flush what was printed in a text mode; return the exit code, another one if it fails."""
+        if self.guard is not None or not self.invocation.standalone:
+            return code
+        try:
+            if sys.stdout is not None:  # pyright: ignore[reportUnnecessaryComparison]
+                sys.stdout.flush()
+        except (OSError, ValueError) as failure:
+            self.abandon_stdout(failure)
+            return self.exit.code or code
+        return code
+
+    def abandon_stdout(self, failure: BaseException) -> None:
+        """Write nothing more to stdout; report the failure, unless the reader closed the pipe."""
+        try:
+            redirect_to_devnull(1)
+        except OSError:
+            pass
+        self._report_write_error(failure)
+
+    def _report_write_error(self, failure: BaseException) -> None:
+        if not isinstance(failure, BrokenPipeError):
+            self.exit.code = 70
+            reason = getattr(failure, "strerror", None) or failure
+            write_stderr(f"The result could not be written to stdout: {reason}")
+
+    def release(self) -> None:
+        """Give back stdout and SIGTERM."""
+        if self.guard is not None:
+            self.guard.release(is_final=self.invocation.standalone)
+        if self._previous_sigterm is not None:
+            set_sigterm_handler(self._previous_sigterm)
+
+
+# ------------------------------------------------------------------ running it
+
+
+def run_and_exit(output: CommandOutput) -> Any:
+    """Run an invocation and exit; with `standalone_mode=False`, return the value or the code."""
+    try:
+        code = _run_to_exit_code(output)
+    except SystemExit as system_exit:  # Typer has written the answer
+        code = output.flush(system_exit.code)
+        if code == system_exit.code:
+            raise
+    except BaseException:
+        output.release()
+        raise
+    output.release()
+    return output.exit.leave(code)
+
+
+def _run_to_exit_code(output: CommandOutput) -> Any:
+    invocation = output.invocation
+    try:
+        return output.flush(run_invocation(output))
+    except StdoutClosed:  # the reader has closed the pipe: end without a message
+        return output.exit.code
+    except (Exception, KeyboardInterrupt) as exc:
+        if invocation.is_machine_mode:
+            from tooli.cli.usage_errors import write_internal_error
+
+            return write_internal_error(output, exc)
+        if isinstance(exc, KeyboardInterrupt) and invocation.standalone:
+            return 130
+        if invocation.command is None and isinstance(exc, Exception):
+            from tooli.cli.typer_runner import raise_through_typer
+
+            raise_through_typer(invocation.app, exc)
+        raise
+
+
+def run_invocation(output: CommandOutput) -> int:
+    """Run an invocation, write the answer, and return the exit code."""
+    invocation = output.invocation
+    line = invocation.line
+    if invocation.parse_error is not None:
+        raise invocation.parse_error
+    may_need_color = invocation.maybe_agent and not invocation.is_machine_mode
+    if (
+        invocation.setting_errors
+        or may_need_color
+        or not {"verbose", "color", "no_color"}.isdisjoint(line.options)
+    ):
+        from tooli.cli.cli_settings import apply_output_settings
+
+        exit_code = apply_output_settings(output)
+        if exit_code is not None:
+            return exit_code
+    has_misused_flag = any([p.code == "E1007" for p in line.problems])
+    if not has_misused_flag and not INFO_OPTIONS.isdisjoint(line.options):
+        from tooli.cli.info_options import run_info_option
+
+        return run_info_option(output)
+    if _needs_typer(invocation):
+        return output.run_on_typer_path()
+    if line.tool is None:
+        from tooli.cli.info_options import report_missing_command
+
+        return report_missing_command(output)
+    output.take_stdout(capture=line.tool.returns_printed_text)
+    call, stages = invocation.prepare(line.tool, line.arguments, line.problems, output.warnings)
+    if invocation.is_interactive_mode:
+        from tooli.cli.usage_errors import has_invalid_arguments
+
+        if has_invalid_arguments(invocation, call):  # a person gets Typer's message
+            return output.run_on_typer_path()
+    return output.run_call(call, stages)
+
+
+def _needs_typer(invocation: Invocation) -> bool:
+    """True if Typer has to parse the line: it can do more, or a person gets its messages."""
+    line = invocation.line
+    if any([p.code == "E1007" for p in line.problems]) or line.has_payload:
+        return False
+    if invocation.command is not None and not (
+        invocation.is_machine_mode and line.unknown_word is not None
+    ):
+        return True
+    if invocation.is_interactive_mode:
+        needs_typer_message = bool(line.problems) or line.tool is None or line.tool.deprecated
+        return bool(needs_typer_message or line.typer_reason is not None)
+    if line.unknown_word is not None and not line.group.has_dynamic_commands:
+        return False
+    return line.typer_reason is not None
+
+
+def _handle_alarm(deadline: Deadline) -> None:
+    from tooli.cli.timeout_exit import handle_alarm
+
+    handle_alarm(deadline)

@@ -1,11 +1,16 @@
-"""Budgets of a command line: what was typed, what is set, what is known of the caller."""
+"""Size limits of an answer: those on the line, in the settings, and of the caller."""
 
 from __future__ import annotations
+
+from json import loads
 
 from tooli.cli.process import write_stderr
 from tooli.core._hot_tables import RESULT_OPTIONS
 from tooli.core.call import Ok
+from tooli.detect import detect_execution_context
 from tooli.errors import shell_quote
+from tooli.pipeline.drivers import bind, run
+from tooli.pipeline.present import present, present_text
 from tooli.records.result_options import ResultOptions, read_result_options
 
 TYPE_CHECKING = False
@@ -16,88 +21,86 @@ if TYPE_CHECKING:
 
     from tooli.cli.main import Invocation
     from tooli.core.call import Call, Outcome
+    from tooli.core.tool import Tool
 
 CALLER_OUTPUT_LIMITS: dict[str, dict[str, int]] = {
-    # what is left of a longer answer is cut off by these callers themselves, anywhere
+    # these callers cut a longer answer themselves, at any place
     "codex": {"max_bytes": 10 * 1024, "max_lines": 256},
     "claude-code": {"max_tokens": 25_000},
 }
 
 
-def compute_shaping(invocation: Invocation) -> ResultOptions | None:
-    """What holds for a line: its own words, else settings, else what its caller can take."""
-    line, tool = invocation.line, invocation.line.tool
+def compute_result_options(invocation: Invocation, tool: Tool | None) -> ResultOptions | None:
+    """Return the result options of a call: from the line, else settings, else for the caller."""
+    line = invocation.line
     typed = {
         name: line.options[name] for name in RESULT_OPTIONS & line.options.keys() - line.from_config
     }
-    shaping = read_result_options(typed, tuple(invocation.argv))
+    result_options = read_result_options(typed, tuple(invocation.argv))
     if tool is None or hasattr(tool.fn, "tooli_mode"):
-        return shaping if line.has_shaping else None
+        return result_options if line.shapes_result(tool) else None
+    limits = _default_limits(invocation)
+    if result_options.max_items is not None:
+        limits["max_items"] = result_options.max_items
+    if result_options.has_size_limit:  # a limit on the line replaces every other one
+        limits = {"max_items": limits.get("max_items")}
+    elif any(limits.values()):
+        limits["has_default_sizes"] = True
+    if not line.shapes_result(tool) and not any(limits.values()):
+        return None
+    return result_options.replace(**limits)
+
+
+def _default_limits(invocation: Invocation) -> dict[str, Any]:
+    """Return the limits from the settings, or those of the caller if there are none for sizes."""
+    line = invocation.line
     configured = read_result_options(
         {name: line.options[name] for name in RESULT_OPTIONS & line.from_config}
     )
     limits: dict[str, Any] = {}
     if invocation.maybe_agent and configured.max_bytes is None and configured.max_tokens is None:
-        limits = dict(CALLER_OUTPUT_LIMITS.get(_caller_id(), {}))
+        limits = dict(CALLER_OUTPUT_LIMITS.get(detect_execution_context().caller_id or "", {}))
     for name in ("max_items", "max_bytes", "max_tokens"):
         if getattr(configured, name) is not None:
             limits[name] = getattr(configured, name)
-    if shaping.max_items is not None:
-        limits["max_items"] = shaping.max_items
-    if shaping.has_size_limit:  # what is typed wins over all that is only known
-        limits = {"max_items": limits.get("max_items")}
-    elif any(limits.values()):
-        limits["has_default_sizes"] = True
-    if not line.has_shaping and not any(limits.values()):
-        return None
-    return shaping.replace(**limits)
+    return limits
 
 
-def truncate_document(invocation: Invocation, outcome: Outcome, call: Call, data: bytes) -> bytes:
-    """A document that is larger than its caller takes, cut; any other one as it is.
+def limit_document(invocation: Invocation, outcome: Outcome, call: Call, data: bytes) -> bytes:
+    """Return a JSON document, cut if it is larger than the caller accepts.
 
-    The answer passes the stages that it would have passed had the limit been typed: most answers
-    are small, and then nobody has to know what the caller takes.
+    The result passes the stages that it would have passed with the limit on the line. They run
+    afterwards because most answers are small, and then the limits of the caller do not matter.
     """
-    shaping = compute_shaping(invocation)
-    if shaping is None or not isinstance(outcome, Ok):
+    if call.options.result_options is not None or not isinstance(outcome, Ok):
         return data
-    from json import loads
-
-    from tooli.pipeline.drivers import bind, run
-    from tooli.pipeline.present import present
+    result_options = compute_result_options(invocation, call.tool)
+    if result_options is None:
+        return data
     from tooli.stages.budget import limit_size
     from tooli.stages.pagination import paginate
     from tooli.stages.result_setup import open_record_flow
 
-    value = loads(data).get("result")  # what could be read but once has been read
+    value = loads(data).get("result")  # the value itself may be an iterator that is exhausted
 
-    def answered(call: Call) -> Generator[Call, Outcome, Outcome]:
+    def return_value(call: Call) -> Generator[Call, Outcome, Outcome]:
         yield from ()
         return Ok(value)
 
-    paging_stages = (
-        () if call.tool.returns_printed_text else (paginate,)
-    )  # what is printed cannot be taken up again
+    # printed text cannot be continued with a cursor
+    paging_stages = () if call.tool.returns_printed_text else (paginate,)
     limited_call = call.replace(
-        options=call.options.replace(result_options=shaping), meta={**(call.meta or {})}
+        options=call.options.replace(result_options=result_options), meta={**(call.meta or {})}
     )
-    truncated = run(limited_call, (open_record_flow, bind, limit_size, *paging_stages, answered))
-    return (
-        present(truncated, limited_call, invocation.milliseconds).envelope_json()
-        if isinstance(truncated, Ok)
-        else data
-    )
-
-
-def _caller_id() -> str:
-    from tooli.detect import detect_execution_context
-
-    return detect_execution_context().caller_id or ""
+    stages = (open_record_flow, bind, limit_size, *paging_stages, return_value)
+    truncated = run(limited_call, stages)
+    if not isinstance(truncated, Ok):
+        return data
+    return present(truncated, limited_call, invocation.milliseconds).envelope_json()
 
 
 def report_truncation(call: Call) -> None:
-    """Tell on stderr that the answer on stdout is not all, and how to get the rest."""
+    """Write to stderr that the answer on stdout is incomplete, and how to get the rest."""
     meta = call.meta or {}
     page, truncated = meta.get("page", {}), meta.get("truncated")
     if truncated is None and "next_cursor" not in page:
@@ -112,6 +115,4 @@ def report_truncation(call: Call) -> None:
         message = f"One page of {records}" + (f", {total} in all." if total is not None else ".")
     steps = meta.get("next", ())
     next_command = f" For the rest: {' '.join(map(shell_quote, steps[0]['argv']))}" if steps else ""
-    from tooli.pipeline.present import present_text
-
     write_stderr(present_text(message + next_command, call, shorten_paths=False))

@@ -1,50 +1,65 @@
-"""Arguments from elsewhere than the line.
+"""Arguments that are not on the command line.
 
-`--input`: all of them as one JSON object: text, `@file`, or `-` for stdin.
-`--null`: the values of the argument that takes many, on stdin, each ended by NUL, as
-`find -print0` writes them.
+`--input` takes all of them as one JSON object: as text, from `@file`, or from stdin with `-`.
+`--null` reads the values of the list argument from stdin, each ended by NUL, as `find -print0`
+writes them.
 """
 
 from __future__ import annotations
 
+import json
+import os
 import sys
 
 from tooli.core.call import Problem
+from tooli.core.tool import Handle
+from tooli.schema.convert import RawText
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
-    from tooli.cli.main import Invocation
+    from tooli.cli.argv import CommandLine
+    from tooli.core.tool import Param, Tool
 
 
 def add_external_arguments(
-    invocation: Invocation, arguments: dict[str, Any], problems: Sequence[Problem]
-) -> tuple[dict[str, Any], list[Problem]]:
-    """The arguments of a line with those from elsewhere, and what is wrong with them."""
-    options = invocation.line.options
+    line: CommandLine,
+    tool: Tool,
+    arguments: dict[str, Any],
+    problems: Sequence[Problem],
+    convert_with_typer: Callable[[Param, RawText], Any],
+) -> tuple[dict[str, Any], list[Problem], bool]:
+    """Return the arguments with those from `--input` and `--null`, and the problems.
+
+    The last value is True if `--null` has read stdin.
+    """
     all_problems = list(problems)
-    if "input" in options:
-        payload, new_problems = read_payload(options["input"])
-        arguments = {**_secrets_as_raw_text(invocation, options["input"], payload), **arguments}
+    has_read_stdin = False
+    if "input" in line.options:
+        payload, new_problems = read_payload(line.options["input"])
+        arguments = {**_secrets_as_raw_text(tool, line.options["input"], payload), **arguments}
         all_problems += new_problems
-    if "null" in options:
-        arguments, new_problems = _add_stdin_items(invocation, arguments)
-        all_problems += new_problems
-    return arguments, all_problems
+    if "null" in line.options:
+        many = next((p for p in tool.public_params if p.kind == "argument" and p.is_multiple), None)
+        if many is not None:
+            items, problem = _read_stdin_items(line)
+            has_read_stdin = problem is None
+            all_problems += [] if problem is None else [problem]
+            typed = arguments.get(many.name)
+            texts = [*(typed.texts if isinstance(typed, RawText) else typed or ()), *items]
+            if texts and problem is None:
+                arguments = {**arguments, many.name: RawText(texts, convert_with_typer)}
+        elif not tool.has_handles:  # an input handle reads NUL-separated items itself
+            all_problems.append(_null_problem("the command takes no list of values"))
+    return arguments, all_problems, has_read_stdin
 
 
-def _secrets_as_raw_text(
-    invocation: Invocation, source: str, payload: dict[str, Any]
-) -> dict[str, Any]:
-    """What is written on the line names secrets, and does not hold them, in JSON either."""
-    from tooli.core.tool import Handle
-    from tooli.schema.convert import RawText
-
-    tool = invocation.line.tool
-    if tool is None or not tool.has_handles or source == "-" or source[:1] == "@":
+def _secrets_as_raw_text(tool: Tool, source: str, payload: dict[str, Any]) -> dict[str, Any]:
+    """Return the payload with secrets as raw text: JSON on the command line may only name them."""
+    if not tool.has_handles or source == "-" or source[:1] == "@":
         return payload
     secret = {
         p.name for p in tool.public_params if isinstance(p.shape, Handle) and p.shape.is_secret
@@ -52,38 +67,19 @@ def _secrets_as_raw_text(
     return {k: RawText([str(v)]) if k in secret else v for k, v in payload.items()}
 
 
-def _add_stdin_items(
-    invocation: Invocation, arguments: dict[str, Any]
-) -> tuple[dict[str, Any], list[Problem]]:
-    """The arguments with the items on stdin: behind those that were typed."""
-    import os
-
-    from tooli.schema.convert import RawText
-
-    tool = invocation.line.tool
-    params = tool.public_params if tool is not None else ()
-    many = next((p for p in params if p.kind == "argument" and p.is_multiple), None)
+def _read_stdin_items(line: CommandLine) -> tuple[list[str], Problem | None]:
+    """Return the NUL-separated items on stdin, or the problem if it cannot be read."""
     stdin: Any = sys.stdin
-    if many is None:
-        if tool is not None and tool.has_handles:
-            return arguments, []  # the input itself is read so
-        return arguments, [_null_problem("the command takes no list of values to read")]
-    if invocation.line.options.get("input") == "-" or stdin is None:
-        return arguments, [_null_problem("stdin is not there to be read")]
-    if invocation.line.options.get("no_input") and stdin.isatty():
-        return arguments, [_null_problem("stdin is a terminal, and --no-input waits for nobody")]
-    if invocation.items is None:
-        source = getattr(stdin, "buffer", None)
-        try:
-            data = source.read() if source is not None else stdin.read().encode()
-        except (OSError, ValueError) as failure:
-            return arguments, [_null_problem(f"stdin cannot be read: {failure}")]
-        invocation.items = [os.fsdecode(item) for item in data.split(b"\0") if item]
-    typed = arguments.get(many.name)
-    texts = [*(typed.texts if isinstance(typed, RawText) else typed or ()), *invocation.items]
-    if texts:
-        arguments = {**arguments, many.name: RawText(texts, invocation.convert_with_typer)}
-    return arguments, []
+    if line.options.get("input") == "-" or stdin is None:
+        return [], _null_problem("stdin is not available")
+    if line.options.get("no_input") and stdin.isatty():
+        return [], _null_problem("stdin is a terminal, and --no-input forbids to wait for it")
+    source = getattr(stdin, "buffer", None)
+    try:
+        data = source.read() if source is not None else stdin.read().encode()
+    except (OSError, ValueError) as failure:
+        return [], _null_problem(f"stdin cannot be read: {failure}")
+    return [os.fsdecode(item) for item in data.split(b"\0") if item], None
 
 
 def _null_problem(reason: str) -> Problem:
@@ -91,9 +87,7 @@ def _null_problem(reason: str) -> Problem:
 
 
 def read_payload(source: str) -> tuple[dict[str, Any], list[Problem]]:
-    """The arguments in a payload, and what is wrong with it."""
-    import json
-
+    """Return the arguments in a payload, and what is wrong with it."""
     try:
         if source == "-":
             if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison]

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import TypeGuard
 
-    from tooli.cli.main import Invocation
     from tooli.core.call import Call
 
     Cell = Callable[[object], str]
@@ -42,11 +41,6 @@ if TYPE_CHECKING:
 def write_records(value: object, call: Call, end: str) -> None:
     """Write a result to stdout; the renderer of mode `plain`."""
     write_plain(value, sys.stdout.write, end=end)
-
-
-def record_separator(invocation: Invocation) -> str:
-    """What ends a record: a newline, or NUL after `--print0`."""
-    return "\0" if invocation.line.options.get("print0") else "\n"
 
 
 def write_plain(value: object, write: Callable[[str], object], *, end: str = "\n") -> None:

@@ -1,7 +1,10 @@
-"""The process of a command line and what it stands in, as every start has to know it.
+"""The process of a command line: stdout, signals, environment, time limit and exit.
 
-stdout, kept for the answer; SIGTERM; stderr; the collector; the end; a glance at who calls and at
-what is set. One file, because every start would pay for a second.
+`StdoutGuard` keeps stdout for the answer. `Exit` ends the process, as quickly as that is safe.
+`Deadline` ends it when the time is over. `sniff_environment` finds out whether an agent is calling
+and whether there are settings, without loading the packages that know more.
+
+Every start loads this module, so it imports almost nothing and is one file.
 """
 
 from __future__ import annotations
@@ -11,8 +14,11 @@ import os
 import sys
 
 from tooli.core._hot_tables import (
+    AGENT_MARKERS,
     AGENT_TIMEOUT_SECONDS,
     CALLER_VARIABLES,
+    FALSE_VALUES,
+    FULL_DETECTION_VARIABLES,
     SETTING_VARIABLES,
     SYSTEM_CONFIG_PATH,
 )
@@ -21,27 +27,27 @@ from tooli.core.call import MAX_PRINTED_CHARS
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any, TextIO
 
-    from tooli.cli.main import Invocation
-    from tooli.core.call import Call, Outcome
+    from tooli.cli.main import CommandOutput, Invocation
+    from tooli.core.call import Outcome
 
 
 class StdoutGuard:
-    """stdout, kept for the answer.
+    """Keeps stdout for the answer.
 
-    While it is held, file descriptor 1 leads to stderr: `print`, C code and child
-    processes cannot get between the caller and the JSON. With `capture` it leads
-    to a file in memory instead, which is read back at the end.
+    While it is held, file descriptor 1 leads to stderr, so that `print`, C code and child
+    processes cannot write between the caller and the JSON. With `capture`, it leads to a file in
+    memory, which `printed` reads.
     """
 
     _released_fd: int | None = None
-    """The real stdout after an answer: whatever follows it may not be read with it."""
+    """The real stdout after the answer; file descriptor 1 stays redirected until the exit."""
 
     def __init__(self, capture: bool = False) -> None:
         self.has_written = False
-        self.is_incomplete = False  # an answer is half out: nothing may follow
+        self.is_incomplete = False  # a part of an answer is written: nothing may follow it
         self._original_stdout = sys.stdout
         self._owner_pid = os.getpid()
         self._capture_fd: int | None = None
@@ -52,7 +58,7 @@ class StdoutGuard:
             self._stdout_fd = _duplicate_stdout()
             self._capture_fd = _open_memory_file() if capture else None
             _redirect_stdout(2 if self._capture_fd is None else self._capture_fd)
-        else:  # a test runner or a notebook has put its own stdout there
+        else:  # a test runner or a notebook has replaced sys.stdout
             import io
 
             self._replacement = sys.stderr
@@ -61,7 +67,7 @@ class StdoutGuard:
             sys.stdout = self._replacement
 
     def printed(self) -> str:
-        """What was printed since, if it was captured."""
+        """Return the captured text, and stop capturing."""
         _flush(sys.stdout)
         if self._replacement is not None and self._replacement is not sys.stderr:
             data = self._replacement.buffer.getvalue()
@@ -76,7 +82,7 @@ class StdoutGuard:
         return data.decode("utf-8", "replace").rstrip("\n")
 
     def write(self, data: bytes) -> None:
-        """Write to the real stdout; only the process that took it does."""
+        """Write to the real stdout. A forked child of the process writes nothing."""
         if self.is_incomplete or os.getpid() != self._owner_pid:
             return
         self.is_incomplete = self.has_written = True
@@ -90,7 +96,7 @@ class StdoutGuard:
         self.is_incomplete = False
 
     def release(self, *, is_final: bool) -> None:
-        """Give stdout back; a process that is about to end keeps it, so that nothing follows."""
+        """Give stdout back; with `is_final`, keep it until the process ends."""
         if self._stdout_fd is None:
             sys.stdout = self._original_stdout
             return
@@ -101,7 +107,7 @@ class StdoutGuard:
 
     @classmethod
     def restore_stdout(cls) -> None:
-        """Lead stdout where it led before the last answer."""
+        """Undo the redirection that the last guard left in place."""
         if cls._released_fd is not None:
             _flush(sys.stdout)
             os.dup2(cls._released_fd, 1)
@@ -110,19 +116,19 @@ class StdoutGuard:
 
 
 class StdoutClosed(Exception):  # noqa: N818
-    """Nobody reads stdout any more."""
+    """stdout cannot be written any more: the run ends."""
 
 
-def _is_process_stdout(stream: Any) -> bool:
+def _is_process_stdout(stream: TextIO | None) -> bool:
     try:
         return stream is sys.__stdout__ and stream is not None and stream.fileno() == 1
     except (OSError, ValueError):
         return False
 
 
-def _flush(stream: Any) -> None:
+def _flush(stream: TextIO | None) -> None:
     try:
-        stream.flush()
+        stream.flush()  # type: ignore[union-attr]  # pyright: ignore[reportOptionalMemberAccess]
     except (OSError, ValueError, AttributeError):
         pass
 
@@ -132,30 +138,31 @@ def _write_all(target: int, data: bytes) -> None:
     while view:
         try:
             view = view[os.write(target, view) :]
-        except BlockingIOError:  # whoever shares the pipe has made it non-blocking
+        except BlockingIOError:  # another process made the pipe non-blocking
             from select import select
 
             select((), (target,), ())
 
 
 def _redirect_stdout(target: int) -> None:
-    """Let file descriptor 1 lead elsewhere; nowhere, if there is no stderr."""
+    """Point file descriptor 1 to another one, or to the null device if that one is closed."""
     try:
         os.dup2(target, 1)
     except OSError:
-        _redirect_to_devnull(1)
+        redirect_to_devnull(1)
 
 
 def _duplicate_stdout() -> int:
-    """A second descriptor of stdout, never one that others take for stdin or stderr."""
+    """Return a copy of file descriptor 1, above the numbers of stdin and stderr."""
     copy = os.dup(1)
     while copy < 3:
         low_fd, copy = copy, os.dup(copy)
-        _redirect_to_devnull(low_fd)
+        redirect_to_devnull(low_fd)
     return copy
 
 
-def _redirect_to_devnull(descriptor: int) -> None:
+def redirect_to_devnull(descriptor: int) -> None:
+    """Point a file descriptor to the null device."""
     nowhere = os.open(os.devnull, os.O_RDWR)
     os.dup2(nowhere, descriptor)
     os.close(nowhere)
@@ -170,8 +177,8 @@ def _open_memory_file() -> int:
         return os.dup(file.fileno())
 
 
-def is_terminal(stream: Any) -> bool:
-    """Whether a stream is a terminal; a closed or missing one is not."""
+def is_terminal(stream: TextIO | None) -> bool:
+    """True if a stream is a terminal; a closed or missing stream is none."""
     try:
         return stream is not None and stream.isatty()
     except ValueError:
@@ -179,25 +186,12 @@ def is_terminal(stream: Any) -> bool:
 
 
 def write_stderr(text: str) -> None:
-    """Write a line to stderr, if there is one."""
+    """Write a line to stderr, if it is open."""
     try:
         sys.stderr.write(text + "\n")
         sys.stderr.flush()
     except (OSError, ValueError, AttributeError):
         pass
-
-
-def report_write_error(failure: OSError | ValueError) -> int:
-    """Say that an answer could not be written; the exit code, but for a reader who has left."""
-    if isinstance(failure, BrokenPipeError):
-        return 0
-    write_stderr(f"The result could not be written to stdout: {error_reason(failure)}")
-    return 70
-
-
-def error_reason(failure: BaseException) -> object:
-    """Why something could not be written, in the system's words."""
-    return getattr(failure, "strerror", None) or failure
 
 
 # ------------------------------------------------------------------ signals
@@ -214,7 +208,7 @@ def _raise_terminated(*_: object) -> None:
 
 
 def _signal_module() -> Any:
-    """`signal`, as far as it is C: the rest of it imports enum."""
+    """Return the C half of `signal`; the Python half imports enum."""
     try:
         import _signal as found  # pyright: ignore[reportMissingImports]
     except ImportError:
@@ -223,24 +217,41 @@ def _signal_module() -> Any:
 
 
 def set_sigterm_handler(handler: Any = _raise_terminated) -> Any:
-    """Have SIGTERM handled; what handled it before."""
+    """Set the handler of SIGTERM; return the previous one."""
     signals = _signal_module()
     try:
         return signals.signal(signals.SIGTERM, handler)
     except ValueError:
-        return None  # not the main thread: whoever owns that one handles signals
+        return None  # only the main thread can set handlers
+
+
+# ------------------------------------------------------------------ exit
+
+
+class Exit:
+    """How a run ends: with an exit code, or with a value if `standalone_mode=False`."""
+
+    def __init__(self, standalone: bool) -> None:
+        self.standalone = standalone
+        self.code = 0  # of a failure, or of an answer that could not be written
+        self.value: Any = None
+
+    def leave(self, code: int) -> Any:
+        """Exit the process; with `standalone_mode=False`, return the value or the code."""
+        if not self.standalone:
+            return self.value if code == 0 else code
+        sys.exit(fast_exit(code))
 
 
 _gc_is_frozen = False
 
 
 def freeze_gc() -> None:
-    """Leave what was made before the command runs to the operating system, at the end.
+    """Exclude everything that exists before the command runs from garbage collection.
 
-    The last collection of a process walks through all that was ever imported, in vain: a
-    millisecond of every start. Only files that are open for writing could lose something
-    by it, so where there is one, nothing is spared; nor where the process goes on after this
-    command, as that of a test does.
+    The last collection of a process visits everything that was imported and finds nothing, which
+    takes a millisecond. Only files that are open for writing could lose data, so nothing is frozen
+    if there is one, or if the process goes on after this command, as in a test.
     """
     global _gc_is_frozen
     if not _is_top_level():
@@ -255,7 +266,7 @@ def freeze_gc() -> None:
 
 
 def _has_only_standard_files(own_count: int = 0) -> bool:
-    """Whether nothing but stdin, stdout and stderr is open here; False where nobody can tell."""
+    """True if only stdin, stdout and stderr are open; False if that cannot be determined."""
     try:
         count = len(os.listdir("/proc/self/fd"))
     except OSError:
@@ -265,22 +276,21 @@ def _has_only_standard_files(own_count: int = 0) -> bool:
 
 
 def fast_exit(code: Any) -> Any:
-    """End the process at once, where taking the interpreter apart would do nothing for anybody.
+    """Exit the process without finalizing the interpreter; return the code if that is not safe.
 
-    That takes longer than most commands. It is left out only where nothing waits for it: no
-    `atexit`, no thread, no file, no debugger or profiler, no foreign C code with buffers of its
-    own, and nobody between here and the top of the script who would handle the exit.
-    Otherwise the code is given back.
+    Finalization takes longer than most commands. It is skipped only if nothing needs it: there is
+    no `atexit` function, no thread, no open file, no debugger or profiler, no foreign C extension
+    with buffers of its own, and no frame of the script handles the exit.
     """
-    from _thread import _count as threads  # pyright: ignore
-    from atexit import _ncallbacks as waiting  # pyright: ignore
+    from _thread import _count as count_threads  # pyright: ignore
+    from atexit import _ncallbacks as count_callbacks  # pyright: ignore
 
     own_count = StdoutGuard._released_fd is not None
     if not _has_only_standard_files(own_count) and not _flush_or_has_only_inherited_files(
         own_count
     ):
         return code
-    if waiting() or threads() or _is_being_debugged() or not _is_top_level():
+    if count_callbacks() or count_threads() or _is_being_debugged() or not _is_top_level():
         return code
     for module in list(sys.modules.values()):
         path = getattr(module, "__file__", None) or ""
@@ -295,10 +305,10 @@ def fast_exit(code: Any) -> Any:
 
 
 def _flush_or_has_only_inherited_files(own_count: int) -> bool:
-    """Whether what is open is others'; or else it is written out now.
+    """True if all open files are inherited; otherwise flush them and return False.
 
-    Meanwhile the collector waits: it closes what is in a circle with a failure in any order, and
-    what a text still holds is lost where the bytes below it come first.
+    The garbage collector is off meanwhile: it closes the files of a reference cycle in any order,
+    and a text file loses its buffer if the binary file below it is closed first.
     """
     gc_was_enabled = gc.isenabled()
     gc.disable()
@@ -313,7 +323,7 @@ def _flush_or_has_only_inherited_files(own_count: int) -> bool:
 
 
 def _is_being_debugged() -> bool:
-    """Whether somebody looks into the interpreter: a debugger, a profiler, a prompt to follow."""
+    """True if a debugger, a profiler or a prompt that follows needs the interpreter."""
     flags = sys.flags
     if flags.inspect or flags.dev_mode or sys.gettrace() or sys.getprofile():
         return True
@@ -322,12 +332,11 @@ def _is_being_debugged() -> bool:
 
 
 def _is_top_level() -> bool:
-    """Whether nobody above the app has a `try` or a `with` that would see it end."""
+    """True if no frame above the app has a `try` or a `with` that would see the exit."""
     frame: Any = sys._getframe(2)
     while frame is not None:
-        exception_table = getattr(
-            frame.f_code, "co_exceptiontable", b"?"
-        )  # older Pythons do not tell
+        # Pythons before 3.11 have no such table: there every frame may handle the exit.
+        exception_table = getattr(frame.f_code, "co_exceptiontable", b"?")
         name = frame.f_globals.get("__name__", "") if exception_table else ""
         if exception_table and name != "runpy" and name[:6] != "tooli.":
             return False
@@ -335,23 +344,48 @@ def _is_top_level() -> bool:
     return True
 
 
-# ------------------------------------------------------------------ how it was started
+# ------------------------------------------------------------------ the environment
 
 
-def sniff_environment() -> tuple[bool, bool]:
-    """Whether somebody may have left a mark, and whether there may be settings.
+def sniff_environment() -> tuple[bool, str | None, bool]:
+    """Return whether an agent or a CI system may be calling, its name, and if there are settings.
 
-    A no is a no; a yes is a maybe, which `tooli.detect` and `tooli.config` look into.
+    False is final. True means that `tooli.detect` or `tooli.config` has to be loaded to know more,
+    unless the name of the agent is known already.
     """
-    names = frozenset(os.environ)
-    maybe_agent = not CALLER_VARIABLES.isdisjoint(names) or ".pi/agent/bin" in os.environ.get(
-        "PATH", ""
-    )
-    return maybe_agent, not SETTING_VARIABLES.isdisjoint(names) or _has_config_file()
+    env = os.environ
+    names = frozenset(env)
+    found = names & CALLER_VARIABLES
+    has_pi_path = ".pi/agent/bin" in env.get("PATH", "")
+    agent_name = None
+    if found and not has_pi_path and FULL_DETECTION_VARIABLES.isdisjoint(names):
+        agent_name = _agent_name(found, env)
+    has_settings = not SETTING_VARIABLES.isdisjoint(names) or _has_config_file()
+    return bool(found) or has_pi_path, agent_name, has_settings
+
+
+def _agent_name(found: frozenset[str], env: Mapping[str, str]) -> str | None:
+    """Return the name of the agent that sets these variables; None if `tooli.detect` decides."""
+    first_rank, agent_name = len(AGENT_MARKERS), None
+    for variable in found:
+        rank, name, values = AGENT_MARKERS.get(variable, (0, None, ()))
+        value = env[variable]
+        is_match = value in values if values else value.lower() not in FALSE_VALUES
+        if name is None or not is_match:
+            return None
+        if rank < first_rank:
+            first_rank, agent_name = rank, name
+    return agent_name
+
+
+def needs_argument_checks(argv: Sequence[str]) -> bool:
+    """True if a command line may contain something that an agent should not send."""
+    text = "".join(argv)
+    return not text.isprintable() or "\\" in text or "@" in text or "--input" in text
 
 
 def _has_config_file() -> bool:
-    """Whether a file of settings is there: a few questions to the file system."""
+    """True if there may be a configuration file, found with a few file system calls."""
     env, exists = os.environ.get, os.access
     if exists(SYSTEM_CONFIG_PATH, 0):
         return True
@@ -380,11 +414,11 @@ def _has_config_file() -> bool:
     return False
 
 
-_MAX_CONFIG_BYTES = 1 << 22  # bytes: no such file is longer
+_MAX_CONFIG_BYTES = 1 << 22  # a longer file is searched up to here
 
 
 def _file_contains(path: str, *needles: bytes) -> bool:
-    """Whether a file is there and holds one of the signs, however it is spaced and quoted."""
+    """True if a file exists and contains one of the needles, ignoring spaces and quotes."""
     if not os.access(path, 0):
         return False
     try:
@@ -399,12 +433,12 @@ def _file_contains(path: str, *needles: bytes) -> bool:
 
 
 def is_completing() -> bool:
-    """Whether a shell asks for completions: that is Typer's."""
+    """True if a shell asks for completions, which Typer answers."""
     return any([key[-9:] == "_COMPLETE" and key[:1] == "_" for key in os.environ])
 
 
 def program_argv() -> tuple[str, ...]:
-    """The words with which the program was started, as somebody would type them again."""
+    """Return the words that start this program, as one would type them."""
     program = sys.argv[0] if sys.argv else ""
     spec = getattr(sys.modules.get("__main__"), "__spec__", None)
     if spec is not None and spec.name:
@@ -415,106 +449,73 @@ def program_argv() -> tuple[str, ...]:
     return (os.path.basename(program),)
 
 
-SMALL_DOCUMENT_BYTES = 10_000
-"""Bytes of an answer that every caller takes: only of a larger one it matters who calls."""
-
-
-def limit_document(invocation: Invocation, outcome: Outcome, call: Call, data: bytes) -> bytes:
-    """A document as its caller takes it; whoever asked for a size has got it already."""
-    if (
-        len(data) <= SMALL_DOCUMENT_BYTES
-        or call.options.result_options is not None
-        or not invocation.maybe_agent
-    ):
-        return data
-    from tooli.cli.output_limits import truncate_document
-
-    return truncate_document(invocation, outcome, call, data)
-
-
-def shaping_if_needed(invocation: Invocation) -> Any:
-    """How much of the result is wanted, where the line or the caller says so."""
-    if not invocation.line.has_shaping and (
-        not invocation.maybe_agent or invocation.mode == "json"
-    ):
-        return None  # a document that is too large is cut when it is there
-    from tooli.cli.output_limits import compute_shaping
-
-    return compute_shaping(invocation)
-
-
-def needs_argument_checks(argv: Sequence[str]) -> bool:
-    """Whether a line may hold what no agent should send; an ordinary one is not looked at."""
-    text = "".join(argv)
-    return not text.isprintable() or "\\" in text or "@" in text or "--input" in text
-
-
-# ------------------------------------------------------------------ how long it may take
+# ------------------------------------------------------------------ time limit
 
 EXIT_GRACE_SECONDS = 0.5
-"""Seconds that a line has to end once its time is over."""
+"""Time that a process has to end once its time limit is over."""
 
 
-def has_timeout(invocation: Invocation) -> bool:
-    """Whether anybody has said how long the line may take, or may be an agent."""
+def needs_deadline(invocation: Invocation) -> bool:
+    """True if the line, the tool or the kind of caller sets a time limit."""
     tool = invocation.line.tool
     has_declared_timeout = tool is not None and tool.limits.timeout is not None
     return invocation.maybe_agent or has_declared_timeout or "timeout" in invocation.line.options
 
 
-def run_with_timeout(invocation: Invocation) -> Any:
-    """Answer a line; an alarm ends what takes too long.
+def run_with_deadline(
+    output: CommandOutput, run: Callable[[CommandOutput], Any], handle: Callable[[Deadline], None]
+) -> Any:
+    """Call `run(output)`; call `handle` when the time is over.
 
-    A limit that somebody stated is kept where the function runs (`enforce/`): then the alarm is
-    only for the end of the process. An agent's is kept here alone, because that costs nothing.
+    A timeout that was declared or requested is enforced where the function runs
+    (`tooli.execution`); the deadline then covers the exit of the process only. The default timeout
+    of an agent's call is enforced here, because a timer costs nothing.
     """
-    alarm = TimeoutAlarm(invocation)
-    if alarm.is_default:
-        alarm.schedule(alarm.timeout)
+    deadline = Deadline(output, handle)
+    if deadline.is_default:
+        deadline.schedule(deadline.timeout)
     try:
-        return invocation.run_and_exit()
+        return run(output)
     finally:
-        alarm.is_exiting = True
-        if alarm.timeout and _is_top_level():
-            alarm.schedule(
-                max(alarm.timeout - invocation.milliseconds() / 1000, 0.01) + EXIT_GRACE_SECONDS
-            )
+        deadline.is_exiting = True
+        if deadline.timeout and _is_top_level():
+            elapsed = output.invocation.milliseconds() / 1000
+            deadline.schedule(max(deadline.timeout - elapsed, 0.01) + EXIT_GRACE_SECONDS)
         else:
-            alarm.schedule(0.0)  # whoever catches the exit goes on in this process
+            deadline.schedule(0.0)  # something above the app catches the exit and goes on
 
 
-class TimeoutAlarm:
-    """A timer of the operating system; when it rings, the line is over."""
+class Deadline:
+    """The time limit of an invocation, kept by a timer of the operating system."""
 
-    def __init__(self, invocation: Invocation) -> None:
-        self.invocation = invocation
+    def __init__(self, output: CommandOutput, handle: Callable[[Deadline], None]) -> None:
+        self.output = output
+        self._handle = handle  # called in the main thread when the timer fires
         self.fired_count = 0
-        self.is_exiting = False  # the answer is out; only the interpreter's own end is left
+        self.is_exiting = False  # the answer is written; only the exit is left
         self._is_armed = False
+        invocation = output.invocation
         tool, option = invocation.line.tool, invocation.line.options.get("timeout")
         is_long_running = tool is not None and hasattr(tool.fn, "tooli_long_running")
         declared = None if tool is None else tool.limits.timeout
         timeouts = [seconds for seconds in (declared, option) if seconds is not None]
         self.is_default = (
-            not timeouts and not is_long_running and invocation.caller().category == "ai_agent"
+            not timeouts and not is_long_running and invocation.caller.category == "ai_agent"
         )
-        self.timeout = (
-            0.0
-            if is_long_running
-            else min(timeouts)
-            if timeouts
-            else AGENT_TIMEOUT_SECONDS * self.is_default
-        )
+        if is_long_running:
+            self.timeout = 0.0
+        else:
+            self.timeout = min(timeouts) if timeouts else AGENT_TIMEOUT_SECONDS * self.is_default
 
     def schedule(self, delay: float) -> None:
-        """Ring after so many seconds, and then again and again; with 0.0 not at all."""
+        """Start the timer, which fires again and again; with 0.0, stop it."""
         signals = _signal_module()
         if not hasattr(signals, "setitimer") or not (delay or self._is_armed):
             return
         try:
             if not self._is_armed:
                 previous = signals.signal(signals.SIGALRM, self._on_alarm)
-                if previous is not signals.SIG_DFL:  # it is the app's own
+                if previous is not signals.SIG_DFL:  # the app uses this signal itself
                     signals.signal(signals.SIGALRM, previous)
                     return
             self._is_armed = delay > 0
@@ -522,9 +523,19 @@ class TimeoutAlarm:
             if not delay:
                 signals.signal(signals.SIGALRM, signals.SIG_DFL)
         except ValueError:
-            pass  # not the main thread: whoever owns that one handles signals
+            pass  # only the main thread can set handlers
 
     def _on_alarm(self, *_: object) -> None:
-        from tooli.cli.timeout_exit import handle_alarm
+        self._handle(self)
 
-        handle_alarm(self)
+
+def capture_outcome(work: Callable[[], Outcome]) -> Outcome:
+    """Return the outcome of `work`; an interruption or an exit becomes a failure."""
+    try:
+        return work()
+    except Exception:
+        raise
+    except BaseException as exc:
+        from tooli.pipeline.failure import to_outcome
+
+        return to_outcome(exc)

@@ -1,12 +1,11 @@
-"""Outcomes for people: a table on stdout, an error on stderr, the framework's part of help."""
+"""Answers in the text modes: the result on stdout, warnings and errors on stderr."""
 
 from __future__ import annotations
 
-import os
 import sys
 
-from tooli.cli.plain_output import record_separator
-from tooli.cli.process import StdoutClosed, error_reason, write_stderr
+from tooli.cli.plain_output import SINGLE_LINE_ESCAPES, summarize
+from tooli.cli.process import StdoutClosed, write_stderr
 from tooli.core.call import Ok
 from tooli.core.output_modes import find_mode
 from tooli.pipeline.present import ItemPresenter, outgoing_warnings, present
@@ -14,38 +13,42 @@ from tooli.pipeline.present import ItemPresenter, outgoing_warnings, present
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from types import TracebackType
     from typing import Any
 
-    from tooli.cli.main import Invocation
+    from tooli.cli.main import CommandOutput
     from tooli.core.call import Call, Outcome
+    from tooli.core.tool import Tool
     from tooli.errors import ToolError
 
+MAX_ACTIONS_SHOWN = 200
+"""Actions of a plan that are shown to a person."""
 
-def show_outcome(invocation: Invocation, outcome: Outcome, call: Call) -> int:
-    """Show an outcome in a text mode; the exit code."""
+
+def show_outcome(output: CommandOutput, outcome: Outcome, call: Call) -> int:
+    """Write an outcome in a text mode; return the exit code."""
     if isinstance(outcome, Ok):
-        invocation.value = outcome.value
-        if invocation.standalone:
-            with StdoutErrorScope(invocation):
-                _show_value(invocation, outcome.value, call)
+        if output.invocation.standalone:
+            with StdoutErrorScope(output):
+                _show_value(output, outcome.value, call)
         show_warnings(call)
         if call.meta and not call.options.quiet:
             from tooli.cli.output_limits import report_truncation
 
             report_truncation(call)
         return 0
-    presented = present(outcome, call, invocation.milliseconds)
+    presented = present(outcome, call, output.invocation.milliseconds)
     error = presented.error
     assert error is not None
     can_show_traceback = presented.can_show_traceback
     show_warnings(call)
     if call.secrets:
         _clear_traceback_locals(error.__cause__)
-    return _show_error(invocation, error, can_show_traceback)
+    return _show_error(output, error, call.tool if can_show_traceback else None)
 
 
 def _clear_traceback_locals(exc: BaseException | None) -> None:
-    """Clear what the frames of a failure hold: Typer may show it, and a secret is among it."""
+    """Clear the local variables in the frames of an exception: Typer shows them, with secrets."""
     from traceback import clear_frames
 
     pending: list[Any] = [exc]
@@ -58,12 +61,13 @@ def _clear_traceback_locals(exc: BaseException | None) -> None:
             pending += [current.__cause__, current.__context__, *getattr(current, "exceptions", ())]
 
 
-def _show_value(invocation: Invocation, value: Any, call: Call) -> None:
+def _show_value(output: CommandOutput, value: Any, call: Call) -> None:
     if value is None:
-        if not call.tool.is_streaming or invocation.streamed_count:
+        if not call.tool.is_streaming or output.streamed_count:
             return
         value = []
-    end = record_separator(invocation)
+    invocation = output.invocation
+    end = invocation.record_separator
     value = ItemPresenter(call, secrets_only=end == "\0").value(value)
     find_mode("plain" if end == "\0" else invocation.mode).load_renderer()(value, call, end)
     sys.stdout.flush()
@@ -72,21 +76,13 @@ def _show_value(invocation: Invocation, value: Any, call: Call) -> None:
 def write_text(value: Any, call: Call, end: str) -> None:
     """Write a result to stdout for a person; the renderer of mode `text`."""
     if call.options.dry_run and _is_plan(value):
-        from tooli.cli.plan_output import show_plan
-
-        show_plan(value, call)
+        sys.stdout.write("\n".join(_format_plan(value, call)) + "\n")
     elif isinstance(value, str) and value.replace("\n", "").isprintable():
         sys.stdout.write(value if value.endswith("\n") else value + "\n")
     else:
         from tooli.cli.render import print_result
 
         print_result(value, file=sys.stdout)
-
-
-def _is_plan(value: Any) -> bool:
-    from tooli.pipeline.planning import is_plan
-
-    return is_plan(value)
 
 
 def show_warnings(call: Call) -> None:
@@ -97,46 +93,47 @@ def show_warnings(call: Call) -> None:
         write_stderr(f"Warning: {warning}")
 
 
-def _show_error(invocation: Invocation, error: ToolError, may_show_traceback: bool) -> int:
-    """A person sees where it broke, unless something would be seen there that must not be."""
+# ------------------------------------------------------------------ errors
+
+
+def _show_error(output: CommandOutput, error: ToolError, tool: Tool | None) -> int:
+    """Show an error; with a tool, an unexpected exception of it as Typer's traceback."""
+    invocation = output.invocation
     cause = error.__cause__
     if isinstance(cause, BrokenPipeError) and is_stdout_closed():
-        redirect_stdout_to_devnull()
+        output.abandon_stdout(cause)
         return 0
     if isinstance(cause, KeyboardInterrupt):
         write_plain_error(error)
         return error.exit_code
     if (
-        may_show_traceback
+        tool is not None
         and invocation.is_interactive_mode
         and cause is not None
-        and not _is_raised_by_author(cause, error)
+        and _is_translated(error, cause)
     ):
-        from tooli.cli.typer_runner import show_exception
-
-        return show_exception(invocation, cause)
+        return output.show_exception(tool, cause)
     if not invocation.is_interactive_mode:
         write_plain_error(error)
     else:
         from tooli.cli.render import print_error
 
+        profile = invocation.caller_profile
         verbose = invocation.line.options.get("verbose", 0) > 0
-        verbose = verbose or (
-            invocation.caller_profile is not None and invocation.caller_profile.errors == "full"
-        )
+        verbose = verbose or (profile is not None and profile.errors == "full")
         print_error(error.to_dict(), file=sys.stderr, verbose=verbose)
     return error.exit_code
 
 
-def _is_raised_by_author(cause: BaseException, error: ToolError) -> bool:
-    """Whether the author raised the error as such, and the cause is only its background."""
+def _is_translated(error: ToolError, cause: BaseException) -> bool:
+    """True if the tool raised `cause`, and not the ToolError itself."""
     from tooli.pipeline.failure import is_translated_error
 
-    return not is_translated_error(error, cause)
+    return is_translated_error(error, cause)
 
 
 def write_plain_error(error: ToolError) -> None:
-    """Say on stderr, in plain lines, what went wrong and what would be right."""
+    """Write an error to stderr in plain lines: the message, the fix and a command to try."""
     if isinstance(error.__cause__, KeyboardInterrupt):
         write_stderr("Interrupted.")
         return
@@ -149,11 +146,71 @@ def write_plain_error(error: ToolError) -> None:
     write_stderr("\n".join(lines))
 
 
-class StdoutErrorScope:
-    """Around what writes to stdout for people: where that fails, the run ends."""
+# ------------------------------------------------------------------ plans
 
-    def __init__(self, invocation: Invocation) -> None:
-        self.invocation = invocation
+
+def _is_plan(value: Any) -> bool:
+    from tooli.pipeline.planning import is_plan
+
+    return is_plan(value)
+
+
+def _format_plan(plan: dict[str, Any], call: Call) -> list[str]:
+    """Return a plan as lines, such as `would delete  old.log`."""
+    lines = _format_actions(plan)
+    token = plan.get("token")
+    if token is None:
+        return [*lines, "", "Nothing was done."]
+    from tooli.errors import shell_quote
+    from tooli.pipeline.retry_command import build_retry_argv
+
+    argv = build_retry_argv(call.replace(options=call.options.replace(dry_run=False)), apply=token)
+    command = " ".join(map(shell_quote, argv)).translate(SINGLE_LINE_ESCAPES)
+    return [
+        *lines,
+        "",
+        "Nothing was done. To do exactly this, within an hour and once:",
+        f"  {command}",
+    ]
+
+
+def _format_actions(plan: dict[str, Any]) -> list[str]:
+    actions: list[dict[str, Any]] | None = plan.get("actions")
+    if actions is None:
+        arguments = summarize(plan["arguments"], None) if plan["arguments"] else "no arguments"
+        effects = ", ".join(plan["effects"]) or "none declared"
+        lines = [
+            f"would call  {plan['tool']}",
+            f"with        {arguments}",
+            f"effects     {effects}",
+            "The command does not report what it would do: no more is known.",
+        ]
+        return [line.translate(SINGLE_LINE_ESCAPES) for line in lines]
+    if not actions:
+        return ["would do nothing"]
+    width = max([len(entry["action"]) for entry in actions[:MAX_ACTIONS_SHOWN]])
+    lines = [
+        _format_action(entry, width).translate(SINGLE_LINE_ESCAPES)
+        for entry in actions[:MAX_ACTIONS_SHOWN]
+    ]
+    hidden_count = len(actions) - MAX_ACTIONS_SHOWN
+    return [*lines, f"… and {hidden_count} more"] if hidden_count > 0 else lines
+
+
+def _format_action(entry: dict[str, Any], width: int) -> str:
+    details = entry.get("details")
+    details_text = f"  ({summarize(details, None)})" if details else ""
+    return f"would {entry['action']:<{width}}  {entry['target']}{details_text}"
+
+
+# ------------------------------------------------------------------ stdout
+
+
+class StdoutErrorScope:
+    """Around code that writes text to stdout: the run ends if that fails."""
+
+    def __init__(self, output: CommandOutput) -> None:
+        self.output = output
 
     def __enter__(self) -> None:
         try:
@@ -162,19 +219,24 @@ class StdoutErrorScope:
             if getattr(sys.stdout, "errors", None) in ("strict", "surrogateescape"):
                 _tolerate_unencodable_text()
         except OSError as failure:
-            abandon_stdout(self.invocation, failure)
+            self.output.abandon_stdout(failure)
             raise StdoutClosed from None
 
-    def __exit__(self, kind: Any, failure: BaseException | None, trace: Any) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        failure: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         if isinstance(failure, SystemExit) and failure.code == 1:
-            failure = BrokenPipeError()  # that is how Rich and Typer leave it
+            failure = BrokenPipeError()  # how Rich and Typer end on a closed pipe
         if isinstance(failure, OSError):
-            abandon_stdout(self.invocation, failure)
+            self.output.abandon_stdout(failure)
             raise StdoutClosed from None
 
 
 def _tolerate_unencodable_text() -> None:
-    """Let stdout take every text: names that are not UTF-8 as they came, the rest in escapes."""
+    """Let stdout accept every text: bytes of file names as they are, the rest as escapes."""
     import codecs
 
     reconfigure = getattr(sys.stdout, "reconfigure", None)
@@ -193,27 +255,8 @@ def _encode_unencodable(failure: UnicodeError) -> tuple[bytes, int]:
         return text.encode("ascii", "backslashreplace"), failure.end
 
 
-def flush_stdout(invocation: Invocation, code: Any) -> Any:
-    """Write out what Python still holds for stdout; the exit code, another where that fails."""
-    try:
-        if sys.stdout is not None:  # pyright: ignore[reportUnnecessaryComparison]
-            sys.stdout.flush()
-    except (OSError, ValueError) as failure:
-        abandon_stdout(invocation, failure)
-        return invocation.code or code
-    return code
-
-
-def abandon_stdout(invocation: Invocation, failure: BaseException) -> None:
-    """Give stdout up: quietly where its reader has gone, with a word where it cannot be written."""
-    redirect_stdout_to_devnull()
-    if not isinstance(failure, BrokenPipeError):
-        invocation.code = 70
-        write_stderr(f"The result could not be written to stdout: {error_reason(failure)}")
-
-
 def is_stdout_closed() -> bool:
-    """Whether it is stdout that broke, and not a connection of the command's own."""
+    """True if the reader of stdout is gone; False if another connection broke."""
     try:
         from select import POLLERR, poll
 
@@ -222,38 +265,3 @@ def is_stdout_closed() -> bool:
         return any(event & POLLERR for _, event in poller.poll(0))
     except (ImportError, OSError):
         return True
-
-
-def redirect_stdout_to_devnull() -> None:
-    """Nobody reads stdout any more: what Python still holds for it goes nowhere."""
-    try:
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, 1)
-    except OSError:
-        pass
-
-
-# ------------------------------------------------------------------ help
-
-
-def print_framework_options(state: Any, command: Any, formatter: Any) -> None:
-    """The framework's own flags, in one small panel below Typer's help."""
-    if not state.framework_help or os.environ.get("TOOLI_FRAMEWORK_HELP") == "0":
-        return
-    from tooli.core.options import help_rows
-
-    if getattr(command, "rich_markup_mode", None) is None:
-        with formatter.section("Framework options"):
-            formatter.write_dl(list(help_rows()))
-        return
-    from rich.panel import Panel
-    from rich.table import Table
-    from typer import rich_utils
-
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="dim")
-    table.add_column(style="cyan", no_wrap=False)
-    for group, flags in help_rows():
-        table.add_row(group, flags)
-    console: Any = rich_utils._get_rich_console()  # pyright: ignore[reportPrivateUsage]
-    console.print(Panel(table, title="Framework options", title_align="left", border_style="dim"))

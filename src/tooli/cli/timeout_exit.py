@@ -1,65 +1,65 @@
-"""A line whose time is over: it is interrupted; where that does not help, the process ends."""
+"""What happens when the time limit of an invocation is over.
+
+The function is interrupted. If that does not help, the process writes the error itself and ends.
+"""
 
 from __future__ import annotations
 
 import os
 
 from tooli.cli.process import write_stderr
-from tooli.cli.stream_output import render_document
+from tooli.cli.stream_output import render_envelope
+from tooli.cli.usage_errors import call_without_tool
 from tooli.core.call import Failed
 from tooli.core.output_modes import find_mode
 from tooli.execution.process_tree import kill_descendants
 from tooli.execution.timeouts import timeout_error
-from tooli.pipeline.present import present
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from tooli.cli.process import TimeoutAlarm
+    from tooli.cli.main import CommandOutput
+    from tooli.cli.process import Deadline
 
 TIMEOUT_EXIT_CODE = 50
 
 
-def handle_alarm(alarm: TimeoutAlarm) -> None:
-    """Interrupt the function the first time; the second time answer in its place, and end."""
-    channel = alarm.invocation.stdout_guard
-    if channel is not None and channel.is_incomplete:
-        return  # an answer is on its way out: it is the reader who is slow
-    has_answered = channel is not None and channel.has_written and alarm.invocation.is_document_mode
-    alarm.fired_count += 1
-    if alarm.is_exiting or has_answered:
-        if alarm.fired_count > 1:
-            write_stderr(f"The process did not end within {alarm.timeout:g} s and was stopped.")
-            _kill_and_exit(alarm)
+def handle_alarm(deadline: Deadline) -> None:
+    """Interrupt the function the first time; the second time, write the error and exit."""
+    output = deadline.output
+    guard = output.guard
+    if guard is not None and guard.is_incomplete:
+        return  # an answer is being written, and its reader is slow
+    is_document = output.invocation.is_document_mode
+    has_answered = guard is not None and guard.has_written and is_document
+    deadline.fired_count += 1
+    if deadline.is_exiting or has_answered:
+        if deadline.fired_count > 1:
+            write_stderr(f"The process did not end within {deadline.timeout:g} s and was stopped.")
+            _kill_and_exit()
         return
-    if alarm.fired_count == 1:
+    if deadline.fired_count == 1:
         stopped_processes = kill_descendants(os.getpid())
-        raise timeout_error(alarm.timeout, "main thread", stopped_processes)
-    _write_timeout_error(alarm)
-    _kill_and_exit(alarm)
+        raise timeout_error(deadline.timeout, "main thread", stopped_processes)
+    _write_timeout_error(output, deadline.timeout)
+    _kill_and_exit()
 
 
-def _write_timeout_error(alarm: TimeoutAlarm) -> None:
-    """What a function that cannot be interrupted does not let anybody else say."""
-    from tooli.cli.info_options import call_without_tool
-
-    invocation = alarm.invocation
-    error = timeout_error(alarm.timeout, "main thread")
-    mode = find_mode(invocation.mode)
-    if invocation.stdout_guard is None or not mode.reports_errors:
+def _write_timeout_error(output: CommandOutput, timeout: float) -> None:
+    """Write the error for a function that cannot be interrupted."""
+    error = timeout_error(timeout, "main thread")
+    mode = find_mode(output.invocation.mode)
+    if output.guard is None or not mode.reports_errors:
         write_stderr(f"error: {error.message} [{error.code}]")
         return
-    outcome, call = Failed(error), call_without_tool(invocation)
-    if mode.is_document:
-        data = render_document(mode, outcome, call, invocation.milliseconds)
-    else:
-        data = present(outcome, call, invocation.milliseconds).envelope_json()
+    call = call_without_tool(output)
+    data = render_envelope(mode, Failed(error), call, output.invocation.milliseconds)
     try:
-        invocation.stdout_guard.write(data + b"\n")
+        output.guard.write(data + b"\n")
     except (OSError, ValueError):
         pass
 
 
-def _kill_and_exit(alarm: TimeoutAlarm) -> None:
+def _kill_and_exit() -> None:
     kill_descendants(os.getpid())
     os._exit(TIMEOUT_EXIT_CODE)

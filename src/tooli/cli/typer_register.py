@@ -1,43 +1,77 @@
-"""What was registered with a Tooli, given to the real Typer: commands as stubs, in order."""
+"""Typer's commands of an app: each calls its tool through the pipeline.
+
+What depends on Typer's internals is in the modules `typer_*`. `typer_params` translates parameters
+for Typer. This module registers commands with the real Typer. `typer_runner` runs a command line
+on the Typer path.
+"""
 
 from __future__ import annotations
 
 import functools
+import sys
+from contextlib import contextmanager
+from contextvars import ContextVar
 
+import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command_from_info
 from typer.models import CommandInfo
 
-from tooli.cli.typer_params import is_documented, needs_translation, typer_signature
-from tooli.cli.typer_runner import TooliCommandMixin, call_tool, typer_class
+from tooli.cli.help import print_framework_options
+from tooli.cli.process import capture_outcome, is_completing, is_terminal
+from tooli.cli.typer_params import (
+    convert_with_typer,
+    is_documented,
+    is_native,
+    needs_translation,
+    typer_signature,
+)
+from tooli.core._hot_tables import FLAGS
 from tooli.core.app_state import COMMAND_SETTINGS
+from tooli.core.call import Caller, Failed, Options
+from tooli.core.output_modes import OUTPUT_MODES
+from tooli.errors import DefinitionError
+from tooli.pipeline.drivers import run, stream
+from tooli.pipeline.terminal_prompts import ask_hidden, ask_line, has_terminal
+from tooli.schema.convert import Converted, RawText
+from tooli.schema.tool_reader import read_tool
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator, Mapping, Sequence
     from typing import Any
 
+    from tooli.cli.argv import CommandLine
+    from tooli.cli.main import CommandOutput, Invocation
+    from tooli.core.call import Call, Outcome, Stage
+    from tooli.core.protocols import App
     from tooli.core.tool import Tool
+    from tooli.providers.local import Registration
 
 
-def initialize_typer(app: Any) -> None:
-    """Give everything that was registered to the real Typer."""
+# ------------------------------------------------------------------ registration
+
+
+def initialize_typer(app: App) -> None:
+    """Register everything in an app with the real Typer."""
     state = app._state
     settings = dict(state.settings)
     settings["cls"] = _group_class(app, settings.get("cls"))
     typer_class(app).__init__(app, **settings)
     for registration in state.commands:
         register_command(app, registration)
-    for inner, kwargs in state.groups:
-        register_group(app, inner, kwargs)
+    for group, kwargs in state.groups:
+        register_group(app, group, kwargs)
     if state.callback is not None:
         register_callback(app, *state.callback)
 
 
-def register_command(app: Any, registration: Any) -> None:
+def register_command(app: App, registration: Registration) -> None:
     """Register one command with the real Typer: its stub, and a class that knows the app."""
-    kwargs = {k: v for k, v in registration.settings.items() if k in COMMAND_SETTINGS}
+    kwargs: dict[str, Any] = {
+        k: v for k, v in registration.settings.items() if k in COMMAND_SETTINGS
+    }
     base = kwargs.pop("cls", None) or TyperCommand
     kwargs["cls"] = type(base.__name__, (TooliCommandMixin, base), {"tooli_app": app})
     name = registration.name
@@ -48,15 +82,15 @@ def register_command(app: Any, registration: Any) -> None:
     if doc is not None:
         kwargs.setdefault("help", doc)
     typer_class(app).command(app, name, **kwargs)(stub)
-    app.registered_commands[-1].tooli = registration
+    vars(app.registered_commands[-1])["tooli"] = registration
 
 
-def register_group(app: Any, inner: Any, kwargs: dict[str, Any]) -> None:
-    """Put another app below this one, in the real Typer."""
-    typer_class(app).add_typer(app, inner, **kwargs)
+def register_group(app: App, group: Any, kwargs: Mapping[str, Any]) -> None:
+    """Add another app as a group, in the real Typer."""
+    typer_class(app).add_typer(app, group, **kwargs)
 
 
-def register_callback(app: Any, fn: Callable[..., Any], kwargs: dict[str, Any]) -> None:
+def register_callback(app: App, fn: Callable[..., Any], kwargs: Mapping[str, Any]) -> None:
     """Register the app's callback with the real Typer."""
     kwargs = dict(kwargs)
     if kwargs.get("cls") is not None:
@@ -65,9 +99,7 @@ def register_callback(app: Any, fn: Callable[..., Any], kwargs: dict[str, Any]) 
 
 
 def _typer_callback(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """A callback that Typer can read: one that uses our Option or Argument is translated."""
-    from tooli.schema.tool_reader import read_tool
-
+    """Return a callback that Typer can read, with tooli's Option and Argument translated."""
     tool = read_tool(fn, app="", path=("",), kwargs={})
     if not any(needs_translation(p) for p in tool.params):
         return fn
@@ -81,15 +113,13 @@ def _typer_callback(fn: Callable[..., Any]) -> Callable[..., Any]:
     return called
 
 
-def _group_class(app: Any, base: Any) -> type:
+def _group_class(app: App, base: Any) -> type:
     base = base or TyperGroup
     return type(base.__name__, (TooliCommandMixin, base), {"tooli_app": app})
 
 
-def _build_stub(app: Any, registration: Any) -> Callable[..., Any]:
-    """What Typer calls in place of the function: the values go through the pipeline."""
-    from tooli.errors import DefinitionError
-
+def _build_stub(app: App, registration: Registration) -> Callable[..., Any]:
+    """Return the function that Typer calls instead of the command's own."""
     try:
         fn = registration.fn
     except DefinitionError as error:
@@ -97,7 +127,7 @@ def _build_stub(app: Any, registration: Any) -> Callable[..., Any]:
     try:
         tool: Tool = registration.tool((registration.command_name,))
     except DefinitionError:
-        return fn  # Typer may know better, or says in its own words what is wrong
+        return fn  # Typer accepts it, or reports what is wrong
 
     @functools.wraps(fn)
     def stub(**values: Any) -> Any:
@@ -113,7 +143,7 @@ def _build_stub(app: Any, registration: Any) -> Callable[..., Any]:
 
 
 def _failing_stub(error: Exception) -> Callable[..., Any]:
-    """What stands in for a lazy command that cannot be loaded: it fails when it is called."""
+    """Return a stub for a lazy command that cannot be loaded: it raises the error."""
 
     def fails() -> None:
         raise error
@@ -121,8 +151,8 @@ def _failing_stub(error: Exception) -> Callable[..., Any]:
     return fails
 
 
-def wrap_plain_commands(app: Any, command: Any) -> Any:
-    """Typer's own command tree of an app, with the commands of plain Typers in it made tools."""
+def wrap_plain_commands(app: App, command: Any) -> Any:
+    """Return Typer's command tree with the commands of plain Typer apps wrapped as tools."""
     for path, registration in app.tree().walk():
         if not registration.is_from_plain_typer:
             continue
@@ -136,8 +166,8 @@ def wrap_plain_commands(app: Any, command: Any) -> Any:
     return command
 
 
-def _wrap_command(app: Any, registration: Any, found: Any) -> Any:
-    """A command of somebody else's Typer, made again from the same information, with our stub."""
+def _wrap_command(app: App, registration: Registration, found: Any) -> Any:
+    """Return a command of a plain Typer app, built again with our stub."""
     fields: dict[str, Any] = registration.info.__dict__
     kwargs = {name: value for name, value in fields.items() if name != "tooli"}
     base: Any = kwargs.get("cls") or TyperCommand
@@ -145,6 +175,243 @@ def _wrap_command(app: Any, registration: Any, found: Any) -> Any:
     kwargs["callback"] = _build_stub(app, registration)
     return get_command_from_info(
         CommandInfo(**kwargs),
-        pretty_exceptions_short=app.pretty_exceptions_short,
+        pretty_exceptions_short=getattr(app, "pretty_exceptions_short", True),
         rich_markup_mode=getattr(found, "rich_markup_mode", None),
     )
+
+
+def typer_class(app: App) -> Any:
+    """Return Typer's own class among the bases of an app, even if `typer.Typer` was replaced."""
+    wanted = ("typer.main", "Typer")
+    return next(c for c in type(app).__mro__ if (c.__module__, c.__name__) == wanted)
+
+
+# ------------------------------------------------------------------ a tool, called by Typer
+
+
+class TyperRun:
+    """A command line while Typer runs it, and its outcome."""
+
+    def __init__(self, output: CommandOutput) -> None:
+        self.output = output
+        self.outcome: Outcome | None = None
+        self.call: Call | None = None
+
+
+current_run: ContextVar[TyperRun | None] = ContextVar("tooli_typer_run", default=None)
+
+
+def call_tool(app: App, registration: Registration, values: dict[str, Any]) -> Any:
+    """Run the tool of a command with the values that Typer parsed."""
+    typer_run = current_run.get()
+    if typer_run is None:
+        return _run_standalone(app, registration.tool((registration.command_name,)), values)
+    invocation = typer_run.output.invocation
+    line = invocation.line
+    path = line.path if line.path and line.tool is not None else (registration.command_name,)
+    return _run_in_output(typer_run, registration.tool(path, invocation.state), values)
+
+
+def _run_standalone(app: App, tool: Tool, values: dict[str, Any]) -> Any:
+    """Run a tool below an app that is not ours; exceptions leave it as they are."""
+    arguments = _collect_arguments(tool, values, {})
+    call, stages = app.prepare(tool, arguments, Caller("cli"), Options(), warnings=[])
+    return _unwrap(run(call, stages))
+
+
+def _unwrap(outcome: Outcome) -> Any:
+    if isinstance(outcome, Failed):
+        raise outcome.error.__cause__ or outcome.error
+    return outcome.value
+
+
+def _run_in_output(typer_run: TyperRun, tool: Tool, values: dict[str, Any]) -> Any:
+    """Run a tool, and write or keep its outcome as the mode needs it."""
+    output = typer_run.output
+    invocation = output.invocation
+    arguments = _collect_arguments(tool, values, invocation.line.dotted)
+    arguments = _order_as_typed(arguments, invocation.line)
+    call, stages = invocation.prepare(tool, arguments, warnings=output.warnings)
+    typer_run.call = call
+    if invocation.is_document_mode:
+        typer_run.outcome = capture_outcome(lambda: run(call, stages))
+    elif invocation.is_machine_mode:
+        from tooli.cli.stream_output import show_stream
+
+        typer_run.outcome = capture_outcome(lambda: show_stream(output, stream(call, stages), call))
+    else:
+        return _run_in_text_mode(output, call, stages)
+    return None
+
+
+def _run_in_text_mode(output: CommandOutput, call: Call, stages: tuple[Stage, ...]) -> Any:
+    if not output.invocation.standalone:
+        return _unwrap(run(call, stages))
+    code = output.run_call(call, stages)
+    if code:
+        raise typer.Exit(code)
+    return output.exit.value
+
+
+def _collect_arguments(
+    tool: Tool, values: dict[str, Any], dotted: dict[str, dict[str, list[str]]]
+) -> dict[str, Any]:
+    """Return the arguments of a call: values that Typer converted, and raw text of the others."""
+    arguments: dict[str, Any] = {}
+    for param in tool.params:
+        value = values.get(param.name)
+        dotted_parts = dotted.get(param.name)
+        if param.kind == "injected" or is_native(param):
+            if param.name in values:
+                arguments[param.name] = Converted(value)
+        elif value not in (None, (), []) or dotted_parts:
+            texts = [value] if isinstance(value, str) else list(value or ())
+            arguments[param.name] = RawText(texts, convert_with_typer, dotted_parts)
+    return arguments
+
+
+def _order_as_typed(arguments: dict[str, Any], line: CommandLine) -> dict[str, Any]:
+    """Return the arguments in the order of the line, with our own raw text if it is certain."""
+    if line.is_ambiguous:
+        return arguments
+    typed = {name: value for name, value in line.arguments.items() if name in arguments}
+    for name, value in typed.items():
+        if not (isinstance(value, RawText) and isinstance(arguments[name], RawText)):
+            typed[name] = arguments[name]
+    return {**typed, **{k: v for k, v in arguments.items() if k not in typed}}
+
+
+# ------------------------------------------------------------------ Typer's command classes
+
+
+class TooliCommandMixin:
+    """Typer's command or group, whose `main` answers in tooli's output modes."""
+
+    tooli_app: App
+
+    def main(
+        self,
+        args: Sequence[str] | BaseException | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run a command line as tooli does, unless tooli is running it already."""
+        if isinstance(args, BaseException):
+            # rich leaves out every frame up to the last one with a variable of this name
+            _rich_traceback_guard = getattr(self.tooli_app, "pretty_exceptions_short", True)
+            raise _strip_internal_frames(args)
+        inner: Any = super()
+        app = self.tooli_app
+        use_typer = (
+            current_run.get() is not None or extra or complete_var or app._state.parent is not None
+        )
+        if use_typer or is_completing():
+            return inner.main(
+                args=args,
+                prog_name=prog_name,
+                complete_var=complete_var,
+                standalone_mode=standalone_mode,
+                windows_expand_args=windows_expand_args,
+                **extra,
+            )
+        return app._run_command_line(
+            args, prog_name=prog_name, standalone_mode=standalone_mode, typer_command=self
+        )
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse a line; prompt on the terminal only, and not at all if nobody can answer."""
+        inner: Any = super()
+        typer_run = current_run.get()
+        with _prompt_on_terminal(self, None if typer_run is None else typer_run.output.invocation):
+            found: list[str] = inner.parse_args(ctx, args)
+        return found
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write Typer's help, then the framework options in one small panel."""
+        inner: Any = super()
+        inner.format_help(ctx, formatter)
+        if ctx.parent is None or hasattr(ctx.parent.command, "tooli_app"):
+            print_framework_options(self.tooli_app._state.root, self, formatter)
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        """Return Typer's completions and those of the framework options."""
+        inner: Any = super()
+        items: list[Any] = inner.shell_complete(ctx, incomplete)
+        if incomplete[:1] == "-":
+            from typer._click.shell_completion import CompletionItem
+
+            known = {item.value for item in items}
+            items += [
+                CompletionItem(text)
+                for text in _framework_completions(incomplete)
+                if text not in known
+            ]
+        return items
+
+
+def _framework_completions(incomplete: str) -> list[str]:
+    """Return the framework flags that begin with a text; after `--output=`, the output modes."""
+    flag, equals, mode = incomplete.partition("=")
+    if equals and FLAGS.get(flag, ("",))[0] == "output":
+        return [f"{flag}={name}" for name in OUTPUT_MODES if name.startswith(mode)]
+    return [name for name in FLAGS if name.startswith(incomplete) and len(name) > 2]
+
+
+_PROMPT_MODULES = ("typer._click.termui", "click.termui")
+"""The modules with the functions that Typer prompts with, in its versions."""
+
+
+@contextmanager
+def _prompt_on_terminal(command: Any, invocation: Invocation | None) -> Generator[None]:
+    """While Typer parses a line, prompt on the terminal itself, never on a stream with data.
+
+    If nobody can answer, the parameters have no prompt. Typer then reports the missing option.
+    """
+    if invocation is None or not any(getattr(param, "prompt", None) for param in command.params):
+        yield
+        return
+    is_real_stdin = sys.stdin is sys.__stdin__  # a test that replaces stdin answers the prompts
+    if (
+        invocation.is_machine_mode
+        or invocation.line.options.get("no_input")
+        or (is_real_stdin and not (is_terminal(sys.stdout) and has_terminal()))
+    ):
+        for param in command.params:
+            param.prompt = None
+    if not is_real_stdin or is_terminal(sys.stdin):
+        yield
+        return
+    originals: list[tuple[Any, str, Any]] = []
+    for module in filter(None, map(sys.modules.get, _PROMPT_MODULES)):
+        for name, replacement in (
+            ("visible_prompt_func", ask_line),
+            ("hidden_prompt_func", ask_hidden),
+        ):
+            originals.append((module, name, getattr(module, name)))
+            setattr(module, name, replacement)
+    try:
+        yield
+    finally:
+        for module, name, original in originals:
+            setattr(module, name, original)
+
+
+# ------------------------------------------------------------------ tracebacks
+
+
+def _strip_internal_frames(exc: BaseException) -> BaseException:
+    """Return the exception with a traceback that starts in the author's code."""
+    trace = exc.__traceback__
+    while trace is not None and _is_internal_file(trace.tb_frame.f_code.co_filename):
+        trace = trace.tb_next
+    return exc.with_traceback(trace) if trace is not None else exc
+
+
+def _is_internal_file(filename: str) -> bool:
+    return any(filename.startswith(root) for root in _INTERNAL_ROOTS)
+
+
+_INTERNAL_ROOTS = (__file__[: -len("cli/typer_register.py")], typer.__file__[: -len("__init__.py")])

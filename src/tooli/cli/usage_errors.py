@@ -1,4 +1,4 @@
-"""Where a line, its input or the answering itself is not as it should be."""
+"""Errors of a command line itself: unknown commands, invalid flags, failures while answering."""
 
 from __future__ import annotations
 
@@ -6,53 +6,49 @@ from tooli.cli.argv import CommandLine, parse_command_line
 from tooli.cli.process import StdoutClosed
 from tooli.core._hot_tables import FLAGS
 from tooli.core.app_state import BUILTIN_COMMANDS
-from tooli.core.call import Failed, Problem
+from tooli.core.call import Call, Failed, Problem
 from tooli.core.output_modes import OUTPUT_MODES
+from tooli.core.tool import Tool
+from tooli.errors import InputError, InternalError, Suggestion, TimeoutExceeded
+from tooli.pipeline.drivers import bind_arguments
+from tooli.pipeline.failure import as_tool_error
+from tooli.pipeline.input_errors import missing_command_error, unknown_command_error
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from typing import Any
 
-    from tooli.cli.main import Invocation
-    from tooli.core.call import Call
+    from tooli.cli.main import CommandOutput, Invocation
+    from tooli.core.protocols import App
+    from tooli.core.tool import Param
+    from tooli.errors import ToolError
+    from tooli.schema.convert import RawText
 
 
-def write_internal_error(invocation: Invocation, exc: BaseException) -> int:
-    """What stopped the answering itself, as the answer, if none is out yet."""
-    from tooli.errors import InternalError, TimeoutExceeded
-    from tooli.pipeline.failure import as_tool_error
+def write_error(output: CommandOutput, error: ToolError, call: Call | None = None) -> int:
+    """Write an error as the answer; return the exit code."""
+    output.take_stdout()
+    return output.write_outcome(Failed(error), call or call_without_tool(output))
 
+
+def write_internal_error(output: CommandOutput, exc: BaseException) -> int:
+    """Write an exception that stopped the answering as the answer, unless one is written."""
     error = as_tool_error(exc)
     if not isinstance(exc, (KeyboardInterrupt, TimeoutExceeded)):
         error = InternalError(error.message)  # its details may be what cannot be written
-    if (
-        invocation.stdout_guard is not None
-        and invocation.stdout_guard.has_written
-        and invocation.is_document_mode
-    ):
-        return invocation.code or error.exit_code
-    from tooli.cli.info_options import call_without_tool
-
-    invocation.guard_stdout()
+    guard = output.guard
+    if guard is not None and guard.has_written and output.invocation.is_document_mode:
+        return output.exit.code or error.exit_code
     try:
-        return invocation.write_outcome(Failed(error), call_without_tool(invocation))
+        return write_error(output, error)
     except StdoutClosed:
-        return invocation.code
-
-
-def report_invalid_mode(line: CommandLine, requested: str) -> str:
-    """Note that `TOOLI_OUTPUT` names no mode; the mode to say so in."""
-    message = f"TOOLI_OUTPUT={requested} is none of {', '.join(OUTPUT_MODES)}"
-    line.problems.append(Problem("E1007", "output", message))
-    return "json"
+        return output.exit.code
 
 
 def has_invalid_arguments(invocation: Invocation, call: Call) -> bool:
-    """Whether the input does not fit: in text mode it is Typer who says so to people."""
-    from tooli.errors import InputError
-    from tooli.pipeline.drivers import bind_arguments
-
+    """True if the arguments do not fit the parameters; a person then gets Typer's message."""
     if invocation.line.has_payload or invocation.line.problems:
         return False
     try:
@@ -62,47 +58,117 @@ def has_invalid_arguments(invocation: Invocation, call: Call) -> bool:
     return False
 
 
-def parse_builtin_command(invocation: Invocation, line: CommandLine) -> CommandLine:
-    """The line read again, against the commands that every app has; they answer for the app.
+# ------------------------------------------------------------------ no command
 
-    An app that is one single command may take the words for itself: only where it cannot,
-    because there are too many, are they ours.
-    """
-    word = line.unknown_word
-    if line.tool is not None:
-        word = next((word for word in invocation.argv if word[:1] != "-"), "")
-        has_extra_arguments = any(problem.code == "E1005" for problem in line.problems)
-        if (
-            not has_extra_arguments
-            or invocation.app.tree().only_command is None
-            or word not in BUILTIN_COMMANDS
-        ):
-            return line
-    invocation.app = invocation.app.builtins(word)
-    invocation.state = invocation.app._state
-    invocation.command = None
-    return parse_command_line(invocation.app.tree(), invocation.argv, invocation.convert_with_typer)
+
+def no_command_error(output: CommandOutput) -> ToolError:
+    """Return the error for a line that names no command, an unknown one, or an unknown option."""
+    invocation = output.invocation
+    line, prog = invocation.line, invocation.caller.prog or (invocation.state.name,)
+    if not line.problems:
+        if line.unknown_word is not None:
+            return unknown_command_error(line.group, line.unknown_word, (*prog, *line.path))
+        return missing_command_error(line.group)
+    first = line.problems[0]
+    argv = None
+    if isinstance(first.suggested_value, str):
+        argv = _corrected_argv(invocation.argv, prog, first.message, first.suggested_value)
+    advice = Suggestion(
+        "retry_with_modified_input",
+        f"Use {first.suggested_value}."
+        if first.suggested_value
+        else "Run --help-agent to see the commands and options.",
+        example=" ".join(argv) if argv else None,
+        argv=argv,
+    )
+    details = {"errors": [{"code": p.code, "message": p.message} for p in line.problems]}
+    return InputError(
+        first.message, code=first.code, field=first.field, suggestion=advice, details=details
+    )
+
+
+def _corrected_argv(
+    argv: Sequence[str], prog: tuple[str, ...], message: str, suggested_flag: str
+) -> list[str] | None:
+    """Return the line with the wrong flag replaced by the suggested one."""
+    for i, word in enumerate(argv):
+        name, equals, value = word.partition("=")
+        if name and f" {name}" in message:
+            corrected = f"{suggested_flag}={value}" if equals else suggested_flag
+            return [*prog, *argv[:i], corrected, *argv[i + 1 :]]
+    return None
+
+
+def call_without_tool(output: CommandOutput) -> Call:
+    """Return a call of the app itself, for an answer that no tool gives."""
+    invocation = output.invocation
+    line, state = invocation.line, invocation.state
+    tool = line.tool or Tool(
+        state.name, (), state.name, (), _noop, (), frozenset(), version=state.version
+    )
+    return Call(tool, {}, invocation.caller, output.warnings, policy=state.policy)
+
+
+def _noop() -> None:
+    """Stand in for the function of a tool that is never run."""
+
+
+# ------------------------------------------------------------------ reading a line
+
+
+def report_invalid_mode(line: CommandLine, requested: str) -> str:
+    """Add a problem for an invalid `TOOLI_OUTPUT`; return the mode of the error."""
+    message = f"TOOLI_OUTPUT={requested} is none of {', '.join(OUTPUT_MODES)}"
+    line.problems.append(Problem("E1007", "output", message))
+    return "json"
 
 
 def resolve_text_command_mode(invocation: Invocation, requested: str) -> str:
-    """The mode that was asked for, or text where the command will speak on stdout itself.
+    """Return the mode for a command that prints text itself, such as a server.
 
-    It does not come to that where its input does not fit: then the answer is ours.
+    It is `text` if the command will run, and the requested mode if its arguments do not fit.
     """
-    invocation.mode = "text"
-    if invocation.line.problems:
+    line = invocation.line
+    if line.problems or line.tool is None:
         return requested
-    call, _ = invocation.prepare(invocation.line.arguments)
+    if line.has_payload:
+        return "text"
+    call, _ = invocation.replace(mode="text").prepare(line.tool, line.arguments)
     return requested if has_invalid_arguments(invocation, call) else "text"
 
 
+def parse_builtin_command(
+    app: App,
+    argv: Sequence[str],
+    line: CommandLine,
+    convert_with_typer: Callable[[Param, RawText], Any],
+) -> tuple[App, CommandLine]:
+    """Return the app of the built-in commands and the line parsed for it, if the line names one.
+
+    An app with a single command may take the name as an argument: it is a built-in command only
+    if the line has too many arguments for that.
+    """
+    word = line.unknown_word
+    if line.tool is not None:
+        word = next((word for word in argv if word[:1] != "-"), "")
+        has_extra_arguments = any(problem.code == "E1005" for problem in line.problems)
+        if (
+            not has_extra_arguments
+            or app.tree().only_command is None
+            or word not in BUILTIN_COMMANDS
+        ):
+            return app, line
+    builtins = app.builtins(word)
+    return builtins, parse_command_line(builtins.tree(), argv, convert_with_typer)
+
+
 def parse_output_mode(argv: Sequence[str]) -> CommandLine:
-    """A line of which only the output mode can be known."""
+    """Return a line of which only the output mode is read, for an app that cannot be loaded."""
     line = CommandLine()
     for word, following in zip(argv, (*argv[1:], ""), strict=True):
         name, equals, value = word.partition("=")
-        setting, width, _ = FLAGS.get(name, ("", 0, None))
-        if setting == "output":
+        option, width, _ = FLAGS.get(name, ("", 0, None))
+        if option == "output":
             line.set_option(name, (value if equals else following) if width else None)
     line.problems.clear()
     return line

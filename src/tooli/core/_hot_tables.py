@@ -313,6 +313,63 @@ CALLER_VARIABLES = frozenset(
 )
 """Variables that agents and CI systems set. Without any of them, `tooli.detect` is not loaded."""
 
+AGENT_MARKERS: dict[str, tuple[int, str, tuple[str, ...]]] = {
+    "AMP_CURRENT_THREAD_ID": (0, "amp", ()),
+    "AGENT_THREAD_ID": (0, "amp", ()),
+    "KILO": (1, "kilo", ("1",)),
+    "KILO_PID": (1, "kilo", ()),
+    "KILOCODE_FEATURE": (1, "kilo", ("cli",)),
+    "GOOSE_TERMINAL": (2, "goose", ("1",)),
+    "AGENT_SESSION_ID": (2, "goose", ()),
+    "CRUSH": (3, "crush", ("1",)),
+    "CLAUDECODE": (4, "claude-code", ("1",)),
+    "CLAUDE_CODE_CHILD_SESSION": (4, "claude-code", ("1",)),
+    "CLAUDE_CODE_SESSION_ID": (5, "claude-code", ()),
+    "CLAUDE_CODE_SESSION_ATTENDED": (5, "claude-code", ("0", "1")),
+    "CLAUDE_PID": (6, "claude-code", ()),
+    "CLAUDE_CODE_IS_COWORK": (7, "claude-code", ()),
+    "CODEX_THREAD_ID": (8, "codex", ()),
+    "CODEX_SESSION_ID": (8, "codex", ()),
+    "CODEX_CI": (8, "codex", ("1",)),
+    "CODEX_TOOL_CALL_ID": (9, "codex", ()),
+    "CODEX_SANDBOX": (10, "codex", ()),
+    "CODEX_SANDBOX_NETWORK_DISABLED": (10, "codex", ("1",)),
+    "GEMINI_CLI": (11, "gemini-cli", ("1",)),
+    "QWEN_CODE": (12, "qwen-code", ("1",)),
+    "COPILOT_CLI": (13, "copilot-cli", ("1",)),
+    "COPILOT_AGENT_SESSION_ID": (13, "copilot-cli", ()),
+    "COPILOT_AGENT": (15, "copilot-vscode", ("1",)),
+    "OPENCODE": (16, "opencode", ("1",)),
+    "OPENCODE_PID": (16, "opencode", ()),
+    "PI_CODING_AGENT": (17, "pi", ("true",)),
+    "CURSOR_AGENT": (18, "cursor", ("1",)),
+    "CURSOR_EXTENSION_HOST_ROLE": (18, "cursor", ("agent-exec",)),
+    "AUGMENT_AGENT": (19, "auggie", ("1",)),
+    "CLINE_ACTIVE": (20, "cline", ("true",)),
+    "ROO_ACTIVE": (21, "roo", ()),
+    "ROO_CLI_RUNTIME": (21, "roo", ()),
+    "WINDSURF_CASCADE_TERMINAL": (22, "windsurf", ()),
+    "ANTIGRAVITY_AGENT": (23, "antigravity", ()),
+    "TRAE_AI_SHELL_ID": (24, "trae", ()),
+    "JUNIE_DATA": (25, "junie", ()),
+    "JUNIE_SHIM_PATH": (25, "junie", ()),
+    "AGENT_DISPLAY_OUT": (26, "kiro", ()),
+    "AGENT_CONTEXT_OUT": (26, "kiro", ()),
+    "GROK_SESSION_ID": (27, "grok", ()),
+    "GROK_AGENT": (27, "grok", ("1",)),
+    "OPENCLAW_SHELL": (28, "openclaw", ()),
+    "OPENCLAW_CLI": (28, "openclaw", ()),
+    "IFLOW_CLI": (29, "iflow", ()),
+    "OZ_RUN_ID": (31, "warp", ()),
+}
+"""Variables of agents: rank (the lowest one wins), name, and values (none: any true value)."""
+
+FULL_DETECTION_VARIABLES = frozenset(("OPENCODE_TERMINAL", "TOOLI_CALLER_VERSION"))
+"""Variables with which only `tooli.detect` can identify an agent."""
+
+FALSE_VALUES = frozenset(("", "0", "false", "no", "none", "off"))
+"""Values of a variable that is taken for unset, in lower case."""
+
 SETTING_VARIABLES = frozenset(
     (
         "TOOLI_ALLOW_PATHS",

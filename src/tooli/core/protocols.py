@@ -62,6 +62,10 @@ if TYPE_CHECKING:
             """Run the command line."""
             ...
 
+        def _run_command_line(self, *args: Any, **kwargs: Any) -> Any:
+            """Run the command line, whatever a subclass makes of `__call__`."""
+            ...
+
         def command(self, name: str | None = None, **options: Any) -> Callable[[F], F]:
             """Register a function as a command."""
             ...

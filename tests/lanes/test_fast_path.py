@@ -1,15 +1,15 @@
-"""The fast lane and the Typer lane mean the same, and both mean what plain Typer means.
+"""The fast path and the Typer path mean the same, and both mean what plain Typer means.
 
 Every example is one random command and many random lines for it. Each line goes
 
-    through the fast lane        the reader and the fitting of ours
-    through the Typer lane       the same app, the door that Typer opens
+    through the fast path        the reader and the fitting of ours
+    through the Typer path       the same app, the door that Typer opens
     to a plain `typer.Typer`     the same function; the line without the framework's flags
 
 and all three must give the function the same values, or refuse for the same reason. What
-the fast lane leaves to Typer is counted, and must stay the exception.
+the fast path leaves to Typer is counted, and must stay the exception.
 
-    TOOLI_FUZZ_SEED=7 TOOLI_FUZZ_EXAMPLES=2000 pytest tests/lanes/test_fast_lane.py
+    TOOLI_FUZZ_SEED=7 TOOLI_FUZZ_EXAMPLES=2000 pytest tests/lanes/test_fast_path.py
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ from tests.lanes.generators import (
 from typer.main import get_command
 
 import tooli
-from tooli.cli.main import Invocation
+from tooli.cli import main, typer_params
+from tooli.cli.main import CommandOutput, read_invocation, run_invocation
 from tooli.core.call import Failed
 
 if TYPE_CHECKING:
@@ -95,25 +96,29 @@ class Verdict(NamedTuple):
     field: str | None = None
 
 
-class Recorded(Invocation):
-    """A session that keeps its outcome to itself."""
+class Recorded(CommandOutput):
+    """An output that keeps the outcome instead of writing it."""
 
-    judged = False
     outcome: Outcome
 
-    def guard_stdout(self, *, capture: bool = False) -> None:
+    def __init__(self, app: Any, words: list[str], command: Any = None) -> None:
+        self.used_typer = False
+        with mock.patch.object(main, "convert_with_typer", self.convert_with_typer):
+            super().__init__(read_invocation(app, words, "prog", False, command))
+
+    def take_stdout(self, *, capture: bool = False) -> None:
         pass
 
     def write_outcome(self, outcome: Outcome, call: Call) -> int:
         self.outcome = outcome
         return 0
 
-    def convert_with_typer(self, param: Any, words: Any) -> Any:
-        self.judged = True
-        return super().convert_with_typer(param, words)
+    def convert_with_typer(self, param: Any, raw: Any) -> Any:
+        self.used_typer = True
+        return typer_params.convert_with_typer(param, raw)
 
     def verdict(self) -> Verdict:
-        self.run()
+        run_invocation(self)
         if isinstance(self.outcome, Failed):
             error = self.outcome.error
             return Verdict(False, None, error.exit_code, error.code, error.field)
@@ -220,7 +225,7 @@ class Tally:
     """How many lines there were, and who decided them."""
 
     def __init__(self) -> None:
-        self.lines = self.aside = self.judged = self.plain = self.good = 0
+        self.lines = self.deferred = self.converted = self.plain = self.good = 0
 
     def __repr__(self) -> str:
         return str(vars(self))
@@ -229,42 +234,42 @@ class Tally:
 def compare(form: str, command: Command, drawn: list[Line], tally: Tally) -> None:
     """Ask all three, line by line."""
     app = our_app(form, command)
-    before = [ask_fast_lane(app, line.words, tally) for line in drawn]
+    before = [run_fast_path(app, line.words, tally) for line in drawn]
     opened = get_command(app)
     oracle = plain_command(form, command)
     for line, fast in zip(drawn, before, strict=True):
-        slow = Recorded(app, list(line.words), "prog", False, opened).verdict()
+        slow = Recorded(app, list(line.words), opened).verdict()
         plain = ask_plain_typer(oracle, line.plain) if oracle and line.plain is not None else None
         about = (
             f"about{command!r}\n{form}: {list(line.words)!r}\n"
             f"\nfast  {fast}\nslow  {slow}\nplain {plain}"
         )
         if fast is not None:
-            assert same_verdict(fast, slow), f"the lanes disagree {about}"
+            assert same_verdict(fast, slow), f"the paths disagree {about}"
         if plain is not None:
             tally.plain += 1
             tally.good += plain.ok
             assert as_plain_typer(fast or slow, plain), f"Typer disagrees {about}"
     for line, fast in zip(drawn[:3], before, strict=False):  # now that Typer has the commands
-        again = ask_fast_lane(app, line.words)
+        again = run_fast_path(app, line.words)
         assert again == fast or same_verdict(again, fast), f"{command!r}{line}: {again} {fast}"
 
 
-def ask_fast_lane(app: Any, words: tuple[str, ...], tally: Tally | None = None) -> Verdict | None:
-    """The fast lane's verdict; None where it steps aside."""
-    session = Recorded(app, list(words), "prog", False)
-    aside = session._needs_typer()
-    verdict = None if aside else session.verdict()
+def run_fast_path(app: Any, words: tuple[str, ...], tally: Tally | None = None) -> Verdict | None:
+    """The fast path's verdict; None where it steps aside."""
+    output = Recorded(app, list(words))
+    needs_typer = main._needs_typer(output.invocation)
+    verdict = None if needs_typer else output.verdict()
     if tally is not None:
         tally.lines += 1
-        tally.aside += aside
-        tally.judged += session.judged
-        event("aside" if aside else "judged" if session.judged else "fast")
+        tally.deferred += needs_typer
+        tally.converted += output.used_typer
+        event("deferred" if needs_typer else "converted" if output.used_typer else "fast")
     return verdict
 
 
 def same_verdict(one: Verdict | None, other: Verdict | None) -> bool:
-    """Whether two lanes say the same."""
+    """Whether two paths say the same."""
     if one is None or other is None:
         return one is other
     return one[0] == other[0] and one[2:] == other[2:] and agree(one.value, other.value)
@@ -327,8 +332,8 @@ def test_the_lanes_agree(form: str) -> None:
     print(form, tally)
     assert tally.lines >= EXAMPLES * LINES
     if form != "hooked":
-        left = tally.aside + tally.judged
-        assert left <= 0.4 * tally.lines, f"the fast lane leaves too much to Typer: {tally}"
+        left = tally.deferred + tally.converted
+        assert left <= 0.4 * tally.lines, f"the fast path leaves too much to Typer: {tally}"
     assert tally.plain >= 0.5 * tally.lines, f"too few lines were put to plain Typer: {tally}"
     assert tally.good >= 0.3 * tally.plain, f"too few lines were right: {tally}"
 

@@ -1,0 +1,68 @@
+"""Questions to a person at the terminal: confirm a call, or type a missing secret."""
+
+from __future__ import annotations
+
+from tooli.cli.process import write_stderr
+from tooli.core.tool import Handle
+from tooli.pipeline.present import present_text
+from tooli.pipeline.terminal_prompts import ask_hidden, ask_line, ask_yes_no, has_terminal
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from tooli.core.call import Call, Failed
+    from tooli.errors import ToolError
+
+MISSING_ARGUMENT = "E1002"
+
+
+class Confirm:
+    """Asks a person for what a call still needs, if a person can answer."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    def complete(self, failed: Failed) -> Call | None:
+        """Return the call as a person completed it: approved, or with the missing secrets.
+
+        None means that nobody can be asked, or that the person refused.
+        """
+        call, error = self._call, failed.error
+        if error.code != MISSING_ARGUMENT:
+            is_approved = error.approval_text is not None and self._approve(error)
+            return call.replace(approved=True) if is_approved else None
+        if not call.options.interactive or call.options.no_input:
+            return None
+        missing = self._missing_secrets(failed)
+        if not missing or not has_terminal():
+            return None
+        secrets = {name: ask_hidden(f"{name} (not shown): ") for name in missing}
+        if not all(secrets.values()):
+            return None
+        return call.replace(arguments={**call.arguments, **secrets})
+
+    def _approve(self, error: ToolError) -> bool:
+        """Show what the call would do, and ask. A dangerous call is confirmed by its name."""
+        call = self._call
+        write_stderr(f"{present_text(error.message, call)}\n{error.approval_text}")
+        name = call.tool.name
+        if call.tool.guard.danger not in ("high", "critical"):
+            return ask_yes_no("Run it?")
+        try:
+            return ask_line(f"Type {name} to run it: ").strip() == name
+        except EOFError:
+            return False
+
+    def _missing_secrets(self, failed: Failed) -> list[str]:
+        """Return the missing parameters, if all of them are secrets and nothing else is wrong."""
+        tool = self._call.tool
+        if not tool.has_handles:
+            return []
+        errors: Any = (failed.error.details or {}).get("errors", ())
+        names = [error["field"] for error in errors if error["code"] == MISSING_ARGUMENT]
+        secret = {
+            p.name for p in tool.public_params if isinstance(p.shape, Handle) and p.shape.is_secret
+        }
+        return names if len(names) == len(errors) and secret.issuperset(names) else []

@@ -1,0 +1,142 @@
+"""The invocation of a command line: what is read, and that nothing changes it afterwards."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import tooli
+from tooli.cli import main, process
+from tooli.cli.main import read_invocation
+from tooli.core._hot_tables import AGENT_MARKERS, CALLER_VARIABLES
+from tooli.detect import identify_caller
+
+if TYPE_CHECKING:
+    from tooli import Tooli
+
+SOURCES = sorted((Path(tooli.__file__).parent / "cli").glob("*.py"))
+
+
+@pytest.fixture
+def app() -> Tooli:
+    made = tooli.Tooli("desk", version="1.0")
+
+    @made.command()
+    def add(a: int, b: int = 1) -> int:
+        return a + b
+
+    @made.command()
+    def other() -> None: ...
+
+    return made
+
+
+@pytest.fixture
+def clean_environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    for name in (*CALLER_VARIABLES, "TOOLI_SESSION_ID", "TOOLI_CALLER_VERSION", "TOOLI_OUTPUT"):
+        monkeypatch.delenv(name, raising=False)
+    return monkeypatch
+
+
+def test_an_invocation_is_frozen(app: Tooli) -> None:
+    invocation = read_invocation(app, ["add", "1", "--json"], "desk")
+    with pytest.raises(AttributeError, match="frozen"):
+        invocation.mode = "text"  # type: ignore[misc]
+    assert invocation.replace(mode="text").mode == "text"
+    assert invocation.mode == "json"
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
+def test_no_function_writes_to_an_invocation(path: Path) -> None:
+    """Nor to the output, except in its own class."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    targets = [
+        target
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign))
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+    ]
+    written = [ast.unparse(target) for target in targets if isinstance(target, ast.Attribute)]
+    owners = ("invocation.", "output.", "self.invocation.", "self.output.", "invocation.line.")
+    assert not [text for text in written if text.startswith(owners) and text != "output.exit.value"]
+
+
+@pytest.mark.parametrize(
+    ("argv", "mode", "has_explicit_mode"),
+    [
+        (["add", "1", "--json"], "json", True),
+        (["add", "1"], "json", False),
+        (["add", "1", "-o", "yaml"], "yaml", True),
+        (["add", "1", "--print0"], "plain", False),
+        (["--install-completion"], "text", False),
+        (["mcp", "--json"], "json", True),
+    ],
+)
+def test_mode(
+    app: Tooli,
+    clean_environment: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    argv: list[str],
+    mode: str,
+    has_explicit_mode: bool,
+) -> None:
+    invocation = read_invocation(app, argv, "desk")
+    assert (invocation.mode, invocation.has_explicit_mode) == (mode, has_explicit_mode)
+
+
+# ------------------------------------------------------------------ who is calling
+
+
+def marker_value(variable: str) -> str:
+    values = AGENT_MARKERS[variable][2]
+    return values[0] if values else "x1"
+
+
+ENVIRONMENTS = [
+    *[{name: marker_value(name)} for name in AGENT_MARKERS],
+    *[
+        {first: marker_value(first), second: marker_value(second)}
+        for first, second in itertools.combinations(sorted(AGENT_MARKERS)[::3], 2)
+    ],
+    *[{name: value} for name in AGENT_MARKERS for value in ("0", "", "false")],
+    *[{"CLAUDECODE": "1", "CI": "true"}, {"CLAUDECODE": "1", "OPENCODE_TERMINAL": "1"}],
+    *[{"OPENCODE": "1", "OPENCODE_TERMINAL": "1"}, {"CODEX_VERSION": "1.2", "CODEX_CI": "1"}],
+    *[{"CLAUDECODE": "1", "AI_AGENT": "claude-code_2-1-325_agent"}, {"AGENT": "amp"}],
+    *[{"CLAUDECODE": "1", "TOOLI_CALLER": "me"}, {"CRUSH": "1", "AI_AGENT": "crush"}],
+    *[{"CLAUDECODE": "1", "TOOLI_CALLER_VERSION": "7"}, {"CI": "1"}, {"TOOLI_SESSION_ID": "s1"}],
+    *[{"CLAUDECODE": "1", "TOOLI_SESSION_ID": "s1"}, {"CLAUDECODE": "2"}, {}],
+]
+
+
+@pytest.mark.parametrize("variables", ENVIRONMENTS, ids=str)
+def test_the_quick_look_agrees_with_the_detection(
+    app: Tooli, clean_environment: pytest.MonkeyPatch, variables: dict[str, str]
+) -> None:
+    for name, value in variables.items():
+        clean_environment.setenv(name, value)
+    caller = read_invocation(app, ["add", "1", "--json"], "desk").caller
+    maybe_agent = not CALLER_VARIABLES.isdisjoint(os.environ)
+    found = (caller.name, caller.version, caller.session, caller.category)
+    assert found == identify_caller(maybe_agent)
+
+
+def test_an_agent_with_its_own_variable_is_named_at_once(
+    clean_environment: pytest.MonkeyPatch,
+) -> None:
+    clean_environment.setenv("CLAUDECODE", "1")
+    assert process.sniff_environment()[:2] == (True, "claude-code")
+    clean_environment.setenv("TOOLI_CALLER", "me")
+    assert process.sniff_environment()[:2] == (True, None)
+
+
+@pytest.mark.parametrize(
+    ("argv", "expected"),
+    [(["add", "1"], False), (["add", "a\\b"], True), (["add", "@x"], True), (["\x1b"], True)],
+)
+def test_arguments_of_an_agent_are_checked_only_if_needed(argv: list[str], expected: bool) -> None:
+    assert main.needs_argument_checks(argv) is expected
