@@ -165,9 +165,7 @@ def test_a_disk_that_is_full(tmp_path: Path, env: dict[str, str], file: Path, lo
 def test_a_folder_that_may_not_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from tooli import Tooli
     from tooli.annotations import Destructive
-    from tooli.storage import (
-        signing_keys,  # noqa: F401  loaded while they can be read
-    )
+    from tooli.storage import signing  # noqa: F401  loaded while it can be read
 
     state = tmp_path / "state"
     state.mkdir()

@@ -75,7 +75,7 @@ def test_a_last_record_that_is_gone_is_no_loss(tool: str) -> None:
     records.remove(4)
     rest, _, warnings = page(app, tool, limit=100, cursor=cursor)
     assert rest == [5, 6, 7, 8, 9]
-    assert "may come again" in warnings[0]
+    assert "may be repeated" in warnings[0]
 
 
 @both

@@ -1,4 +1,4 @@
-"""Requests for approval, as files: sealed, in time, used once; and what nobody gets past."""
+"""Approval requests are signed, expire and are used once."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from tooli.storage.approval_store import (
     ApprovalStore,
     ClockReading,
 )
+from tooli.storage.signing import sign_hex
 
 FACTS: dict[str, Any] = {
     "app": "files",
@@ -59,14 +60,14 @@ def granted(store: ApprovalStore, match: str) -> ApprovalRequest:
 
 
 class TestOneRequest:
-    def test_it_waits_and_is_found_again(self, store: ApprovalStore, match: str) -> None:
+    def test_a_pending_request_is_found_again(self, store: ApprovalStore, match: str) -> None:
         first = store.request_approval(match, **FACTS)
         assert store.request_approval(match, **FACTS) == first
         assert store.list_pending("files") == [first]
         assert store.list_pending("other") == []
         assert first.expires == first.created + APPROVAL_TTL_SECONDS
 
-    def test_nothing_is_granted_by_waiting(self, store: ApprovalStore, match: str) -> None:
+    def test_a_pending_request_grants_nothing(self, store: ApprovalStore, match: str) -> None:
         store.request_approval(match, **FACTS)
         assert store.claim_grant(match) is None
         assert store.claim_denial(match) is None
@@ -84,19 +85,21 @@ class TestOneRequest:
         assert store.claim_grant(store.digest_parts("files.delete", "b")) is None
         assert store.claim_grant(match) is not None
 
-    def test_a_denial_is_told_once(self, store: ApprovalStore, match: str) -> None:
+    def test_a_denial_is_returned_once(self, store: ApprovalStore, match: str) -> None:
         assert store.decide(store.request_approval(match, **FACTS), "denied")
         assert store.claim_grant(match) is None
         assert store.claim_denial(match) is not None
         assert store.claim_denial(match) is None
 
-    def test_one_answer_to_one_request(self, store: ApprovalStore, match: str) -> None:
+    def test_a_request_is_decided_once(self, store: ApprovalStore, match: str) -> None:
         request = store.request_approval(match, **FACTS)
         assert store.decide(request, "denied")
         assert not store.decide(request, "granted")
         assert store.claim_grant(match) is None
 
-    def test_after_it_was_used_another_one_is_asked(self, store: ApprovalStore, match: str) -> None:
+    def test_a_used_grant_is_followed_by_a_new_request(
+        self, store: ApprovalStore, match: str
+    ) -> None:
         request = granted(store, match)
         store.claim_grant(match)
         again = store.request_approval(match, **FACTS)
@@ -105,7 +108,9 @@ class TestOneRequest:
         assert store.claim_grant(match) is not None
 
     @pytest.mark.skipif(os.name == "nt", reason="modes are POSIX's")
-    def test_nobody_else_reads_them(self, store: ApprovalStore, match: str, home: Path) -> None:
+    def test_only_its_user_can_read_the_files(
+        self, store: ApprovalStore, match: str, home: Path
+    ) -> None:
         granted(store, match)
         store.claim_grant(match)
         store.request_approval(match, **FACTS)
@@ -113,33 +118,42 @@ class TestOneRequest:
             assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
         assert stat.S_IMODE((home / "approvals").stat().st_mode) == 0o700
 
-    def test_arguments_that_are_too_large_are_not_shown_and_still_bound(
+    def test_large_arguments_are_bound_but_not_displayed(
         self, store: ApprovalStore, match: str
     ) -> None:
         request = store.request_approval(match, **{**FACTS, "arguments": {"path": "x" * 1_000_000}})
-        (waiting,) = store.list_pending("files")
-        assert waiting.id == request.id
-        assert "too much" in waiting.arguments
-        assert store.decide(waiting, "granted")
+        (pending,) = store.list_pending("files")
+        assert pending.id == request.id
+        assert "too large" in pending.arguments
+        assert store.decide(pending, "granted")
         assert store.claim_grant(match) is not None
 
 
-class TestForging:
-    def test_a_file_without_the_seal(self, store: ApprovalStore, match: str, home: Path) -> None:
+class TestForgery:
+    def test_a_file_without_the_signature(
+        self, store: ApprovalStore, match: str, home: Path
+    ) -> None:
         request = store.request_approval(match, **FACTS)
         (path,) = files(home)
-        body, _, seal = path.read_bytes().rpartition(b"\n")
+        body, _, signature = path.read_bytes().rpartition(b"\n")
         target = home / "approvals" / f"{match}.{request.id}.granted"
         changed = body.replace(b'"pending"', b'"granted"')
         assert changed != body
         for data in (
-            *(body + b"\n" + seal, changed + b"\n" + seal, changed, changed + b"\n", b"", b"\n"),
-            *(changed + b"\n" + b"0" * 64, b"\xff" * 300, b"{}\n" + seal),
+            *(
+                body + b"\n" + signature,
+                changed + b"\n" + signature,
+                changed,
+                changed + b"\n",
+                b"",
+                b"\n",
+            ),
+            *(changed + b"\n" + b"0" * 64, b"\xff" * 300, b"{}\n" + signature),
         ):
             target.write_bytes(data)
             assert store.claim_grant(match) is None, data
 
-    def test_a_seal_of_another_key(
+    def test_a_signature_of_another_key(
         self, store: ApprovalStore, match: str, home: Path, tmp_path: Path, monkeypatch: Any
     ) -> None:
         monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path / "mine"))
@@ -169,7 +183,9 @@ class TestForging:
         shutil.copy(denied, home / "approvals" / f"{match}.{request.id}.granted")
         assert store.claim_grant(match) is None
 
-    def test_a_copy_that_is_put_back(self, store: ApprovalStore, match: str, home: Path) -> None:
+    def test_a_restored_grant_is_not_valid(
+        self, store: ApprovalStore, match: str, home: Path
+    ) -> None:
         request = granted(store, match)
         path = home / "approvals" / f"{match}.{request.id}.granted"
         kept = path.read_bytes()
@@ -179,7 +195,7 @@ class TestForging:
             assert store.claim_grant(match) is None
 
     @pytest.mark.skipif(os.name == "nt", reason="links are POSIX's")
-    def test_links_and_folders_are_not_ours(
+    def test_links_and_folders_are_ignored(
         self, store: ApprovalStore, match: str, home: Path
     ) -> None:
         request = granted(store, match)
@@ -190,39 +206,39 @@ class TestForging:
         os.mkfifo(home / "approvals" / f"{match}.efgh-efgh.granted")
         assert store.claim_grant(match) is None
 
-    def test_a_new_key_makes_old_files_worthless(
+    def test_a_new_key_invalidates_old_files(
         self, store: ApprovalStore, match: str, home: Path
     ) -> None:
         granted(store, match)
         (home / "approvals.key").unlink()
         assert ApprovalStore().claim_grant(match) is None
 
-    def test_what_another_version_wrote(self, store: ApprovalStore, match: str, home: Path) -> None:
+    def test_a_file_of_another_version(self, store: ApprovalStore, match: str, home: Path) -> None:
         body = b'{"id":"abcd-abcd","unknown":1}'
         path = home / "approvals" / f"{match}.abcd-abcd.granted"
-        path.write_bytes(body + b"\n" + store._sign(body))
+        path.write_bytes(body + b"\n" + sign_hex(body, store._key, 32))
         assert store.claim_grant(match) is None
 
 
-class TestTime:
-    """By the clock and since the machine was started: both have to agree."""
+class TestExpiry:
+    """Requests expire by the clock and by the time since the machine was started."""
 
     @pytest.mark.parametrize(
         ("clock", "ticks", "boot", "holds"),
         [
             (0, 0, "here", True),
             (APPROVAL_TTL_SECONDS - 1, APPROVAL_TTL_SECONDS - 1, "here", True),
-            (APPROVAL_TTL_SECONDS, APPROVAL_TTL_SECONDS, "here", False),  # its time is over
+            (APPROVAL_TTL_SECONDS, APPROVAL_TTL_SECONDS, "here", False),  # expired
             (10 * APPROVAL_TTL_SECONDS, 10 * APPROVAL_TTL_SECONDS, "here", False),
             (1, APPROVAL_TTL_SECONDS + 1, "here", False),  # the clock was set back
-            (-3600, 1, "here", False),  # it was set back behind the beginning
-            (APPROVAL_TTL_SECONDS + 1, 1, "here", False),  # it was set forward
+            (-3600, 1, "here", False),  # the clock was set back to before the request
+            (APPROVAL_TTL_SECONDS + 1, 1, "here", False),  # the clock was set forward
             (1, -1, "here", False),
-            (1, 1, "there", False),  # the machine was started anew
+            (1, 1, "there", False),  # the machine was restarted
         ],
     )
     @pytest.mark.parametrize("state", ["pending", "granted", "denied"])
-    def test_games(
+    def test_expiry(
         self,
         clock: float,
         ticks: float,
@@ -244,11 +260,11 @@ class TestTime:
         assert (store.claim_denial(match) is not None) is (holds and state == "denied")
         assert (store.claim_grant(match) is not None) is (holds and state == "granted")
 
-    def test_the_real_moment_moves_on(self) -> None:
+    def test_clocks_advance(self) -> None:
         first, second = approval_store.read_clocks(), approval_store.read_clocks()
         assert (first.boot, first.ticks <= second.ticks) == (second.boot, True)
 
-    def test_a_request_whose_time_is_over_is_asked_anew(
+    def test_an_expired_request_is_replaced(
         self, store: ApprovalStore, match: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         first = store.request_approval(match, **FACTS)
@@ -259,7 +275,7 @@ class TestTime:
         monkeypatch.setattr(approval_store, "read_clocks", lambda: later)
         assert store.request_approval(match, **FACTS).id != first.id
 
-    def test_what_is_old_goes(self, store: ApprovalStore, match: str, home: Path) -> None:
+    def test_old_files_are_deleted(self, store: ApprovalStore, match: str, home: Path) -> None:
         granted(store, match)
         store.claim_grant(match)
         for path in files(home):
@@ -269,17 +285,19 @@ class TestTime:
         assert left.suffix == ".pending"
 
 
-UNUSED = {"take": ("write", "rename", "unlink"), "ask": ("unlink",), "settle": ("listdir",)}
-"""What need not work for a thing to be done."""
+UNUSED = {"claim": ("write", "rename", "unlink"), "ask": ("unlink",), "decide": ("listdir",)}
+"""System calls that an operation does not need."""
 
 
-class TestTrouble:
-    """What cannot be kept or checked is not granted: E2104, and no traceback."""
+class TestUnavailable:
+    """A request that cannot be stored or checked is not granted: E2104."""
 
-    def test_nobody_reads_thousands(self, store: ApprovalStore, match: str, home: Path) -> None:
+    def test_the_number_of_pending_requests_is_limited(
+        self, store: ApprovalStore, match: str, home: Path
+    ) -> None:
         for number in range(MAX_PENDING_REQUESTS):
             (home / "approvals" / f"{number}.x.pending").touch()
-        with pytest.raises(AuthError, match="wait already") as refused:
+        with pytest.raises(AuthError, match="requests are pending") as refused:
             store.request_approval(match, **FACTS)
         assert refused.value.code == "E2104"
 
@@ -292,22 +310,22 @@ class TestTrouble:
 
     @pytest.mark.skipif(os.name == "nt", reason="modes are POSIX's")
     @pytest.mark.parametrize("which", ["", "approvals"])
-    def test_a_folder_that_others_write_to(
+    def test_a_folder_that_others_can_write(
         self, store: ApprovalStore, home: Path, which: str
     ) -> None:
         (home / which).chmod(0o777)
-        with pytest.raises(AuthError, match="others may write"):
+        with pytest.raises(AuthError, match="other users can write"):
             ApprovalStore()
 
     def test_no_key(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("tooli.storage.signing.load_or_create_key", lambda name: None)
-        with pytest.raises(AuthError, match="no key") as refused:
+        monkeypatch.setattr("tooli.storage.approval_store.load_or_create_key", lambda name: None)
+        with pytest.raises(AuthError, match="key") as refused:
             ApprovalStore()
         assert refused.value.code == "E2104"
 
     @pytest.mark.parametrize("broken", ["open", "write", "rename", "listdir", "unlink"])
     @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EACCES, errno.EROFS, errno.EIO])
-    def test_a_disk_that_fails(
+    def test_disk_errors(
         self,
         broken: str,
         number: int,
@@ -315,16 +333,16 @@ class TestTrouble:
         match: str,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        waiting = store.request_approval(store.digest_parts("waits"), **FACTS)
+        pending = store.request_approval(store.digest_parts("waits"), **FACTS)
         granted(store, match)
 
         def fail(*_: Any, **__: Any) -> Any:
             raise OSError(number, os.strerror(number), "somewhere")
 
         attempts = {
-            "take": lambda: store.claim_grant(match),
+            "claim": lambda: store.claim_grant(match),
             "ask": lambda: store.request_approval(store.digest_parts("another"), **FACTS),
-            "settle": lambda: store.decide(waiting, "granted"),
+            "decide": lambda: store.decide(pending, "granted"),
         }
         for name, attempt in attempts.items():
             with monkeypatch.context() as patch:
@@ -337,7 +355,7 @@ class TestTrouble:
             assert refused.value.code == "E2104"
             assert os.strerror(number).lower() in refused.value.message
 
-    def test_a_grant_is_not_taken_where_its_use_cannot_be_noted(
+    def test_a_grant_is_not_claimed_if_its_use_cannot_be_recorded(
         self, store: ApprovalStore, match: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         granted(store, match)
@@ -352,7 +370,7 @@ class TestTrouble:
         with pytest.raises(AuthError, match="no space left"):
             store.claim_grant(match)
 
-    def test_a_full_disk_leaves_the_request(
+    def test_a_full_disk_keeps_the_request(
         self, store: ApprovalStore, match: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         request = store.request_approval(match, **FACTS)

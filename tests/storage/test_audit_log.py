@@ -1,4 +1,4 @@
-"""The audit log: each line vouches for the one before; whatever is done to it is found."""
+"""The audit log: lines are chained and signed, and every change is detected."""
 
 from __future__ import annotations
 
@@ -34,26 +34,29 @@ def fault(log: Path) -> tuple[int, str] | None:
     return None if found is None else (found.line, found.reason)
 
 
-def test_a_whole_log(log: Path) -> None:
+def test_a_valid_log(log: Path) -> None:
     write(log, 5)
     found = audit_reader.verify_log(str(log))
     assert (found.lines, found.partial_lines, found.sealed, found.fault) == (5, 0, True, None)
-    said = [json.loads(line) for line in lines_of(log)]
-    assert [one["seq"] for one in said] == [1, 2, 3, 4, 5]
-    assert [one["prev"] for one in said] == ["", *[one["sum"] for one in said[:-1]]]
+    records = [json.loads(line) for line in lines_of(log)]
+    assert [record["seq"] for record in records] == [1, 2, 3, 4, 5]
+    assert [record["prev"] for record in records] == [
+        "",
+        *[record["sum"] for record in records[:-1]],
+    ]
 
 
-def test_nobody_else_reads_it(log: Path) -> None:
+def test_only_its_user_can_read_it(log: Path) -> None:
     write(log, 1)
     for path in (log, Path(f"{log}.head")):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(log.parent.stat().st_mode) == 0o700
 
 
-def test_no_log_is_a_whole_log(log: Path) -> None:
+def test_a_missing_log_is_valid(log: Path) -> None:
     assert audit_reader.verify_log(str(log)).fault is None
     assert audit_reader.read_last_records(str(log), 5) == []
-    assert not log.parent.exists(), "to look leaves nothing behind"
+    assert not log.parent.exists(), "verifying creates nothing"
 
 
 # ------------------------------------------------------------------ tampering
@@ -92,17 +95,17 @@ def insert(lines: list[bytes]) -> list[bytes]:
     return [*lines[:3], made, *lines[3:]]
 
 
-def insert_rubbish(lines: list[bytes]) -> list[bytes]:
+def insert_garbage(lines: list[bytes]) -> list[bytes]:
     return [*lines[:3], b'{"event":"all well","sum":"00"}\n', *lines[3:]]
 
 
-def reseal_without_key(lines: list[bytes]) -> list[bytes]:
-    """Written anew from the third line on, by somebody who knows the rules but not the key."""
-    said = [json.loads(line) for line in lines]
-    made, prev = lines[:2], said[1]["sum"]
-    for one in said[2:]:
-        facts = {k: v for k, v in one.items() if k not in ("prev", "sum", "seq")}
-        line = audit_log.encode_line({"seq": one["seq"], "prev": prev, **facts}, b"")
+def sign_without_key(lines: list[bytes]) -> list[bytes]:
+    """Rewrite the log from the third line on, with the format but without the key."""
+    records = [json.loads(line) for line in lines]
+    made, prev = lines[:2], records[1]["sum"]
+    for record in records[2:]:
+        facts = {k: v for k, v in record.items() if k not in ("prev", "sum", "seq")}
+        line = audit_log.encode_line({"seq": record["seq"], "prev": prev, **facts}, b"")
         prev = json.loads(line)["sum"]
         made = [*made, line]
     return made
@@ -123,16 +126,16 @@ def cut(lines: list[bytes]) -> list[bytes]:
         (swap, 1),
         (repeat, 4),
         (insert, 4),
-        (insert_rubbish, 4),
-        (reseal_without_key, 3),
+        (insert_garbage, 4),
+        (sign_without_key, 3),
         (cut, 3),
     ],
 )
 @pytest.mark.parametrize("later", [0, 2])
-def test_tampering_is_found(
+def test_tampering_is_detected(
     log: Path, tamper: Callable[[list[bytes]], list[bytes]], line: int, later: int
 ) -> None:
-    """At once, and when the log was written on."""
+    """Before and after more lines were written."""
     write(log, 6)
     log.write_bytes(b"".join(tamper(lines_of(log))))
     write(log, later, start=6)
@@ -141,7 +144,7 @@ def test_tampering_is_found(
     assert found[0] in (line, line + 1)
 
 
-def test_a_head_that_is_gone_or_wrong(log: Path) -> None:
+def test_a_missing_or_invalid_head(log: Path) -> None:
     write(log, 4)
     head = Path(f"{log}.head")
     kept = head.read_bytes()
@@ -151,7 +154,7 @@ def test_a_head_that_is_gone_or_wrong(log: Path) -> None:
     head.unlink()
     assert "head" in fault(log)[1]
     write(log, 1)
-    assert "head is missing" in fault(log)[1], "it is told for good"
+    assert "head is missing" in fault(log)[1], "the line records it"
     assert audit_reader.verify_log(str(log)).fault.seq == 5
 
 
@@ -168,7 +171,7 @@ def test_an_older_state_of_the_log_with_a_newer_head(log: Path) -> None:
 # ------------------------------------------------------------------ crashes
 
 
-def test_half_a_line_at_the_end(log: Path) -> None:
+def test_a_partial_last_line(log: Path) -> None:
     write(log, 3)
     with log.open("ab") as file:
         file.write(b'{"seq":4,"prev":"abc","ti')
@@ -177,12 +180,18 @@ def test_half_a_line_at_the_end(log: Path) -> None:
     write(log, 2)
     found = audit_reader.verify_log(str(log))
     assert (found.lines, found.partial_lines, found.fault) == (5, 1, None)
-    assert [one["seq"] for one in audit_reader.read_last_records(str(log), 10)] == [1, 2, 3, 4, 5]
+    assert [record["seq"] for record in audit_reader.read_last_records(str(log), 10)] == [
+        1,
+        2,
+        3,
+        4,
+        5,
+    ]
 
 
 @pytest.mark.parametrize("length", [1, 5, 40, 90, -2, -1])
 def test_a_crash_between_the_line_and_its_head(log: Path, length: int) -> None:
-    """Wherever it came: the next line follows, and the log is whole."""
+    """The next line follows, wherever the crash came, and the log is valid."""
     write(log, 3)
     head = Path(f"{log}.head")
     before, kept = log.read_bytes(), head.read_bytes()
@@ -205,16 +214,20 @@ def test_a_crash_after_the_very_first_line(log: Path) -> None:
 # ------------------------------------------------------------------ size
 
 
-def test_new_files_are_begun_and_old_ones_dropped(
-    log: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rotation(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit_log, "MAX_LOG_BYTES", 500)
     write(log, 6)
     assert Path(f"{log}.1").exists()
     assert not Path(f"{log}.{audit_log.MAX_ROTATED_FILES}").exists()
     assert fault(log) is None
     assert audit_reader.verify_log(str(log)).lines == 6
-    assert [one["number"] for one in audit_reader.read_last_records(str(log), 5)] == [1, 2, 3, 4, 5]
+    assert [record["number"] for record in audit_reader.read_last_records(str(log), 5)] == [
+        1,
+        2,
+        3,
+        4,
+        5,
+    ]
     write(log, 60)
     files = sorted(path.name for path in log.parent.iterdir())
     assert len(files) == 2 + audit_log.MAX_ROTATED_FILES
@@ -224,14 +237,16 @@ def test_new_files_are_begun_and_old_ones_dropped(
     assert 0 < found.lines < 66
 
 
-def test_a_file_in_the_middle_is_missed(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_file_in_the_middle_is_detected(
+    log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(audit_log, "MAX_LOG_BYTES", 1000)
     write(log, 60)
     Path(f"{log}.2").unlink()
     assert "missing" in fault(log)[1]
 
 
-def test_the_oldest_file_is_missed(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_oldest_file_is_detected(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit_log, "MAX_LOG_BYTES", 1000)
     write(log, 60)
     Path(f"{log}.{audit_log.MAX_ROTATED_FILES}").unlink()
@@ -241,10 +256,10 @@ def test_the_oldest_file_is_missed(log: Path, monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize(
     ("number", "later"), [(4, 0), (3, 0), (3, 5), (1, 0), (1, 5), (0, 0), (0, 5)]
 )
-def test_the_first_lines_are_missed_though_older_ones_were_dropped(
+def test_missing_first_lines_are_detected_after_rotation(
     log: Path, number: int, later: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where a new file was begun since: as long as the lines themselves would be there."""
+    """Also after another rotation, as long as the missing lines would still be kept."""
     monkeypatch.setattr(audit_log, "MAX_LOG_BYTES", 1000)
     write(log, 60)
     for older in range(audit_log.MAX_ROTATED_FILES, number, -1):
@@ -255,7 +270,7 @@ def test_the_first_lines_are_missed_though_older_ones_were_dropped(
     assert "missing before it" in fault(log)[1]
 
 
-def test_where_a_file_does_not_follow_the_one_that_is_dropped(
+def test_a_file_that_does_not_continue_the_dropped_one(
     log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(audit_log, "MAX_LOG_BYTES", 1000)
@@ -287,7 +302,7 @@ def test_a_crash_between_a_new_file_and_its_head(
     assert len(list(log.parent.iterdir())) == before
 
 
-def test_a_log_that_was_removed_with_all_that_vouches_for_it(log: Path) -> None:
+def test_a_removed_log_is_detected_by_its_key(log: Path) -> None:
     write(log, 3)
     log.unlink()
     assert "the last 3 lines are missing" in fault(log)[1]
@@ -295,13 +310,13 @@ def test_a_log_that_was_removed_with_all_that_vouches_for_it(log: Path) -> None:
     assert "there is no log" in fault(log)[1]
 
 
-def test_a_line_that_is_too_long_goes_without_its_facts(log: Path) -> None:
+def test_a_long_line_keeps_only_its_essential_fields(log: Path) -> None:
     append_line(str(log), {"event": "test", "tool": "a.b", "many": ["x" * 400] * 100})
     write(log, 1)
     assert len(lines_of(log)[0]) < audit_log.MAX_LINE_BYTES
-    said = audit_reader.read_last_records(str(log), 2)[0]
-    assert said["cut"] is True
-    assert said["tool"] == "a.b"
+    record = audit_reader.read_last_records(str(log), 2)[0]
+    assert record["cut"] is True
+    assert record["tool"] == "a.b"
     assert fault(log) is None
 
 
@@ -312,10 +327,10 @@ def test_any_text_is_one_line(log: Path) -> None:
     assert fault(log) is None
 
 
-# ------------------------------------------------------------------ where nothing can be written
+# ------------------------------------------------------------------ write failures
 
 
-def test_half_a_write_is_taken_back(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_partial_write_is_undone(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(log, 2)
     before = log.read_bytes()
     whole = os.write
@@ -341,14 +356,14 @@ def test_a_link_is_not_followed(log: Path, tmp_path: Path) -> None:
     assert target.read_text() == "precious\n"
 
 
-def test_what_is_no_file(log: Path) -> None:
+def test_a_fifo_is_refused(log: Path) -> None:
     log.parent.mkdir()
     os.mkfifo(log)
     with pytest.raises(OSError, match="not a file"):
         write(log, 1)
 
 
-def test_a_lock_that_somebody_keeps(log: Path) -> None:
+def test_a_lock_of_another_process(log: Path) -> None:
     import fcntl
 
     write(log, 1)
@@ -360,7 +375,7 @@ def test_a_lock_that_somebody_keeps(log: Path) -> None:
     assert fault(log) is None
 
 
-def test_without_a_key_lines_are_checked_all_the_same(
+def test_lines_are_verified_without_a_key(
     log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").touch()
@@ -370,41 +385,3 @@ def test_without_a_key_lines_are_checked_all_the_same(
     assert (found.lines, found.sealed, found.fault) == (3, False, None)
     log.write_bytes(b"".join(change(lines_of(log))))
     assert fault(log) is not None
-
-
-# ------------------------------------------------------------------ following
-
-
-def test_what_comes_between_the_last_lines_and_the_next_ones(log: Path) -> None:
-    write(log, 3)
-    lines = audit_reader.follow_log(str(log), 2)
-    assert next(lines)["seq"] == 2
-    write(log, 1)
-    assert [next(lines)["seq"] for _ in range(2)] == [3, 4]
-    lines.close()
-
-
-def test_the_last_lines_of_several_files(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(audit_log, "MAX_LOG_BYTES", 500)
-    write(log, 9)
-    assert Path(f"{log}.2").exists()
-    for count in (1, 3, 6, 9, 12):
-        lines = audit_reader.follow_log(str(log), count, lambda: True)
-        assert list(lines) == audit_reader.read_last_records(str(log), count)
-
-
-def test_following(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(audit_log, "MAX_LOG_BYTES", 1000)
-    monkeypatch.setattr(audit_reader, "POLL_INTERVAL_SECONDS", 0.0)
-    write(log, 2)
-    looks = iter(range(100))
-    seen: list[int] = []
-
-    def ended() -> bool:
-        look = next(looks)
-        if look < 10:
-            write(log, 1, start=10 + look)
-        return look > 30
-
-    seen = [one["number"] for one in audit_reader.follow_log(str(log), 0, ended)]
-    assert seen == list(range(10, 20))

@@ -1,1 +1,1 @@
-"""What must last from one process to the next."""
+"""State that outlives a process: keys, tokens, approvals, the audit log, idempotency keys."""

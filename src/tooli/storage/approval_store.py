@@ -1,13 +1,13 @@
-"""Approvals: what a human was asked, and what they said. One sealed file for each, used once.
+"""Approval requests: signed files that record what a person was asked and how they decided.
 
-    refused call ─▶ MATCH.ID.pending ─┬ grant ▶ MATCH.ID.granted ─▶ the same call takes it: ID.used
-                                      └ deny  ▶ MATCH.ID.denied ──▶ the same call is told, once
+    refused call ─▶ MATCH.ID.pending ─┬ grant ▶ MATCH.ID.granted ─▶ the next call claims it: ID.used
+                                      └ deny  ▶ MATCH.ID.denied ──▶ the next call is refused, once
 
-MATCH is a digest of all that a request is bound to: the tool, its arguments, the caller and what
-the call would do. A file counts only with a seal of this user's key over all that it says, its
-name included, and within its time, by the clock and by the time since the machine was started.
-Of several processes that want the same file, one gets it: whoever creates what comes next. A call
-that took a grant and did not run takes the mark away again.
+MATCH is a digest of everything that a request is bound to: the tool, its arguments, the caller and
+what the call would do. A file counts only if it is signed with the user's key, its name included,
+and has not expired, neither by the clock nor by the time since the machine was started. If several
+processes want the same file, the one that creates the next file gets it. A call that claimed a
+grant and did not run deletes its marker again.
 """
 
 from __future__ import annotations
@@ -15,12 +15,15 @@ from __future__ import annotations
 import os
 import time
 from errno import ELOOP, ENOENT, ENXIO
+from json import loads
 
 from tooli.core.call_fingerprint import digest
 from tooli.core.record import Record
 from tooli.errors import AuthError, Suggestion
 from tooli.storage.process_identity import current_process
-from tooli.storage.state_files import claim_once, release_claim
+from tooli.storage.signing import load_or_create_key, sign_hex, verify_hex
+from tooli.storage.state_files import claim_once, get_state_dir, release_claim
+from tooli.text.json_encoder import encode
 
 TYPE_CHECKING = False
 
@@ -29,26 +32,25 @@ if TYPE_CHECKING:
     from typing import Any
 
 APPROVAL_TTL_SECONDS = 15 * 60
-"""Seconds for which a request waits, and then a human's word holds."""
+"""Lifetime of a request, and of the decision about it, in seconds."""
 MAX_PENDING_REQUESTS = 500
-"""Requests that may wait at once: nobody reads more."""
+"""Maximum number of requests that can wait for a decision."""
 _MAX_FILE_BYTES = 1 << 18
-_FILE_RETENTION_SECONDS = (
-    4 * APPROVAL_TTL_SECONDS
-)  # seconds after which a file of ours is of no use to anybody
-_CODE_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # none that is taken for another
+_FILE_RETENTION_SECONDS = 4 * APPROVAL_TTL_SECONDS
+_SIGNATURE_BYTES = 32
+_CODE_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # without letters that look like others
 
 
 class ApprovalRequest(Record):
-    """One question to a human: may this call run?"""
+    """A request to approve a call, and the decision about it."""
 
     id: str
     match: str
     app: str
     tool: str
-    arguments: Any  # as people are shown them
-    plan: Any  # what the function says that it would do, where it says so
-    effects: Any  # what it does to the world, as its author declares
+    arguments: Any  # as they are displayed
+    plan: Any  # the result of a dry run, or None
+    effects: Any  # the declared behavior of the tool
     caller: str
     danger: str | None
     state: str  # "pending" | "granted" | "denied"
@@ -59,12 +61,12 @@ class ApprovalRequest(Record):
 
     @property
     def expires(self) -> float:
-        """When it is over, by the clock."""
+        """The time at which it expires."""
         return self.created + APPROVAL_TTL_SECONDS
 
 
 class ClockReading(Record):
-    """Now: by the clock, which anybody may set, and since the machine was started."""
+    """The current time: by the clock, which can be set, and since the machine was started."""
 
     clock: float
     ticks: float
@@ -72,35 +74,33 @@ class ClockReading(Record):
 
 
 def read_clocks() -> ClockReading:
-    """The present moment."""
+    """Return the current time."""
     boottime_clock = getattr(time, "CLOCK_BOOTTIME", None)
     ticks = time.monotonic() if boottime_clock is None else time.clock_gettime(boottime_clock)
     return ClockReading(time.time(), ticks, current_process().partition(":")[0])
 
 
 def make_unavailable_error(reason: str) -> AuthError:
-    """The refusal of a call that a human would have to approve, where that cannot be kept."""
+    """Return the error for a call whose approval cannot be stored or checked."""
     return AuthError(
-        f"Approvals cannot be kept or checked here: {reason}.",
+        f"Approvals cannot be stored or checked: {reason}.",
         code="E2104",
         suggestion=Suggestion(
             "ask_human",
-            "Point TOOLI_STATE_DIR at a folder of this user's that can be written, or run the "
-            "command at a terminal.",
+            "Set TOOLI_STATE_DIR to a folder that this user owns and can write, or run the command "
+            "in a terminal.",
         ),
     )
 
 
 class ApprovalStore:
-    """The requests of one user, in a folder that nobody else enters.
+    """The approval requests of one user, in a folder that only the user can enter.
 
-    Every method raises E2104 where files or the key fail: what cannot be checked is not granted.
+    Every method raises E2104 if the files or the key cannot be used: what cannot be checked is
+    not granted.
     """
 
     def __init__(self) -> None:
-        from tooli.storage.signing import load_or_create_key
-        from tooli.storage.state_files import get_state_dir
-
         state_dir = get_state_dir()
         self._folder = os.path.join(state_dir, "approvals")
         try:
@@ -112,26 +112,23 @@ class ApprovalStore:
             raise make_unavailable_error(_describe_os_error(failure)) from None
         key = load_or_create_key("approvals")
         if key is None:
-            raise make_unavailable_error("there is no key to seal them with")
+            raise make_unavailable_error("the key that signs them cannot be read")
         self._key = key
 
     def digest_parts(self, *parts: Any) -> str:
-        """What a request is bound to, as a text that tells nothing."""
-        from tooli.text.json_encoder import encode
-
+        """Return a keyed digest of what a request is bound to."""
         return digest(encode(list(parts), []), 16, self._key).hex()
 
     def digest_secret(self, secret: Any) -> str:
-        """What tells a secret from another one, and nothing to whoever has no key."""
+        """Return a keyed digest that identifies a secret without revealing it."""
         return digest(repr(secret).encode("utf-8", "surrogatepass"), 16, self._key).hex()
 
-    # -------------------------------------------------------------- for a call
+    # -------------------------------------------------------------- used by calls
 
     def claim_grant(self, match: str) -> ApprovalRequest | None:
-        """A grant for that call, which nobody else gets from now on; of two racers one does.
+        """Return a grant for a call and mark it as used; None if there is none.
 
-        A mark says that it is taken. Only what is marked has been used, or is being used: a file
-        that somebody puts back changes nothing.
+        The marker decides: restoring a used grant's file does not make it valid again.
         """
         for request in self._iter_requests("granted", match):
             try:
@@ -142,22 +139,22 @@ class ApprovalStore:
         return None
 
     def mark_used(self, request: ApprovalRequest) -> None:
-        """The call has run; the mark stays for as long as the grant could be put back."""
+        """Delete a grant whose call has run. Its marker stays until the grant has expired."""
         release_claim(self._folder, self._file_name(request))
 
     def release(self, request: ApprovalRequest) -> None:
-        """The call has not run: the grant is there again, for as long as it would have been."""
+        """Make a grant available again, because its call did not run."""
         release_claim(self._folder, _used_file_name(request))
 
     def claim_denial(self, match: str) -> ApprovalRequest | None:
-        """A human's no to that call, told once."""
+        """Return the denial of a call and delete it; None if there is none."""
         for request in self._iter_requests("denied", match):
             if self._remove(self._file_name(request)):
                 return request
         return None
 
     def request_approval(self, match: str, **fields: Any) -> ApprovalRequest:
-        """The request that waits for a human; a new one where none does."""
+        """Return the pending request for a call; create one if there is none."""
         pending = min(self._iter_requests("pending", match), key=_sort_key, default=None)
         if pending is not None:
             return pending
@@ -175,23 +172,22 @@ class ApprovalStore:
         )
         self._publish_draft(self._write_draft(request), request)
         first = min(self._iter_requests("pending", match), key=_sort_key, default=request)
-        if first.id != request.id:  # the same call, at the same moment
+        if first.id != request.id:  # another process asked for the same call at the same time
             self._remove(self._file_name(request))
         return first
 
-    # -------------------------------------------------------------- for a human
+    # -------------------------------------------------------------- used by approvers
 
     def list_pending(self, app: str | None = None) -> list[ApprovalRequest]:
-        """What waits for a human's word, the oldest first: an app's, or all of them."""
-        return sorted(
-            [one for one in self._iter_requests("pending") if app in (None, one.app)], key=_sort_key
-        )
+        """Return the pending requests of an app, or of all apps, oldest first."""
+        requests = [found for found in self._iter_requests("pending") if app in (None, found.app)]
+        return sorted(requests, key=_sort_key)
 
     def decide(self, request: ApprovalRequest, state: str) -> bool:
-        """Write a human's word down; False where somebody else was faster."""
+        """Record a decision; return False if the request is not pending any more."""
         now = read_clocks()
         decided = request.replace(state=state, created=now.clock, ticks=now.ticks, boot=now.boot)
-        draft = self._write_draft(decided)  # before the request is gone: the disk may be full
+        draft = self._write_draft(decided)  # before the request is deleted: the disk may be full
         if not self._remove(self._file_name(request)):
             self._remove(draft)
             return False
@@ -210,7 +206,7 @@ class ApprovalStore:
             raise make_unavailable_error(_describe_os_error(failure)) from None
 
     def _iter_requests(self, state: str, match: str | None = None) -> Iterator[ApprovalRequest]:
-        """The requests in that state that are what they say they are, and whose time it is."""
+        """Yield the valid requests in a state that have not expired."""
         now = read_clocks()
         for name in self._list_files():
             head, _, rest = name.partition(".")
@@ -220,9 +216,7 @@ class ApprovalStore:
                     yield found
 
     def _load(self, name: str) -> ApprovalRequest | None:
-        """A request, if a file is one; what was not sealed by us is none."""
-        from hmac import compare_digest
-
+        """Return the request in a file; None if it is not a validly signed request."""
         try:
             file = os.open(os.path.join(self._folder, name), os.O_RDONLY | _READ_FLAGS)
         except OSError as failure:
@@ -237,29 +231,25 @@ class ApprovalStore:
         finally:
             os.close(file)
         body, _, signature = data.rpartition(b"\n")
-        if not compare_digest(self._sign(body), signature):
+        if not verify_hex(body, signature, self._key, _SIGNATURE_BYTES):
             return None
-        from json import loads
-
         try:
             request = ApprovalRequest(**loads(body))
-        except TypeError:  # written by another version of ours
+        except TypeError:  # written by another version of tooli
             return None
         return request if self._file_name(request) == name else None
 
     def _write_draft(self, request: ApprovalRequest) -> str:
-        """A file with the request in it that is not in its place yet: nobody sees the half of one.
+        """Write a request to a file with a temporary name, so that nobody reads a part of it.
 
-        Arguments that are too large to be read are not shown; the seal is over what they are.
+        Arguments that are too large are replaced by a placeholder. The match still covers them.
         """
-        from tooli.text.json_encoder import encode
-
         fields = {name: getattr(request, name) for name in ApprovalRequest.__match_args__}
         body = encode(fields, [])
         if len(body) > _MAX_FILE_BYTES // 2:
-            placeholder = f"({len(body)} bytes: too much to be shown)"
+            placeholder = f"({len(body)} bytes: too large to display)"
             body = encode({**fields, "arguments": placeholder, "plan": None}, [])
-        data = body + b"\n" + self._sign(body)
+        data = body + b"\n" + sign_hex(body, self._key, _SIGNATURE_BYTES)
         draft = f"{os.urandom(8).hex()}.draft"
         try:
             path = os.path.join(self._folder, draft)
@@ -282,7 +272,7 @@ class ApprovalStore:
             raise make_unavailable_error(_describe_os_error(failure)) from None
 
     def _remove(self, name: str) -> bool:
-        """Whether it was this process that removed the file."""
+        """Delete a file; return False if it did not exist."""
         try:
             os.unlink(os.path.join(self._folder, name))
         except FileNotFoundError:
@@ -292,7 +282,7 @@ class ApprovalStore:
         return True
 
     def _purge_expired(self) -> None:
-        """Remove what is of no use any more; refuse where more waits than anybody reads."""
+        """Delete expired files; raise E2104 if too many requests are pending."""
         now = time.time()
         pending_count = 0
         for name in self._list_files():
@@ -307,27 +297,24 @@ class ApprovalStore:
                 continue
         if pending_count >= MAX_PENDING_REQUESTS:
             raise make_unavailable_error(
-                f"{pending_count} requests wait already: a human has to look at them first"
+                f"{pending_count} requests are pending; decide about them first"
             )
-
-    def _sign(self, body: bytes) -> bytes:
-        return digest(body, 32, self._key).hex().encode()
 
 
 _BINARY = getattr(os, "O_BINARY", 0)
 _READ_FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | _BINARY
-_NOT_A_FILE_ERRNOS = (ENOENT, ELOOP, ENXIO)  # it has gone; a link, a socket: nothing that we made
+_NOT_A_FILE_ERRNOS = (ENOENT, ELOOP, ENXIO)  # deleted, a link or a socket
 
 
 def _check_private_folder(folder: str) -> None:
-    """Refuse a folder into which others could put something."""
+    """Raise E2104 if other users can write to a folder."""
     if not hasattr(os, "getuid"):
         return
     found = os.stat(folder)
     if found.st_uid != os.getuid():
         raise make_unavailable_error(f"{folder} belongs to another user")
     if found.st_mode & 0o022:
-        raise make_unavailable_error(f"others may write to {folder}: chmod go-w")
+        raise make_unavailable_error(f"other users can write to {folder}; run: chmod go-w {folder}")
 
 
 def _used_file_name(request: ApprovalRequest) -> str:
@@ -339,7 +326,7 @@ def _sort_key(request: ApprovalRequest) -> tuple[float, str]:
 
 
 def _is_current(request: ApprovalRequest, now: ClockReading) -> bool:
-    """Whether it is time for it: not before it was made, not after its end, by either clock."""
+    """True if a request has not expired by either clock, and was not made in the future."""
     if request.boot != now.boot:
         return False
     by_clock = 0 <= now.clock - request.created < APPROVAL_TTL_SECONDS
@@ -347,10 +334,10 @@ def _is_current(request: ApprovalRequest, now: ClockReading) -> bool:
 
 
 def generate_code(length: int) -> str:
-    """Letters that are easy to type and hard to guess."""
+    """Return a random code that is easy to type."""
     return "".join([_CODE_ALPHABET[byte & 31] for byte in os.urandom(length)])
 
 
 def _describe_os_error(failure: OSError) -> str:
     prefix = f"{failure.filename}: " if failure.filename else ""
-    return f"{prefix}{(failure.strerror or 'it failed').lower()}"
+    return f"{prefix}{(failure.strerror or 'unknown error').lower()}"

@@ -1,16 +1,18 @@
-"""Failures that repeat: what the last calls of a session failed with, tool by tool.
+"""Repeated failures: the last failure of each tool in a session.
 
-A server remembers them in memory, for as many sessions as there is room for. A command line is
-another process each time, and keeps a small file for each session that fails. It guards nothing:
-where nothing can be kept, nothing is remembered.
+A server keeps them in memory, for a limited number of sessions. On the command line each call is a
+new process, so each session with failures has a small file. Nothing depends on it: if the file
+cannot be written, nothing is remembered.
 """
 
 from __future__ import annotations
 
 import os
+from _thread import allocate_lock
 from time import time
 
 from tooli.core.record import Record
+from tooli.storage.state_files import get_state_dir, safe_file_name
 from tooli.text.jsonable import is_list, is_object
 
 TYPE_CHECKING = False
@@ -19,38 +21,36 @@ if TYPE_CHECKING:
     from typing import Any
 
 RETENTION_SECONDS = 600.0
-"""Seconds after its last failure for which a call is remembered."""
+"""Seconds for which a failure is remembered."""
 MAX_SESSIONS, MAX_TOOLS_PER_SESSION = 2048, 32
 _MAX_FILE_BYTES = 1 << 16
-"""Bytes of a session's file: more is not read, and so not written."""
+"""Maximum size of a session's file."""
 
 
 class RepeatedFailure(Record):
-    """One call that failed, and how often it did so in a row."""
+    """A call that failed, and how often in a row."""
 
-    call_digest: str  # the call
-    error_digest: str  # how it failed
+    call_digest: str  # identifies the call
+    error_digest: str  # identifies the error
     count: int
-    failed_at: float  # when it last ran and failed
-    error: dict[str, Any]  # what it failed with, in short
+    failed_at: float  # time of the last failure
+    error: dict[str, Any]  # a summary of the error
 
 
 class MemoryFailureHistory:
-    """The failures of many sessions, in this process."""
+    """The failures of many sessions, in memory."""
 
     def __init__(self) -> None:
-        from threading import Lock  # a command line needs none
-
-        self._lock = Lock()
+        self._lock = allocate_lock()
         self._failures: dict[tuple[str, str], RepeatedFailure] = {}
 
     def last_failure(self, session: str, tool: str) -> RepeatedFailure | None:
-        """The last failure of a tool, unless it is long ago."""
+        """Return the last failure of a tool, unless it has expired."""
         found = self._failures.get((session, tool))
         return found if found is not None and _is_recent(found.failed_at) else None
 
     def record_failure(self, session: str, tool: str, failure: RepeatedFailure) -> None:
-        """Remember a failure; the one that was noted the longest ago makes room."""
+        """Record a failure. The oldest one is dropped if there are too many."""
         with self._lock:
             self._failures.pop((session, tool), None)
             self._failures[session, tool] = failure
@@ -58,20 +58,20 @@ class MemoryFailureHistory:
                 del self._failures[next(iter(self._failures))]
 
     def forget(self, session: str, tool: str) -> None:
-        """The tool has worked."""
+        """Forget the failures of a tool, because it succeeded."""
         with self._lock:
             self._failures.pop((session, tool), None)
 
 
 class FileFailureHistory:
-    """The failures of sessions on a command line: a file each."""
+    """The failures of command line sessions, in one file per session."""
 
     def last_failure(self, session: str, tool: str) -> RepeatedFailure | None:
-        """The last failure of a tool, unless it is long ago."""
+        """Return the last failure of a tool, unless it has expired."""
         return _load(_session_path(session)).get(tool)
 
     def record_failure(self, session: str, tool: str, failure: RepeatedFailure) -> None:
-        """Remember a failure."""
+        """Record a failure."""
         path = _session_path(session)
         failures = _load(path)
         failures.pop(tool, None)
@@ -79,7 +79,7 @@ class FileFailureHistory:
         _save(path, dict(latest))
 
     def forget(self, session: str, tool: str) -> None:
-        """The tool has worked."""
+        """Forget the failures of a tool, because it succeeded."""
         path = _session_path(session)
         failures = _load(path)
         if failures.pop(tool, None) is not None:
@@ -87,19 +87,16 @@ class FileFailureHistory:
 
 
 def _is_recent(timestamp: float) -> bool:
-    return (
-        0 <= time() - timestamp < RETENTION_SECONDS
-    )  # a clock that was put back forgets, rather than never to
+    # A time in the future counts as expired: the clock was set back.
+    return 0 <= time() - timestamp < RETENTION_SECONDS
 
 
 def _session_path(session: str) -> str:
-    from tooli.storage.state_files import get_state_dir, safe_file_name
-
     return os.path.join(get_state_dir(), "loops", safe_file_name(session))
 
 
 def _load(path: str) -> dict[str, RepeatedFailure]:
-    """What a file holds and is not too old; nothing where it is none of ours."""
+    """Return the failures in a file that have not expired. An invalid file has none."""
     try:
         file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
         try:
@@ -115,16 +112,16 @@ def _load(path: str) -> dict[str, RepeatedFailure]:
     except (ValueError, RecursionError):
         return {}
     found: dict[str, RepeatedFailure] = {}
-    for tool, one in data_by_tool.items() if is_object(data_by_tool) else ():
-        if is_list(one) and list(map(type, one)) == [str, str, int, float, dict]:
-            failure = RepeatedFailure(*one)
+    for tool, fields in data_by_tool.items() if is_object(data_by_tool) else ():
+        if is_list(fields) and list(map(type, fields)) == [str, str, int, float, dict]:
+            failure = RepeatedFailure(*fields)
             if _is_recent(failure.failed_at):
                 found[tool] = failure
     return found
 
 
 def _save(path: str, failures: dict[str, RepeatedFailure]) -> None:
-    """Put a file in place whole, for its user alone; a session without failures has none."""
+    """Replace a session's file atomically; delete it if there are no failures."""
     folder = os.path.dirname(path)
     draft = f"{path}.{os.getpid()}"
     try:
@@ -140,18 +137,18 @@ def _save(path: str, failures: dict[str, RepeatedFailure]) -> None:
         os.replace(draft, path)
         _delete_expired(folder)
     except OSError:
-        return  # no room, or nobody may: then nothing is remembered
+        return  # nothing is remembered then
 
 
 def _encode_failures(failures: dict[str, RepeatedFailure]) -> bytes:
-    """As many failures as there is room for, the latest first of all."""
+    """Encode as many failures as fit, preferring the latest."""
     from json import dumps
 
     rows: list[str] = []
     remaining_bytes = _MAX_FILE_BYTES - 2
-    for tool, one in reversed(failures.items()):
-        fields = [one.call_digest, one.error_digest, one.count, one.failed_at, one.error]
-        row = f"{dumps(tool)}: {dumps(fields)}"  # ASCII, whatever is said: a letter is a byte
+    for tool, failure in reversed(failures.items()):
+        fields = [getattr(failure, name) for name in RepeatedFailure.__match_args__]
+        row = f"{dumps(tool)}: {dumps(fields)}"  # ASCII, so a character is a byte
         remaining_bytes -= len(row) + 2
         if remaining_bytes < 0:
             break
@@ -161,6 +158,6 @@ def _encode_failures(failures: dict[str, RepeatedFailure]) -> bytes:
 
 def _delete_expired(folder: str) -> None:
     with os.scandir(folder) as files:
-        old = [one.path for one in files if not _is_recent(one.stat().st_mtime)]
-    for path in old:
+        expired = [file.path for file in files if not _is_recent(file.stat().st_mtime)]
+    for path in expired:
         os.unlink(path)

@@ -1,9 +1,9 @@
-"""Outcomes, kept: as JSON, so that whoever reads them back need not trust where they were.
+"""Encode outcomes as JSON for the idempotency store, and decode them for a replay.
 
-What a replay gives is written as the first answer was. A `Page`, a `Next` and content that is
-shown are what they were; other values are JSON's own types, but for Python callers, who get
-what the tool's annotation says. What entered as a secret is not kept: who replays a call reads
-none, and so could hide none.
+JSON, because whoever reads an outcome back need not trust the store. A replay returns what the
+first call returned: `Page`, `Next` and content keep their types, other values become JSON types.
+Python callers get values of the tool's return type. Secrets of a call are redacted before its
+outcome is stored, because a replay does not know them.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ if TYPE_CHECKING:
     from tooli.core.tool import Tool
 
 MAX_OUTCOME_BYTES = 16 << 20
-"""Bytes of an outcome that are kept."""
+"""Maximum size of a stored outcome."""
 NOT_STORED = b'{"large":true}'
-"""What stands for an outcome that is too large, or cannot be written."""
+"""Stored instead of an outcome that is too large."""
 
 
 class StoredOutcome(Record):
-    """An outcome read back."""
+    """A decoded outcome."""
 
-    outcome: Outcome | None  # None: it was not kept
+    outcome: Outcome | None  # None if it was too large
     printed: str = ""
     warnings: tuple[str, ...] = ()
 
 
 def make_redactor(call: Call) -> Redactor | None:
-    """What takes the secrets of a call out of what is kept of it; None where there are none."""
+    """Return the redactor for the secrets of a call; None if it has none."""
     redactor = Redactor(call) if call.secrets else None
     return redactor if redactor is not None and redactor.secret_variants else None
 
@@ -48,9 +48,10 @@ def make_redactor(call: Call) -> Redactor | None:
 def encode_outcome(
     outcome: Outcome, printed: str, warnings: list[str], redactor: Redactor | None = None
 ) -> tuple[bytes, Outcome]:
-    """An outcome as it is kept, and the outcome: a part that can be read but once is a copy now.
+    """Return an outcome as bytes, and the outcome to return to the caller.
 
-    What is left out of a copy is said in `warnings`.
+    Encoding consumes iterators, so the second value is a copy if the outcome has any. `warnings`
+    gets a line for each value that JSON cannot hold.
     """
     all_warnings = list(warnings)
     if isinstance(outcome, Failed):
@@ -71,7 +72,7 @@ def encode_outcome(
 def encode_items(
     items: list[bytes] | None, warnings: list[str], redactor: Redactor | None = None
 ) -> bytes:
-    """The items of a stream as they are kept; None where there were too many."""
+    """Return the items of a stream as bytes. `items` is None if there were too many."""
     if items is None:
         return NOT_STORED
     if redactor is not None:
@@ -86,7 +87,7 @@ def encode_items(
 def _add_warnings(
     payload: dict[str, Any], warnings: list[str], redactor: Redactor | None, subject: str
 ) -> None:
-    """Keep the warnings as well, and one about what was hidden, as the first answer has it."""
+    """Store the warnings, and one about redacted secrets."""
     warnings = list(warnings)
     if redactor is not None and redactor.secrets:
         redactor.add_warnings(warnings, subject)
@@ -95,7 +96,7 @@ def _add_warnings(
 
 
 def decode_outcome(data: bytes) -> StoredOutcome:
-    """What was kept; raises ValueError where that cannot be read."""
+    """Decode a stored outcome; raise ValueError if it is invalid."""
     from json import loads
 
     try:
@@ -118,7 +119,7 @@ def decode_outcome(data: bytes) -> StoredOutcome:
 def _encode_value(
     value: Any, warnings: list[str], redactor: Redactor | None
 ) -> tuple[Any, dict[str, Any]]:
-    """The value, and what stands for it."""
+    """Return the value or a copy of it, and the JSON object that stands for it."""
     kind = value.__class__
     if kind.__module__ == "tooli.core.page":
         from tooli.core.page import Page
@@ -148,7 +149,7 @@ def _encode_value(
 
 
 def _redact_value(value: Any, redactor: Redactor | None) -> Any:
-    """A value in which no secret stands: where one does, as it may go out; else as it is."""
+    """Return a value without secrets; the value itself if it has none."""
     if redactor is None:
         return value
     before = redactor.secrets
@@ -157,10 +158,10 @@ def _redact_value(value: Any, redactor: Redactor | None) -> Any:
 
 
 def _is_json(value: Any, depth_left: int = MAX_JSON_DEPTH) -> bool:
-    """Whether all of it can be read as often as one likes: NaN as well, which JSON has not.
+    """True if a value consists of JSON types and NaN, so that it can be read repeatedly.
 
-    What is deeper than anything is written is not looked into: it may contain itself. The first
-    no ends it, for there may be many ways to the same part.
+    Deep values are not searched: they may contain themselves. The search stops at the first other
+    type, because many paths may lead to the same part.
     """
     if is_object(value):
         return depth_left > 0 and all(_is_json(item, depth_left - 1) for item in value.values())
@@ -217,13 +218,13 @@ def _decode_content(kind: str, fields: Any) -> Any:
 
     if not kind:
         return fields
-    classes = {one.__name__: one for one in content.Content.__subclasses__()}
+    classes = {cls.__name__: cls for cls in content.Content.__subclasses__()}
     parts = {n: b64decode(p[0]) if isinstance(p, list) else p for n, p in fields.items()}  # pyright: ignore
     return classes[kind](**parts)
 
 
 def restore_type(tool: Tool, value: Any) -> Any:
-    """A value as the tool's annotation has it, where that says the same; else as it is."""
+    """Return a value as the tool's return type; the value itself if it does not fit."""
     cached = _validators.get(tool.id)
     if cached is None or cached[0] is not tool.returns:
         cached = _validators[tool.id] = (tool.returns, _make_validator(tool))
@@ -234,7 +235,7 @@ def restore_type(tool: Tool, value: Any) -> Any:
     try:
         restored = validate(text)
         return restored if encode(restored, []) == text else value
-    except Exception:  # it was not what the annotation says, or cannot be read back
+    except Exception:  # the tool returned another type, or the type cannot be validated
         return value
 
 
@@ -242,7 +243,7 @@ _validators: dict[str, tuple[Any, Callable[[bytes], Any] | None]] = {}
 
 
 def _make_validator(tool: Tool) -> Callable[[bytes], Any] | None:
-    """What makes of JSON what the annotation says; None where that is JSON's own."""
+    """Return a function that parses JSON as the return type; None if that is a JSON type."""
     from tooli.schema.tool_reader import return_annotation
 
     annotation = return_annotation(tool)
@@ -257,7 +258,7 @@ def _make_validator(tool: Tool) -> Callable[[bytes], Any] | None:
 
     try:
         return get_type_adapter(annotation).validate_json
-    except Exception:  # pydantic cannot read it
+    except Exception:  # pydantic does not support the type
         return None
 
 
@@ -271,7 +272,7 @@ def _is_json_type(annotation: Any) -> bool:
 # ------------------------------------------------------------------ errors
 
 _UNREDACTED_FIELDS = ("code", "category", "is_retryable")
-"""Fields of an error that say what kind it is: nobody's words."""
+"""Fields of an error that contain no text of the tool."""
 
 
 def _encode_error(error: ToolError, redactor: Redactor | None) -> dict[str, Any]:
@@ -281,14 +282,14 @@ def _encode_error(error: ToolError, redactor: Redactor | None) -> dict[str, Any]
         fields.update(redactor.redact_error(to_jsonable(redactable, [])))
     return {
         "kind": f"{kind.__module__}:{kind.__qualname__}",
-        "said": fields,
+        "fields": fields,
         "exit_code": error.exit_code,
         "http_status": error.http_status,
     }
 
 
 def _decode_error(parts: dict[str, Any]) -> ToolError:
-    fields = parts["said"]
+    fields = parts["fields"]
     kind = _find_error_class(parts["kind"]) or error_class_for(fields["code"], fields["category"])
     error = kind.__new__(kind)
     suggestion = fields.get("suggestion")
@@ -304,7 +305,7 @@ def _decode_error(parts: dict[str, Any]) -> ToolError:
     )
     error.http_status = parts["http_status"]
     error.is_translated = True
-    if error.category != fields["category"]:  # of a class that is not here
+    if error.category != fields["category"]:  # of a class that this process does not know
         error.__dict__["category"] = fields["category"]
     return error
 

@@ -1,4 +1,4 @@
-"""Spills: whole results that were too large to be answered, kept as files for a while."""
+"""Overflow files: whole results that were too large to return, kept for a while."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 MAX_OVERFLOW_FILES = 40
-"""How many files are kept; the oldest go first."""
+"""Maximum number of files. The oldest ones are deleted."""
 MAX_OVERFLOW_BYTES = 256 << 20
-"""How many bytes they may have together."""
+"""Maximum size of all files."""
 
 
 def write_overflow(name: str, chunks: Iterable[bytes]) -> str | None:
-    """Write a result to a file that only its user reads; its path, or None where nothing may."""
+    """Write a result to a file that only the user can read; return its path.
+
+    Returns None if neither the state directory nor the temporary directory can be written.
+    """
     for folder in (os.path.join(get_state_dir(), "results"), _temp_folder()):
         try:
             os.makedirs(folder, mode=0o700, exist_ok=True)
@@ -57,7 +60,7 @@ def _delete_oldest(folder: str) -> None:
                 (entry.stat().st_mtime_ns, entry.stat().st_size, entry.path) for entry in found
             ]
     except OSError:
-        return  # another process clears up
+        return  # another process deletes files at the same time
     files.sort(reverse=True)
     total_bytes = 0
     for i, (_, size, path) in enumerate(files):

@@ -1,8 +1,8 @@
-"""Pages: the records of one page on their way through, and the cursors of those that follow.
+"""The window of a page: passes on the records of one page and makes the cursor of the next one.
 
-The tool is asked for no more than the page has: a stream is closed behind its last record.
-A cursor knows how many records were given and the marks of the last of them, so that what
-comes or goes before it neither repeats nor hides any.
+The tool is asked for no more records than the page needs: a stream is closed after the last one.
+A cursor knows how many records were returned and the digests of the last ones. So records that are
+inserted or deleted before it neither repeat nor hide others.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from tooli.records.record_flow import Push, RecordFlow
 
 SEARCH_DISTANCE = 500
-"""How far from its place a stream's record is looked for; a list is searched as a whole."""
+"""How far from its position a record of a stream is searched for. Lists are searched whole."""
 CONTEXT_CHARS = 64
-"""Characters before a place in a text that it is known by."""
+"""Characters before a position in a text that identify it."""
 
 
 def make_page_window(call: Call, flow: RecordFlow) -> PageWindow | None:
-    """The window for a call; None where its cursor belongs to another one."""
+    """Return the window for a call; None if its cursor belongs to another call."""
     binding = compute_cursor_binding(
         call.tool.id, canonical_bytes(call, flow.result_options.filter)
     )
@@ -44,25 +44,23 @@ def make_page_window(call: Call, flow: RecordFlow) -> PageWindow | None:
 
 
 class PageWindow(Sieve):
-    """The records of a page, on their way through."""
+    """Passes on the records of a page."""
 
     def __init__(self, flow: RecordFlow, binding: bytes, key: bytes) -> None:
         self.flow = flow
-        self.count = 0  # records that went on
+        self.count = 0  # records that were passed on
         self.warnings: list[str] = []
         start: CursorPosition | None = flow.cursor_position
         self._start = start or CursorPosition(binding, 0)
         self._key = key
         self._offset = self._start.position
         self._limit = flow.result_options.limit or -1
-        self._passed_records: list[
-            Any
-        ] = []  # the records that went on; of a stream in lines the last few
-        self._known_total: int | None = None  # how many records there are, where they are all there
+        self._passed_records: list[Any] = []  # of a stream only the last few
+        self._known_total: int | None = None  # the number of all records, if it is known
         self._seen_count = 0
         self._is_positioned = self._offset == 0
-        self._nearby_records: list[Any] = []  # records near the place, while it is looked for
-        self._is_exhausted = False  # there are no more records than came
+        self._nearby_records: list[Any] = []  # records near the position, until it is found
+        self._is_exhausted = False  # the last record has passed
         self._text: str | None = None
 
     def open(self, push: Push) -> Push:
@@ -85,13 +83,13 @@ class PageWindow(Sieve):
         return self._push(record) or self.count == self._limit
 
     def set_all_records(self, records: list[Any]) -> None:
-        """All records are there: they can be counted, and searched as a whole."""
+        """Set the list of all records, so that they can be counted and searched whole."""
         self._known_total = len(records)
         source_page = self.flow.tool_page
         self.flow.total = self._known_total if source_page is None else source_page.total
 
     def use_whole_result(self, value: Any) -> None:
-        """The whole of a result is the page: only where to go on will be asked."""
+        """Use a whole result as the page. Only `cursor_after` is called then."""
         if isinstance(value, str):
             self.remaining_text(value)
             return
@@ -100,11 +98,11 @@ class PageWindow(Sieve):
         self.set_all_records(value)
 
     def end(self) -> None:
-        """The answer is complete: where all records have passed, it is known how many there are."""
+        """End the page. If all records have passed, their number is known."""
         if self._is_exhausted and self._known_total is None and self._text is None:
             self.flow.total = self._known_total = self._offset + self.count
 
-    # -------------------------------------------------------------- finding the place again
+    # -------------------------------------------------------------- finding the position
 
     def _seek(self, record: Any) -> object:
         if self._is_positioned:
@@ -124,7 +122,7 @@ class PageWindow(Sieve):
         return at >= last + reach and not self._is_positioned and self._reposition()
 
     def _reposition(self) -> object:
-        """The record at the place is another one: go on behind where it, or one before it, is."""
+        """Continue after the last known record that is found near the position."""
         first = self._seen_count - len(self._nearby_records)
         self._is_positioned = True
         last = self._offset - 1
@@ -139,32 +137,32 @@ class PageWindow(Sieve):
             if places:
                 if steps_back:
                     self.warnings.append(
-                        "A record before the cursor is gone or has changed: it may come again."
+                        "A record before the cursor was deleted or changed. Some records may be repeated."
                     )
                 return min(places, key=lambda place: abs(place - last + steps_back)) + 1
         self.warnings.append(
-            "The records before the cursor are gone or have changed: the page goes on by position."
+            "The records before the cursor were deleted or changed. The page continues by position."
         )
         return min(last + 1, self._seen_count)
 
     # -------------------------------------------------------------- texts
 
     def remaining_text(self, text: str) -> str:
-        """What is left of a text."""
+        """Return the part of a text after the position."""
         self._text = text
         self._is_exhausted = True
         self.flow.total = len(text)
         if self._offset and _digest_record(
             text[max(0, self._offset - CONTEXT_CHARS) : self._offset]
         ) not in (self._start.record_digests):
-            self.warnings.append("The text before the cursor has changed since.")
+            self.warnings.append("The text before the cursor has changed.")
         self.count = len(text) - self._offset
         return text[self._offset :]
 
-    # -------------------------------------------------------------- where the rest begins
+    # -------------------------------------------------------------- the next cursor
 
     def cursor_after(self, count: int) -> str | None:
-        """The cursor of what follows so many records of this page; None where nothing does."""
+        """Return the cursor after some records of this page; None if no records follow."""
         position = self._offset + count
         if self._text is not None:
             if position >= len(self._text):

@@ -1,8 +1,7 @@
-"""Owners: which process does something, told so that another one can see whether it still lives.
+"""Identify processes, so that another process can check whether one is still running.
 
-On Linux an owner is known for certain: a number is given to another process only after the
-first one's end, and that one has started later. Elsewhere its number is all there is, so a
-second opinion is needed there: how long ago it was.
+On Linux the check is certain: the start time tells a process from a later one with the same
+number. On other systems there is only the number, so callers also consider how old it is.
 """
 
 from __future__ import annotations
@@ -13,17 +12,17 @@ _identity_by_pid: dict[int, str] = {}
 
 
 def current_process() -> str:
-    """The running process: `boot:namespace:number:start`, with nothing where nobody can tell."""
+    """Return the identity of this process: `boot:namespace:pid:start`. Unknown parts are empty."""
     pid = os.getpid()
     if pid not in _identity_by_pid:
-        _identity_by_pid.clear()  # a fork: the parent's name is not ours
+        _identity_by_pid.clear()  # after a fork
         prefix = f"{read_boot_id().replace('-', '')}:{_pid_namespace()}"
         _identity_by_pid[pid] = f"{prefix}:{pid}:{_state_and_start_time(pid)[1]}"
     return _identity_by_pid[pid]
 
 
 def is_alive(owner: str) -> bool | None:
-    """Whether a process still runs; None where that cannot be seen from here."""
+    """True if a process is running; None if that cannot be checked from here."""
     ours = current_process()
     if owner == ours:
         return True
@@ -38,17 +37,17 @@ def is_alive(owner: str) -> bool | None:
 
 
 def is_from_this_boot(owner: str) -> bool:
-    """Whether it was started since this machine was; only then can it run here."""
+    """True if a process was started since this machine was booted."""
     return _split_identity(owner)[0] == _split_identity(current_process())[0]
 
 
 def has_boot_id(owner: str) -> bool:
-    """Whether it is told on which machine it runs: elsewhere its number may be anybody's."""
+    """True if an identity names its machine. Otherwise the number may belong to any machine."""
     return bool(_split_identity(owner)[0])
 
 
 def is_verifiable(owner: str) -> bool:
-    """Whether `is_alive` knows of it by more than a number, which others are given later."""
+    """True if `is_alive` is certain, because the start time is known."""
     return owner == current_process() or bool(_split_identity(owner)[3])
 
 
@@ -58,12 +57,12 @@ def _split_identity(owner: str) -> tuple[str, str, str, str]:
 
 
 def read_boot_id() -> str:
-    """What tells one start of this machine from another, and from other machines; else empty."""
+    """Return the ID of the current boot of this machine; "" if it is unknown."""
     return _read_text("/proc/sys/kernel/random/boot_id").strip()
 
 
 def _pid_namespace() -> str:
-    """Containers of one machine count their processes apart."""
+    """Return the PID namespace: containers on one machine have their own process numbers."""
     try:
         return "".join(filter(str.isdigit, os.readlink("/proc/self/ns/pid")))
     except OSError:
@@ -71,9 +70,9 @@ def _pid_namespace() -> str:
 
 
 def _state_and_start_time(pid: int) -> tuple[str, str]:
-    """The state of a process, and when it was started; two empty texts where there is none."""
+    """Return the state and the start time of a process; empty strings if there is none."""
     stat = _read_text(f"/proc/{pid}/stat")
-    fields = stat[stat.rfind(")") + 2 :].split()  # a name may hold anything, brackets as well
+    fields = stat[stat.rfind(")") + 2 :].split()  # the name before it may contain ")"
     return (fields[0], fields[19]) if len(fields) > 19 else ("", "")
 
 
@@ -91,12 +90,12 @@ def _read_text(path: str) -> str:
 
 
 def _pid_exists(pid: int) -> bool | None:
-    if os.name == "nt":  # there a signal of 0 is Ctrl-C
+    if os.name == "nt":  # signal 0 is Ctrl-C there
         return None
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
     except OSError:
-        return True  # somebody else's
+        return True  # it belongs to another user
     return True

@@ -1,8 +1,8 @@
-"""Rates: how often each caller has run each command lately, in this process.
+"""Rate limits: how often each caller has called each command recently, in this process.
 
-`limits` knows what a moving window is; it comes with tooli[http] and tooli[mcp]. The windows are
-kept here, because its own store in memory forgets no caller that ever came: ours has room for so
-many, and where it is full of those that still count, lets go of who was away the longest.
+The package `limits`, which comes with tooli[http] and tooli[mcp], implements moving windows. The
+timestamps are kept here, because the memory storage of `limits` never forgets a caller. This one
+has a maximum size and drops the callers that have been idle the longest.
 """
 
 from __future__ import annotations
@@ -20,14 +20,12 @@ if TYPE_CHECKING:
 
 MAX_WINDOWS = 65_536
 MAX_RECORDED_CALLS = 500_000
-"""How many windows are kept, one for each caller and command, and how many calls in all of them."""
-_EVICTION_DIVISOR = (
-    8  # of all windows: so many go at a time, so that not every call looks through them
-)
+"""Maximum number of windows, one per caller and command, and of calls in all of them."""
+_EVICTION_DIVISOR = 8  # one eighth is dropped at a time, so that few calls search all windows
 
 
 class RateWindow:
-    """When a caller made its calls, oldest first, and for how many seconds each counts."""
+    """The times of a caller's calls, oldest first, and for how many seconds they count."""
 
     __slots__ = ("expiry", "timestamps")
 
@@ -36,14 +34,14 @@ class RateWindow:
         self.timestamps: array[float] = array("d")
 
     def discard_expired(self, now: float) -> int:
-        """Forget what does not count any more; how many these were."""
+        """Drop expired calls; return how many there were."""
         expired = bisect_right(self.timestamps, now - self.expiry)
         del self.timestamps[:expired]
         return expired
 
 
 class RateWindowStorage:
-    """When calls were made, by caller and command: the part of a store that moving windows need."""
+    """The times of calls by caller and command, as moving windows need them."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -51,10 +49,10 @@ class RateWindowStorage:
         self._count = 0
 
     def acquire_entry(self, key: str, limit: int, expiry: int, amount: int = 1) -> bool:
-        """Write a call down, where there may be one more."""
+        """Record calls if the limit allows them; return whether it does."""
         with self._lock:
             window = self._windows.pop(key, None) or RateWindow(expiry)
-            self._windows[key] = window  # the last one: it was here just now
+            self._windows[key] = window  # the last one is the most recently used
             now = monotonic()
             self._count -= window.discard_expired(now)
             fits = len(window.timestamps) + amount <= limit
@@ -66,7 +64,7 @@ class RateWindowStorage:
         return fits
 
     def get_moving_window(self, key: str, limit: int, expiry: int) -> tuple[float, int]:
-        """When the oldest call of a window was made, and how many there are."""
+        """Return the time of the oldest call in a window, and the number of calls."""
         with self._lock:
             window, now = self._windows.get(key), monotonic()
             if window is None:
@@ -75,8 +73,7 @@ class RateWindowStorage:
             return (window.timestamps[0], len(window.timestamps)) if window.timestamps else (now, 0)
 
     def _evict(self, now: float) -> None:
-        """Let go of windows that count for nothing; then, if need be, of those unused the longest,
-        but never of the one that was used last."""
+        """Drop empty windows, then the least recently used ones. The last used one stays."""
         for key, window in list(self._windows.items()):
             self._count -= window.discard_expired(now)
             if not window.timestamps:
@@ -89,13 +86,13 @@ class RateWindowStorage:
             self._count -= len(self._windows.pop(key).timestamps)
 
     def clear(self, key: str) -> None:
-        """Forget a caller."""
+        """Drop the window of a caller."""
         with self._lock:
             window = self._windows.pop(key, None)
             self._count -= len(window.timestamps) if window is not None else 0
 
     def reset(self) -> int | None:
-        """Forget everybody."""
+        """Drop all windows; return how many there were."""
         with self._lock:
             count = len(self._windows)
             self._windows.clear()
@@ -104,7 +101,7 @@ class RateWindowStorage:
 
 
 class RateLimiter:
-    """Says to whom a call is one too many, and for how long."""
+    """Decides whether a caller has reached a rate limit."""
 
     def __init__(self) -> None:
         from limits.strategies import MovingWindowRateLimiter
@@ -114,9 +111,10 @@ class RateLimiter:
         self._lock = Lock()
 
     def hit(self, rates: Sequence[str], *identifiers: str) -> tuple[float, str]:
-        """Count a call where every rate lets it pass, and else by none of them.
+        """Count a call if every rate allows it.
 
-        0 where it may be made; otherwise the seconds until one may, and the rate that says so.
+        Returns 0 and "" if the call is allowed; otherwise the seconds to wait and the rate that
+        requires it. Then the call counts for no rate.
         """
         with self._lock:
             waits = [
@@ -147,18 +145,18 @@ class RateLimiter:
 
 
 def _make_storage() -> Any:
-    """The windows, as a store that `limits` takes."""
+    """Return the windows as a storage for `limits`."""
     from limits.storage import MovingWindowSupport, Storage
 
     class Store(RateWindowStorage, Storage, MovingWindowSupport):
-        """Moving windows and nothing else: counters of fixed ones are not kept."""
+        """A storage that supports moving windows only."""
 
         @property
         def base_exceptions(self) -> Any:
             return ()
 
         def incr(self, key: str, expiry: int, amount: int = 1) -> int:
-            raise NotImplementedError("there are moving windows only")
+            raise NotImplementedError("only moving windows are supported")
 
         def get(self, key: str) -> int:
             return self.get_moving_window(key, 0, 0)[1]
