@@ -468,7 +468,7 @@ def test_what_is_refined_is_what_is_inside() -> None:
     def read(data: Annotated[StdinOr[str], pydantic.StringConstraints(max_length=3)]) -> str:
         return data
 
-    with pytest.raises(DefinitionError, match="refine what is inside"):
+    with pytest.raises(DefinitionError, match="annotate the inner type"):
         app.find("read")
 
 

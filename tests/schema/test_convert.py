@@ -19,10 +19,14 @@ from tooli.schema.convert import (
     Converted,
     NeedsFallback,
     RawText,
-    convert,
     convert_text,
 )
-from tooli.schema.convert_values import convert_default, convert_value, default_needs_typer
+from tooli.schema.convert_values import (
+    convert,
+    convert_default,
+    convert_value,
+    default_needs_typer,
+)
 from tooli.schema.tool_reader import read_param
 
 

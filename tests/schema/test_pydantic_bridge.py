@@ -10,7 +10,8 @@ import pydantic
 import pytest
 
 from tooli.core.tool import MISSING
-from tooli.schema.convert import ConversionError, RawText, convert
+from tooli.schema.convert import ConversionError, RawText
+from tooli.schema.convert_values import convert
 from tooli.schema.pydantic_bridge import (
     get_type_adapter,
     parse_json_text,
@@ -170,7 +171,7 @@ class TestParts:
         assert parts(User, name=["Ada", "Bob"]).name == "Bob"
 
     def test_a_value_and_its_parts(self) -> None:
-        with pytest.raises(ConversionError, match="both as a value and by parts"):
+        with pytest.raises(ConversionError, match="both as a value and by its fields"):
             parts(User, '{"name": "a", "address": "x"}', address__street=["y"])
 
     def test_dots_need_an_object(self) -> None:
@@ -207,7 +208,7 @@ class TestParts:
         words = RawText(['{"name": "Ada"}'], dotted={"age": ["3"]})
         assert convert(param, words) == User(name="Ada", age=3)
         assert convert(param, {"name": "Ada"}) == User(name="Ada")
-        assert repr(words) == 'Words([\'{"name": "Ada"}\'])'
+        assert repr(words) == 'RawText([\'{"name": "Ada"}\'])'
 
 
 class TestTypedDict:

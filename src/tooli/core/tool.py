@@ -15,7 +15,7 @@ from tooli.core.record import Record
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any, TypeAlias
 
     from tooli.core.handoffs import Handoff
@@ -269,6 +269,28 @@ def may_contain_secret(params: tuple[Param, ...]) -> bool:
 def _is_secret(shape: Shape) -> bool:
     shape = shape.item if isinstance(shape, ListOf) else shape
     return isinstance(shape, Handle) and shape.is_secret
+
+
+class ConversionError(Exception):
+    """A value that is not valid for its parameter.
+
+    `location` is the place within the value, `suggested_value` a value that is probably right,
+    and `other_errors` what else is wrong with the same value.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        location: tuple[str | int, ...] = (),
+        suggested_value: Any = None,
+        code: str = "E1003",
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.location = location
+        self.suggested_value = suggested_value
+        self.code = code
+        self.other_errors: Sequence[ConversionError] = ()
 
 
 # ------------------------------------------------------------------ the tool

@@ -12,7 +12,7 @@ from __future__ import annotations
 from tooli.core.call import Call, Failed, Ok
 from tooli.core.tool import Handle, unwrap_optional
 from tooli.pipeline import stage_name
-from tooli.schema.convert import ConversionError, Converted, convert
+from tooli.schema.convert import ConversionError, Converted, RawText, convert_raw_text
 
 TYPE_CHECKING = False
 
@@ -144,7 +144,12 @@ def bind_arguments(call: Call) -> dict[str, Any]:
                 used_count -= 1
                 continue
             try:
-                bound[name] = convert(param, value)
+                if type(value) is RawText and value.fallback is not None:
+                    bound[name] = convert_raw_text(param, value)
+                else:
+                    from tooli.schema.convert_values import convert
+
+                    bound[name] = convert(param, value)
             except ConversionError as error:
                 problems = _add_problems(problems, param, error)
         elif param.has_valid_default:

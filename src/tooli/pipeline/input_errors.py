@@ -18,7 +18,8 @@ from tooli.core.tool import (
     unwrap_optional,
 )
 from tooli.errors import InputError, Suggestion, closest_match
-from tooli.schema.convert import ConversionError, Converted, RawText, convert
+from tooli.schema.convert import ConversionError, Converted, RawText
+from tooli.schema.convert_values import convert
 
 TYPE_CHECKING = False
 

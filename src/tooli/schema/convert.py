@@ -1,15 +1,15 @@
-"""Fit what a caller gave to what a parameter wants.
+"""Convert text from a command line to the values of parameters.
 
-Two kinds of things arrive: `RawText` from a command line, and values from code or
-JSON. Plain shapes are fitted here, and only where the answer is beyond doubt: the
-canonical text of a number, a value of just the right class. In doubt the real
-engine decides: Typer for words (it owns the command line), pydantic for values.
+Every ordinary call loads this module, so it converts only what is beyond doubt: the canonical text
+of a number, the exact name of a choice. For all else it raises NeedsFallback, and Typer decides.
+Values from code or JSON are converted in `convert_values.py`.
 """
 
 from __future__ import annotations
 
 from tooli.core.tool import (
     Choice,
+    ConversionError,
     Handle,
     ListOf,
     ParsedText,
@@ -29,30 +29,16 @@ if TYPE_CHECKING:
     from tooli.core.tool import Param, Shape
 
 
-class NeedsFallback(Exception):  # noqa: N818  it is no error: the real engine decides
-    """Neither clearly right nor clearly wrong."""
-
-
-class ConversionError(Exception):
-    """What is wrong with a value: a message, where in the value, and what was probably meant."""
-
-    def __init__(
-        self,
-        message: str,
-        location: tuple[Any, ...] = (),
-        suggested_value: Any = None,
-        code: str = "E1003",
-    ) -> None:
-        super().__init__(message)
-        self.message = message
-        self.location = location
-        self.suggested_value = suggested_value
-        self.code = code
-        self.other_errors: Sequence[ConversionError] = ()
+class NeedsFallback(Exception):  # noqa: N818  not an error: another converter decides
+    """The value is neither clearly valid nor clearly invalid: Typer or pydantic must decide."""
 
 
 class RawText:
-    """Text from a command line for one parameter, and who decides in doubt."""
+    """The text of one parameter on a command line.
+
+    `fallback` converts what this module cannot. `dotted` holds the values of dotted flags, such as
+    `--user.name Ada`, by path.
+    """
 
     __slots__ = ("dotted", "fallback", "is_cli_text", "texts")
 
@@ -67,14 +53,14 @@ class RawText:
         self.texts = texts
         self.fallback = fallback
         self.dotted = dotted
-        self.is_cli_text = is_cli_text  # on the line, not in the environment
+        self.is_cli_text = is_cli_text  # False: from an environment variable
 
     def __repr__(self) -> str:
-        return f"Words({list(self.texts)!r})"
+        return f"RawText({list(self.texts)!r})"
 
 
 class Converted:
-    """A value that Typer has fitted already."""
+    """A value that Typer has converted already."""
 
     __slots__ = ("value",)
 
@@ -82,49 +68,35 @@ class Converted:
         self.value = value
 
 
-def convert(param: Param, value: Any) -> Any:
-    """The value as the function wants it; raises Misfit."""
-    converted = _convert(param, value)
+def convert_raw_text(param: Param, raw: RawText) -> Any:
+    """Return the value of a text, using its fallback if needed. Raises ConversionError."""
+    try:
+        if param.settings and not param.settings.keys().isdisjoint(("parser", "callback")):
+            raise NeedsFallback
+        converted = convert_text(param, raw)
+    except NeedsFallback:
+        if raw.fallback is None:
+            raise
+        converted = raw.fallback(param, raw)
+    if has_pydantic_metadata(param):
+        from tooli.schema.pydantic_bridge import validate
+
+        converted = validate(param.annotation, converted)
+    return check_constraints(param, converted)
+
+
+def check_constraints(param: Param, value: Any) -> Any:
+    """Return a converted value if it meets the constraints in the parameter's annotation."""
     for constraint in param.constraints:
-        constraint.tooli_check(converted)
-    return converted
+        constraint.tooli_check(value)
+    return value
 
 
-def _convert(param: Param, value: Any) -> Any:
-    if isinstance(value, Converted):
-        value = value.value
-        return (
-            _validate_with_pydantic(param, value)
-            if has_pydantic_metadata(param)
-            else _to_container(param, value)
-        )
-    if isinstance(value, RawText):
-        try:
-            if param.settings and not param.settings.keys().isdisjoint(("parser", "callback")):
-                raise NeedsFallback
-            converted = convert_text(param, value)
-        except NeedsFallback:
-            if value.fallback is None:
-                texts = value.texts
-                return _convert_value(param, list(texts) if param.is_multiple else texts[-1])
-            converted = value.fallback(param, value)
-        return (
-            _validate_with_pydantic(param, converted) if has_pydantic_metadata(param) else converted
-        )
-    return _convert_value(param, value)
-
-
-def _convert_value(param: Param, value: Any) -> Any:
-    from tooli.schema.convert_values import convert_value
-
-    return convert_value(param, value)
-
-
-# ------------------------------------------------------------------ words
+# ------------------------------------------------------------------ text
 
 
 def convert_text(param: Param, raw: RawText) -> Any:
-    """The value that words stand for; raises Misfit or Doubt."""
+    """Return the value of a text. Raises ConversionError or NeedsFallback."""
     shape = unwrap_optional(param.shape)
     texts = raw.texts
     if raw.dotted is not None or (
@@ -150,7 +122,7 @@ def convert_each(
     values: Sequence[Any],
     param: Param,
 ) -> list[Any]:
-    """Many words or values, each fitted by `one`; all that do not fit are named, with places."""
+    """Convert each of several values. The error names all that are invalid, with their index."""
     converted: list[Any] = []
     errors: list[ConversionError] = []
     for i, item in enumerate(values):
@@ -196,7 +168,7 @@ _PORTABLE_FORMATS = {
 
 
 def _is_portable_text(annotation: Any, text: str) -> bool:
-    """Whether every Typer reads the text alike; older ones have their own UUIDs and datetimes."""
+    """True if every version of Typer parses the text alike; UUIDs and datetimes differ."""
     if annotation.__class__ is not type or annotation.__module__ not in ("uuid", "datetime"):
         return True
     patterns = _PORTABLE_FORMATS.get(annotation.__name__)
@@ -224,7 +196,10 @@ def _convert_str(text: str, param: Param) -> str:
 
 
 def convert_path(shape: PathShape, text: str, param: Param) -> Any:
-    """A path that means the same as its text; Typer's versions check one or the other."""
+    """Return a path whose checks give the same result for the path and for its text.
+
+    Versions of Typer check one or the other.
+    """
     import os
 
     if not text.isascii():
@@ -273,7 +248,7 @@ _SCALAR_CONVERTERS: dict[type, Callable[[str, Param], Any]] = {
 
 
 def match_choice(shape: Choice, text: str, param: Param) -> Any:
-    """The choice that a text names."""
+    """Return the choice that a text names."""
     ignore_case = not param.settings.get("case_sensitive", True)
     wanted = text.casefold() if ignore_case else text
     labels = [str(c.value if shape.enum is not None else c) for c in shape.values]
@@ -284,13 +259,13 @@ def match_choice(shape: Choice, text: str, param: Param) -> Any:
     ]
     if len(matching) == 1:
         return matching[0]
-    if matching:  # values that are typed alike
+    if matching:  # several values have the same text
         raise NeedsFallback
     raise invalid_choice(shape, text)
 
 
 def invalid_choice(shape: Choice, text: str) -> ConversionError:
-    """What is wrong with a text that names none of the choices."""
+    """Return the error for a text that is none of the choices."""
     from tooli.errors import closest_match
 
     labels = [str(c.value if shape.enum is not None else c) for c in shape.values]
@@ -301,33 +276,18 @@ def invalid_choice(shape: Choice, text: str) -> ConversionError:
 
 
 def has_pydantic_metadata(param: Param) -> bool:
-    """Whether pydantic has more to say: metadata of its own stands in Annotated."""
+    """True if Annotated has metadata for pydantic."""
     return hasattr(param.annotation, "__metadata__")
-
-
-def _validate_with_pydantic(param: Param, value: Any) -> Any:
-    from tooli.schema.pydantic_bridge import validate
-
-    return validate(param.annotation, value)
-
-
-def _to_container(param: Param, value: Any) -> Any:
-    """Typer gathers lists; a set or tuple parameter gets its own kind."""
-    shape = unwrap_optional(param.shape)
-    if (
-        isinstance(shape, ListOf)
-        and shape.container is not list
-        and value.__class__ in (list, tuple)
-    ):
-        return shape.container(value)
-    return value
 
 
 # ------------------------------------------------------------------ bounds
 
 
 def check_number(value: Any, param: Param) -> Any:
-    """The number within `min` and `max`, or clamped to them; in doubt where Typers differ."""
+    """Return the number, checked against `min` and `max` or clamped to them.
+
+    Raises NeedsFallback where versions of Typer differ.
+    """
     settings = param.settings
     if settings and ("min" in settings or "max" in settings):
         allowed_types = (
@@ -341,7 +301,7 @@ def check_number(value: Any, param: Param) -> Any:
 
 
 def check_bounds(value: Any, param: Param) -> Any:
-    """The number between `min` and `max`, or clamped to them."""
+    """Return the number, checked against `min` and `max` or clamped to them."""
     low, high = param.settings.get("min"), param.settings.get("max")
     clamp = param.settings.get("clamp")
     if low is not None and not value >= low and (value == value or not clamp):
@@ -360,7 +320,7 @@ def check_bounds(value: Any, param: Param) -> Any:
 
 
 def check_path(path: Any, param: Param) -> Any:
-    """The path, if it is of the kind that Option(exists=…, dir_okay=…, …) asks for."""
+    """Return the path, checked against Option(exists=…, dir_okay=…, …)."""
     import os
 
     setting = param.settings.get

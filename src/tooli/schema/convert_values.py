@@ -1,13 +1,14 @@
-"""Fit values that come from code or JSON, and defaults, to what a parameter wants.
+"""Convert arguments of every kind, and defaults, to the values of parameters.
 
-A value of just the right class needs no thought; in doubt pydantic decides. Typer's own
-bounds and the author's parser and callback hold here, too.
+A value of the exact type is used as it is. For all else pydantic decides. The bounds of Option(…)
+and the author's parser and callback apply as on a command line.
 """
 
 from __future__ import annotations
 
 from tooli.core.tool import (
     Choice,
+    ConversionError,
     Handle,
     ListOf,
     PathShape,
@@ -17,17 +18,21 @@ from tooli.core.tool import (
     unwrap_optional,
 )
 from tooli.schema.convert import (
-    ConversionError,
+    Converted,
     NeedsFallback,
+    RawText,
     check_bounds,
+    check_constraints,
     check_number,
     check_path,
     convert_each,
     convert_path,
+    convert_raw_text,
     has_pydantic_metadata,
     invalid_choice,
     match_choice,
 )
+from tooli.schema.pydantic_bridge import validate, wrap_typer_callback
 
 TYPE_CHECKING = False
 
@@ -38,8 +43,42 @@ if TYPE_CHECKING:
     from tooli.core.tool import Param, Shape
 
 
+def convert(param: Param, value: Any) -> Any:
+    """Return an argument as the function takes it: a RawText, a Converted or any other value.
+
+    Raises ConversionError.
+    """
+    if isinstance(value, RawText):
+        try:
+            return convert_raw_text(param, value)
+        except NeedsFallback:
+            value = list(value.texts) if param.is_multiple else value.texts[-1]
+    if isinstance(value, Converted):
+        value = value.value
+        converted = (
+            validate(param.annotation, value)
+            if has_pydantic_metadata(param)
+            else _to_container(param, value)
+        )
+    else:
+        converted = convert_value(param, value)
+    return check_constraints(param, converted)
+
+
+def _to_container(param: Param, value: Any) -> Any:
+    """Return a list from Typer as the container that the parameter declares."""
+    shape = unwrap_optional(param.shape)
+    if (
+        isinstance(shape, ListOf)
+        and shape.container is not list
+        and value.__class__ in (list, tuple)
+    ):
+        return shape.container(value)
+    return value
+
+
 def convert_value(param: Param, value: Any) -> Any:
-    """A value from code or JSON, fitted; raises Misfit. The author's own checks are run, too."""
+    """Convert a value from code or JSON, without the constraints. Raises ConversionError."""
     parser = param.settings.get("parser")
     if parser is not None:
         converted = _call_author_function(parser, value) if isinstance(value, str) else value
@@ -49,20 +88,18 @@ def convert_value(param: Param, value: Any) -> Any:
         converted = _convert_to_shape(param, value)
     callback = param.settings.get("callback")
     if callback is not None:
-        from tooli.schema.pydantic_bridge import wrap_typer_callback
-
         return _call_author_function(wrap_typer_callback(callback), converted)
     return converted
 
 
 def _call_author_function(function: Callable[[Any], Any], value: Any) -> Any:
-    """What the author's own parser or callback makes of a value; its complaint is a Misfit."""
+    """Call the author's parser or callback. Its errors become a ConversionError."""
     try:
         return function(value)
     except (ValueError, TypeError) as error:
         raise ConversionError(str(error) or type(error).__name__) from error
     except Exception as error:
-        if hasattr(error, "format_message"):  # one of Typer's
+        if hasattr(error, "format_message"):  # an error of Typer or Click
             raise ConversionError(getattr(error, "message", str(error))) from error
         raise
 
@@ -76,8 +113,6 @@ def _convert_to_shape(param: Param, value: Any) -> Any:
             raise NeedsFallback
         return _convert_exact(shape, value, param)
     except NeedsFallback:
-        from tooli.schema.pydantic_bridge import validate
-
         try:
             valid = validate(param.annotation, value)
         except ConversionError:
@@ -122,12 +157,12 @@ def _match_choice_value(shape: Choice, value: str, param: Param) -> Any:
 
 
 def _has_custom_lookup(enum: Any) -> bool:
-    """Whether an Enum finds members by other values than theirs."""
+    """True if an Enum has its own `_missing_`."""
     return enum is not None and enum._missing_.__func__.__module__ != "enum"
 
 
 def _check_typer_bounds(shape: Shape, value: Any, param: Param) -> Any:
-    """Typer's own bounds hold for what pydantic accepted, too."""
+    """Return a value that pydantic accepts, checked against the bounds of Option(…)."""
     if not param.settings or value is None:
         return value
     if isinstance(shape, ListOf):
@@ -139,7 +174,7 @@ def _check_typer_bounds(shape: Shape, value: Any, param: Param) -> Any:
     if isinstance(shape, PathShape):
         return check_path(value, param)
     if isinstance(shape, Scalar) and not param.settings.keys().isdisjoint(("min", "max")):
-        if not isinstance(value, shape.type):  # pydantic's int takes an Enum's value as it is
+        if not isinstance(value, shape.type):  # pydantic accepts an Enum member as an int
             raise ConversionError(f"{value!r} is not a valid number")
         return check_bounds(value, param) if shape.type in (int, float) else value
     return value
@@ -149,7 +184,7 @@ def _check_typer_bounds(shape: Shape, value: Any, param: Param) -> Any:
 
 
 def convert_default(param: Param) -> Any:
-    """The default, looked at as Typer looks at it: converted and checked like a given value."""
+    """Return the default, converted and checked like a given value, as Typer does."""
     factory = _default_factory(param)
     default = factory() if factory is not None else param.default
     shape = unwrap_optional(param.shape)
@@ -162,13 +197,13 @@ def convert_default(param: Param) -> Any:
             return _convert_exact_default(shape, default, param)
         except NeedsFallback:
             return convert_value(param, default)
-    except ConversionError as error:  # nobody gave its parts, so none of them is named
+    except ConversionError as error:  # the caller gave no value, so no place in it is named
         error.location, error.other_errors = (), ()
         raise
 
 
 def default_needs_typer(param: Param) -> bool:
-    """Whether only Typer can say what it makes of the default of a plain shape."""
+    """True if only Typer can convert the default of a plain shape."""
     shape = unwrap_optional(param.shape)
     if param.default is None or (param.has_valid_default and not isinstance(shape, Choice)):
         return False
@@ -203,7 +238,7 @@ def _convert_exact_default(shape: Shape, default: Any, param: Param) -> Any:
         )
     if isinstance(shape, PathShape) and kind is str:
         return convert_path(shape, default, param)
-    if isinstance(shape, Handle):  # the author names a source, as somebody at a terminal does
+    if isinstance(shape, Handle):  # the default is a source, as on a command line
         return shape.parse(default, param, True)
     if isinstance(shape, Choice):
         is_member = hasattr(kind, "_member_map_")

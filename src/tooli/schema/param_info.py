@@ -1,6 +1,7 @@
-"""Option and Argument: what an author says about a parameter, without loading Typer.
+"""Option and Argument, without loading Typer.
 
-They take what Typer's take and become Typer's when Typer runs the command.
+They take the arguments of Typer's functions. If Typer runs the command, they are converted to
+Typer's own.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ OPTION_DEFAULTS: dict[str, Any] = {
     "count": False,
     "allow_from_autoenv": True,
 }
-"""Every setting of Typer's Option and Argument, and what it is when nobody says anything."""
+"""Every setting of Typer's Option and Argument, with its default."""
 
 TYPER_ONLY_SETTINGS = frozenset(
     (
@@ -67,11 +68,11 @@ TYPER_ONLY_SETTINGS = frozenset(
         *("allow_dash", "path_type", "is_flag", "flag_value"),
     )
 )
-"""Settings that only Typer itself can honour on a command line."""
+"""Settings that only Typer supports on a command line."""
 
 
 class ParamInfo:
-    """What Option(…) or Argument(…) said: a default or names, and settings."""
+    """The arguments of Option(…) or Argument(…): a default, names and settings."""
 
     __slots__ = ("decls", "default", "is_tooli_info", "kind", "settings")
 
@@ -97,7 +98,7 @@ class ParamInfo:
 
     @property
     def needs_typer(self) -> bool:
-        """Whether only Typer can honour all that was said."""
+        """True if a setting needs Typer."""
         return not TYPER_ONLY_SETTINGS.isdisjoint(self.settings)
 
     def __repr__(self) -> str:
@@ -105,17 +106,17 @@ class ParamInfo:
 
 
 def Option(default: Any = ..., *param_decls: str, **settings: Any) -> Any:  # noqa: N802
-    """A parameter given by name. Takes what `typer.Option` takes."""
+    """Declare a parameter as an option. Takes the arguments of `typer.Option`."""
     return ParamInfo("option", default, param_decls, settings)
 
 
 def Argument(default: Any = ..., **settings: Any) -> Any:  # noqa: N802
-    """A parameter given by position. Takes what `typer.Argument` takes."""
+    """Declare a parameter as an argument. Takes the arguments of `typer.Argument`."""
     return ParamInfo("argument", default, (), settings)
 
 
 def to_param_info(value: object) -> ParamInfo | None:
-    """Our Info or Typer's, as ours; None for anything else."""
+    """Return a ParamInfo for tooli's or Typer's Option or Argument; None for other values."""
     if isinstance(value, ParamInfo):
         return value
     for cls in type(value).__mro__:
@@ -143,7 +144,9 @@ def _is_constraint(extra: Any) -> bool:
 def split_annotated(
     annotation: Any, name: str, default: Any
 ) -> tuple[Any, ParamInfo | None, Any, tuple[Any, ...]]:
-    """Annotated[…] taken apart: the bare type, our info, the whole when others refine it, marks."""
+    """Split Annotated[…] into its type, our ParamInfo, the type with pydantic's metadata if it
+    has any, and our constraints.
+    """
     metadata: tuple[Any, ...] = annotation.__metadata__
     infos = [info for extra in metadata if (info := to_param_info(extra)) is not None]
     constraints = tuple(filter(_is_constraint, metadata))
@@ -157,7 +160,7 @@ def split_annotated(
     base = annotation.__origin__
     if other_metadata and hasattr(getattr(base, "__origin__", base), "tooli_shape"):
         raise DefinitionError(
-            f"{name!r}: refine what is inside: StdinOr[Annotated[…, {other_metadata[0]}]]"
+            f"{name!r}: annotate the inner type instead: StdinOr[Annotated[…, {other_metadata[0]}]]"
         )
     refined = type(annotation)(base, tuple(other_metadata)) if other_metadata else None
     if not infos:
@@ -165,7 +168,7 @@ def split_annotated(
     if to_param_info(default) is not None:
         raise DefinitionError(f"{name!r} has an Option or Argument in Annotated and as its default")
     info = infos[0]
-    if info.default is not ...:  # inside Annotated the first word is a name, not a default
+    if info.default is not ...:  # in Annotated the first argument is a name, not a default
         if info.kind == "argument":
             raise DefinitionError(
                 f"{name!r}: write the default after `=`, not in Annotated[…, Argument(…)]"

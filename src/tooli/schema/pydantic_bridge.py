@@ -1,9 +1,14 @@
-"""Pydantic, on demand: everything that is not plain is validated and described by it."""
+"""Everything that needs pydantic: validation and JSON Schema of types that are not plain.
+
+pydantic, typer, typing, json and datetime are imported where they are used, because importing
+this module must not load them.
+"""
 
 from __future__ import annotations
 
-from tooli.core.tool import MISSING, ListOf, unwrap_optional
-from tooli.schema.convert import ConversionError
+from tooli.core.tool import MISSING, ConversionError, ListOf, unwrap_optional
+from tooli.errors import DefinitionError
+from tooli.schema.param_info import ParamInfo
 from tooli.text.jsonable import is_list, is_object
 
 TYPE_CHECKING = False
@@ -20,33 +25,31 @@ _adapters: dict[int, tuple[Any, TypeAdapter[Any]]] = {}
 
 
 def get_type_adapter(annotation: Any) -> TypeAdapter[Any]:
-    """Pydantic's reader of an annotation, made once."""
+    """Return the TypeAdapter of an annotation. It is built once."""
     found = _adapters.get(id(annotation))
     if found is not None:
         return found[1]
     import pydantic
 
-    from tooli.errors import DefinitionError
-
     try:
         type_adapter = _build_type_adapter(pydantic, annotation)
-    except Exception as failure:  # pydantic has many ways to say that it cannot
+    except Exception as failure:  # pydantic raises errors of many classes here
         raise DefinitionError(f"pydantic cannot read {annotation!r}: {failure}") from failure
     if not getattr(type_adapter, "pydantic_complete", True):
-        raise DefinitionError(f"pydantic cannot read {annotation!r}: it names what is not defined")
-    _adapters[id(annotation)] = (
-        annotation,
-        type_adapter,
-    )  # the annotation is kept: its id stays its own
+        raise DefinitionError(
+            f"pydantic cannot read {annotation!r}: it names a type that is not defined"
+        )
+    # The annotation is kept as well, so that its id is not used again.
+    _adapters[id(annotation)] = (annotation, type_adapter)
     return type_adapter
 
 
 DECIMAL_PATTERN = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
-"""The text of a decimal, as any JSON Schema's reader of patterns takes it."""
+"""The text of a decimal, as a pattern that every JSON Schema validator supports."""
 
 
 def pydantic_json_schema(annotation: Any, mode: str) -> dict[str, Any]:
-    """JSON Schema of an annotation, by pydantic; it says of a decimal's text what is taken."""
+    """Return pydantic's JSON Schema of an annotation, with a pattern for decimals as text."""
     from pydantic.json_schema import GenerateJsonSchema
 
     class Maker(GenerateJsonSchema):
@@ -54,7 +57,7 @@ def pydantic_json_schema(annotation: Any, mode: str) -> dict[str, Any]:
             made = super().decimal_schema(schema)
             if self.mode == "validation" and not schema.get("allow_inf_nan"):
                 for part in made.get("anyOf", ()):
-                    if part.get("type") == "string":  # some versions have a pattern of their own
+                    if part.get("type") == "string":  # some versions of pydantic add a pattern
                         part["pattern"] = part.get("pattern", DECIMAL_PATTERN)
             return made
 
@@ -74,7 +77,10 @@ def _build_type_adapter(pydantic: Any, annotation: Any) -> TypeAdapter[Any]:
 
 
 def _upgrade_typed_dicts(annotation: Any) -> Any:
-    """The annotation with each `typing.TypedDict` as pydantic wants it before Python 3.12."""
+    """Return the annotation with `typing_extensions.TypedDict` for each `typing.TypedDict`.
+
+    pydantic requires it before Python 3.12.
+    """
     if hasattr(annotation, "__required_keys__") and type(annotation).__module__ == "typing":
         import typing_extensions as typing
 
@@ -83,7 +89,7 @@ def _upgrade_typed_dicts(annotation: Any) -> Any:
             marker = typing.get_origin(hint)
             if marker in (typing.Required, typing.NotRequired):
                 hint = hint.__args__[0]
-                is_required = marker is typing.Required  # Python 3.10's own class does not see it
+                is_required = marker is typing.Required  # Python 3.10 ignores the marker
             else:
                 is_required = name in annotation.__required_keys__
             keys[name] = (typing.Required if is_required else typing.NotRequired)[
@@ -101,12 +107,12 @@ def _upgrade_typed_dicts(annotation: Any) -> Any:
     if type(annotation).__name__ == "UnionType":
         import typing
 
-        return typing.Union[upgraded_args]  # noqa: UP007  a tuple of members
+        return typing.Union[upgraded_args]  # noqa: UP007  the members are in a tuple
     return annotation.__origin__[upgraded_args]
 
 
 def validate(annotation: Any, value: Any) -> Any:
-    """The value as pydantic makes it; raises Misfit with every reason."""
+    """Return the value as pydantic converts it. Raises ConversionError with every error."""
     import pydantic
 
     try:
@@ -118,11 +124,11 @@ def validate(annotation: Any, value: Any) -> Any:
     except TypeError as failure:
         if not _comes_from_enum(failure):
             raise
-        raise ConversionError(f"{value!r} does not fit") from None
+        raise ConversionError(f"{value!r} is not valid") from None
 
 
 def _comes_from_enum(failure: TypeError) -> bool:
-    """Whether a Flag of Python 3.10 broke over what is no number, and pydantic with it."""
+    """True if the error comes from an enum.Flag of Python 3.10 that got no number."""
     trace = failure.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -151,7 +157,7 @@ _EXPECTED_BY_ERROR_TYPE = {
 
 
 def _error_message(error: Any) -> str:
-    """What pydantic says, in the words that every door uses."""
+    """Return pydantic's message, in the wording of our own converters."""
     expected = _EXPECTED_BY_ERROR_TYPE.get(error["type"])
     if expected is not None and isinstance(error["input"], (str, int, float)):
         return f"{error['input']!r} is not {expected}"
@@ -159,13 +165,13 @@ def _error_message(error: Any) -> str:
 
 
 def normalize_message(message: str) -> str:
-    """A message of pydantic's as a part of a sentence."""
+    """Return a message of pydantic without its prefix and without a capital letter."""
     message = message.removeprefix("Value error, ").removeprefix("Assertion failed, ")
     return message[:1].lower() + message[1:]
 
 
 def wrap_typer_callback(callback: Any) -> Callable[[Any], Any]:
-    """A parameter's callback, as Typer calls it, for a value that came by another door."""
+    """Return a function that calls a parameter's callback as Typer does."""
     import typer
     from typer.core import TyperCommand
     from typer.main import get_param_callback
@@ -173,7 +179,7 @@ def wrap_typer_callback(callback: Any) -> Callable[[Any], Any]:
     context = typer.Context(TyperCommand(name=None))
     called: Any = get_param_callback(callback=callback)
 
-    class Single:  # what Typer asks of the parameter: whether it gathers values
+    class Single:  # the attributes of a parameter that Typer reads
         multiple = False
         nargs = 1
         default = None
@@ -182,10 +188,8 @@ def wrap_typer_callback(callback: Any) -> Callable[[Any], Any]:
 
 
 def iter_model_fields(model: Any) -> Iterator[tuple[str, Any, Any]]:
-    """Name, annotation and default of each field of a model, as parameters given by name."""
+    """Iterate over the fields of a model as options: name, annotation and default."""
     from typing import Annotated
-
-    from tooli.schema.param_info import ParamInfo
 
     annotated: Any = Annotated
     for name, field in model.model_fields.items():
@@ -196,7 +200,7 @@ def iter_model_fields(model: Any) -> Iterator[tuple[str, Any, Any]]:
 
 
 def parse_text(annotation: Any, text: str, settings: Mapping[str, Any]) -> Any:
-    """One value from one piece of text: a date, a UUID, a Decimal, a union."""
+    """Parse a date, a UUID, a Decimal, a union or another single value from text."""
     formats = settings.get("formats")
     if formats:
         from datetime import datetime
@@ -223,13 +227,13 @@ def _is_union(annotation: Any) -> bool:
     return typing.get_origin(annotation) in (typing.Union, types.UnionType)
 
 
-# ------------------------------------------------------------------ objects with parts
+# ------------------------------------------------------------------ objects
 
 
 def parse_structured(
     param: Param, texts: Sequence[str], dotted: Mapping[str, Sequence[str]]
 ) -> Any:
-    """An object from JSON text, `@file`, `key=value` words and dotted flags; later words win."""
+    """Parse an object from JSON, `@file`, `key=value` and dotted flags. The last value wins."""
     shape = unwrap_optional(param.shape)
     is_multiple = isinstance(shape, ListOf)
     schema = get_type_adapter(param.annotation).json_schema()
@@ -243,14 +247,14 @@ def parse_structured(
         base = {**base, **part} if is_object(part) and is_object(base) else part
     if dotted:
         if not is_object(base):
-            raise ConversionError("dotted flags need an object to go into")
+            raise ConversionError("dotted flags need an object")
         for path, values in dotted.items():
             _set_at_path(base, path.split("."), values, schema)
     return validate(param.annotation, base)
 
 
 def parse_json_text(text: str) -> Any:
-    """JSON from text or from `@file`; anything else is the text itself."""
+    """Parse JSON from text or `@file`. Return text that is not JSON as it is."""
     import json
 
     source = text
@@ -284,13 +288,13 @@ def _parse_assignment(text: str, schema: dict[str, Any]) -> dict[str, Any]:
 def _set_at_path(
     holder: dict[str, Any], path: Sequence[str], texts: Sequence[str], schema: dict[str, Any]
 ) -> None:
-    """Put words at a dotted place; the schema says whether a list or an object belongs there."""
+    """Set the value at a dotted path. The schema decides whether it is a list or an object."""
     current_schema: Any = schema
     for name in path[:-1]:
         current_schema = _child_schema(current_schema, name, schema)
         inner = holder.setdefault(name, {})
         if not is_object(inner):
-            raise ConversionError(f"{name!r} is given both as a value and by parts", (name,))
+            raise ConversionError(f"{name!r} is given both as a value and by its fields", (name,))
         holder = inner
     last = path[-1]
     json_types = _json_types(_child_schema(current_schema, last, schema), schema)
@@ -334,22 +338,3 @@ def _json_types(schema: Any, root: dict[str, Any]) -> set[str]:
     for option in schema.get("anyOf", ()):
         json_types |= _json_types(option, root)
     return json_types
-
-
-def expand_input_model(
-    model: Any, params: tuple[Param, ...], function: Any
-) -> tuple[tuple[Param, ...], tuple[str, Any]]:
-    """`input_model=`: the fields of a model as parameters, for a function that takes the model."""
-    from tooli.schema.tool_reader import read_param
-
-    model_params = [p for p in params if p.kind != "injected"]
-    if len(model_params) != 1 or not hasattr(model, "model_fields"):
-        from tooli.errors import DefinitionError
-
-        name = getattr(function, "__name__", repr(function))
-        raise DefinitionError(
-            f"{name}: input_model= needs a pydantic model, and a function with one parameter for it"
-        )
-    expanded = [read_param(*field) for field in iter_model_fields(model)]
-    injected = [p for p in params if p.kind == "injected"]
-    return (*expanded, *injected), (model_params[0].name, model)

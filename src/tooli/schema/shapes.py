@@ -1,8 +1,7 @@
-"""Shapes of annotations that are not plain: unions, generics, enums, paths, models.
+"""Shapes of annotations that are not plain types: unions, generics, enums, paths, models.
 
-An annotation from `typing` can only be here if somebody imported `typing`, an Enum
-only if somebody imported `enum`: so their classes are looked up in `sys.modules`,
-never imported.
+`typing`, `enum` and `pathlib` are slow to import, so this module looks them up in `sys.modules`: an
+annotation can use them only if they have been imported.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _CONTAINER_TYPES = {
 
 
 def infer_complex_shape(annotation: Any) -> Shape:
-    """The shape of an annotation; what is not plain goes to pydantic, as Text or Structured."""
+    """Return the shape of an annotation. pydantic handles ParsedText and Structured."""
     known = SCALAR_SHAPES.get(annotation) if annotation.__hash__ else None
     if known is not None:
         return known
@@ -97,7 +96,7 @@ def _generic_shape(annotation: Any, origin: Any, args: tuple[Any, ...]) -> Shape
 
 
 def _container_type(cls: Any) -> type | None:
-    """What a class of many values is gathered into."""
+    """Return the container that values of a collection class are put into, or None."""
     return _CONTAINER_TYPES.get(cls) or _CONTAINER_TYPES.get(f"{cls.__module__}.{cls.__name__}")
 
 
@@ -139,7 +138,7 @@ def _class_shape(cls: Any) -> Shape:
 
 
 def resolve_forward_references(fn: Any, name: str, annotation: Any) -> Any:
-    """An annotation with names in quotes inside, such as `Optional["Color"]`, put in place."""
+    """Evaluate forward references inside an annotation, such as `Optional["Color"]`."""
     import typing
 
     from tooli.errors import DefinitionError
@@ -147,4 +146,6 @@ def resolve_forward_references(fn: Any, name: str, annotation: Any) -> Any:
     try:
         return typing.get_type_hints(fn, include_extras=True).get(name, annotation)
     except Exception as failure:
-        raise DefinitionError(f"{name}: {annotation!r} cannot be read ({failure})") from failure
+        raise DefinitionError(
+            f"{name}: {annotation!r} cannot be evaluated ({failure})"
+        ) from failure

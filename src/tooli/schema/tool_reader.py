@@ -1,7 +1,8 @@
-"""Read a function into a Tool, from its code object, without `inspect` or `typing`.
+"""Read a function into a Tool.
 
-What an ordinary function needs is here; `shapes` and `info` are loaded where an
-annotation is not plain.
+Every ordinary call loads this module. It reads the code object of a function, because `inspect` and
+`typing` take longer to import than the call takes. `shapes` and `param_info` are loaded only for
+annotations that are not plain types.
 """
 
 from __future__ import annotations
@@ -66,9 +67,7 @@ def read_tool(
     model = None
     input_model = kwargs.get("input_model")
     if input_model is not None:
-        from tooli.schema.pydantic_bridge import expand_input_model
-
-        params, model = expand_input_model(input_model, params, fn)
+        params, model = _expand_input_model(input_model, params, fn)
     code = getattr(fn, "__code__", None)
     flags = code.co_flags if code is not None else 0
     returns = _raw_annotations(fn).get("return", MISSING)
@@ -112,6 +111,25 @@ def read_tool(
     )
 
 
+def _expand_input_model(
+    model: type, params: tuple[Param, ...], fn: Any
+) -> tuple[tuple[Param, ...], tuple[str, type]]:
+    """Return the fields of `input_model=` as parameters, and the parameter that takes the model."""
+    from tooli.schema.pydantic_bridge import iter_model_fields
+
+    model_params = [p for p in params if p.kind != "injected"]
+    if len(model_params) != 1 or not hasattr(model, "model_fields"):
+        from tooli.errors import DefinitionError
+
+        name = getattr(fn, "__name__", repr(fn))
+        raise DefinitionError(
+            f"{name}: input_model= needs a pydantic model and a function with one parameter for it"
+        )
+    expanded = [read_param(*field) for field in iter_model_fields(model)]
+    injected = [p for p in params if p.kind == "injected"]
+    return (*expanded, *injected), (model_params[0].name, model)
+
+
 def _read_guard(kwargs: CommandOptions) -> Guard:
     if not any([kwargs.get(keyword) is not None for keyword in GUARD_KEYWORDS]):
         return DEFAULT_GUARD
@@ -121,9 +139,9 @@ def _read_guard(kwargs: CommandOptions) -> Guard:
 
 
 def _may_return(module_name: str, name: str, fn: Any, returns: Any) -> bool:
-    """Whether a function may return our `Next` or `Page`: it is annotated so, or names it."""
+    """True if a function may return our `Next` or `Page`: its annotation or its code names it."""
     module = sys.modules.get(f"tooli.core.{module_name}")
-    if module is None:  # nobody has imported it
+    if module is None:  # not imported, so not used
         return False
     result_class = getattr(module, name)
     if getattr(fn, "__globals__", {}).get(name, result_class) is not result_class:
@@ -149,27 +167,33 @@ def _read_limits(kwargs: CommandOptions, returns_page: bool) -> Limits:
 
 
 def parameter_names(fn: Callable[..., Any]) -> tuple[str, ...]:
-    """The names of a function's parameters, in order; no annotation is looked at."""
+    """Return the names of a function's parameters, in order. Annotations are not evaluated."""
     return tuple([name for name, _, _ in _signature(fn)])
 
 
 def missing_required_parameters(
     fn: Callable[..., Any], provided: Collection[str]
 ) -> tuple[str, ...]:
-    """The parameters that callers must give beyond those; none is named while nobody can tell."""
+    """Return the required parameters that are not provided.
+
+    Returns none if an annotation cannot be evaluated yet.
+    """
     from tooli.errors import DefinitionError
 
     if all([name in provided or default is not MISSING for name, _, default in _signature(fn)]):
         return ()
     try:
         required = [p.name for p in _read_params(fn) if p.required and p.kind != "injected"]
-    except DefinitionError:  # an annotation names what is defined later
+    except DefinitionError:  # an annotation names a type that is defined later
         return ()
     return tuple([name for name in required if name not in provided])
 
 
 def return_annotation(tool: Tool) -> Any:
-    """The annotation of the result, evaluated; MISSING when there is none."""
+    """Return the evaluated annotation of a tool's result, or MISSING.
+
+    `Next[T]` and `Page[T]` are replaced by what callers get.
+    """
     annotation = _evaluate(tool.returns, _namespace(tool.fn), tool.fn)
     if tool.guidance.may_return_next:
         from tooli.core.handoffs import is_next
@@ -198,7 +222,7 @@ def _read_params(fn: Callable[..., Any]) -> Iterator[Param]:
 
 
 def _signature(fn: Any) -> Iterator[tuple[str, Any, Any]]:
-    """Name, annotation and default of each parameter; `*args` and `**kwargs` have no flag."""
+    """Iterate over name, annotation and default of each parameter, without `*args`, `**kwargs`."""
     code = getattr(fn, "__code__", None)
     if code is None or hasattr(fn, "__wrapped__") or hasattr(fn, "__signature__"):
         yield from _inspect_signature(fn)
@@ -217,7 +241,7 @@ def _signature(fn: Any) -> Iterator[tuple[str, Any, Any]]:
 
 
 def _inspect_signature(fn: Any) -> Iterator[tuple[str, Any, Any]]:
-    """The same for partials, wrapped functions and objects with `__call__`."""
+    """Iterate over the parameters of partials, wrapped functions and objects with `__call__`."""
     import inspect
 
     for p in inspect.signature(fn).parameters.values():
@@ -227,7 +251,7 @@ def _inspect_signature(fn: Any) -> Iterator[tuple[str, Any, Any]]:
 
 
 def _unwrap_function(fn: Any) -> Any:
-    """The function below decorators, partials and objects with `__call__`."""
+    """Return the function inside decorators, partials and objects with `__call__`."""
     while (inner := getattr(fn, "__wrapped__", None) or getattr(fn, "func", None)) is not None:
         fn = inner
     return fn if hasattr(fn, "__code__") else fn.__class__.__call__
@@ -254,8 +278,8 @@ def _evaluate(annotation: Any, namespace: dict[str, Any], fn: Any) -> Any:
 
         name = getattr(fn, "__name__", repr(fn))
         raise DefinitionError(
-            f"{name}: the annotation {annotation!r} cannot be read ({failure}). "
-            "Import what it names at module level, outside `if TYPE_CHECKING`."
+            f"{name}: the annotation {annotation!r} cannot be evaluated ({failure}). "
+            "Import its names at module level, outside `if TYPE_CHECKING`."
         ) from failure
 
 
@@ -263,7 +287,7 @@ def _evaluate(annotation: Any, namespace: dict[str, Any], fn: Any) -> Any:
 
 
 def read_param(name: str, annotation: Any, default: Any) -> Param:
-    """One parameter: what Typer's rules make of its annotation and default."""
+    """Read one parameter by Typer's rules for its annotation and default."""
     info = refined = None
     constraints: tuple[Any, ...] = ()
     if hasattr(annotation, "__metadata__"):
@@ -285,12 +309,12 @@ def read_param(name: str, annotation: Any, default: Any) -> Param:
         kind, decls, settings = info.kind, info.decls, info.settings
     shape = _shape_of_default(default) if annotation is MISSING else infer_shape(annotation)
     if settings.keys() & {"resolve_path", "path_type", "allow_dash"} and _is_parsed_text(shape):
-        shape = TyperOnly(annotation)  # Typer makes a path of it, whatever it is called
+        shape = TyperOnly(annotation)  # Typer treats it as a path
     if isinstance(shape, Injected):
         return Param(
             name, shape, annotation, "injected", False, is_fast_path=shape.kind == "context"
         )
-    if annotation is MISSING and not isinstance(shape, TyperOnly):  # what Typer makes of a default
+    if annotation is MISSING and not isinstance(shape, TyperOnly):  # Typer does the same
         annotation = getattr(shape, "type", str)
     is_fast_path = not isinstance(shape, TyperOnly) and not (info is not None and info.needs_typer)
     flags, negations = _option_flags(name, shape, decls, settings) if kind == "option" else ((), ())
@@ -321,14 +345,14 @@ def _is_parsed_text(shape: Shape) -> bool:
 
 
 def _shape_of_default(default: Any) -> Shape:
-    """The shape of a parameter without annotation: that of its default, as Typer does it."""
+    """Return the shape of a parameter without annotation from its default, as Typer does."""
     if default is MISSING or default is None:
         return SCALAR_SHAPES[str]
     return SCALAR_SHAPES.get(type(default)) or TyperOnly(type(default))
 
 
 def infer_shape(annotation: Any) -> Shape:
-    """The shape of an annotation; what is not plain goes to pydantic, as Text or Structured."""
+    """Return the shape of an annotation."""
     known = SCALAR_SHAPES.get(annotation) if annotation.__hash__ else None
     if known is not None:
         return known
@@ -340,7 +364,7 @@ def infer_shape(annotation: Any) -> Shape:
 def _option_flags(
     name: str, shape: Shape, decls: tuple[str, ...], settings: Mapping[str, Any]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The words that set an option, and the words that unset it."""
+    """Return the flags that set an option, and those that unset it."""
     is_flag = is_bool(shape) and not settings.get("count")
     if not decls:
         flag_name = name.replace("_", "-")
