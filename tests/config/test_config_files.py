@@ -11,7 +11,7 @@ import pytest
 from tooli.cli import process
 from tooli.config import config_files
 from tooli.config.setting_definitions import SETTINGS
-from tooli.describe.schema_formats import ENVIRONMENT_VARIABLES
+from tooli.describe.schema_formats import environment_variables
 
 
 def settings_files() -> Iterator[tuple[str, str]]:
@@ -73,5 +73,5 @@ def test_the_quick_check_looks_for_no_file_twice(
 def test_the_quick_check_knows_every_variable() -> None:
     variables = {key.variable for key in SETTINGS.values()} - {"TOOLI_OUTPUT"}
     assert variables == process.SETTING_VARIABLES - {"TOOLI_RECORD_CAPABILITIES"}
-    assert variables < set(ENVIRONMENT_VARIABLES)
+    assert variables < set(environment_variables())
     assert process.SYSTEM_CONFIG_PATH == config_files.SYSTEM_CONFIG_PATH.replace("\\", "/")

@@ -106,7 +106,7 @@ from tooli import Context, Tooli
 from tooli.describe.app_info import collect_app_info
 from tooli.describe.man import build_man_pages
 from tooli.describe.mcp_tools import describe_mcp_tool
-from tooli.describe.openapi_parameters import operation_parameters, shared_parameters
+from tooli.describe.openapi_document import operation_parameters, shared_parameters
 from tooli.testing import Case, assert_parity, invoke
 
 app = Tooli("demo")

@@ -1,4 +1,4 @@
-"""SKILL.md and its references: what they say about an app, and how much of it."""
+"""SKILL.md and the pages of its commands: content and size."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def make() -> Tooli:
     return app
 
 
-def test_page() -> None:
+def test_skill_md() -> None:
     text = render_skill_md(collect_app_info(make()))
     assert text.startswith('---\nname: my-tool\ndescription: >-\n  Finds "files", and more. Use it')
     assert '  version: "1.2"\n---\n\n# My tool\n' in text
@@ -85,22 +85,22 @@ def test_page() -> None:
     assert "- `pattern`: What they are called." in text
     assert "Returns `[{path: str, size: int}]`. Fails with `E3001` (no file matched)." in text
     assert "Next: `wipe` (the file is not wanted), `digest`." in text
-    assert "- `wipe` commonly comes after `find`" in text
+    assert "- `wipe` often follows `find`" in text
     assert "- `--target`: What to wipe." in text
     assert "a human must approve each call" in text
     assert "## Gotchas\n\nMind the `gap`." in text
     assert "### internal" not in text
     assert "secret" not in text
-    assert "references/" not in text, "there is nothing beside it to link to"
+    assert "references/" not in text, "no links without reference pages"
 
 
-def test_a_destructive_example_destroys_nothing() -> None:
+def test_destructive_examples_are_dry_runs() -> None:
     text = render_skill_md(collect_app_info(make()))
     assert "'My tool' wipe --dry-run --json" in text
     assert "wipe --yes" not in text
 
 
-def test_pipes_where_a_result_fits() -> None:
+def test_pipes() -> None:
     app = Tooli("t")
 
     @app.command(annotations=ReadOnly, handoffs=["digest"])
@@ -118,7 +118,7 @@ def test_pipes_where_a_result_fits() -> None:
     text = render_skill_md(collect_app_info(app))
     line = "t find --json | jq -r '.result[].path' | tr '\\n' '\\0' | xargs -0 t digest --json"
     assert line in text
-    assert "xargs -0 t other" not in text, "an option takes no words of a pipe"
+    assert "xargs -0 t other" not in text, "an option cannot take piped arguments"
 
 
 def test_files() -> None:
@@ -133,19 +133,19 @@ def test_files() -> None:
     assert page.startswith("# My tool find\n\nFind files.\n\nWhen to use it: When a file is lost.")
     assert "- Capabilities: `fs:read`\n- Takes up to 5 s\n- Delegate: An agent with a disk." in page
     assert "All of Python:\n\n```bash\n'My tool' find '*.py' --depth 3 --json\n```" in page
-    assert "- `E3001`: no file matched; look at the state it names" in page
+    assert "- `E3001`: no file matched; check the state it names" in page
     assert "- Next: `wipe`, the file is not wanted" in page
-    assert "- Commonly after `find`" in files["references/wipe.md"]
+    assert "- Often after `find`" in files["references/wipe.md"]
     assert "Streams `str`, one per line" in files["references/digest.md"]
 
 
-def test_outputs_of_examples_that_were_run() -> None:
+def test_example_outputs() -> None:
     app_info = collect_app_info(make()).replace(example_outputs={("find", 0): '{"ok":true}'})
     page = build_skill_files(app_info)["references/find.md"]
     assert '--depth 3 --json\n```\n\n```json\n{"ok":true}\n```' in page
 
 
-def test_an_app_that_says_nothing() -> None:
+def test_app_without_description() -> None:
     text = render_skill_md(collect_app_info(Tooli("!")))
     assert "name: app\n" in text
     assert "The commands of !." in text
@@ -159,26 +159,26 @@ def test_slug() -> None:
 
 def big(count: int, groups: bool = False) -> Tooli:
     app = Tooli("big", description="A big one.")
-    places = {"": app}
+    parents = {"": app}
     for i in range(count):
         group = f"group-{i % 20}" if groups else ""
-        if group not in places:
-            places[group] = Tooli(group)
-            app.add_typer(places[group], name=group)
+        if group not in parents:
+            parents[group] = Tooli(group)
+            app.add_typer(parents[group], name=group)
 
         def command(first: str, second: int = 3, third: bool = False) -> list[File]:
             """Do one of the things that this app can do, in its own way."""
             return []
 
-        places[group].command(f"do-thing-{i}")(command)
+        parents[group].command(f"do-thing-{i}")(command)
     return app
 
 
-def test_ten_commands_stay_small() -> None:
+def test_size_of_ten_commands() -> None:
     assert estimate_tokens(render_skill_md(collect_app_info(big(10)))) < 2_000
 
 
-def test_a_big_app_keeps_within_its_room() -> None:
+def test_large_apps_stay_within_the_budget() -> None:
     for count in (30, 60, 120, 300, 1_000):
         text = render_skill_md(collect_app_info(big(count)), linked=True)
         assert estimate_tokens(text) <= 5_000, count
@@ -203,7 +203,7 @@ def test_task_groups() -> None:
     assert "### Writing\n\n#### put" in text
 
 
-def test_hostile_words() -> None:
+def test_hostile_text() -> None:
     app = Tooli("t", description="a --- b\n---\n: c")
 
     @app.command(examples=[{"args": ["```", "a|b`c", "--", "-x"]}])

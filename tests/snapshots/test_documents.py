@@ -9,10 +9,13 @@ from pathlib import Path
 import pytest
 from examples.file_tools.app import app
 
-from tooli.describe.agents_md import render_agents_md
+from tooli.describe.agent_documents import (
+    render_agents_md,
+    render_claude_md,
+    render_llms_full,
+    render_llms_txt,
+)
 from tooli.describe.app_info import AppInfo, collect_app_info
-from tooli.describe.claude_md import render_claude_md
-from tooli.describe.llms_txt import render_llms_full, render_llms_txt
 from tooli.describe.man import build_man_pages
 from tooli.describe.manifest import build_discovery, build_manifest
 from tooli.describe.skill import build_skill_files

@@ -6,8 +6,8 @@ from functools import partial
 from typing import Annotated, Literal, Optional, Union
 
 from tooli.builtins.command_markers import returns_text
+from tooli.describe.agent_documents import build_llms_files, render_llms_txt
 from tooli.describe.app_info import collect_app_info
-from tooli.describe.llms_txt import build_llms_files, render_llms_txt
 from tooli.describe.man import build_man_page, build_man_pages
 from tooli.install.project_documents import (
     build_date,

@@ -199,7 +199,7 @@ def _write_document(output: CommandOutput, options: Mapping[str, Any]) -> int:
 
     description = collect_app_info(output.invocation.app)
     if "agent_bootstrap" in options:
-        from tooli.describe.bootstrap import render_bootstrap
+        from tooli.describe.agent_documents import render_bootstrap
         from tooli.detect import detect_execution_context
 
         text = render_bootstrap(description, detect_execution_context().caller_id)

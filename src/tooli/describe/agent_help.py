@@ -1,4 +1,7 @@
-"""A tool in as few words as it takes: what an agent reads before it calls."""
+"""Compact help for agents (`--help-agent`): one line per command, or one command in detail.
+
+Its start-up time is benchmarked: it reads `Shape`s and annotations, and loads no JSON Schema code.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +24,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
+    from tooli.core.app_state import AppState
     from tooli.core.tool import Param, Shape, Tool
 
 
-def render_app_help(state: Any, tools: Iterable[Tool]) -> str:
-    """Every command of an app, a line each: signature, what it returns, what it does."""
+def render_app_help(state: AppState, tools: Iterable[Tool]) -> str:
+    """Return one line for each command: usage, result type, summary."""
     head = " ".join(filter(None, (state.name, state.version)))
-    about = _first_line(state.description)
-    lines = [_single_line(f"{head}: {about}" if about else head)]
+    summary = _first_line(state.description)
+    lines = [_single_line(f"{head}: {summary}" if summary else head)]
     lines += [render_tool_line(tool) for tool in tools if not tool.hidden]
     lines.append(
         f"call: {state.name} COMMAND … --json -> "
@@ -39,7 +43,7 @@ def render_app_help(state: Any, tools: Iterable[Tool]) -> str:
 
 
 def render_tool_line(tool: Tool) -> str:
-    """One command in one line."""
+    """Return one line for a command."""
     parts = [render_usage(tool)]
     result = _result_type_name(return_annotation(tool))
     if result:
@@ -56,7 +60,7 @@ def render_tool_line(tool: Tool) -> str:
 
 
 def _single_line(text: str) -> str:
-    """A text on one line, without what a terminal obeys and no reader sees."""
+    """Return the text on one line, without control characters."""
     if text.isprintable():
         return text
     from tooli.schema.docstring import sanitize_doc_text
@@ -65,7 +69,7 @@ def _single_line(text: str) -> str:
 
 
 def render_usage(tool: Tool) -> str:
-    """A command and what it takes, as it is typed: in brackets what may be left out."""
+    """Return a command with its parameters; optional ones are in brackets."""
     return " ".join(
         [
             *tool.cli_path,
@@ -75,7 +79,7 @@ def render_usage(tool: Tool) -> str:
 
 
 def render_tool_help(tool: Tool) -> str:
-    """One command with its parameters' meaning, examples and errors."""
+    """Return the help of one command: parameters, examples, errors, restrictions."""
     lines = [render_tool_line(tool)]
     docs = tool.doc.params
     for param in tool.public_params:
@@ -90,8 +94,8 @@ def render_tool_help(tool: Tool) -> str:
         command = " ".join(
             [tool.app, *tool.cli_path, *map(shell_quote, map(str, example.get("args", ())))]
         )
-        about = example.get("description")
-        lines.append(f"example: {command}" + (f"  # {about}" if about else ""))
+        description = example.get("description")
+        lines.append(f"example: {command}" + (f"  # {description}" if description else ""))
     for code, meaning in tool.guidance.error_codes.items():
         lines.append(f"error {code}: {meaning}")
     lines += _constraint_lines(tool)
@@ -102,7 +106,7 @@ def render_tool_help(tool: Tool) -> str:
 
 
 def _constraint_lines(tool: Tool) -> list[str]:
-    """What a planner has to mind, a line each."""
+    """Return one line for each restriction and limit."""
     guard, limits = tool.guard, tool.limits
     facts = {
         "needs": "a human's approval" if guard.needs_human else "",
@@ -121,23 +125,19 @@ def _format_parameter(param: Param) -> str:
     kind = type_name(param.shape)
     bounds = format_bounds(param)
     if param.kind == "argument":
-        word = f"{param.name}:{kind}{bounds}"
-        return f"<{word}>" if param.required else f"[{word}]"
+        text = f"{param.name}:{kind}{bounds}"
+        return f"<{text}>" if param.required else f"[{text}]"
     if param.is_flag:
-        word = f"{_display_name(param)}" + (
-            "/" + param.negations[0] if param.default is True else ""
-        )
-        return f"[{word}]"
+        negation = f"/{param.negations[0]}" if param.default is True else ""
+        return f"[{_display_name(param)}{negation}]"
     default = format_default(param)
-    word = f"{_display_name(param)}={default if default else '<' + kind + '>'}"
-    if default:
-        word += f":{kind}"
-    word += bounds
-    return word if param.required else f"[{word}]"
+    value = f"{default}:{kind}" if default else f"<{kind}>"
+    text = f"{_display_name(param)}={value}{bounds}"
+    return text if param.required else f"[{text}]"
 
 
 def format_bounds(param: Param) -> str:
-    """The least and the most that a number may be, in brackets."""
+    """Return the bounds of a number, such as `(1..100)`; "" if it has none."""
     low, high = param.settings.get("min"), param.settings.get("max")
     if low is None and high is None:
         return ""
@@ -149,7 +149,7 @@ def _display_name(param: Param) -> str:
 
 
 def type_name(shape: Shape) -> str:
-    """The type of a parameter in one word."""
+    """Return the type of a parameter in one word."""
     shape = unwrap_optional(shape)
     match shape:
         case Scalar(kind):
@@ -171,7 +171,7 @@ def type_name(shape: Shape) -> str:
 
 
 def format_default(param: Param) -> str:
-    """The default in a word; nothing where there is none to speak of."""
+    """Return the default as text; "" if there is none or it is empty."""
     default = param.default
     if default in (MISSING, None, "", [], (), {}):
         return ""

@@ -1,4 +1,4 @@
-"""Portrait: an app as its documents and exports see it."""
+"""AppInfo: what documents and exports need to know about an app."""
 
 from __future__ import annotations
 
@@ -10,25 +10,24 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from tooli.core.protocols import ToolSource
     from tooli.core.tool import Tool
 
 
 class AppInfo(Record):
-    """What is said about an app, and the tools that it shows."""
+    """An app's description and its visible tools."""
 
-    name: str  # also the program, as it is typed
+    name: str  # also the name of the program
     tools: tuple[Tool, ...]
     version: str | None = None
     description: str = ""
-    sections: Mapping[str, str] = {}  # the author's own, by title
-    import_path: str | None = None  # where Python code finds the app: "package.module:app"
-    example_outputs: Mapping[
-        tuple[str, int], str
-    ] = {}  # what a tool's examples gave when they were run
+    sections: Mapping[str, str] = {}  # the author's own sections, by title
+    import_path: str | None = None  # "package.module:app"
+    example_outputs: Mapping[tuple[str, int], str] = {}  # by tool and index of the example
 
 
-def collect_app_info(app: Any) -> AppInfo:
-    """The portrait of an app."""
+def collect_app_info(app: ToolSource) -> AppInfo:
+    """Return the description of an app."""
     state = app._state
     return AppInfo(
         state.name,
@@ -40,13 +39,13 @@ def collect_app_info(app: Any) -> AppInfo:
     )
 
 
-def _import_path(app: Any) -> str | None:
-    """The module that made the app, and its name there; None where nobody could import it."""
-    made_in: dict[str, Any] = app._state.module_globals
-    spec = made_in.get("__spec__")
-    module = getattr(spec, "name", None) or made_in.get("__name__", "")
+def _import_path(app: ToolSource) -> str | None:
+    """Return "package.module:name" of the app, or None if it cannot be imported."""
+    module_globals: dict[str, Any] = app._state.module_globals
+    spec = module_globals.get("__spec__")
+    module = getattr(spec, "name", None) or module_globals.get("__name__", "")
     if module == "__main__":
-        path = str(made_in.get("__file__") or "").replace("\\", "/")
+        path = str(module_globals.get("__file__") or "").replace("\\", "/")
         module = path.rpartition("/")[2].partition(".")[0]
-    names = [name for name, value in made_in.items() if value is app and name[:1] != "_"]
+    names = [name for name, value in module_globals.items() if value is app and name[:1] != "_"]
     return f"{module}:{names[0]}" if module.replace(".", "").isidentifier() and names else None

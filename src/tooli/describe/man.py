@@ -1,37 +1,50 @@
-"""Man pages: an app and each of its commands, for people who read manuals.
+"""Man pages: one for an app and one for each of its commands.
 
-    Portrait ─▶ {"file-tools.1": …, "file-tools-find-files.1": …}
+    AppInfo ─▶ {"file-tools.1": …, "file-tools-find-files.1": …}
 
-What a page says about parameters and results is read from the schemas that programs get.
+Parameters and results are described from the JSON Schemas that programs get. `roff` writes text
+and blocks.
 """
 
 from __future__ import annotations
 
-from tooli.describe import man_sections as sections
-from tooli.describe import roff
-from tooli.describe.man_sections import flag_names, placeholder, section
+from unicodedata import combining, normalize
+
+from tooli import errors
+from tooli.core.options import OPTIONS
+from tooli.describe import roff, schema_text
+from tooli.describe.markdown import sentence
 from tooli.describe.roff import bold, italic, prose
-from tooli.errors import ERROR_CODES, NotFoundError, Suggestion, closest_match
-from tooli.schema.json_schema import input_schema
+from tooli.describe.schema_formats import environment_variables, envvar_names
+from tooli.errors import (
+    ERROR_CODES,
+    EXIT_CODES,
+    NotFoundError,
+    Suggestion,
+    closest_match,
+    shell_quote,
+)
+from tooli.schema.json_schema import input_schema, output_schema
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from tooli.core.tool import Param, Tool
     from tooli.describe.app_info import AppInfo
 
 DEFAULT_DATE = "1970-01-01"
-"""The date of a page whose maker said none: a page must not change because a day has passed."""
+"""The date of a page without SOURCE_DATE_EPOCH. It is fixed, so that pages are reproducible."""
 
-_MAX_SYNOPSIS_OPTIONS = 12  # options of a synopsis
-_MAX_SEE_ALSO = 20  # commands that a page refers to
+_MAX_SYNOPSIS_OPTIONS = 12
+_MAX_SEE_ALSO = 20
+_COMMON_ERROR_CODES = ("E1002", "E1003", "E1004")
 
 
 def build_man_pages(app_info: AppInfo, date: str = DEFAULT_DATE) -> dict[str, str]:
-    """The pages of an app by file name; an app that is one command has one page."""
+    """Return the pages of an app by file name; a single-command app has one page."""
     pages = _tools_by_page(app_info)
     lines_by_page = {
         name: _app_page(app_info, name, pages, date)
@@ -43,16 +56,16 @@ def build_man_pages(app_info: AppInfo, date: str = DEFAULT_DATE) -> dict[str, st
 
 
 def build_man_page(app_info: AppInfo, command_path: Sequence[str], date: str = DEFAULT_DATE) -> str:
-    """The page of a command, named by its words; the app's own where there are none."""
+    """Return the page of a command; without a command path, the page of the app."""
     pages = _tools_by_page(app_info)
-    wanted = " ".join(command_path).replace(".", " ").split()
+    path = " ".join(command_path).replace(".", " ").split()
     for name, tool in pages.items():
-        if [*(tool.cli_path if tool is not None else ())] == wanted:
+        if [*(tool.cli_path if tool is not None else ())] == path:
             return build_man_pages(app_info, date)[f"{name}.1"]
     known = [" ".join(tool.cli_path) for tool in pages.values() if tool is not None]
-    suggestion_name = closest_match(" ".join(wanted), known)
+    suggestion_name = closest_match(" ".join(path), known)
     raise NotFoundError(
-        f"There is no command {' '.join(wanted)!r}.",
+        f"There is no command {' '.join(path)!r}.",
         field="command",
         suggestion=Suggestion("retry_with_modified_input", f"Try {suggestion_name!r}.")
         if suggestion_name
@@ -61,7 +74,7 @@ def build_man_page(app_info: AppInfo, command_path: Sequence[str], date: str = D
 
 
 def _tools_by_page(app_info: AppInfo) -> dict[str, Tool | None]:
-    """Commands by the names of their pages, the app first; no two of them differ only in case."""
+    """Return commands by page name, the app (None) first. Page names are unique in any case."""
     top = _slug(app_info.name)
     pages: dict[str, Tool | None] = {top: None}
     taken: set[str] = set()
@@ -77,9 +90,7 @@ def _tools_by_page(app_info: AppInfo) -> dict[str, Tool | None]:
 
 
 def _slug(name: str) -> str:
-    """A name as a file may have it: café is cafe, and what has no letter like it is a hyphen."""
-    from unicodedata import combining, normalize
-
+    """Return a name for a file: café becomes cafe, other characters become hyphens."""
     letters = [c for c in normalize("NFKD", name) if not combining(c)]
     known = [c if c.isascii() and (c.isalnum() or c in "._+") else " " for c in letters]
     return "-".join("".join(known).split()).strip(".") or "app"
@@ -91,28 +102,28 @@ def _slug(name: str) -> str:
 def _app_page(
     app_info: AppInfo, name: str, pages: Mapping[str, Tool | None], date: str
 ) -> list[str]:
-    """What an app is, its commands, and what holds for all of them."""
+    """Return the page of an app: its commands and what they have in common."""
     about = app_info.description.partition("\n\n")[0]
     usage = f"{bold(app_info.name)} {italic('command')} [{italic('options')}]"
     listed = [line for page, tool in pages.items() if tool for line in _command_item(page, tool)]
     return [
         *_page_header(app_info, name, about or f"the commands of {app_info.name}", date),
-        *section("SYNOPSIS", [usage]),
-        *section("DESCRIPTION", roff.render_text(app_info.description)),
-        *section("COMMANDS", listed),
+        *_section("SYNOPSIS", [usage]),
+        *_section("DESCRIPTION", roff.render_text(app_info.description)),
+        *_section("COMMANDS", listed),
         *_author_sections(app_info),
-        *sections.common_options_section(frozenset()),
-        *sections.app_output_section(),
-        *sections.exit_status_section(),
-        *sections.errors_section({}, ERROR_CODES),
-        *sections.environment_section({}, sections.ENVIRONMENT_VARIABLES),
+        *_common_options_section(frozenset()),
+        *_app_output_section(),
+        *_exit_status_section(),
+        *_errors_section({}, ERROR_CODES),
+        *_environment_section({}, environment_variables()),
     ]
 
 
 def _command_page(
     app_info: AppInfo, tool: Tool, name: str, pages: Mapping[str, Tool | None], date: str
 ) -> list[str]:
-    """What a command does, takes and gives; where it is all of the app, the app's page as well."""
+    """Return the page of a command; for a single-command app, also the app's page."""
     doc = tool.doc
     is_root = not tool.cli_path
     schemas: dict[str, Any] = input_schema(tool).get("properties", {})
@@ -122,46 +133,40 @@ def _command_page(
     arguments = [one for one in visible if one[0].kind == "argument"]
     options = [one for one in visible if one[0].kind != "argument"]
     summary = doc.summary or (app_info.description.partition("\n\n")[0] if is_root else "")
-    argument_lines = [
-        line for one in arguments for line in sections.parameter_item(*one, doc.params)
-    ]
-    option_lines = [line for one in options for line in sections.parameter_item(*one, doc.params)]
+    argument_lines = [line for one in arguments for line in _parameter_item(*one, doc.params)]
+    option_lines = [line for one in options for line in _parameter_item(*one, doc.params)]
     return [
         *_page_header(
             app_info, name, summary or f"the command {tool.name} of {app_info.name}", date
         ),
-        *section("SYNOPSIS", _synopsis(app_info.name, tool, arguments, options)),
-        *section(
-            "DESCRIPTION", [*_description(app_info, tool), *sections.behavior_paragraph(tool)]
-        ),
-        *section("ARGUMENTS", argument_lines),
-        *section("OPTIONS", option_lines),
+        *_section("SYNOPSIS", _synopsis(app_info.name, tool, arguments, options)),
+        *_section("DESCRIPTION", [*_description(app_info, tool), *_behavior_paragraph(tool)]),
+        *_section("ARGUMENTS", argument_lines),
+        *_section("OPTIONS", option_lines),
         *(_author_sections(app_info) if is_root else ()),
         *_common_options(tool, pages),
-        *sections.output_section(tool),
-        *sections.exit_status_section(),
-        *sections.errors_section(
-            sections.declared_errors(tool), ERROR_CODES if is_root else sections.common_errors(tool)
+        *_output_section(tool),
+        *_exit_status_section(),
+        *_errors_section(
+            _documented_errors(tool), ERROR_CODES if is_root else _common_errors(tool)
         ),
-        *sections.environment_section(
-            sections.parameter_variables(tool), sections.framework_variables(is_root)
-        ),
-        *section("EXAMPLES", sections.example_lines(app_info.name, tool)),
-        *section("SEE ALSO", _see_also(tool, name, pages)),
+        *_environment_section(_parameter_variables(tool), _framework_variables(is_root)),
+        *_section("EXAMPLES", _example_lines(app_info.name, tool)),
+        *_section("SEE ALSO", _see_also(tool, name, pages)),
     ]
 
 
 def _page_header(app_info: AppInfo, name: str, summary: str, date: str) -> list[str]:
     source = " ".join(filter(None, (app_info.name, app_info.version)))
     summary_line = " ".join(summary.split()).rstrip(".")
-    if not any([letter.isalnum() for letter in summary_line]):  # indexes of manuals want words
+    if not any([letter.isalnum() for letter in summary_line]):  # whatis needs a description
         summary_line = f"part of {name}"
     if summary_line[1:2].islower() or summary_line[1:2] == " ":
         summary_line = summary_line[0].lower() + summary_line[1:]
     title, origin = roff.escape(name.upper()), roff.escape(source)
     return [
-        '.\\" Written by tooli from the app itself; what is changed here is lost.',
-        *(".nr HY 0", ".ds AD l"),  # no hyphens in what somebody may type, and even spaces
+        '.\\" Generated by tooli. Changes to this file will be lost.',
+        *(".nr HY 0", ".ds AD l"),  # no hyphenation, no justified lines
         f'.TH "{title}" 1 "{date}" "{origin}" "User Commands"',
         ".ad l",
         roff.heading("NAME"),
@@ -170,7 +175,7 @@ def _page_header(app_info: AppInfo, name: str, summary: str, date: str) -> list[
 
 
 def _command_item(page: str, tool: Tool) -> list[str]:
-    """A command in the list of an app: how it is typed, its page, what it does."""
+    """Return one item of the list of commands: command, page and summary."""
     summary = prose(tool.doc.summary)
     return roff.tagged_item(f"{bold(' '.join(tool.cli_path))}, {_page_reference(page)}", summary)
 
@@ -180,9 +185,11 @@ def _page_reference(page: str) -> str:
 
 
 def _author_sections(app_info: AppInfo) -> list[str]:
-    """The sections that the author of the app has written."""
+    """Return the sections that the app's author wrote."""
     author_texts = app_info.sections.items()
-    return [line for title, text in author_texts for line in section(title, roff.render_text(text))]
+    return [
+        line for title, text in author_texts for line in _section(title, roff.render_text(text))
+    ]
 
 
 # ------------------------------------------------------------------ parts of a command's page
@@ -194,25 +201,24 @@ def _synopsis(
     arguments: list[tuple[Param, dict[str, Any]]],
     options: list[tuple[Param, dict[str, Any]]],
 ) -> list[str]:
-    """The command as it is typed; what is in brackets may be left out."""
-    command_path: list[str] = []
+    """Return the usage line; optional parameters are in brackets."""
+    parts: list[str] = []
     if len(options) > _MAX_SYNOPSIS_OPTIONS:
         needed = [one for one in options if one[0].required]
-        command_path = [f"[{italic('options')}]"] if len(needed) < len(options) else []
+        parts = [f"[{italic('options')}]"] if len(needed) < len(options) else []
         options = needed
     for param, schema in options:
-        value = "" if param.is_flag else f" {placeholder(param, schema)}"
-        word = f"{bold(flag_names(param)[0])}{value}"
-        command_path.append(_mark_optional(param, word))
+        value = "" if param.is_flag else f" {_placeholder(param, schema)}"
+        parts.append(_mark_optional(param, f"{bold(_flag_names(param)[0])}{value}"))
     for param, schema in arguments:
-        command_path.append(_mark_optional(param, placeholder(param, schema)))
-    return [bold(" ".join((program, *tool.cli_path))), *map(roff.protect_line, command_path)]
+        parts.append(_mark_optional(param, _placeholder(param, schema)))
+    return [bold(" ".join((program, *tool.cli_path))), *map(roff.protect_line, parts)]
 
 
-def _mark_optional(param: Param, word: str) -> str:
-    word = word.replace(" ", "\\ ")  # one piece: lines are broken between parameters
+def _mark_optional(param: Param, text: str) -> str:
+    text = text.replace(" ", "\\ ")  # lines are broken between parameters only
     dots = "\\&..." if param.is_multiple else ""
-    return f"{word}{dots}" if param.required else f"[{word}]{dots}"
+    return f"{text}{dots}" if param.required else f"[{text}]{dots}"
 
 
 def _description(app_info: AppInfo, tool: Tool) -> list[str]:
@@ -227,12 +233,12 @@ def _description(app_info: AppInfo, tool: Tool) -> list[str]:
 def _common_options(tool: Tool, pages: Mapping[str, Tool | None]) -> list[str]:
     taken = frozenset([flag for p in tool.public_params for flag in (*p.flags, *p.negations)])
     if not tool.cli_path:
-        return sections.common_options_section(taken)
-    return sections.common_options_summary(taken, _page_reference(next(iter(pages))))
+        return _common_options_section(taken)
+    return _common_options_summary(taken, _page_reference(next(iter(pages))))
 
 
 def _see_also(tool: Tool, name: str, pages: Mapping[str, Tool | None]) -> list[str]:
-    """The app's page, and the pages of the commands beside this one."""
+    """Return references to the pages of the app and of the commands in the same group."""
     if not tool.cli_path:
         return []
     top, *others = pages
@@ -242,3 +248,292 @@ def _see_also(tool: Tool, name: str, pages: Mapping[str, Tool | None]) -> list[s
         if page != name and (sibling := pages[page]) and sibling.cli_path[:-1] == tool.cli_path[:-1]
     ]
     return [", ".join([_page_reference(page) for page in [top, *siblings[:_MAX_SEE_ALSO]]])]
+
+
+def _section(title: str, lines: Iterable[str]) -> list[str]:
+    """Return a section, or nothing if it has no lines."""
+    body = list(lines)
+    if body[:1] == [".PP"]:  # a heading starts a paragraph
+        del body[0]
+    return [roff.heading(title), *body] if body else []
+
+
+# ------------------------------------------------------------------ parameters
+
+
+def _parameter_item(param: Param, schema: dict[str, Any], docs: Mapping[str, str]) -> list[str]:
+    """Return one parameter: its flags, its meaning and the allowed values."""
+    meaning = prose(sentence(param.help or docs.get(param.name) or ""))
+    notes = " ".join([prose(note) for note in _parameter_notes(param, schema)])
+    if param.kind == "argument":
+        tag = f"{_placeholder(param, schema)} ({prose(schema_text.describe_type(schema))})"
+    else:
+        value = "" if param.is_flag else f" {_placeholder(param, schema)}"
+        tag = ", ".join([bold(flag) for flag in (*_flag_names(param), *param.negations)]) + value
+    lines = roff.tagged_item(tag, meaning, notes)
+    parts = schema_text.object_properties(schema)
+    if not parts or param.is_multiple:
+        return lines
+    flag_prefix = (
+        _flag_names(param)[0] if param.kind != "argument" else f"--{param.name.replace('_', '-')}"
+    )
+    needed = schema_text.required_properties(schema)
+    inner = [
+        line
+        for name, part in parts.items()
+        for line in _property_item(f"{flag_prefix}.{name}", part, name in needed)
+    ]
+    return [*lines, ".RS", *inner, ".RE"]
+
+
+def _property_item(flag: str, schema: dict[str, Any], is_required: bool) -> list[str]:
+    """Return one property of an object parameter, with the flag that sets it."""
+    sentences = [sentence(str(schema.get("description") or "")), *_value_notes(schema)]
+    sentences += ["Required."] if is_required else []
+    return roff.tagged_item(
+        f"{bold(flag)} {italic(schema_text.describe_type(schema))}",
+        " ".join([prose(text) for text in sentences if text]),
+    )
+
+
+def _placeholder(param: Param, schema: dict[str, Any]) -> str:
+    """Return the placeholder of a parameter's value."""
+    metavar = param.settings.get("metavar")
+    if isinstance(metavar, str) and metavar:
+        return italic(metavar)
+    if param.kind == "argument":
+        return italic(param.name.upper())
+    schema = schema_text.without_null(schema)
+    choices = schema_text.choice_texts(schema)
+    if choices and len("|".join(choices)) <= 40:
+        return "|".join([italic(choice) for choice in choices])
+    if param.nargs > 1:
+        row: list[dict[str, Any]] = schema.get("prefixItems") or [{}] * param.nargs
+        return " ".join([italic(schema_text.describe_type(part)) for part in row])
+    items = schema.get("items") if param.is_multiple else schema
+    kind = schema_text.describe_type(items or {})
+    return italic("json" if kind.startswith(("object", "list")) else kind)
+
+
+def _flag_names(param: Param) -> list[str]:
+    """Return the flags of an option, the longest first."""
+    return sorted(param.flags, key=len, reverse=True) or [f"--{param.name.replace('_', '-')}"]
+
+
+def _parameter_notes(param: Param, schema: dict[str, Any]) -> Iterator[str]:
+    """Yield sentences about the allowed values of a parameter."""
+    settings = param.settings
+    if param.kind != "argument" and schema_text.choice_texts(schema_text.without_null(schema)):
+        text = schema_text.describe_type(schema)
+        yield f"{text[:1].upper()}{text[1:]}."
+    if settings.get("exists"):
+        yield "Each must exist." if param.is_multiple else "Must exist."
+    if param.is_multiple and param.kind != "argument":
+        yield "May be repeated."
+    if settings.get("count"):
+        yield "Repeat it for a higher level."
+    show_default = settings.get("show_default", True)
+    if isinstance(show_default, str):
+        schema = {**schema, "default": show_default}
+    elif show_default is False or param.default is False:
+        schema = {key: value for key, value in schema.items() if key != "default"}
+    yield from _value_notes(schema)
+    if param.required and param.kind != "argument":
+        yield "Required."
+    variables = envvar_names(param)
+    if variables:
+        yield f"Environment variable: {' or '.join(variables)}."
+
+
+def _value_notes(schema: dict[str, Any]) -> Iterator[str]:
+    limits, default = schema_text.describe_limits(schema), schema_text.describe_default(schema)
+    if limits:
+        yield limits
+    if default:
+        yield "On by default." if default == "true" else f"Default: `{default}`."
+
+
+# ------------------------------------------------------------------ behavior and output
+
+
+def _behavior_paragraph(tool: Tool) -> list[str]:
+    """Return a paragraph about a command's effects and restrictions."""
+    behavior, guard, limits = tool.behavior, tool.guard, tool.limits
+    sentences = [
+        f"Deprecated: {tool.deprecated}" if isinstance(tool.deprecated, str) else "",
+        "Deprecated." if tool.deprecated is True else "",
+        "It changes nothing." if behavior.read_only else "",
+        "It may destroy data and requires --yes if it cannot prompt."
+        if behavior.destructive and not guard.needs_human
+        else "It may destroy data."
+        if behavior.destructive
+        else "",
+        "Running it twice has the same effect as running it once." if behavior.idempotent else "",
+        "It accesses other machines." if behavior.open_world else "",
+        "A human must approve each run." if guard.needs_human else "",
+        "It is forbidden and never runs." if guard.danger == "forbidden" else "",
+        f"It requires the scope {', '.join(guard.scopes)}." if guard.scopes else "",
+        f"It is stopped after {limits.timeout:g} seconds." if limits.timeout else "",
+        f"Cost: {limits.cost_hint}." if limits.cost_hint else "",
+        f"When to use it: {tool.guidance.when_to_use}" if tool.guidance.when_to_use else "",
+    ]
+    line = " ".join([prose(sentence(text)) for text in sentences if text])
+    return [".PP", line] if line else []
+
+
+def _output_section(tool: Tool) -> list[str]:
+    """Return the section about the result and the JSON envelope."""
+    schema = output_schema(tool)
+    returns_text = prose(tool.doc.returns)
+    lines: list[str] = []
+    if schema is not None:
+        parts = schema_text.object_properties(schema)
+        each = "; each of them has:" if schema.get("type") == "array" else " with:"
+        lines = [prose(f"{schema_text.describe_result(schema)}{each if parts else '.'}")]
+        for name, part in parts.items():
+            about = str(part.get("description") or "")
+            kind = schema_text.describe_type(part)
+            lines += roff.tagged_item(bold(name), prose(f"{kind[:1].upper()}{kind[1:]}. {about}"))
+        if tool.is_streaming:
+            lines += [".PP", prose("Items are streamed; `--jsonl` writes one per line.")]
+    elif tool.returns_printed_text:
+        lines = ["The text that the command prints."]
+    lead = (
+        [returns_text, ".PP"] if returns_text and lines else [returns_text] if returns_text else []
+    )
+    return _section(
+        "OUTPUT", [*lead, *lines, *([".PP"] if lead or lines else []), *_envelope_paragraph()]
+    )
+
+
+def _envelope_paragraph() -> list[str]:
+    text = (
+        'With `--json` the output is one JSON document: `{"ok":true,"result":…,"meta":…}`, '
+        'or `{"ok":false,"error":…,"meta":…}` if the command fails.'
+    )
+    return [prose(text)]
+
+
+def _app_output_section() -> list[str]:
+    """Return the section about the output of all commands."""
+    return _section("OUTPUT", _envelope_paragraph())
+
+
+def _exit_status_section() -> list[str]:
+    """Return the section with the exit codes."""
+    rows = [line for code, text in EXIT_CODES.items() for line in _definition_row(str(code), text)]
+    return _section("EXIT STATUS", [".PD 0", *rows, ".PD"])
+
+
+def _definition_row(code: str, meaning: str) -> list[str]:
+    return [".TP 8", bold(code), prose(sentence(f"{meaning[:1].upper()}{meaning[1:]}"))]
+
+
+def _documented_errors(tool: Tool) -> dict[str, str]:
+    """Return the errors that the author documents, in `error_codes=` or in the docstring."""
+    if tool.guidance.error_codes:
+        return dict(tool.guidance.error_codes)
+    found: dict[str, str] = {}
+    for name, text in tool.doc.raises.items():
+        kind = getattr(errors, name.rpartition(".")[2], None)
+        if isinstance(kind, type) and issubclass(kind, errors.ToolError):
+            found.setdefault(kind.default_code, text or ERROR_CODES[kind.default_code][0])
+    return found
+
+
+def _common_errors(tool: Tool) -> dict[str, Any]:
+    """Return the framework's errors that callers of a command may get."""
+    codes = [*_COMMON_ERROR_CODES]
+    codes += ["E1010"] if tool.behavior.destructive else []
+    codes += ["E2101"] if tool.guard.needs_human else []
+    return {code: ERROR_CODES[code] for code in codes}
+
+
+def _errors_section(declared: Mapping[str, str], common: Mapping[str, Any]) -> list[str]:
+    """Return the section with error codes, the command's own first."""
+    framework_codes = {
+        code: row[0] for code, row in common.items() if not row[0].startswith("HTTP")
+    }
+    meanings = {
+        **declared,
+        **{code: text for code, text in framework_codes.items() if code not in declared},
+    }
+    lead = prose("The code of a failure is in `error.code` of the JSON document.")
+    rows = [line for code, text in meanings.items() for line in _definition_row(code, text)]
+    return _section("ERRORS", [lead, ".PD 0", *rows, ".PD"])
+
+
+# ------------------------------------------------------------------ options, environment, examples
+
+
+def _common_options_section(taken_flags: frozenset[str]) -> list[str]:
+    """Describe the framework options. A flag that a command has itself is `--tooli-NAME`."""
+    rows = [
+        line
+        for option in OPTIONS
+        if option.flags
+        for line in roff.tagged_item(
+            " ".join([_format_option_token(text, taken_flags) for text in option.usage.split()]),
+            prose(option.description),
+        )
+    ]
+    return _section("COMMON OPTIONS", rows)
+
+
+def _common_options_summary(taken_flags: frozenset[str], page: str) -> list[str]:
+    """Return a short section about the framework options that refers to the app's page."""
+    flags = "--json, --jsonl, --plain, --dry-run, --yes, --schema, --help"
+    named = " ".join([_format_option_token(flag, taken_flags) for flag in flags.split()])
+    return _section("COMMON OPTIONS", [f"{named} and more: see {page}."])
+
+
+def _format_option_token(token: str, taken_flags: frozenset[str]) -> str:
+    """Return a flag, prefixed if the command has the same one, or the placeholder of a value."""
+    flag = token.rstrip(",")
+    if flag[:1] != "-":
+        return italic(token)
+    free = f"--tooli-{flag.lstrip('-')}" if flag in taken_flags and flag[:2] == "--" else flag
+    return bold(free) + token[len(flag) :]
+
+
+def _framework_variables(include_all: bool) -> dict[str, str]:
+    """Return the framework's environment variables: all, or only the most common one."""
+    variables = environment_variables()
+    return variables if include_all else {"TOOLI_OUTPUT": variables["TOOLI_OUTPUT"]}
+
+
+def _parameter_variables(tool: Tool) -> dict[str, str]:
+    """Return the environment variables of a command's parameters."""
+    return {
+        name: f"Default of {param.name.upper() if not param.flags else _flag_names(param)[0]}."
+        for param in tool.public_params
+        if not param.hidden
+        for name in envvar_names(param)
+    }
+
+
+def _environment_section(
+    parameter_envvars: Mapping[str, str], common: Mapping[str, str]
+) -> list[str]:
+    """Return the section about environment variables."""
+    variables_by_name = {**parameter_envvars, **common}
+    rows = [
+        line
+        for name, text in variables_by_name.items()
+        for line in roff.tagged_item(bold(name), prose(text))
+    ]
+    return _section("ENVIRONMENT", rows)
+
+
+def _example_lines(program: str, tool: Tool) -> list[str]:
+    """Return the examples as command lines, each with its description."""
+    lines: list[str] = []
+    for example in tool.guidance.examples:
+        argv = [program, *tool.cli_path, *map(str, example.get("args", ()))]
+        about = prose(str(example.get("description") or ""))
+        lines += [*([".PP", about] if about else []), *roff.example_block(_quote_command(argv))]
+    return lines
+
+
+def _quote_command(argv: Iterable[str]) -> list[str]:
+    return " ".join(map(shell_quote, argv)).split("\n")

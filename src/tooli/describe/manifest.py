@@ -1,9 +1,9 @@
-"""The agent manifest: everything about an app and each of its commands, as one JSON document."""
+"""The agent manifest (`--agent-manifest`) and the list of commands (`--discover`), as JSON."""
 
 from __future__ import annotations
 
 from tooli.describe import tool_facts
-from tooli.describe.schema_formats import ENVIRONMENT_VARIABLES, describe_tool
+from tooli.describe.schema_formats import describe_tool, environment_variables
 from tooli.errors import ERROR_CODES, EXIT_CODES
 
 TYPE_CHECKING = False
@@ -18,11 +18,11 @@ KNOWN_CALLERS = (
     *("claude-code", "codex", "copilot-cli", "cursor", "gemini-cli", "opencode"),
     *("openai-agents", "langchain", "google-adk", "claude-agent-sdk", "pydantic-ai"),
 )
-"""Names that agents go by; any other will do as well."""
+"""Caller names of well-known agents. Any other name is allowed."""
 
 
 def build_manifest(app_info: AppInfo) -> dict[str, Any]:
-    """All that there is to know, for a program that plans with it."""
+    """Return everything about an app, for a program that plans with it."""
     head: dict[str, Any] = {"name": app_info.name}
     if app_info.version:
         head["version"] = app_info.version
@@ -32,7 +32,7 @@ def build_manifest(app_info: AppInfo) -> dict[str, Any]:
         **head,
         "invocation": {
             "argv": [app_info.name, "COMMAND", "--json"],
-            "answer": {"ok": True, "result": "as output_schema says", "meta": {}},
+            "answer": {"ok": True, "result": "matches output_schema", "meta": {}},
             "failure": {"ok": False, "error": _EXAMPLE_ERROR, "meta": {}},
             "arguments_as_json": "--input JSON|@file|-",
             "stream": "--jsonl",
@@ -57,7 +57,7 @@ def build_manifest(app_info: AppInfo) -> dict[str, Any]:
             "well_known_values": list(KNOWN_CALLERS),
             "detect_command": [app_info.name, "detect-context", "--json"],
         },
-        "environment": list(ENVIRONMENT_VARIABLES),
+        "environment": list(environment_variables()),
     }
 
 
@@ -66,15 +66,15 @@ _EXAMPLE_ERROR = {
     "category": "state",
     "message": "what is wrong",
     "field": "the parameter",
-    "suggestion": {"fix": "what to do", "argv": ["a", "line", "that", "works"]},
+    "suggestion": {"fix": "what to do", "argv": ["a", "valid", "command", "line"]},
     "is_retryable": False,
 }
 _HTTP_ONLY_FAMILIES = ("E14", "E24")
-"""Families of codes that only an HTTP server answers with."""
+"""Families of codes that only an HTTP server returns."""
 
 
 def _describe_command(app_info: AppInfo, tool: Tool) -> dict[str, Any]:
-    """One command; what the app says for all of them is not said again."""
+    """Describe one command, without what the manifest states for all commands."""
     described = describe_tool(tool, "json")
     for name in ("name", "tool"):
         described.pop(name, None)
@@ -89,7 +89,7 @@ def _describe_command(app_info: AppInfo, tool: Tool) -> dict[str, Any]:
 
 
 def build_discovery(app_info: AppInfo) -> dict[str, Any]:
-    """The names of all commands and what they do: the first step; `--schema` is the second."""
+    """Return the names and summaries of all commands. `--schema` has the details."""
     head = {"name": app_info.name, "version": app_info.version, "description": app_info.description}
     app_fields = {key: value for key, value in head.items() if value}
     return {

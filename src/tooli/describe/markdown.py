@@ -1,4 +1,4 @@
-"""The writer of every Markdown document: blocks in, a page out."""
+"""Markdown writer: blocks, code, lists and tables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def join_blocks(*blocks: str | Iterable[str]) -> str:
-    """Blocks, one below the other with a line between; empty ones are left out."""
+    """Join blocks with blank lines between them; empty blocks are left out."""
     flattened: list[str] = []
     for block in blocks:
         flattened += [block] if isinstance(block, str) else block
@@ -20,7 +20,7 @@ def join_blocks(*blocks: str | Iterable[str]) -> str:
 
 
 def _close_fence(block: str) -> str:
-    """A block whose code ends with it: a fence that nobody closed would take in the next one."""
+    """Close an open code fence, so that it does not swallow the next block."""
     if "```" not in block and "~~~" not in block:
         return block
     fence = ""
@@ -37,18 +37,18 @@ def _close_fence(block: str) -> str:
 
 
 def single_line(text: str) -> str:
-    """Text as one line."""
+    """Return the text on one line."""
     return " ".join(sanitize_doc_text(text).split())
 
 
 def sentence(text: str) -> str:
-    """One line that ends like a sentence."""
+    """Return the text on one line, ended with a full stop."""
     line = single_line(text)
     return line if not line or line[-1] in ".!?…:" else f"{line}."
 
 
 def code(text: str) -> str:
-    """Text set as code; whatever it contains, it stays one line."""
+    """Return the text as inline code, whatever it contains."""
     line = single_line(text)
     ticks = "`"
     while ticks in line:
@@ -58,7 +58,7 @@ def code(text: str) -> str:
 
 
 def fence(lines: Iterable[str], language: str = "") -> str:
-    """Lines set as code, behind a fence that none of them breaks."""
+    """Return lines as a code block, with a fence that none of them closes."""
     body = "\n".join(lines)
     ticks = "```"
     while ticks in body:
@@ -67,12 +67,12 @@ def fence(lines: Iterable[str], language: str = "") -> str:
 
 
 def bullets(items: Iterable[str]) -> str:
-    """A list."""
+    """Return a bullet list."""
     return "\n".join([f"- {item}" for item in items])
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table; a bar in a cell is no border."""
+    """Return a table; bars in cells are escaped."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(
         [f"| {' | '.join([cell.replace('|', chr(92) + '|') for cell in line])} |" for line in lines]
@@ -80,5 +80,5 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def link(text: str, target: str) -> str:
-    """A link."""
+    """Return a link."""
     return f"[{text}]({target})"

@@ -1,18 +1,21 @@
-"""Tools and results as MCP clients take them, in both eras of the protocol.
+"""Tools and result schemas for MCP clients, in both versions of the protocol.
 
-Handshake-era clients want objects: a result that is none is wrapped as `{"result": …}`, in
-the schema and in the answer. Later ones take any JSON, but not a bare null.
+Clients of the handshake version accept only objects as structured content: any other result is
+wrapped as `{"result": …}`, in the schema and in the response. Later clients accept any JSON value
+but a bare null.
 """
 
 from __future__ import annotations
 
 from tooli.core._hot_tables import TOOL_SCHEMA_OPTIONS
 from tooli.core.tool import DEFAULT_BEHAVIOR, DEFAULT_GUARD
+from tooli.schema.docstring import sanitize_doc_text
 from tooli.schema.json_schema import input_schema, output_schema
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
     from tooli.core.tool import Behavior, Tool
@@ -20,12 +23,35 @@ if TYPE_CHECKING:
 TOOLI_KEY = "io.tooli/tool"
 
 
+def description_text(tool: Tool) -> str:
+    """Return the summary and the description of a tool."""
+    doc = tool.doc
+    return sanitize_doc_text(f"{doc.summary}\n\n{doc.description}".strip())
+
+
+def safe_name(tool: Tool) -> str:
+    """Return the tool's name with only the characters that every protocol accepts."""
+    return "".join(c if c.isalnum() and c.isascii() else "_" for c in tool.key).lower()
+
+
+def tools_by_safe_name(tools: Iterable[Tool]) -> dict[str, Tool]:
+    """Return the visible tools by their safe names; duplicates get a number."""
+    found: dict[str, Tool] = {}
+    for tool in tools:
+        if not tool.hidden:
+            name = base = safe_name(tool)[:60]
+            count = 1
+            while name in found:
+                count += 1
+                name = f"{base}_{count}"
+            found[name] = tool
+    return found
+
+
 def describe_mcp_tool(
     name: str, tool: Tool, *, modern: bool = False, version: str | None = None
 ) -> dict[str, Any]:
-    """A tool as `tools/list` shows it; `version` is the server's, which need not be repeated."""
-    from tooli.describe.schema_formats import description_text
-
+    """Describe a tool for `tools/list`; the tool's version is left out if it equals `version`."""
     described: dict[str, Any] = {
         "name": name,
         "title": tool_title(tool),
@@ -45,10 +71,10 @@ def describe_mcp_tool(
 
 
 def _behavior_hints(behavior: Behavior) -> dict[str, bool]:
-    """What it does to the world; what the protocol takes for granted is not said again.
+    """Return the tool annotations, without those that equal the protocol's defaults.
 
-    Of a tool that only reads, the protocol asks no more than whether its world is open; and
-    where the author said nothing at all, nobody knows that.
+    For a read-only tool only `openWorldHint` matters. If the author declared no behavior, it is
+    unknown and left out.
     """
     if behavior == DEFAULT_BEHAVIOR:
         return {"destructiveHint": False}
@@ -61,9 +87,9 @@ def _behavior_hints(behavior: Behavior) -> dict[str, bool]:
 
 
 def tool_title(tool: Tool) -> str:
-    """The tool's name for people: "Users create"."""
-    words = " ".join(tool.path or (tool.app,)).replace("-", " ").replace("_", " ")
-    return words[:1].upper() + words[1:]
+    """Return the tool's display name: "Users create"."""
+    title = " ".join(tool.path or (tool.app,)).replace("-", " ").replace("_", " ")
+    return title[:1].upper() + title[1:]
 
 
 def arguments_schema(tool: Tool) -> dict[str, Any]:
@@ -97,7 +123,7 @@ def needs_confirmation(tool: Tool) -> bool:
 
 
 def _tool_meta(tool: Tool) -> dict[str, Any]:
-    """What a client may want to know beyond the protocol's own fields."""
+    """Return what clients may want to know beyond the protocol's fields, for `_meta`."""
     guard, guidance, limits = tool.guard, tool.guidance, tool.limits
     fields: dict[str, Any] = {
         "when_to_use": guidance.when_to_use,
@@ -122,7 +148,7 @@ def _tool_meta(tool: Tool) -> dict[str, Any]:
 
 
 def result_schema(tool: Tool, modern: bool) -> dict[str, Any] | None:
-    """The schema of `structuredContent`; None where the tool declares no result."""
+    """Return the schema of `structuredContent`, or None if the tool declares no result."""
     schema = output_schema(tool)
     if schema is None:
         return None
@@ -136,9 +162,9 @@ def result_schema(tool: Tool, modern: bool) -> dict[str, Any] | None:
 
 
 def _allow_plan(schema: dict[str, Any]) -> dict[str, Any]:
-    """What a client that validates results must take: a result, or the plan of a dry run.
+    """Return a schema that accepts the result or the plan of a dry run.
 
-    Of two open objects no field is required; that says it in the fewest words.
+    For an open object it is enough to require no field.
     """
     is_object = schema.get("type") == "object"
     is_open = schema.get("additionalProperties", True) is True
@@ -151,11 +177,11 @@ def _allow_plan(schema: dict[str, Any]) -> dict[str, Any]:
 _PLAN_FIELDS = frozenset(
     ("tool", "arguments", "effects", "basis", "actions", "state", "token", "cut")
 )
-"""The fields that a plan may have."""
+"""Fields that a plan may have."""
 
 
 def _inline_root_ref(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema with its root written out: clients do not follow a reference there."""
+    """Inline a `$ref` at the root: clients do not resolve it there."""
     reference = schema.get("$ref")
     if not isinstance(reference, str):
         return schema
@@ -164,13 +190,13 @@ def _inline_root_ref(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_schema_wrapped(schema: dict[str, Any], modern: bool) -> bool:
-    """Whether a result of this schema is sent as `{"result": …}`."""
+    """True if a result of this schema is sent as `{"result": …}`."""
     if schema.get("type") == "object":
         return False
     return not modern or "type" not in schema
 
 
 def is_result_wrapped(tool: Tool, modern: bool) -> bool:
-    """The same of a tool; False where it declares no result."""
+    """True if a tool's result is sent as `{"result": …}`; False if it declares no result."""
     schema = output_schema(tool)
     return schema is not None and is_schema_wrapped(_inline_root_ref(schema), modern)

@@ -1,14 +1,14 @@
-"""OpenAPI 3.1 of an app: each command an operation, each answer an envelope.
-
-The HTTP door serves what is described here; nothing in it runs anything.
-"""
+"""OpenAPI 3.1 document of an app: each command is an operation, each response an envelope."""
 
 from __future__ import annotations
 
+from urllib.parse import quote
+
+from tooli.core.options import Option, options_for
 from tooli.describe.example_arguments import build_request_examples
-from tooli.describe.openapi_parameters import operation_parameters, shared_parameters
-from tooli.describe.schema_formats import description_text, tools_by_safe_name
+from tooli.describe.mcp_tools import description_text, tools_by_safe_name
 from tooli.errors import ERROR_CODES
+from tooli.inputs.constraints import Verbatim
 from tooli.schema.json_schema import input_schema, output_schema
 from tooli.text.jsonable import is_list, is_object
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tooli.core.tool import Tool
 
 _COMMON_STATUSES = (400, 403, 404, 408, 409, 413, 415, 421, 422, 429, 500, 502, 503, 504)
-"""The statuses of failures that any command may have: the door's own, and what a tool raises."""
+"""HTTP statuses of the failures that any command may return."""
 
 
 def build_openapi(
@@ -33,7 +33,7 @@ def build_openapi(
     server_url: str | None = None,
     secured: bool = False,
 ) -> dict[str, Any]:
-    """The document; `secured` where a token is needed."""
+    """Return the document; `secured` means that calls need a token."""
     tools_by_id = tools_by_safe_name(tools)
     schemas: dict[str, Any] = _shared_schemas()
     paths = {
@@ -61,9 +61,7 @@ def build_openapi(
 
 
 def _path(tool: Tool) -> str:
-    from urllib.parse import quote
-
-    return "/tools/" + "/".join([quote(word, safe="") for word in tool.path])
+    return "/tools/" + "/".join([quote(part, safe="") for part in tool.path])
 
 
 def _tags(tool: Tool) -> list[str]:
@@ -93,8 +91,8 @@ def _operation(
 
 
 def _request_body(operation_id: str, tool: Tool, schemas: dict[str, Any]) -> dict[str, Any]:
-    wanted = _strict_text_schema(tool, input_schema(tool))
-    content: dict[str, Any] = {"schema": _hoist_definitions(wanted, operation_id, schemas)}
+    body = _strict_text_schema(tool, input_schema(tool))
+    content: dict[str, Any] = {"schema": _hoist_definitions(body, operation_id, schemas)}
     examples = build_request_examples(tool)
     if examples:
         content["examples"] = examples
@@ -121,11 +119,11 @@ def _success_response(operation_id: str, tool: Tool, schemas: dict[str, Any]) ->
     }
     content: dict[str, Any] = {"application/json": {"schema": envelope}}
     if tool.is_streaming:
-        lines = "One JSON value a line; the last line of a failing stream is the envelope."
-        events = "An event for each item, then `end`, or `error` with the envelope."
+        lines = "One JSON value per line. The last line of a stream that fails is the envelope."
+        events = "One event per item, then `end`, or `error` with the envelope."
         content["application/x-ndjson"] = {"schema": {"type": "string", "description": lines}}
         content["text/event-stream"] = {"schema": {"type": "string", "description": events}}
-    description = "The command ran, and this is what it gave."
+    description = "The command succeeded."
     return {"description": description, "headers": _PREFERENCE_HEADERS, "content": content}
 
 
@@ -141,7 +139,7 @@ def _statuses(tool: Tool, secured: bool) -> list[int]:
 
 
 def _extensions(tool: Tool) -> dict[str, Any]:
-    """What OpenAPI has no word for."""
+    """Return the `x-tooli-` extensions: what OpenAPI has no field for."""
     guard, limits, guidance = tool.guard, tool.limits, tool.guidance
     fields: dict[str, Any] = {
         "command": " ".join([tool.app, *tool.cli_path]),
@@ -162,7 +160,7 @@ def _extensions(tool: Tool) -> dict[str, Any]:
 def _hoist_definitions(
     schema: dict[str, Any], prefix: str, schemas: dict[str, Any]
 ) -> dict[str, Any]:
-    """The schema, with its own definitions moved to where the document keeps all of them."""
+    """Return the schema with its definitions moved to `components/schemas`."""
     definitions: Mapping[str, Any] = schema.get("$defs", {})
     if not definitions:
         return schema
@@ -190,17 +188,75 @@ def _component_name(name: str) -> str:
     return "".join([c if c.isalnum() and c.isascii() else "_" for c in name])
 
 
-# ------------------------------------------------------------------ what all operations share
+# ------------------------------------------------------------------ parameters
+
+_HEADERS_BEFORE_OPTIONS = {
+    "Prefer": (
+        'With `handling=strict`, the body must match its schema exactly: the string `"7"` is not '
+        "an integer, and formats are validated. Other preferences are ignored."
+    ),
+}
+_HEADERS_AFTER_OPTIONS = {
+    "Tooli-Caller": "Name of the caller. It is recorded and has no effect on permissions.",
+    "Tooli-Caller-Version": "Version of the caller.",
+    "Tooli-Session-Id": "Session that the call belongs to.",
+}
+
+
+def shared_parameters() -> dict[str, Any]:
+    """Return the parameters that all operations have, by name."""
+    options = _options_listed_in("all")
+    query = [_option_parameter(option) for option in options if option.header is None]
+    headers = [
+        *[_header(*row) for row in _HEADERS_BEFORE_OPTIONS.items()],
+        *[_option_parameter(option) for option in options if option.header is not None],
+        *[_header(*row) for row in _HEADERS_AFTER_OPTIONS.items()],
+    ]
+    return {parameter["name"]: parameter for parameter in (*query, *headers)}
+
+
+def operation_parameters(tool: Tool) -> list[dict[str, Any]]:
+    """Return the parameters of a tool's operation: the shared ones, and those that it supports."""
+    parameters = [{"$ref": f"#/components/parameters/{name}"} for name in shared_parameters()]
+    kinds = ["paginated"] if tool.limits.paginated else []
+    kinds += ["plannable"] if getattr(tool.fn, "tooli_supports_dry_run", False) else []
+    for kind in kinds:
+        parameters += [_option_parameter(option) for option in _options_listed_in(kind)]
+    return parameters
+
+
+def _options_listed_in(operations: str) -> list[Option]:
+    """Return the options that are listed in "all", "paginated" or "plannable" operations."""
+    options = dict.fromkeys(options_for("http").values())
+    return [option for option in options if option.in_openapi == operations]
+
+
+def _option_parameter(option: Option) -> dict[str, Any]:
+    location = "query" if option.header is None else "header"
+    return _parameter(
+        location, option.header or option.name, option.json_schema, option.description
+    )
+
+
+def _header(name: str, description: str) -> dict[str, Any]:
+    return _parameter("header", name, {"type": "string"}, description)
+
+
+def _parameter(
+    location: str, name: str, schema: dict[str, Any], description: str
+) -> dict[str, Any]:
+    return {"name": name, "in": location, "description": description, "schema": schema}
+
+
+# ------------------------------------------------------------------ shared schemas and responses
 
 
 _NO_CONTROL_CHARACTERS = "^[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f]*$"
-"""Texts that this door takes: control characters in what comes over a network are refused."""
+"""HTTP rejects strings with control characters."""
 
 
 def _strict_text_schema(tool: Tool, schema: dict[str, Any]) -> dict[str, Any]:
-    """A tool's arguments as this door takes them, which looks at their texts more closely."""
-    from tooli.inputs.constraints import Verbatim
-
+    """Return the schema of the arguments with the pattern that HTTP requires of strings."""
     verbatim = {param.name for param in tool.public_params if Verbatim in param.constraints}
     properties: dict[str, Any] = schema.get("properties", {})
     strict_properties = {
@@ -215,7 +271,7 @@ def _strict_text_schema(tool: Tool, schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _forbid_control_characters(schema: Any) -> Any:
-    """The schema with every text in it free of control characters, names of fields included."""
+    """Add the pattern against control characters to every string and property name."""
     if is_list(schema):
         return [_forbid_control_characters(part) for part in schema]
     if not is_object(schema):
@@ -252,11 +308,11 @@ def _shared_schemas() -> dict[str, Any]:
     texts: dict[str, Any] = {"type": "array", "items": text}
     suggestion: dict[str, Any] = {
         "type": "object",
-        "description": "What to do about it.",
+        "description": "What to do about the error.",
         "properties": {
             "action": text,
             "fix": text,
-            "example": {**text, "description": "A command line that would work."},
+            "example": {**text, "description": "A command line that works."},
             "argv": texts,
             "applicability": text,
         },
@@ -296,7 +352,7 @@ def _shared_schemas() -> dict[str, Any]:
 
 
 def _plan_schema() -> dict[str, Any]:
-    """What a dry run answers with; docs/plans.md has it in full."""
+    """Return the schema of a dry run's result; docs/plans.md describes it."""
     text: dict[str, Any] = {"type": "string"}
     known = {"action": text, "target": text, "details": {"type": "object"}, "state": text}
     action = {"type": "object", "properties": known, "required": ["action", "target"]}
@@ -322,7 +378,7 @@ _PREFERENCE_HEADERS: dict[str, Any] = {
 
 def _header_components() -> dict[str, Any]:
     schema = {"type": "string", "const": "handling=strict"}
-    about = "The body was judged as `Prefer: handling=strict` asks for."
+    about = "The body was validated as `Prefer: handling=strict` requests."
     return {"Preference-Applied": {"description": about, "schema": schema}}
 
 
@@ -330,7 +386,7 @@ _CATEGORIES = {"1": "input", "2": "auth", "3": "state", "4": "runtime", "5": "in
 
 
 def _failure_responses(secured: bool) -> dict[str, Any]:
-    """A response for each status of a failure, with the codes that stand for it."""
+    """Return a response for each HTTP status of a failure, with its error codes."""
     responses: dict[str, Any] = {}
     for status in sorted({*_COMMON_STATUSES, 428, *([401] if secured else [])}):
         codes = {code: row[0] for code, row in ERROR_CODES.items() if row[2] == status}

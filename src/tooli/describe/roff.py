@@ -1,6 +1,6 @@
-"""Text for man pages: any words, written so that groff and mandoc show just them.
+"""roff writer for man pages: text and blocks that groff and mandoc show unchanged.
 
-Everything is plain ASCII: what has a meaning to roff, and what is not ASCII, becomes an escape.
+The output is plain ASCII. Characters with a meaning in roff, and non-ASCII ones, are escaped.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-_MAX_WORD_LENGTH = 24  # letters of a word without a place to break: a narrow window has 40 columns
-_MAX_NAME_WORD_LENGTH = 60  # letters of one in NAME, which indexes of manuals take as it stands
+_MAX_WORD_LENGTH = 24  # longer words may be broken, for windows of 40 columns
+_MAX_NAME_WORD_LENGTH = 60  # in NAME, which whatis reads
 _ESCAPES = {
     "\\": "\\(rs",
     "-": "\\-",
@@ -27,43 +27,43 @@ _SPACES = "\u00a0\u202f\u2007"
 
 
 def escape(text: str, max_word_length: int = _MAX_WORD_LENGTH) -> str:
-    """Words on one line, with nothing in them that roff would take for its own."""
+    """Return the text on one line, with roff characters escaped."""
     return " ".join(
         [_escape_word(word, max_word_length) for word in _remove_unprintable(text).split()]
     )
 
 
 def name_line(name: str, summary: str) -> str:
-    """The line of NAME: a page's name and what it is about, in a few words."""
+    """Return the line of the NAME section: name and summary."""
     return f"{escape(name, len(name))} \\- {escape(summary, _MAX_NAME_WORD_LENGTH)}"
 
 
 def escape_literal(line: str) -> str:
-    """A line as it stands, spaces and all."""
+    """Return a line unchanged, spaces included."""
     escaped = "".join(map(_escape_char, _remove_unprintable(line.expandtabs()).rstrip()))
     return f"\\&{escaped}" if escaped[:1] in (".", " ") else escaped
 
 
 def bold(text: str) -> str:
-    """Words that are typed as they stand."""
+    """Return bold text: what a user types."""
     return f"\\fB{escape(text)}\\fR"
 
 
 def italic(text: str) -> str:
-    """Words that stand for something else."""
+    """Return italic text: a placeholder."""
     return f"\\fI{escape(text)}\\fR"
 
 
 def prose(text: str) -> str:
-    """Words of an author on one line; what stands between backquotes is bold."""
+    """Return prose on one line; text in backquotes is bold."""
     parts = " ".join(text.split()).replace("``", "`").split("`")
-    if len(parts) % 2 == 0:  # one of them is not closed: they are no quotes
+    if len(parts) % 2 == 0:  # unbalanced backquotes stay as they are
         return protect_line(escape(text))
     return protect_line("".join([_format_span(part, i % 2 == 1) for i, part in enumerate(parts)]))
 
 
 def _format_span(part: str, is_code: bool) -> str:
-    """A part of a line, with the spaces at its ends."""
+    """Return a part of a line with the spaces at its ends."""
     words = escape(part)
     if is_code:
         return f"\\fB{words}\\fR" if words else ""
@@ -73,13 +73,13 @@ def _format_span(part: str, is_code: bool) -> str:
 
 
 def protect_line(line: str) -> str:
-    """A line that is text, whatever it begins with."""
+    """Keep a line from being read as a roff request."""
     line = line.strip(" ")
     return f"\\&{line}" if line[:1] in (".", "'") else line
 
 
 def _remove_unprintable(text: str) -> str:
-    """The text without what no page can show: controls, and halves of characters."""
+    """Remove control characters and lone surrogates."""
     return "".join(
         [
             " " if c in "\n\t" or c in _SPACES else "\ufffd" if "\ud800" <= c <= "\udfff" else c
@@ -89,14 +89,14 @@ def _remove_unprintable(text: str) -> str:
     )
 
 
-def _escape_char(letter: str) -> str:
-    if letter in _ESCAPES:
-        return _ESCAPES[letter]
-    return letter if letter.isascii() else f"\\[u{ord(letter):04X}]"
+def _escape_char(char: str) -> str:
+    if char in _ESCAPES:
+        return _ESCAPES[char]
+    return char if char.isascii() else f"\\[u{ord(char):04X}]"
 
 
 def _escape_word(word: str, max_word_length: int) -> str:
-    """A word; one that no line has room for may be broken, without a hyphen."""
+    """Return a word; one that is too long may be broken without a hyphen."""
     if len(word) <= max_word_length:
         return "".join(map(_escape_char, word))
     pieces = [word[i : i + max_word_length] for i in range(0, len(word), max_word_length)]
@@ -107,22 +107,22 @@ def _escape_word(word: str, max_word_length: int) -> str:
 
 
 def heading(title: str) -> str:
-    """The head of a section."""
+    """Return the heading of a section."""
     return f'.SH "{escape(title.upper())}"'
 
 
 def tagged_item(tag: str, *body: str) -> list[str]:
-    """A tag and what there is to say about it; both are written already."""
+    """Return a list item: a tag and its text, both in roff."""
     return [".TP", protect_line(tag), *([line for line in body if line] or ["\\&"])]
 
 
 def example_block(lines: Iterable[str]) -> list[str]:
-    """Lines that stay as they are."""
+    """Return lines as a code block."""
     return ['.IP "" 4', ".EX", *[escape_literal(line) or "\\&" for line in lines], ".EE"]
 
 
 def render_text(text: str) -> list[str]:
-    """Paragraphs, lists and code of an author, one below the other, as lines of a page."""
+    """Return Markdown-like text (paragraphs, lists, code) as roff lines."""
     blocks = [block for block in map(_render_chunk, _chunks(text)) if block]
     lines: list[str] = []
     for i, block in enumerate(blocks):
@@ -132,7 +132,7 @@ def render_text(text: str) -> list[str]:
 
 
 def _chunks(text: str) -> Iterator[list[str]]:
-    """The text cut at blank lines, at the beginnings of lists and code, and at their ends."""
+    """Split the text into paragraphs, list items and code blocks."""
     chunk: list[str] = []
     fenced = False
     for line in text.split("\n"):
@@ -175,6 +175,6 @@ def _render_chunk(chunk: list[str]) -> list[str]:
 
 
 def _bullet_text(line: str) -> str | None:
-    """What stands behind the mark of a list's entry; None where there is no mark."""
+    """Return the text of a list item, or None if the line is not one."""
     text = line.strip()
     return text[2:] if text[:2] in ("- ", "* ", "+ ", "• ") else None

@@ -1,8 +1,9 @@
-"""The contract of a tool in the forms that programs ask for: json, mcp, openai, anthropic."""
+"""Schemas of tools for programs, in the formats json, mcp, openai and anthropic (`--schema`)."""
 
 from __future__ import annotations
 
 from tooli.core.tool import DEFAULT_GUARD
+from tooli.describe.mcp_tools import describe_mcp_tool, description_text, safe_name
 from tooli.schema.json_schema import input_schema, output_schema
 
 TYPE_CHECKING = False
@@ -13,29 +14,40 @@ if TYPE_CHECKING:
 
     from tooli.core.tool import Param, Tool
 
-ENVIRONMENT_VARIABLES = (
-    *("TOOLI_OUTPUT", "TOOLI_CALLER", "TOOLI_CALLER_VERSION", "TOOLI_SESSION_ID"),
-    *("TOOLI_STATE_DIR", "TOOLI_FRAMEWORK_HELP", "NO_COLOR", "TOOLI_TOKEN_FILE"),
-    *("TOOLI_CONFIG", "TOOLI_COLOR"),
-    *("TOOLI_RESPONSE_FORMAT", "TOOLI_QUIET", "TOOLI_VERBOSE", "TOOLI_NO_INPUT"),
-    *("TOOLI_TIMEOUT", "TOOLI_MAX_ITEMS", "TOOLI_MAX_BYTES", "TOOLI_MAX_TOKENS"),
-    *("TOOLI_SECURITY_POLICY", "TOOLI_HUMAN_IN_THE_LOOP", "TOOLI_ISOLATION"),
-    *("TOOLI_ALLOW_PATHS", "TOOLI_DENY_PATHS", "TOOLI_WORK_DIR"),
-    *("TOOLI_TOKEN_KEY", "TOOLI_TOKEN_ISSUER", "TOOLI_TOKEN_AUDIENCE", "TOOLI_TOKENS"),
-    *("TOOLI_RATE_LIMIT", "TOOLI_AUDIT_LOG", "TOOLI_STORE"),
-)
-"""Variables that an app reads; a test holds the list to the settings there are."""
+_VARIABLES = {
+    "TOOLI_CALLER": "Name of the caller.",
+    "TOOLI_CALLER_VERSION": "Version of the caller.",
+    "TOOLI_SESSION_ID": "Session that the calls belong to.",
+    "TOOLI_STATE_DIR": "Folder for persistent state.",
+    "TOOLI_FRAMEWORK_HELP": "0 hides the framework options in the help.",
+    "NO_COLOR": "If set, the output has no colour.",
+    "TOOLI_TOKEN_FILE": "File with the caller's token.",
+    "TOOLI_CONFIG": "off ignores the settings files of the project and the user.",
+}
+"""Environment variables that are not settings."""
+
+
+def environment_variables() -> dict[str, str]:
+    """Return the environment variables that every app reads, with their descriptions."""
+    from tooli.config.setting_definitions import SETTINGS
+
+    settings = {
+        setting.variable: f"{setting.description[:1].upper()}{setting.description[1:]}: "
+        f"{setting.type.replace('|', ', ')}."
+        for setting in SETTINGS.values()
+    }
+    return {"TOOLI_OUTPUT": settings["TOOLI_OUTPUT"], **_VARIABLES, **settings}
 
 
 def describe_tool(tool: Tool, schema_format: str) -> dict[str, Any]:
-    """One tool."""
+    """Describe one tool in a format."""
     return _FORMATTERS[schema_format](tool)
 
 
 def describe_app(
     name: str, version: str | None, tools: Iterable[Tool], schema_format: str
 ) -> dict[str, Any] | list[Any]:
-    """Every tool of an app; OpenAI and Anthropic take a bare list."""
+    """Describe every tool of an app; the OpenAI and Anthropic formats are bare lists."""
     described = [describe_tool(tool, schema_format) for tool in tools if not tool.hidden]
     if schema_format in ("openai", "anthropic"):
         return described
@@ -44,40 +56,13 @@ def describe_app(
     head = {"app": name, "version": version} if version else {"app": name}
     from tooli.config.setting_definitions import SETTINGS
 
-    settings = {name: key.type for name, key in SETTINGS.items()}
+    settings = {name: setting.type for name, setting in SETTINGS.items()}
     return {
         **head,
         "commands": described,
-        "environment": list(ENVIRONMENT_VARIABLES),
+        "environment": list(environment_variables()),
         "configuration": settings,
     }
-
-
-def description_text(tool: Tool) -> str:
-    """What the tool does, in words."""
-    from tooli.schema.docstring import sanitize_doc_text
-
-    doc = tool.doc
-    return sanitize_doc_text(f"{doc.summary}\n\n{doc.description}".strip())
-
-
-def safe_name(tool: Tool) -> str:
-    """The tool's name in the letters that every protocol takes."""
-    return "".join(c if c.isalnum() and c.isascii() else "_" for c in tool.key).lower()
-
-
-def tools_by_safe_name(tools: Iterable[Tool]) -> dict[str, Tool]:
-    """Tools by the names that protocols take; of two with the same, the second gets a number."""
-    found: dict[str, Tool] = {}
-    for tool in tools:
-        if not tool.hidden:
-            name = base = safe_name(tool)[:60]
-            count = 1
-            while name in found:
-                count += 1
-                name = f"{base}_{count}"
-            found[name] = tool
-    return found
 
 
 def _as_json(tool: Tool) -> dict[str, Any]:
@@ -93,13 +78,14 @@ def _as_json(tool: Tool) -> dict[str, Any]:
     if behaviour:
         described["annotations"] = list(behaviour)
     described.update(_guidance_fields(tool))
-    variables = [name for param in tool.public_params for name in _envvar_names(param)]
+    variables = [name for param in tool.public_params for name in envvar_names(param)]
     if variables:
         described["environment"] = variables
     return described
 
 
-def _envvar_names(param: Param) -> list[str]:
+def envvar_names(param: Param) -> list[str]:
+    """Return the environment variables of a parameter."""
     envvar = param.settings.get("envvar") or ()
     return [envvar] if isinstance(envvar, str) else list(envvar)
 
@@ -128,13 +114,12 @@ def _guidance_fields(tool: Tool) -> dict[str, Any]:
             "danger_level": guard.danger,
             "agent_auto_confirm": guard.auto_confirm,
         }
-    explicit_auth: dict[str, Any] = {"auth": []} if guard.scopes == () else {}  # said on purpose
+    # `auth=[]` is meant: any token will do.
+    explicit_auth: dict[str, Any] = {"auth": []} if guard.scopes == () else {}
     return {name: value for name, value in fields.items() if value} | explicit_auth
 
 
 def _as_mcp(tool: Tool) -> dict[str, Any]:
-    from tooli.describe.mcp_tools import describe_mcp_tool
-
     return describe_mcp_tool(safe_name(tool), tool)
 
 

@@ -1,4 +1,4 @@
-"""The chapters that an app's documents are made of, each in as much detail as there is room for."""
+"""Sections of an app's documents, each in several levels of detail."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     from tooli.describe.app_info import AppInfo
 
 FULL, SHORT, LINES, NAMES, GROUPS = range(5)
-"""How much is told about each command, from everything to the groups that there are."""
+"""Levels of detail, from everything about each command to the names of the groups."""
 
-_MAX_INLINE_OUTPUT = 200  # characters of an example's answer that stand beside it
+_MAX_INLINE_OUTPUT = 200  # characters of an example's output
 
 CALLER_VARIABLES = (
-    ("TOOLI_CALLER", "who calls: `claude-code`, `cursor`, `langchain`, …"),
-    ("TOOLI_CALLER_VERSION", "its version"),
-    ("TOOLI_SESSION_ID", "one id for calls that belong together"),
+    ("TOOLI_CALLER", "your name: `claude-code`, `cursor`, `langchain`, …"),
+    ("TOOLI_CALLER_VERSION", "your version"),
+    ("TOOLI_SESSION_ID", "one ID for related calls"),
 )
 
 
 def render_within_budget(render: Callable[[int], str], *budgets: tuple[int, int]) -> str:
-    """The document in the most detail that its room allows: (detail, tokens) are tried in turn."""
+    """Return the most detailed document within its budget; `budgets` are (detail, tokens)."""
     text = ""
     for detail, max_tokens in budgets:
         text = render(detail)
@@ -44,7 +44,7 @@ def render_within_budget(render: Callable[[int], str], *budgets: tuple[int, int]
 def command_sections(
     app_info: AppInfo, detail: int, linked: bool = False, level: int = 2
 ) -> Iterator[str]:
-    """Every command, under its task group where the author made some."""
+    """Yield every command, grouped by task group if there are several."""
     groups: dict[str, list[Tool]] = {}
     for tool in app_info.tools:
         groups.setdefault(tool.guidance.task_group or "", []).append(tool)
@@ -64,13 +64,13 @@ def command_sections(
 
 
 def _group_counts(app_info: AppInfo) -> str:
-    """Too many commands to name: how many stand where, and how to find one."""
+    """Return the number of commands in each group, and how to search them."""
     counts: dict[str, int] = {}
     for tool in app_info.tools:
         group = tool.path[0] if len(tool.path) > 1 else "(top level)"
         counts[group] = counts.get(group, 0) + 1
     rows = [f"{code(group)}: {count} commands" for group, count in list(counts.items())[:100]]
-    search_hint = f"Find one: {code(f'{app_info.name} search-tools TEXT --json')}"
+    search_hint = f"Search: {code(f'{app_info.name} search-tools TEXT --json')}"
     return f"{bullets(rows)}\n\n{search_hint}"
 
 
@@ -103,7 +103,7 @@ def _command_section(
 
 
 def _when_clause(text: str) -> str:
-    """The author's words, as they go on behind "Use it"."""
+    """Return the author's `when_to_use` as the end of "Use it …"."""
     line = sentence(text)
     head = line.split(" ", 1)[0].lower()
     if head in ("when", "if", "to", "for", "whenever", "before", "after", "where", "as", "in"):
@@ -116,12 +116,12 @@ def _more_link(tool: Tool, linked: bool) -> str:
 
 
 def reference_path(tool: Tool) -> str:
-    """Where the page of one command stands, beside the document."""
+    """Return the path of a command's page, relative to the document."""
     return f"references/{tool_facts.file_stem(tool)}.md"
 
 
 def parameter_bullets(tool: Tool) -> list[str]:
-    """What each parameter means, a bullet each; those that nobody explained are left out."""
+    """Return a bullet for each documented parameter."""
     docs = tool.doc.params
     documented = [(param, param.help or docs.get(param.name)) for param in tool.public_params]
     return [
@@ -144,21 +144,20 @@ def _outcome_sentences(tool: Tool) -> Iterator[str]:
         yield f"Next: {', '.join(following)}."
 
 
-# ------------------------------------------------------------------ what holds for all
+# ------------------------------------------------------------------ common sections
 
 
 def response_section(app_info: AppInfo) -> str:
-    """The envelope, and how to read it."""
+    """Return the section about the JSON output and how to get help."""
     help_line = code(f"{app_info.name} COMMAND --help-agent")
     return bullets(
         [
             '`--json` makes stdout one JSON document: `{"ok":true,"result":…,"meta":{…}}`, or '
             '`{"ok":false,"error":{…},"meta":{…}}`. Read `ok` first.',
             "`error` has `code`, `message`, `field`, `is_retryable` and `suggestion`: its `fix` "
-            "says what to do, its `argv` is a command line that would work.",
-            "Long lists in fewer tokens: `-o toon`, the same document; `-o csv`, the records "
-            "alone.",
-            f"Unsure about a flag? {help_line} or `--schema`; never guess.",
+            "says what to do, its `argv` is a command line that works.",
+            "Long lists in fewer tokens: `-o toon` (same document), `-o csv` (records only).",
+            f"Unsure about a flag? Use {help_line} or `--schema`; never guess.",
             "Arguments as JSON, without shell quoting: `--input '{…}'`, `--input @file`, "
             "`--input -`.",
         ]
@@ -166,29 +165,29 @@ def response_section(app_info: AppInfo) -> str:
 
 
 def exit_code_line() -> str:
-    """The exit codes, in a line."""
+    """Return the exit codes in one line."""
     rows = [f"{n} {text.replace(';', ',')}" for n, text in EXIT_CODES.items() if n < 128]
     return f"Exit codes: {'; '.join(rows)}."
 
 
 def safety_rules(app_info: AppInfo) -> list[str]:
-    """The rules that a careful agent follows, as far as this app needs them."""
+    """Return the safety rules that apply to this app."""
     rules: list[str] = []
     if any([tool.behavior.destructive for tool in app_info.tools]):
         rules.append(
-            "Run a destructive command with `--dry-run` first; with `--yes` only if the human "
-            "wants it done."
+            "Run a destructive command with `--dry-run` first, and with `--yes` only if the human "
+            "agrees."
         )
     if any([tool.guard.may_need_approval for tool in app_info.tools]):
         rules.append(
-            "Exit code 101: show the human `error.details.approval.command`, and wait; when they "
-            "have run it, repeat the same call. There is no way around it."
+            "Exit code 101: show the human `error.details.approval.command` and wait. After they "
+            "have run it, repeat the same call. Do not try to bypass it."
         )
     return rules
 
 
 def example_call(app_info: AppInfo) -> str:
-    """A call to begin with: one that changes nothing, if there is one."""
+    """Return a call to start with, read-only if possible."""
     tools = sorted(app_info.tools, key=lambda tool: not tool.behavior.read_only)
     return (
         tool_facts.shortest_call(app_info.name, tools[0])
@@ -198,13 +197,13 @@ def example_call(app_info: AppInfo) -> str:
 
 
 def workflow_section(app_info: AppInfo) -> Iterator[str]:
-    """What goes with what: next steps, and pipes."""
+    """Yield the workflows: which command follows which, and pipes."""
     steps: list[str] = []
     for tool in app_info.tools:
         before = tool_facts.previous_commands(app_info, tool)
         if before:
             steps.append(
-                f"{code(tool_facts.command_title(tool))} commonly comes after {_join_code(before)}"
+                f"{code(tool_facts.command_title(tool))} often follows {_join_code(before)}"
             )
     if steps:
         yield bullets(steps)
@@ -218,7 +217,7 @@ def _join_code(names: Iterable[str]) -> str:
 
 
 def author_sections(app_info: AppInfo, level: int = 2) -> Iterator[str]:
-    """What the author wants said, under his own titles."""
+    """Yield the author's own sections."""
     for title, text in app_info.sections.items():
         yield f"{'#' * level} {single_line(title)}"
         yield text.strip()

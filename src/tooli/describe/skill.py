@@ -1,10 +1,13 @@
-"""SKILL.md and its references: an app as a skill that agents load when they need it."""
+"""SKILL.md and the pages of its commands: an app as a skill that agents load on demand."""
 
 from __future__ import annotations
+
+from json import dumps
 
 from tooli.describe import sections, tool_facts
 from tooli.describe.agent_help import render_usage
 from tooli.describe.markdown import bullets, code, fence, join_blocks, sentence, single_line
+from tooli.describe.schema_text import format_type, object_properties
 from tooli.schema.json_schema import output_schema
 
 TYPE_CHECKING = False
@@ -22,15 +25,13 @@ _DETAIL_BUDGETS = (
     (sections.NAMES, 5_000),
     (sections.GROUPS, 5_000),
 )
-"""Estimated tokens that each amount of detail may take; real ones are about a quarter fewer."""
+"""Token budget of each level of detail. Estimates are about a third too high."""
 
-_MAX_DESCRIPTION_LENGTH = (
-    420  # characters of a description: an agent has those of all its skills in mind
-)
+_MAX_DESCRIPTION_LENGTH = 420  # an agent has the descriptions of all skills in its context
 
 
 def build_skill_files(app_info: AppInfo) -> dict[str, str]:
-    """The whole skill: SKILL.md and a page for each command, by their places in its folder."""
+    """Return SKILL.md and a page for each command, by path."""
     files = {"SKILL.md": render_skill_md(app_info, linked=True)}
     for tool in app_info.tools:
         files[sections.reference_path(tool)] = render_reference_page(app_info, tool)
@@ -38,28 +39,28 @@ def build_skill_files(app_info: AppInfo) -> dict[str, str]:
 
 
 def skill_slug(name: str) -> str:
-    """The skill's name, and its folder's: small letters, digits and single hyphens."""
+    """Return the name of the skill and its folder: lower case letters, digits, single hyphens."""
     letters = "".join([c if c.isascii() and c.isalnum() else "-" for c in name.lower()])
     parts = "-".join(filter(None, letters.split("-")))
     return parts[:64].strip("-") or "app"
 
 
 def render_skill_md(app_info: AppInfo, *, linked: bool = False) -> str:
-    """SKILL.md; `linked` where the pages of its commands stand beside it."""
+    """Return SKILL.md; with `linked`, it links to the pages of the commands."""
     return sections.render_within_budget(
         lambda detail: _render_skill(app_info, detail, linked), *_DETAIL_BUDGETS
     )
 
 
 def _render_skill(app_info: AppInfo, detail: int, linked: bool) -> str:
-    next_steps = list(sections.workflow_section(app_info)) if detail < sections.NAMES else []
+    workflow = list(sections.workflow_section(app_info)) if detail < sections.NAMES else []
     return f"{_front_matter(app_info)}\n\n" + join_blocks(
         f"# {single_line(app_info.name)}",
         app_info.description,
         "## Commands",
         sections.command_sections(app_info, detail, linked),
-        ["## Together", *next_steps] if next_steps else [],
-        "## Answers",
+        ["## Workflows", *workflow] if workflow else [],
+        "## Output",
         sections.response_section(app_info),
         sections.exit_code_line(),
         bullets(sections.safety_rules(app_info)),
@@ -69,10 +70,10 @@ def _render_skill(app_info: AppInfo, detail: int, linked: bool) -> str:
 
 
 def _caller_section(app_info: AppInfo) -> list[str]:
-    """How an agent says who it is."""
+    """Return the section about how an agent identifies itself."""
     line = f"TOOLI_CALLER=my-agent {sections.example_call(app_info)}"
     rows = [f"`{name}`: {text}" for name, text in sections.CALLER_VARIABLES]
-    return ["## Say who you are", fence([line], "bash"), bullets(rows)]
+    return ["## Caller", fence([line], "bash"), bullets(rows)]
 
 
 # ------------------------------------------------------------------ front matter
@@ -81,7 +82,10 @@ def _caller_section(app_info: AppInfo) -> list[str]:
 def _front_matter(app_info: AppInfo) -> str:
     lines = ["---", f"name: {skill_slug(app_info.name)}", "description: >-"]
     lines += _fold_yaml(_skill_description(app_info))
-    lines += ["compatibility: >-", *_fold_yaml(f"Needs the program {app_info.name} on the PATH.")]
+    lines += [
+        "compatibility: >-",
+        *_fold_yaml(f"Requires the program {app_info.name} on the PATH."),
+    ]
     lines += ["metadata:", '  generator: "tooli"']
     if app_info.version:
         lines.append(f"  version: {_quote_yaml(app_info.version)}")
@@ -89,7 +93,7 @@ def _front_matter(app_info: AppInfo) -> str:
 
 
 def _skill_description(app_info: AppInfo) -> str:
-    """What the app is and what to use it for: all that an agent sees before it loads the skill."""
+    """Return the description in the front matter, which agents see before they load the skill."""
     about = sentence(app_info.description) or f"The commands of {app_info.name}."
     text = f"{about[:600]} Use it to"
     for i, tool in enumerate(app_info.tools):
@@ -103,7 +107,7 @@ def _skill_description(app_info: AppInfo) -> str:
 
 
 def _fold_yaml(text: str) -> list[str]:
-    """Text as the lines of a YAML block; three hyphens would end the front matter there."""
+    """Return text as lines of a YAML block; three hyphens would end the front matter."""
     words = "".join([c if c.isprintable() else " " for c in text.replace("---", "—")])
     lines: list[str] = []
     line = " "
@@ -116,8 +120,6 @@ def _fold_yaml(text: str) -> list[str]:
 
 
 def _quote_yaml(text: str) -> str:
-    from json import dumps
-
     return dumps(single_line(text), ensure_ascii=False)
 
 
@@ -125,7 +127,7 @@ def _quote_yaml(text: str) -> str:
 
 
 def render_reference_page(app_info: AppInfo, tool: Tool) -> str:
-    """Everything about one command, as a page of its own."""
+    """Return the page of one command."""
     return join_blocks(
         f"# {app_info.name} {' '.join(tool.cli_path)}".rstrip(),
         reference_sections(app_info, tool, 2),
@@ -133,7 +135,7 @@ def render_reference_page(app_info: AppInfo, tool: Tool) -> str:
 
 
 def reference_sections(app_info: AppInfo, tool: Tool, level: int) -> Iterator[str]:
-    """The same without its title; `level` is that of the headings."""
+    """Yield the sections of a command's page; `level` is that of the headings."""
     mark = "#" * level
     yield tool.doc.summary
     yield tool.doc.description or ""
@@ -141,7 +143,7 @@ def reference_sections(app_info: AppInfo, tool: Tool, level: int) -> Iterator[st
         yield f"When to use it: {sentence(tool.guidance.when_to_use)}"
     facts = [*tool_facts.effect_phrases(tool), *tool_facts.requirement_phrases(tool)]
     yield bullets([f"{fact[:1].upper()}{fact[1:]}" for fact in facts])
-    yield f"{mark} Call"
+    yield f"{mark} Usage"
     yield code(f"{app_info.name} {render_usage(tool)}")
     yield "\n".join(sections.parameter_bullets(tool))
     yield from _example_blocks(app_info, tool)
@@ -158,12 +160,12 @@ def reference_sections(app_info: AppInfo, tool: Tool, level: int) -> Iterator[st
 
 
 def _example_blocks(app_info: AppInfo, tool: Tool) -> Iterator[str]:
-    """The author's examples, with what they really gave where somebody has tried them."""
+    """Yield the author's examples, with their outputs if they have been run."""
     if not tool.guidance.examples:
         yield fence([tool_facts.shortest_call(app_info.name, tool)], "bash")
     for i, example in enumerate(tool.guidance.examples):
-        about = example.get("description")
-        yield f"{single_line(str(about)).rstrip('.:')}:" if about else ""
+        description = example.get("description")
+        yield f"{single_line(str(description)).rstrip('.:')}:" if description else ""
         line = tool_facts.format_command_line(
             app_info.name, tool, example.get("args", ()), *tool_facts.output_flags(tool)
         )
@@ -173,9 +175,7 @@ def _example_blocks(app_info: AppInfo, tool: Tool) -> Iterator[str]:
 
 
 def _result_fields(tool: Tool) -> Iterator[str]:
-    """The fields that have something said about them."""
-    from tooli.describe.schema_text import format_type, object_properties
-
+    """Yield the documented fields of the result."""
     documented = [
         f"`{name}` ({format_type(inner)}): {single_line(str(inner['description']))}"
         for name, inner in object_properties(output_schema(tool) or {}).items()
@@ -190,10 +190,10 @@ def _related_commands(app_info: AppInfo, tool: Tool, mark: str) -> Iterator[str]
         tool_facts.previous_commands(app_info, tool),
     )
     if following or preceding:
-        yield f"{mark} Together"
+        yield f"{mark} Workflow"
         yield bullets(
             [
                 *[f"Next: {code(name)}{f', {when}' if when else ''}" for name, when in following],
-                *[f"Commonly after {code(name)}" for name in preceding],
+                *[f"Often after {code(name)}" for name in preceding],
             ]
         )

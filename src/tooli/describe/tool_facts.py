@@ -1,6 +1,8 @@
-"""What there is to tell about a tool: how to call it, what comes back, what may follow."""
+"""Facts about a tool for documents: how to call it, what it returns, what may follow."""
 
 from __future__ import annotations
+
+from hashlib import sha256
 
 from tooli.core.tool import ListOf, PathShape, unwrap_optional
 from tooli.describe.example_arguments import sample_argv
@@ -20,12 +22,12 @@ if TYPE_CHECKING:
 
 
 def command_title(tool: Tool) -> str:
-    """The command as it is typed behind the program, or the program where it is the only one."""
+    """Return the command as typed after the program name; the program name if it has none."""
     return " ".join(tool.cli_path) or tool.app
 
 
 def file_stem(tool: Tool) -> str:
-    """The command's name as part of a file's name."""
+    """Return the command's name for use in a file name."""
     parts = tool.path or (tool.app,)
     plain_parts = [
         "".join([c if c.isalnum() or c in "-_" else "-" for c in part]) for part in parts
@@ -33,17 +35,16 @@ def file_stem(tool: Tool) -> str:
     name = ".".join(plain_parts).strip("-.") or "command"
     if tuple(plain_parts) == tool.path and name.islower():
         return name
-    from hashlib import sha256  # letters were lost, or are not told apart: another name tells
-
+    # Characters were replaced, or differ only in case: a digest keeps names unique.
     return f"{name}-{sha256(repr(parts).encode()).hexdigest()[:6]}"
 
 
-# ------------------------------------------------------------------ calling it
+# ------------------------------------------------------------------ calls
 
 
 def format_command_line(program: str, tool: Tool, argv: Iterable[Any], *flags: str) -> str:
-    """A command line; the framework's flags stand where they are read as flags."""
-    arguments = [str(word) for word in argv]
+    """Return a command line; `flags` go before `--`, where they are read as flags."""
+    arguments = [str(argument) for argument in argv]
     more = [flag for flag in flags if flag not in arguments]
     at = arguments.index("--") if "--" in arguments else len(arguments)
     return " ".join(
@@ -52,28 +53,28 @@ def format_command_line(program: str, tool: Tool, argv: Iterable[Any], *flags: s
 
 
 def shortest_call(program: str, tool: Tool) -> str:
-    """The shortest call that works: the author's shortest example, or one with made-up words."""
+    """Return a short valid call: the author's shortest example, or one with sample values."""
     best = best_example(tool)
     argv = sample_arguments(tool) if best is None else tool.guidance.examples[best].get("args", ())
-    if tool.behavior.destructive:  # whoever copies it destroys nothing
-        argv = [word for word in argv if word != "--yes"]
+    if tool.behavior.destructive:  # copying the line must not destroy anything
+        argv = [argument for argument in argv if argument != "--yes"]
         return format_command_line(program, tool, argv, "--dry-run", "--json")
     return format_command_line(program, tool, argv, *output_flags(tool))
 
 
 def best_example(tool: Tool) -> int | None:
-    """The number of the author's shortest example."""
+    """Return the index of the author's shortest example, or None."""
     lengths = [len(example.get("args", ())) for example in tool.guidance.examples]
     return lengths.index(min(lengths)) if lengths else None
 
 
 def output_flags(tool: Tool) -> tuple[str, ...]:
-    """The flags that an agent adds to a call, for an answer that it can read."""
+    """Return the output flag that an agent adds to a call."""
     return ("--jsonl",) if tool.is_streaming else ("--json",)
 
 
 def sample_arguments(tool: Tool) -> list[str]:
-    """Words for what a tool needs, of the right kind."""
+    """Return sample values for the required parameters, as an argv."""
     argv: list[str] = []
     for param in tool.public_params:
         if param.required:
@@ -82,46 +83,46 @@ def sample_arguments(tool: Tool) -> list[str]:
     return argv
 
 
-# ------------------------------------------------------------------ what comes back
+# ------------------------------------------------------------------ results
 
 
 def result_type(tool: Tool) -> str:
-    """The type of the result in a few words; nothing where the tool declares none."""
+    """Return the type of the result in short notation; "" if none is declared."""
     schema = output_schema(tool)
     return "" if schema is None else format_type(schema)
 
 
 def return_sentence(tool: Tool) -> str:
-    """What comes back, as a sentence."""
+    """Return a sentence about the result."""
     result = result_type(tool)
     if tool.is_streaming:
         item = result[1:-1] if result[:1] == "[" else result
-        return f"Streams `{item}`, one per line with `--jsonl`; `--json` gives the list."
+        return f"Streams `{item}`, one per line with `--jsonl`; `--json` returns a list."
     if result:
         return f"Returns `{result}`."
-    return "Returns what it prints, as text." if tool.returns_printed_text else ""
+    return "Returns its printed text." if tool.returns_printed_text else ""
 
 
-# ------------------------------------------------------------------ what to mind
+# ------------------------------------------------------------------ effects, limits, errors
 
 
-_FORBIDDEN_SUFFIX = ", it is never run"
+_FORBIDDEN_SUFFIX = ", never runs"
 
 
 def effect_phrases(tool: Tool) -> list[str]:
-    """What it does to the world and what it asks for first, in short phrases."""
+    """Return short phrases about a tool's effects and what it requires first."""
     behavior, guard, limits = tool.behavior, tool.guard, tool.limits
     phrases: list[str] = []
     if behavior.read_only:
         phrases.append("read-only")
     if behavior.destructive:
         phrases.append(
-            "destructive: `--dry-run` first" + ("" if guard.needs_human else ", `--yes` to do it")
+            "destructive: `--dry-run` first" + ("" if guard.needs_human else ", `--yes` to confirm")
         )
     if behavior.idempotent and not behavior.read_only:
         phrases.append("safe to repeat")
     if behavior.open_world:
-        phrases.append("reaches outside this machine")
+        phrases.append("accesses other machines")
     if guard.needs_human:
         phrases.append("a human must approve each call")
     if guard.danger:
@@ -129,7 +130,7 @@ def effect_phrases(tool: Tool) -> list[str]:
             f"danger: {guard.danger}" + _FORBIDDEN_SUFFIX * (guard.danger == "forbidden")
         )
     if guard.scopes:
-        phrases.append(f"needs the scopes {', '.join(guard.scopes)}")
+        phrases.append(f"requires the scopes {', '.join(guard.scopes)}")
     if limits.cost_hint:
         phrases.append(f"cost: {single_line(str(limits.cost_hint))}")
     if tool.deprecated:
@@ -140,7 +141,7 @@ def effect_phrases(tool: Tool) -> list[str]:
 
 
 def requirement_phrases(tool: Tool) -> list[str]:
-    """The details that a planner asks for: capabilities, time, tokens, who should do it."""
+    """Return short phrases about capabilities, timeout, token limit and delegation."""
     guard, limits = tool.guard, tool.limits
     phrases: list[str] = []
     if guard.capabilities:
@@ -148,41 +149,41 @@ def requirement_phrases(tool: Tool) -> list[str]:
     if limits.timeout:
         phrases.append(f"takes up to {limits.timeout:g} s")
     if limits.max_tokens:
-        phrases.append(f"answers with {limits.max_tokens} tokens at most")
+        phrases.append(f"returns at most {limits.max_tokens} tokens")
     if tool.guidance.delegation_hint:
         phrases.append(f"delegate: {single_line(tool.guidance.delegation_hint)}")
     return phrases
 
 
 def declared_errors(tool: Tool) -> list[tuple[str, str]]:
-    """The tool's own errors: code, and when it comes."""
+    """Return the errors that the tool declares: code and meaning."""
     return [(code, single_line(text)) for code, text in tool.guidance.error_codes.items()]
 
 
 _REMEDIES = {
-    "E1": "mend the call as `error.suggestion` says",
-    "E2": "ask the human; do not try another way in",
-    "E3": "look at the state it names, then call again",
-    "E4": "call again later, or do without",
-    "E5": "report it: the tool is broken",
+    "E1": "correct the call as `error.suggestion` says",
+    "E2": "ask the human; do not try a workaround",
+    "E3": "check the state it names, then call again",
+    "E4": "retry later, or do without",
+    "E5": "report a bug in the tool",
 }
 
 
 def remedy(code: str) -> str:
-    """What to do about an error, by its family."""
+    """Return what to do about an error, by the family of its code."""
     return _REMEDIES.get(code[:2], "read `error.suggestion`")
 
 
 def code_meaning(code: str) -> str:
-    """What a code of the framework's means."""
+    """Return the meaning of a framework error code; "" if it is unknown."""
     return ERROR_CODES[code][0] if code in ERROR_CODES else ""
 
 
-# ------------------------------------------------------------------ what may follow
+# ------------------------------------------------------------------ related commands
 
 
 def next_commands(tool: Tool) -> list[tuple[str, str]]:
-    """The commands that may come next, and when."""
+    """Return the commands that may follow, and when."""
     return [
         (handoff.command.replace(".", " "), single_line(handoff.when))
         for handoff in tool.guidance.handoffs
@@ -190,7 +191,7 @@ def next_commands(tool: Tool) -> list[tuple[str, str]]:
 
 
 def previous_commands(app_info: AppInfo, tool: Tool) -> list[str]:
-    """The commands that it commonly comes after: those that hand over to it."""
+    """Return the commands that hand off to this one."""
     return [
         command_title(other)
         for other in app_info.tools
@@ -200,7 +201,7 @@ def previous_commands(app_info: AppInfo, tool: Tool) -> list[str]:
 
 
 def pipe_examples(app_info: AppInfo) -> list[str]:
-    """Command lines that feed one command's result to another, where types and names allow it."""
+    """Return up to three pipes from one command's result to another's arguments."""
     found: list[str] = []
     for source in app_info.tools:
         if source.behavior.destructive or source.guard.may_need_approval:
@@ -213,7 +214,7 @@ def pipe_examples(app_info: AppInfo) -> list[str]:
 
 
 def _pipe_targets(app_info: AppInfo, source: Tool) -> Iterator[Tool]:
-    """The tools that may take a result: those it hands over to, then other read-only ones."""
+    """Yield the tools that may take a result: handoffs, or else read-only tools."""
     named = [handoff.command for handoff in source.guidance.handoffs]
     for tool in app_info.tools:
         if tool is not source and (tool.key in named or (not named and tool.behavior.read_only)):
@@ -221,7 +222,7 @@ def _pipe_targets(app_info: AppInfo, source: Tool) -> Iterator[Tool]:
 
 
 def _pipe_example(program: str, source: Tool, target: Tool) -> str | None:
-    """One result's field as the words of a command that takes any number of them."""
+    """Return a pipe from a field of one result to a command with a repeated argument, or None."""
     positionals = [param for param in target.public_params if param.kind == "argument"]
     if len(positionals) != 1 or not positionals[0].is_multiple:
         return None
@@ -230,11 +231,12 @@ def _pipe_example(program: str, source: Tool, target: Tool) -> str | None:
         return None
     select = f".{field}" if source.is_streaming else f".result[].{field}"
     first = shortest_call(program, source)
-    return f"{first} | jq -r '{select}' | tr '\\n' '\\0' | xargs -0 {program} {command_title(target)} --json"
+    last = f"{program} {command_title(target)} --json"
+    return f"{first} | jq -r '{select}' | tr '\\n' '\\0' | xargs -0 {last}"
 
 
 def _matching_field(param: Param, fields: dict[str, Any]) -> str | None:
-    """The field whose values the parameter takes: by name, or a path for paths."""
+    """Return the field of a result that fits a parameter: by name, or a path for paths."""
     names: Sequence[str] = [param.name, param.name.removesuffix("s")]
     item = unwrap_optional(param.shape)
     if isinstance(item, ListOf) and isinstance(item.item, PathShape):

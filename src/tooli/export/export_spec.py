@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from tooli.core.record import Record
-from tooli.describe.mcp_tools import arguments_schema
-from tooli.describe.schema_formats import description_text, tools_by_safe_name
+from tooli.describe.mcp_tools import arguments_schema, description_text, tools_by_safe_name
 from tooli.export.python_source import identifier
 from tooli.schema.json_schema import input_schema
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from json import dumps
 
 from tooli.core.record import Record
-from tooli.describe.schema_formats import tools_by_safe_name
+from tooli.describe.mcp_tools import tools_by_safe_name
 from tooli.describe.skill import skill_slug
 from tooli.errors import InputError
 

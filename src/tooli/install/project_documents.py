@@ -15,10 +15,13 @@ from subprocess import DEVNULL, PIPE, TimeoutExpired, run
 from time import gmtime, strftime
 
 from tooli.core.record import Record
-from tooli.describe.agents_md import render_agents_md_block
+from tooli.describe.agent_documents import (
+    render_agents_md_block,
+    render_claude_md_block,
+    render_llms_full,
+    render_llms_txt,
+)
 from tooli.describe.app_info import collect_app_info
-from tooli.describe.claude_md import render_claude_md_block
-from tooli.describe.llms_txt import render_llms_full, render_llms_txt
 from tooli.describe.man import DEFAULT_DATE, build_man_pages
 from tooli.describe.markdown import join_blocks
 from tooli.describe.skill import build_skill_files, render_skill_md, skill_slug

@@ -87,7 +87,7 @@ class ToolDispatcher:
         """Every tool that is not hidden, by its name in `[a-z0-9_]`, in the app's order."""
         if self._revision != self.revision:
             revision = self.revision
-            from tooli.describe.schema_formats import tools_by_safe_name
+            from tooli.describe.mcp_tools import tools_by_safe_name
 
             catalog = self.app.catalog
             self._tools = tools_by_safe_name(catalog)

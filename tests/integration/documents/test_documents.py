@@ -12,10 +12,14 @@ from tests.integration.documents import reading, setup_validators
 from tests.integration.documents.apps import APPS, random_app
 
 from tooli import Tooli
-from tooli.describe.agents_md import render_agents_md
+from tooli.describe.agent_documents import (
+    FULL_FILE_NAME,
+    build_llms_files,
+    render_agents_md,
+    render_claude_md,
+    render_llms_txt,
+)
 from tooli.describe.app_info import AppInfo, collect_app_info
-from tooli.describe.claude_md import render_claude_md
-from tooli.describe.llms_txt import FULL_FILE_NAME, build_llms_files, render_llms_txt
 from tooli.describe.man import build_man_pages
 from tooli.describe.skill import build_skill_files, skill_slug
 from tooli.schema.docstring import sanitize_doc_text

@@ -10,8 +10,12 @@ import pytest
 
 from tooli import Context, Image, Tooli
 from tooli.annotations import Destructive, ReadOnly
-from tooli.describe.mcp_tools import describe_mcp_tool, is_result_wrapped, result_schema
-from tooli.describe.schema_formats import tools_by_safe_name
+from tooli.describe.mcp_tools import (
+    describe_mcp_tool,
+    is_result_wrapped,
+    result_schema,
+    tools_by_safe_name,
+)
 
 
 class Node(pydantic.BaseModel):

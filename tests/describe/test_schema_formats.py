@@ -9,7 +9,8 @@ import pytest
 
 from tooli import Option, Tooli
 from tooli.annotations import Destructive, Idempotent
-from tooli.describe.schema_formats import describe_app, describe_tool, description_text, safe_name
+from tooli.describe.mcp_tools import description_text, safe_name
+from tooli.describe.schema_formats import describe_app, describe_tool
 
 FORMS = ("json", "mcp", "openai", "anthropic")
 

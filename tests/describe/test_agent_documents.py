@@ -1,4 +1,4 @@
-"""AGENTS.md, CLAUDE.md, the manifest, and the document that suits the caller."""
+"""AGENTS.md, CLAUDE.md, llms.txt, and the document that an agent prefers."""
 
 from __future__ import annotations
 
@@ -8,16 +8,24 @@ from typing import Annotated, Any
 import pytest
 from markdown_it import MarkdownIt
 from tests.describe.test_skill import big, make
+from tests.parity import zoo
 
 from tooli import Option, Tooli
-from tooli.describe.agents_md import render_agents_md, render_agents_md_block
+from tooli.annotations import Destructive
+from tooli.describe.agent_documents import (
+    build_llms_files,
+    render_agents_md,
+    render_agents_md_block,
+    render_claude_md,
+    render_claude_md_block,
+    render_llms_full,
+    render_llms_txt,
+)
 from tooli.describe.app_info import collect_app_info
-from tooli.describe.claude_md import render_claude_md, render_claude_md_block
-from tooli.describe.llms_txt import build_llms_files
 from tooli.describe.man import build_man_pages
 from tooli.describe.manifest import build_discovery, build_manifest
 from tooli.describe.schema_formats import describe_tool
-from tooli.describe.skill import build_skill_files
+from tooli.describe.skill import build_skill_files, render_reference_page
 from tooli.testing import invoke
 from tooli.text.sanitize import is_clean
 from tooli.text.tokens import estimate_tokens
@@ -44,37 +52,37 @@ def test_claude_md() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 10, 40, 200, 1_000])
-def test_each_keeps_within_its_room(count: int) -> None:
+def test_documents_stay_within_their_token_budget(count: int) -> None:
     app_info = collect_app_info(big(count))
     assert estimate_tokens(render_agents_md(app_info)) <= 4_000
     assert estimate_tokens(render_claude_md(app_info)) <= 1_000
 
 
 def test_manifest() -> None:
-    told = build_manifest(collect_app_info(make()))
-    assert told["name"] == "My tool"
-    assert list(told["commands"]) == ["find", "digest", "wipe"]
-    find = told["commands"]["find"]
+    manifest = build_manifest(collect_app_info(make()))
+    assert manifest["name"] == "My tool"
+    assert list(manifest["commands"]) == ["find", "digest", "wipe"]
+    find = manifest["commands"]["find"]
     assert find["argv"] == ["My tool", "find"]
     assert find["input_schema"]["required"] == ["pattern"]
     assert find["capabilities"] == ["fs:read"]
     assert find["delegation_hint"] == "An agent with a disk."
     assert find["handoffs"][0] == {"command": "wipe", "when": "the file is not wanted"}
     assert find["cost_hint"] == "cheap"
-    assert told["commands"]["wipe"]["commonly_after"] == ["find"]
-    assert told["commands"]["wipe"]["requires_approval"] is True
-    assert told["exit_codes"]["101"] == "a human must approve or answer"
-    assert told["errors"]["E1010"]
-    assert told["caller_convention"]["env_var"] == "TOOLI_CALLER"
-    assert json.loads(json.dumps(told)) == told
+    assert manifest["commands"]["wipe"]["commonly_after"] == ["find"]
+    assert manifest["commands"]["wipe"]["requires_approval"] is True
+    assert manifest["exit_codes"]["101"] == "a human must approve or answer"
+    assert manifest["errors"]["E1010"]
+    assert manifest["caller_convention"]["env_var"] == "TOOLI_CALLER"
+    assert json.loads(json.dumps(manifest)) == manifest
 
 
 def test_discovery() -> None:
-    told = build_discovery(collect_app_info(make()))
-    assert told["commands"][0] == {"name": "find", "description": "Find files."}
+    discovery = build_discovery(collect_app_info(make()))
+    assert discovery["commands"][0] == {"name": "find", "description": "Find files."}
 
 
-class TestFromOutside:
+class TestCommandLine:
     @pytest.fixture
     def app(self) -> Tooli:
         return make()
@@ -105,7 +113,7 @@ class TestFromOutside:
     def test_bootstrap_in_an_envelope(self, app: Tooli) -> None:
         assert invoke(app, "--agent-bootstrap", "--json").result.startswith("---\n")
 
-    def test_a_flag_of_the_commands_own_wins(self) -> None:
+    def test_a_flag_of_the_command_wins(self) -> None:
         app = Tooli("t")
 
         @app.command()
@@ -115,7 +123,7 @@ class TestFromOutside:
         assert invoke(app, "--discover", "--json").result is True
 
     @pytest.mark.parametrize(
-        ("words", "head"),
+        ("args", "head"),
         [
             (["generate-skill"], "---\nname: my-tool"),
             (["generate-skill", "--format", "claude-md"], "# CLAUDE.md\n"),
@@ -123,13 +131,13 @@ class TestFromOutside:
             (["generate-agents-md"], "# AGENTS.md\n"),
         ],
     )
-    def test_generating(self, app: Tooli, words: list[str], head: str) -> None:
-        done = invoke(app, *words)
+    def test_generate_commands(self, app: Tooli, args: list[str], head: str) -> None:
+        done = invoke(app, *args)
         assert done.stdout.startswith(head)
         assert done.stdout.endswith("\n")
         assert not done.stdout.endswith("\n\n")
 
-    def test_details_for_agents(self, app: Tooli) -> None:
+    def test_help_agent_details(self, app: Tooli) -> None:
         text = invoke(app, "find", "--help-agent").stdout
         for line in (
             "use when: When a file",
@@ -145,11 +153,11 @@ class TestFromOutside:
 # ------------------------------------------------------------------ hostile texts
 
 ODD = "\x1b[31mred\x1b[0m \x1b]0;title\x07 \u202egnp.exe\u202c z\u200bw \x9b31m\x7f\r over"
-OPEN = "\x1b]0;a sequence that nobody ends"
+OPEN = "\x1b]0;an unterminated sequence"
 
 
 def hostile() -> Tooli:
-    app = Tooli("odd", help=f"An app {ODD}.\n\n~~~\nnobody closes it", version=f"1{ODD}")
+    app = Tooli("odd", help=f"An app {ODD}.\n\n~~~\nan open fence", version=f"1{ODD}")
 
     @app.command(
         help=f"Show: {OPEN}\n\n{ODD}\n\n```python\ncode\n`` `",
@@ -177,55 +185,137 @@ def documents() -> dict[str, str]:
     }
 
 
-def test_no_document_holds_what_a_terminal_obeys() -> None:
+def test_documents_have_no_terminal_escapes() -> None:
     app = hostile()
     texts = [*documents().values(), *build_man_pages(collect_app_info(app)).values()]
-    texts += [invoke(app, *words, "--help-agent").stdout for words in ([], ["show"])]
+    texts += [invoke(app, *args, "--help-agent").stdout for args in ([], ["show"])]
     assert len(texts) > 8
     for text in texts:
         assert is_clean(text)
         assert "\r" not in text
         assert "[31m" not in text
-        assert "Burn it" in text or "odd" in text, "and nothing beside it was lost"
+        assert "Burn it" in text or "odd" in text, "other text must stay"
 
 
-@pytest.mark.parametrize("form", ["json", "mcp", "openai", "anthropic"])
-def test_no_description_holds_it_either(form: str) -> None:
-    told: list[str] = []
+@pytest.mark.parametrize("schema_format", ["json", "mcp", "openai", "anthropic"])
+def test_schemas_have_no_terminal_escapes(schema_format: str) -> None:
+    descriptions: list[str] = []
 
-    def look(value: Any) -> None:
+    def collect(value: Any) -> None:
         if isinstance(value, dict):
-            told.extend([text for name, text in value.items() if name == "description"])
+            descriptions.extend([text for name, text in value.items() if name == "description"])
         for item in value.values() if isinstance(value, dict) else value:
             if isinstance(item, (dict, list)):
-                look(item)
+                collect(item)
 
-    schema = describe_tool(next(iter(hostile().catalog)), form)
-    schema.pop("examples", None)  # the author's own words to be run
-    look(schema)
-    assert len(told) >= 2
-    assert all(map(is_clean, told))
+    schema = describe_tool(next(iter(hostile().catalog)), schema_format)
+    schema.pop("examples", None)  # examples are argv, not text
+    collect(schema)
+    assert len(descriptions) >= 2
+    assert all(map(is_clean, descriptions))
 
 
-def test_every_command_is_one_line_for_agents() -> None:
+def test_help_agent_has_one_line_per_command() -> None:
     lines = invoke(hostile(), "--help-agent").stdout.splitlines()
     assert [line.split()[0] for line in lines] == ["odd", "show", "burn", "call:", "any"]
     assert "Show:" in lines[1]
 
 
 @pytest.mark.parametrize("name", ["AGENTS.md", "SKILL.md", "references/show.md", "llms/llms.txt"])
-def test_code_that_nobody_closed_ends_with_its_text(name: str) -> None:
+def test_open_code_fences_are_closed(name: str) -> None:
     text = documents()[name]
     _, _, body = text.rpartition("\n---\n") if text.startswith("---") else ("", "", text)
     found = MarkdownIt().parse(body)
     heads = [found[i + 1].content for i, one in enumerate(found) if one.type == "heading_open"]
-    wanted = {"references/show.md": ["Call", "Result"], "llms/llms.txt": ["Commands"]}
-    assert set(wanted.get(name, ["Commands", "Answers", "burn"])) <= set(heads)
+    expected = {"references/show.md": ["Usage", "Result"], "llms/llms.txt": ["Commands"]}
+    assert set(expected.get(name, ["Commands", "Output", "burn"])) <= set(heads)
 
 
-def test_the_front_matter_stays_whole() -> None:
+def test_front_matter_is_valid_yaml() -> None:
     yaml = pytest.importorskip("yaml")
     head = documents()["SKILL.md"].split("---\n")[1]
     text = yaml.safe_load(head)
     assert list(text) == ["name", "description", "compatibility", "metadata"]
     assert "burn it" in text["description"]
+
+
+# ------------------------------------------------------------------ llms.txt
+
+
+def make_shop() -> Tooli:
+    app = Tooli(
+        "shop",
+        version="2",
+        description="## Sell\nthings\n\n## Really\n\n- many",
+        sections={"Gotchas": "Mind the gap."},
+    )
+
+    @app.command(annotations=Destructive)
+    def buy(item: str) -> list[str]:
+        """Buy something.
+
+        > quoted
+
+        ## Heading
+        """
+        return [item]
+
+    @app.command()
+    def look():
+        return None
+
+    group = Tooli("stock")
+    group.command("[odd] name")(look)
+    app.add_typer(group, name="stock")
+    return app
+
+
+def test_llms_txt() -> None:
+    lines = render_llms_txt(collect_app_info(make_shop())).splitlines()
+    assert lines[:3] == ["# shop", "", "> ## Sell things."]
+    assert lines[4].startswith("shop (version 2) is a command line program.")
+    assert "`shop COMMAND … --json`" in lines[4]
+    assert lines[5:] == [
+        "",
+        "## Commands",
+        "",
+        "- [buy](references/buy.md): Buy something. (destructive)",
+        "- [look](references/look.md)",
+        "",
+        "## Commands: stock",
+        "",
+        "- [stock (odd) name](references/stock.-odd--name-0267fd.md)",
+        "",
+        "## Optional",
+        "",
+        "- [llms-full.txt](llms-full.txt): Everything in one file",
+    ]
+
+
+def test_llms_full_txt() -> None:
+    text = render_llms_full(collect_app_info(make_shop()))
+    assert text.startswith("# shop\n\n> ## Sell things.\n\nshop (version 2)")
+    assert "\n## Really\n\n- many\n" in text
+    assert text.index("\n## shop buy\n") < text.index("\n## shop look\n")
+    assert text.index("\n### Usage\n") > text.index("\n## shop buy\n")
+    assert "\n## Output\n" in text
+    assert text.endswith("## Gotchas\n\nMind the gap.\n")
+
+
+def test_llms_full_txt_contains_every_reference_page() -> None:
+    app_info = collect_app_info(zoo.make_app())
+    whole = render_llms_full(app_info)
+    for tool in app_info.tools:
+        _, *blocks = render_reference_page(app_info, tool).split("\n\n")
+        for block in blocks:
+            assert block.removeprefix("#").strip() in whole
+
+
+def test_llms_txt_of_a_minimal_app() -> None:
+    single: Any = collect_app_info(zoo.make_single())
+    assert "`single … --json`" in render_llms_txt(single)
+    assert "> The commands of single.\n" in render_llms_txt(single)
+    assert "\n## single\n" in render_llms_full(single)
+    empty = collect_app_info(Tooli("empty"))
+    assert "## Commands" not in render_llms_txt(empty)
+    assert render_llms_full(empty).startswith("# empty\n")
