@@ -10,7 +10,12 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-from tooli.config.config_files import POSIX_CONFIG_PATH, WINDOWS_CONFIG_PATH
+from tooli.config.config_files import (
+    DISABLED_VALUES,
+    MAX_PARENT_FOLDERS,
+    POSIX_CONFIG_PATH,
+    WINDOWS_CONFIG_PATH,
+)
 from tooli.config.setting_definitions import SETTINGS
 from tooli.core import options
 from tooli.core.call import Options
@@ -110,12 +115,21 @@ FULL_DETECTION_VARIABLES = {full_detection}
 FALSE_VALUES = {false_values}
 """Values of a variable that is taken for unset, in lower case."""
 
+AGENT_PATH_PARTS = {path_parts}
+"""Parts of PATH that indicate an agent."""
+
 SETTING_VARIABLES = {settings}
 """Variables that are settings. `tooli.config` is loaded only for one of them, or for a file."""
 
 SYSTEM_CONFIG_PATH = {posix_path}
 if os.name == "nt":
     SYSTEM_CONFIG_PATH = os.environ.get({windows_variable}, {windows_folder}) + {windows_path}
+
+CONFIG_OFF_VALUES = {off_values}
+"""Values of TOOLI_CONFIG that disable the configuration files of project and user."""
+
+MAX_PARENT_FOLDERS = {parents}
+"""Maximum number of folders that are searched for a project configuration."""
 
 AGENT_TIMEOUT_SECONDS = {agent_timeout}
 """Default timeout of a call that an agent makes."""
@@ -156,6 +170,9 @@ def hot_tables_source() -> str:
         ),
         "false_values": _names(sorted(FALSE_VALUES)),
         "settings": _names(sorted(settings | {"TOOLI_RECORD_CAPABILITIES"})),
+        "path_parts": repr(_agent_path_parts()),
+        "off_values": repr(DISABLED_VALUES),
+        "parents": repr(MAX_PARENT_FOLDERS),
         "posix_path": repr(POSIX_CONFIG_PATH),
         "windows_variable": repr(variable),
         "windows_folder": repr(folder),
@@ -240,6 +257,11 @@ def _tool_schema_options() -> dict[str, dict[str, dict[str, Any]]]:
 
 def _names(names: Iterable[str]) -> str:
     return f"frozenset({tuple(names)!r})"
+
+
+def _agent_path_parts() -> tuple[str, ...]:
+    markers = [marker for _, _, row in STRONG_MARKERS for marker in row]
+    return tuple([marker[5:] for marker in markers if marker.startswith("PATH~")])
 
 
 def _injection_markers() -> tuple[str, ...]:

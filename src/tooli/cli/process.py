@@ -15,10 +15,13 @@ import sys
 
 from tooli.core._hot_tables import (
     AGENT_MARKERS,
+    AGENT_PATH_PARTS,
     AGENT_TIMEOUT_SECONDS,
     CALLER_VARIABLES,
+    CONFIG_OFF_VALUES,
     FALSE_VALUES,
     FULL_DETECTION_VARIABLES,
+    MAX_PARENT_FOLDERS,
     SETTING_VARIABLES,
     SYSTEM_CONFIG_PATH,
 )
@@ -356,12 +359,13 @@ def sniff_environment() -> tuple[bool, str | None, bool]:
     env = os.environ
     names = frozenset(env)
     found = names & CALLER_VARIABLES
-    has_pi_path = ".pi/agent/bin" in env.get("PATH", "")
+    path = env.get("PATH", "")
+    has_agent_path = any([part in path for part in AGENT_PATH_PARTS])
     agent_name = None
-    if found and not has_pi_path and FULL_DETECTION_VARIABLES.isdisjoint(names):
+    if found and not has_agent_path and FULL_DETECTION_VARIABLES.isdisjoint(names):
         agent_name = _agent_name(found, env)
     has_settings = not SETTING_VARIABLES.isdisjoint(names) or _has_config_file()
-    return bool(found) or has_pi_path, agent_name, has_settings
+    return bool(found) or has_agent_path, agent_name, has_settings
 
 
 def _agent_name(found: frozenset[str], env: Mapping[str, str]) -> str | None:
@@ -391,7 +395,7 @@ def _has_config_file() -> bool:
         return True
     config_choice = env("TOOLI_CONFIG")
     if config_choice:
-        return config_choice.lower() not in ("off", "0", "false", "no")
+        return config_choice.lower() not in CONFIG_OFF_VALUES
     home = env("APPDATA") if os.name == "nt" else env("XDG_CONFIG_HOME")
     if exists(f"{home or env('HOME', '') + '/.config'}/tooli/config.yaml", 0):
         return True
@@ -401,7 +405,7 @@ def _has_config_file() -> bool:
         return False
     if _file_contains(f"{cwd}/.env", b"TOOLI_"):
         return True
-    for _ in range(40):
+    for _ in range(MAX_PARENT_FOLDERS):
         if exists(f"{folder}/.tooli.yaml", 0):
             return True
         if _file_contains(f"{folder}/pyproject.toml", b"tool.tooli", b"[tool]\n", b"\ntool={"):

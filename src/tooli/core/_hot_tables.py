@@ -370,6 +370,9 @@ FULL_DETECTION_VARIABLES = frozenset(("OPENCODE_TERMINAL", "TOOLI_CALLER_VERSION
 FALSE_VALUES = frozenset(("", "0", "false", "no", "none", "off"))
 """Values of a variable that is taken for unset, in lower case."""
 
+AGENT_PATH_PARTS = (".pi/agent/bin",)
+"""Parts of PATH that indicate an agent."""
+
 SETTING_VARIABLES = frozenset(
     (
         "TOOLI_ALLOW_PATHS",
@@ -402,6 +405,12 @@ SETTING_VARIABLES = frozenset(
 SYSTEM_CONFIG_PATH = "/etc/tooli/config.yaml"
 if os.name == "nt":
     SYSTEM_CONFIG_PATH = os.environ.get("PROGRAMDATA", "C:/ProgramData") + "/tooli/config.yaml"
+
+CONFIG_OFF_VALUES = ("off", "0", "false", "no")
+"""Values of TOOLI_CONFIG that disable the configuration files of project and user."""
+
+MAX_PARENT_FOLDERS = 40
+"""Maximum number of folders that are searched for a project configuration."""
 
 AGENT_TIMEOUT_SECONDS = 120.0
 """Default timeout of a call that an agent makes."""

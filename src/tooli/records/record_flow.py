@@ -10,6 +10,8 @@ generators.
 
 from __future__ import annotations
 
+from tooli.text.jsonable import sort_set
+
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -184,7 +186,5 @@ def as_records(value: Any) -> list[Any] | None:
     if kind is tuple:
         return list(value)
     if kind in (set, frozenset):
-        from tooli.text.jsonable import sort_set
-
         return sort_set(value)
     return None
