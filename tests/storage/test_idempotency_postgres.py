@@ -1,0 +1,144 @@
+"""The Postgres idempotency store: leases, connections and passwords."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tooli.storage.idempotency_postgres import PostgresIdempotencyStore, redact_password
+from tooli.storage.idempotency_store import (
+    IdempotencyStore,
+    ScopedKey,
+    StoredReplay,
+    StoreUnavailable,
+)
+
+KEY = ScopedKey("shop.pay", "", "k1")
+
+
+def begin(store: IdempotencyStore, key: ScopedKey = KEY, can_rerun: bool = False) -> Any:
+    return store.begin(
+        key, "f", can_rerun=can_rerun, require_intact=not can_rerun, durable=True, timeout=10.0
+    )
+
+
+@pytest.mark.xdist_group("postgres")
+def test_a_lease_is_renewed_while_the_call_runs(postgres_server: str) -> None:
+    import psycopg
+
+    store = PostgresIdempotencyStore(postgres_server, lease=0.6)
+    key = KEY.replace(key=os.urandom(4).hex())
+    token = begin(store, key).token
+    with psycopg.connect(postgres_server, autocommit=True) as base:
+        leases: set[Any] = set()
+        while len(leases) < 4:
+            leases |= set(
+                base.execute("SELECT lease FROM tooli_keys WHERE key = %s", (key.key,)).fetchall()
+            )
+        thread = store._renewal_thread
+        assert store.finish(token, "done", b"x")
+    thread.join(10)
+    assert not thread.is_alive()
+    store.close()
+
+
+def test_an_attempt_that_starts_while_the_thread_ends_is_renewed() -> None:
+    store = PostgresIdempotencyStore("postgresql://127.0.0.1:1/none", lease=0.003)
+    renewed, wait = threading.Event(), 60
+    store._execute = lambda work, timeout: renewed.set()  # type: ignore[method-assign]
+
+    class Held(set[str]):
+        """Empty when it is read; at that moment another thread starts an attempt."""
+
+        entering: threading.Thread | None = None
+
+        def __iter__(self) -> Iterator[str]:
+            found = list(set.__iter__(self))
+            if not found and self.entering is None:
+                entering = threading.Thread(target=store._start_lease, args=("second",))
+                entering.start()
+                self.entering = entering
+                while "second" not in self and not store._renewal_lock.locked():
+                    pass
+            return iter(found)
+
+    held = store._leased_attempts = Held()
+    store._start_lease("first")
+    held.discard("first")
+    while held.entering is None:
+        threading.Event().wait(0.001)
+    held.entering.join(wait)
+    renewed.clear()
+    assert renewed.wait(wait)
+    thread = store._renewal_thread
+    held.discard("second")
+    thread.join(wait)
+    assert not thread.is_alive()
+
+
+def test_connection_options_detect_a_lost_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    psycopg = pytest.importorskip("psycopg")
+    asked: list[dict[str, Any]] = []
+
+    def connect(address: str, **options: Any) -> None:
+        asked.append(options)
+        raise psycopg.OperationalError("no")
+
+    monkeypatch.setattr(psycopg, "connect", connect)
+    for more in ("", "?tcp_user_timeout=500&connect_timeout=3"):
+        with pytest.raises(StoreUnavailable):
+            begin(PostgresIdempotencyStore(f"postgresql://127.0.0.1:1/none{more}"))
+    assert asked[0]["connect_timeout"] == "10" and asked[0]["tcp_user_timeout"] == "10000"
+    assert asked[1]["keepalives"] == asked[0]["keepalives"] == "1"
+    assert not {"connect_timeout", "tcp_user_timeout"} & asked[1].keys()
+
+
+@pytest.mark.xdist_group("postgres")
+def test_a_lost_connection_is_reopened(postgres_server: str) -> None:
+    import psycopg
+
+    store = PostgresIdempotencyStore(postgres_server)
+    key = KEY.replace(key=os.urandom(4).hex())
+    token = begin(store, key).token
+    with psycopg.connect(postgres_server, autocommit=True) as base:
+        cut = "SELECT pg_terminate_backend(%s)"
+        base.execute(cut, (store._connection.info.backend_pid,))
+        assert store.finish(token, "done", b"x")
+        base.execute(cut, (store._connection.info.backend_pid,))
+    assert isinstance(begin(store, key), StoredReplay)
+    store.close()
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "postgresql://tooli:pa%24word@127.0.0.1:1/db",
+        "postgresql://127.0.0.1:1/db?user=tooli&password=pa%24word",
+        "postgresql://tooli:pa%24word@[bad/db",
+        "postgresql://tooli:pa%24word@127.0.0.1:1/db?nonsense=1",
+    ],
+)
+def test_errors_do_not_contain_the_password(address: str) -> None:
+    with pytest.raises(StoreUnavailable) as caught:
+        begin(PostgresIdempotencyStore(address))
+    text = f"{caught.value.reason} {caught.value.fix} {caught.value.__cause__}"
+    assert "pa%24word" not in text and "pa$word" not in text
+    assert caught.value.reason.startswith("The idempotency store cannot be used: ")
+
+
+def test_a_password_is_removed_from_a_message() -> None:
+    address = "postgresql://u:s%40crt@h/db?sslpassword=hush"
+    redacted = redact_password(f"bad {address}: s@crt s%40crt hush", address)
+    assert redacted == "bad postgresql://u:…@h/db?sslpassword=…: … … …"
+
+
+def test_without_psycopg_the_error_has_the_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(StoreUnavailable) as caught:
+        begin(PostgresIdempotencyStore("postgresql://h/db"))
+    assert "pip install 'tooli[postgres]'" in caught.value.fix
