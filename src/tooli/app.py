@@ -298,8 +298,14 @@ class Tooli(_TyperPlaceholder):
         return self._run_command_line(*args, **kwargs)
 
     def _run_command_line(self, *args: Any, **kwargs: Any) -> Any:
+        import gc
+
+        gc_was_on = gc.isenabled()
+        gc.disable()  # imports make no garbage, and a collection among them takes half a ms
         from tooli.cli.main import main
 
+        if gc_was_on:
+            gc.enable()
         return main(self, *args, **kwargs)
 
     # -------------------------------------------------------------- the tools
