@@ -176,7 +176,7 @@ class CompletionRequest(NonToolRequest):
 def _make_completion_tool(target_tool: Tool, completer: Any) -> Tool:
     """What gives the values of an argument, as a tool of its own; held to what the `whole` is."""
 
-    def complete(argument: str, value: str, given_arguments: dict[str, str]) -> Any:
+    def complete(argument: str, value: str, given_arguments: dict[str, str]) -> object:
         found = completion_candidates(
             target_tool.param(argument), completer, value, given_arguments
         )
@@ -187,7 +187,7 @@ def _make_completion_tool(target_tool: Tool, completer: Any) -> Tool:
     async def later(found: Any, value: str) -> list[str]:
         return filter_matches(await found or (), value)
 
-    async def on_loop(argument: str, value: str, given_arguments: dict[str, str]) -> Any:
+    async def on_loop(argument: str, value: str, given_arguments: dict[str, str]) -> object:
         return await complete(argument, value, given_arguments)
 
     tool = read_tool(
