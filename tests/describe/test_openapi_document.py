@@ -19,7 +19,7 @@ from tooli.annotations import Destructive, ReadOnly
 from tooli.describe.example_arguments import parse_example
 from tooli.describe.openapi_document import build_openapi
 from tooli.errors import ERROR_CODES
-from tooli.http.request_options import read_options
+from tooli.http.http_request import read_options
 from tooli.pipeline.option_values import read_run_option
 
 

@@ -10,7 +10,7 @@ from tests.http.driving import HOST, JSON, Client, post, send
 from tests.parity.zoo import make_app, make_single
 
 from tooli import DefinitionError, ToolError, Tooli
-from tooli.http.request_options import read_options
+from tooli.http.http_request import read_options
 from tooli.testing.http_interfaces import run_lifespan
 
 

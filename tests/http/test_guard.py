@@ -9,7 +9,7 @@ import pytest
 from tests.http.driving import HOST, post, send
 
 from tooli import DefinitionError, Tooli
-from tooli.http import denial_log
+from tooli.http import access_control
 from tooli.stages import rate_limiting
 from tooli.storage.approval_store import ApprovalStore
 
@@ -289,8 +289,8 @@ async def test_nobody_fills_the_log_from_outside(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     now = [1000.0]
-    monkeypatch.setattr(denial_log, "monotonic", lambda: now[0])
-    monkeypatch.setattr(denial_log, "MAX_DENIALS_PER_MINUTE", 2)
+    monkeypatch.setattr(access_control, "monotonic", lambda: now[0])
+    monkeypatch.setattr(access_control, "MAX_DENIALS_PER_MINUTE", 2)
     monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path))
     api = make(token="secret")
     for _ in range(5):

@@ -1,1 +1,1 @@
-"""The HTTP door: an app's tools as an ASGI application, and the server that runs it."""
+"""The HTTP surface: an app's tools as an ASGI application, and the server that runs it."""

@@ -1,25 +1,29 @@
-"""Guard: who may talk to the door at all. What they may run is decided by the stages.
+"""Access control: which requests reach the app. The stages decide what a caller may run.
 
-Host     only names of this server: a page whose name was turned to our address stays out
-Origin   only the door's own page, and those that were allowed
-Bearer   a token: one of the door's own, compared so that the time it takes tells nothing, or one
-         that the settings verify
+Host     names of this server only, against DNS rebinding
+Origin   the server's own page and the allowed origins
+Bearer   a token of the server, compared in constant time, or one that the settings verify
 """
 
 from __future__ import annotations
 
 import sys
 from hmac import compare_digest
+from time import monotonic
 
 from tooli.errors import AuthError, DefinitionError, InputError, Suggestion, TemporaryError
-from tooli.http.http_request import HttpError
+from tooli.http.http_request import ANONYMOUS_CALLER, HttpError
+from tooli.serving.dispatcher import make_toolless_call
 from tooli.serving.listener import LOOPBACK_HOSTS
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Any
 
+    from tooli.core.protocols import App
+    from tooli.errors import ToolError
     from tooli.http.http_request import HttpRequest
     from tooli.http.http_settings import HttpSettings
     from tooli.policy.token_verifier import TokenVerifier
@@ -30,7 +34,7 @@ _HOST_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789.-_")
 
 
 class AccessControl:
-    """Stands before everything that is served."""
+    """Checks the host, the origin and the token of every request."""
 
     def __init__(self, settings: HttpSettings, verifier: TokenVerifier | None = None) -> None:
         if verifier is not None:
@@ -38,23 +42,21 @@ class AccessControl:
         hosts = LOOPBACK_HOSTS if settings.allowed_hosts is None else settings.allowed_hosts
         self._hosts = frozenset(_normalize_names("allowed_hosts", hosts))
         self._origins = frozenset(
-            word.rstrip("/")
-            for word in _normalize_names("allowed_origins", settings.allowed_origins)
+            origin.rstrip("/")
+            for origin in _normalize_names("allowed_origins", settings.allowed_origins)
         )
         self._any_address = settings.any_address
-        self._accepted_hosts: set[bytes] = set()  # Hosts that were looked at and are ours
+        self._accepted_hosts: set[bytes] = set()  # Host headers that passed the check before
         self._tokens = _read_tokens(settings)
         self._verifier = verifier
-        self.requires_token = (
-            bool(self._tokens) or verifier is not None
-        )  # whether a token is needed
+        self.requires_token = bool(self._tokens) or verifier is not None
 
     def check_request(self, request: HttpRequest) -> None:
-        """Let a request of a known host and origin pass; refuse any other."""
+        """Raise an HttpError unless the host and the origin of a request are allowed."""
         request.read_headers()
         host = request.headers.get(b"host")
         if host is None:
-            raise HttpError(InputError("The request names no Host.", code="E1400"))
+            raise HttpError(InputError("The request has no Host header.", code="E1400"))
         if host not in self._accepted_hosts:
             self._check_host(host)
         origin = request.headers.get(b"origin")
@@ -80,11 +82,11 @@ class AccessControl:
         if not name or not is_allowed:
             raise HttpError(
                 InputError(
-                    "This server does not answer to the Host of the request.",
+                    "The Host of the request is not a name of this server.",
                     code="E1421",
                     is_retryable=False,
                     suggestion=Suggestion(
-                        "ask_human", "Whoever runs the server can allow the host's name."
+                        "ask_human", "The operator of the server can allow this host name."
                     ),
                 )
             )
@@ -94,7 +96,7 @@ class AccessControl:
     def _check_origin(self, request: HttpRequest, origin: bytes, host: bytes) -> None:
         origin_text = origin.decode("latin-1").lower()
         if origin_text.partition("://")[2] == host.decode("latin-1").lower():
-            return  # the page came from here, and the Host is known to be ours
+            return  # the page came from this server, whose Host is checked
         any_port = (
             f"{origin_text.rpartition(':')[0] if origin_text.count(':') > 1 else origin_text}:*"
         )
@@ -109,7 +111,7 @@ class AccessControl:
     # -------------------------------------------------------------- tokens
 
     def identify(self, request: HttpRequest) -> None:
-        """Learn who calls and which scopes they hold; refuse who brings no valid token."""
+        """Set the principal and scopes of a request; raise an HttpError without a valid token."""
         if not self.requires_token:
             return
         authorization = request.headers.get(b"authorization", b"")
@@ -118,7 +120,9 @@ class AccessControl:
         found = False
         if scheme.lower() == b"bearer" and token:
             for known, scopes, principal in self._tokens:
-                if compare_digest(known, token):  # all are compared, whichever it is
+                if compare_digest(
+                    known, token
+                ):  # every token is compared, so the time tells nothing
                     found = True
                     request.scopes, request.principal = scopes, principal
         if not found and self._verifier is not None and scheme.lower() == b"bearer" and token:
@@ -131,40 +135,40 @@ class AccessControl:
             identity = verifier.identify(token)
         except AuthError as error:
             raise HttpError(error, _www_authenticate_header("invalid_token")) from None
-        except InputError as broken:  # a file has changed for the worse: the owner's to mend
+        except InputError as broken:  # a key or token file has become unreadable
             print(broken.message, file=sys.stderr, flush=True)
             suggestion = Suggestion(
-                "ask_human", "Whoever runs the server finds the reason in its log."
+                "ask_human", "The operator of the server finds the reason in its log."
             )
             message = "Tokens cannot be verified at the moment."
             raise HttpError(TemporaryError(message, suggestion=suggestion)) from None
         if identity.principal in [principal for *_, principal in self._tokens]:
-            raise _token_error(True)  # a name that is one of the door's own tokens
+            raise _token_error(True)  # the name of one of the server's own tokens
         request.scopes, request.principal = identity.scopes, identity.principal
 
 
 def _normalize_names(name: str, names: Iterable[str]) -> list[str]:
     if isinstance(names, str):
-        raise DefinitionError(f"{name}={names!r}: give a list of names")
+        raise DefinitionError(f"{name}={names!r} must be a list of names")
     return [item.lower().strip() for item in names]
 
 
 def _read_tokens(settings: HttpSettings) -> list[tuple[bytes, frozenset[str] | None, str | None]]:
-    """The door's own tokens: the letters, the scopes, and whom each of them names.
+    """Return the server's own tokens: the bytes, the scopes and the principal of each.
 
-    The one `token` opens the door for all who share it, and names nobody.
+    The setting `token` is shared by all its users, so it has no principal.
     """
     scopes_by_token = dict(settings.tokens or {})
     if settings.token is not None:
         scopes_by_token[settings.token] = settings.scopes
     elif settings.scopes is not None:
-        raise DefinitionError("scopes=… say what the token allows: give token=…, too")
+        raise DefinitionError("scopes= needs token=: it lists what that token allows")
     tokens: list[tuple[bytes, frozenset[str] | None, str | None]] = []
     for token, scopes in scopes_by_token.items():
         if not token or not token.isascii() or not token.isprintable() or " " in token:
-            raise DefinitionError("a token is one word of ASCII letters, and not empty")
+            raise DefinitionError("a token must be printable ASCII without spaces, and not empty")
         if isinstance(scopes, str):
-            raise DefinitionError("the scopes of a token are a list")
+            raise DefinitionError("the scopes of a token must be a list")
         token_bytes = token.encode("ascii")
         principal = _token_principal(token_bytes) if token != settings.token else None
         tokens.append((token_bytes, None if scopes is None else frozenset(scopes), principal))
@@ -172,14 +176,14 @@ def _read_tokens(settings: HttpSettings) -> list[tuple[bytes, frozenset[str] | N
 
 
 def _token_principal(token: bytes) -> str:
-    """What the holder of a token is called; the same in every worker, and after a restart."""
+    """Return the principal of a token: the same in every worker and after a restart."""
     from hashlib import sha256
 
     return f"token:{sha256(token).hexdigest()[:16]}"
 
 
 def _split_host(host: bytes) -> tuple[str, str]:
-    """The name and the port; an empty name where it is none."""
+    """Return the name and the port of a Host header; the name is empty if it is invalid."""
     text = host.decode("latin-1").lower()
     if text[:1] == "[":
         name, bracket, rest = text[1:].partition("]")
@@ -209,9 +213,9 @@ def _is_ip_address(name: str) -> bool:
 def _origin_error(origin: str) -> HttpError:
     return HttpError(
         AuthError(
-            f"Pages of {origin} may not call this server.",
+            f"Pages from {origin} may not call this server.",
             code="E2403",
-            suggestion=Suggestion("ask_human", "Whoever runs the server can allow the origin."),
+            suggestion=Suggestion("ask_human", "The operator of the server can allow this origin."),
         )
     )
 
@@ -219,7 +223,7 @@ def _origin_error(origin: str) -> HttpError:
 def _token_error(is_given: bool) -> HttpError:
     return HttpError(
         AuthError(
-            "The token is not valid." if is_given else "A token is needed.",
+            "The token is not valid." if is_given else "A token is required.",
             code="E2401",
             suggestion=Suggestion("ask_human", "Send the header 'Authorization: Bearer TOKEN'."),
         ),
@@ -230,3 +234,44 @@ def _token_error(is_given: bool) -> HttpError:
 def _www_authenticate_header(error: str) -> tuple[bytes, bytes]:
     challenge = 'Bearer realm="tooli"' + (f', error="{error}"' if error else "")
     return b"www-authenticate", challenge.encode()
+
+
+# ------------------------------------------------------------------ the log of denied requests
+
+
+MAX_DENIALS_PER_MINUTE = 20
+"""Denials that are logged within a minute; the next entry counts those that were not."""
+_MINUTE = 60.0
+
+
+class DenialLog:
+    """Logs the requests that the access control of one server has denied."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self._window_start = 0.0
+        self._recorded = 0
+        self._skipped = 0
+
+    def should_record(self, error: ToolError) -> bool:
+        """Return True if a denial is to be logged now; counts it as logged."""
+        if error.code[:2] != "E2" or self._app._state.policy == "off":
+            return False
+        now = monotonic()
+        if now - self._window_start >= _MINUTE:
+            self._window_start, self._recorded = now, 0
+        if self._recorded >= MAX_DENIALS_PER_MINUTE:
+            self._skipped += 1
+            return False
+        self._recorded += 1
+        return True
+
+    def record(self, error: ToolError, address: str) -> None:
+        """Log a denial with its reason and address, without any content of the request."""
+        from tooli.storage.audit_log import log_event
+
+        facts: dict[str, Any] = {"address": address}
+        if self._skipped:
+            facts["unnoted"], self._skipped = self._skipped, 0
+        call = make_toolless_call(self._app, ANONYMOUS_CALLER)
+        log_event("denial", call, code=error.code, message=error.message, **facts)

@@ -1,10 +1,10 @@
-"""Api: an app's tools over HTTP. A bare ASGI application, on the standard library alone.
+"""Api: an app's tools over HTTP, as an ASGI application that needs the standard library only.
 
-    scope ─▶ Exchange ─▶ Guard ─▶ path ─┬▶ a tool:  body ▸ Call ▸ Outcome ▸ envelope │ stream
-                                        ├▶ a page:  /, /health, /tools, /openapi.json
-                                        └▶ a mount: /mcp
+    scope ─▶ HttpRequest ─▶ AccessControl ─▶ path ─┬▶ tool:  body ▸ PreparedCall ▸ envelope │ stream
+                                                   ├▶ page:  /, /health, /tools, /openapi.json
+                                                   └▶ mount: /mcp
 
-Whatever goes wrong on this way is answered with an envelope as well.
+Every error is answered with an envelope.
 """
 
 from __future__ import annotations
@@ -14,19 +14,20 @@ import sys
 from functools import partial
 
 from tooli.errors import InputError, InternalError, Suggestion, check_keywords
-from tooli.http.access_control import AccessControl
-from tooli.http.denial_log import DenialLog
-from tooli.http.http_request import HttpDisconnect, HttpError, HttpRequest
+from tooli.http.access_control import AccessControl, DenialLog
+from tooli.http.http_request import (
+    ANONYMOUS_CALLER,
+    HttpDisconnect,
+    HttpError,
+    HttpRequest,
+    caller_from_request,
+    negotiate_stream_format,
+    read_arguments,
+    read_options,
+)
 from tooli.http.http_settings import HttpSettings
 from tooli.http.info_pages import PUBLIC_PATHS, InfoPages
 from tooli.http.mounts import Mount
-from tooli.http.request_body import read_arguments
-from tooli.http.request_options import (
-    ANONYMOUS_CALLER,
-    caller_from_request,
-    negotiate_stream_format,
-    read_options,
-)
 from tooli.http.stream_response import (
     failure_headers,
     send_stream,
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tooli.core.call import Problem
+    from tooli.core.protocols import App
     from tooli.core.tool import Tool
     from tooli.errors import ToolError
     from tooli.http.http_settings import Headers, HttpSettingsDict, Receive, Scope, Send
@@ -63,16 +65,16 @@ _ALLOWED_HEADERS = (
 )
 
 
-def make_api(app: Any, kwargs: HttpSettingsDict) -> Api:
-    """The application for an app, with settings given by keyword."""
+def make_api(app: App, kwargs: HttpSettingsDict) -> Api:
+    """Return the ASGI application of an app, with settings as keywords."""
     check_keywords("asgi", kwargs, HttpSettings.__match_args__)
     return Api(app, HttpSettings(**kwargs))
 
 
 class Api:
-    """The application: call it as ASGI does."""
+    """The ASGI application of one app."""
 
-    def __init__(self, app: Any, settings: HttpSettings) -> None:
+    def __init__(self, app: App, settings: HttpSettings) -> None:
         self.dispatcher = ToolDispatcher(app)
         self.settings = settings
         self.access_control = AccessControl(settings, self.dispatcher.make_verifier())
@@ -80,7 +82,7 @@ class Api:
         self._pages = InfoPages(self.dispatcher, self.access_control.requires_token, settings)
         self._paths: dict[str, Tool] = {}
         self._revision = -1
-        self._running_calls = 0  # calls that are answered whole
+        self._running_calls = 0  # calls without a stream
         self._open_streams: set[StreamSource] = set()
         self._thread_pool = ThreadPool(settings.threads)
         self._denial_log = DenialLog(app)
@@ -88,7 +90,7 @@ class Api:
         self._restore_stdout: Callable[[], None] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or live as long as the server does."""
+        """Answer a request, or run for the lifespan of the server."""
         kind = scope["type"]
         if kind == "http":
             request = HttpRequest(scope, receive, send)
@@ -103,7 +105,7 @@ class Api:
             await send({"type": "websocket.close", "code": 1000})
 
     async def _handle_exception(self, request: HttpRequest, exc: BaseException) -> None:
-        """Answer a request that was stopped on its way, where it can still be answered."""
+        """Answer a request that raised an exception, if the response has not started."""
         if isinstance(exc, HttpError):
             error = exc.error
             await self._send_error(request, error, *exc.headers)
@@ -116,7 +118,7 @@ class Api:
             _print_traceback(exc)
             if request.is_response_started:
                 raise exc
-            await self._send_error(request, InternalError("The server itself failed."))
+            await self._send_error(request, InternalError("Internal server error."))
 
     async def _send_error(
         self, request: HttpRequest, error: ToolError, *headers: tuple[bytes, bytes]
@@ -124,11 +126,11 @@ class Api:
         presented = present_error(self.dispatcher.app, ANONYMOUS_CALLER, error)
         await request.respond(presented.http_status, presented.envelope_json(), *headers)
 
-    # -------------------------------------------------------------- the way to what is asked for
+    # -------------------------------------------------------------- routing
 
     @property
     def paths(self) -> Mapping[str, Tool]:
-        """The tool at each path: by its words, dotted, and by its name in other protocols."""
+        """The tool at each path: `users/list`, `users.list`, and the name in other protocols."""
         if self._revision != self.dispatcher.revision:
             revision = self.dispatcher.revision
             paths: dict[str, Tool] = {}
@@ -136,7 +138,7 @@ class Api:
             for name, tool in tools.items():
                 for suffix in ("/".join(tool.path), tool.key, name):
                     paths.setdefault(f"/tools/{suffix}", tool)
-            for tool in tools.values():  # its own words win over another's short name
+            for tool in tools.values():  # its own path wins over another's name
                 paths[f"/tools/{'/'.join(tool.path)}"] = tool
             self._paths, self._revision = paths, revision
         return self._paths
@@ -166,11 +168,11 @@ class Api:
             body, headers = self._pages.get(path)
             await request.respond(200, body, *headers)
         else:
-            message = f"{path} does not take {method}; it takes {allowed.decode()}."
+            message = f"{path} does not allow {method}. It allows {allowed.decode()}."
             raise HttpError(InputError(message, code="E1405"), (b"allow", allowed))
 
     async def _send_preflight(self, request: HttpRequest) -> None:
-        """Tell a browser what a page of an allowed origin may send."""
+        """Answer a CORS preflight: what a page of an allowed origin may send."""
         wants_private_network = request.headers.get(b"access-control-request-private-network")
         await request.respond_empty(
             204,
@@ -185,22 +187,21 @@ class Api:
         )
 
     def _not_found_error(self, path: str) -> ToolError:
-        """The error for a path that leads to nothing; below /tools/ it names a command."""
+        """Return the error for an unknown path; below /tools/ it is an unknown command."""
         if not path.startswith("/tools/"):
             places = ", ".join(["/tools/{command}", *self._pages.paths()])
             return InputError(
-                "Nothing is served at this path.",
+                "There is nothing at this path.",
                 code="E1404",
-                suggestion=Suggestion("retry_with_modified_input", f"There are: {places}."),
+                suggestion=Suggestion("retry_with_modified_input", f"Use one of: {places}."),
             )
         return unknown_tool_error(self.dispatcher.app, path[len("/tools/") :][:200])
 
-    # -------------------------------------------------------------- calling a tool
+    # -------------------------------------------------------------- calls
 
     async def _call_tool(self, request: HttpRequest, tool: Tool) -> None:
-        active_calls = (
-            self._running_calls + len(self._open_streams) + self._thread_pool.abandoned
-        )  # left: waited for no more
+        abandoned = self._thread_pool.abandoned  # calls whose clients have disconnected
+        active_calls = self._running_calls + len(self._open_streams) + abandoned
         if active_calls >= self.settings.limit:
             raise HttpError(too_busy_error(), (b"retry-after", b"1"))
         self._running_calls += 1
@@ -235,7 +236,7 @@ class Api:
     async def _apply_prefer_header(
         self, request: HttpRequest, tool: Tool, arguments: Mapping[str, Any]
     ) -> tuple[Problem, ...]:
-        """What is wrong by the letter of the schema, where the request wants to know."""
+        """Return the problems of strict validation if the Prefer header asks for it."""
         from tooli.http.strict_validation import PREFERENCE_APPLIED, StrictValidator, prefers_strict
 
         if not prefers_strict(request.headers[b"prefer"]):
@@ -245,7 +246,7 @@ class Api:
         request.extra_headers = (*request.extra_headers, PREFERENCE_APPLIED)
         return problems
 
-    # -------------------------------------------------------------- a server's life
+    # -------------------------------------------------------------- lifespan
 
     def _redirect_stdout(self) -> None:
         from tooli.pipeline.stdout_capture import route_stdout
@@ -306,7 +307,7 @@ def _response_parts(presented: Presented) -> tuple[int, bytes, Headers]:
 
 
 def _print_traceback(exc: BaseException) -> None:
-    """A defect of ours, told to whoever runs the server."""
+    """Print the traceback of an internal error for the operator of the server."""
     from traceback import print_exception
 
     print_exception(type(exc), exc, exc.__traceback__, file=sys.stderr)

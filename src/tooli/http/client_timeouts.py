@@ -1,4 +1,4 @@
-"""Patience: waiting for a client, but not for ever."""
+"""Timeouts for waiting on a client."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 
-class ClientTimeout(Exception):  # noqa: N818  it is the client's fault
-    """The client took longer than it may."""
+class ClientTimeout(Exception):  # noqa: N818  the client is slow, not we
+    """The client took too long."""
 
 
 async def wait_with_timeout(seconds: float, awaitable: Awaitable[T]) -> T:
-    """What is waited for, if it comes in time; raises Late if not.
+    """Return what the awaitable returns; raise ClientTimeout if that takes too long.
 
-    `asyncio.wait_for` starts a task for it, and a clock; here a first step is tried without
-    either, because most of what is waited for (a short body, room to write) is there already.
+    `asyncio.wait_for` starts a task and a timer. This function first takes one step without
+    either: a short body or a write to a free buffer is done after that step.
     """
     if asyncio.iscoroutine(awaitable):
         try:
@@ -40,8 +40,8 @@ async def wait_with_timeout(seconds: float, awaitable: Awaitable[T]) -> T:
     except asyncio.CancelledError:
         if not expired:
             raise
-        if hasattr(task, "uncancel"):  # Python 3.11 counts: the cancelling was ours alone
-            getattr(task, "uncancel")()  # noqa: B009  3.10 has no such name
+        if hasattr(task, "uncancel"):  # Python 3.11 counts cancellations; this one was ours
+            getattr(task, "uncancel")()  # noqa: B009  Python 3.10 does not have it
         raise ClientTimeout from None
     finally:
         timer.cancel()
@@ -53,7 +53,7 @@ def _expire(task: Task[Any], expired: list[bool]) -> None:
 
 
 class _ResumedCoroutine:
-    """A coroutine that has taken its first step, to be awaited from there."""
+    """A coroutine that has taken its first step; awaiting it continues from there."""
 
     __slots__ = ("_coroutine", "_step")
 

@@ -1,17 +1,28 @@
-"""Exchange: one request and the answer to it, in the words of ASGI."""
+"""HttpRequest: one ASGI request and the response to it; what a call needs is read from it."""
 
 from __future__ import annotations
 
-from tooli.errors import InputError
+import asyncio
+from json import JSONDecoder
+
+from tooli.config.setting_definitions import BOOLEAN_VALUES
+from tooli.core._hot_tables import CHOICES, HTTP_OPTIONS, OPTION_KINDS, RUN_OPTIONS
+from tooli.core.call import DEFAULT_OPTIONS, Caller, Options, Problem
+from tooli.errors import InputError, Suggestion, closest_match
+from tooli.http.client_timeouts import ClientTimeout, wait_with_timeout
+from tooli.pipeline.option_values import build_options
 from tooli.serving.dispatcher import path_without_root
+from tooli.text.jsonable import MAX_JSON_DEPTH, is_list, is_object
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Any, NoReturn
 
+    from tooli.core.tool import Tool
     from tooli.errors import ToolError
-    from tooli.http.http_settings import Headers, Receive, Scope, Send
+    from tooli.http.http_settings import Headers, HttpSettings, Message, Receive, Scope, Send
 
 JSON_CONTENT_TYPE = (b"content-type", b"application/json")
 NOSNIFF = (b"x-content-type-options", b"nosniff")
@@ -31,7 +42,7 @@ _KNOWN_HEADERS = _SINGLE_VALUE_HEADERS | {
 
 
 class HttpError(Exception):
-    """A request is answered with an error before any tool is asked; some need headers, too."""
+    """An error that answers a request before a tool is called, with additional headers."""
 
     def __init__(self, error: ToolError, *headers: tuple[bytes, bytes]) -> None:
         super().__init__(error.message)
@@ -39,12 +50,12 @@ class HttpError(Exception):
         self.headers = headers
 
 
-class HttpDisconnect(Exception):  # noqa: N818  nothing went wrong here
-    """The client has left: nobody waits for an answer."""
+class HttpDisconnect(Exception):  # noqa: N818  a disconnect is not an error
+    """The client has disconnected."""
 
 
 class HttpRequest:
-    """A request, read as far as the door needs it, and the way back to the client."""
+    """A request, with the parts of it that are needed, and the methods to answer it."""
 
     __slots__ = (
         "extra_headers",
@@ -65,14 +76,14 @@ class HttpRequest:
         self.send = send
         self.method: str = scope["method"]
         self.path = path_without_root(scope)
-        self.is_response_started = False  # the head of the answer is out
-        self.extra_headers: Headers = ()  # what stands in the head of any answer
-        self.scopes: frozenset[str] | None = frozenset()  # what the caller holds; None: all
-        self.principal: str | None = None  # who it is, by its token
+        self.is_response_started = False  # status and headers are sent
+        self.extra_headers: Headers = ()  # headers for whatever response follows
+        self.scopes: frozenset[str] | None = frozenset()  # scopes of the caller; None: all
+        self.principal: str | None = None  # identity of the caller, by its token
         self.headers: dict[bytes, bytes] = {}
 
     def read_headers(self) -> None:
-        """Take what matters from the head; one that says two things at once is refused."""
+        """Read the headers that are used; raise an HttpError if a single one is repeated."""
         found = self.headers
         for name, value in self.scope["headers"]:
             if name in _KNOWN_HEADERS:
@@ -80,27 +91,25 @@ class HttpRequest:
                     found[name] = value
                 elif name in _SINGLE_VALUE_HEADERS:
                     header = name.decode("ascii")
-                    raise HttpError(
-                        InputError(f"The header {header} is there twice.", code="E1400")
-                    )
+                    raise HttpError(InputError(f"The header {header} is sent twice.", code="E1400"))
                 else:
                     found[name] += b", " + value
 
     @property
     def address(self) -> str:
-        """Where it came from, as the server knows it."""
+        """The client's address as the server sees it."""
         client = self.scope.get("client")
         return str(client[0]) if client and client[0] else "network"
 
     @property
     def query(self) -> bytes:
-        """What stands behind the question mark."""
+        """The query string."""
         return self.scope.get("query_string", b"")
 
-    # -------------------------------------------------------------- the answer
+    # -------------------------------------------------------------- the response
 
     async def respond(self, status: int, body: bytes, *headers: tuple[bytes, bytes]) -> None:
-        """All of the answer; a JSON document unless the headers say another type."""
+        """Send a whole response: JSON, unless the first header is another content type."""
         head = [
             *(() if headers and headers[0][0] == b"content-type" else (JSON_CONTENT_TYPE,)),
             (b"content-length", b"%d" % len(body)),
@@ -115,18 +124,324 @@ class HttpRequest:
         await self.send({"type": "http.response.body", "body": body})
 
     async def respond_empty(self, status: int, *headers: tuple[bytes, bytes]) -> None:
-        """An answer that is all head."""
+        """Send a response without a body."""
         self.is_response_started = True
         head = [*headers, *self.extra_headers]
         await self.send({"type": "http.response.start", "status": status, "headers": head})
         await self.send({"type": "http.response.body", "body": b""})
 
     async def start_response(self, status: int, *headers: tuple[bytes, bytes]) -> None:
-        """The head of an answer that comes in pieces."""
+        """Send the status and headers of a response whose body follows in chunks."""
         self.is_response_started = True
         head: Iterable[tuple[bytes, bytes]] = [*headers, NOSNIFF, NO_STORE, *self.extra_headers]
         await self.send({"type": "http.response.start", "status": status, "headers": head})
 
     async def write(self, chunk: bytes, *, is_last: bool = False) -> None:
-        """One piece of it; waits for a client that reads slowly."""
+        """Send one chunk of the body; waits for a client that reads slowly."""
         await self.send({"type": "http.response.body", "body": chunk, "more_body": not is_last})
+
+
+# ------------------------------------------------------------------ the body
+
+
+_CONNECTION_CLOSE = (b"connection", b"close")
+
+
+async def read_arguments(request: HttpRequest, settings: HttpSettings) -> dict[str, Any]:
+    """Return the arguments of a call; an empty body means no arguments."""
+    content_type = request.headers.get(b"content-type")
+    if content_type is not None and content_type != b"application/json":
+        _check_content_type(content_type)
+    body = await read_body(request, settings)
+    if not body:
+        return {}
+    if content_type is None:
+        raise _content_type_error("no type")
+    return parse_json_object(body)
+
+
+# ------------------------------------------------------------------ bytes
+
+
+async def read_body(request: HttpRequest, settings: HttpSettings) -> bytes:
+    """Return the body. Raises an HttpError if it is too large or too slow."""
+    length = request.headers.get(b"content-length")
+    if length is not None and int(length) > settings.max_body:
+        raise _body_too_large_error(settings)
+    try:
+        message = await wait_with_timeout(settings.chunk_timeout, request.receive())
+        body = _body_chunk(message)
+        if message.get("more_body"):
+            body = await _read_remaining(body, request, settings)
+    except ClientTimeout:
+        raise _body_timeout_error() from None
+    if len(body) > settings.max_body:
+        raise _body_too_large_error(settings)
+    return body
+
+
+async def _read_remaining(
+    first_chunk: bytes, request: HttpRequest, settings: HttpSettings
+) -> bytes:
+    """Return a body from its first chunk on, up to the size limit."""
+    chunks, size, more = [first_chunk], len(first_chunk), True
+    now = asyncio.get_running_loop().time
+    deadline = now() + settings.body_timeout
+    while more and size <= settings.max_body:
+        message = await wait_with_timeout(
+            min(settings.chunk_timeout, deadline - now()), request.receive()
+        )
+        chunks.append(_body_chunk(message))
+        size += len(chunks[-1])
+        more = message.get("more_body")
+    return b"".join(chunks)
+
+
+def _body_chunk(message: Message) -> bytes:
+    if message["type"] == "http.disconnect":
+        raise HttpDisconnect
+    return message.get("body", b"")
+
+
+def _check_content_type(content_type: bytes) -> None:
+    """Raise an HttpError unless the type is JSON: forms of other sites cannot send that type."""
+    media_type, _, parameters = content_type.decode("latin-1").lower().partition(";")
+    media_type = media_type.strip()
+    is_json = media_type == "application/json" or (
+        media_type.startswith("application/") and media_type.endswith("+json")
+    )
+    for parameter in parameters.split(";"):
+        name, _, value = parameter.partition("=")
+        if name.strip() == "charset" and value.strip(' "') not in ("utf-8", "utf8"):
+            is_json = False
+    if not is_json:
+        raise _content_type_error(media_type or "no type")
+
+
+# ------------------------------------------------------------------ JSON
+
+
+def _reject_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not valid JSON")
+
+
+_decode = JSONDecoder(parse_constant=_reject_constant).decode
+
+
+def parse_json_object(body: bytes) -> dict[str, Any]:
+    """Return the JSON object in a body; raises an HttpError for anything else."""
+    try:
+        value: object = _decode(body.decode("utf-8"))
+    except RecursionError:
+        raise _invalid_body_error("is nested too deeply") from None
+    except ValueError as failure:
+        raise _invalid_body_error(f"is not valid JSON: {_describe_decode_error(failure)}") from None
+    if not is_object(value):
+        raise _invalid_body_error("is not a JSON object")
+    if (
+        body.count(b"{") + body.count(b"[") > MAX_JSON_DEPTH
+        and _nesting_depth(value) > MAX_JSON_DEPTH
+    ):
+        raise _invalid_body_error("is nested too deeply")
+    return value
+
+
+def _describe_decode_error(failure: ValueError) -> str:
+    if isinstance(failure, UnicodeDecodeError):
+        return f"the byte at {failure.start} is not UTF-8"
+    return str(failure)
+
+
+def _nesting_depth(value: object) -> int:
+    """Return the nesting depth of a value, without recursion."""
+    depth, level = 0, [value]
+    while level:
+        depth += 1
+        deeper: list[object] = []
+        for item in level:
+            if is_object(item):
+                deeper.extend(item.values())
+            elif is_list(item):
+                deeper.extend(item)
+        level = deeper
+    return depth
+
+
+# ------------------------------------------------------------------ errors
+
+
+def _invalid_body_error(problem: str) -> HttpError:
+    advice = Suggestion("retry_with_modified_input", "Send the arguments as one JSON object.")
+    return HttpError(
+        InputError(f"The body {problem}.", code="E1008", field="body", suggestion=advice)
+    )
+
+
+def _content_type_error(media_type: str) -> HttpError:
+    advice = Suggestion("retry_with_modified_input", "Send 'Content-Type: application/json'.")
+    return HttpError(
+        InputError(
+            f"The body must be JSON, but its content type is {media_type}.",
+            code="E1415",
+            suggestion=advice,
+        )
+    )
+
+
+def _body_too_large_error(settings: HttpSettings) -> HttpError:
+    advice = Suggestion("retry_with_modified_input", "Send a smaller body.")
+    message = f"The body is larger than {settings.max_body} bytes."
+    return HttpError(InputError(message, code="E1413", suggestion=advice))
+
+
+def _body_timeout_error() -> HttpError:
+    advice = Suggestion("retry_later", "Send the whole body at once.")
+    return HttpError(
+        InputError("The body was not received in time.", code="E1408", suggestion=advice),
+        _CONNECTION_CLOSE,
+    )
+
+
+# ------------------------------------------------------------------ options and caller
+
+
+ANONYMOUS_CALLER = Caller("http", maybe_agent=True)
+_MAX_NAME_LENGTH = 200
+_MAX_ANONYMOUS_CALLERS = 1000
+
+
+def read_options(query: bytes, key: bytes | None = None) -> tuple[Options, tuple[Problem, ...]]:
+    """Return the framework options in the query, and the problems with them.
+
+    `key` is the value of the header `Idempotency-Key`.
+    """
+    if not query and key is None:
+        return DEFAULT_OPTIONS, ()
+    from urllib.parse import parse_qsl
+
+    values: dict[str, Any] = {}
+    problems: list[Problem] = []
+    if key is not None:
+        values["idempotency_key"] = key.decode("latin-1").strip().strip('"')
+    try:
+        pairs = parse_qsl(query.decode("latin-1"), keep_blank_values=True, max_num_fields=50)
+    except ValueError:
+        return DEFAULT_OPTIONS, (Problem("E1007", None, "The query has too many parameters"),)
+    for name, value in pairs:
+        kind = OPTION_KINDS[name] if name in HTTP_OPTIONS else None
+        if kind is None:
+            problems.append(_unknown_option_problem(name))
+        elif kind == "flag":
+            flag = BOOLEAN_VALUES.get(value.lower())
+            if flag is None:
+                problems.append(_invalid_option_problem(name, value, "true or false"))
+            values[name] = bool(flag)
+        elif kind == "choice":
+            if value in CHOICES[name]:
+                values[name] = value
+            else:
+                expected = " or ".join(CHOICES[name])
+                problems.append(_invalid_option_problem(name, value, expected))
+        else:
+            if name in RUN_OPTIONS and values.get(name, value) != value:
+                problems.append(_conflicting_option_problem(name, is_header=key is not None))
+            values[name] = value
+    options, option_problems = build_options(values)
+    return options, (*problems, *option_problems)
+
+
+def _invalid_option_problem(name: str, value: str, expected: str) -> Problem:
+    return Problem("E1007", name, f"{name} must be {expected}, not {value[:80]!r}")
+
+
+def _conflicting_option_problem(name: str, *, is_header: bool) -> Problem:
+    """Return the problem of an option that has two different values."""
+    if is_header and name == "idempotency_key":
+        message = "The header Idempotency-Key and ?idempotency_key= differ: send only one of them"
+    else:
+        message = f"?{name}= is given twice with different values: send it once"
+    return Problem("E1050" if name == "idempotency_key" else "E1007", name, message)
+
+
+def _unknown_option_problem(name: str) -> Problem:
+    suggestion = closest_match(name, HTTP_OPTIONS)
+    hint = (
+        f"; did you mean {suggestion!r}?"
+        if suggestion
+        else f"; the options are {', '.join(HTTP_OPTIONS)}"
+    )
+    return Problem("E1007", None, f"Unknown option {name[:80]!r}{hint}")
+
+
+def caller_from_request(request: HttpRequest, tool: Tool) -> Caller:
+    """Return the caller: name and session from its headers, scopes and principal from its token."""
+    headers = request.headers
+    name = _header_text(headers[b"tooli-caller"]) if b"tooli-caller" in headers else None
+    session = _header_text(headers[b"tooli-session-id"]) if b"tooli-session-id" in headers else None
+    scopes = request.scopes
+    if scopes is None:  # all scopes that this tool requires
+        scopes = frozenset(tool.guard.scopes or ())
+    address, principal = request.address, request.principal
+    if name is None and session is None and principal is None and not scopes:
+        return _anonymous_callers.get(address) or _anonymous_caller(address)
+    version = _header_text(headers.get(b"tooli-caller-version")) if name is not None else None
+    return Caller(
+        "http",
+        name,
+        version,
+        session,
+        scopes,
+        maybe_agent=True,
+        principal=principal,
+        address=address,
+    )
+
+
+_anonymous_callers: dict[str, Caller] = {}
+"""Callers without headers or a token, by address. Most calls have such a caller."""
+
+
+def _anonymous_caller(address: str) -> Caller:
+    if len(_anonymous_callers) >= _MAX_ANONYMOUS_CALLERS:
+        _anonymous_callers.clear()
+    caller = _anonymous_callers[address] = Caller("http", maybe_agent=True, address=address)
+    return caller
+
+
+def _header_text(value: bytes | None) -> str | None:
+    if value is None:
+        return None
+    text = value.decode("utf-8", "replace").strip()
+    return text[:_MAX_NAME_LENGTH] if text and text.isprintable() else None
+
+
+# ------------------------------------------------------------------ response format
+
+_FORMAT_BY_MEDIA_TYPE = {
+    "application/x-ndjson": "lines",
+    "application/ndjson": "lines",
+    "application/jsonl": "lines",
+    "text/event-stream": "events",
+    "application/json": "whole",
+}
+
+
+def negotiate_stream_format(accept: bytes | None) -> str:
+    """Return the response format for a stream: "whole", "lines" or "events"."""
+    best, stream_format = 0.0, "whole"
+    for part in (accept or b"").decode("latin-1").lower().split(","):
+        media_type, *parameters = [item.strip() for item in part.split(";")]
+        quality = 1.0
+        for parameter in parameters:
+            if parameter.startswith("q="):
+                quality = _parse_quality(parameter[2:])
+        if media_type in _FORMAT_BY_MEDIA_TYPE and quality > best:
+            best, stream_format = quality, _FORMAT_BY_MEDIA_TYPE[media_type]
+    return stream_format
+
+
+def _parse_quality(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return 0.0

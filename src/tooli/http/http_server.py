@@ -1,15 +1,18 @@
-"""Run an app's HTTP door: `mytool api serve`. uvicorn does the network; it comes with tooli[http].
+"""Serve an app over HTTP: `mytool api serve`. uvicorn, from tooli[http], handles the network.
 
-serve_http ─▶ a socket of ours ─┬▶ one server in this process
-                                └▶ several, each in a process of its own (workers.py)
+serve_http ─▶ a listening socket ─┬▶ one server in this process
+                                  └▶ several servers, each in a worker process
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import sys
+from time import monotonic
 
+from tooli.config.security_settings import apply_security_policy
 from tooli.errors import DefinitionError, DependencyError, Suggestion
 from tooli.serving.dispatcher import GRACE_PERIOD, is_installed
 from tooli.serving.listener import (
@@ -22,21 +25,33 @@ from tooli.serving.listener import (
     listen,
     server_url,
 )
+from tooli.storage.signing import share_key
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
-    from typing import Any
+    from typing import Protocol
 
     from typing_extensions import Unpack
 
+    from tooli.core.app_state import AppState
+    from tooli.core.protocols import App
     from tooli.http.asgi import Api
     from tooli.http.http_settings import HttpSettingsDict
 
+    class ServableApp(App, Protocol):
+        """An app that can make its ASGI application: a Tooli."""
+
+        def asgi(self, *, mcp: bool = True, **settings: Unpack[HttpSettingsDict]) -> Api:
+            """Return the ASGI application."""
+            ...
+
+    from types import FrameType
+
 
 def serve_http(
-    app: Any,
+    app: ServableApp,
     host: str = "127.0.0.1",
     port: int = 8000,
     *,
@@ -48,19 +63,21 @@ def serve_http(
     display_path: str = "",
     **settings: Unpack[HttpSettingsDict],
 ) -> None:
-    """Serve until asked to end. A token may also come from TOOLI_TOKEN or from a file.
+    """Serve an app over HTTP until a signal ends the process.
 
-    `at` is the path that people are told, where it is not all of it that they look for.
-    Raises an InputError where it cannot be started like that, and a DependencyError where
-    uvicorn is missing; nothing is served then.
+    The token may also come from TOOLI_TOKEN or from a file. `display_path` is added to the URL
+    that is printed. Raises an InputError if the server cannot be started with these settings, and
+    a DependencyError if uvicorn is not installed.
     """
     require_uvicorn()
     if workers < 1:
-        raise cannot_serve_error(f"{workers} workers cannot serve.", "Say 1 or more.")
+        raise cannot_serve_error(f"workers must be 1 or more, not {workers}.", "Use 1 or more.")
     token = find_token(settings.get("token"), token_file)
     if token is not None:
         settings["token"] = token
-    requires_token = token is not None or bool(settings.get("tokens")) or _has_token_verifier(app)
+    requires_token = (
+        token is not None or bool(settings.get("tokens")) or _requires_verified_token(app._state)
+    )
     check_address(host, requires_token=requires_token)
     names = [*(settings.get("allowed_hosts") or ())]
     if not is_loopback(host):
@@ -83,24 +100,19 @@ def serve_http(
         if workers == 1 or not _can_fork():
             run(None)
         else:
-            from tooli.http.worker_processes import run_workers
-            from tooli.storage.signing import share_key
-
             share_key()
             run_workers(run, workers, grace)
 
 
-def _has_token_verifier(app: Any) -> bool:
-    """Whether the settings keep out whoever brings no token that holds."""
-    from tooli.config.security_settings import apply_security_policy
-
-    apply_security_policy(app._state)
-    rules = app._state.security_settings
+def _requires_verified_token(state: AppState) -> bool:
+    """True if the app's settings require a token."""
+    apply_security_policy(state)
+    rules = state.security_settings
     return bool(rules) and ("token_key" in rules or "tokens" in rules)
 
 
 def _freeze_gc() -> None:
-    """What is there when serving begins stays: the garbage collector need not look at it again."""
+    """Exclude all that is loaded from garbage collection: it lives as long as the process."""
     import gc
 
     gc.collect()
@@ -108,7 +120,7 @@ def _freeze_gc() -> None:
 
 
 def require_uvicorn() -> None:
-    """Refuse to serve where uvicorn is not installed, and say how to get it."""
+    """Raise a DependencyError if uvicorn is not installed."""
     if not is_installed("uvicorn"):
         raise DependencyError(
             "Serving over HTTP needs uvicorn, which is not installed.",
@@ -119,7 +131,7 @@ def require_uvicorn() -> None:
 def _can_fork() -> bool:
     if hasattr(os, "fork"):
         return True
-    print("Several workers need a system that can fork: there is one.", file=sys.stderr)
+    print("This system cannot fork processes: one worker is used.", file=sys.stderr)
     return False
 
 
@@ -129,7 +141,7 @@ def _can_fork() -> bool:
 def _make_runner(
     api: Api, listener: socket.socket, grace: float, access_log: bool
 ) -> Callable[[int | None], None]:
-    """Runs the server until it is asked to end, or until the other end of a pipe is closed."""
+    """Return a function that runs the server until a signal comes or the parent is gone."""
 
     def run(parent_pipe: int | None) -> None:
         from tooli.serving.uvicorn_server import run_server
@@ -147,7 +159,7 @@ def _make_runner(
 
 
 def _make_shutdown_hook(api: Api) -> Callable[[float], Awaitable[None]] | None:
-    """How what is mounted ends in order, where it knows how to."""
+    """Return a function that closes the mounted applications, or None if none needs it."""
     close_hooks = [close for mount in api.mounts if (close := getattr(mount.app, "close", None))]
     if not close_hooks:
         return None
@@ -158,3 +170,115 @@ def _make_shutdown_hook(api: Api) -> Callable[[float], Awaitable[None]] | None:
         await asyncio.gather(*[close(grace) for close in close_hooks])
 
     return end
+
+
+# ------------------------------------------------------------------ worker processes
+
+
+MIN_WORKER_UPTIME = 1.0
+"""Seconds; a worker that ends sooner counts as a failed start."""
+KILL_DELAY = 5.0
+"""Seconds after the grace period before a worker is killed."""
+_EXIT_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+def run_workers(run: Callable[[int | None], None], count: int, grace: float) -> None:
+    """Keep `count` workers running until a signal comes; then let them finish.
+
+    They are forked after the app was loaded, so they share the memory of what is loaded.
+    """
+    workers = _WorkerProcesses(run, grace)
+    previous_handlers = {sig: signal.signal(sig, workers.shut_down) for sig in _EXIT_SIGNALS}
+    try:
+        for _ in range(count):
+            workers.start()
+        workers.wait_and_restart()
+    finally:
+        workers.close()
+        for sig, handler in previous_handlers.items():
+            signal.signal(sig, handler)
+
+
+class _WorkerProcesses:
+    def __init__(self, run: Callable[[int | None], None], grace: float) -> None:
+        self._run = run
+        self._grace = grace
+        self._workers: dict[int, float] = {}  # start time by process id
+        self._parent_pipe, self._parent_pipe_writer = os.pipe()
+        self._is_ending = False
+        self._failed_starts = 0
+
+    def start(self) -> None:
+        """Start a worker. Signals are blocked until its process id is stored."""
+        signal.pthread_sigmask(signal.SIG_BLOCK, _EXIT_SIGNALS)
+        try:
+            if not self._is_ending:
+                pid = os.fork()
+                if pid == 0:
+                    self._run_worker()
+                self._workers[pid] = monotonic()
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _EXIT_SIGNALS)
+
+    def _run_worker(self) -> None:
+        """Run a worker in this process; does not return."""
+        code = 1
+        try:
+            for sig in _EXIT_SIGNALS:
+                signal.signal(sig, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _EXIT_SIGNALS)
+            os.close(self._parent_pipe_writer)
+            self._run(self._parent_pipe)
+            code = 0
+        except BaseException:
+            from traceback import print_exc
+
+            print_exc(file=sys.stderr)
+        finally:
+            sys.stderr.flush()
+            os._exit(code)
+
+    def wait_and_restart(self) -> None:
+        """Wait for the workers and replace those that end, unless they fail to start."""
+        while self._workers:
+            try:
+                pid, _ = os.waitpid(-1, 0)
+            except InterruptedError:
+                continue
+            except ChildProcessError:
+                return
+            started_at = self._workers.pop(pid, None)
+            if started_at is None or self._is_ending:
+                continue
+            self._failed_starts = (
+                self._failed_starts + 1 if monotonic() - started_at < MIN_WORKER_UPTIME else 0
+            )
+            if self._failed_starts > 3:
+                print("The workers fail to start; see the errors above.", file=sys.stderr)
+                self.shut_down(signal.SIGTERM, None)
+            else:
+                self.start()
+
+    def shut_down(self, sig: int, frame: FrameType | None) -> None:
+        """Ask every worker to end; kill those that do not after the grace period."""
+        if not self._is_ending:
+            self._is_ending = True
+            signal.signal(signal.SIGALRM, self._kill)
+            signal.setitimer(signal.ITIMER_REAL, self._grace + KILL_DELAY)
+        self._signal_all(signal.SIGTERM)
+
+    def _kill(self, sig: int, frame: FrameType | None) -> None:
+        self._signal_all(signal.SIGKILL)
+
+    def _signal_all(self, sig: signal.Signals) -> None:
+        for pid in self._workers:
+            try:
+                os.kill(pid, sig)
+            except ProcessLookupError:
+                continue  # it has already ended
+
+    def close(self) -> None:
+        """Stop the timer and close the pipe."""
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        os.close(self._parent_pipe)
+        os.close(self._parent_pipe_writer)

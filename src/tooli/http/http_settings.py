@@ -1,4 +1,4 @@
-"""Settings: what an app's author or operator decides about its HTTP door."""
+"""HttpSettings: the settings of an app's HTTP server, and types of ASGI."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Headers: TypeAlias = tuple[tuple[bytes, bytes], ...]
 
     class HttpSettingsDict(TypedDict, total=False):
-        """The settings as keywords of `app.asgi(…)`; each is explained at `HttpSettings`."""
+        """The keywords of `app.asgi(…)`; `HttpSettings` explains them."""
 
         token: str | None
         scopes: Iterable[str] | None
@@ -40,26 +40,26 @@ if TYPE_CHECKING:
 
 
 class HttpSettings(Record):
-    """How the door is guarded, and how much of anything it takes."""
+    """Access control and limits of the HTTP server."""
 
-    token: str | None = None  # who brings it holds `scopes`; None: everybody may come in
-    scopes: Iterable[str] | None = None  # None: every scope
+    token: str | None = None  # its holders have `scopes`; None: no token is required
+    scopes: Iterable[str] | None = None  # None: all scopes
     tokens: Mapping[str, Iterable[str] | None] | None = None  # more tokens, each with its scopes
-    allowed_hosts: Iterable[str] | None = None  # None: this machine's own names; "*": any
-    any_address: bool = False  # also a Host in numbers, which no name server can turn around
-    allowed_origins: Iterable[str] = ()  # pages of these may call; "http://localhost:*": any port
+    allowed_hosts: Iterable[str] | None = None  # None: the loopback names; "*": any
+    any_address: bool = False  # also allow an IP address as Host
+    allowed_origins: Iterable[str] = ()  # "http://localhost:*": any port
     max_body: int = 4 << 20
-    body_timeout: float = 30.0  # seconds for all of a body
-    chunk_timeout: float = 10.0  # and for any piece of it
-    heartbeat: float = 15.0  # seconds of silence before an event stream says that it lives
-    stall_timeout: float = 60.0  # how long a stream waits for a client that does not read
+    body_timeout: float = 30.0  # seconds for a whole request body
+    chunk_timeout: float = 10.0  # seconds for one chunk of it
+    heartbeat: float = 15.0  # seconds until an idle event stream sends a comment
+    stall_timeout: float = 60.0  # seconds that a stream waits for a client that does not read
     threads: int = 32
-    limit: int = MAX_CONCURRENT_CALLS  # calls at the same time; more are sent away for a moment
-    tools: bool = True  # the app's own tools, and what describes them
-    page: bool = True  # the page for people, at /
-    mounts: Mapping[str, AsgiApp] = {}  # other applications behind the same guard, by path
+    limit: int = MAX_CONCURRENT_CALLS  # concurrent calls; further ones get status 503
+    tools: bool = True  # serve the tools and their descriptions
+    page: bool = True  # serve the HTML page at /
+    mounts: Mapping[str, AsgiApp] = {}  # other ASGI applications, by path; same access control
 
     def __repr__(self) -> str:
-        """Without the tokens: what is shown is sooner or later logged."""
+        """Return a text without the tokens, since it may be logged."""
         requires_token = self.token is not None or bool(self.tokens)
         return f"Settings({'secured' if requires_token else 'open'}, max_body={self.max_body})"

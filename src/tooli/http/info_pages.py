@@ -1,4 +1,4 @@
-"""What the door says about the app itself: /, /health, /tools, /openapi.json."""
+"""Pages about the app itself: /, /health, /tools, /openapi.json."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from tooli.serving.dispatcher import ToolDispatcher
 
 PUBLIC_PATHS = ("/", "/health")
-"""What is served to anybody: neither tells anything that is not public."""
+"""Paths that need no token: they contain nothing that is not public."""
 
 
 class InfoPages:
-    """Documents about an app; each is made once, and again when the app has changed."""
+    """Pages about an app. Each is built once, and again after the app has changed."""
 
     def __init__(
         self, dispatcher: ToolDispatcher, requires_token: bool, settings: HttpSettings
@@ -33,11 +33,11 @@ class InfoPages:
         self._html_template = _read_page() if settings.page and settings.tools else None
 
     def paths(self) -> tuple[str, ...]:
-        """Where there is something to get."""
+        """The paths of all pages."""
         return ("/", *self._json_paths) if self._html_template is not None else self._json_paths
 
     def get(self, path: str) -> tuple[bytes, Headers]:
-        """The document at a path, and what its head says."""
+        """Return the page at a path, and its headers."""
         if path == "/":
             return self._render_page()
         if self._revision != self._dispatcher.revision:
@@ -69,7 +69,7 @@ class InfoPages:
         )
 
     def _render_page(self) -> tuple[bytes, Headers]:
-        """The page, with a word that only its own scripts know: nothing else runs in it."""
+        """Return the HTML page with a new nonce: the browser runs no other scripts in it."""
         from secrets import token_urlsafe
 
         assert self._html_template is not None
@@ -89,7 +89,7 @@ class InfoPages:
 
 
 def _read_page() -> bytes | None:
-    """The page for people, as it stands beside this module."""
+    """Return the HTML page, or None if it is not installed."""
     from importlib.resources import files
 
     try:
@@ -99,7 +99,7 @@ def _read_page() -> bytes | None:
 
 
 def _describe_command(name: str, tool: Tool) -> dict[str, Any]:
-    """A command with all that a person's form and a copied command line need."""
+    """Return what the page needs to show a form and a command line for a tool."""
     described = describe_tool(tool, "json")
     described["path"] = list(tool.path)
     described["words"] = list(tool.cli_path)

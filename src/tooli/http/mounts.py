@@ -1,10 +1,10 @@
-"""Mounts: other applications (MCP) behind the same guard, with a life as long as the door's."""
+"""Mount: another ASGI application (MCP) behind the same access control and lifespan."""
 
 from __future__ import annotations
 
 import asyncio
 
-from tooli.http.request_body import read_body
+from tooli.http.http_request import read_body
 
 TYPE_CHECKING = False
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Mount:
-    """An application at a path; at an empty one, everywhere."""
+    """An ASGI application at a path; an empty path matches every request."""
 
     def __init__(self, path: str, app: AsgiApp) -> None:
         self.path = path.rstrip("/")
@@ -26,11 +26,11 @@ class Mount:
         self._lifespan_task: Task[None] | None = None
 
     def matches(self, path: str) -> bool:
-        """Whether a path is its own, or below."""
+        """True if a path is the mount's own or below it."""
         return path == self.path or path.startswith(self.path + "/")
 
     async def respond(self, request: HttpRequest, settings: HttpSettings) -> None:
-        """Give it a request that the guard let pass; a body is read here, with our patience."""
+        """Pass a request to the application. The body is read here, with our limits."""
         pending_messages: list[Message] = []
         if request.method in ("POST", "PUT", "PATCH"):
             body = await read_body(request, settings)
@@ -52,10 +52,10 @@ class Mount:
         scope = {**request.scope, **identity}
         await self.app(scope, receive, send)
 
-    # -------------------------------------------------------------- its life
+    # -------------------------------------------------------------- lifespan
 
     async def start(self, state: object) -> None:
-        """Let it begin; one that knows nothing of beginnings is left alone."""
+        """Start the application, if it supports the lifespan protocol."""
         self._inbox, self._lifespan_replies = asyncio.Queue(), asyncio.Queue()
         scope = {"type": "lifespan", "asgi": {"version": "3.0", "spec_version": "2.0"}}
         self._lifespan_task = asyncio.get_running_loop().create_task(
@@ -64,7 +64,7 @@ class Mount:
         await self._send_lifespan_event("startup")
 
     async def stop(self) -> None:
-        """Let it end."""
+        """Shut the application down."""
         if self._lifespan_task is not None and not self._lifespan_task.done():
             await self._send_lifespan_event("shutdown")
             await asyncio.wait({self._lifespan_task}, timeout=5)
@@ -80,7 +80,7 @@ class Mount:
         try:
             await self.app(scope, self._inbox.get, send)
         except Exception:
-            pass  # it has no lifespan; what breaks later breaks in an answer
+            pass  # it does not support lifespan; requests report real failures
         finally:
             replies.put_nowait("lifespan.over")
 
@@ -88,4 +88,4 @@ class Mount:
         assert self._inbox is not None and self._lifespan_replies is not None
         self._inbox.put_nowait({"type": f"lifespan.{event}"})
         if await self._lifespan_replies.get() == f"lifespan.{event}.failed":
-            raise RuntimeError(f"what is mounted at {self.path} failed at {event}")
+            raise RuntimeError(f"the application mounted at {self.path} failed at {event}")

@@ -1,8 +1,8 @@
-"""Streams: a tool's items sent one by one, as lines or as events, no faster than they are read.
+"""Send the items of a tool one by one, as JSON lines or server-sent events.
 
-generator ──▶ Feed ──▶ writer ──▶ client
-    ▲          │
-    └─ room ◀──┘      no room: the generator waits; no client: it is closed
+tool ──▶ StreamSource ──▶ NdjsonWriter │ SseWriter ──▶ client
+  ▲           │
+  └ free slot ┘       no free slot: the tool waits; client disconnected: the stream is closed
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from tooli.pipeline.present import Presented
 
 MAX_BUFFERED_ITEMS = 16
-"""How many items may be on their way; the generator rests until there is room."""
+"""Items that wait to be sent; the tool waits while there are more."""
 
 _MAX_RETRY_AFTER = 86_400
 _SCOPE_CHARACTERS = frozenset(map(chr, range(0x21, 0x7F))) - {'"', "\\"}
-"""The letters of a scope, as a header takes them."""
+"""Characters of a scope that may stand in a header."""
 
 
 class StreamEnd:
@@ -43,14 +43,14 @@ class StreamEnd:
         self.presented = presented
 
 
-# ------------------------------------------------------------------ from the tool
+# ------------------------------------------------------------------ reading from the tool
 
 
 class StreamSource:
-    """A running stream's items, as JSON, in the order in which the tool makes them.
+    """The items of a running stream, as JSON, in order.
 
-    It is among those that are `live` until its generator has ended and its client is served: one
-    that nobody reads any more may still hold a thread.
+    It counts as active until both its generator and its response have ended: a stream whose
+    client has disconnected may still use a thread.
     """
 
     def __init__(self, prepared: PreparedCall, active_streams: set[StreamSource]) -> None:
@@ -63,24 +63,24 @@ class StreamSource:
         self._waiter: Future[None] | None = None
 
     def end(self) -> None:
-        """The generator has ended; in whichever thread."""
+        """Note that the generator has ended; called in any thread."""
         self._is_generator_done = True
         if self._is_client_done:
             self._active_streams.discard(self)
 
     def mark_client_done(self) -> None:
-        """The client is served, or has left."""
+        """Note that the response has ended, or the client has disconnected."""
         self._is_client_done = True
         if self._is_generator_done:
             self._active_streams.discard(self)
 
     def put(self, entry: bytes | StreamEnd) -> None:
-        """Add an entry; on the loop's own thread."""
+        """Add an entry; called in the event loop's thread."""
         self._ready.append(entry)
         self._wake()
 
     def disconnect(self) -> None:
-        """The client has left: what was meant for it is dropped."""
+        """End the stream for a client that has disconnected, and drop what waits for it."""
         self._ready.clear()
         self.put(StreamEnd(None))
 
@@ -89,7 +89,7 @@ class StreamSource:
             self._waiter.set_result(None)
 
     async def get(self, timeout: float) -> bytes | StreamEnd | None:
-        """The next entry; None where nothing came for so long."""
+        """Return the next entry, or None if none comes within `timeout` seconds."""
         if not self._ready:
             self._waiter = self._loop.create_future()
             timer = self._loop.call_later(timeout, self._wake)
@@ -106,17 +106,17 @@ class StreamSource:
         return entry
 
     def make_room(self) -> None:
-        """An entry is taken: the tool may make another."""
+        """Free a slot, so that the tool can yield another item."""
         raise NotImplementedError
 
     async def stop(self) -> None:
-        """Close the generator: nobody wants the rest."""
+        """Close the generator."""
         raise NotImplementedError
 
 
 class ThreadStreamSource(StreamSource):
-    """A sync generator, in one thread from its first item to its end: it may hold what is bound
-    to a thread."""
+    """A sync generator. It runs in one thread from start to end, since it may use resources that
+    belong to a thread."""
 
     def __init__(self, prepared: PreparedCall, active_streams: set[StreamSource]) -> None:
         super().__init__(prepared, active_streams)
@@ -124,7 +124,7 @@ class ThreadStreamSource(StreamSource):
         self._is_stopped = False
         try:
             Thread(target=self._run, name="tooli-stream", daemon=True).start()
-        except RuntimeError:  # the machine has no more of them
+        except RuntimeError:  # the system cannot start more threads
             active_streams.discard(self)
             raise
 
@@ -143,27 +143,27 @@ class ThreadStreamSource(StreamSource):
             self._put_threadsafe(StreamEnd(None))
         except StopIteration as end:
             self._put_threadsafe(StreamEnd(end.value))
-        except BaseException as exc:  # Ctrl-C inside of a tool does not end the server
+        except BaseException as exc:  # Ctrl-C inside a tool does not end the server
             self._put_threadsafe(StreamEnd(self.prepared.fail(exc)))
 
     def _put_threadsafe(self, entry: bytes | StreamEnd) -> None:
         try:
             self._loop.call_soon_threadsafe(self.put, entry)
-        except RuntimeError:  # the loop is closed: nobody waits any more
+        except RuntimeError:  # the loop is closed: the server has ended
             self._is_stopped = True
 
     def make_room(self) -> None:
-        """An entry is taken: the tool may make another."""
+        """Free a slot, so that the tool can yield another item."""
         self._free_slots.release()
 
     async def stop(self) -> None:
-        """Let the thread close the generator as soon as it gives the next item."""
+        """Let the thread close the generator when it yields the next item."""
         self._is_stopped = True
         self._free_slots.release()
 
 
 class TaskStreamSource(StreamSource):
-    """An async generator, on the loop."""
+    """An async generator on the event loop."""
 
     def __init__(self, prepared: PreparedCall, active_streams: set[StreamSource]) -> None:
         super().__init__(prepared, active_streams)
@@ -180,63 +180,63 @@ class TaskStreamSource(StreamSource):
                     await self._free_slots.acquire()
         except asyncio.CancelledError:
             raise
-        except BaseException as exc:  # Ctrl-C inside of a tool does not end the server
+        except BaseException as exc:  # Ctrl-C inside a tool does not end the server
             ended.append(self.prepared.fail(exc))
         self.put(StreamEnd(ended[-1]))
 
     def make_room(self) -> None:
-        """An entry is taken: the tool may make another."""
+        """Free a slot, so that the tool can yield another item."""
         self._free_slots.release()
 
     async def stop(self) -> None:
-        """Cancel the generator where it stands, and wait until it has tidied up."""
+        """Cancel the generator, and wait until it has ended."""
         self._task.cancel()
         await asyncio.wait({self._task}, timeout=5)
 
 
-# ------------------------------------------------------------------ to the client
+# ------------------------------------------------------------------ writing to the client
 
 
 class NdjsonWriter:
-    """One JSON value a line; the last line of a failing stream is the failure's envelope."""
+    """One JSON value per line. If the stream fails, the last line is the envelope of the error."""
 
     content_type = b"application/x-ndjson"
-    keepalive = b""  # a line cannot say nothing
+    keepalive = b""  # there is no empty line in NDJSON
 
     def item(self, value: bytes) -> bytes:
-        """One item."""
+        """Return the chunk of one item."""
         return value + b"\n"
 
     def failure(self, envelope: bytes) -> bytes:
-        """What is said where the stream breaks."""
+        """Return the chunk that ends a stream with an error."""
         return envelope + b"\n"
 
     def end(self, envelope: bytes) -> bytes:
-        """What is said at its good end."""
+        """Return the chunk that ends a successful stream."""
         return b""
 
 
 class SseWriter(NdjsonWriter):
-    """Server-sent events; the end is an event of its own, with what there is to say about it."""
+    """Server-sent events. The envelope of the end is an event of its own."""
 
     content_type = b"text/event-stream"
     keepalive = b": still here\n\n"
 
     def item(self, value: bytes) -> bytes:
-        """One item."""
+        """Return the chunk of one item."""
         return b"data: " + value + b"\n\n"
 
     def failure(self, envelope: bytes) -> bytes:
-        """What is said where the stream breaks."""
+        """Return the chunk that ends a stream with an error."""
         return b"event: error\ndata: " + envelope + b"\n\n"
 
     def end(self, envelope: bytes) -> bytes:
-        """What is said at its good end."""
+        """Return the chunk that ends a successful stream."""
         return b"event: end\ndata: " + envelope + b"\n\n"
 
 
 def start_stream(prepared: PreparedCall, active_streams: set[StreamSource]) -> StreamSource:
-    """Run the call; its items come as they are made."""
+    """Start a call whose items are sent as the tool yields them."""
     source = TaskStreamSource if prepared.is_async else ThreadStreamSource
     return source(prepared, active_streams)
 
@@ -244,13 +244,13 @@ def start_stream(prepared: PreparedCall, active_streams: set[StreamSource]) -> S
 async def send_stream(
     request: HttpRequest, source: StreamSource, stream_format: str, settings: HttpSettings
 ) -> None:
-    """Send a call's items as they come; a client that leaves ends it."""
+    """Send the items of a call as they come; ends if the client disconnects."""
     writer = SseWriter() if stream_format == "events" else NdjsonWriter()
     disconnect_task = asyncio.get_running_loop().create_task(_wait_for_disconnect(request, source))
     try:
         await _send_items(request, source, writer, settings)
     except ClientTimeout:
-        pass  # it does not read: to it nothing can be said
+        pass  # a client that does not read cannot be sent an error
     except asyncio.CancelledError:
         await _send_terminated(request, source.prepared, writer)
     finally:
@@ -299,8 +299,8 @@ async def _send_terminated(
 
 
 def termination_error() -> Interrupted:
-    """The error of a call that the end of the server cut short."""
-    return Interrupted("The server is ending; the call was stopped.", code="E4143")
+    """Return the error for a call that was stopped because the server shuts down."""
+    return Interrupted("The server is shutting down; the call was stopped.", code="E4143")
 
 
 def failure_headers(presented: Presented) -> Headers:

@@ -1,10 +1,10 @@
-"""`Prefer: handling=strict` (RFC 7240): a body is held to its published schema, to the letter.
+"""`Prefer: handling=strict` (RFC 7240): validate a body against the tool's published schema.
 
-body ─▶ the validator of the tool's schema ─▶ problems ─▶ the call, which is refused with them
+body ─▶ the validator of the tool's schema ─▶ problems ─▶ the call fails with them
 
-Without it, as through every door, a tool takes what can be read without doubt as what it
-wants: "7" for 7, a list with repetitions for a set. Who tests a contract, or a client, wants to
-hear of that instead. jsonschema, which judges it, is loaded by the first request that asks.
+Without it, values are converted where that is unambiguous: "7" to 7, a list with duplicates to a
+set. Tests of a contract or a client need an error instead. jsonschema is loaded by the first
+request that asks for strict handling.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from tooli.core.tool import Tool
 
 PREFERENCE_APPLIED = (b"preference-applied", b"handling=strict")
-_MAX_PROBLEMS, _MAX_MESSAGE_CHARS = 100, 200  # problems of a body, and characters of a message
+_MAX_PROBLEMS, _MAX_MESSAGE_CHARS = 100, 200  # per body, and per message
 
 
 def prefers_strict(prefer: bytes) -> bool:
-    """Whether a header asks for it; of several preferences of one name the first counts."""
+    """True if a Prefer header asks for strict handling; the first preference of a name counts."""
     for preference in _split(prefer.decode("latin-1"), ","):
         name, _, value = next(_split(preference, ";"), "").partition("=")
         if name.strip().lower() == "handling":
@@ -45,19 +45,19 @@ def prefers_strict(prefer: bytes) -> bool:
 
 
 def _split(text: str, separator: str) -> Iterator[str]:
-    """The parts between marks; what stands in quotes is no mark."""
+    """Yield the parts of a text between separators that are outside quotes."""
     for found in re.finditer(rf'(?:[^{separator}"]|"(?:[^"\\]|\\.)*"?)+', text):
         yield found.group()
 
 
 class StrictValidator:
-    """What tools' schemas say, to the letter; what judges it is made once for each tool."""
+    """Validates arguments against the schemas of tools; keeps one validator per tool."""
 
     def __init__(self) -> None:
         self._validators: dict[int, tuple[Tool, Validator]] = {}
 
     def problems(self, tool: Tool, arguments: Mapping[str, Any]) -> tuple[Problem, ...]:
-        """What is wrong with a body, a hundred things at most; for a thread, it may take long."""
+        """Return at most a hundred problems of a body. May be slow: call it in a thread."""
         validator = self._validator_for(tool)
         try:
             errors = list(islice(validator.iter_errors(arguments), _MAX_PROBLEMS))
@@ -67,14 +67,14 @@ class StrictValidator:
 
     def _validator_for(self, tool: Tool) -> Validator:
         cached = self._validators.get(id(tool))
-        if cached is None:  # the tool is kept, so its id stays its own
+        if cached is None:  # the tool is kept, so that its id stays unique
             cached = self._validators[id(tool)] = (tool, _build_validator(input_schema(tool)))
         return cached[1]
 
 
 def _build_validator(schema: dict[str, Any]) -> Validator:
     if not is_installed("jsonschema"):
-        fix = "Run: pip install 'tooli[http]', or leave 'Prefer: handling=strict' out."
+        fix = "Run: pip install 'tooli[http]', or omit the header 'Prefer: handling=strict'."
         raise HttpError(
             DependencyError(
                 "Strict handling needs jsonschema, which is not installed.",
@@ -88,23 +88,22 @@ def _build_validator(schema: dict[str, Any]) -> Validator:
     for name, is_valid in FORMAT_CHECKS.items():
         formats.checks(name)(_text_check(is_valid))
     Draft202012Validator.check_schema(schema)
-    extend: Any = getattr(validators, "extend")  # noqa: B009  its types are not told
+    extend: Any = getattr(validators, "extend")  # noqa: B009  it has no types
     keyword_overrides = {
         "anyOf": _validate_any_of,
         "oneOf": _validate_one_of,
         "uniqueItems": _validate_unique_items,
     }
     validator_class = extend(Draft202012Validator, keyword_overrides)
-    return validator_class(
-        schema, format_checker=formats, registry=EMPTY_REGISTRY
-    )  # nothing is fetched
+    # with an empty registry, no schema is fetched over the network
+    return validator_class(schema, format_checker=formats, registry=EMPTY_REGISTRY)
 
 
-# ------------------------------------------------------------------ what is wrong, in our words
+# ------------------------------------------------------------------ problems
 
 
 def _to_problems(errors: list[ValidationError]) -> Iterator[Problem]:
-    """What there is to say about errors: of a value of another type, nothing but that."""
+    """Yield the problems of errors; a value of the wrong type has no other problem."""
     type_error_paths = {tuple(error.absolute_path) for error in errors if error.validator == "type"}
     for error in errors:
         if error.validator == "type" or tuple(error.absolute_path) not in type_error_paths:
@@ -112,7 +111,7 @@ def _to_problems(errors: list[ValidationError]) -> Iterator[Problem]:
 
 
 def _error_problems(error: Any) -> Iterator[Problem]:
-    """An error as bind tells it: by name at the top, as a value that does not fit below."""
+    """Yield the problems of one error, in the form in which binding reports them."""
     path = [str(step) for step in error.absolute_path]
     inner = (
         _intended_branch_errors(error.context) if error.validator in ("anyOf", "oneOf") else None
@@ -124,11 +123,11 @@ def _error_problems(error: Any) -> Iterator[Problem]:
             yield _field_problem("E1002", [*path, name], "is required")
     elif error.validator == "additionalProperties" and error.validator_value is False:
         for name in _unexpected_properties(error):
-            yield _field_problem("E1004", [*path, name], "is not among what is taken here")
+            yield _field_problem("E1004", [*path, name], "is not allowed here")
     else:
         field = ".".join(path) or None
         secret = is_object(error.schema) and error.schema.get("writeOnly")
-        text = "it is not the text that a secret is" if secret else error.message
+        text = "a secret must be a string" if secret else error.message
         text = (
             text
             if len(text) <= _MAX_MESSAGE_CHARS
@@ -143,7 +142,7 @@ def _field_problem(code: str, path: list[str], problem: str) -> Problem:
 
 
 def _unexpected_properties(error: Any) -> list[str]:
-    """The names in an object that its schema has no place for."""
+    """Return the names in an object that its schema does not allow."""
     known: Mapping[str, Any] = error.schema.get("properties", {})
     patterns: Mapping[str, Any] = error.schema.get("patternProperties", {})
     return [
@@ -154,7 +153,7 @@ def _unexpected_properties(error: Any) -> list[str]:
 
 
 def _intended_branch_errors(context: list[ValidationError]) -> list[ValidationError] | None:
-    """The errors of the one alternative that can be meant: beside `null`, there is no other."""
+    """Return the errors of the only alternative besides `null`, or None if there are more."""
     branches: dict[Any, list[ValidationError]] = {}
     for error in context:
         branches.setdefault(error.relative_schema_path[0], []).append(error)
@@ -168,14 +167,14 @@ def _intended_branch_errors(context: list[ValidationError]) -> list[ValidationEr
 
 # ------------------------------------------------------------------ keywords and formats
 #
-# jsonschema's own gather every error of every alternative, and compare each item with each: a
-# small body could keep a server busy for long.
+# The keywords of jsonschema collect every error of every alternative and compare all items in
+# pairs: a small body could keep the server busy for a long time.
 
 
 def _validate_any_of(
     validator: Any, branches: Any, value: Any, _: Any
 ) -> Iterator[ValidationError]:
-    """`anyOf`, which gathers no more errors than are told."""
+    """`anyOf` that stops at the number of errors that are reported."""
     from jsonschema import ValidationError
 
     context: list[ValidationError] = []
@@ -185,34 +184,34 @@ def _validate_any_of(
         if not errors:
             return
         context += errors
-    yield ValidationError("none of the alternatives fits", context=context)
+    yield ValidationError("no alternative matches", context=context)
 
 
 def _validate_one_of(
     validator: Any, branches: Any, value: Any, schema: Any
 ) -> Iterator[ValidationError]:
-    """`oneOf`: any of them, and no other one."""
+    """`oneOf`: exactly one alternative matches."""
     from jsonschema import ValidationError
 
     fitting = [branch for branch in branches if validator.evolve(schema=branch).is_valid(value)]
     if not fitting:
         yield from _validate_any_of(validator, branches, value, schema)
     elif len(fitting) > 1:
-        yield ValidationError("more than one of the alternatives fits")
+        yield ValidationError("more than one alternative matches")
 
 
 def _validate_unique_items(
     validator: Any, wanted: Any, items: Any, _: Any
 ) -> Iterator[ValidationError]:
-    """`uniqueItems`, in the time that it takes to look at each once."""
+    """`uniqueItems` in linear time."""
     if wanted and is_list(items) and len({_json_identity(item) for item in items}) < len(items):
         from jsonschema import ValidationError
 
-        yield ValidationError("the items are not all different")
+        yield ValidationError("the items are not unique")
 
 
 def _json_identity(value: Any) -> Hashable:
-    """What two values have in common that are one to JSON: 1 is 1.0, and true is not."""
+    """Return a key that is equal for values equal in JSON: 1 and 1.0, but not 1 and true."""
     if is_list(value):
         return ("list", *[_json_identity(item) for item in value])
     if is_object(value):
@@ -221,7 +220,7 @@ def _json_identity(value: Any) -> Hashable:
 
 
 def _text_check(is_valid: Callable[[str], bool]) -> Callable[[object], bool]:
-    """A check that has nothing to say about what is no text: that is for `type`."""
+    """Return a check that accepts anything but strings, which `type` checks."""
     return lambda value: not isinstance(value, str) or is_valid(value)
 
 
@@ -231,7 +230,7 @@ _OFFSET_PATTERN = r"(?:[Zz]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
 
 
 def _pattern_check(pattern: str) -> Callable[[str], bool]:
-    """A check by a pattern for all of the text; a day and a time in it must exist as well."""
+    """Return a check by a pattern for the whole text; a date and a time in it must exist."""
     compiled = re.compile(pattern)
 
     def check(text: str) -> bool:
@@ -265,5 +264,5 @@ FORMAT_CHECKS: dict[str, Callable[[str], bool]] = {
     ),
     "uuid": _pattern_check(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"),
 }
-"""The formats that schemas of ours name, by RFC 3339 and RFC 9562; jsonschema itself would want
-more packages for them. A duration may have a part of a second: answers of ours have."""
+"""Checks for the formats of our schemas, by RFC 3339 and RFC 9562; jsonschema needs further
+packages for them. A duration may have fractions of a second, as our results have."""

@@ -338,7 +338,7 @@ def test_other_machines_need_a_token(host: str, monkeypatch) -> None:
     [
         ({"port": 70000}, "is not a port"),
         ({"port": -1}, "is not a port"),
-        ({"port": 0, "workers": 0}, "workers cannot serve"),
+        ({"port": 0, "workers": 0}, "workers must be 1 or more"),
         ({"host": "192.0.2.1", "port": 0, "token": "t"}, "cannot be served at"),
         ({"host": "no such host", "port": 0, "token": "t"}, "no address of this machine"),
         ({"port": 0, "token": ""}, "The token is empty"),

@@ -465,7 +465,7 @@ def test_a_slow_call_does_not_hold_a_quick_one(own: Talk, name: str) -> None:
 
 def test_many_calls_at_the_same_time(own: Talk) -> None:
     waiting = [own.begin("wait", {"key": "k"}) for _ in range(40)]
-    assert own.value("happened", {"event": "wait k", "count": 40}) == 40
+    assert own.value("happened", {"event": "wait k", "count": 40}) == 40, own.heard
     own.call("release", {"key": "k"})
     for one in waiting:
         assert own.answer_to(one)["result"]["isError"] is False
