@@ -443,7 +443,7 @@ class TestOtherDoors:
         ],
     )
     async def test_what_is_wrong_about_guards_opens_no_door(self, machine: Path, text: str) -> None:
-        from tooli.mcp.stdio import serve_stdio
+        from tooli.mcp.stdio_server import serve_stdio
 
         machine.write_text(f"{text}\n")
         app = self.make()

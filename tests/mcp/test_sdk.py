@@ -244,7 +244,7 @@ async def test_closing(mode: Any) -> None:
         await asyncio.to_thread(begun.wait, 10)
         closing = asyncio.create_task(server.close(20))
         await asyncio.sleep(0)
-        with pytest.raises(MCPError, match="takes no more calls"):
+        with pytest.raises(MCPError, match="accepts no more calls"):
             await client.call_tool("wait", {})
         go.set()
         await closing

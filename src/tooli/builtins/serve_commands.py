@@ -83,7 +83,7 @@ def serve_mcp(
     chosen = transport or state.mcp_transport
     deferred = deferred or state.defer_loading
     if chosen == "stdio":
-        from tooli.mcp.stdio import serve_stdio
+        from tooli.mcp.stdio_server import serve_stdio
 
         serve_stdio(app, deferred=deferred)
     else:

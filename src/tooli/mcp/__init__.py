@@ -1,1 +1,1 @@
-"""The MCP door: a front for stdio on the standard library, the official SDK for the rest."""
+"""The MCP surface: a stdio server without dependencies, and the official SDK for the rest."""

@@ -1,12 +1,13 @@
-"""Deferred discovery: a large app shows a search and a runner, not hundreds of schemas.
+"""Deferred discovery: a large app lists a search tool and a run tool, not hundreds of schemas.
 
 search_tools("delete old files") ─▶ compact signatures, best first
-run_tool("users_create", {…})    ─▶ exactly what calling the tool gives
+run_tool("users_create", {…})    ─▶ the result of calling the tool
 """
 
 from __future__ import annotations
 
 from tooli.annotations import ReadOnly
+from tooli.errors import InputError, Suggestion
 from tooli.providers.search import ToolIndex
 from tooli.providers.signature import format_signature
 from tooli.schema.json_schema import input_schema
@@ -15,9 +16,10 @@ from tooli.schema.tool_reader import read_tool
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
 
+    from tooli.core.keywords import CommandOptions
     from tooli.core.tool import Tool
     from tooli.serving.dispatcher import ToolDispatcher
 
@@ -25,7 +27,7 @@ SEARCH_TOOL, RUN_TOOL = "search_tools", "run_tool"
 
 
 class DeferredTools:
-    """What is listed of an app whose tools are found by searching, and what can be called."""
+    """The tools that an app with deferred discovery lists, and those that can be called."""
 
     def __init__(self, dispatcher: ToolDispatcher) -> None:
         self._dispatcher = dispatcher
@@ -37,16 +39,18 @@ class DeferredTools:
             RUN_TOOL: self._make_builtin_tool(RUN_TOOL, _run_tool),
         }
 
-    def _make_builtin_tool(self, name: str, fn: Any) -> Tool:
-        settings = (
-            {"annotations": ReadOnly} if name == SEARCH_TOOL else {"input_schema": _RUN_TOOL_SCHEMA}
-        )
-        path = (name.replace("_", "-"),)  # for anyone: what is found or run has guards of its own
-        return read_tool(fn, app=self._dispatcher.name, path=path, kwargs={**settings, "auth": ()})
+    def _make_builtin_tool(self, name: str, fn: Callable[..., object]) -> Tool:
+        options: CommandOptions = {"auth": ()}  # the tool that it runs has its own access rules
+        if name == SEARCH_TOOL:
+            options["annotations"] = ReadOnly
+        else:
+            options["input_schema"] = _RUN_TOOL_SCHEMA
+        path = (name.replace("_", "-"),)
+        return read_tool(fn, app=self._dispatcher.name, path=path, kwargs=options)
 
     @property
     def shown(self) -> Mapping[str, Tool]:
-        """The search, the runner, and the tools that are marked always visible."""
+        """The listed tools: the search tool, the run tool, and those that are always visible."""
         always_visible = {
             n: t for n, t in self._dispatcher.tools.items() if t.guidance.always_visible
         }
@@ -54,11 +58,11 @@ class DeferredTools:
 
     @property
     def tools(self) -> Mapping[str, Tool]:
-        """Everything that can be called; an app's own search_tools stays its own."""
+        """Every tool that can be called. An app's own `search_tools` replaces the built-in one."""
         return {**self._builtin_tools, **self._dispatcher.tools}
 
     def resolve_call(self, name: str, params: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-        """The tool that a call is about, and its parameters: `run_tool` stands for another."""
+        """Return the name and parameters of the tool that a call runs: `run_tool` runs another."""
         arguments: Any = params.get("arguments") or {}
         target_name = arguments.get("name")
         if (
@@ -71,7 +75,7 @@ class DeferredTools:
         if arguments.keys() - {"name", "arguments"} or not isinstance(
             target_arguments, (dict, type(None))
         ):
-            return name, params  # the runner itself says what is wrong
+            return name, params  # `run_tool` itself reports the error
         found = self._find_tool_name(target_name)
         if found is None:
             return name, params
@@ -115,7 +119,7 @@ class DeferredTools:
         return found
 
 
-_RUN_TOOL_SCHEMA = {
+_RUN_TOOL_SCHEMA: dict[str, object] = {
     "type": "object",
     "properties": {
         "name": {"type": "string", "description": "The tool's name, as search_tools gives it."},
@@ -132,8 +136,6 @@ _RUN_TOOL_SCHEMA = {
 
 def _run_tool(name: str, arguments: dict[str, object] | None = None) -> None:
     """Call a tool that search_tools has found."""
-    from tooli.errors import InputError, Suggestion
-
     raise InputError(
         f"There is no tool {name!r}.",
         code="E1001",

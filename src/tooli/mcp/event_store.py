@@ -1,4 +1,4 @@
-"""Events: what was sent on a stream, kept for a while, so that a client can come back for it."""
+"""Events of HTTP streams, kept in memory so that a client can resume a stream."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from mcp_types import JSONRPCMessage
 
 MAX_STREAMS, MAX_EVENTS_PER_STREAM = 32, 100
-"""How many streams of a session are kept, and how many events of each; the oldest go first."""
+"""Streams of a session and events of a stream that are kept; the oldest are dropped first."""
 
 
 class MemoryEventStore(EventStore):
-    """The latest events of the latest streams, in memory."""
+    """The latest events of the latest streams."""
 
     def __init__(
         self, max_streams: int = MAX_STREAMS, max_events: int = MAX_EVENTS_PER_STREAM
@@ -29,7 +29,7 @@ class MemoryEventStore(EventStore):
         self._last_event_number = 0
 
     async def store_event(self, stream_id: StreamId, message: JSONRPCMessage | None) -> EventId:
-        """Keep an event; its id names the stream, too."""
+        """Store an event; its id contains the id of the stream."""
         self._last_event_number += 1
         events = self._streams.get(stream_id)
         if events is None:
@@ -43,7 +43,7 @@ class MemoryEventStore(EventStore):
     async def replay_events_after(
         self, last_event_id: EventId, send_callback: EventCallback
     ) -> StreamId | None:
-        """Send what came after an event; None where nothing is known of its stream."""
+        """Send the events after an event; return None if its stream is unknown."""
         number, found, stream_id = last_event_id.partition("@")
         events = self._streams.get(stream_id)
         if not found or not number.isdigit() or events is None:

@@ -1,8 +1,8 @@
 """MCP over HTTP: Streamable HTTP at `/mcp`, or the older SSE transport.
 
-    request ─▶ the HTTP door's guard ─▶ Endpoint ─▶ the SDK's transport ─▶ AppServer
+    request ─▶ access control of the HTTP server ─▶ McpEndpoint ─▶ the SDK's transport ─▶ AppServer
 
-The Endpoint is bare ASGI, and keeps nobody out itself.
+McpEndpoint is a plain ASGI application without access control of its own.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, MutableMapping
     from typing import Any, TypeAlias
 
+    from tooli.core.protocols import App
     from tooli.mcp.sdk_server import AppServer
 
     Message: TypeAlias = MutableMapping[str, Any]
@@ -24,28 +25,28 @@ if TYPE_CHECKING:
     Send: TypeAlias = Callable[[Message], Awaitable[None]]
 
 SSE_RETRY_MS = 100
-"""After how many milliseconds a client that was let go may come back for its answer."""
+"""Milliseconds after which a disconnected client may reconnect for its answer."""
 
 LIFESPAN_GRACE_PERIOD = 5.0
-"""Seconds that calls in flight get when the server is asked to end."""
+"""Seconds that running calls get when the server shuts down."""
 
 
 FLUSH_TIMEOUT = 2.0
-"""Seconds that the last answers get to reach their clients."""
+"""Seconds to send the last answers to their clients."""
 
 
 class McpEndpoint:
-    """The MCP server of an app as an ASGI application, with a life of its own."""
+    """The MCP server of an app as an ASGI application with a lifespan."""
 
     def __init__(self, server: AppServer, transport: str = "http", path: str = "/mcp") -> None:
         self.server = server
         self._handler = (
             _SseTransport(server) if transport == "sse" else _StreamableHttpTransport(server, path)
         )
-        self._pending_posts = 0  # requests whose answer is not out yet
+        self._pending_posts = 0  # requests that are not answered yet
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        """Answer a request, or live as long as the process serves."""
+        """Answer a request, or run for the lifespan of the server."""
         if scope["type"] == "lifespan":
             await self._run_lifespan(receive, send)
         elif scope["type"] == "http" and scope["method"] == "POST":
@@ -58,7 +59,7 @@ class McpEndpoint:
             await self._handler.respond(scope, receive, send)
 
     async def close(self, grace: float) -> None:
-        """End in order: calls get a while, and what they answer gets out."""
+        """Shut down: running calls get `grace` seconds, and their answers are sent."""
         import asyncio
 
         await self.server.close(grace)
@@ -77,7 +78,7 @@ class McpEndpoint:
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
-        """The server at work; what commands print becomes their result meanwhile."""
+        """Run the server; text that commands print becomes their result meanwhile."""
         from tooli.pipeline.stdout_capture import route_stdout
 
         async with AsyncExitStack() as stack:
@@ -87,7 +88,7 @@ class McpEndpoint:
 
 
 class _StreamableHttpTransport:
-    """Streamable HTTP, in both eras: sessions for those who shake hands, none for the others."""
+    """Streamable HTTP: with sessions for handshake versions, without for stateless ones."""
 
     def __init__(self, server: AppServer, path: str) -> None:
         from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -95,7 +96,7 @@ class _StreamableHttpTransport:
         from tooli.mcp.event_store import MemoryEventStore
 
         class Manager(StreamableHTTPSessionManager):
-            """Each session has events of its own: the ids of streams repeat in every session."""
+            """Gives each session its own events, since stream ids repeat in every session."""
 
             @property
             def event_store(self) -> MemoryEventStore:  # type: ignore[override]
@@ -119,7 +120,7 @@ class _StreamableHttpTransport:
 
 
 class _SseTransport:
-    """The transport of 2024: a stream at `/sse`, and messages posted beside it."""
+    """The transport of 2024: a stream at `/sse`, and messages posted to `/messages/`."""
 
     def __init__(self, server: AppServer) -> None:
         from mcp.server.sse import SseServerTransport
@@ -158,9 +159,9 @@ async def _send_not_found(send: Send) -> None:
 
 
 def mcp_endpoint(
-    app: Any, *, deferred: bool = False, transport: str = "http", path: str = "/mcp"
+    app: App, *, deferred: bool = False, transport: str = "http", path: str = "/mcp"
 ) -> McpEndpoint:
-    """An app's MCP server as an ASGI application; whoever serves it keeps strangers out."""
+    """Return an app's MCP server as an ASGI application. The HTTP server controls access to it."""
     require_sdk()
     from tooli.mcp.sdk_server import make_server
     from tooli.mcp.service import McpService
@@ -169,7 +170,7 @@ def mcp_endpoint(
 
 
 def require_sdk() -> None:
-    """Say how to get the SDK, where it is missing."""
+    """Raise a DependencyError if the MCP SDK is not installed."""
     from tooli.serving.dispatcher import is_installed
 
     if not is_installed("mcp"):

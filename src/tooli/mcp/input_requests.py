@@ -1,10 +1,10 @@
-"""Asking the human at the other end: approvals, and questions in an era without a way back.
+"""Questions to the client's human: approvals, and the questions of stateless versions.
 
-    call ─▶ needs a yes ─▶ the client asks its human ─▶ the same call, approved
-                                        └─▶ no: the call fails, as it would have
+    call ─▶ needs approval ─▶ the client asks its human ─▶ yes: the same call, approved
+                                                        └▶ no: the call fails
 
-In the stateless era the server cannot ask while a call waits. The call ends with the
-questions and a sealed state; the client sends it again with the answers.
+In the stateless protocol versions the server cannot ask while a call waits. The call ends with
+the questions and a signed state; the client sends the call again with the answers.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from tooli.errors import ToolError
 
 APPROVAL_KEY = "approval"
-"""The key of the question whether a call may run at all."""
+"""The key of the question whether a call may run."""
 
 _MAX_SHOWN_CHARS = 2000
-"""Characters of a call and its plan that a client is asked to show."""
+"""Characters of a call and its plan that are shown to the human."""
 
 _CAPABILITY_BY_METHOD = {
     "elicitation/create": "elicitation",
@@ -37,21 +37,21 @@ _CAPABILITY_BY_METHOD = {
 }
 
 
-def client_supports(capabilities: Any, method: str) -> bool:
-    """Whether a client's declared capabilities let it answer such a question."""
+def client_supports(capabilities: object, method: str) -> bool:
+    """True if a client's capabilities include answering this kind of question."""
     name = _CAPABILITY_BY_METHOD.get(method)
     if name is None or not is_object(capabilities):
         return False
-    declared: Any = capabilities.get(name)
+    declared: object = capabilities.get(name)
     if not is_object(declared):
         return False
-    if name == "elicitation":  # {} means forms; a client may declare only links
+    if name == "elicitation":  # {} means forms; a client may declare only URLs
         return not declared or "form" in declared or "url" not in declared
     return True
 
 
 def missing_capability_error(error: ToolError) -> RpcError | None:
-    """The protocol's own refusal of a call that had to ask what the client cannot be asked."""
+    """Return the protocol's error for a call whose question the client cannot answer, or None."""
     if error.code != "E2102":
         return None
     methods: Any = (error.details or {}).get("asked", ())
@@ -63,7 +63,7 @@ def missing_capability_error(error: ToolError) -> RpcError | None:
 
 
 def approval_question(error: ToolError) -> Mapping[str, Question]:
-    """What the human is asked before the call runs after all: the tool, with which values."""
+    """Return the question whether a call may run, with the tool and its arguments."""
     call_text = error.approval_text or ""
     if len(call_text) > _MAX_SHOWN_CHARS:
         call_text = f"{call_text[:_MAX_SHOWN_CHARS]}… and {len(call_text) - _MAX_SHOWN_CHARS} more characters"
@@ -71,15 +71,15 @@ def approval_question(error: ToolError) -> Mapping[str, Question]:
 
 
 def is_approved(answers: Mapping[str, Any]) -> bool:
-    """Whether the human said yes."""
+    """True if the human approved the call."""
     return is_yes(parse_reply(answers.get(APPROVAL_KEY)))
 
 
-# ------------------------------------------------------------------ the stateless era
+# ------------------------------------------------------------------ stateless versions
 
 
 class RequestState:
-    """The answers that a repeated request brings along, and the seal that vouches for them."""
+    """The answers in a repeated request, and the signed state that they belong to."""
 
     def __init__(self, tool: Tool, params: Mapping[str, Any], client: str | None) -> None:
         self._call_binding = [tool.id, _hash_arguments(params.get("arguments") or {}), client or ""]
@@ -90,8 +90,8 @@ class RequestState:
             self.responses, asked = self._read_state(state)
         if is_object(input_responses):
             answers: dict[str, Any] = input_responses
-            # Anything may be answered before it is asked, but a human's yes: only a seal of ours
-            # says that a human was asked for it.
+            # Answers may come before their questions, except an approval: only our signed state
+            # proves that the human was asked.
             accepted = {
                 k: v for k, v in answers.items() if k != APPROVAL_KEY or APPROVAL_KEY in asked
             }
@@ -109,7 +109,7 @@ class RequestState:
         return dict(message["answers"]), list(message["asked"])
 
     def input_required(self, pause: InputRequired) -> dict[str, Any]:
-        """What the client gets instead of a result: the questions, and what to bring back."""
+        """Return the result that asks the client: the questions and the signed state."""
         from tooli.storage.signing import sign_message
 
         input_requests = {
@@ -127,10 +127,10 @@ class RequestState:
 
 
 class StatelessPeer(Peer):
-    """A client that answers by sending the request again; the rest goes through its door."""
+    """A client that answers by sending the request again; other messages go to its transport."""
 
     def __init__(
-        self, request_state: RequestState, capabilities: Any, transport_peer: Peer | None
+        self, request_state: RequestState, capabilities: object, transport_peer: Peer | None
     ) -> None:
         self._request_state = request_state
         self._capabilities = capabilities
@@ -139,27 +139,27 @@ class StatelessPeer(Peer):
 
     @property
     def cancelled(self) -> bool:  # type: ignore[override]
-        """Whether the client does not want the answer any more."""
+        """True if the client has cancelled the call."""
         return self._transport_peer.cancelled
 
     def progress(self, done: float, total: float | None, message: str | None) -> None:
-        """Tell how far the call has come."""
+        """Report the progress of the call."""
         self._transport_peer.progress(done, total, message)
 
     def log(self, level: str, data: Any) -> None:
-        """Tell what is going on."""
+        """Send a log message."""
         self._transport_peer.log(level, data)
 
     def disconnect_client(self) -> None:
-        """End the client's connection, where it can come back for the answer later."""
+        """Close the client's connection if it can reconnect for the answer."""
         self._transport_peer.disconnect_client()
 
     def supports(self, method: str) -> bool:
-        """Whether the client can answer such a question."""
+        """True if the client can answer this kind of question."""
         return client_supports(self._capabilities, method)
 
     def ask(self, questions: Mapping[str, Question]) -> Mapping[str, Any]:
-        """The answers that came along; a Pause where one is missing."""
+        """Return the answers in the request; raises InputRequired if one is missing."""
         keys = {name: self._unique_key(name) for name in questions}
         answers = self._request_state.responses
         if any([key not in answers for key in keys.values()]):
@@ -167,12 +167,12 @@ class StatelessPeer(Peer):
         return {name: answers[key] for name, key in keys.items()}
 
     def _unique_key(self, name: str) -> str:
-        """The second question of a name has another one: a call asks in the same order again."""
+        """Return a key that is unique within the call; a repeated call asks in the same order."""
         count = self._ask_counts[name] = self._ask_counts.get(name, 0) + 1
         return name if count == 1 else f"{name}-{count}"
 
 
-def _hash_arguments(arguments: Any) -> str:
+def _hash_arguments(arguments: object) -> str:
     from hashlib import sha256
     from json import dumps
 

@@ -1,4 +1,4 @@
-"""Messages, and the parameters of requests: right, wrong, or the SDK's to judge."""
+"""Validation of messages and request parameters: valid, invalid, or left to the SDK."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ if TYPE_CHECKING:
 
 
 class NeedsSdk(Exception):  # noqa: N818
-    """Neither plainly right nor plainly wrong: the SDK knows."""
+    """The parameters are neither clearly valid nor clearly invalid: the SDK decides."""
 
 
 def has_version_meta(params: Any) -> bool:
-    """Whether a request says its protocol version itself, as the stateless era does."""
+    """True if a request contains its protocol version, as in the stateless versions."""
     meta = params.get("_meta") if is_object(params) else None
     return is_object(meta) and VERSION_KEY in meta
 
 
 def check_params(params: Any) -> None:
-    """Parameters that are nothing but a `_meta`, if they are there."""
+    """Check the parameters of a method that has none except `_meta`."""
     if params is None:
         return
     _check_meta(params.get("_meta"))
 
 
 def check_list_params(params: Any) -> None:
-    """The parameters of a list."""
+    """Check the parameters of a list request."""
     check_params(params)
     cursor = params.get("cursor") if params is not None else None
     if cursor is not None and not isinstance(cursor, str):
@@ -47,7 +47,7 @@ def check_list_params(params: Any) -> None:
 
 
 def check_call_params(params: Any) -> None:
-    """The parameters of a tool call."""
+    """Check the parameters of a tool call."""
     if params is None or not isinstance(params.get("name"), str):
         raise invalid_params_error()
     check_params(params)
@@ -66,8 +66,8 @@ def check_call_params(params: Any) -> None:
             raise NeedsSdk
 
 
-def _is_elicit_result(response: Any) -> bool:
-    """Whether an answer is surely a filled-in form, or one that was sent back empty."""
+def _is_elicit_result(response: object) -> bool:
+    """True if an answer is a valid result of an elicitation."""
     if not is_object(response) or not response.keys() <= {"action", "content"}:
         return False
     if response.get("action") not in ("accept", "decline", "cancel"):
@@ -77,7 +77,7 @@ def _is_elicit_result(response: Any) -> bool:
 
 
 def read_initialize_params(params: Any) -> tuple[str, Any, Any]:
-    """Version, client and capabilities of a handshake."""
+    """Return the version, client and capabilities of an `initialize` request."""
     if params is None:
         raise invalid_params_error()
     check_params(params)
@@ -91,7 +91,7 @@ def read_initialize_params(params: Any) -> tuple[str, Any, Any]:
 
 
 def read_stateless_meta(params: Any) -> tuple[Any, Any]:
-    """Client and capabilities of a request that stands for itself, or why it cannot be served."""
+    """Return the client and capabilities of a stateless request; raises an RpcError if invalid."""
     meta: Any = params.get("_meta") if params is not None else None
     if not is_object(meta):
         raise RpcError(
@@ -105,20 +105,20 @@ def read_stateless_meta(params: Any) -> tuple[Any, Any]:
         raise RpcError(
             INVALID_PARAMS, f"params._meta is missing the required envelope key(s): {keys}"
         )
-    version: Any = meta[VERSION_KEY]
+    version: object = meta[VERSION_KEY]
     if not isinstance(version, str):
         raise RpcError(INVALID_PARAMS, "the protocol-version envelope value must be a string")
     if version not in MODERN_VERSIONS:
         data = {"supported": list(MODERN_VERSIONS), "requested": version}
         raise RpcError(UNSUPPORTED_VERSION, "Unsupported protocol version", data)
-    client: Any = meta.get(CLIENT_INFO_KEY)
+    client: object = meta.get(CLIENT_INFO_KEY)
     if client is not None:
         _check_client(client)
     _check_capabilities(meta[CAPABILITIES_KEY])
     return client, meta[CAPABILITIES_KEY]
 
 
-def _check_meta(meta: Any) -> None:
+def _check_meta(meta: object) -> None:
     if meta is None:
         return
     if not is_object(meta):
@@ -128,7 +128,7 @@ def _check_meta(meta: Any) -> None:
         raise NeedsSdk
 
 
-def _check_client(client: Any) -> None:
+def _check_client(client: object) -> None:
     if not is_object(client):
         raise invalid_params_error()
     fields: dict[str, Any] = client
@@ -146,8 +146,8 @@ def _check_client(client: Any) -> None:
 _CLIENT_INFO_KEYS = frozenset(("name", "version", "title", "description", "websiteUrl"))
 
 
-def _check_capabilities(capabilities: Any) -> None:
-    """Objects of objects are surely right; anything else may be."""
+def _check_capabilities(capabilities: object) -> None:
+    """Check client capabilities; anything but an object of objects is left to the SDK."""
     if not is_object(capabilities):
         raise invalid_params_error()
     fields: dict[str, Any] = capabilities
@@ -165,13 +165,13 @@ def _check_capabilities(capabilities: Any) -> None:
 # ------------------------------------------------------------------ messages
 
 
-def is_request_id(value: Any) -> bool:
-    """Whether a request may be called that."""
+def is_request_id(value: object) -> bool:
+    """True if a value is a valid request id."""
     return isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool))
 
 
 def request_ids(messages: Sequence[Any]) -> list[int | str]:
-    """The ids of the requests in a batch, in whatever they are wrapped."""
+    """Return the ids of the requests in a batch, nested batches included."""
     found: dict[int | str, None] = {}
     queue = [messages]
     while queue:
@@ -187,8 +187,8 @@ def request_ids(messages: Sequence[Any]) -> list[int | str]:
     return list(found)
 
 
-def find_message_error(message: Any) -> str | None:
-    """What is wrong with a message as JSON-RPC; None where nothing is."""
+def find_message_error(message: object) -> str | None:
+    """Return the error of an invalid JSON-RPC message, or None."""
     if not is_object(message):
         return "A message is a JSON object"
     fields: dict[str, Any] = message

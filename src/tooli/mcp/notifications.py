@@ -1,8 +1,8 @@
-"""News: what changes in an app while it is served, told to every client that wants to know.
+"""Notifications to clients when an app changes while it is served.
 
 app.command(…), app.announce(uri), in any thread
-    └─▶ House.tell ─▶ News ─▶ the streams of `subscriptions/listen`   (stateless era)
-                           └─▶ the sessions and what they subscribed  (handshake era)
+    └─▶ AppState ─▶ ChangeNotifier ─┬▶ the streams of `subscriptions/listen` (stateless versions)
+                                    └▶ the sessions and their subscriptions (handshake versions)
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from mcp.server.connection import Connection
     from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 
+    from tooli.core.protocols import App
+
 _LIST_CHANGED_EVENTS: dict[str, Any] = {
     "tools": ToolsListChanged(),
     "prompts": PromptsListChanged(),
@@ -37,9 +39,9 @@ _LIST_CHANGED_EVENTS: dict[str, Any] = {
 
 
 class ChangeNotifier:
-    """Carries what has changed from the app to its clients; many changes at once are one piece."""
+    """Sends changes of the app to its clients; changes at the same time are sent together."""
 
-    def __init__(self, app: Any) -> None:
+    def __init__(self, app: App) -> None:
         self.bus = InMemorySubscriptionBus()
         self._state = app._state
         self._sessions: WeakSet[Connection] = WeakSet()
@@ -48,12 +50,12 @@ class ChangeNotifier:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def start(self) -> None:
-        """Listen to the app, from now on and on this event loop."""
+        """Start listening to the app, on this event loop."""
         self._loop = asyncio.get_running_loop()
         self._state.change_listeners.append(self._on_change)
 
     def stop(self) -> None:
-        """Listen no longer."""
+        """Stop listening."""
         self._loop = None
         if self._on_change in self._state.change_listeners:
             self._state.change_listeners.remove(self._on_change)
@@ -61,7 +63,7 @@ class ChangeNotifier:
     async def track_session(
         self, ctx: ServerRequestContext[Any, Any], call_next: CallNext
     ) -> HandlerResult:
-        """A middleware of the SDK's: whoever has shaken hands hears of changes."""
+        """SDK middleware: remember the sessions of handshake versions, which get notifications."""
         if ctx.protocol_version not in MODERN_VERSIONS:
             self._sessions.add(ctx.session._connection)
         return await call_next(ctx)
@@ -69,11 +71,11 @@ class ChangeNotifier:
     def set_subscription(
         self, ctx: ServerRequestContext[Any, Any], uri: str, *, is_subscribed: bool
     ) -> None:
-        """A handshake-era client wants to hear of a resource, or does not any more."""
-        subscribed_uris: set[str] = connection_state(ctx).setdefault("watched", set())
+        """Subscribe a client of a handshake version to a resource, or unsubscribe it."""
+        subscribed_uris: set[str] = connection_state(ctx).setdefault("subscribed", set())
         subscribed_uris.add(uri) if is_subscribed else subscribed_uris.discard(uri)
 
-    # -------------------------------------------------------------- telling
+    # -------------------------------------------------------------- publishing
 
     def _on_change(self, kind: str, uri: str | None) -> None:
         loop = self._loop
@@ -106,5 +108,5 @@ class ChangeNotifier:
             return
         if uri is None:
             await session.notify(f"notifications/{kind}/list_changed", None)
-        elif uri in session.state.get("tooli", {}).get("watched", ()):
+        elif uri in session.state.get("tooli", {}).get("subscribed", ()):
             await session.send_resource_updated(uri)

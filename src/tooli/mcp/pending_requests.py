@@ -1,4 +1,4 @@
-"""Calls in flight: who asked for them, what is said meanwhile, and that each lands once."""
+"""Pending calls of the stdio server: each is answered once, and can send messages meanwhile."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 
 class PendingRequests:
-    """The calls of one client that are not answered yet, and the questions put to it."""
+    """The calls of one client that are not answered yet, and the open questions to it."""
 
     def __init__(self, server: StdioServer) -> None:
         self.server = server
         self._requests: dict[int | str, PendingRequest] = {}
-        self._replies_in_progress = 0  # calls that have ended, and whose answers are not out yet
-        self._condition = Condition()  # never held while anything is written: clients may not read
+        self._replies_in_progress = 0  # calls that have ended, whose answers are being sent
+        self._condition = Condition()  # not held during writes, which can block
         self._pending_questions: dict[str, PendingQuestion] = {}
         self._question_numbers = count(1)
 
@@ -43,21 +43,21 @@ class PendingRequests:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a call is still in flight, or its answer on the way."""
+        """True if a call is running, or its answer is being sent."""
         return bool(self._requests or self._replies_in_progress)
 
     @property
     def is_full(self) -> bool:
-        """Whether as many calls are in flight as there may be."""
+        """True if the limit of concurrent calls is reached."""
         return len(self._requests) + self._replies_in_progress >= MAX_CONCURRENT_CALLS
 
     def add(self, request: PendingRequest) -> None:
-        """A call has begun."""
+        """Add a call that starts."""
         self._requests[request.id] = request
 
     def finish(self, request: PendingRequest, message: dict[str, Any]) -> None:
-        """A call has ended; whoever cancelled it hears nothing more."""
-        with self._condition:  # the id is free again as soon as the client can know it
+        """Remove a call and send its answer, unless the client cancelled it."""
+        with self._condition:  # the client may reuse the id as soon as it has the answer
             self._requests.pop(request.id, None)
             self._replies_in_progress += 1
         try:
@@ -68,9 +68,9 @@ class PendingRequests:
                 self._replies_in_progress -= 1
                 self._condition.notify_all()
 
-    def cancel(self, request_id: Any) -> bool:
-        """The client does not want an answer any more; False where it is no call of ours."""
-        if type(request_id) not in (int, str):
+    def cancel(self, request_id: object) -> bool:
+        """Cancel a call for the client; return False if there is no such call."""
+        if not isinstance(request_id, (int, str)) or isinstance(request_id, bool):
             return False
         with self._condition:
             request = self._requests.get(request_id) or self._requests.get(alternate_id(request_id))
@@ -85,7 +85,7 @@ class PendingRequests:
         return True
 
     def wait(self, timeout: float) -> None:
-        """Let the calls end, as long as somebody is there to read their answers."""
+        """Wait for the calls to end while the client is connected."""
         from time import monotonic
 
         deadline = monotonic() + timeout
@@ -100,7 +100,7 @@ class PendingRequests:
     # -------------------------------------------------------------- questions
 
     def ask(self, request: PendingRequest, question: Question) -> Any:
-        """The client's answer to a question of a call, which waits for it."""
+        """Ask the client a question; waits for the answer and returns it."""
         key = f"tooli-{next(self._question_numbers)}"
         pending_question = self._pending_questions[key] = PendingQuestion(request)
         params = question.params()
@@ -112,7 +112,7 @@ class PendingRequests:
         return pending_question.response
 
     def resolve_question(self, message: dict[str, Any]) -> bool:
-        """Whether a response was to a question of ours."""
+        """Take the answer to a question; return False if the message is not one."""
         pending_question = self._pending_questions.get(message.get("id", ""))
         if pending_question is None:
             return False
@@ -122,7 +122,7 @@ class PendingRequests:
 
 
 class PendingQuestion:
-    """A question that waits for its answer."""
+    """A question that the client has not answered yet."""
 
     __slots__ = ("answered_event", "request", "response")
 
@@ -133,14 +133,14 @@ class PendingQuestion:
 
 
 class PendingRequest(Peer):
-    """One call, and the client that waits for it."""
+    """One call, and the connection to the client that waits for it."""
 
     def __init__(
         self,
         pending: PendingRequests,
         request_id: int | str,
         params: dict[str, Any],
-        capabilities: Any,
+        capabilities: object,
     ) -> None:
         self.id = request_id
         self.cancelled = False
@@ -149,10 +149,10 @@ class PendingRequest(Peer):
         self._meta: Any = params.get("_meta") or {}
         self._capabilities = capabilities
 
-    # -------------------------------------------------------------- landing
+    # -------------------------------------------------------------- running
 
     def run_and_reply(self, work: Callable[[], dict[str, Any]]) -> None:
-        """Do the work, and answer; a call that was cancelled while it waited is not begun."""
+        """Run a call and send its answer. A call that was cancelled while it waited is not run."""
         try:
             message = self._result_message(work() if not self.cancelled else {})
         except BaseException as failure:
@@ -160,7 +160,7 @@ class PendingRequest(Peer):
         self._pending.finish(self, message)
 
     async def run_and_reply_async(self, work: Callable[[], Awaitable[dict[str, Any]]]) -> None:
-        """The same on an event loop."""
+        """Run a call on an event loop and send its answer."""
         try:
             message = self._result_message(await work())
         except BaseException as failure:
@@ -175,10 +175,10 @@ class PendingRequest(Peer):
             failure = RpcError(INTERNAL_ERROR, "Internal server error")
         return {"jsonrpc": "2.0", "id": self.id, "error": failure.to_dict()}
 
-    # -------------------------------------------------------------- meanwhile
+    # -------------------------------------------------------------- messages to the client
 
     def progress(self, done: float, total: float | None, message: str | None) -> None:
-        """Tell how far the call has come, if the client gave a token for it."""
+        """Send a progress notification if the client gave a token for it."""
         token = self._meta.get("progressToken")
         if token is None or type(token) not in (str, int):
             return
@@ -190,9 +190,9 @@ class PendingRequest(Peer):
         self._notify("notifications/progress", params)
 
     def log(self, level: str, data: Any) -> None:
-        """Tell what is going on: as loud as was asked for, in the old era as is usual.
+        """Send a log message if it has the level that the client wants, or the default level.
 
-        A client of the old era that asks for more or less asks the SDK.
+        `logging/setLevel` of the handshake versions is handled by the SDK.
         """
         server = self._pending.server
         min_level = (
@@ -215,15 +215,15 @@ class PendingRequest(Peer):
             self._pending.server.transport.write(message)
 
     def supports(self, method: str) -> bool:
-        """Whether the client can answer such a question while the call waits."""
+        """True if the client can answer this kind of question while the call waits."""
         return not self._pending.server.modern and client_supports(self._capabilities, method)
 
     def ask(self, questions: Mapping[str, Question]) -> Mapping[str, Any]:
-        """The client's answers, one after the other."""
-        return {key: self._pending.ask(self, one) for key, one in questions.items()}
+        """Ask the client, one question after the other, and return its answers."""
+        return {key: self._pending.ask(self, question) for key, question in questions.items()}
 
     async def ask_async(self, questions: Mapping[str, Question]) -> Mapping[str, Any]:
-        """The same on an event loop, which goes on meanwhile."""
+        """Ask the client from an event loop, without blocking it."""
         import asyncio
 
         return await asyncio.to_thread(self.ask, questions)

@@ -1,4 +1,4 @@
-"""Values as the content of an MCP result, in a form that the parsers of all clients take."""
+"""The content of MCP results, in a form that every client can parse."""
 
 from __future__ import annotations
 
@@ -37,10 +37,9 @@ def build_structured_result(tool: Tool, presented: Presented, modern: bool) -> d
 
 
 def to_portable_json(text: str, warnings: list[str]) -> tuple[str, Any]:
-    """JSON, and what it says, as the parsers of all clients take it.
+    """Return JSON text and its value in a form that every client can parse.
 
-    Some give up on half a surrogate pair, and on parts that are nested very deeply; then the
-    whole answer would be lost.
+    Some parsers fail on half a surrogate pair or on deep nesting, and the answer would be lost.
     """
     from json import loads
 
@@ -66,7 +65,7 @@ def _replace_surrogates_deep(value: Any) -> Any:
 
 
 def replace_lone_surrogates(text: str) -> str:
-    """The text without half a surrogate pair, which no strict reader of JSON takes."""
+    """Return the text with lone surrogates replaced, which strict JSON parsers reject."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -88,7 +87,7 @@ def _content_block(item: Any, to_json: Callable[[Any], str]) -> dict[str, Any]:
 
 
 def continuation_blocks(meta: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """That the result goes on, in words: models are not shown `_meta`."""
+    """Return a text block that says how to get the rest of a result: models do not see `_meta`."""
     page, truncated = meta.get("page", {}), meta.get("truncated")
     cursor = page.get("next_cursor")
     if cursor is None and truncated is None:

@@ -1,10 +1,10 @@
-"""Handing a live stdio stream to the official SDK, in the middle of a conversation.
+"""SdkBridge: hand a running stdio connection to the official SDK.
 
-    client ─▶ Front ─▶ Handover.send ─▶ the SDK's server, on a loop of its own
-    client ◀───────────── Wire ◀─────────────┘
+    client ─▶ StdioServer ─▶ SdkBridge.send ─▶ the SDK's server, on its own event loop
+    client ◀───── StdioTransport ◀─────────────────┘
 
-What the client said first is said to the SDK again, so that it knows with whom it talks; its
-answer to that is not sent a second time.
+The messages of the handshake are sent to the SDK again, so that it knows the client; its answer
+to them is dropped.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class SdkBridge:
-    """The SDK's server at work behind the front."""
+    """The SDK's server behind a StdioServer."""
 
     def __init__(
         self,
@@ -40,8 +40,8 @@ class SdkBridge:
         self._parse_message = jsonrpc_message_adapter.validate_python
         self._replayed_ids = {message["id"] for message in handshake_messages if "id" in message}
         self._pending_ids: set[Any] = set()  # requests that are not answered yet
-        self._replies_in_progress = 0  # answers that are not out yet
-        self._condition = Condition()  # never held while anything is written: clients may not read
+        self._replies_in_progress = 0  # answers that are being sent
+        self._condition = Condition()  # not held during writes, which can block
         self._loop: Any = None
         self._inbox: Any = None
         self._has_ended = False
@@ -53,7 +53,7 @@ class SdkBridge:
             self.send(message)
 
     def send(self, message: dict[str, Any]) -> None:
-        """Give a message of the client's to the SDK."""
+        """Pass a message of the client to the SDK."""
         import asyncio
 
         from mcp.shared.message import SessionMessage
@@ -67,7 +67,7 @@ class SdkBridge:
         asyncio.run_coroutine_threadsafe(self._inbox.send(item), self._loop).result()
 
     def discard_request(self, request_id: Any) -> None:
-        """A request was cancelled: it will not be answered."""
+        """Forget a request that was cancelled: it gets no answer."""
         with self._condition:
             self._pending_ids -= {request_id, alternate_id(request_id)}
 
@@ -76,11 +76,11 @@ class SdkBridge:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a request is not answered yet, or its answer on the way."""
+        """True if a request is not answered yet, or its answer is being sent."""
         return bool(self._pending_ids or self._replies_in_progress)
 
     def wait(self, timeout: float) -> None:
-        """Let the SDK answer what it was asked, as long as somebody is there to read it."""
+        """Wait for the SDK's answers while the client is connected."""
         from time import monotonic
 
         deadline = monotonic() + timeout
@@ -117,7 +117,7 @@ class SdkBridge:
             await server.run(incoming, outgoing, server.create_initialization_options())
 
     async def _forward_messages(self, outbox: Any) -> None:
-        """Write what the SDK says; blocking is right: the client reads, or nobody does."""
+        """Write the SDK's messages. Writes may block: there is only this client."""
         async with outbox:
             async for item in outbox:
                 message = item.message.model_dump(by_alias=True, mode="json", exclude_unset=True)
@@ -129,7 +129,7 @@ class SdkBridge:
                     self._send(message, response_id)
 
     def _send(self, message: Any, response_id: Any) -> None:
-        with self._condition:  # the id is free again as soon as the client can know it
+        with self._condition:  # the client may reuse the id as soon as it has the answer
             self._pending_ids.discard(response_id)
             self._replies_in_progress += 1
         try:

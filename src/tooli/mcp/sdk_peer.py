@@ -1,10 +1,10 @@
-"""Line: the client of a call that the SDK serves, for a tool that talks to it meanwhile.
+"""SdkPeer: the client of a call that the SDK serves, for tools that talk to it.
 
-    tool (a thread, or the loop) ── progress, log, let_go ──▶ outbox ──▶ courier ──▶ client
-    tool ◀── answers ◀──────────── ask ────────────────────────────────────────────▶ client
+    tool (in a thread or on the loop) ── progress, log ──▶ outbox ──▶ sender task ──▶ client
+    tool ◀── answers ◀──────────────────── ask ──────────────────────────────────────▶ client
 
-A tool says things in any thread; one courier on the event loop sends them in that order, and
-has sent them all before the answer goes out.
+A tool sends messages from any thread. One task on the event loop sends them in order, and all
+of them before the answer of the call.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tooli.core.peer import Question
 
 MAX_QUEUED_MESSAGES = 1000
-"""How many messages may wait for a client that reads slowly; what is said beyond is dropped."""
+"""Messages that wait for a client that reads slowly; further ones are dropped."""
 
 _REQUEST_TYPES: dict[str, tuple[Any, Any]] = {
     "elicitation/create": (types.ElicitRequest, types.ElicitResult),
@@ -41,7 +41,7 @@ _REQUEST_TYPES: dict[str, tuple[Any, Any]] = {
 
 
 class SdkPeer(Peer):
-    """One request's client, through the SDK's session."""
+    """The client of one request, through the SDK's session."""
 
     def __init__(self, ctx: ServerRequestContext[Any, Any], logger: str) -> None:
         self.ctx = ctx
@@ -57,11 +57,11 @@ class SdkPeer(Peer):
     # -------------------------------------------------------------- what a tool says
 
     def progress(self, done: float, total: float | None, message: str | None) -> None:
-        """Tell how far the call has come; the SDK stays silent where no token was given."""
+        """Send a progress notification; the SDK drops it if the client gave no token."""
         self._enqueue(lambda: self.ctx.session.report_progress(done, total, message))
 
     def log(self, level: str, data: Any) -> None:
-        """Tell what is going on, as loud as the client wants it."""
+        """Send a log message if it has the level that the client wants."""
         if level in LOG_LEVELS and LOG_LEVELS.index(level) >= self._min_log_level:
             self._enqueue(lambda: self._send_log(level, data))
 
@@ -71,7 +71,7 @@ class SdkPeer(Peer):
         await self.ctx.session.send_notification(notification, self.ctx.request_id)
 
     def disconnect_client(self) -> None:
-        """End the client's stream, where it can come back for the answer."""
+        """Close the client's stream if it can reconnect for the answer."""
         close = self.ctx.close_sse_stream
         if close is not None:
             self._enqueue(close)
@@ -84,7 +84,7 @@ class SdkPeer(Peer):
     # -------------------------------------------------------------- what a tool asks
 
     def supports(self, method: str) -> bool:
-        """Whether the client can answer such a question while the call waits."""
+        """True if the client can answer this kind of question while the call waits."""
         session = self.ctx.session
         declared = session.client_capabilities
         if not session.can_send_request or declared is None:
@@ -93,7 +93,7 @@ class SdkPeer(Peer):
         return client_supports(declared_json, method)
 
     def ask(self, questions: Mapping[str, Question]) -> Mapping[str, Any]:
-        """The client's answers; the thread waits for them, or for the client to give up."""
+        """Ask the client and return its answers; the thread waits until they come or it cancels."""
         from concurrent.futures import CancelledError
 
         future = asyncio.run_coroutine_threadsafe(self.ask_async(questions), self._loop)
@@ -108,7 +108,7 @@ class SdkPeer(Peer):
             self._open_questions.discard(future)
 
     async def ask_async(self, questions: Mapping[str, Question]) -> Mapping[str, Any]:
-        """The same on the event loop."""
+        """Ask the client from the event loop and return its answers."""
         return {key: await self._send_question(question) for key, question in questions.items()}
 
     async def _send_question(self, question: Question) -> Any:
@@ -119,7 +119,7 @@ class SdkPeer(Peer):
             result = await self.ctx.session.send_request(
                 request_type.model_validate(message), result_type, metadata=metadata
             )
-        except Exception as failure:  # the client refused, went away, or answered nonsense
+        except Exception as failure:  # the client refused, disconnected, or sent an invalid answer
             from tooli.errors import DependencyError
 
             raise DependencyError(
@@ -127,16 +127,16 @@ class SdkPeer(Peer):
             ) from failure
         return result.model_dump(by_alias=True, exclude_none=True, mode="json")
 
-    # -------------------------------------------------------------- its courier
+    # -------------------------------------------------------------- sending
 
     async def run_and_flush(self, work: Awaitable[dict[str, Any]]) -> dict[str, Any]:
-        """The answer to a call, after everything that was said on the way to it."""
+        """Return the answer of a call after all its messages are sent."""
         sender = asyncio.ensure_future(self._send_outbox())
         try:
             try:
                 return await work
             finally:
-                self._outbox.append(None)  # an answer or a refusal: behind all that was said
+                self._outbox.append(None)  # the end of the outbox, after all messages
                 self._outbox_event.set()
                 if not self.cancelled:
                     await sender
@@ -155,23 +155,23 @@ class SdkPeer(Peer):
                     return
                 try:
                     await message()
-                except Exception:  # what was said on the way is no part of the answer
+                except Exception:  # a lost message does not fail the call
                     continue
 
     def stop(self) -> None:
-        """The server has to end before the call does."""
+        """End the request because the server shuts down before the call ends."""
         if not self.shutdown_future.done():
             self.shutdown_future.set_result(None)
 
     def cancel(self) -> None:
-        """Nobody waits for the answer any more: the tool is told as soon as it looks."""
+        """Mark the call as cancelled; the tool sees it in `ctx.cancelled`."""
         self.cancelled = True
         for question in list(self._open_questions):
             question.cancel()
 
 
 def _min_log_level(ctx: ServerRequestContext[Any, Any]) -> int:
-    """The quietest level that the client wants to hear."""
+    """Return the index of the lowest log level that the client wants."""
     meta: Any = ctx.meta or {}
     if ctx.protocol_version in MODERN_VERSIONS:
         level = meta.get(LOG_LEVEL_KEY)
@@ -180,5 +180,5 @@ def _min_log_level(ctx: ServerRequestContext[Any, Any]) -> int:
 
 
 def connection_state(ctx: ServerRequestContext[Any, Any]) -> dict[str, Any]:
-    """What we remember about a connection, as long as it lasts."""
+    """Return our data about a connection, which live as long as it does."""
     return ctx.session._connection.state.setdefault("tooli", {})

@@ -1,10 +1,10 @@
-"""The SDK's low-level server, made from an app: every method, in both eras.
+"""AppServer: the SDK's low-level server for an app, with every method of all protocol versions.
 
-    Service (tools) ─┐
-    Shelf (resources, prompts, completion) ─┼─▶ make_server ─▶ Server ─▶ stdio | HTTP | SSE
-    News (what changes) ─┘
+    McpService (tools) ─┐
+    ResourceService (resources, prompts, completion) ─┼─▶ AppServer ─▶ stdio | HTTP | SSE
+    ChangeNotifier (changes) ─┘
 
-The SDK speaks the protocol; what is answered comes from the rooms above, as plain dicts.
+The SDK handles the protocol; the services return the answers as plain dicts.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ from mcp.shared.exceptions import MCPError
 
 from tooli.mcp.notifications import ChangeNotifier
 from tooli.mcp.protocol import INTERNAL_ERROR, MODERN_VERSIONS, RpcError
-from tooli.mcp.resource_requests import resource_not_found_error
-from tooli.mcp.resource_service import ResourceService
+from tooli.mcp.resource_service import ResourceService, resource_not_found_error
 from tooli.mcp.sdk_peer import SdkPeer, connection_state
 from tooli.mcp.service import caller_from_client_info
 from tooli.serving.dispatcher import MAX_CONCURRENT_CALLS, too_busy_error
@@ -45,11 +44,11 @@ if TYPE_CHECKING:
     MethodHandler: TypeAlias = Callable[["AppServer", Ctx, Params, bool], Awaitable[Any]]
 
 SHUTDOWN_ERROR = -32000
-"""The code of an answer to a call that the end of the server cut short."""
+"""The error code of a call that was stopped because the server shuts down."""
 
 
 class AppServer(Server[Any]):
-    """The SDK's server of one app, and the requests that it is busy with."""
+    """The SDK's server of one app, and the requests that it runs."""
 
     def __init__(self, service: McpService) -> None:
         self.service = service
@@ -76,7 +75,7 @@ class AppServer(Server[Any]):
     def get_capabilities(
         self, *_: Any, protocol_version: str | None = None, **__: Any
     ) -> types.ServerCapabilities:
-        """What the service says it can do: the same on every transport."""
+        """Return the server's capabilities, which are the same on every transport."""
         modern = protocol_version in MODERN_VERSIONS
         return types.ServerCapabilities.model_validate(self.service.capabilities(modern=modern))
 
@@ -90,19 +89,19 @@ class AppServer(Server[Any]):
 
     @property
     def _is_full(self) -> bool:
-        """Whether as many calls run as may; some wait for a human, some nobody waits for."""
+        """True if the limit of concurrent calls is reached, abandoned ones included."""
         return len(self._running_jobs) + self.thread_pool.abandoned >= MAX_CONCURRENT_CALLS
 
     async def run_request(
         self, ctx: Ctx, make_request: Callable[[SdkPeer], ToolCallRequest]
     ) -> dict[str, Any]:
-        """The answer to a request that runs a function of the app's."""
+        """Run a request and return its answer."""
         if self._is_closing:
-            raise MCPError(SHUTDOWN_ERROR, "The server is ending; it takes no more calls.")
+            raise MCPError(SHUTDOWN_ERROR, "The server is shutting down; it accepts no more calls.")
         peer = SdkPeer(ctx, self.service.dispatcher.name)
         request = make_request(peer)
         http_request: Any = ctx.request
-        if http_request is not None:  # over a network, through a guard that has looked at the token
+        if http_request is not None:  # over HTTP, whose access control has checked the token
             scope_get = http_request.scope.get
             request.grant(scope_get("tooli.scopes", ()), scope_get("tooli.principal"))
         if self._is_full:
@@ -115,15 +114,15 @@ class AppServer(Server[Any]):
             await asyncio.wait({job, peer.shutdown_future}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             peer.shutdown_future.cancel()
-            if not job.done():  # the client has given up, or the server has to
+            if not job.done():  # the client has cancelled, or the server shuts down
                 peer.cancel()
                 job.cancel()
         if not job.done():
-            raise MCPError(SHUTDOWN_ERROR, "The server is ending; the call was cancelled.")
+            raise MCPError(SHUTDOWN_ERROR, "The server is shutting down; the call was cancelled.")
         return job.result()
 
     async def close(self, grace: float) -> None:
-        """End in order: no new calls, a while for those that run, and an answer to the rest."""
+        """Shut down: no new calls, `grace` seconds for running ones, an error for the rest."""
         self._is_closing = True
         self.listeners.close()
         running = {job for job, peer in self._running_jobs.items() if not peer.cancelled}
@@ -133,7 +132,7 @@ class AppServer(Server[Any]):
             peer.stop()
 
     def _on_job_done(self, job: asyncio.Future[Any]) -> None:
-        """A job counts until it is done; one that nobody waits for may end as it likes."""
+        """Forget a job that is done; the exception of an abandoned one is ignored."""
         del self._running_jobs[job]
         if not job.cancelled():
             job.exception()
@@ -150,17 +149,17 @@ async def _lifespan(server: Any) -> AsyncGenerator[dict[str, Any]]:
 
 
 def make_server(service: McpService) -> AppServer:
-    """The SDK's server of an app."""
+    """Return the SDK's server of an app."""
     return AppServer(service)
 
 
-# ------------------------------------------------------------------ the methods
+# ------------------------------------------------------------------ methods
 
 
 def _make_sdk_handler(
     server: AppServer, handler: MethodHandler
 ) -> Callable[[Ctx, Any], Awaitable[Any]]:
-    """A handler for the SDK: it gets the parameters as they came, and may refuse them."""
+    """Return a handler for the SDK, which gets the parameters as they were sent."""
 
     async def handle(ctx: Ctx, params: Any) -> Any:
         try:
@@ -171,7 +170,7 @@ def _make_sdk_handler(
             raise MCPError(refused.code, refused.message, refused.data) from None
         except MCPError:
             raise
-        except Exception as defect:  # ours: its words are for the server's log, not for clients
+        except Exception as defect:  # an internal error: details are for the log, not for clients
             print_exception(defect, file=sys.stderr)
             raise MCPError(INTERNAL_ERROR, "Internal server error") from None
 
@@ -183,7 +182,7 @@ async def _discover(server: AppServer, ctx: Ctx, params: Params, modern: bool) -
 
 
 def _make_list_handler(get_list: Callable[[AppServer], Callable[..., Any]]) -> MethodHandler:
-    """How a list is answered: a page of it, from wherever it is kept."""
+    """Return the handler of a list method."""
 
     async def handle(server: AppServer, ctx: Ctx, params: Params, modern: bool) -> Any:
         return get_list(server)(params.get("cursor"), modern=modern)
@@ -194,7 +193,7 @@ def _make_list_handler(get_list: Callable[[AppServer], Callable[..., Any]]) -> M
 def _make_run_handler(
     get_factory: Callable[[AppServer], Callable[..., ToolCallRequest]],
 ) -> MethodHandler:
-    """How a request is answered that runs a function of the app's."""
+    """Return the handler of a method that runs a function of the app."""
 
     async def handle(server: AppServer, ctx: Ctx, params: Params, modern: bool) -> Any:
         caller = caller_from_context(ctx)
@@ -260,11 +259,11 @@ _METHODS: dict[str, tuple[Any, MethodHandler]] = {
 
 
 def caller_from_context(ctx: Ctx) -> Caller:
-    """Who is calling: the client's own name, and its session."""
+    """Return the caller: the client's name and its session."""
     client = ctx.session.client_params
     info = client.client_info if client is not None else None
     client_info = {"name": info.name, "version": info.version} if info is not None else None
-    if ctx.request is None:  # stdin and stdout: the environment is the client's own
+    if ctx.request is None:  # over stdio, the environment comes from the client
         return caller_from_client_info(client_info)
     client = getattr(ctx.request, "client", None)
     caller = caller_from_client_info(

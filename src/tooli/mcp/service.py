@@ -1,7 +1,7 @@
-"""Service: an app's tools as MCP's wire has them. The stdio front and the SDK both ask here.
+"""McpService: an app's tools in the format of MCP. The stdio server and the SDK both use it.
 
 tools/list ─▶ list_tools ─▶ {"tools": […]}
-tools/call ─▶ request ─▶ Request.run │ arun ─▶ {"content": […], "structuredContent": …}
+tools/call ─▶ request ─▶ ToolCallRequest.run │ arun ─▶ {"content": […], "structuredContent": …}
 """
 
 from __future__ import annotations
@@ -47,34 +47,36 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tooli.core.peer import Question
+    from tooli.core.protocols import App
     from tooli.core.tool import Tool
     from tooli.errors import ToolError
+    from tooli.mcp.deferred_tools import DeferredTools
     from tooli.mcp.input_requests import RequestState
     from tooli.pipeline.prepared_call import PreparedCall
     from tooli.pipeline.present import Presented
 
 PAGE_SIZE = 500
-"""How many tools one answer lists: a cursor leads to the rest."""
+"""Tools in one page of a list."""
 
 LIST_TTL_MS = 60_000
-"""For how many milliseconds a stateless client may keep a list."""
+"""Milliseconds that a client of a stateless version may cache a list."""
 
 
 class McpService:
-    """An app, as MCP clients see it."""
+    """An app in the format of MCP."""
 
-    def __init__(self, app: Any, *, deferred: bool = False) -> None:
+    def __init__(self, app: App, *, deferred: bool = False) -> None:
         self.dispatcher = ToolDispatcher(app)
         self.app = app
         self.deferred = deferred
         self._revision = -1
         self._listed_tools: dict[bool, list[dict[str, Any]]] = {}
-        self._deferred_tools: Any = None
+        self._deferred_tools: DeferredTools | None = None
 
-    # -------------------------------------------------------------- who we are
+    # -------------------------------------------------------------- server information
 
     def info(self) -> dict[str, Any]:
-        """The server's name and version."""
+        """Return the server's name, version and description."""
         state = self.app._state
         info = {"name": self.dispatcher.name, "version": self.dispatcher.version}
         if state.description:
@@ -82,7 +84,7 @@ class McpService:
         return info
 
     def instructions(self) -> str | None:
-        """What a client may tell its model about the app."""
+        """Return the instructions for the client's model."""
         description = self.app._state.description
         if not self.deferred:
             return description
@@ -90,7 +92,7 @@ class McpService:
         return f"{description}\n\n{hint}" if description else hint
 
     def capabilities(self, *, modern: bool, has_sdk: bool = True) -> dict[str, Any]:
-        """What the server can do; not `whole` is the front alone, where the SDK is missing."""
+        """Return the server's capabilities. Without the SDK there are only tools."""
         if not has_sdk:
             return {"tools": {"listChanged": False}}
         can: dict[str, Any] = {"completions": {}} if modern else {"completions": {}, "logging": {}}
@@ -102,7 +104,7 @@ class McpService:
         }
 
     def initialize(self, version: str, *, has_sdk: bool = True) -> dict[str, Any]:
-        """The answer to a handshake."""
+        """Return the answer to `initialize`."""
         agreed_version = version if version in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1]
         result = {
             "capabilities": self.capabilities(modern=False, has_sdk=has_sdk),
@@ -113,7 +115,7 @@ class McpService:
         return {**result, "instructions": instructions} if instructions else result
 
     def discover(self, *, has_sdk: bool = True) -> dict[str, Any]:
-        """The answer to `server/discover`."""
+        """Return the answer to `server/discover`."""
         result: dict[str, Any] = {
             "supportedVersions": list(MODERN_VERSIONS),
             "capabilities": self.capabilities(modern=True, has_sdk=has_sdk),
@@ -124,11 +126,11 @@ class McpService:
         return self.add_cache_hints(result)
 
     def add_cache_hints(self, result: dict[str, Any]) -> dict[str, Any]:
-        """A list or a read of the stateless era, with how long it holds."""
+        """Return a list or read result of a stateless version, with how long it is valid."""
         return self.complete({**result, "ttlMs": LIST_TTL_MS, "cacheScope": "private"})
 
     def complete(self, result: dict[str, Any]) -> dict[str, Any]:
-        """A result of the stateless era."""
+        """Return a complete result of a stateless version."""
         meta = {**result.get("_meta", {}), SERVER_INFO_KEY: self.info()}
         return {"resultType": "complete", **result, "_meta": meta}
 
@@ -139,7 +141,7 @@ class McpService:
         """Every tool that can be called, by its MCP name."""
         return self._get_deferred_tools().tools if self.deferred else self.dispatcher.tools
 
-    def _get_deferred_tools(self) -> Any:
+    def _get_deferred_tools(self) -> DeferredTools:
         if self._deferred_tools is None:
             from tooli.mcp.deferred_tools import DeferredTools
 
@@ -147,7 +149,7 @@ class McpService:
         return self._deferred_tools
 
     def list_tools(self, cursor: str | None, *, modern: bool) -> dict[str, Any]:
-        """A page of tools."""
+        """Return a page of tools."""
         if self._revision != self.dispatcher.revision:
             self._listed_tools = {}
             self._revision = self.dispatcher.revision
@@ -169,7 +171,7 @@ class McpService:
     def request(
         self, params: Mapping[str, Any], caller: Caller, peer: Peer | None, *, modern: bool
     ) -> ToolCallRequest:
-        """A call of a tool; raises an RpcError where there is no such tool."""
+        """Return the request of a tool call; raises an RpcError if the tool is unknown."""
         name = params["name"]
         if self.deferred:
             name, params = self._get_deferred_tools().resolve_call(name, params)
@@ -179,7 +181,7 @@ class McpService:
         return ToolCallRequest(self, tool, params, caller, peer, modern)
 
     def _unknown_tool_error(self, name: str, caller: Caller) -> RpcError:
-        """The protocol's own error, with the envelope that every other door would answer."""
+        """Return the protocol's error, with the envelope that other surfaces answer with."""
         error = unknown_tool_error(self.app, name)
         presented = present_error(self.app, caller, error)
         data = {ENVELOPE_KEY: presented.envelope()}
@@ -190,8 +192,8 @@ class McpService:
         return RpcError(INVALID_PARAMS, message, data)
 
 
-def caller_from_client_info(client: Any, env: Mapping[str, str] = os.environ) -> Caller:
-    """Who is calling: the client's own name, else what its environment says; and the session."""
+def caller_from_client_info(client: object, env: Mapping[str, str] = os.environ) -> Caller:
+    """Return the caller: the client's name, or the one in the environment, and the session."""
     session = env.get("TOOLI_SESSION_ID") or None
     if is_object(client) and isinstance(client.get("name"), str):
         version = client.get("version")
@@ -202,7 +204,7 @@ def caller_from_client_info(client: Any, env: Mapping[str, str] = os.environ) ->
 
 
 def unknown_name_message(kind: str, name: str, known: Mapping[str, Any]) -> str:
-    """That there is no such thing, and what was probably meant."""
+    """Return the message for an unknown name, with the closest name."""
     from tooli.errors import closest_match
 
     suggestion = closest_match(name, known)
@@ -210,7 +212,7 @@ def unknown_name_message(kind: str, name: str, known: Mapping[str, Any]) -> str:
 
 
 def parse_cursor(cursor: str | None, count: int) -> int:
-    """Where a page begins; a cursor that we did not give is refused."""
+    """Return the first index of a page; raises an RpcError for an unknown cursor."""
     if cursor is None:
         return 0
     first = (
@@ -224,7 +226,7 @@ def parse_cursor(cursor: str | None, count: int) -> int:
 
 
 def make_cursor(first: int) -> str:
-    """The cursor of a page."""
+    """Return the cursor of the page that starts at an index."""
     return f"p{first}"
 
 
@@ -232,7 +234,7 @@ def make_cursor(first: int) -> str:
 
 
 class ToolCallRequest:
-    """One `tools/call`: it runs, asks a human where one is needed, and becomes a result."""
+    """One `tools/call`: runs the tool, asks a human if needed, and returns the result."""
 
     def __init__(
         self,
@@ -268,17 +270,17 @@ class ToolCallRequest:
         return injected or tool.guard.needs_human or tool.behavior.destructive
 
     def grant(self, scopes: Iterable[str] | None, principal: str | None = None) -> None:
-        """Let the caller hold the scopes of its token; None is every scope that is asked for."""
+        """Give the caller the scopes of its token; None means all that the tool requires."""
         held_scopes = self._tool.guard.scopes or () if scopes is None else scopes
         self._caller = self._caller.replace(scopes=frozenset(held_scopes), principal=principal)
 
     @property
     def is_async(self) -> bool:
-        """Whether the function wants an event loop."""
+        """True if the function runs on an event loop."""
         return is_async(self._tool.fn)
 
     def error_result(self, error: ToolError) -> dict[str, Any]:
-        """The result of a call that is not begun."""
+        """Return the result of a call that fails before it runs."""
         return self.result(self._prepare(False).fail(error))
 
     def _prepare(self, approved: bool) -> PreparedCall:

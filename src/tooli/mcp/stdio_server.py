@@ -1,15 +1,16 @@
-"""The stdio front: MCP on the standard library alone, for what clients ask all day.
+"""StdioServer: MCP over stdin and stdout with the standard library, for the common methods.
 
-    line ─▶ Front ─┬▶ initialize, server/discover, ping, tools/list: answered at once
-                   ├▶ tools/call: in a thread, many at a time
-                   └▶ anything else: the official SDK takes the live stream over
+    line ─▶ StdioServer ─┬▶ initialize, server/discover, ping, tools/list: answered at once
+                         ├▶ tools/call: in a thread, many at a time
+                         └▶ anything else: the official SDK takes the connection over
 
-Importing the SDK costs more than most sessions need altogether. Every id gets exactly one
-answer, whatever the line was; whatever is in doubt is the SDK's to decide.
+Importing the SDK takes longer than most sessions need, so modules it needs are imported inside
+functions. Every request id gets exactly one answer. Unclear messages are left to the SDK.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from functools import partial
 
@@ -37,7 +38,13 @@ from tooli.mcp.protocol import (
     method_not_found_error,
 )
 from tooli.mcp.service import McpService, caller_from_client_info
-from tooli.mcp.stdio_transport import OversizedLine, StdioTransport, find_request_ids, from_json
+from tooli.mcp.stdio_transport import (
+    OversizedLine,
+    StdioTransport,
+    find_request_ids,
+    flush_standard_streams,
+    from_json,
+)
 from tooli.serving.dispatcher import is_installed, too_busy_error
 from tooli.serving.thread_pool import EventLoopThread, ThreadPool
 from tooli.text.jsonable import is_list, is_object
@@ -45,41 +52,42 @@ from tooli.text.jsonable import is_list, is_object
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
+    from tooli.core.protocols import App
     from tooli.mcp.sdk_bridge import SdkBridge
 
 MAX_THREADS = 64
 """Calls that run at the same time; later ones wait for a thread."""
 
 BATCH_VERSION = "2025-03-26"
-"""The one version that knows batches."""
+"""The only version with batches."""
 
 STDIO_GRACE_PERIOD = 10.0
-"""Seconds that calls have to end, once the client has closed its end of stdin."""
+"""Seconds that running calls get when the client has closed stdin."""
 
 
 class StdioServer:
-    """One client, served over stdin and stdout."""
+    """The server of one client."""
 
-    def __init__(self, app: Any, transport: StdioTransport, *, deferred: bool = False) -> None:
+    def __init__(self, app: App, transport: StdioTransport, *, deferred: bool = False) -> None:
         self.service = McpService(app, deferred=deferred)
         self.transport = transport
         self.has_sdk = is_installed("mcp")
-        self.has_warned_missing_sdk = False  # what is missing without the SDK
-        self.modern: bool | None = None  # the first request decides
+        self.has_warned_missing_sdk = False  # the missing SDK was logged
+        self.modern: bool | None = None  # None until the first request
         self.version: str | None = None
-        self.client: Any = None
-        self.capabilities: Any = {}
-        self.handshake_messages: list[dict[str, Any]] = []  # what the SDK must have heard to go on
+        self.client: object = None
+        self.capabilities: object = {}
+        self.handshake_messages: list[dict[str, Any]] = []  # sent to the SDK when it takes over
         self.pending = PendingRequests(self)
         self.thread_pool = ThreadPool(MAX_THREADS, "tooli-call")
         self._loop_thread = EventLoopThread()
         self.sdk: SdkBridge | None = None
 
     def serve(self) -> None:
-        """Answer until the client has gone."""
+        """Answer messages until the client disconnects."""
         state = self.service.app._state
         if not self.has_sdk and (state.resources or state.prompts):
             self._warn_missing_sdk("resources and prompts")
@@ -98,7 +106,7 @@ class StdioServer:
         self._loop_thread.shut_down()
 
     def wait(self, timeout: float) -> None:
-        """Let the calls end, as long as somebody is there to read their answers."""
+        """Wait for the calls to end while the client is connected."""
         from time import monotonic
 
         deadline = monotonic() + timeout
@@ -108,11 +116,11 @@ class StdioServer:
 
     @property
     def is_busy(self) -> bool:
-        """Whether anything is not answered yet."""
+        """True if a request is not answered yet."""
         return self.pending.is_busy or (self.sdk is not None and self.sdk.is_busy)
 
     def _warn_missing_sdk(self, feature: str) -> None:
-        """Say once how to get the rest."""
+        """Log once that a feature needs the SDK."""
         if not self.has_warned_missing_sdk:
             self.has_warned_missing_sdk = True
             log_line(
@@ -120,7 +128,7 @@ class StdioServer:
             )
 
     def _on_app_change(self, kind: str, uri: str | None) -> None:
-        """Tell a client that has shaken hands that a list is not what it was."""
+        """Notify a client of a handshake version that a list has changed."""
         ready = len(self.handshake_messages) > 1 and self.has_sdk and self.sdk is None
         if ready and uri is None:
             self.transport.write({"jsonrpc": "2.0", "method": f"notifications/{kind}/list_changed"})
@@ -156,7 +164,7 @@ class StdioServer:
         self._send_errors(request_ids(messages) or [None], error)
 
     def _send_errors(self, ids: Sequence[Any], error: RpcError) -> None:
-        """Answer with an error; an id that is in flight gets its answer from its call."""
+        """Send an error for each id, except ids of running calls, which get their own answer."""
         for request_id in ids:
             if request_id is None or not self._is_pending(request_id):
                 self.transport.write({"jsonrpc": "2.0", "id": request_id, "error": error.to_dict()})
@@ -167,7 +175,7 @@ class StdioServer:
     # -------------------------------------------------------------- messages
 
     def handle_message(self, message: Any) -> None:
-        """Deal with one message; nothing that it says can end the server."""
+        """Handle one message; no message can end the server."""
         try:
             self._dispatch_message(message)
         except Exception as failure:
@@ -196,7 +204,7 @@ class StdioServer:
             self._handle_request(method, message)
 
     def _handle_notification(self, method: str, message: dict[str, Any]) -> None:
-        """A notification: cancelling is ours, the rest is for whoever has to know it."""
+        """Handle a notification: cancel a call, or pass it to the SDK."""
         if method == "notifications/cancelled":
             params: Any = message.get("params") or {}
             request_id = params.get("requestId")
@@ -227,7 +235,7 @@ class StdioServer:
         if result is not None:
             self.transport.write({"jsonrpc": "2.0", "id": message["id"], "result": result})
 
-    # -------------------------------------------------------------- the two eras
+    # -------------------------------------------------------------- handshake and stateless
 
     def _handle_legacy(
         self, method: str, message: dict[str, Any], params: Any
@@ -283,7 +291,7 @@ class StdioServer:
         return self._handle_other_method(method, message)
 
     def _handle_other_method(self, method: str, message: dict[str, Any]) -> None:
-        """A method that is not the front's."""
+        """Handle a method that needs the SDK."""
         if not self._delegate_to_sdk(message):
             self._warn_missing_sdk(method)
             raise method_not_found_error(method)
@@ -291,7 +299,7 @@ class StdioServer:
     # -------------------------------------------------------------- calls
 
     def _start_call(
-        self, message: dict[str, Any], params: dict[str, Any], client: Any, capabilities: Any
+        self, message: dict[str, Any], params: dict[str, Any], client: object, capabilities: object
     ) -> dict[str, Any] | None:
         pending_request = PendingRequest(self.pending, message["id"], params, capabilities)
         caller, modern = caller_from_client_info(client), bool(self.modern)
@@ -307,14 +315,14 @@ class StdioServer:
         return None
 
     def _delegate_to_sdk(self, message: dict[str, Any]) -> bool:
-        """Give a request to the SDK, which takes over from here; False where there is none."""
+        """Pass a request to the SDK, which takes over; return False without the SDK."""
         if not self.has_sdk:
             return False
         from tooli.mcp.sdk_bridge import SdkBridge
 
         try:
             self.sdk = SdkBridge(self.service, self.transport, self.handshake_messages)
-        except ImportError as missing:  # it is there, but not the one that we know
+        except ImportError as missing:  # another version than the one we support
             self.has_sdk = False
             log_line(f"the MCP SDK cannot be used: {missing}")
             return False
@@ -323,9 +331,9 @@ class StdioServer:
 
 
 def log_line(text: str) -> None:
-    """A line for whoever reads the server's log."""
+    """Write a line to the server's log on stderr."""
     try:
-        line = " ".join(text[:300].split())  # clients' words stand in it: one line, and not long
+        line = " ".join(text[:300].split())  # it may contain text of clients: limit it to one line
         sys.stderr.write(f"[tooli] {line}\n")
         sys.stderr.flush()
     except (OSError, ValueError, AttributeError):
@@ -334,3 +342,62 @@ def log_line(text: str) -> None:
 
 def _get_param(params: Any, name: str) -> Any:
     return params.get(name) if params is not None else None
+
+
+# ------------------------------------------------------------------ the process
+
+
+def serve_stdio(app: App, *, deferred: bool = False) -> None:
+    """Serve an app to the client on stdin and stdout until it disconnects."""
+    server = StdioServer(app, StdioTransport.claim_stdio(), deferred=deferred)
+    exit_process = _install_signal_handlers(server)
+    server.serve()
+    exit_process()
+
+
+def _install_signal_handlers(server: StdioServer) -> Callable[[], None]:
+    """Let SIGTERM and SIGINT end the process: gracefully the first time, at once the second.
+
+    Returns the function that ends the process. Calls that still run are abandoned, and their
+    child processes are terminated.
+    """
+    import signal
+
+    is_ending = False
+
+    def handle_signal(number: int, frame: object) -> None:
+        nonlocal is_ending
+        if is_ending:  # the first signal is still waiting below
+            terminate_children()
+            os._exit(0)
+        is_ending = True
+        server.wait(STDIO_GRACE_PERIOD / 2)
+        exit_process()
+        raise SystemExit(0)
+
+    def exit_process() -> None:
+        if server.is_busy:
+            terminate_children()
+        flush_standard_streams()
+        if server.is_busy or server.sdk is not None:
+            os._exit(0)
+
+    for name in ("SIGTERM", "SIGINT"):
+        try:
+            signal.signal(getattr(signal, name), handle_signal)
+        except (ValueError, OSError):
+            continue
+    return exit_process
+
+
+def terminate_children() -> None:
+    """Terminate the child processes that calls have started; works on Linux only."""
+    import signal
+
+    try:
+        for thread in os.listdir("/proc/self/task"):
+            with open(f"/proc/self/task/{thread}/children") as children:
+                for child in children.read().split():
+                    os.kill(int(child), signal.SIGTERM)
+    except OSError:
+        return

@@ -1,7 +1,7 @@
-"""The wire of a stdio server: lines in, lines out, and nobody else's words among them.
+"""StdioTransport: JSON lines on stdin and stdout, reserved for the protocol.
 
-File descriptors 0 and 1 are claimed. What a tool or its children read is empty, what they
-write goes to stderr.
+File descriptors 0 and 1 are replaced: tools and their child processes read an empty stdin, and
+what they write to stdout goes to stderr.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ if TYPE_CHECKING:
     from typing import Any
 
 MAX_LINE_BYTES = 64 << 20
-"""How many bytes a line may have; a longer one is answered with an error, and forgotten."""
+"""Bytes of a line; a longer one is skipped and answered with an error."""
 
 _ID_SEARCH_BYTES = 1 << 20
-"""How much of each end of a line that is too long is looked through for an id."""
+"""Bytes at each end of a line that is too long, which are searched for its id."""
 
 
 class StdioTransport:
-    """The client's end of stdin and stdout."""
+    """The connection to the client on stdin and stdout."""
 
     def __init__(self, read_fd: int, write_fd: int) -> None:
         self._read_fd = read_fd
         self._write_fd = write_fd
         self._lock = Lock()
-        self.is_broken = False  # nobody reads any more
+        self.is_broken = False  # the client has closed stdout
 
     @classmethod
     def claim_stdio(cls) -> StdioTransport:
-        """Take the process's stdin and stdout for the protocol alone."""
+        """Reserve the process's stdin and stdout for the protocol."""
         from tooli.pipeline.stdout_capture import route_stdout
 
         flush_standard_streams()
@@ -53,8 +53,8 @@ class StdioTransport:
         return cls(read_fd, write_fd)
 
     def lines(self) -> Iterator[bytes | OversizedLine]:
-        """Every line that comes, until the client closes its end."""
-        parts: list[bytes] = []  # of the line that has not ended yet
+        """Yield every line until the client closes stdin."""
+        parts: list[bytes] = []  # of the incomplete line
         size = 0
         remainder = b""
         while chunk := remainder or self._read():
@@ -82,7 +82,7 @@ class StdioTransport:
             return b""
 
     def _skip_line(self, start: bytes) -> tuple[OversizedLine, bytes]:
-        """Read on to the end of a line that is too long, keeping only its ends."""
+        """Skip to the end of a line that is too long; return its ends and what follows it."""
         head, tail = start[:_ID_SEARCH_BYTES], start[-_ID_SEARCH_BYTES:]
         while chunk := self._read():
             line, newline, remainder = chunk.partition(b"\n")
@@ -96,7 +96,7 @@ class StdioTransport:
         self.send(to_json(message))
 
     def send(self, data: bytes) -> None:
-        """Send one line, whole, whoever else sends at the same time."""
+        """Send one line; safe to call from several threads."""
         view = memoryview(data + b"\n")
         with self._lock:
             try:
@@ -108,7 +108,7 @@ class StdioTransport:
                 self.is_broken = True
 
     def _send_nonblocking(self, view: memoryview) -> None:
-        """The same where the client has made its pipe non-blocking."""
+        """Send the rest of a line to a pipe that the client has made non-blocking."""
         from select import select
 
         try:
@@ -122,12 +122,12 @@ class StdioTransport:
             self.is_broken = True
 
     def is_disconnected(self) -> bool:
-        """Whether the client has closed its end of stdout as well."""
+        """True if the client has closed stdout as well."""
         if self.is_broken:
             return True
         try:
             from select import POLLERR, POLLHUP, poll
-        except ImportError:  # Windows: a write will tell
+        except ImportError:  # Windows: only a write detects it
             return False
         poller = poll()
         poller.register(self._write_fd, 0)
@@ -135,7 +135,7 @@ class StdioTransport:
 
 
 class OversizedLine:
-    """A line that is too long: its beginning and its end."""
+    """A line that is too long: its start and its end."""
 
     __slots__ = ("head", "tail")
 
@@ -145,14 +145,14 @@ class OversizedLine:
 
 
 def _duplicate_fd(fd: int) -> int:
-    """A second descriptor of stdin or stdout, which children do not inherit."""
+    """Return a duplicate of stdin or stdout that child processes do not inherit."""
     try:
         copy = os.dup(fd)
     except OSError:
         from tooli.errors import StateError
 
         name = "stdout" if fd else "stdin"
-        raise StateError(f"{name} is closed, and a client speaks through it.") from None
+        raise StateError(f"{name} is closed, but the protocol needs it.") from None
     low_fds: list[int] = []
     while copy < 3:
         low_fds.append(copy)
@@ -163,11 +163,11 @@ def _duplicate_fd(fd: int) -> int:
 
 
 def flush_standard_streams() -> None:
-    """Write out what Python's own streams still hold, as far as they are there."""
+    """Flush Python's stdout and stderr if they exist."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except (OSError, ValueError, AttributeError, RuntimeError):  # or a signal came amid one
+        except (OSError, ValueError, AttributeError, RuntimeError):  # a signal interrupted a flush
             continue
 
 
@@ -175,7 +175,7 @@ def flush_standard_streams() -> None:
 
 
 def to_json(message: dict[str, Any]) -> bytes:
-    """A message as one line of JSON."""
+    """Return a message as one line of JSON."""
     try:
         text = _dumps(message)
     except (ValueError, TypeError, RecursionError):
@@ -189,7 +189,7 @@ _dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=F
 
 
 def from_json(line: bytes) -> Any:
-    """What a line says; raises ValueError or RecursionError where it is no JSON."""
+    """Return the value of a JSON line; raises ValueError or RecursionError if it is invalid."""
     return _loads(line.decode("utf-8", "replace"))
 
 
@@ -201,10 +201,10 @@ _loads = json.JSONDecoder(parse_constant=_reject_constant).decode
 
 
 def find_request_ids(line: bytes | OversizedLine) -> list[int | str]:
-    """The ids of the requests in a line that cannot be read: each wants an answer.
+    """Return the ids of the requests in an invalid line: each needs an answer.
 
-    Looks for `"id": …` in the object itself, or in the objects of a batch; of a long line
-    only into its ends, so that no line costs more than it is worth.
+    Searches the object, or the objects of a batch, for `"id": …`. Only both ends of a long line
+    are searched, to bound the time.
     """
     if isinstance(line, bytes) and len(line) > 2 * _ID_SEARCH_BYTES:
         line = OversizedLine(line[:_ID_SEARCH_BYTES], line[-_ID_SEARCH_BYTES:])
@@ -214,13 +214,13 @@ def find_request_ids(line: bytes | OversizedLine) -> list[int | str]:
     return known if known or has_paired_quotes else _find_last_id(line)
 
 
-# A string that never ends goes to the end of the text: no byte is looked at twice.
+# An unterminated string extends to the end of the text, so that no byte is scanned twice.
 _STRING_PATTERN = rb'"[^"\\]*(?:\\.[^"\\]*)*'
 _ID_VALUE_PATTERN = rb"\s*:\s*(-?\d{1,4000}(?=[\s,}\]])|" + _STRING_PATTERN + rb'")'
 
 
 def _scan_ids(text: bytes) -> tuple[list[int | str], bool]:
-    """The ids at the depth of a request, and whether the quotes are in pairs."""
+    """Return the ids at the depth of a request, and whether all quotes are paired."""
     import re
 
     value = re.compile(_ID_VALUE_PATTERN)
@@ -238,12 +238,12 @@ def _scan_ids(text: bytes) -> tuple[list[int | str], bool]:
         elif sign == b'"id"' and depth == id_depth:
             match = value.match(text, token.end())
             found.append(_parse_id(match.group(1)) if match is not None else None)
-    known = [one for one in found if one is not None]
+    known = [request_id for request_id in found if request_id is not None]
     return list(dict.fromkeys(known)) if is_batch else known[-1:], has_paired_quotes
 
 
 def _find_last_id(text: bytes) -> list[int | str]:
-    """The last id in a text whose depths are not to be trusted."""
+    """Return the last id in a text whose nesting is unreliable."""
     import re
 
     ids = [_parse_id(one) for one in re.findall(rb'"id"' + _ID_VALUE_PATTERN, text)[-1:]]
@@ -258,7 +258,7 @@ def _parse_id(data: bytes) -> int | str | None:
 
 
 def alternate_id(request_id: int | str) -> int | str:
-    """The same id in its other form: clients that cancel 7 may mean "7", and the other way."""
+    """Return an id as the other type: some clients cancel 7 when they mean "7", or vice versa."""
     if isinstance(request_id, int):
         return str(request_id)
     return (

@@ -1,1 +1,1 @@
-"""The doors: their words become a Call, an Outcome becomes their words."""
+"""What the server surfaces (HTTP, MCP) share: tools by name, threads, sockets."""

@@ -1,6 +1,6 @@
-"""Serving: what the doors with many callers (MCP, HTTP) share. Names, calls, answers.
+"""ToolDispatcher: an app's tools for a server surface, by name, as calls that are ready to run.
 
-arguments ─▶ Desk.open ─▶ Served ─▶ run │ arun ─▶ Answer ─▶ the envelope, in bytes
+name, arguments ─▶ ToolDispatcher.prepare ─▶ PreparedCall ─▶ run │ arun │ stream ─▶ Presented
 """
 
 from __future__ import annotations
@@ -8,9 +8,13 @@ from __future__ import annotations
 import sys
 from time import perf_counter
 
+from tooli.config.security_settings import apply_security_policy
 from tooli.core._hot_tables import MCP_OPTIONS, OPTION_KINDS
 from tooli.core.call import DEFAULT_OPTIONS, Call, Failed, Options
+from tooli.core.limits import RATE_LIMIT_FORMAT, is_rate_limit
 from tooli.core.tool import Tool
+from tooli.errors import InputError, Suggestion, TemporaryError
+from tooli.pipeline.input_errors import missing_command_error, unknown_command_error
 from tooli.pipeline.option_values import build_options
 from tooli.pipeline.prepared_call import PreparedCall
 from tooli.pipeline.present import present
@@ -28,6 +32,7 @@ if TYPE_CHECKING:
     from tooli.core.protocols import App
     from tooli.errors import DefinitionError, ToolError
     from tooli.pipeline.present import Presented
+    from tooli.policy.token_verifier import TokenVerifier
 
 _ARGUMENT_TYPES: dict[str, tuple[type, ...]] = {
     "flag": (bool,),
@@ -40,11 +45,9 @@ _ARGUMENT_TYPES: dict[str, tuple[type, ...]] = {
 
 
 class ToolDispatcher:
-    """An app's tools, by the names that protocols take; current, whatever is registered later."""
+    """An app's tools by the names that protocols allow; follows later registrations."""
 
     def __init__(self, app: App) -> None:
-        from tooli.config.security_settings import apply_security_policy
-
         apply_security_policy(app._state)
         rules = app._state.security_settings
         if "faults" in rules:
@@ -58,8 +61,8 @@ class ToolDispatcher:
         self._revision = -1
         self._tools: dict[str, Tool] = {}
 
-    def make_verifier(self) -> Any:
-        """What verifies callers' tokens, where anything is set for it."""
+    def make_verifier(self) -> TokenVerifier | None:
+        """Return the verifier of callers' tokens, or None if no setting asks for one."""
         rules = self.app._state.security_settings
         if not rules:
             return None
@@ -74,7 +77,7 @@ class ToolDispatcher:
 
     @property
     def version(self) -> str:
-        """The app's version; an app that tells none has an empty one."""
+        """The app's version, or an empty string."""
         return self.app._state.version or ""
 
     @property
@@ -84,7 +87,7 @@ class ToolDispatcher:
 
     @property
     def tools(self) -> Mapping[str, Tool]:
-        """Every tool that is not hidden, by its name in `[a-z0-9_]`, in the app's order."""
+        """Every visible tool, by its name in `[a-z0-9_]`, in the order of registration."""
         if self._revision != self.revision:
             revision = self.revision
             from tooli.describe.mcp_tools import tools_by_safe_name
@@ -107,7 +110,7 @@ class ToolDispatcher:
         approved: bool = False,
         peer: Peer | None = None,
     ) -> PreparedCall:
-        """A call that is ready to run."""
+        """Return a call that is ready to run."""
         started = perf_counter()
         call, stages = self.app.prepare(
             tool,
@@ -123,11 +126,8 @@ class ToolDispatcher:
         return PreparedCall(call, stages, started)
 
 
-def check_rate_limit(rate: Any) -> None:
-    """Refuse to serve with a rate that nobody can hold callers to."""
-    from tooli.core.limits import RATE_LIMIT_FORMAT, is_rate_limit
-    from tooli.errors import InputError, Suggestion
-
+def check_rate_limit(rate: object) -> None:
+    """Raise an InputError if the setting `rate_limit` is invalid."""
     if not is_rate_limit(rate):
         hint = "Correct it in the configuration file or in TOOLI_RATE_LIMIT, or leave it out."
         fix = Suggestion("fix", hint)
@@ -136,7 +136,7 @@ def check_rate_limit(rate: Any) -> None:
 
 
 def is_installed(package: str) -> bool:
-    """Whether a package is there; found, not loaded, and without the price of `importlib.util`."""
+    """True if a package is installed. It is not imported, and neither is `importlib.util`."""
     if package in sys.modules:
         return sys.modules[package] is not None  # pyright: ignore[reportUnnecessaryComparison]
     try:
@@ -144,7 +144,7 @@ def is_installed(package: str) -> bool:
             find: Any = getattr(finder, "find_spec", None)
             if find is not None and find(package, None) is not None:
                 return True
-    except ImportError:  # somebody wants it not to be there
+    except ImportError:  # an import hook blocks it
         return False
     return False
 
@@ -160,8 +160,6 @@ def unknown_tool_error(app: App, name: str) -> ToolError:
     It suggests the closest name. A command that exists but has an invalid definition is reported
     as such.
     """
-    from tooli.pipeline.input_errors import missing_command_error, unknown_command_error
-
     problem = app.catalog.find_problem(name)
     if problem is not None:
         return problem.to_tool_error()
@@ -174,7 +172,7 @@ def unknown_tool_error(app: App, name: str) -> ToolError:
 
 
 def path_without_root(scope: Mapping[str, Any]) -> str:
-    """The path of an HTTP request, without what stands before the application."""
+    """Return the path of an ASGI scope without its root path."""
     path: str = scope["path"]
     root: str | None = scope.get("root_path")
     if root:
@@ -185,18 +183,16 @@ def path_without_root(scope: Mapping[str, Any]) -> str:
 
 
 GRACE_PERIOD = 10.0
-"""Seconds that calls over HTTP get to finish in, once the server is asked to end."""
+"""Seconds that running calls get when a server shuts down."""
 
 MAX_CONCURRENT_CALLS = 256
-"""How many calls a door takes at a time, where nothing else is said; more are sent away."""
+"""Concurrent calls of a server, unless its settings have another limit."""
 
 
 def too_busy_error() -> ToolError:
-    """The error for a call that comes while there are as many as a door takes."""
-    from tooli.errors import Suggestion, TemporaryError
-
+    """Return the error for a call that exceeds the limit of concurrent calls."""
     return TemporaryError(
-        "The server has as many calls as it takes at a time.",
+        "The server runs as many calls as it can.",
         suggestion=Suggestion("retry_later", "Wait a second, then call again."),
         details={"retry_after": 1},
     )

@@ -1,6 +1,6 @@
-"""uvicorn's server and its HTTP protocol, with what they lack: an end, and a limit to patience.
+"""uvicorn's server and HTTP protocol, with a graceful shutdown and timeouts for clients.
 
-uvicorn is imported here at the head: this room is loaded when a door is served.
+Only a process that serves imports this module, so uvicorn is imported at the top.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
     from types import FrameType
 
 HEADER_TIMEOUT = 10.0
-"""Seconds for the head of a request: from the connection on, or from its first byte."""
+"""Seconds for the headers of a request, from the connection or from its first byte."""
 
 STALL_TIMEOUT = 60.0
-"""Seconds that a client may leave unread what waits for it, whatever answers it."""
+"""Seconds that a client may take to read what was sent."""
 
 MAX_CORKED_BYTES = 1 << 16
-"""Bytes of an answer that are not kept back to leave with its head."""
+"""A larger body is not held back to be sent together with the headers."""
 
 FORWARDED_IPS_VARIABLE = "FORWARDED_ALLOW_IPS"
-"""uvicorn's variable: whose word counts for where a request comes from. Here nobody's unless said:
-any client on this machine could give itself another address with every call."""
+"""uvicorn's variable: the proxies whose X-Forwarded-For is trusted. Without it no proxy is trusted:
+any client on this machine could claim another address with every call."""
 
 FORCED_EXIT_DELAY = 5.0
-"""Seconds beyond the grace after which the process ends, whatever still runs in it."""
+"""Seconds after the grace period until the process ends, even if calls still run."""
 _EXIT_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 _BAD_REQUEST_BODY = (
@@ -49,7 +49,7 @@ _BAD_REQUEST_BODY = (
 
 
 def run_server(
-    app: Any,
+    app: Callable[..., Awaitable[None]],
     listener: socket,
     grace: float,
     *,
@@ -57,7 +57,7 @@ def run_server(
     access_log: bool = False,
     on_shutdown: Callable[[float], Awaitable[None]] | None = None,
 ) -> None:
-    """Serve an ASGI application until it is asked to end, or the other end of the leash closes."""
+    """Serve an ASGI application until a signal comes or the parent process is gone."""
     config = uvicorn.Config(
         app,
         http=TimeoutProtocol,
@@ -74,7 +74,7 @@ def run_server(
 
 
 class GracefulServer(uvicorn.Server):
-    """A server that ends well: asked by a signal, or when the process that holds it is gone."""
+    """A server that shuts down in order, after a signal or when its parent process is gone."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class GracefulServer(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
-        """Take the signals; having ended as they ask, nothing is left to be killed by them."""
+        """Handle SIGINT and SIGTERM; unlike uvicorn, do not raise them again at the end."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -104,18 +104,18 @@ class GracefulServer(uvicorn.Server):
                 signal.signal(sig, handler)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """End; a call in a thread that never comes back does not keep the process for ever."""
+        """Shut down; a call that never returns does not keep the process alive."""
         if self._on_shutdown is None or self._loop is None or self._shutdown_task is not None:
             super().handle_exit(sig, frame)
         else:
             self._loop.call_soon_threadsafe(self._start_shutdown)
-        if self._parent_pipe is None:  # a worker is killed by the process that holds it
+        if self._parent_pipe is None:  # the parent process kills its workers
             exit_timer = threading.Timer(self._grace + FORCED_EXIT_DELAY, os._exit, (128 + sig,))
             exit_timer.daemon = True
             exit_timer.start()
 
     async def main_loop(self) -> None:
-        """Serve, and look whether anybody holds the leash."""
+        """Serve until shutdown, and monitor the parent process."""
         self._loop = asyncio.get_running_loop()
         if self._parent_pipe is not None:
             self._loop.add_reader(self._parent_pipe, self._on_parent_exit)
@@ -130,7 +130,7 @@ class GracefulServer(uvicorn.Server):
             self._start_shutdown()
 
     def _start_shutdown(self) -> None:
-        """Let the application end first: whoever sees `should_exit` cuts its streams off."""
+        """Shut the application down first: `should_exit` would cut its streams off."""
         if self._shutdown_task is None and self._loop is not None:
             self._shutdown_task = self._loop.create_task(self._shut_down())
 
@@ -145,21 +145,18 @@ class GracefulServer(uvicorn.Server):
 
 
 class CorkedTransport:
-    """A transport that sends what is written in one go: the head and the body of an answer.
-
-    Each piece that leaves costs a system call, here and at the client.
-    """
+    """A transport that sends the headers and the body of a response in one system call."""
 
     def __init__(self, transport: Transport, loop: asyncio.AbstractEventLoop) -> None:
         self._transport = transport
         self._loop = loop
         self._parts: list[bytes] = []
-        self._awaits_body = False  # a head that says how long its body is: the body takes it along
+        self._awaits_body = False  # headers with a content length wait for their body
 
     def write(self, data: bytes) -> None:
-        """Send it before the loop turns to anything else; a large piece, or a third one, at once.
+        """Send data at the end of this loop iteration; a large or a third chunk is sent at once.
 
-        Whoever writes a stream may never let the loop turn, unless the transport says stop.
+        A stream may write many chunks before the event loop gets its turn.
         """
         parts = self._parts
         if parts:
@@ -180,12 +177,12 @@ class CorkedTransport:
             self._transport.write(data)
 
     def close(self) -> None:
-        """Close, once everything is sent."""
+        """Close after everything is sent."""
         self._flush()
         self._transport.close()
 
     def is_closing(self) -> bool:
-        """Whether it is closed, or about to be."""
+        """True if it is closed or closing."""
         return self._transport.is_closing()
 
     def __getattr__(self, name: str) -> Any:
@@ -193,7 +190,7 @@ class CorkedTransport:
 
 
 class TimeoutProtocol(H11Protocol):
-    """One connection; a client that never gets to the point, or never reads on, is closed."""
+    """One connection; closed if the client does not send its headers or does not read."""
 
     header_timeout = HEADER_TIMEOUT
     stall_timeout = STALL_TIMEOUT
@@ -201,12 +198,12 @@ class TimeoutProtocol(H11Protocol):
     _stall_timer: TimerHandle | None = None
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
-        """A client is there."""
+        """Handle a new connection."""
         super().connection_made(CorkedTransport(transport, self.loop))  # type: ignore[arg-type]
         self._start_header_timer()
 
     def data_received(self, data: bytes) -> None:
-        """It says something; as long as that is no whole head, the clock runs."""
+        """Handle received data; the timer runs until the headers are complete."""
         super().data_received(data)
         if self._is_responding:
             self._cancel_header_timer()
@@ -214,12 +211,12 @@ class TimeoutProtocol(H11Protocol):
             self._start_header_timer()
 
     def pause_writing(self) -> None:
-        """It does not read as fast as it is answered."""
+        """Start the timer for a client that reads too slowly."""
         super().pause_writing()
         self._stall_timer = self.loop.call_later(self.stall_timeout, self.transport.abort)
 
     def resume_writing(self) -> None:
-        """It reads on."""
+        """Stop the timer: the client reads again."""
         self._cancel_stall_timer()
         super().resume_writing()
 
@@ -229,7 +226,7 @@ class TimeoutProtocol(H11Protocol):
             self._stall_timer = None
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It has left."""
+        """Handle the end of the connection."""
         self._cancel_header_timer()
         self._cancel_stall_timer()
         super().connection_lost(exc)
@@ -253,8 +250,8 @@ class TimeoutProtocol(H11Protocol):
             self.transport.close()
 
     def send_400_response(self, msg: str) -> None:
-        """What is no HTTP is answered with an envelope, too, and then closed."""
-        del msg  # uvicorn's words for it
+        """Answer invalid HTTP with an envelope, and close the connection."""
+        del msg  # uvicorn's own text
         headers = [
             (b"content-type", b"application/json"),
             (b"content-length", b"%d" % len(_BAD_REQUEST_BODY)),
@@ -268,7 +265,7 @@ class TimeoutProtocol(H11Protocol):
 
 
 def _build_log_config(access_log: bool) -> dict[str, Any]:
-    """uvicorn's own words: only what is wrong, and requests if they are wanted; all on stderr."""
+    """Return uvicorn's log settings: errors, and requests if wanted, on stderr."""
     return {
         "version": 1,
         "disable_existing_loggers": False,

@@ -339,12 +339,12 @@ def test_other_machines_need_a_token(host: str, monkeypatch) -> None:
         ({"port": 70000}, "is not a port"),
         ({"port": -1}, "is not a port"),
         ({"port": 0, "workers": 0}, "workers must be 1 or more"),
-        ({"host": "192.0.2.1", "port": 0, "token": "t"}, "cannot be served at"),
+        ({"host": "192.0.2.1", "port": 0, "token": "t"}, "Cannot listen on"),
         ({"host": "no such host", "port": 0, "token": "t"}, "no address of this machine"),
         ({"port": 0, "token": ""}, "The token is empty"),
         ({"port": 0, "token": "a b"}, "a token is one word"),
         ({"port": 0, "tokn": "x"}, "did you mean"),
-        ({"port": 0, "token_file": "/nowhere/at/all"}, "The token cannot be read"),
+        ({"port": 0, "token_file": "/nowhere/at/all"}, "The token file cannot be read"),
     ],
 )
 def test_what_cannot_be_started_says_why(text, message: str) -> None:

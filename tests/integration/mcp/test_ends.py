@@ -177,9 +177,9 @@ DEAF = """
 import sys, time
 from pathlib import Path
 from tooli import Tooli
-from tooli.mcp import stdio
+from tooli.mcp import stdio_server
 
-stdio.GRACE = float(sys.argv.pop(1))
+stdio_server.STDIO_GRACE_PERIOD = float(sys.argv.pop(1))
 app = Tooli("deaf")
 
 @app.command()

@@ -215,7 +215,7 @@ async def test_ending_tells_calls_that_do_not(mode: str, tmp_path: pathlib.Path)
             async def hear(*progress: Any) -> None:
                 threading.Thread(target=server.end).start()
 
-            with pytest.raises(MCPError, match="The server is ending"), anyio.fail_after(30):
+            with pytest.raises(MCPError, match="The server is shutting down"), anyio.fail_after(30):
                 await client.call_tool("linger", {"mark": str(mark)}, progress_callback=hear)
         assert server.process.wait(30) == 0
 
