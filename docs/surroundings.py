@@ -41,7 +41,7 @@ three standard streams. If none of the variables is set, `tooli.detect` is not l
 `detect_execution_context()`, or `ctx.execution_context` in a running tool.
 
 **Detection changes output and wording, never permissions.** A destructive command needs `--yes`,
-and a command that requires approval needs a human, whoever seems to be calling.
+and a command that requires approval needs a human, for every detected caller.
 
 ## Defaults by caller
 

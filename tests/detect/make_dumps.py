@@ -81,7 +81,7 @@ MEASURED: dict[str, tuple[dict[str, str], dict[str, Any]]] = {
 
 
 def compose() -> list[dict[str, Any]]:
-    """Every dump, with its answer and where its parts come from."""
+    """Return every dump, with the expected caller and its sources."""
     return [
         {
             "program": name,

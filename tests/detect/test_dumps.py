@@ -1,4 +1,4 @@
-"""Whole environments, as agents leave them to the commands that they run."""
+"""Complete environments of commands that agents run."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
-def test_the_file_is_what_composes_it() -> None:
+def test_the_file_is_current() -> None:
     assert compose() == DUMPS
 
 
@@ -52,7 +52,7 @@ def test_eight_agents_and_more() -> None:
     assert len({dump["program"] for dump in DUMPS}) >= 8
 
 
-def test_what_is_said_to_be_measured_is_in_the_facts() -> None:
+def test_measured_markers_are_in_the_facts() -> None:
     facts = (HERE / "callers.json").read_text("utf-8")
     for dump in DUMPS:
         for name in dump["from"]["measured"]:
@@ -60,7 +60,7 @@ def test_what_is_said_to_be_measured_is_in_the_facts() -> None:
 
 
 @named
-def test_seen(dump: dict[str, Any]) -> None:
+def test_detected_caller(dump: dict[str, Any]) -> None:
     seen, wanted = detect_execution_context(dump["environment"]), dump["expected"]
     assert seen.caller_id == wanted["agent"]
     assert seen.is_agent is (wanted["agent"] is not None)

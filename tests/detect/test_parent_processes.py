@@ -1,4 +1,4 @@
-"""What is looked for outside the environment: only where it is asked for."""
+"""Detection outside the environment, which only `deep` does."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import pytest
 from tooli.detect import detect_execution_context, parent_processes
 
 
-def process(root: Path, pid: int, above: int, *words: str, name: str = "x") -> None:
+def process(root: Path, pid: int, above: int, *argv: str, name: str = "x") -> None:
     place = root / "proc" / str(pid)
     place.mkdir(parents=True)
     (place / "stat").write_text(f"{pid} ({name}) S {above} 1 1 0")
-    (place / "cmdline").write_bytes(b"".join(word.encode() + b"\0" for word in words))
+    (place / "cmdline").write_bytes(b"".join(text.encode() + b"\0" for text in argv))
 
 
-def test_the_processes_above(tmp_path: Path) -> None:
+def test_parent_processes(tmp_path: Path) -> None:
     process(tmp_path, 30, 20, "/bin/bash", "-c", "x")
     process(tmp_path, 20, 10, "node", "/usr/lib/node_modules/@anthropic-ai/claude-code/cli.js")
     process(tmp_path, 10, 1, name="odd ) name (codex)")
@@ -27,14 +27,14 @@ def test_the_processes_above(tmp_path: Path) -> None:
     assert found[0][1] == "process 20 is node"
 
 
-def test_a_circle_of_processes_ends(tmp_path: Path) -> None:
+def test_a_cycle_of_processes_ends(tmp_path: Path) -> None:
     process(tmp_path, 5, 6, "a")
     process(tmp_path, 6, 5, "goose")
     assert parent_processes.find_agents(str(tmp_path), 5) == [("goose", "process 6 is goose")]
 
 
 @pytest.mark.parametrize(
-    ("words", "agent"),
+    ("argv", "agent"),
     [
         (["claude"], "claude-code"),
         (["C:\\bin\\codex.exe"], "codex"),
@@ -44,8 +44,8 @@ def test_a_circle_of_processes_ends(tmp_path: Path) -> None:
         ([], None),
     ],
 )
-def test_who_a_process_is(words: list[str], agent: str | None) -> None:
-    assert parent_processes.identify_agent(words) == agent
+def test_agents_by_command_line(argv: list[str], agent: str | None) -> None:
+    assert parent_processes.identify_agent(argv) == agent
 
 
 def test_containers_and_machines(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_containers_and_machines(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no ps")
-def test_by_ps_where_there_is_no_proc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ps_without_proc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake = tmp_path / "bin" / "ps"
     fake.parent.mkdir()
     fake.write_text("#!/bin/sh\necho '  7  3 /bin/zsh -l'\necho '  3  1 /opt/crush run'\n")
@@ -74,7 +74,7 @@ def test_by_ps_where_there_is_no_proc(tmp_path: Path, monkeypatch: pytest.Monkey
     assert parent_processes.find_agents(str(tmp_path), 7) == []
 
 
-def test_deep_adds_candidates_and_nothing_is_read_without(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_deep_adds_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         parent_processes, "find_agents", lambda: [("kimi-code", "process 9 is kimi")]
     )
@@ -87,7 +87,7 @@ def test_deep_adds_candidates_and_nothing_is_read_without(monkeypatch: pytest.Mo
     assert "process 9 is kimi" in seen.signals
 
 
-def test_the_environment_is_all_that_is_looked_at_by_default() -> None:
+def test_only_the_environment_is_read_by_default() -> None:
     import subprocess
 
     code = (

@@ -1,4 +1,4 @@
-"""Values that a model made up: what is refused, for whom, and what is not."""
+"""Constraints of parameters, and control characters in the arguments of agents."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ ODD = ["a\x1b[31mb", "a\0b", "a\x07", "\x7f", "a\x9bb"]
 
 @pytest.mark.parametrize("odd", ODD)
 def test_control_characters_of_agents(app: Tooli, odd: str) -> None:
-    """On every door where a model may be calling; a person may type what they like."""
+    """An error on every interface that a model may use; a person may type them."""
     asked = app.options(caller="langchain").call("say", text=odd)
     assert asked.error is not None
     assert (asked.error.code, asked.error.field) == ("E1030", "text")
@@ -87,7 +87,7 @@ def test_control_characters_of_agents(app: Tooli, odd: str) -> None:
 
 
 @pytest.mark.parametrize("surface", ["mcp", "http"])
-def test_servers_callers_are_looked_at(app: Tooli, surface: str) -> None:
+def test_callers_of_servers_are_checked(app: Tooli, surface: str) -> None:
     tool: Any = app.find("say")
     from tooli.core.call import DEFAULT_OPTIONS
 
@@ -105,13 +105,15 @@ def test_servers_callers_are_looked_at(app: Tooli, surface: str) -> None:
         ("path", {"file": "a\0b"}, "file"),
     ],
 )
-def test_wherever_they_are(app: Tooli, tool: str, arguments: dict[str, Any], field: str) -> None:
+def test_control_characters_in_nested_values(
+    app: Tooli, tool: str, arguments: dict[str, Any], field: str
+) -> None:
     error = app.options(caller="x").call(tool, **arguments).error
     assert error is not None
     assert (error.code, error.field) == ("E1030", field)
 
 
-def test_also_inside_of_json_on_the_line(app: Tooli) -> None:
+def test_control_characters_in_json_input(app: Tooli) -> None:
     for words in (
         ("keep", '{"text": "a\\u001bb"}'),
         ("--input", '{"note": {"text": "a\\u001bb"}}', "keep"),
@@ -133,11 +135,11 @@ def test_also_inside_of_json_on_the_line(app: Tooli) -> None:
         "$(rm -rf /)",
     ],
 )
-def test_text_is_text(app: Tooli, fine: str) -> None:
+def test_valid_texts(app: Tooli, fine: str) -> None:
     assert app.options(caller="x").call("say", text=fine).unwrap() == fine
 
 
-def test_a_parameter_may_take_anything(app: Tooli) -> None:
+def test_verbatim_accepts_any_text(app: Tooli) -> None:
     assert app.options(caller="x").call("raw", text="\x1b[0m").unwrap() == "\x1b[0m"
 
 
@@ -148,8 +150,8 @@ def test_a_parameter_may_take_anything(app: Tooli) -> None:
         *("a?b=c", "a#b", "a\\b", "/a", "a/", "", " ", "a\x1bb", "a%00"),
     ],
 )
-def test_identifiers(app: Tooli, wrong: str) -> None:
-    """For everybody: the author said what it is."""
+def test_invalid_identifiers(app: Tooli, wrong: str) -> None:
+    """They are invalid for every caller."""
     error = app.call("get", id=wrong).error
     assert error is not None
     assert (error.code, error.field) == ("E1030", "id")
@@ -158,7 +160,7 @@ def test_identifiers(app: Tooli, wrong: str) -> None:
 @pytest.mark.parametrize(
     "right", ["a", "owner/repo", "a..b", "v1.2", "a-b_c.d", "naïve", "100%", "a b"]
 )
-def test_identifiers_that_are_some(app: Tooli, right: str) -> None:
+def test_valid_identifiers(app: Tooli, right: str) -> None:
     assert app.call("get", id=right).unwrap() == right
 
 
@@ -205,7 +207,7 @@ def rooted(tmp_path: Path) -> Tooli:
         "data/./../secret.txt",
     ],
 )
-def test_out_of_the_root(rooted: Tooli, tmp_path: Path, monkeypatch, tool, escape) -> None:
+def test_paths_outside_the_root(rooted: Tooli, tmp_path: Path, monkeypatch, tool, escape) -> None:
     monkeypatch.chdir(tmp_path)
     error = rooted.call(tool, file=escape).error
     assert error is not None
@@ -214,14 +216,14 @@ def test_out_of_the_root(rooted: Tooli, tmp_path: Path, monkeypatch, tool, escap
 
 
 @pytest.mark.parametrize("escape", ["data\\..\\..\\x", "data/%2e%2e/secret.txt", "data/..%2fx"])
-def test_spellings_that_others_may_read(rooted: Tooli, tmp_path: Path, monkeypatch, escape) -> None:
+def test_encoded_paths_outside_the_root(rooted: Tooli, tmp_path: Path, monkeypatch, escape) -> None:
     monkeypatch.chdir(tmp_path)
     error = rooted.call("word", file=escape).error
     assert error is not None
     assert error.code in ("E1030", "E1031")
 
 
-def test_in_the_root(rooted: Tooli, tmp_path: Path, monkeypatch) -> None:
+def test_paths_inside_the_root(rooted: Tooli, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert rooted.call("path", file="data/new/er").ok
     assert rooted.call("read", file="data/in.txt").unwrap() == "inside"
@@ -232,7 +234,7 @@ def test_in_the_root(rooted: Tooli, tmp_path: Path, monkeypatch) -> None:
     assert error.code == "E1031"
 
 
-def test_no_url_is_in_a_root(rooted: Tooli) -> None:
+def test_a_url_is_outside_every_root(rooted: Tooli) -> None:
     error = rooted.call("read", file="http://example.com/x").error
     assert error is not None
     assert error.code == "E1031"

@@ -1,4 +1,4 @@
-"""Output files: whole or not at all; `-` is stdout where stdout is free."""
+"""Output files are written completely or not at all; `-` is stdout."""
 
 from __future__ import annotations
 
@@ -66,65 +66,67 @@ def app() -> Tooli:
     return make()
 
 
-def left(folder: Path) -> list[str]:
+def files_in(folder: Path) -> list[str]:
     return sorted(os.listdir(folder))
 
 
-def test_in_its_place(app: Tooli, tmp_path: Path) -> None:
+def test_the_target_is_replaced(app: Tooli, tmp_path: Path) -> None:
     target = tmp_path / "a.txt"
     for old in (None, "old"):
         if old is not None:
             target.write_text(old)
         assert invoke(app, "write", "--out", str(target), mode="json").result == "done"
         assert target.read_text() == "new\n"
-        assert left(tmp_path) == ["a.txt"]
+        assert files_in(tmp_path) == ["a.txt"]
 
 
 @pytest.mark.parametrize("old", [None, "old"])
 @pytest.mark.parametrize(("tool", "flag"), [("write", "fail"), ("items", "fail")])
-def test_or_as_it_was(app: Tooli, tmp_path: Path, old: str | None, tool: str, flag: str) -> None:
+def test_a_failure_leaves_the_target_unchanged(
+    app: Tooli, tmp_path: Path, old: str | None, tool: str, flag: str
+) -> None:
     target = tmp_path / "a.txt"
     if old is not None:
         target.write_text(old)
     assert not app.call(tool, out=target, fail=True).ok
-    assert left(tmp_path) == (["a.txt"] if old else [])
+    assert files_in(tmp_path) == (["a.txt"] if old else [])
     if old is not None:
         assert target.read_text() == old
 
 
-def test_a_stream_that_is_left_early_leaves_nothing(app: Tooli, tmp_path: Path) -> None:
+def test_a_closed_stream_writes_nothing(app: Tooli, tmp_path: Path) -> None:
     stream = app.stream("items", out=tmp_path / "a")
     assert next(stream) == 0
-    assert len(left(tmp_path)) == 1
+    assert len(files_in(tmp_path)) == 1
     stream.close()
-    assert left(tmp_path) == []
+    assert files_in(tmp_path) == []
 
 
-async def test_async_doors(app: Tooli, tmp_path: Path) -> None:
+async def test_async_calls(app: Tooli, tmp_path: Path) -> None:
     assert (await app.acall("write", out=tmp_path / "a")).ok
     assert [i async for i in app.astream("items", out=tmp_path / "b")] == [0, 1, 2]
-    assert left(tmp_path) == ["a", "b"]
+    assert files_in(tmp_path) == ["a", "b"]
     assert (tmp_path / "b").read_text() == "0\n1\n2\n"
 
 
-def test_what_is_left_open_is_closed(app: Tooli, tmp_path: Path) -> None:
+def test_an_open_file_is_closed(app: Tooli, tmp_path: Path) -> None:
     assert app.call("leave", out=tmp_path / "a").ok
     assert (tmp_path / "a").read_text() == "left open"
 
 
-def test_nothing_written_is_nothing_changed(app: Tooli, tmp_path: Path) -> None:
+def test_without_writing_nothing_changes(app: Tooli, tmp_path: Path) -> None:
     assert app.call("nothing", out=tmp_path / "a").ok
-    assert left(tmp_path) == []
+    assert files_in(tmp_path) == []
 
 
 def test_a_dry_run_writes_nothing(app: Tooli, tmp_path: Path) -> None:
     result = app.call("write", out=tmp_path / "a", dry_run=True)
     assert result.to_dict()["result"]["arguments"] == {"out": str(tmp_path / "a"), "fail": False}
-    assert left(tmp_path) == []
+    assert files_in(tmp_path) == []
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="modes and links are POSIX's")
-def test_modes_and_links_stay(app: Tooli, tmp_path: Path) -> None:
+def test_permissions_and_links_are_kept(app: Tooli, tmp_path: Path) -> None:
     target, link = tmp_path / "a", tmp_path / "link"
     target.write_text("old")
     target.chmod(0o640)
@@ -150,7 +152,7 @@ def test_a_device_is_written_to(app: Tooli) -> None:
 
 
 @pytest.mark.parametrize(
-    ("target", "said"),
+    ("target", "message"),
     [
         ("", "not a path"),
         (".", "is a directory"),
@@ -158,12 +160,12 @@ def test_a_device_is_written_to(app: Tooli) -> None:
     ]
     + [("new/", "is a directory"), ("a\0b", "not a path")],
 )
-def test_refused_before_anything_runs(app, tmp_path, monkeypatch, target, said) -> None:
+def test_invalid_targets(app, tmp_path, monkeypatch, target, message) -> None:
     monkeypatch.chdir(tmp_path)
     error = app.call("write", out=target).error
     assert error is not None
     assert (error.code, error.field) == ("E1003", "out")
-    assert said in error.message
+    assert message in error.message
 
 
 def test_stdout_in_text_modes(app: Tooli) -> None:
@@ -173,28 +175,28 @@ def test_stdout_in_text_modes(app: Tooli) -> None:
 
 
 @pytest.mark.parametrize("mode", ["json", "jsonl"])
-def test_stdout_belongs_to_the_answer(app: Tooli, mode: str) -> None:
+def test_stdout_is_not_available_in_machine_modes(app: Tooli, mode: str) -> None:
     done = invoke(app, "write", "--out", "-", mode=mode)
     assert done.exit_code == 2
     assert done.lines[-1]["error"]["code"] == "E1036"
 
 
-def test_a_command_without_a_result_says_what_it_writes(app: Tooli) -> None:
+def test_stdout_of_a_command_without_a_result(app: Tooli) -> None:
     assert invoke(app, "say", mode="text").stdout == "text\nbytes\n"
     assert invoke(app, "say", mode="json").result == "text\nbytes"
 
 
-def test_modes_that_make_no_sense() -> None:
+def test_invalid_modes() -> None:
     for mode in ("r", "a", "x", "w+"):
         with pytest.raises(ValueError, match="must be 'w' or"):
             Output("x").open(mode)
 
 
-def test_what_cannot_be_put_in_its_place_fails(app: Tooli, tmp_path: Path, monkeypatch) -> None:
+def test_a_failing_commit_is_an_error(app: Tooli, tmp_path: Path, monkeypatch) -> None:
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device", "a")
 
     monkeypatch.setattr(os, "replace", full)
     result = app.call("write", out=tmp_path / "a")
     assert not result.ok
-    assert left(tmp_path) == []
+    assert files_in(tmp_path) == []

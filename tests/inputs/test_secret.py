@@ -1,4 +1,4 @@
-"""Secrets: named on a command line, given elsewhere, and shown nowhere."""
+"""Secrets: passed by location on a command line, by value elsewhere, and never shown."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def app() -> Tooli:
     return make()
 
 
-def test_it_shows_nothing() -> None:
+def test_every_representation_is_masked() -> None:
     secret = SecretInput(CANARY)
     shown = [
         *(repr(secret), str(secret), f"{secret}", f"{secret!r}", f"{secret:>30}", str((secret,))),
@@ -102,7 +102,7 @@ def test_it_shows_nothing() -> None:
         json.dumps(secret)
 
 
-def test_it_can_be_compared() -> None:
+def test_comparison() -> None:
     assert SecretInput("a") == SecretInput("a")
     assert SecretInput("a") != SecretInput("b")
     assert SecretInput("a") != "a"
@@ -148,7 +148,7 @@ def test_from_the_environment(app: Tooli) -> None:
     assert invoke(app, "number", env={"VAULT_PIN": "41"}, mode="json").result == 42
 
 
-def test_given_elsewhere(app: Tooli) -> None:
+def test_the_value_in_other_interfaces(app: Tooli) -> None:
     assert app.call("login", token=CANARY).unwrap()["length"] == len(CANARY)
     assert app.call("login", token=SecretInput(CANARY)).unwrap()["length"] == len(CANARY)
     assert app.call("number", pin="41").unwrap() == 42
@@ -170,19 +170,19 @@ REFUSED: list[tuple[tuple[str, ...], str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("words", "code", "said"), REFUSED, ids=lambda v: str(v)[:40])
+@pytest.mark.parametrize(("argv", "code", "message"), REFUSED, ids=lambda v: str(v)[:40])
 @pytest.mark.parametrize("mode", ["json", "jsonl", "text", "plain"])
-def test_refusals_do_not_show_it(app, words, code, said, mode) -> None:
-    done = invoke(app, *words, "-vv", input=CANARY, env={"CANARY": CANARY}, mode=mode)
+def test_errors_do_not_contain_the_secret(app, argv, code, message, mode) -> None:
+    done = invoke(app, *argv, "-vv", input=CANARY, env={"CANARY": CANARY}, mode=mode)
     assert done.exit_code == 2
     assert CANARY not in done.stdout + done.stderr
     if mode == "json":
         assert done.error is not None
         assert done.error["code"] == code
-        assert said in json.dumps(done.error)
+        assert message in json.dumps(done.error)
 
 
-def test_a_suggestion_says_where_it_is(app: Tooli, tmp_path: Path) -> None:
+def test_a_suggestion_contains_the_location(app: Tooli, tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text(CANARY)
     error = invoke(app, "login", f"@{file}", "--prt", "1", mode="json").error
@@ -194,7 +194,7 @@ def test_a_suggestion_says_where_it_is(app: Tooli, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("tool", ["login", "drop", "fail"])
-def test_values_are_not_in_a_suggestion(app: Tooli, tool: str) -> None:
+def test_a_suggestion_does_not_contain_the_value(app: Tooli, tool: str) -> None:
     result = app.call(tool, token=CANARY, prt=1)
     assert CANARY not in json.dumps(result.to_dict())
     assert CANARY not in repr(result)
@@ -208,7 +208,7 @@ def test_values_are_not_in_a_suggestion(app: Tooli, tool: str) -> None:
     assert CANARY not in json.dumps(several.to_dict())
 
 
-def test_a_dry_run_does_not_show_it(app: Tooli) -> None:
+def test_a_dry_run_does_not_contain_the_secret(app: Tooli) -> None:
     for result in (
         app.call("login", token=CANARY, dry_run=True).to_dict(),
         invoke(app, "login", "-", "--dry-run", input=CANARY, mode="json").envelope,
@@ -216,7 +216,7 @@ def test_a_dry_run_does_not_show_it(app: Tooli) -> None:
         assert result["result"]["arguments"] == {"token": "***", "user": "me", "port": 1}
 
 
-def test_stdin_is_for_one(app: Tooli) -> None:
+def test_stdin_is_read_by_one_parameter(app: Tooli) -> None:
     error = invoke(app, "both", "-", "-", input="x", mode="json").error
     assert error is not None
     assert error["code"] == "E1035"
@@ -233,8 +233,8 @@ def test_schema(app: Tooli) -> None:
     }
 
 
-def test_json_on_the_line_is_the_line(app: Tooli, tmp_path: Path) -> None:
-    """`--input` with a secret in it, written where others can read it."""
+def test_a_secret_in_json_input_is_a_location(app: Tooli, tmp_path: Path) -> None:
+    """`--input` on the command line must not contain the value either."""
     line = json.dumps({"token": CANARY})
     done = invoke(app, "login", "--input", line, mode="json")
     assert done.error is not None
@@ -248,7 +248,7 @@ def test_json_on_the_line_is_the_line(app: Tooli, tmp_path: Path) -> None:
     assert invoke(app, "login", "--input", "-", input=line, mode="json").ok
 
 
-def test_typers_own_prompt_gives_way() -> None:
+def test_a_prompt_is_replaced() -> None:
     app = Tooli("asks")
 
     @app.command()
@@ -260,7 +260,7 @@ def test_typers_own_prompt_gives_way() -> None:
     assert invoke(app, mode="text").exit_code == 2
 
 
-def test_to_compare_is_not_to_read() -> None:
+def test_comparison_does_not_read_the_secret() -> None:
     from tooli.inputs.secret import SecretShape
 
     class Named:
@@ -272,8 +272,8 @@ def test_to_compare_is_not_to_read() -> None:
 
 
 @pytest.mark.parametrize("value", [{CANARY: 1}, [CANARY], 5])
-def test_the_letter_of_the_schema_does_not_quote_it(app: Tooli, value: Any) -> None:
-    """`Prefer: handling=strict` says what is wrong with a body, in jsonschema's words."""
+def test_strict_validation_does_not_quote_the_secret(app: Tooli, value: Any) -> None:
+    """`Prefer: handling=strict` reports errors of jsonschema."""
     from tooli.http.strict_validation import StrictValidator
 
     tool: Any = app.find("login")
@@ -284,8 +284,10 @@ def test_the_letter_of_the_schema_does_not_quote_it(app: Tooli, value: Any) -> N
 
 @pytest.mark.parametrize("more", [{}, {"yes": True}, {"dry_run": True}, {"n": "x"}, {"nn": 1}])
 @pytest.mark.parametrize("part", [{}, {"user": 3}])
-def test_inside_of_a_model(app: Tooli, more: dict[str, Any], part: dict[str, Any]) -> None:
-    """What a model holds is not repeated, neither in results and plans nor in suggestions."""
+def test_a_secret_in_a_model_is_masked_everywhere(
+    app: Tooli, more: dict[str, Any], part: dict[str, Any]
+) -> None:
+    """In results, plans and suggestions."""
     given = {"user": "me", "token": CANARY, **part}
     result = app.call("account", account=given, accounts=[given], **more)
     assert CANARY not in json.dumps(result.to_dict()) + repr(result.error)

@@ -1,4 +1,4 @@
-"""URLs: http and https only, bounded in size, time and redirects, and no private address."""
+"""URLs: schemes, private addresses, and limits of size, time and redirects."""
 
 from __future__ import annotations
 
@@ -66,20 +66,20 @@ def fails(tool: str, url: str) -> Any:
         *("localhost", "2130706433", "0x7f000001", "127.1", "0177.0.0.1"),
     ],
 )
-def test_private_addresses_are_not_read(host: str) -> None:
-    """Whatever they are written like: most at once, names when they are looked up."""
+def test_private_addresses(host: str) -> None:
+    """In every notation; host names are checked after they are resolved."""
     error = fails("text", f"http://{host}:9/")
     assert error.code in ("E1033", "E4040"), error
     assert error.code == "E1033" or "cannot be found" in error.message
 
 
 @pytest.mark.parametrize("host", ["8.8.8.8", "1.1.1.1", "2606:4700::1111", "::ffff:8.8.8.8"])
-def test_public_addresses_are(host: str) -> None:
+def test_public_addresses(host: str) -> None:
     assert urls._is_public(host)
 
 
-def test_the_address_that_was_looked_at_is_the_one_that_is_used(web: Site, monkeypatch) -> None:
-    """A name that leads to a public address first and to 127.0.0.1 then gains nothing."""
+def test_dns_rebinding(web: Site, monkeypatch) -> None:
+    """The connection goes to the address that was checked."""
     port = int(web.address.rpartition(":")[2])
     answers = iter(["93.184.216.34", "127.0.0.1", "127.0.0.1"])
     tried: list[Any] = []
@@ -99,7 +99,7 @@ def test_the_address_that_was_looked_at_is_the_one_that_is_used(web: Site, monke
     assert web.asked == []
 
 
-def test_one_private_address_among_several_is_enough(monkeypatch) -> None:
+def test_one_private_address_among_several_is_an_error(monkeypatch) -> None:
     def resolve(host: str, port: int, *_: Any, **__: Any) -> Any:
         both = ("93.184.216.34", "10.0.0.1")
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (one, port)) for one in both]
@@ -108,17 +108,17 @@ def test_one_private_address_among_several_is_enough(monkeypatch) -> None:
     assert fails("text", "http://both.example/").code == "E1033"
 
 
-def test_the_author_may_allow_them(web: Site) -> None:
+def test_the_author_can_allow_private_addresses(web: Site) -> None:
     assert app.call("trusted", data=web("/ok")).unwrap() == "fine"
 
 
-def test_or_no_url_at_all() -> None:
+def test_the_author_can_forbid_urls() -> None:
     assert fails("offline", "http://example.com/").code == "E1033"
 
 
 @pytest.mark.usefixtures("_private")
 class TestAllowed:
-    def test_what_is_there(self, web: Site) -> None:
+    def test_content(self, web: Site) -> None:
         assert app.call("text", data=web("/ok")).unwrap() == "fine"
 
     @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ class TestAllowed:
         [(404, "E3010"), (410, "E3010"), (401, "E2000"), (403, "E2000"), (500, "E4075")]
         + [(429, "E4075"), (204, "E4040"), (400, "E4040"), (304, "E4040")],
     )
-    def test_refusals(self, web: Site, status: int, code: str) -> None:
+    def test_error_statuses(self, web: Site, status: int, code: str) -> None:
         def answer(handler: Any) -> None:
             handler.send_response(status)
             handler.send_header("Content-Length", "0")
@@ -144,7 +144,7 @@ class TestAllowed:
         web.redirect("/3", "ok")
         assert app.call("text", data=web("/1")).unwrap() == "fine"
 
-    def test_but_not_for_ever(self, web: Site) -> None:
+    def test_too_many_redirects(self, web: Site) -> None:
         web.redirect("/round", "/round")
         error = fails("text", web("/round"))
         assert error.code == "E4040"
@@ -152,11 +152,11 @@ class TestAllowed:
         assert len(web.asked) == 6
 
     @pytest.mark.parametrize("to", ["file:///etc/passwd", "ftp://x/", "http://u:p@127.0.0.1/"])
-    def test_nor_anywhere(self, web: Site, to: str) -> None:
+    def test_invalid_redirects(self, web: Site, to: str) -> None:
         web.redirect("/away", to)
         assert fails("text", web("/away")).code == "E1033"
 
-    def test_nobody_there(self) -> None:
+    def test_an_unreachable_host(self) -> None:
         with socket.socket() as unused:
             unused.bind(("127.0.0.1", 0))
             port = unused.getsockname()[1]
@@ -164,7 +164,7 @@ class TestAllowed:
         assert error.code == "E4040"
         assert "cannot be reached" in error.message
 
-    def test_broken_off(self, web: Site) -> None:
+    def test_an_incomplete_response(self, web: Site) -> None:
         def answer(handler: Any) -> None:
             handler.send_response(200)
             handler.send_header("Content-Length", "100")
@@ -176,7 +176,7 @@ class TestAllowed:
         assert error.code == "E4040"
         assert "90 bytes are missing" in error.message
 
-    def test_compressed(self, web: Site) -> None:
+    def test_a_compressed_response(self, web: Site) -> None:
         def answer(handler: Any) -> None:
             handler.send_response(200)
             handler.send_header("Content-Encoding", "gzip")
@@ -186,21 +186,21 @@ class TestAllowed:
         web.pages["/gz"] = answer
         assert "compressed" in fails("text", web("/gz")).message
 
-    def test_a_size_that_nobody_set(self, web: Site, monkeypatch) -> None:
+    def test_the_default_size_limit(self, web: Site, monkeypatch) -> None:
         from tooli.inputs import source
 
         monkeypatch.setattr(source, "MAX_URL_BYTES", 3)
         error = fails("text", web("/ok"))
         assert (error.code, error.details["max_bytes"]) == ("E1034", 3)
 
-    def test_proxies_of_the_environment_are_not_asked(self, web: Site, monkeypatch) -> None:
+    def test_proxies_of_the_environment_are_not_used(self, web: Site, monkeypatch) -> None:
         for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
             monkeypatch.setenv(name, "http://127.0.0.1:9/")
         assert app.call("text", data=web("/ok")).unwrap() == "fine"
 
 
 def test_redirects_into_the_private_network(web: Site, monkeypatch) -> None:
-    """A public server may not lead to a private one: each step is looked at."""
+    """Every redirect is checked."""
     looked: list[str] = []
     real = urls._is_public
 
@@ -215,7 +215,7 @@ def test_redirects_into_the_private_network(web: Site, monkeypatch) -> None:
     assert web.asked == ["/in"]
 
 
-def test_https_does_not_lead_to_http(monkeypatch) -> None:
+def test_a_redirect_from_https_to_http(monkeypatch) -> None:
     class Response:
         status = 302
         headers = {"location": "http://example.com/"}
@@ -233,16 +233,16 @@ def test_https_does_not_lead_to_http(monkeypatch) -> None:
     assert "from https to http" in error.message
 
 
-def test_a_silent_server_is_not_waited_for() -> None:
-    """It takes the connection and says nothing."""
+def test_a_server_that_sends_nothing() -> None:
+    """It accepts the connection and never answers."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         error = fails("trusted", f"http://127.0.0.1:{server.getsockname()[1]}/")
     assert error.code == "E4050"
     assert error.is_retryable
 
 
-def test_nor_one_that_sends_a_byte_now_and_then(web: Site) -> None:
-    """Each read comes in time, and all of them do not."""
+def test_a_server_that_sends_slowly(web: Site) -> None:
+    """Each read is in time, but the total time is exceeded."""
     gone = threading.Event()
 
     def answer(handler: Any) -> None:
@@ -262,7 +262,7 @@ def test_nor_one_that_sends_a_byte_now_and_then(web: Site) -> None:
     assert error.code == "E4050"
 
 
-def test_limits_are_those_that_are_documented() -> None:
+def test_documented_limits() -> None:
     assert DEFAULT_INPUT_LIMITS == InputLimits(
         max_bytes=None, timeout=None, private=False, urls=True
     )

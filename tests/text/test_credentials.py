@@ -1,4 +1,4 @@
-"""Credentials are known by how they begin, and nothing else is taken for one."""
+"""Credentials are found by their format, and ordinary text is not changed."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ INNOCENT = [
 
 
 @pytest.mark.parametrize(("name", "text"), KNOWN, ids=[f"{n}-{t[:12]!r}" for n, t in KNOWN])
-def test_known(name: str, text: str) -> None:
+def test_credentials(name: str, text: str) -> None:
     for before, after in (("", ""), ("key=", " end"), ('"', '",'), ("\n", "\n")):
         if name == "private-key" and "END" not in text:
             after = ""  # one that has no end is taken to the end
@@ -71,17 +71,17 @@ def test_known(name: str, text: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "frame", "secret"), INSIDE)
-def test_a_part_of_something(name: str, frame: str, secret: str) -> None:
+def test_credentials_in_other_text(name: str, frame: str, secret: str) -> None:
     hidden = frame.format(f"[redacted:{name}]")
     assert redact_credentials(frame.format(secret)) == (hidden, [name])
     assert redact_credentials(hidden) == (hidden, [])
 
 
 @pytest.mark.parametrize("text", INNOCENT)
-def test_innocent(text: str) -> None:
+def test_ordinary_text(text: str) -> None:
     assert redact_credentials(text) == (text, [])
 
 
-def test_every_kind_is_tried() -> None:
+def test_every_pattern_has_a_test() -> None:
     assert {name for name, *_ in (*KNOWN, *INSIDE)} == {name for name, *_ in CREDENTIAL_PATTERNS}
     assert len(CREDENTIAL_PATTERNS) >= 20

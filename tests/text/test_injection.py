@@ -1,4 +1,4 @@
-"""Phrases that speak to a model: found, named by where they stand, and nothing is changed."""
+"""Prompt injections: phrases, ordinary text, and positions."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ SILENT = [
 
 
 @pytest.mark.parametrize("text", SPEAKING)
-def test_what_speaks_to_a_model(text: str) -> None:
+def test_injections(text: str) -> None:
     assert find_injection(text) is not None
     assert may_contain_injection(text), "the quick look, which decides whether anybody looks closer"
 
 
 @pytest.mark.parametrize("text", SILENT)
-def test_what_does_not(text: str) -> None:
+def test_ordinary_text(text: str) -> None:
     assert find_injection(text) is None
 
 
-def test_the_quick_look_knows_every_sign() -> None:
+def test_the_generated_markers_are_complete() -> None:
     assert {sign for _, signs in INJECTION_PATTERNS for sign in signs} == set(INJECTION_MARKERS)
     assert all(
         [
@@ -59,7 +59,7 @@ def test_the_quick_look_knows_every_sign() -> None:
     )
 
 
-def test_where_they_stand() -> None:
+def test_positions() -> None:
     value = {"a/b": {"c~d": ["x", SPEAKING[0]]}, SPEAKING[5]: 1, "n": [None, 1.5, True]}
     assert list(find_injections(value)) == [
         ("/a~1b/c~0d/1", "ignore all previous instructions"),

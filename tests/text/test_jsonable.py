@@ -1,4 +1,4 @@
-"""Whatever a tool gives becomes JSON; nothing fails after the side effect."""
+"""Any value becomes JSON types, without an exception."""
 
 import collections
 import dataclasses
@@ -131,7 +131,7 @@ class Thing:
     ],
     ids=lambda v: type(v).__name__,
 )
-def test_written_without_a_word(value, wanted) -> None:
+def test_converted_without_a_warning(value, wanted) -> None:
     warnings: list[str] = []
     assert to_jsonable(value, warnings) == wanted
     assert not warnings
@@ -184,7 +184,7 @@ def test_keys_are_text(key, wanted) -> None:
     assert to_jsonable({key: 1}, []) == {wanted: 1}
 
 
-def test_what_contains_itself() -> None:
+def test_circular_values() -> None:
     around: dict[str, Any] = {"a": 1}
     around["self"] = around
     warnings: list[str] = []
@@ -192,14 +192,14 @@ def test_what_contains_itself() -> None:
     assert warnings == ["a part that contains itself was left out"]
 
 
-def test_the_same_part_twice_is_no_circle() -> None:
+def test_a_repeated_value_is_not_circular() -> None:
     part = {"a": 1}
     warnings: list[str] = []
     assert to_jsonable([part, part], warnings) == [part, part]
     assert not warnings
 
 
-def test_depth_has_an_end() -> None:
+def test_maximum_depth() -> None:
     deep: Any = 1
     for _ in range(100_000):
         deep = [deep]
@@ -230,7 +230,7 @@ def test_arrays_of_numpy_and_pandas_without_importing_them() -> None:
 
 
 def test_sets_are_written_in_the_same_order_on_every_run() -> None:
-    """Hashes of text change from run to run; what is written must not."""
+    """Hashes of strings change from run to run; the output must not."""
     code = (
         "from tooli.text.jsonable import to_jsonable; "
         "sets = {frozenset('ab'), frozenset('bc'), frozenset('xy')}; "
@@ -248,7 +248,7 @@ def test_sets_are_written_in_the_same_order_on_every_run() -> None:
     assert len(seen) == 1
 
 
-def test_a_value_that_is_another_at_every_step_comes_to_an_end() -> None:
+def test_an_endless_conversion_ends() -> None:
     class Onion:
         def __iter__(self):
             return itertools.repeat(Onion(), 1)

@@ -1,4 +1,4 @@
-"""Every way in which a secret may be written down is found again."""
+"""Every encoding of a secret is listed."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_encodings(secret: str, before: str) -> None:
         assert hidden(f"{before}{written}tail", secret), written
 
 
-def test_what_a_secret_may_be() -> None:
+def test_types_of_secrets() -> None:
     assert hidden("it is 123456", 123456)
     assert hidden("abcdefgh", b"abcdefgh")
     assert hidden("b: second1", {"a": "first11", "b": ["second1"]})
@@ -59,7 +59,7 @@ def test_what_a_secret_may_be() -> None:
     )
 
 
-def test_the_longest_goes_first() -> None:
+def test_the_longest_form_comes_first() -> None:
     traces = list_secret_forms([SecretInput("key1"), SecretInput("key1-and-more")])
     assert traces == sorted(traces, key=len, reverse=True)
     assert "key1" in traces

@@ -1,4 +1,4 @@
-"""What a value is made of, wherever it keeps it."""
+"""Parts of values: items, attributes and slots."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_parts(value: Any, parts: list[Any]) -> None:
     assert list(iter_children(value)) == parts
 
 
-def test_a_model_and_what_it_was_given_beyond_its_fields() -> None:
+def test_a_model_with_extra_fields() -> None:
     found = list(iter_children(Model.model_validate({"one": 1, "more": 2})))
     assert 1 in found
     assert {"more": 2} in found
