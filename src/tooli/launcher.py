@@ -1,7 +1,6 @@
-"""The launcher `tooli`: does for any app what the app's own command line would do.
+"""The program `tooli`: serve and inspect any Tooli or Typer app.
 
-The app is named as a file (`app.py`, `app.py:cli`) or as a module (`package.module:cli`); it
-need not know anything about being served. A plain Typer app will do.
+The app is a file (`app.py`, `app.py:cli`) or a module (`package.module:cli`). It needs no changes.
 """
 
 from __future__ import annotations
@@ -37,8 +36,8 @@ AppReference = Annotated[
     str, Argument(help="A file or module, and the app in it: app.py, app.py:cli, package.mod:cli.")
 ]
 
-launcher = Tooli("tooli", description="Serve and look into apps made with tooli or Typer.")
-approvals = Tooli("approvals", description="Answer calls of any app that wait for a human.")
+launcher = Tooli("tooli", description="Serve and inspect apps made with tooli or Typer.")
+approvals = Tooli("approvals", description="Approve or deny waiting calls of any app.")
 add_approvals(approvals)
 launcher.add_typer(approvals, name="approvals")
 
@@ -52,11 +51,11 @@ def serve(
     host: Host = "127.0.0.1",
     port: Port = 8000,
     token: Token = None,
-    allow_host: AllowedHosts = [],  # noqa: B006  nobody changes it
+    allow_host: AllowedHosts = [],  # noqa: B006  never changed
     defer_loading: DeferLoading = False,
     grace: GracePeriod = GRACE_PERIOD,
 ) -> None:
-    """Serve an app to MCP clients, without a line of code in it."""
+    """Serve an app to MCP clients. The app needs no changes."""
     serve_mcp(load_app(app), transport, host, port, token, allow_host, defer_loading, grace)
 
 
@@ -69,7 +68,7 @@ def tools(app: AppReference) -> list[dict[str, object]]:
     return [{"name": tool.key, "signature": format_signature(tool)} for tool in visible]
 
 
-capabilities = Tooli("capabilities", description="What the commands of an app touch.")
+capabilities = Tooli("capabilities", description="Record what the commands of an app access.")
 launcher.add_typer(capabilities, name="capabilities")
 
 
@@ -78,7 +77,7 @@ def record_capabilities(
     app: AppReference,
     tests: Annotated[
         list[str], Argument(help="A command that runs the app's tests, after --.")
-    ] = [],  # noqa: B006  nobody changes it
+    ] = [],  # noqa: B006  never changed
     examples: Annotated[
         bool, Option("--examples", help="Run the examples; also where tests are given.")
     ] = False,
@@ -86,12 +85,12 @@ def record_capabilities(
         bool, Option("--all", help="Also run examples of commands that may change something.")
     ] = False,
     root: Annotated[
-        list[str], Option(help="Whatever is touched below this folder counts as the folder.")
+        list[str], Option(help="Count every access below this folder as access to the folder.")
     ] = [],  # noqa: B006
 ) -> dict[str, object]:
-    """Run an app's examples, or its tests, and tell what each command touched.
+    """Run an app's examples or tests and report what each command accesses.
 
-    Examples of commands that are not ReadOnly are left out, unless --all is said.
+    Examples of commands that are not ReadOnly are skipped unless --all is given.
     """
     from tooli.builtins.capabilities_command import record_usage
 
@@ -99,7 +98,7 @@ def record_capabilities(
 
 
 def main() -> None:
-    """The program `tooli`."""
+    """Run the program `tooli`."""
     launcher()
 
 
@@ -107,7 +106,7 @@ def main() -> None:
 
 
 def load_app(reference: str) -> Tooli:
-    """The app that is named; a plain Typer is made one of ours."""
+    """Load an app by its reference. A plain Typer is wrapped in a Tooli."""
     path, _, attribute = _split_reference(reference)
     module = _load_file(path) if path.endswith(".py") else _load_module(path)
     found = _select_app(module, attribute, reference)
@@ -120,7 +119,7 @@ def load_app(reference: str) -> Tooli:
 
 
 def _split_reference(reference: str) -> tuple[str, str, str]:
-    """Path and attribute; the colon of a Windows drive belongs to the path."""
+    """Split a reference into path and attribute. The colon of a Windows drive is kept."""
     drive, rest = os.path.splitdrive(reference)
     path, colon, attribute = rest.rpartition(":")
     return (drive + path, colon, attribute) if colon else (reference, "", "")
@@ -149,18 +148,18 @@ def _load_module(name: str) -> ModuleType:
     except ModuleNotFoundError as missing:
         if missing.name is not None and not f"{name}.".startswith(f"{missing.name}."):
             raise
-        message = f"There is no module {name!r}; a file is named with its .py."
+        message = f"There is no module {name!r}. For a file, add its extension: {name}.py"
         raise NotFoundError(message, field="app") from None
 
 
 def _select_app(module: ModuleType, attribute: str, reference: str) -> Any:
-    """The app of a module: the one that is named, one called `app`, or the only one."""
+    """Return the app of a module: the named one, the one called `app`, or the only one."""
     apps = {name: value for name, value in vars(module).items() if _is_app(value)}
     if attribute:
         if attribute in apps:
             return apps[attribute]
         known = ", ".join(apps) or "none"
-        raise InputError(f"{reference!r} names no app; the apps there are: {known}.", field="app")
+        raise InputError(f"{reference!r} is not an app. Apps in this module: {known}.", field="app")
     if "app" in apps:
         return apps["app"]
     distinct = list({id(value): value for value in apps.values()}.values())
@@ -169,7 +168,7 @@ def _select_app(module: ModuleType, attribute: str, reference: str) -> Any:
     if not apps:
         raise InputError(f"There is no app in {reference!r}.", field="app")
     raise InputError(
-        f"There are several apps in {reference!r}: say one of {', '.join(apps)}.", field="app"
+        f"There are several apps in {reference!r}. Name one of {', '.join(apps)}.", field="app"
     )
 
 

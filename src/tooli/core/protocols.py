@@ -14,13 +14,16 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator, Mapping
-    from typing import Any, Protocol, TypeVar
+    from typing import Any, Protocol, TypeAlias, TypeVar
 
+    from typer import Typer
     from typer.models import CommandInfo, TyperInfo
+    from typing_extensions import Unpack
 
     from tooli.core.app_state import AppState
     from tooli.core.call import Call, Caller, Options, Problem, Stage
     from tooli.core.catalog import Catalog
+    from tooli.core.keywords import CommandOptions, GroupOptions
     from tooli.core.peer import Peer
     from tooli.core.tool import Tool
     from tooli.pipeline.result import TooliResult
@@ -28,6 +31,9 @@ if TYPE_CHECKING:
     from tooli.storage.failure_history import MemoryFailureHistory
 
     F = TypeVar("F", bound=Callable[..., Any])
+
+    JsonObject: TypeAlias = dict[str, Any]
+    """A JSON object: the values are whatever JSON holds."""
 
     class TyperApp(Protocol):
         """A `typer.Typer`: the lists that it keeps its registrations in."""
@@ -66,11 +72,13 @@ if TYPE_CHECKING:
             """Run the command line, whatever a subclass makes of `__call__`."""
             ...
 
-        def command(self, name: str | None = None, **options: Any) -> Callable[[F], F]:
+        def command(
+            self, name: str | None = None, **options: Unpack[CommandOptions]
+        ) -> Callable[[F], F]:
             """Register a function as a command."""
             ...
 
-        def add_typer(self, typer_instance: Any, **options: Any) -> None:
+        def add_typer(self, typer_instance: Typer, **options: Unpack[GroupOptions]) -> None:
             """Add another app as a group of commands."""
             ...
 

@@ -19,7 +19,6 @@ from tooli.core.tool import (
 )
 from tooli.errors import InputError, Suggestion, closest_match
 from tooli.schema.convert import ConversionError, Converted, RawText
-from tooli.schema.convert_values import convert
 
 TYPE_CHECKING = False
 
@@ -240,7 +239,7 @@ def _handle_argument(param: Param, value: Any) -> Any:
     if isinstance(value, _Placeholder):
         return value
     try:
-        converted = convert(param, value)
+        converted = _convert(param, value)
     except ConversionError:
         return _Placeholder(param.name)
     names_by_word = [
@@ -275,9 +274,15 @@ def _replace_item(value: Any, index: str, suggested_value: Any) -> list[Any] | N
 def _is_convertible(tool: Tool, name: str, value: Any) -> bool:
     param = tool.param(name)
     try:
-        return param is not None and convert(param, value) is not None
+        return param is not None and _convert(param, value) is not None
     except ConversionError:
         return False
+
+
+def _convert(param: Param, value: Any) -> Any:
+    from tooli.schema.convert_values import convert  # most usage errors do not need it
+
+    return convert(param, value)
 
 
 class _Placeholder:

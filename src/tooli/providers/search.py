@@ -1,9 +1,9 @@
-"""Find the right tool among many, by ranked words.
+"""Full-text search over an app's tools.
 
-    tools ──once──▶ Index ── "deleting files" ──▶ Hit(delete-file), Hit(delete-folder), …
+    ToolIndex(tools).search("deleting files") ──▶ [SearchHit(delete-file, 7.1), …]
 
-The ranking is BM25F: a word weighs more the rarer it is, and in a name more than in prose;
-its synonyms, its continuations and its near-misses count at a discount.
+The ranking is BM25F. Rare terms weigh more than frequent ones, and terms in a name more than terms
+in a description. Synonyms, prefixes and misspellings count at a discount.
 """
 
 from __future__ import annotations
@@ -21,13 +21,10 @@ if TYPE_CHECKING:
 
     from tooli.core.tool import Tool
 
-_WEIGHTS = (6.0, 4.0, 3.0, 2.0, 1.5, 1.0, 0.7)  # in the order of _texts
+_WEIGHTS = (6.0, 4.0, 3.0, 2.0, 1.5, 1.0, 0.7)  # in the order of _searchable_fields
 _SATURATION, _LENGTH_NORMALIZATION = 2.0, 0.6  # BM25's k and b
 _SYNONYM_DISCOUNT, _PREFIX_DISCOUNT, _TYPO_DISCOUNT = 0.6, 0.5, 0.5
-_MAX_TEXT_CHARS, _MAX_QUERY_WORDS = (
-    4_000,
-    48,
-)  # characters of a text that are read, words of a query that count
+_MAX_TEXT_CHARS, _MAX_QUERY_TERMS = 4_000, 48
 
 _STOP_WORDS = (
     " a about all an and any are as at be by can could do does for from give has have how i if in"
@@ -49,18 +46,18 @@ refund reimburse repay / charge bill invoice pay payment / log history journal /
 folder directory dir / user usr account member person people customer / picture image photo
 configuration config setting preference / disconnect detach / issue ticket bug
 """
-"""Words that are used for one another. A word may belong to more than one family."""
+"""Groups of synonyms, separated by line ends and slashes. A term may be in several."""
 
 
 class SearchHit(Record):
-    """A tool that was found, and how well it fits: scores of one search compare, no others."""
+    """A tool that matches a query. Scores are comparable within one search only."""
 
     tool: Tool
     score: float
 
 
 class ToolIndex:
-    """An app's tools, read once to be searched often. Hidden tools are not in it."""
+    """A search index over tools. Hidden tools are not in it."""
 
     __slots__ = ("_groups", "_names", "_postings", "_synonyms", "_terms_by_letter", "_tools")
 
@@ -77,9 +74,10 @@ class ToolIndex:
             self._names.setdefault(_normalize_name("".join(tool.path) or tool.name), {})[at] = 2
 
     def search(self, query: str, limit: int = 10) -> list[SearchHit]:
-        """The tools that fit, best first; ties and an empty query keep the app's order.
+        """Return the tools that match a query, best first.
 
-        A word such as `users:` or `billing.invoices:` asks for tools below that group only.
+        Ties keep the app's order; so does an empty query, which matches all. A term such as
+        `users:` or `billing.invoices:` restricts the search to that group.
         """
         words = query[:_MAX_TEXT_CHARS].split()
         groups = {word: _parse_group(word) for word in words if word[-1] == ":"}
@@ -95,15 +93,15 @@ class ToolIndex:
     def _score(self, text: str) -> dict[int, float]:
         words = list(dict.fromkeys(_split_words(text)))
         words = [word for word in words if f" {word} " not in _STOP_WORDS][
-            :_MAX_QUERY_WORDS
-        ] or words[:_MAX_QUERY_WORDS]
+            :_MAX_QUERY_TERMS
+        ] or words[:_MAX_QUERY_TERMS]
         total: dict[int, float] = {}
         matched: dict[int, int] = {}
         for word in words:
             for at, score in self._match_word(word).items():
                 total[at] = total.get(at, 0.0) + score
                 matched[at] = matched.get(at, 0) + 1
-        for at, count in matched.items():  # many words met a little beat one that is met well
+        for at, count in matched.items():  # several partial matches beat one good match
             total[at] *= 0.4 + 0.6 * count / len(words)
         above = 1 + max(total.values(), default=0.0)
         for at, rank in self._names.get(_normalize_name(text), {}).items():
@@ -111,27 +109,27 @@ class ToolIndex:
         return total
 
     def _match_word(self, word: str) -> dict[int, float]:
-        """The tools that have a word, or what may be meant by it, and how well."""
+        """Return the tools that match a term or a variant of it, with their scores."""
         related: dict[int, float] = {}
         for term, weight in self._expand_word(word):
             for at, strength in self._postings[term].items():
                 if weight * strength > related.get(at, 0.0):
                     related[at] = weight * strength
         exact = self._postings.get(_stem(word), {})
-        # A synonym is as rare as all of them together, or the rarest would be preferred.
+        # All variants share one document frequency; otherwise the rarest would be preferred.
         sizes = len(related | exact) + 0.5, len(exact) + 0.5
         rarity, own_rarity = [log(1 + (len(self._tools) + 0.5) / size) for size in sizes]
         scores = {at: strength * rarity for at, strength in related.items()}
         return scores | {at: max(scores.get(at, 0.0), exact[at] * own_rarity) for at in exact}
 
     def _expand_word(self, word: str) -> Iterator[tuple[str, float]]:
-        """What else a word may stand for, among the terms of the index, and at what discount."""
+        """Iterate over variants of a term in the index, with their discounts."""
         stem, synonyms, postings = _stem(word), self._synonyms, self._postings
         related = {term: _SYNONYM_DISCOUNT for term in synonyms.get(stem, ()) if term in postings}
         for term in self._terms_by_letter.get(word[0], ()) if len(word) > 1 else ():
             if len(term) > len(stem) and term.startswith(word):
                 related.setdefault(term, _PREFIX_DISCOUNT * len(word) / len(term))
-        for size in range(len(stem) - 1, 3, -1):  # "removal" begins with the stem of "remove"
+        for size in range(len(stem) - 1, 3, -1):  # "removal" starts with the stem of "remove"
             if stem[:size] in postings:
                 related.setdefault(stem[:size], _PREFIX_DISCOUNT * size / len(stem))
                 break
@@ -140,7 +138,7 @@ class ToolIndex:
             yield from self._correct_spelling(word)
 
     def _correct_spelling(self, word: str) -> Iterator[tuple[str, float]]:
-        """What a misspelled word probably meant; one of its first two letters is trusted."""
+        """Return the closest term to a misspelled one that shares one of its first two letters."""
         from tooli.errors import closest_match
 
         synonyms, postings = self._synonyms, self._postings
@@ -149,7 +147,7 @@ class ToolIndex:
             for start in dict.fromkeys(word[:2])
             for term in self._terms_by_letter.get(start, ())
         ]
-        letters = {*word}  # the distance itself is dear, and an edit touches two letters at most
+        letters = {*word}  # a cheap filter: one edit changes at most two letters
         nearby = [
             t
             for t in (*nearby, *synonyms)
@@ -166,7 +164,7 @@ class ToolIndex:
 
 
 def _build_postings(tools: list[Tool]) -> dict[str, dict[int, float]]:
-    """For each term, the tools that have it, and how strongly."""
+    """Return for each term the tools that contain it, with weights."""
     seen: dict[str, list[str]] = {}
     rows = [[_extract_terms(text, seen) for text in _searchable_fields(tool)] for tool in tools]
     sizes = [[len(terms) for terms in field if terms] or [1] for field in zip(*rows, strict=True)]
@@ -186,7 +184,7 @@ def _build_postings(tools: list[Tool]) -> dict[str, dict[int, float]]:
 
 
 def _searchable_fields(tool: Tool) -> tuple[str, ...]:
-    """What a tool says about itself, the weightiest first."""
+    """Return the texts of a tool to search, in the order of _WEIGHTS."""
     doc, guidance, params = tool.doc, tool.guidance, tool.public_params
     details = [doc.examples, *[param.help or doc.params.get(param.name, "") for param in params]]
     details += [
@@ -205,20 +203,16 @@ def _searchable_fields(tool: Tool) -> tuple[str, ...]:
     )
 
 
-# ------------------------------------------------------------------ words
+# ------------------------------------------------------------------ terms
 
 _SEPARATORS = {code: None if code == 39 else " " for code in range(128) if not chr(code).isalnum()}
-_ACCENT_REPLACEMENTS = str.maketrans(
-    "øØłŁđĐ’", "oOlLdD'"
-)  # what Unicode does not take for an accent
-_VOWELS, _FIRST_UNSPACED = (
-    frozenset("aeiouy"),
-    "\u2e80",
-)  # from there on, scripts put no spaces in between
+_ACCENT_REPLACEMENTS = str.maketrans("øØłŁđĐ’", "oOlLdD'")  # NFKD does not decompose these
+_VOWELS = frozenset("aeiouy")
+_FIRST_UNSPACED = "\u2e80"  # scripts from here on are written without spaces
 
 
 def _extract_terms(text: str, cache: dict[str, list[str]]) -> list[str]:
-    """The stems of a text; `seen` remembers what was split, as most words come again."""
+    """Return the stems of a text. `cache` holds chunks that have been split already."""
     terms: list[str] = []
     for chunk in text[:_MAX_TEXT_CHARS].split():
         found = cache.get(chunk)
@@ -233,7 +227,7 @@ def _split_words(text: str) -> list[str]:
 
 
 def _normalize_name(text: str) -> str:
-    """A name by which `find-files`, `find_files`, `findFiles` and `Find files` are the same."""
+    """Return the same text for `find-files`, `find_files`, `findFiles` and `Find files`."""
     return _normalize_text(text).replace(" ", "").casefold()
 
 
@@ -243,11 +237,11 @@ def _parse_group(word: str) -> tuple[str, ...]:
 
 
 def _normalize_text(text: str) -> str:
-    """The text with nothing but letters without accents, digits and spaces."""
+    """Return a text reduced to letters without accents, digits and spaces."""
     if not text.isascii():
         from unicodedata import category, normalize
 
-        # Left in, the marks would break the words that they stand on: they are not letters.
+        # Combining marks are removed, not replaced by spaces, which would split the word.
         decomposed = normalize("NFKD", text.translate(_ACCENT_REPLACEMENTS))
         kept = [c for c in decomposed if c.isascii() or c.isalnum() or category(c)[0] != "M"]
         text = "".join([c if c.isascii() or c.isalnum() else " " for c in kept])
@@ -255,19 +249,19 @@ def _normalize_text(text: str) -> str:
 
 
 def _split_identifier(chunk: str) -> list[str]:
-    """The words in `camelCase` or `sha256`, and the whole, as others may write it as one."""
+    """Return the parts of `camelCase` or `sha256`, and the whole identifier."""
     whole = chunk.casefold()
     if chunk.isascii() and chunk.isalpha() and (chunk[1:].islower() or chunk.isupper()):
         return [whole]
     cuts = [0, *[at for at in range(1, len(chunk)) if _is_word_boundary(chunk, at)]]
     parts = [chunk[a:b].casefold() for a, b in zip(cuts, [*cuts[1:], len(chunk)], strict=True)]
     for part in [part for part in parts if part[0] >= _FIRST_UNSPACED]:
-        parts += [part[i : i + 2] for i in range(len(part) - 1)]  # pairs, as words are not parted
+        parts += [part[i : i + 2] for i in range(len(part) - 1)]  # bigrams
     return parts if whole in parts else [*parts, whole]
 
 
 def _is_word_boundary(chunk: str, at: int) -> bool:
-    """Whether a word begins here: `find|Files`, `HTTP|Server`, `sha|256`, but not in `URLs`."""
+    """True if a part starts here: `find|Files`, `HTTP|Server`, `sha|256`, but not in `URLs`."""
     before, here, after = chunk[at - 1], chunk[at], chunk[at + 1 :]
     if before.isdigit() != here.isdigit() or (before >= _FIRST_UNSPACED) != (
         here >= _FIRST_UNSPACED
@@ -277,7 +271,7 @@ def _is_word_boundary(chunk: str, at: int) -> bool:
 
 
 def _stem(word: str) -> str:
-    """What `deletes`, `deleted`, `deleting` and `deletion` have in common; not always a word."""
+    """Return the stem of a term: the same for `deletes`, `deleted` and `deletion`."""
     word = _singular(word)
     for ending in ("ing", "ed", "ion"):
         rest = word.removesuffix(ending)
@@ -298,7 +292,7 @@ def _singular(word: str) -> str:
 
 
 def _build_synonyms() -> dict[str, list[str]]:
-    """Each stem of the families, and the stems beside it."""
+    """Return the synonyms of each stem."""
     synonyms: dict[str, list[str]] = {}
     for family in _SYNONYM_GROUPS.replace("/", "\n").split("\n"):
         stems = list(map(_stem, family.split()))

@@ -1,4 +1,4 @@
-"""The signature of a tool, as an agent reads it: one line, with all that a call needs."""
+"""The signature of a tool in one line, for agents."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
     from tooli.core.tool import Param, Shape, Tool
 
-_MAX_SIGNATURE_CHARS, _MAX_CHOICES = 300, 6  # characters of a signature, choices that are shown
+_MAX_SIGNATURE_CHARS, _MAX_CHOICES = 300, 6
 _ESCAPES = {**{i: f"\\u{i:04x}" for i in range(32)}, 34: '\\"', 92: "\\\\"}
 
 
 def format_signature(tool: Tool) -> str:
-    """A tool as an agent reads it; too long, it loses optional parameters and words at the end.
+    """Return a tool as one line. If it is too long, optional parameters and text are cut.
 
     `find-files(pattern: str, root: path = ".", limit?: int) -> str[]  # Find files. [read-only]`
     """
@@ -38,7 +38,7 @@ def _truncate(text: str, max_chars: int) -> str:
 
 
 def _format_parameters(tool: Tool, max_chars: int) -> str:
-    """The parameters; optional ones are left out, from the end, until the rest has room."""
+    """Return the parameters. If they are too long, optional ones are left out from the end."""
     shown = [param for param in tool.public_params if param.required or not param.hidden]
     formatted = [_format_parameter(param) for param in shown]
     for at in range(len(formatted) - 1, -1, -1):
@@ -51,7 +51,7 @@ def _format_parameters(tool: Tool, max_chars: int) -> str:
 
 
 def _format_parameter(param: Param) -> str:
-    """One parameter; a default that is None, long or not JSON's is only said to be there."""
+    """Return one parameter. A default that is None, long or not JSON is shown as `?`."""
     if param.required:
         return f"{param.name}: {_format_shape(param.shape)}"
     default = "null" if param.default is shapes.MISSING else _format_json(param.default)
@@ -61,7 +61,7 @@ def _format_parameter(param: Param) -> str:
 
 
 def _format_json(value: Any) -> str:
-    """Any value as JSON; the module `json` would cost more than the search."""
+    """Return a value as JSON, without the `json` module, which is slow to import."""
     from tooli.text.jsonable import is_list, is_object, to_jsonable
 
     warnings: list[str] = []
@@ -79,7 +79,7 @@ def _format_json(value: Any) -> str:
 
 
 def _format_shape(shape: Shape) -> str:
-    """The type of a value, as briefly as it can be said."""
+    """Return the type of a shape in short form."""
     match shape:
         case shapes.Scalar(kind):
             return kind.__name__
@@ -103,7 +103,7 @@ def _format_shape(shape: Shape) -> str:
 
 
 def _format_annotation(annotation: Any, fallback: str) -> str:
-    """The type of a value that pydantic reads: the parts of a union, or the name of a class."""
+    """Return the type of an annotation: the members of a union, or the name of a class."""
     if hasattr(annotation, "__metadata__"):
         return _format_shape(infer_shape(annotation.__origin__))
     parts: tuple[Any, ...] = getattr(annotation, "__args__", ())
@@ -119,12 +119,12 @@ def _format_annotation(annotation: Any, fallback: str) -> str:
     if kind in ("list", "set", "tuple") and not isinstance(
         infer_shape(annotation), shapes.Structured
     ):
-        return _format_shape(infer_shape(annotation))  # a list in a list
+        return _format_shape(infer_shape(annotation))  # a nested list
     return fallback or ("any" if annotation is object else kind.lower())
 
 
 def shape_choices(shape: Shape) -> tuple[Any, ...]:
-    """The values that a shape allows, where it allows but a few."""
+    """Return the values that a shape allows, or none if it allows any."""
     values = shape.values if isinstance(shape, shapes.Choice) else ()
     return tuple([getattr(value, "value", value) for value in values])
 
@@ -138,7 +138,7 @@ def _format_choices(values: tuple[Any, ...]) -> str:
 def _format_result(tool: Tool) -> str:
     try:
         annotation = return_annotation(tool)
-    except Exception:  # it names what only type checkers see
+    except Exception:  # it names a type that is imported for type checkers only
         return ""
     is_annotated = annotation not in (shapes.MISSING, None, type(None))
     return f" -> {_format_shape(infer_shape(annotation))}" if is_annotated else ""

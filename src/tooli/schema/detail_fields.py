@@ -1,6 +1,6 @@
-"""Details: fields of a result that a concise answer does without.
+"""Detail fields: fields of a result that `--response-format concise` leaves out.
 
-An author marks them in the type of the result, and the output schema shows the mark:
+An author marks them in the type of the result. The output schema contains the mark:
 
     class File(TypedDict):
         path: str
@@ -10,7 +10,7 @@ An author marks them in the type of the result, and the output schema shows the 
         name: str
         raw: dict = Field(json_schema_extra={"detail": True})
 
-What may be left out is not required: the schema says that, too, and so every answer fits it.
+Detail fields are not required in the schema, so that concise results are valid as well.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from typing import Any
 
 _DATA_KEYWORDS = frozenset(("default", "const", "enum", "examples"))
-"""Keywords of a schema behind which there is no schema."""
+"""Keywords of JSON Schema whose value is data, not a schema."""
 
 
 class _DetailMarker:
-    """What marks a field; pydantic asks it for its word in the schema."""
+    """The type of `Detail`. pydantic calls it to build the schema of a field."""
 
     __slots__ = ()
 
@@ -44,7 +44,7 @@ Detail = _DetailMarker()
 
 
 def is_detail(schema: Any) -> bool:
-    """Whether the schema of a field says that it is one."""
+    """True if the schema of a field marks it as a detail."""
     if not is_object(schema):
         return False
     members = [part for part in schema.get("anyOf", ()) if part != {"type": "null"}]
@@ -53,14 +53,14 @@ def is_detail(schema: Any) -> bool:
 
 
 def has_details(schema: Any) -> bool:
-    """Whether there are details anywhere in the values of a schema."""
+    """True if a schema has detail fields at any depth."""
     return any(
         is_detail(part) for node in _iter_schemas(schema) for part in _properties(node).values()
     )
 
 
 def make_details_optional(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema, in which no detail is required any more; it is changed in place."""
+    """Remove detail fields from `required`, in place, and return the schema."""
     for node in _iter_schemas(schema):
         if "required" not in node:
             continue
@@ -74,7 +74,7 @@ def make_details_optional(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _iter_schemas(node: Any) -> Iterator[dict[str, Any]]:
-    """Every schema in a schema."""
+    """Iterate over a schema and every schema inside it."""
     if is_list(node):
         for item in node:
             yield from _iter_schemas(item)
@@ -95,17 +95,17 @@ def _properties(node: dict[str, Any]) -> dict[str, Any]:
 
 def _required(node: dict[str, Any]) -> Sequence[Any]:
     found = node.get("required")
-    return found if is_list(found) else ()  # an author may have put something else there
+    return found if is_list(found) else ()  # an author's own schema may be invalid
 
 
 # ------------------------------------------------------------------ values
 
 
 def drop_details(value: Any, schema: Any, root: dict[str, Any]) -> Any:
-    """A value of JSON's own types without what its schema calls a detail.
+    """Return a JSON value without its detail fields.
 
-    `root` is where the schema's references start. What fits several members of a union loses
-    what all of them call a detail.
+    `root` is the schema that references are resolved in. If a value matches several members of a
+    union, a field is dropped if all of them mark it.
     """
     if not is_object(value) and not is_list(value):
         return value
@@ -127,7 +127,7 @@ def drop_details(value: Any, schema: Any, root: dict[str, Any]) -> Any:
 
 
 def _drop_by_schemas(value: Any, schemas: list[Any], root: dict[str, Any]) -> Any:
-    """The value, whichever of the schemas it has."""
+    """Return a value without the detail fields of one or several schemas."""
     return drop_details(value, schemas[0] if len(schemas) == 1 else {"anyOf": schemas}, root)
 
 
@@ -140,7 +140,7 @@ def _drop_in_item(item: Any, i: int, variants: list[dict[str, Any]], root: dict[
 
 
 def _field_schema(node: dict[str, Any], name: str) -> Any:
-    """The schema of one field; of a key that nobody named, too."""
+    """Return the schema of a field, or of additional properties."""
     found = _properties(node).get(name)
     return node.get("additionalProperties", {}) if found is None else found
 
@@ -148,7 +148,7 @@ def _field_schema(node: dict[str, Any], name: str) -> Any:
 def _iter_variants(
     schema: Any, root: dict[str, Any], parent_references: tuple[str, ...]
 ) -> Iterator[dict[str, Any]]:
-    """The schemas that a schema may stand for: itself, or the members of a union."""
+    """Iterate over the schema, or over the members of its union, with references resolved."""
     if not is_object(schema):
         return
     reference = schema.get("$ref")
@@ -160,7 +160,7 @@ def _iter_variants(
             )
         return
     members = [*schema.get("anyOf", ()), *schema.get("oneOf", ())]
-    if len(schema.get("allOf", ())) == 1:  # how older versions of pydantic add words to a reference
+    if len(schema.get("allOf", ())) == 1:  # older versions of pydantic wrap a reference so
         members += schema["allOf"]
     for member in members:
         yield from _iter_variants(member, root, parent_references)
@@ -169,7 +169,7 @@ def _iter_variants(
 
 
 def _may_match(value: Any, node: dict[str, Any]) -> bool:
-    """Whether a value can be what a member of a union describes: by its kind, keys and tags."""
+    """True if a value may match a member of a union, by its type, keys and constants."""
     if not is_object(value):
         return node.get("type", "array") == "array"
     if node.get("type", "object") != "object":
@@ -183,7 +183,7 @@ def _may_match(value: Any, node: dict[str, Any]) -> bool:
 
 
 def _allows_value(part: Any, item: Any) -> bool:
-    """Whether a field that allows few values allows this one."""
+    """True if a field with `const` or `enum` allows the value."""
     if not is_object(part):
         return True
     return item == part.get("const", item) and ("enum" not in part or item in part["enum"])

@@ -1,8 +1,7 @@
-"""Docstrings, read into the parts that help, schemas and documents show.
+"""Parse docstrings into summary, description, parameters, result, errors and examples.
 
-Google, NumPy and Sphinx sections are understood, in any mix; whatever is not one of
-them stays in the prose. This module is on the start-up path of every command, so it
-imports nothing, and it reads any text in linear time without ever raising.
+Google, NumPy and Sphinx sections are supported, in any mix. All other text is prose. Help and
+schemas load this module, so it imports nothing. It parses any text in linear time and never raises.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _PLAIN_TYPES = ("bool", "bytes", "dict", "float", "int", "list", "object", "set"
 
 
 class Doc:
-    """What a docstring says, part by part; read it, do not change it."""
+    """The parts of a docstring."""
 
     __slots__ = ("description", "examples", "params", "raises", "returns", "summary")
 
@@ -51,9 +50,9 @@ class Doc:
 
 
 def read_docstring(text: str | None) -> Doc:
-    """Give the parts of a docstring, cleaned or not; no text gives an empty Doc.
+    """Parse a docstring, indented or not. None gives an empty Doc.
 
-    Prose after a form feed is left out, sections after it are read.
+    Prose after a form feed is dropped, as Click does; sections after it are kept.
     """
     lines, visible_count = _clean_lines(text or "")
     prose, found = _split_sections(lines, visible_count)
@@ -69,14 +68,14 @@ def read_docstring(text: str | None) -> Doc:
 
 
 def cleandoc(text: str) -> str:
-    """Give the text without tabs, common indentation and blank ends, as inspect.cleandoc does."""
+    """Return the text without tabs, common indentation and blank ends, as inspect.cleandoc does."""
     lines = text.expandtabs().split("\n")
     margin = min([_indent(line) for line in lines[1:] if line.strip()], default=0)
     return "\n".join([lines[0].lstrip(), *[line[margin:] for line in lines[1:]]]).strip("\n")
 
 
 def sanitize_doc_text(text: str) -> str:
-    """An author's text without what a terminal obeys and no reader sees."""
+    """Return a text without terminal escapes and invisible characters."""
     if text.replace("\n", "").isprintable():
         return text
     from tooli.text.sanitize import sanitize
@@ -85,15 +84,15 @@ def sanitize_doc_text(text: str) -> str:
 
 
 def _clean_lines(text: str) -> tuple[list[str], int]:
-    """Give the cleaned lines, blank ones empty, and how many of them people are shown."""
+    """Return the cleaned lines, blank ones empty, and the number of them before a form feed."""
     raw = text.replace("\r\n", "\n").replace("\r", "\n").expandtabs().split("\n")
     text = "\n".join([line for line in raw if line.strip(" ") not in ("\b", "\\b")])
     head, _, tail = text.partition("\f")
     tail = tail.replace("\f", "").rstrip()
     hidden = 0
     if tail:
-        # What follows the form feed on its line gets that line's depth, or the margin of
-        # everything else would be lost.
+        # Text after the form feed on the same line gets that line's indentation; otherwise the
+        # common margin of the rest would be 0.
         depth = max(_indent(head[head.rfind("\n") + 1 :]), _indent(tail.partition("\n")[0]))
         head += "\n" + " " * depth
         tail = tail.lstrip(" ")
@@ -105,7 +104,7 @@ def _clean_lines(text: str) -> tuple[list[str], int]:
 def _split_sections(
     lines: list[str], visible_count: int
 ) -> tuple[list[str], dict[str, dict[str, list[str]]]]:
-    """Give the lines of prose, and by kind and name the texts of the sections."""
+    """Return the lines of prose, and the texts of the sections by kind and name."""
     prose: list[str] = []
     kinds = (_PARAMS, _RETURNS, _RAISES, _EXAMPLES, _IGNORED)
     found: dict[str, dict[str, list[str]]] = {kind: {} for kind in kinds}
@@ -113,7 +112,7 @@ def _split_sections(
     at = 0
     while at < len(lines):
         line = lines[at]
-        # A fence left open above the form feed must not swallow the sections below it.
+        # An unclosed code fence above the form feed must not hide the sections below it.
         fenced = fenced and at != visible_count
         kind, style = ("", "") if fenced else _section_start(lines, at)
         if not kind:
@@ -155,7 +154,7 @@ def _heading_kind(line: str) -> str:
 
 
 def _section_start(lines: list[str], at: int) -> tuple[str, str]:
-    """Give the kind and style of the section that starts at this line, ("", "") if none does."""
+    """Return the kind and style of the section that starts at this line, ("", "") if none does."""
     line = lines[at]
     if line.startswith(":"):
         return _parse_sphinx_field(line)[0], _SPHINX
@@ -165,18 +164,18 @@ def _section_start(lines: list[str], at: int) -> tuple[str, str]:
     if not kind or not line.rstrip().endswith(":"):
         return "", ""
     after = _peek(lines, at + 1)
-    # Cleaning takes the first line's own depth away, so there the body may seem level with it.
+    # Cleaning removes the indentation of the first line, so its body may seem level with it.
     is_section = at == 0 or after[0].isspace() or after[0] == ":" or _heading_kind(after)
     return (kind, _GOOGLE) if is_section else ("", "")
 
 
 def _peek(lines: list[str], at: int) -> str:
-    # A bounded look keeps the whole linear; no text that near counts as an empty body.
+    # Looking a few lines ahead keeps the parser linear; without text there, the body is empty.
     return next(filter(None, lines[at : at + 4]), " ")
 
 
 def _section_end(lines: list[str], at: int, kind: str, style: str) -> int:
-    """Give the line at which the section that starts at this line is over."""
+    """Return the line at which the section that starts at this line is over."""
     start = at + 2 if style == _NUMPY else at + 1
     is_level = at == 0 and not _peek(lines, start)[0].isspace()
     gap = False
@@ -198,7 +197,7 @@ def _section_end(lines: list[str], at: int, kind: str, style: str) -> int:
 
 
 def _is_item(lines: list[str], at: int, kind: str) -> bool:
-    """Say whether a level line after a gap still belongs to the NumPy section above it."""
+    """True if an unindented line after a gap still belongs to the NumPy section above it."""
     line = lines[at].rstrip()
     if kind == _EXAMPLES:
         return True
@@ -210,7 +209,7 @@ def _is_item(lines: list[str], at: int, kind: str) -> bool:
 
 
 def _section_entries(lines: list[str], kind: str, style: str) -> list[tuple[list[str], str]]:
-    """Give the names and the text of each entry of a section; a lone text has the name ""."""
+    """Return the names and the text of each entry of a section; a lone text has the name ""."""
     if style == _SPHINX:
         _, names, first = _parse_sphinx_field(lines[0])
         return [(names, _one_line([first, *lines[1:]]))]
@@ -239,7 +238,7 @@ def _section_entries(lines: list[str], kind: str, style: str) -> list[tuple[list
 
 
 def _parse_names(text: str) -> list[str]:
-    """Give the bare names in "x", "*args, **kwargs" or ":exc:`~a.B`"; none if it is not names."""
+    """Return the bare names in "x", "*args, **kwargs" or ":exc:`~a.B`"; none if it is not names."""
     names: list[str] = []
     for part in text.split(","):
         name = part.strip().replace("`", "").replace("\\", "")
@@ -251,12 +250,12 @@ def _parse_names(text: str) -> list[str]:
 
 
 def _split_label(text: str) -> tuple[str, str, str]:
-    """Part "names: text" at its colon, which for a role such as ":exc:`A`" is not the first."""
+    """Split "names: text" at its colon, which for a role such as ":exc:`A`" is not the first."""
     return (text + " ").partition(": ") if text.startswith(":") else text.partition(":")
 
 
 def _parse_sphinx_field(line: str) -> tuple[str, list[str], str]:
-    """Give the kind, names and text of a Sphinx field such as ":param int x: text"."""
+    """Return the kind, names and text of a Sphinx field such as ":param int x: text"."""
     label, found, text = line[1:].partition(":")
     word = label.partition(" ")[0]
     kind = _FIELDS.get(word, "") if found else ""
@@ -268,7 +267,7 @@ def _parse_sphinx_field(line: str) -> tuple[str, list[str], str]:
 
 
 def _parse_entry(text: str, kind: str, style: str) -> tuple[list[str], str]:
-    """Give the names and text of "name (type): text", no names if it is something else."""
+    """Return the names and text of "name (type): text", no names if it is something else."""
     label, found, rest = _split_label(text)
     if style == _NUMPY:
         return _parse_names(label), rest if kind == _RAISES else ""
@@ -283,7 +282,7 @@ def _parse_entry(text: str, kind: str, style: str) -> tuple[list[str], str]:
 
 
 def _find_closing_paren(text: str, at: int) -> int:
-    """Give the place after the parenthesis that closes the one here, the end if none does."""
+    """Return the place after the parenthesis that closes the one here, the end if none does."""
     depth = 0
     for end in range(at, len(text)):
         depth += (text[end] == "(") - (text[end] == ")")
@@ -293,7 +292,7 @@ def _find_closing_paren(text: str, at: int) -> int:
 
 
 def _returns_text(body: list[str], level: int, style: str) -> str:
-    """Give the text of a returns section, without the type that may lead it."""
+    """Return the text of a returns section, without the type that may lead it."""
     texts: list[str] = []
     for line, after in zip(body, [*body, ""][1:], strict=True):
         is_type = style == _NUMPY and _indent(line) <= level < _indent(after)

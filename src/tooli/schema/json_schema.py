@@ -1,7 +1,8 @@
 """JSON Schema of a tool's parameters and result, without `$ref`.
 
-Plain shapes are described here; everything else by pydantic, with its references
-put in place. Only a type that contains itself keeps one: it is the sole way to say so.
+Plain shapes are described here, everything else by pydantic. References in pydantic's schemas are
+replaced by what they refer to, because many clients do not resolve them. Only recursive types keep
+theirs.
 """
 
 from __future__ import annotations
@@ -30,23 +31,24 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from tooli.core.protocols import JsonObject
     from tooli.core.tool import Param, Shape, Tool
 
 _JSON_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
 
-def input_schema(tool: Tool) -> dict[str, Any]:
-    """The parameters of a tool, as one object; what the author wrote himself stands as it is."""
+def input_schema(tool: Tool) -> JsonObject:
+    """Return the schema of a tool's parameters. `input_schema=` replaces the generated one."""
     if tool.schema is not None:
         return dict(tool.schema)
     docs = tool.doc.params
-    properties: dict[str, Any] = {}
-    definitions: dict[str, Any] = {}
+    properties: JsonObject = {}
+    definitions: JsonObject = {}
     for param in tool.public_params:
         described = param_schema(param, docs.get(param.name))
         definitions.update(described.pop("$defs", {}))
         properties[param.name] = described
-    schema: dict[str, Any] = {"type": "object", "properties": properties}
+    schema: JsonObject = {"type": "object", "properties": properties}
     required = [param.name for param in tool.public_params if param.required]
     if required:
         schema["required"] = required
@@ -56,9 +58,9 @@ def input_schema(tool: Tool) -> dict[str, Any]:
     return schema
 
 
-def param_schema(param: Param, doc: str | None = None) -> dict[str, Any]:
-    """One parameter: its type, its bounds, what it means, its default."""
-    schema: dict[str, Any]
+def param_schema(param: Param, doc: str | None = None) -> JsonObject:
+    """Return the schema of one parameter, with bounds, description and default."""
+    schema: JsonObject
     if hasattr(param.annotation, "__metadata__"):
         schema = _pydantic_schema(param.annotation)
     elif param.settings.keys() & {"parser", "click_type"}:
@@ -82,13 +84,13 @@ def param_schema(param: Param, doc: str | None = None) -> dict[str, Any]:
     return schema
 
 
-def annotation_schema(annotation: Any) -> dict[str, Any]:
-    """What may be given for an annotation."""
+def annotation_schema(annotation: Any) -> JsonObject:
+    """Return the schema of values that an annotation accepts."""
     return _untyped_collection_schema(annotation) or shape_schema(infer_shape(annotation))
 
 
-def shape_schema(shape: Shape) -> dict[str, Any]:
-    """One shape."""
+def shape_schema(shape: Shape) -> JsonObject:
+    """Return the schema of a shape."""
     match shape:
         case Scalar(kind):
             return {"type": _JSON_TYPES[kind]}
@@ -98,7 +100,7 @@ def shape_schema(shape: Shape) -> dict[str, Any]:
             return _enum_schema(enum, values) if enum is not None else _literal_schema(list(values))
         case ListOf(item, into):
             inner = shape_schema(item)
-            schema: dict[str, Any] = {"type": "array", "items": inner}
+            schema: JsonObject = {"type": "array", "items": inner}
             schema |= {"uniqueItems": True} if into in (set, frozenset) else {}
             return _hoist_definitions(schema, inner)
         case TupleOf(items):
@@ -120,34 +122,34 @@ def shape_schema(shape: Shape) -> dict[str, Any]:
             return {}
 
 
-def _hoist_definitions(schema: dict[str, Any], *parts: dict[str, Any]) -> dict[str, Any]:
-    """The schema with the definitions of its parts: references to them start at the root."""
-    definitions: dict[str, Any] = {}
+def _hoist_definitions(schema: JsonObject, *parts: JsonObject) -> JsonObject:
+    """Return the schema with the `$defs` of its parts, since references start at the root."""
+    definitions: JsonObject = {}
     for part in parts:
         definitions.update(part.pop("$defs", {}))
     return {**schema, "$defs": definitions} if definitions else schema
 
 
-def _literal_schema(values: list[Any]) -> dict[str, Any]:
+def _literal_schema(values: list[Any]) -> JsonObject:
     chosen = {"enum": values} if len(values) > 1 else {"const": values[0]}
     return _add_json_type(values, chosen)
 
 
-def _enum_schema(enum: type, members: tuple[Any, ...]) -> dict[str, Any]:
+def _enum_schema(enum: type, members: tuple[Any, ...]) -> JsonObject:
     values = [member.value for member in members]
     if not values or any([type(value) not in _JSON_TYPES for value in values]):
         return _pydantic_schema(enum)
     return _add_json_type(values, {"enum": values})
 
 
-def _add_json_type(values: list[Any], schema: dict[str, Any]) -> dict[str, Any]:
-    """The choice with the type of its values, where they all have one."""
+def _add_json_type(values: list[Any], schema: JsonObject) -> JsonObject:
+    """Return the schema with the type of the values, if all have the same."""
     value_types: set[type] = set(map(type, values))
     return {"type": _JSON_TYPES[value_types.pop()], **schema} if len(value_types) == 1 else schema
 
 
-def _untyped_collection_schema(annotation: Any) -> dict[str, Any] | None:
-    """A collection that does not say of what; on a command line its items are text."""
+def _untyped_collection_schema(annotation: Any) -> JsonObject | None:
+    """Return the schema of a collection without item type; None for other annotations."""
     if annotation in (list, tuple):
         return {"type": "array", "items": {}}
     if annotation in (set, frozenset):
@@ -158,7 +160,7 @@ def _untyped_collection_schema(annotation: Any) -> dict[str, Any] | None:
     return None
 
 
-def _add_bounds(schema: dict[str, Any], param: Param) -> None:
+def _add_bounds(schema: JsonObject, param: Param) -> None:
     settings = param.settings
     if settings.get("clamp"):
         return
@@ -178,18 +180,18 @@ def _json_default(default: Any) -> Any:
     return MISSING if warnings else value
 
 
-def output_schema(tool: Tool) -> dict[str, Any] | None:
-    """The result of a tool, described once; None where it declares none."""
+def output_schema(tool: Tool) -> JsonObject | None:
+    """Return the schema of a tool's result, or None if it declares none. It is built once."""
     found = _output_schemas.get(id(tool))
-    if found is None:  # the tool is kept, so its id stays its own
+    if found is None:  # the tool is kept, so that its id is not used again
         found = _output_schemas[id(tool)] = (tool, _describe_output(tool))
     return found[1]
 
 
-_output_schemas: dict[int, tuple[Tool, dict[str, Any] | None]] = {}
+_output_schemas: dict[int, tuple[Tool, JsonObject | None]] = {}
 
 
-def _describe_output(tool: Tool) -> dict[str, Any] | None:
+def _describe_output(tool: Tool) -> JsonObject | None:
     annotation = return_annotation(tool)
     if annotation in (MISSING, None, type(None)) or _is_content(annotation):
         return None
@@ -202,7 +204,7 @@ def _describe_output(tool: Tool) -> dict[str, Any] | None:
 
 
 def _is_content(annotation: Any) -> bool:
-    """Whether a result is content that clients show: it has no schema."""
+    """True if the result is `Content`, which has no schema."""
     content_module = sys.modules.get("tooli.core.content")
     if content_module is None:
         return False
@@ -211,8 +213,8 @@ def _is_content(annotation: Any) -> bool:
     return any([_is_content(part) for part in getattr(annotation, "__args__", ())])
 
 
-def result_schema(annotation: Any) -> dict[str, Any]:
-    """JSON Schema of an annotation, as its values are written."""
+def result_schema(annotation: Any) -> JsonObject:
+    """Return the schema of values of an annotation in output."""
     untyped_schema = _untyped_collection_schema(annotation)
     if untyped_schema is not None:
         return untyped_schema
@@ -241,7 +243,7 @@ def _is_plain(shape: Shape) -> bool:
 # ------------------------------------------------------------------ pydantic's schemas
 
 
-def _pydantic_schema(annotation: Any, mode: str = "validation") -> dict[str, Any]:
+def _pydantic_schema(annotation: Any, mode: str = "validation") -> JsonObject:
     if annotation is dict:
         return {"type": "object", "additionalProperties": True}
     simple = _simple_dict(annotation)
@@ -251,20 +253,20 @@ def _pydantic_schema(annotation: Any, mode: str = "validation") -> dict[str, Any
 
     try:
         schema = pydantic_json_schema(annotation, mode)
-    except Exception:  # a type that pydantic validates and cannot describe
+    except Exception:  # pydantic can validate the type but not describe it
         return {}
     definitions = schema.pop("$defs", {})
     return inline_references(schema, definitions)
 
 
-def _simple_dict(annotation: Any) -> dict[str, Any] | None:
-    """`dict[str, T]` of plain T, so that it does not need pydantic."""
+def _simple_dict(annotation: Any) -> JsonObject | None:
+    """Return the schema of `dict[str, T]` for a plain T, without pydantic."""
     if getattr(annotation, "__origin__", None) is not dict:
         return None
     key, value = annotation.__args__
     if key is not str:
         return None
-    typing = __import__("sys").modules.get("typing")
+    typing = sys.modules.get("typing")
     if value is object or (typing is not None and value is typing.Any):
         return {"type": "object", "additionalProperties": True}
     shape = infer_shape(value)
@@ -273,9 +275,9 @@ def _simple_dict(annotation: Any) -> dict[str, Any] | None:
     return None
 
 
-def inline_references(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
-    """The schema with its references put in place; what contains itself stays a reference."""
-    retained: dict[str, Any] = {}
+def inline_references(schema: JsonObject, definitions: JsonObject) -> JsonObject:
+    """Return the schema with references replaced. Recursive definitions stay in `$defs`."""
+    retained: JsonObject = {}
     inlined = _inline_node(schema, definitions, (), retained)
     if retained:
         inlined["$defs"] = retained
@@ -283,7 +285,7 @@ def inline_references(schema: dict[str, Any], definitions: dict[str, Any]) -> di
 
 
 def _inline_node(
-    node: Any, definitions: dict[str, Any], parent_names: tuple[str, ...], retained: dict[str, Any]
+    node: Any, definitions: JsonObject, parent_names: tuple[str, ...], retained: JsonObject
 ) -> Any:
     if is_list(node):
         return [_inline_node(item, definitions, parent_names, retained) for item in node]
@@ -316,14 +318,14 @@ def _inline_node(
 def _inline_keyword(
     key: str,
     value: Any,
-    definitions: dict[str, Any],
+    definitions: JsonObject,
     parent_names: tuple[str, ...],
-    retained: dict[str, Any],
+    retained: JsonObject,
 ) -> Any:
-    """What stands at a keyword: schemas by name, data that only looks like one, or a schema."""
+    """Inline the value of a keyword, which is a schema, schemas by name, or data."""
     if key in ("default", "const", "enum", "examples"):
         return value
-    if key == "discriminator" and is_object(value):  # its mapping points at definitions
+    if key == "discriminator" and is_object(value):  # its mapping refers to definitions
         return {"propertyName": value["propertyName"]}
     if key in ("properties", "patternProperties") and is_object(value):
         return {
@@ -333,8 +335,8 @@ def _inline_keyword(
     return _inline_node(value, definitions, parent_names, retained)
 
 
-def _is_recursive(name: str, definitions: dict[str, Any]) -> bool:
-    """Whether a definition refers to itself, directly or through others."""
+def _is_recursive(name: str, definitions: JsonObject) -> bool:
+    """True if a definition refers to itself, directly or through others."""
     todo: list[Any] = [definitions[name]]
     seen: set[str] = set()
     while todo:

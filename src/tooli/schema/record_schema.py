@@ -1,7 +1,7 @@
-"""A sketch of a tool's output schema: which fields its records have, without loading pydantic.
+"""An approximate output schema: the fields of a tool's records, without loading pydantic.
 
-Filters and selections ask for nothing more. Where a part is not plain, the sketch gives up,
-and the schema itself is asked.
+Filters and field selection need only names and types. For types that need pydantic, the full
+schema is built.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from tooli.core.protocols import JsonObject
     from tooli.core.tool import Shape, Tool
 
 _JSON_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean"}
@@ -34,23 +35,23 @@ _STRING_TYPES = ("datetime", "date", "time", "timedelta", "UUID", "Decimal", "by
 
 
 class _NeedsPydantic(Exception):  # noqa: N818
-    """Only pydantic knows."""
+    """The type cannot be described without pydantic."""
 
 
-def record_schema(tool: Tool) -> dict[str, Any] | None:
-    """A tool's result, near enough to name its fields; None where it says nothing about it."""
+def record_schema(tool: Tool) -> JsonObject | None:
+    """Return a schema of a tool's result that names its fields; None if it declares no result."""
+    if "pydantic" not in sys.modules:
+        try:
+            return approximate_schema(return_annotation(tool))
+        except _NeedsPydantic:
+            pass
     from tooli.schema.json_schema import output_schema
 
-    if "pydantic" in sys.modules:
-        return output_schema(tool)
-    try:
-        return approximate_schema(return_annotation(tool))
-    except _NeedsPydantic:
-        return output_schema(tool)
+    return output_schema(tool)
 
 
-def approximate_schema(annotation: Any) -> dict[str, Any] | None:
-    """The sketch of an annotation; raises where it cannot be sure."""
+def approximate_schema(annotation: Any) -> JsonObject | None:
+    """Return the approximate schema of an annotation. Raises if it needs pydantic."""
     if annotation in (MISSING, None, type(None)):
         return None
     origin = getattr(annotation, "__origin__", None)
@@ -62,7 +63,7 @@ def approximate_schema(annotation: Any) -> dict[str, Any] | None:
     return _approximate_shape(infer_shape(annotation), ())
 
 
-def _approximate_shape(shape: Shape, parents: tuple[Any, ...]) -> dict[str, Any]:
+def _approximate_shape(shape: Shape, parents: tuple[Any, ...]) -> JsonObject:
     match shape:
         case Scalar(kind):
             return {"type": _JSON_TYPES[kind]}
@@ -92,14 +93,14 @@ def _approximate_shape(shape: Shape, parents: tuple[Any, ...]) -> dict[str, Any]
             raise _NeedsPydantic
 
 
-def _any_schema(annotation: Any) -> dict[str, Any]:
+def _any_schema(annotation: Any) -> JsonObject:
     typing = sys.modules.get("typing")
     if annotation is object or (typing is not None and annotation is typing.Any):
         return {}
     raise _NeedsPydantic
 
 
-def _object_schema(annotation: Any, parents: tuple[Any, ...]) -> dict[str, Any]:
+def _object_schema(annotation: Any, parents: tuple[Any, ...]) -> JsonObject:
     if annotation is dict:
         return {"type": "object", "additionalProperties": True}
     if getattr(annotation, "__origin__", None) is dict:
@@ -119,7 +120,7 @@ def _object_schema(annotation: Any, parents: tuple[Any, ...]) -> dict[str, Any]:
 
     try:
         hints = typing.get_type_hints(annotation, include_extras=True)
-    except Exception:  # a name that is defined elsewhere
+    except Exception:  # a name is not defined here
         raise _NeedsPydantic from None
     names = hints if is_typed_dict else annotation.__dataclass_fields__
     inside = (*parents, annotation)
