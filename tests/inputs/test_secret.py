@@ -166,7 +166,7 @@ REFUSED: list[tuple[tuple[str, ...], str, str]] = [
     (("number", "--pin", "env:CANARY"), "E1003", "is not valid: it must be int"),
     (("number", "--pin", "-"), "E1003", "is not valid: it must be int"),
     (("several", "env:CANARY", CANARY), "E1032", "tokens.1"),
-    (("drop", "env:CANARY"), "E1010", "not confirmed"),
+    (("drop", "env:CANARY"), "E1010", "needs a confirmation"),
 ]
 
 

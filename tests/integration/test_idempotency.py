@@ -291,7 +291,7 @@ def test_a_disk_that_fills_up_meanwhile_is_said(env: dict[str, str]) -> None:
     code, told = _run(env, "fill", "o1", *KEY)
     assert code == 0 and told["result"] == "done"
     assert told["meta"]["idempotency"]["kept"] is False
-    assert "could not be kept" in told["meta"]["warnings"][0]
+    assert "could not be stored" in told["meta"]["warnings"][0]
     assert _run(env, "fill", "o1", *KEY)[1]["error"]["code"] == "E3052"
 
 

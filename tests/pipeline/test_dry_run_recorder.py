@@ -54,7 +54,7 @@ def test_a_real_call_is_told_to_act() -> None:
     assert said == [(False,) * 3 + (False,), (True,) * 3 + (True,), (False,) * 3 + (False,)]
 
 
-def test_it_ends_with_the_rehearsal_even_where_that_breaks() -> None:
+def test_it_ends_with_the_dry_run_even_where_that_breaks() -> None:
     app = Tooli("a")
 
     @app.command()
@@ -67,7 +67,7 @@ def test_it_ends_with_the_rehearsal_even_where_that_breaks() -> None:
     assert not dry_run_recorder._active_dry_runs
 
 
-def test_a_thread_that_lost_its_call_acts_in_no_rehearsal() -> None:
+def test_a_thread_that_lost_its_call_acts_in_no_dry_run() -> None:
     app = Tooli("a")
     done: list[str] = []
 
@@ -95,8 +95,8 @@ def test_a_thread_that_lost_its_call_acts_in_no_rehearsal() -> None:
     assert done == ["x"], "for real it acts, in any thread"
 
 
-def test_a_real_call_beside_a_rehearsal_acts() -> None:
-    """Of two calls at once one is rehearsed: the other one is not held up by it."""
+def test_a_real_call_beside_a_dry_run_acts() -> None:
+    """One of two calls at once is a dry run; the other one acts."""
     app = Tooli("a")
     started, finish = threading.Event(), threading.Event()
     done: list[int] = []
@@ -133,7 +133,7 @@ async def _all(app: Tooli) -> list[int]:
     return [item async for item in app.astream("work")]
 
 
-def test_two_rehearsals_at_once_do_not_mix() -> None:
+def test_two_dry_runs_at_once_do_not_mix() -> None:
     app = Tooli("a")
 
     @app.command()
@@ -389,7 +389,7 @@ def test_what_cannot_be_marked() -> None:
         dry_run_support([].append)
 
 
-def test_a_command_that_prints_is_rehearsed_too() -> None:
+def test_a_command_that_prints_can_be_dry_run_too() -> None:
     from tooli.testing import invoke
 
     app = Tooli("a")

@@ -115,7 +115,7 @@ class TestSuggesting:
         surplus = (Problem("E1005", None, "too many"),)
         found = suggestion(paint, problems=surplus, what="door")
         assert found.argv == ["app", "tool", "door"]
-        assert found.fix == "Leave the surplus words out."
+        assert found.fix == "Remove the extra arguments."
 
     def test_an_option_without_its_value(self) -> None:
         found = suggestion(paint, problems=(Problem("E1006", "output", "x"),), what="door")

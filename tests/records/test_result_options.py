@@ -94,8 +94,8 @@ def test_a_result_that_is_not_a_list_gets_a_warning() -> None:
     result = make().call("loose", kind="object", filter="n > 1", limit=3)
     assert result.result == {"n": 1, "m": 2}
     assert result.meta["warnings"] == [
-        "The result is no list: it was not filtered.",
-        "The result is no list: there are no pages of it.",
+        "The result is not a list, so it was not filtered.",
+        "The result is not a list, so it has no pages.",
     ]
 
 

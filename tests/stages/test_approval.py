@@ -279,8 +279,8 @@ class TestRequest:
         assert desk.ran == []
 
 
-class TestRehearsal:
-    """Before anybody agreed, a function is rehearsed the way it would run: held."""
+class TestDryRun:
+    """A dry run before the approval is confined like the run itself."""
 
     def ask(self, app: Tooli, name: str, **given: Any) -> Any:
         call, stages = app.prepare(app.find(name), given, Caller("cli", "codex"), Options(), [])
@@ -375,7 +375,7 @@ class TestRehearsal:
             if not record_dry_action("wipe", "all"):
                 ran.append("wiped")
             else:
-                ran.append("rehearsed")
+                ran.append("dry run")
             return "done"
 
         async def ask() -> Any:

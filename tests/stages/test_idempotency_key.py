@@ -230,7 +230,7 @@ def test_what_cannot_be_written_is_done_and_not_kept(
     shop.add(lambda: shop.ran(), "do")
     first = shop.app.call("do", idempotency_key="k")
     assert (first.result, first.meta["idempotency"]["kept"]) == (1, False)
-    assert "could not be kept" in first.meta["warnings"][0]
+    assert "could not be stored" in first.meta["warnings"][0]
     again = shop.app.call("do", idempotency_key="k").error
     assert (again.code, again.details["done"], shop.runs) == ("E3052", True, 1)
 
@@ -815,7 +815,7 @@ def test_what_cannot_be_kept_afterwards_is_said(shop: Shop, home: Path) -> None:
     result = shop.app.call("do", idempotency_key="k")
     assert result.result == 1
     assert result.meta["idempotency"]["kept"] is False
-    assert "could not be kept" in result.meta["warnings"][0]
+    assert "could not be stored" in result.meta["warnings"][0]
 
 
 def test_a_loop_waits_no_longer_for_the_end_than_for_the_beginning(

@@ -84,7 +84,7 @@ def test_without_an_annotation(app: Tooli) -> None:
 def test_a_step_to_nowhere_is_a_warning(app: Tooli) -> None:
     meta = invoke(app, "lost", "--json").envelope["meta"]
     assert "next" not in meta
-    assert meta["warnings"] == ["The result suggests 'nowhere', and there is no such command."]
+    assert meta["warnings"] == ["The result suggests 'nowhere', but there is no such command."]
 
 
 def test_handoffs_where_they_are_asked_for(app: Tooli) -> None:

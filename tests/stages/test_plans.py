@@ -64,7 +64,7 @@ def test_yes_and_dry_run_delete_nothing_on_any_door(tool: str, files: list[str])
         assert plan["basis"] == "declared"
         assert "actions" not in plan
         return
-    assert plan["basis"] == "rehearsed"
+    assert plan["basis"] == "dry_run"
     assert [(one["action"], one["target"]) for one in plan["actions"]] == [
         ("delete", files[0]),
         ("delete", files[1]),
@@ -78,7 +78,7 @@ def test_yes_and_dry_run_delete_nothing_on_any_door(tool: str, files: list[str])
 def test_under_every_policy(policy: str, files: list[str]) -> None:
     app = make_app(security_policy=policy)
     found = app.call("delete", files=files, yes=True, dry_run=True)
-    assert found.result["basis"] == "rehearsed"
+    assert found.result["basis"] == "dry_run"
     assert gone(files) == [False, False]
 
 
@@ -96,7 +96,7 @@ def test_a_plan_that_fails_is_a_failure(files: list[str]) -> None:
     assert gone(files) == [True, False]
 
 
-def test_what_a_rehearsed_function_calls_is_rehearsed_too(files: list[str]) -> None:
+def test_what_a_function_calls_in_a_dry_run_is_part_of_it(files: list[str]) -> None:
     app = make_app()
 
     @app.command(annotations=Destructive)
@@ -147,7 +147,7 @@ def test_dry_run_wins_over_apply(door: str, files: list[str]) -> None:
     app = make_app()
     token = plan_in(ask(app, door, "delete", files, dry_run=True))["token"]
     plan = plan_in(ask(app, door, "delete", files, dry_run=True, apply=token, yes=True))
-    assert plan["basis"] == "rehearsed"
+    assert plan["basis"] == "dry_run"
     assert gone(files) == [False, False]
     assert ask(app, door, "delete", files, apply=token, yes=True)["ok"], "it was not used"
 

@@ -360,7 +360,7 @@ def _plan_schema() -> dict[str, Any]:
         "tool": text,
         "arguments": {"type": "object"},
         "effects": {"type": "array", "items": text},
-        "basis": {"enum": ["declared", "rehearsed"]},
+        "basis": {"enum": ["declared", "dry_run"]},
     }
     more = {"actions": {"type": "array", "items": action}, "state": text, "token": text}
     return {

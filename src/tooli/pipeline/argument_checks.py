@@ -1,8 +1,8 @@
-"""A second look at bound arguments: at what is made up by a model, and at who uses stdin.
+"""Check bound arguments beyond their types: text from agents, and the use of stdin and stdout.
 
-Text that an agent sends is refused where it holds control characters, which nobody means and
-terminals, logs and file systems obey. `Within` and `Identifier` say more about a parameter and
-hold for everybody; `Verbatim` takes this look away.
+Text from an agent must not contain control characters: terminals, logs and file systems act on
+them. `Within` and `Identifier` restrict a parameter for every caller. `Verbatim` turns the check
+for control characters off.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TYPES_WITHOUT_TEXT = frozenset((int, float, bool, type(None)))
 def check_arguments(
     call: Call, bound: Mapping[str, Any], problems: list[Problem] | None
 ) -> list[Problem] | None:
-    """What is wrong with the arguments of a call beyond their types, added to what is known."""
+    """Return `problems` with those that a closer look at the arguments finds."""
     new_problems: list[Problem] = []
     if call.caller.maybe_agent:
         new_problems += _check_agent_values(call, bound)
@@ -56,14 +56,14 @@ def _check_agent_values(call: Call, bound: Mapping[str, Any]) -> Iterator[Proble
             if character:
                 from tooli.pipeline.input_errors import conversion_problems
 
-                message = f"there is a control character in it, {character}: leave it out"
+                message = f"contains the control character {character}: remove it"
                 yield from conversion_problems(param, ConversionError(message, path, code="E1030"))
 
 
 def _iterate_texts(
     value: Any, path: tuple[Any, ...], depth: int
 ) -> Iterator[tuple[tuple[Any, ...], str]]:
-    """Every text inside a value, and where it is."""
+    """Yield every text inside a value, with its path."""
     if isinstance(value, str):
         if not value.isprintable():
             yield path, value
@@ -85,7 +85,7 @@ def _iterate_texts(
     elif hasattr(value, "tooli_location"):
         yield from _iterate_texts(value.tooli_location, path, depth)
     elif not hasattr(value, "tooli_json"):
-        fields = getattr(value.__class__, "__dataclass_fields__", ())  # they may be in slots
+        fields = getattr(value.__class__, "__dataclass_fields__", ())  # a class with slots
         attributes: Any = {name: getattr(value, name, None) for name in fields}
         yield from _iterate_texts(attributes or getattr(value, "__dict__", None), path, depth + 1)
 
@@ -94,7 +94,7 @@ def _iterate_texts(
 
 
 def _check_streams(call: Call, bound: Mapping[str, Any]) -> Iterator[Problem]:
-    """Whether stdin is there, and read once; whether stdout is free."""
+    """Yield a problem for a stdin that cannot be read, and for a stdout that is not free."""
     readers: list[str] = []
     for name, value in bound.items():
         for item in value if isinstance(value, (list, tuple, set, frozenset)) else (value,):  # pyright: ignore[reportUnknownVariableType]
@@ -106,29 +106,29 @@ def _check_streams(call: Call, bound: Mapping[str, Any]) -> Iterator[Problem]:
             if call.options.nul and hasattr(item, "nul"):  # pyright: ignore[reportUnknownArgumentType]
                 item.nul = True  # pyright: ignore[reportUnknownMemberType, reportAttributeAccessIssue]
     if len(readers) > 1:
-        message = f"stdin can be read once, and {readers[0]!r} reads it already"
+        message = f"stdin can be read only once, and {readers[0]!r} reads it"
         yield Problem("E1035", readers[-1], f"{readers[-1]!r}: {message}")
 
 
 def _check_stdin(call: Call, name: str) -> Iterator[Problem]:
     stdin: Any = sys.stdin
     if call.caller.is_remote:
-        message = "there is no stdin here: give a path, a URL, or the content"
+        message = "stdin is not available here: give a path, a URL, or the content"
     elif call.options.stdin_consumed:
-        message = "stdin can be read once, and a flag reads it already"
+        message = "stdin can be read only once, and an option reads it"
     elif stdin is None:
         message = "stdin is closed"
     elif call.options.no_input and stdin.isatty():
-        message = "stdin is a terminal, and --no-input waits for nobody: give a path or a URL"
+        message = "stdin is a terminal, which --no-input does not read: give a path or a URL"
     else:
         return
     yield Problem("E1035", name, f"{name!r}: {message}")
 
 
 def _check_stdout(call: Call, name: str) -> Iterator[Problem]:
-    """A command that declares no result may print: what it writes is what it says."""
+    """Yield a problem if a result is written to stdout. A command without a result may print."""
     if call.tool.returns_printed_text or call.options.dry_run:
         return
     if call.options.is_machine_mode or call.caller.is_remote:
-        message = "stdout is for the answer here: name a file, or ask for --text"
+        message = "stdout is reserved for the answer: name a file, or use --text"
         yield Problem("E1036", name, f"{name!r}: {message}")

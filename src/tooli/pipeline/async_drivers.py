@@ -1,4 +1,4 @@
-"""The async drivers: the same walk, awaiting what can be awaited."""
+"""The drivers for async code: coroutines run on the loop, other functions in a thread."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 async def run(call: Call, stages: Sequence[Stage]) -> Outcome:
-    """The outcome of a call, from inside an event loop."""
+    """Run a call on the event loop and return its outcome. A failure is returned, never raised."""
     with Walk(call, stages) as walk:
         if walk.outcome is None:
             value, flow = await invoke(walk.call), walk.call.flow
@@ -42,7 +42,7 @@ async def run(call: Call, stages: Sequence[Stage]) -> Outcome:
 async def stream(
     call: Call, stages: Sequence[Stage], outcomes: list[Outcome]
 ) -> AsyncGenerator[Any]:
-    """Yield what the tool yields; the outcome is put into `ended`."""
+    """Run a call and yield the items of its stream; append the outcome to `outcomes`."""
     with Walk(call, stages) as walk:
         flow = walk.call.flow
         if flow is not None:
@@ -59,7 +59,7 @@ async def stream(
 
 
 async def invoke(call: Call) -> Any:
-    """Run the function: a coroutine on the loop, anything else in a thread."""
+    """Run the function of a call: a coroutine on the loop, any other function in a thread."""
     if call.runner is not None:
         return await call.runner.arun(call)
     fn = call.tool.fn
@@ -73,7 +73,7 @@ async def invoke(call: Call) -> Any:
 
 
 def call_without_stop_iteration(fn: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
-    """Call a function; a StopIteration, which no future can carry, leaves as an error of ours."""
+    """Call a function; replace a StopIteration, which no future can carry, by a ToolError."""
     try:
         return fn(**arguments)
     except StopIteration as stop:
@@ -83,12 +83,12 @@ def call_without_stop_iteration(fn: Callable[..., Any], arguments: Mapping[str, 
 
 
 def is_async_stream(value: Any) -> bool:
-    """Whether a tool gives its result piece by piece, to be awaited."""
+    """True if the result of a function is an async stream."""
     return hasattr(value.__class__, "__anext__")
 
 
 async def _count_items(items: Any, flow: RecordFlow | None) -> AsyncGenerator[Any]:
-    """A stream's items; a failure on the way says how many there were; the stream is closed."""
+    """Yield the items of a stream and close it; an exception gets the number of items before it."""
     count = 0
     steps = items if is_async_stream(items) else _iterate_in_threads(items)
     steps = steps if flow is None else flow.asift(steps)
@@ -107,7 +107,7 @@ async def _count_items(items: Any, flow: RecordFlow | None) -> AsyncGenerator[An
 
 
 async def _iterate_in_threads(items: Iterator[Any]) -> AsyncGenerator[Any]:
-    """A sync stream, each step in a thread, so that the loop goes on meanwhile."""
+    """Yield the items of a sync stream, with each step in a thread."""
     end = object()
     try:
         while (item := await asyncio.to_thread(_next_item, items, end)) is not end:
@@ -119,5 +119,5 @@ async def _iterate_in_threads(items: Iterator[Any]) -> AsyncGenerator[Any]:
 
 
 def _next_item(items: Iterator[Any], end: object) -> Any:
-    """The next item. Not `next` itself: this frame says that the thread works for a call."""
+    """Return the next item. The monitor recognises threads of a call by this frame."""
     return next(items, end)

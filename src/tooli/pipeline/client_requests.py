@@ -1,4 +1,4 @@
-"""What a tool asks of its client, and what it gets back: forms, prompts, replies."""
+"""Questions of a function to its MCP client: forms, prompts and replies."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 class Reply(Record):
-    """What a person did with a form: "accept", "decline" or "cancel"; and what they wrote."""
+    """The reply to a form: "accept", "decline" or "cancel", and the content."""
 
     action: str
     content: Mapping[str, Any] = {}
 
     @property
     def accepted(self) -> bool:
-        """Whether the form was filled in."""
+        """True if the form was filled in."""
         return self.action == "accept"
 
 
@@ -33,18 +33,18 @@ YES_NO_SCHEMA: dict[str, Any] = {
     "properties": {"yes": {"type": "boolean", "title": "Yes"}},
     "required": ["yes"],
 }
-"""The form of a question that is answered with yes or no."""
+"""The form of a yes-or-no question."""
 
 
 def is_yes(answer: Reply, default: bool = False) -> bool:
-    """Whether the answer to a yes-or-no form is yes; the default where nobody answered."""
+    """True if a yes-or-no form was answered with yes; the default if it was not answered."""
     if answer.action == "cancel":
         return default
     return answer.accepted and answer.content.get("yes") is True
 
 
 def build_elicit(message: str, schema: Any) -> Elicit:
-    """A form for the client's person."""
+    """Return the question that shows a form."""
     if not is_object(schema):
         from tooli.schema.json_schema import result_schema
 
@@ -53,7 +53,7 @@ def build_elicit(message: str, schema: Any) -> Elicit:
 
 
 def parse_reply(response: Any) -> Reply:
-    """An answer of MCP's, read."""
+    """Return the reply in an MCP result."""
     if not is_object(response):
         return Reply("cancel")
     content = response.get("content")
@@ -61,21 +61,21 @@ def parse_reply(response: Any) -> Reply:
 
 
 def build_sample(prompt: Any, max_tokens: int, system: str | None) -> Sample:
-    """A prompt for the client's model."""
+    """Return the question for the client's model."""
     if isinstance(prompt, str):
         prompt = [{"role": "user", "content": {"type": "text", "text": prompt}}]
     return Sample(prompt, max_tokens, system)
 
 
 def sample_text(response: Any) -> str:
-    """What the client's model said."""
+    """Return the text in the answer of the client's model."""
     content = response.get("content") if is_object(response) else None
     blocks = content if is_list(content) else [content]
     return "".join([str(block.get("text", "")) for block in blocks if is_object(block)])
 
 
 def require_peer(call: Call, questions: Mapping[str, Question]) -> Peer:
-    """The client, if it can answer; refuses with exit 101 where nobody can be asked."""
+    """Return the client; raise ApprovalRequired (exit 101) if it cannot answer."""
     from tooli.errors import ApprovalRequired, Suggestion
 
     peer = call.peer
@@ -84,8 +84,8 @@ def require_peer(call: Call, questions: Mapping[str, Question]) -> Peer:
         return peer
     raise ApprovalRequired(
         f"{call.tool.name} has to ask ({', '.join(sorted(set(unable)))}), "
-        "and nobody here can answer.",
+        "but the client cannot answer.",
         code="E2102",
         details={"asked": sorted(set(unable))},
-        suggestion=Suggestion("ask_human", "Use a client that can be asked."),
+        suggestion=Suggestion("ask_human", "Use a client that supports these requests."),
     )

@@ -1,7 +1,7 @@
-"""Context: what a tool may ask of the framework while it runs.
+"""Context: the running call, for a function that wants to know or use it.
 
-A parameter annotated with it is filled in by the framework and appears in no
-schema: `def sync(path: Path, ctx: Context) -> dict`.
+A parameter with this annotation is injected and appears in no schema:
+`def sync(path: Path, ctx: Context) -> dict`.
 """
 
 from __future__ import annotations
@@ -27,34 +27,34 @@ if TYPE_CHECKING:
 
 
 class Context:
-    """The call that is running: who asked, with which options, and ways to talk to them."""
+    """The running call: its caller, its options, and ways to talk to the caller."""
 
     __slots__ = ("_call", "_recorder")
 
     def __init__(self, call: Call, recorder: ActionRecorder | None = None) -> None:
         self._call = call
-        self._recorder = recorder  # of a rehearsal; a context variable does not reach every thread
+        self._recorder = recorder  # of a dry run; a context variable does not reach every thread
 
     @property
     def caller(self) -> Caller:
-        """Who is asking, and through which door."""
+        """The caller, and the interface that it uses."""
         return self._call.caller
 
     @property
     def execution_context(self) -> ExecutionContext:
-        """Who seems to be calling, by the environment: what kind, how sure, seen by what."""
+        """The caller as detected from the environment: its category, confidence and signals."""
         from tooli.detect import detect_execution_context
 
         return detect_execution_context(in_process=self._call.caller.is_in_process)
 
     @property
     def options(self) -> Options:
-        """What the caller asked of the framework: dry_run, yes, verbose, …"""
+        """The framework options of the call: dry_run, yes, verbose, …"""
         return self._call.options
 
     @property
     def dry_run(self) -> bool:
-        """Whether nothing may be done: the function is run for its plan."""
+        """True in a dry run: the function must not change anything."""
         return self._call.options.dry_run
 
     def plan(
@@ -65,9 +65,9 @@ class Context:
         details: Mapping[str, Any] | None = None,
         state: Any = None,
     ) -> bool:
-        """Note what is about to be done, as `record_dry_action` does; here it works in any thread.
+        """Record an action before you do it, as `record_dry_action` does, in any thread.
 
-        True in a dry run: then it must not be done.
+        Returns True in a dry run. Do not do the action then.
         """
         if self._recorder is not None:
             return self._recorder.record_action(action, target, details, state)
@@ -77,7 +77,7 @@ class Context:
 
     @property
     def page(self) -> PageRequest:
-        """The page that is wanted, for a tool that pages at the source and returns a `Page`."""
+        """The requested page, for a function that pages itself and returns a `Page`."""
         from tooli.core.page import PageRequest
 
         flow = self._call.flow
@@ -85,17 +85,17 @@ class Context:
 
     @property
     def tool(self) -> str:
-        """The tool that runs, as `meta.tool` names it."""
+        """The name of the running tool, as in `meta.tool`."""
         return self._call.tool.id
 
     def warn(self, message: str) -> None:
-        """Tell the caller something that is no failure; it stands in `meta.warnings`."""
-        self._call.warnings.append(str(message))  # an exception, say: it is told by its text
+        """Add a warning to `meta.warnings`."""
+        self._call.warnings.append(str(message))  # it may be an exception
 
     def log(self, message: str, *, level: int | str = 1) -> None:
-        """Say what is going on: on stderr where `-v` asks for it, to the client over MCP.
+        """Log a message: to stderr if `-v` asks for it, and to the client over MCP.
 
-        The level is a number (`-v` shows 1, `-vv` shows 2) or a word of MCP's
+        The level is a number (`-v` shows 1, `-vv` shows 2) or a level of MCP
         ("debug", "info", "warning", "error", …).
         """
         call = self._call
@@ -110,7 +110,7 @@ class Context:
     def progress(
         self, items: Iterable[T], *, total: int | None = None, label: str = ""
     ) -> Iterator[T]:
-        """The same items: with a bar for a person, with progress told to an MCP client."""
+        """Iterate over items and show the progress: as a bar on a terminal, or to an MCP client."""
         call = self._call
         if call.peer is not None:
             return _report_progress(self, items, total, label or None)
@@ -119,7 +119,7 @@ class Context:
         return _progress_bar(items, total, present_text(label or call.tool.name, call))
 
     def report(self, done: float, total: float | None = None, message: str | None = None) -> None:
-        """Tell an MCP client how far the call has come; a call that it cancelled ends here."""
+        """Report the progress to an MCP client; raise if the client has cancelled the call."""
         peer = self._call.peer
         if peer is not None:
             if peer.cancelled:
@@ -131,13 +131,13 @@ class Context:
 
     @property
     def cancelled(self) -> bool:
-        """Whether the client has given the call up: a long loop should look, and end."""
+        """True if the client has cancelled the call. A long loop should check it."""
         return self._call.peer is not None and self._call.peer.cancelled
 
     # -------------------------------------------------------------- asking
 
     def confirm(self, question: str, *, default: bool = False) -> bool:
-        """Ask a person yes or no. `--yes` answers yes; where nobody can answer, the default."""
+        """Ask a yes-or-no question. `--yes` means yes; if nobody can answer, use the default."""
         options = self._call.options
         question = present_text(question, self._call)
         if options.yes or self._call.approved:
@@ -158,22 +158,22 @@ class Context:
         return ask_yes_no(question, default=default)
 
     def elicit(self, message: str, schema: Any) -> Reply:
-        """Ask the client's person to fill in a form; what they did, and what they wrote.
+        """Ask the user of the MCP client to fill in a form, and return the reply.
 
-        The schema is a flat JSON Schema object, or a model or dataclass that has one.
+        The schema is a flat JSON Schema object, or a model or a dataclass.
         """
         from tooli.pipeline.client_requests import build_elicit, parse_reply
 
         return parse_reply(self.ask({"answer": build_elicit(message, schema)})["answer"])
 
     async def aelicit(self, message: str, schema: Any) -> Reply:
-        """The same in async code."""
+        """Ask the user of the MCP client to fill in a form, from async code."""
         from tooli.pipeline.client_requests import build_elicit, parse_reply
 
         return parse_reply((await self.aask({"answer": build_elicit(message, schema)}))["answer"])
 
     def sample(self, prompt: Any, *, max_tokens: int = 1000, system: str | None = None) -> str:
-        """Let the client's model answer a prompt: text, or a list of messages."""
+        """Ask the model of the MCP client; the prompt is a text or a list of messages."""
         from tooli.pipeline.client_requests import build_sample, sample_text
 
         return sample_text(self.ask({"answer": build_sample(prompt, max_tokens, system)})["answer"])
@@ -181,25 +181,25 @@ class Context:
     async def asample(
         self, prompt: Any, *, max_tokens: int = 1000, system: str | None = None
     ) -> str:
-        """The same in async code."""
+        """Ask the model of the MCP client, from async code."""
         from tooli.pipeline.client_requests import build_sample, sample_text
 
         questions = {"answer": build_sample(prompt, max_tokens, system)}
         return sample_text((await self.aask(questions))["answer"])
 
     def can_ask(self, question: Question | type[Question]) -> bool:
-        """Whether the client can answer such a question: Elicit, Sample or Roots."""
+        """True if the client can answer such a question: Elicit, Sample or Roots."""
         peer = self._call.peer
         return peer is not None and peer.supports(question.method)
 
     def ask(self, questions: Mapping[str, Question]) -> Mapping[str, Any]:
-        """Several questions at once (Elicit, Sample, Roots); each answer as MCP writes it."""
+        """Ask several questions at once (Elicit, Sample, Roots); return the MCP results by name."""
         from tooli.pipeline.client_requests import require_peer
 
         return require_peer(self._call, questions).ask(present_questions(questions, self._call))
 
     async def aask(self, questions: Mapping[str, Question]) -> Mapping[str, Any]:
-        """The same in async code."""
+        """Ask several questions at once, from async code."""
         from tooli.pipeline.client_requests import require_peer
 
         return await require_peer(self._call, questions).ask_async(
@@ -207,13 +207,13 @@ class Context:
         )
 
     def disconnect_client(self) -> None:
-        """Let the client go while the call runs on; it comes back for the answer if it can."""
+        """Close the client's connection while the call goes on; the client may reconnect."""
         if self._call.peer is not None:
             self._call.peer.disconnect_client()
 
 
 _LEVEL_VERBOSITY = {"debug": 2, "info": 1, "notice": 1}
-"""How much `-v` shows a level; what is not here is always shown."""
+"""The verbosity at which a level is shown. Other levels are always shown."""
 
 
 def _report_progress(
@@ -235,7 +235,7 @@ def _progress_bar(items: Iterable[Any], total: int | None, label: str) -> Iterat
 
 
 def typer_context(call: Call) -> Any:
-    """Typer's context for a tool that wants one, where no Typer runs the call."""
+    """Return a `typer.Context` for a function that asks for one outside of Typer."""
     import typer
     from typer.core import TyperCommand
 

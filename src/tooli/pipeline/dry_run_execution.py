@@ -1,7 +1,7 @@
-"""Functions that are rehearsed, and functions that are held to what the rehearsal told.
+"""Dry runs and runs that follow a plan, as functions that replace the function of a call.
 
-Made in a stage and put in the function's place, as what reads its inputs is: so they run where
-the function runs, in a thread, on a loop or in a process of its own.
+A stage replaces the function, so the replacement runs where the function would run: in a thread,
+on an event loop or in a process of its own.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _COROUTINE, _ASYNC_STREAM = 0x80, 0x200  # flags of a code object
 
 
 def make_dry_run_function(call: Call) -> Callable[..., Any]:
-    """A call's function, made to tell what it would do: what `Rehearsal.told` says."""
+    """Return a function that dry-runs the function of a call and returns the recorder's report."""
     fn = call.tool.fn
     if not _code_flags(fn) & (_COROUTINE | _ASYNC_STREAM):
 
@@ -42,11 +42,11 @@ def make_dry_run_function(call: Call) -> Callable[..., Any]:
 
 
 def make_plan(call: Call, enforcement_stages: Sequence[Stage]) -> Any:
-    """The plan of a bound call, made on the spot: for a human who is to see it first.
+    """Return the plan of a bound call, for a human who has to approve it.
 
-    `holding` are the stages that hold the function when it runs: nobody has agreed to anything
-    yet, so its rehearsal is held by the same walls, watch and deadline. Raises what it fails with.
-    Where a function cannot be rehearsed, or its inputs are not read yet, what it declares.
+    Nobody has approved anything yet, so the dry run passes the same stages as a run: monitor,
+    sandbox and timeout. Its failure is raised. If the function does not support dry runs, or has
+    inputs to read, the plan contains only what the command declares.
     """
     from tooli.core.call import Failed
     from tooli.pipeline.drivers import run
@@ -58,7 +58,7 @@ def make_plan(call: Call, enforcement_stages: Sequence[Stage]) -> Any:
         tool=tool.replace(fn=make_dry_run_function(call)),
         options=call.options.replace(dry_run=True),
         flow=None,
-        warnings=[],  # the run has the same ones
+        warnings=[],  # the run adds the same warnings
     )
     outcome = run(dry_call, enforcement_stages)
     if isinstance(outcome, Failed):
@@ -70,7 +70,7 @@ def make_plan(call: Call, enforcement_stages: Sequence[Stage]) -> Any:
 def make_planned_function(
     call: Call, check_plan: Callable[[dict[str, Any]], None]
 ) -> Callable[..., Any]:
-    """A call's function: rehearsed first, judged by what that told, then run and held to it."""
+    """Return a function that dry-runs, checks the report, and then runs only planned actions."""
     fn = call.tool.fn
     flags = _code_flags(fn)
 
@@ -107,14 +107,16 @@ def make_planned_function(
 
 
 def _mark_wrapper(fn: Any) -> Any:
-    """Mark a function that stands in the place of a tool's own: who loads the app anew to run
-    that one would act where only a plan was asked for."""
+    """Mark a function that replaces a tool's own.
+
+    A process that loads the app again would run the tool's own function, and so act in a dry run.
+    """
     fn.tooli_is_wrapper = True
     return fn
 
 
 def _class_has(value: Any, method: str) -> bool:
-    """Whether a value's class has a method: what it is, not what it pretends to be."""
+    """True if the class of a value has a method. Attributes of the value do not count."""
     return hasattr(value.__class__, method)
 
 
@@ -124,7 +126,7 @@ def _code_flags(fn: Any) -> int:
 
 
 def _dry_run(call: Call, fn: Any, arguments: dict[str, Any]) -> Any:
-    """What a function would do; to be awaited where it is async."""
+    """Dry-run a function; return the report, or a coroutine that returns it."""
     recorder = DryRunRecorder()
     safe_arguments = _dry_run_arguments(call, recorder, arguments)
     with recorder:
@@ -136,7 +138,7 @@ def _dry_run(call: Call, fn: Any, arguments: dict[str, Any]) -> Any:
 
 
 def _await_dry_run(report: Any) -> dict[str, Any]:
-    """What a rehearsal told, awaited where async code stands behind a plain function."""
+    """Return the report of a dry run; await it if a plain function returned a coroutine."""
     if not _class_has(report, "__await__"):
         return report
     from tooli.core.event_loop import run_awaitable
@@ -164,7 +166,7 @@ async def _adry_run(recorder: DryRunRecorder, value: Any) -> dict[str, Any]:
 
 
 def _consume_stream(recorder: DryRunRecorder, value: Any) -> None:
-    """Run a stream through for what it does on the way."""
+    """Consume a stream, so that its actions are recorded."""
     from tooli.pipeline.drivers import is_stream
 
     if not is_stream(value):
@@ -183,7 +185,7 @@ def _consume_stream(recorder: DryRunRecorder, value: Any) -> None:
 def _dry_run_arguments(
     call: Call, recorder: DryRunRecorder, arguments: dict[str, Any]
 ) -> dict[str, Any]:
-    """The arguments for a rehearsal: a context that says so, output files that are not written."""
+    """Return the arguments for a dry run: its Context, and outputs that write nothing."""
     from tooli.pipeline.context import Context
 
     dry_call = call.replace(options=call.options.replace(dry_run=True))
@@ -198,7 +200,7 @@ def _dry_run_arguments(
 
 
 def _duplicate_arguments(arguments: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The arguments for two runs: what can be read but once is kept for the second."""
+    """Return the arguments for two runs. Iterators are copied, so that both runs can read them."""
     dry_run_arguments, run_arguments = dict(arguments), dict(arguments)
     for name, value in arguments.items():
         if getattr(value, "is_stdin", False) and _class_has(value, "cache_bytes"):
@@ -214,7 +216,7 @@ def _duplicate_arguments(arguments: dict[str, Any]) -> tuple[dict[str, Any], dic
 
 
 def _finish_run(recorder: PlanEnforcer, value: Any) -> Any:
-    """What a function gave, its rest held as well."""
+    """Return the value of a function; a coroutine or stream is checked against the plan as well."""
     from tooli.pipeline.drivers import is_stream
 
     if _class_has(value, "__await__"):
@@ -234,7 +236,7 @@ async def _afinish_run(recorder: PlanEnforcer, value: Any) -> Any:
 
 
 def _iterate_items(recorder: PlanEnforcer, items: Any) -> Generator[Any, None, None]:
-    """A stream's items; the ledger is open only while the function itself runs."""
+    """Yield the items of a stream; the recorder is active only while the function runs."""
     end = object()
     try:
         while True:

@@ -1,11 +1,11 @@
-"""Rehearsals: a function runs without acting, and tells what it would have done.
+"""Record the actions of a function in a dry run, and allow only planned actions in a run.
 
-    --dry-run ─▶ rehearsed: record_dry_action writes down, and says True: do not do it
-    --apply   ─▶ rehearsed and compared, then held: it says False: do it, if that was planned
+    --dry-run ─▶ DryRunRecorder: record_dry_action records and returns True: do not act
+    --apply   ─▶ a dry run, then PlanEnforcer: it returns False for a planned action: act
 
-Which of the two is going on stands in a context variable, so that it reaches whatever the
-function calls. A thread that the function starts itself does not have it: there nothing is
-let through while anything is being rehearsed, and `ctx.plan(…)`, which needs no variable, works.
+The active recorder is in a context variable, so that it reaches everything the function calls. A
+thread that the function starts does not inherit it. There, `record_dry_action` raises while any
+dry run is active; `ctx.plan(…)` needs no context variable and works.
 """
 
 from __future__ import annotations
@@ -26,22 +26,20 @@ if TYPE_CHECKING:
     F = TypeVar("F", bound=Callable[..., Any])
 
 MAX_ACTIONS, MAX_STREAM_ITEMS = 10_000, 1_000_000
-"""What a plan may hold, and how much of a stream is run through to make it."""
-_MAX_HASHED_BYTES = (
-    16 << 20
-)  # bytes of a file that is known by its content; a larger one by its looks
+"""Limits for the actions of a plan, and for the items of a stream that are consumed for it."""
+_MAX_HASHED_BYTES = 16 << 20  # bytes: a larger file is identified by its metadata
 _DRIVER_MODULES = frozenset(("tooli.pipeline.drivers", "tooli.pipeline.async_drivers"))
 
 _current_recorder: ContextVar[ActionRecorder | None] = ContextVar("tooli_ledger", default=None)
 _is_execution_disabled: ContextVar[bool] = ContextVar("tooli_read_only", default=False)
-_active_dry_runs: list[DryRunRecorder] = []  # all that are going on in this process
+_active_dry_runs: list[DryRunRecorder] = []  # in this process
 
 
 def dry_run_support(fn: F) -> F:
-    """Say of a function that it is safe to run under `--dry-run`: it asks before it acts.
+    """Mark a function as safe to run under `--dry-run`. Returns the same function.
 
-    Each thing that it does to the world stands behind `record_dry_action`. The function stays
-    what it was. Without this mark `--dry-run` does not run it at all.
+    The function must call `record_dry_action` before each of its actions. `--dry-run` does not run
+    functions without this mark.
     """
     try:
         fn.tooli_supports_dry_run = True  # pyright: ignore[reportFunctionMemberAccess]
@@ -57,13 +55,13 @@ def dry_run_support(fn: F) -> F:
 def record_dry_action(
     action: str, target: object, *, details: Mapping[str, Any] | None = None, state: Any = None
 ) -> bool:
-    """Note what is about to be done; True in a dry run: then it must not be done.
+    """Record an action before doing it. Returns True in a dry run: do not do it then.
 
         if not record_dry_action("delete", path, state=path):
             path.unlink()
 
-    `state` is what the plan rests on: a path (what is there), or any value. Where that is
-    another one when the plan is applied, it is refused. Outside of a dry run it is not looked at.
+    `state` is what the plan depends on: a path (its content), or any value. If it has changed when
+    the plan is applied, the plan is rejected. It is ignored outside of a dry run.
     """
     recorder = _current_recorder.get()
     if recorder is not None:
@@ -74,25 +72,25 @@ def record_dry_action(
 
 
 def supports_dry_run(fn: Any) -> bool:
-    """Whether a function may be run under a dry run."""
+    """True if a function is marked with `dry_run_support`."""
     return bool(getattr(fn, "tooli_supports_dry_run", False)) and not _is_execution_disabled.get()
 
 
 def is_dry_run_active() -> bool:
-    """Whether the code that asks is being rehearsed."""
+    """True if the calling code runs in a dry run."""
     recorder = _current_recorder.get()
     return recorder is not None and recorder.is_dry_run
 
 
 def record_nested_call(plan: dict[str, Any]) -> None:
-    """Tell a rehearsal that is going on of a call inside it that cannot say more than its plan."""
+    """Record the plan of a nested call that does not support dry runs, if a dry run is active."""
     recorder = _current_recorder.get()
     if isinstance(recorder, DryRunRecorder):
         recorder.record_action("call", plan["tool"], plan["arguments"], None)
 
 
 class DryRunExecutionDisabled:
-    """A block in which a dry run runs no function: lines are only read."""
+    """A context manager in which a dry run runs no function."""
 
     def __enter__(self) -> None:
         self._reset_tokens = _is_execution_disabled.set(True)
@@ -105,16 +103,16 @@ class DryRunExecutionDisabled:
 
 
 class ActionRecorder:
-    """What a running function says of its actions; entered around each stretch of its code."""
+    """Receives the actions of a running function. It is active while it is entered."""
 
     is_dry_run = False
 
     def __init__(self) -> None:
-        self.error: ToolError | None = None  # sticky: functions swallow what is raised in them
+        self.error: ToolError | None = None  # kept, because the function may catch it
         self._reset_tokens: list[Token[ActionRecorder | None]] = []
 
     def record_action(self, action: str, target: object, details: Any, state: Any) -> bool:
-        """Take an action; whether it must not be done."""
+        """Receive an action; return True if it must not be done."""
         raise NotImplementedError
 
     def __enter__(self) -> None:
@@ -124,21 +122,21 @@ class ActionRecorder:
         _current_recorder.reset(self._reset_tokens.pop())
 
     def raise_if_failed(self) -> None:
-        """Fail where something went wrong on the way, even if the function hid it."""
+        """Raise an error of an action, even if the function has caught it."""
         if self.error is not None:
             raise self.error
 
 
 class DryRunRecorder(ActionRecorder):
-    """The actions that a function would have done, in their order."""
+    """Records the actions of a function in a dry run."""
 
     is_dry_run = True
 
     def __init__(self) -> None:
         super().__init__()
         self.actions: list[dict[str, Any]] = []
-        self.is_truncated = False  # a stream was too long to be run through
-        self.discarded_outputs: list[Any] = []  # outputs that lead nowhere
+        self.is_truncated = False  # a stream was too long
+        self.discarded_outputs: list[Any] = []  # outputs that write nothing
         self._outer_recorder = _current_recorder.get()
 
     def __enter__(self) -> None:
@@ -150,19 +148,19 @@ class DryRunRecorder(ActionRecorder):
         _active_dry_runs.remove(self)
 
     def record_action(self, action: str, target: object, details: Any, state: Any) -> bool:
-        """Write an action down."""
+        """Record an action; return True."""
         self.add(describe_action(action, target, details, state))
         return True
 
     def add(self, entry: dict[str, Any]) -> None:
-        """Write down what is described already; a rehearsal inside another tells that one, too."""
+        """Record a described action, here and in the dry run that this one is part of."""
         if len(self.actions) >= MAX_ACTIONS:
             from tooli.errors import Suggestion, ToolRuntimeError
 
             self.error = ToolRuntimeError(
                 f"The plan has more than {MAX_ACTIONS} actions.",
                 suggestion=Suggestion(
-                    "retry_with_modified_input", "Ask for less at once: narrow the arguments."
+                    "retry_with_modified_input", "Narrow the arguments, so that the call does less."
                 ),
             )
             raise self.error
@@ -171,7 +169,7 @@ class DryRunRecorder(ActionRecorder):
             self._outer_recorder.add(entry)
 
     def finish(self) -> dict[str, Any]:
-        """What was found, in JSON's own types: it may come from another process."""
+        """Return the report as JSON values, because it may have to pass to another process."""
         for output in self.discarded_outputs:
             output.discard()
         self.raise_if_failed()
@@ -179,10 +177,10 @@ class DryRunRecorder(ActionRecorder):
 
 
 class PlanEnforcer(ActionRecorder):
-    """A function that acts, held to what was planned: nothing else is let through.
+    """Allows only the actions of a plan, while the function runs.
 
-    An action is known by its name and target. What is told of its state is not asked for again:
-    the actions before it may have changed that, as they were meant to.
+    An action is identified by its name and target. Its state is not compared again, because the
+    actions before it may have changed it.
     """
 
     def __init__(self, actions: list[dict[str, Any]]) -> None:
@@ -191,7 +189,7 @@ class PlanEnforcer(ActionRecorder):
         self._completed_actions: list[dict[str, Any]] = []
 
     def record_action(self, action: str, target: object, details: Any, state: Any) -> bool:
-        """Let a planned action through; refuse any other before it is done."""
+        """Return False for a planned action; raise for any other."""
         entry = describe_action(action, target, None, None)
         if (entry["action"], entry["target"]) not in self._planned_actions:
             from tooli.pipeline.planning import unplanned_action_error
@@ -203,7 +201,7 @@ class PlanEnforcer(ActionRecorder):
 
 
 def describe_action(action: str, target: object, details: Any, state: Any) -> dict[str, Any]:
-    """An action as a plan shows it."""
+    """Return an action as it appears in a plan."""
     from tooli.text.jsonable import to_jsonable
 
     raw_target: Any = target
@@ -221,7 +219,7 @@ def describe_action(action: str, target: object, details: Any, state: Any) -> di
 
 
 def digest_state(state: Any) -> str:
-    """What tells a state from another: of a path what is there, of a value the value."""
+    """Return a digest of a state: of the content of a path, or of a value."""
     from tooli.core.call_fingerprint import digest
     from tooli.text.json_encoder import encode
 
@@ -235,7 +233,7 @@ def digest_state(state: Any) -> str:
 
 
 def _snapshot_path(path: Any) -> bytes:
-    """What is at a path: a file's content, a folder's entries; of what is huge, its looks."""
+    """Return the content of a file, or the entries of a folder; for large ones the metadata."""
     from tooli.core.call_fingerprint import digest
 
     try:
@@ -268,7 +266,7 @@ def _stat_key(info: os.stat_result) -> tuple[int, int, int]:
 
 
 def _is_inside_call() -> bool:
-    """Whether a driver of ours stands below this code: then it is a call that is not rehearsed."""
+    """True if this code runs in a call. That call is not a dry run then."""
     frame = sys._getframe(2)
     while frame is not None:
         if frame.f_globals.get("__name__") in _DRIVER_MODULES:
@@ -278,14 +276,14 @@ def _is_inside_call() -> bool:
 
 
 def _unknown_thread_error() -> ToolError:
-    """The refusal of an action in a thread that nobody knows, while something is rehearsed."""
+    """Return the error for an action in an unknown thread during a dry run."""
     from tooli.errors import InternalError, Suggestion
 
     error = InternalError(
-        "record_dry_action was called in a thread that belongs to no call, during a dry run.",
+        "record_dry_action was called in a thread of no known call, during a dry run.",
         suggestion=Suggestion(
             "fix",
-            "The author calls ctx.plan(…) there, or starts the thread in a copy of the context: "
+            "Call ctx.plan(…) there, or start the thread in a copy of the context: "
             "contextvars.copy_context().run.",
         ),
     )

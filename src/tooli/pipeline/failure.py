@@ -1,4 +1,4 @@
-"""Any exception, as something a caller can read: the one place where that happens."""
+"""Convert exceptions to errors and outcomes. Nothing else does that."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def to_outcome(exc: BaseException, stage: str | None = None) -> Outcome:
 
 
 def as_tool_error(exc: BaseException) -> ToolError:
-    """Any exception, as an error of the tree; the original stays its cause."""
+    """Return an exception as a ToolError, with the original as its cause."""
     if isinstance(exc, ToolError):
         return exc
     error = _translate(exc)
@@ -59,18 +59,18 @@ def as_tool_error(exc: BaseException) -> ToolError:
 
 
 def mark_not_started(exc: E) -> E:
-    """The exception, marked as one that came before the function's own code: nothing was done.
+    """Mark an exception as raised before the function's own code, so that nothing was done.
 
-    For those that arise where the function is already called for: its inputs cannot be read, the
-    plan that it is held to has moved. The mark ends with the call that failed so: whoever raises
-    the same error further up may well have done something.
+    It is for failures right before the function: an input cannot be read, or a plan has changed.
+    The outcome of the call takes the mark. If outer code raises the same exception again, it is
+    not marked, because that code may have done something.
     """
     vars(exc)["unrun"] = True
     return exc
 
 
 def is_translated_error(error: ToolError, cause: BaseException) -> bool:
-    """Whether the error only stands for an exception that was not one of the tree."""
+    """True if the error was made from an exception that is not a ToolError."""
     return not isinstance(cause, ToolError) and bool(getattr(error, "is_translated", False))
 
 
@@ -101,7 +101,7 @@ def _translate(exc: BaseException) -> ToolError:
 
 
 def requested_exit_code(exc: BaseException) -> int | None:
-    """The exit code that `typer.Exit`, `sys.exit` and their like ask for."""
+    """Return the exit code of `typer.Exit` and `sys.exit`; None for other exceptions."""
     if isinstance(exc, SystemExit):
         if exc.code is None:
             return 0
@@ -112,7 +112,7 @@ def requested_exit_code(exc: BaseException) -> int | None:
 
 
 def _is_typer_exception(exc: BaseException, name: str) -> bool:
-    """Whether it is Typer's or Click's exception of that name, without importing either."""
+    """True for the exception of that name in Typer or Click. Neither is imported."""
     return any(
         cls.__name__ == name and cls.__module__.partition(".")[0] in ("typer", "click")
         for cls in type(exc).__mro__
@@ -125,7 +125,7 @@ def _click_message(exc: BaseException) -> str:
 
 
 def _safe_str(exc: BaseException) -> str:
-    """What an exception says, even where its own words fail."""
+    """Return the text of an exception, or an empty one if `__str__` fails."""
     try:
         return str(exc)
     except Exception:
@@ -139,7 +139,7 @@ def _os_message(exc: BaseException) -> str:
 
 
 def with_item_count(exc: Exception, count: int) -> Exception:
-    """The same failure, saying after how many items of a stream it came."""
+    """Return the exception with the number of items that the stream yielded before it."""
     if count == 0 or requested_exit_code(exc) == 0:
         return exc
     error = as_tool_error(exc)

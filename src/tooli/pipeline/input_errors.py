@@ -1,4 +1,4 @@
-"""What is wrong with a call, in words, and the command line that would have been right."""
+"""Input errors: messages for every problem with a call, and a corrected command line."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def conversion_problems(param: Param, error: ConversionError | None) -> Iterator[Problem]:
-    """What is wrong with one parameter: nothing given, or something that does not fit."""
+    """Yield the problems of one parameter: a missing value, or values that cannot be converted."""
     if error is None:
         yield Problem("E1002", param.name, f"{param.name!r} is required: {describe_param(param)}")
         return
@@ -44,14 +44,14 @@ def conversion_problems(param: Param, error: ConversionError | None) -> Iterator
 
 
 def model_problems(error: ConversionError) -> Iterator[Problem]:
-    """What is wrong with arguments that only do not fit together."""
+    """Yield the problems of arguments that are invalid in combination."""
     for reason in (error, *error.other_errors):
         field = ".".join(map(str, reason.location)) or None
         yield Problem("E1003", field, f"{field!r}: {reason.message}" if field else reason.message)
 
 
 def unknown_parameter_problem(name: str, tool: Tool) -> Problem:
-    """A parameter that the tool does not have, and the one that was probably meant."""
+    """Return the problem of an unknown parameter, with the closest name."""
     if name in tool.param_names:
         message = f"{name!r} is an argument: give it by position, without a name"
         return Problem("E1004", name, message, name)
@@ -65,7 +65,7 @@ def unknown_parameter_problem(name: str, tool: Tool) -> Problem:
 
 
 def build_input_error(call: Call, wrong: Sequence[Problem]) -> InputError:
-    """Everything wrong with a call as one error, the first in front, with a way out."""
+    """Return one error for all problems of a call, with a suggestion."""
     tool = call.tool
     unknown_problems = [
         unknown_parameter_problem(name, tool)
@@ -103,7 +103,7 @@ def build_input_error(call: Call, wrong: Sequence[Problem]) -> InputError:
 
 
 def _exclude_known(found: Sequence[Problem], known: Sequence[Problem]) -> list[Problem]:
-    """What a door found that is not known already, there or in a part of it."""
+    """Return the problems in `found` whose field, or a part of it, has no problem in `known`."""
     places: set[tuple[str, str]] = set()
     for problem in known:
         at = problem.field or ""
@@ -114,7 +114,7 @@ def _exclude_known(found: Sequence[Problem], known: Sequence[Problem]) -> list[P
 
 
 def unknown_command_error(group: Any, name: str, typed: Sequence[str]) -> InputError:
-    """The error for a command that does not exist, with the one that was probably meant."""
+    """Return the error for an unknown command, with the closest name."""
     known = [
         ".".join(path)
         for path, registration in group.walk()
@@ -140,7 +140,7 @@ def unknown_command_error(group: Any, name: str, typed: Sequence[str]) -> InputE
 
 
 def missing_command_error(group: Any) -> InputError:
-    """The error of a line that stops before any command."""
+    """Return the error for a command line without a command."""
     known = [
         ".".join(path)
         for path, registration in group.walk()
@@ -157,7 +157,7 @@ def missing_command_error(group: Any) -> InputError:
 
 
 def _typer_order(call: Call) -> Callable[[Problem], tuple[int, int]]:
-    """Problems in the order in which Typer meets them: options as typed, arguments, the rest."""
+    """Return a sort key for the order of Typer: options as typed, then arguments, then the rest."""
     typed = {
         name: i
         for i, (name, value) in enumerate(call.arguments.items())
@@ -176,7 +176,7 @@ def _typer_order(call: Call) -> Callable[[Problem], tuple[int, int]]:
 
 
 def _suggest_command(call: Call, problems: Sequence[Problem]) -> Suggestion:
-    """A corrected command line: what was meant in place of what was given, gaps as <names>."""
+    """Return a corrected command line, with placeholders `<name>` for unknown values."""
     tool = call.tool
     arguments: dict[str, Any] = {
         k: v.value if type(v) is Converted else v
@@ -231,11 +231,11 @@ def _suggest_command(call: Call, problems: Sequence[Problem]) -> Suggestion:
 
 
 _FRAMEWORK_OPTION_CODES = ("E1007", "E1040", "E1041", "E1042")
-"""What is wrong with what was asked of the framework: the suggested line does not ask for it."""
+"""Codes of problems with framework options: the suggested command line leaves these out."""
 
 
 def _handle_argument(param: Param, value: Any) -> Any:
-    """What names an input or a secret on a command line; a gap for what is the thing itself."""
+    """Return the location of an input or a secret; a placeholder if it was given by value."""
     if isinstance(value, _Placeholder):
         return value
     try:
@@ -249,8 +249,8 @@ def _handle_argument(param: Param, value: Any) -> Any:
 
 
 def _has_secret_parts(param: Param) -> bool:
-    """Whether a secret is among the parts of a parameter: what was given for it is not repeated."""
-    if "tooli.inputs.secret" not in sys.modules:  # then nobody has one
+    """True if a part of the parameter is a secret. Its value is not repeated then."""
+    if "tooli.inputs.secret" not in sys.modules:  # then there is no secret
         return False
     from tooli.schema.json_schema import param_schema
 
@@ -258,13 +258,13 @@ def _has_secret_parts(param: Param) -> bool:
 
 
 def _takes_single_value(tool: Tool, name: str) -> bool:
-    """Whether what was meant for the parameter of that name is all of its value."""
+    """True if a suggestion for this parameter replaces its whole value."""
     param = tool.param(name)
     return param is not None and not param.is_multiple and param.nargs == 1
 
 
 def _replace_item(value: Any, index: str, suggested_value: Any) -> list[Any] | None:
-    """A list with what was meant in the place of an item; None where that is not what is wrong."""
+    """Return a list with one item replaced; None if there is no such item."""
     items: Any = value.texts if isinstance(value, RawText) else value
     if suggested_value is None or type(items) not in (list, tuple) or not index.isdigit():
         return None
@@ -304,7 +304,7 @@ def _build_fix(tool: Tool, problems: Sequence[Problem]) -> str:
                 else f"Leave {problem.field!r} out; the parameters are: {known}."
             )
         elif problem.code == "E1005":
-            parts.append("Leave the surplus words out.")
+            parts.append("Remove the extra arguments.")
         elif problem.code in _FRAMEWORK_OPTION_CODES:
             parts.append(problem.message if problem.message[-1] == "?" else f"{problem.message}.")
         elif param is not None:
@@ -317,7 +317,7 @@ def _build_fix(tool: Tool, problems: Sequence[Problem]) -> str:
 
 
 def describe_param(param: Param) -> str:
-    """What a parameter takes, in words, with its bounds."""
+    """Describe the values of a parameter, with its bounds."""
     low, high = param.settings.get("min"), param.settings.get("max")
     if low is not None and high is not None:
         return f"{describe_shape(param.shape)} from {low} to {high}"
@@ -331,7 +331,7 @@ def describe_param(param: Param) -> str:
 
 
 def describe_shape(shape: Shape) -> str:
-    """What a parameter wants, in words."""
+    """Describe the values of a shape."""
     shape = unwrap_optional(shape)
     if isinstance(shape, Scalar):
         return {str: "text", int: "an integer", float: "a number", bool: "true or false"}[
@@ -355,9 +355,9 @@ def describe_shape(shape: Shape) -> str:
 
 
 def build_argv(tool: Tool, arguments: Mapping[str, Any], *flags: str) -> list[str]:
-    """The words after the command that stand for these arguments; positions first.
+    """Return the command-line arguments after the command: positional ones, then options.
 
-    `flags` are the framework's own, to stand among the options.
+    `flags` are framework flags to add to the options.
     """
     positional = _positional_words(tool, arguments)
     optional: list[str] = []
@@ -377,7 +377,7 @@ def _is_default(param: Param, value: Any) -> bool:
 
 
 def _positional_words(tool: Tool, arguments: Mapping[str, Any]) -> list[str]:
-    """The words that stand for themselves, up to the last that has to be said."""
+    """Return the positional arguments, up to the last one that is needed."""
     names_by_word: list[str] = []
     needed_count = 0
     for param in tool.public_params:
@@ -390,7 +390,7 @@ def _positional_words(tool: Tool, arguments: Mapping[str, Any]) -> list[str]:
 
 
 def _option_words(param: Param, value: Any) -> list[str]:
-    """One option as it is typed."""
+    """Return an option as it is typed."""
     if param.is_flag and isinstance(value, bool):
         return list((param.flags if value else param.negations)[:1])
     if not param.flags:
@@ -412,7 +412,7 @@ def _option_words(param: Param, value: Any) -> list[str]:
 
 
 def _value_words(value: Any) -> list[str]:
-    """The words that a value is typed as; nothing says None, and nothing says nothing."""
+    """Return a value as it is typed. None has no form on the command line."""
     if isinstance(value, RawText):
         return list(value.texts)
     if isinstance(value, _Placeholder):
@@ -423,7 +423,7 @@ def _value_words(value: Any) -> list[str]:
         return [text for item in value for text in _value_words(item)]
     if type(value) in (str, int, float):
         return [str(value)]
-    if hasattr(value, "tooli_cli_text"):  # a secret says where it is, never what
+    if hasattr(value, "tooli_cli_text"):  # the location of a secret, not its value
         return [value.tooli_cli_text or f"<{value.field or 'value'}>"]
     from tooli.text.json_encoder import encode
     from tooli.text.jsonable import to_jsonable

@@ -1,6 +1,6 @@
-"""Plans: what a call would do, without doing it.
+"""Plans: what a call would do.
 
-{"tool": …, "arguments": {…}, "effects": ["destructive"], "basis": "rehearsed",
+{"tool": …, "arguments": {…}, "effects": ["destructive"], "basis": "dry_run",
  "actions": [{"action": "delete", "target": "old.log", "state": …}], "state": …, "token": …}
 """
 
@@ -17,10 +17,9 @@ if TYPE_CHECKING:
 
 
 def build_plan(call: Call, actions: list[dict[str, Any]] | None = None) -> Any:
-    """What a bound call would do: in the function's own words, else the checked call itself.
+    """Return the plan of a bound call: the function's own one, or a document about the call.
 
-    Where `actions` are given, the function was rehearsed; otherwise no more is known than what
-    it declares.
+    `actions` are those of a dry run. Without them the document contains what the command declares.
     """
     tool = call.tool
     plan = getattr(tool.fn, "tooli_plan", None)
@@ -30,7 +29,7 @@ def build_plan(call: Call, actions: list[dict[str, Any]] | None = None) -> Any:
         "tool": tool.id,
         "arguments": _plan_arguments(call),
         "effects": list(tool.behavior.labels()),
-        "basis": "declared" if actions is None else "rehearsed",
+        "basis": "declared" if actions is None else "dry_run",
     }
     if actions is not None:
         document["actions"] = actions
@@ -41,7 +40,7 @@ def build_plan(call: Call, actions: list[dict[str, Any]] | None = None) -> Any:
 
 
 def _plan_arguments(call: Call) -> dict[str, Any]:
-    """The arguments as callers name them."""
+    """Return the arguments by the names that callers use."""
     tool = call.tool
     if tool.input_model is None:
         return {param.name: call.arguments[param.name] for param in tool.public_params}
@@ -51,14 +50,14 @@ def _plan_arguments(call: Call) -> dict[str, Any]:
 
 
 def is_plan(value: Any) -> bool:
-    """Whether a result is a plan of ours, and not one in a function's own words."""
+    """True if a result is a plan document, and not a plan of the function's own."""
     from tooli.text.jsonable import is_object
 
-    return is_object(value) and value.get("basis") in ("declared", "rehearsed")
+    return is_object(value) and value.get("basis") in ("declared", "dry_run")
 
 
 def digest_plan(plan: Any) -> str:
-    """What tells a plan from another one."""
+    """Return a digest of a plan."""
     from tooli.core.call_fingerprint import digest
     from tooli.text.json_encoder import encode
 
@@ -66,7 +65,7 @@ def digest_plan(plan: Any) -> str:
 
 
 def digest_plan_basis(call: Call, actions: list[dict[str, Any]] | None) -> str:
-    """What must not have moved when a plan is applied; the arguments are looked at apart."""
+    """Return a digest of what must be unchanged when a plan is applied, except the arguments."""
     tool = call.tool
     return digest_plan([tool.id, tool.version, list(tool.behavior.labels()), actions])
 
@@ -74,11 +73,11 @@ def digest_plan_basis(call: Call, actions: list[dict[str, Any]] | None) -> str:
 # ------------------------------------------------------------------ plans that do not hold
 
 MAX_MARKED_ACTIONS = 24
-"""Actions that a token knows one by one, to tell later which of them have moved."""
+"""The most actions that a plan token identifies one by one."""
 
 
 def digest_actions(actions: list[dict[str, Any]] | None) -> bytes:
-    """A few bytes for each action: two for what it is, two for all that is said of it."""
+    """Return four bytes for each action: two for action and target, two for all of it."""
     from tooli.core.call_fingerprint import digest
     from tooli.text.json_encoder import encode
 
@@ -95,9 +94,9 @@ def digest_actions(actions: list[dict[str, Any]] | None) -> bytes:
 def plan_changed_error(
     actions: list[dict[str, Any]] | None,
     digests: bytes,
-    reason: str = "what it was made for has moved",
+    reason: str = "what it depends on has changed",
 ) -> StateError:
-    """The refusal of a plan that does not hold any more, with what differs."""
+    """Return the error for a plan that has become invalid, with the differences."""
     details: dict[str, Any] = {"actions": actions} if actions is not None else {}
     if digests and actions is not None:
         details = _compare_actions(actions, digests)
@@ -105,11 +104,11 @@ def plan_changed_error(
     from tooli.pipeline.failure import mark_not_started
 
     error = StateError(
-        f"The plan does not hold any more: {reason}. Nothing was done.",
+        f"The plan is no longer valid: {reason}. Nothing was done.",
         code="E3053",
         suggestion=Suggestion(
             "retry_with_modified_input",
-            "Repeat the call with --dry-run, look at the new plan, and apply that one.",
+            "Repeat the call with --dry-run, check the new plan, and apply that one.",
         ),
         details=details,
     )
@@ -117,7 +116,7 @@ def plan_changed_error(
 
 
 def _compare_actions(actions: Sequence[dict[str, Any]], digests: bytes) -> dict[str, Any]:
-    """What is new among the actions, what has changed, and how many are gone."""
+    """Return which actions are new or changed, and how many are gone."""
     planned = [(digests[i : i + 2], digests[i + 2 : i + 4]) for i in range(0, len(digests), 4)]
     known = [digest_pair[0] for digest_pair in planned]
     added: list[dict[str, Any]] = []
@@ -136,16 +135,16 @@ def _compare_actions(actions: Sequence[dict[str, Any]], digests: bytes) -> dict[
 
 
 def unplanned_action_error(entry: dict[str, Any], done: list[dict[str, Any]]) -> StateError:
-    """The refusal of an action that no plan holds, while a plan is being applied."""
+    """Return the error for an action that is not in the plan that is being applied."""
     from tooli.errors import StateError, Suggestion
 
     action = f"{entry['action']} {entry['target']}"
-    progress = f"{len(done)} of its actions were done before" if done else "nothing was done"
+    progress = f"{len(done)} of its actions were done" if done else "nothing was done"
     return StateError(
-        f"The command went on to {action}, which is not in the plan: stopped there; {progress}.",
+        f"The command was stopped before {action}, which is not in the plan: {progress}.",
         code="E3053",
         suggestion=Suggestion(
-            "ask_human", "Look at what was done, then plan the rest with --dry-run."
+            "ask_human", "Check what was done, then plan the rest with --dry-run."
         ),
         is_retryable=False,
         details={"unplanned": entry, "done": done},

@@ -1,4 +1,4 @@
-"""TooliResult: what `app.call` returns. It never raises; `unwrap` does."""
+"""TooliResult: the result of `app.call`. The call never raises; `unwrap` does."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ else:
 
 
 class TooliError(Record):
-    """An error as a value: the same fields that the envelope carries."""
+    """An error as a value, with the fields that the envelope has."""
 
     code: str
     category: str
@@ -44,13 +44,13 @@ class TooliError(Record):
     source: ToolError | None = None
 
     def __repr__(self) -> str:
-        """All but the source: that one may hold what the message does not tell."""
+        """Return a text without the source, which may contain what the message leaves out."""
         names = [name for name in type(self).__match_args__ if name != "source"]
         fields = ", ".join([f"{name}={getattr(self, name)!r}" for name in names])
         return f"{type(self).__name__}({fields})"
 
     def to_exception(self) -> ToolError:
-        """The error as an exception of the right class."""
+        """Return the error as an exception of its class."""
         if self.source is not None:
             return self.source
         from tooli.errors import Suggestion, error_class_for
@@ -65,7 +65,7 @@ class TooliError(Record):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The error as the envelope carries it: fixed order, no empty fields."""
+        """Return the error as in the envelope: in fixed order, without empty fields."""
         fields: dict[str, Any] = {
             "code": self.code,
             "category": self.category,
@@ -79,7 +79,7 @@ class TooliError(Record):
 
 
 class TooliResult(Record, _GenericBase[T]):
-    """What became of a call: `ok`, and a result or an error."""
+    """The result of a call: `ok`, and a result or an error."""
 
     ok: bool
     result: T | None = None
@@ -87,13 +87,13 @@ class TooliResult(Record, _GenericBase[T]):
     meta: Mapping[str, Any] = {}
 
     def unwrap(self) -> T:
-        """The result, or the right ToolError raised."""
+        """Return the result, or raise the ToolError."""
         if self.error is not None:
             raise self.error.to_exception()
         return self.result  # pyright: ignore[reportReturnType]
 
     def set_redaction(self, redaction: Call | RedactionPolicy) -> None:
-        """Say on what terms it may be written: whose secrets it must not tell."""
+        """Set the redaction policy for output made from this result."""
         object.__setattr__(
             self,
             "_redaction",
@@ -101,20 +101,20 @@ class TooliResult(Record, _GenericBase[T]):
         )
 
     def replace(self, **changes: Any) -> TooliResult[T]:
-        """The same result with some fields changed, on the same terms."""
+        """Return a copy with some fields changed, and the same redaction policy."""
         copy = super().replace(**changes)
         if hasattr(self, "_redaction"):
             copy.set_redaction(self._redaction)
         return copy
 
     def to_dict(self) -> dict[str, Any]:
-        """The envelope, in JSON's own types."""
+        """Return the envelope as JSON values."""
         from json import loads
 
         return loads(self.model_dump_json())
 
     def model_dump_json(self) -> str:
-        """The envelope as JSON text."""
+        """Return the envelope as JSON text."""
         error = self.error.to_dict() if self.error is not None else None
         warnings: list[str] = []
         text = encode_envelope(
@@ -131,7 +131,7 @@ _DEFAULT_REDACTION = RedactionPolicy()
 
 
 def _merge_warnings(meta: Mapping[str, Any], warnings: list[str]) -> dict[str, Any]:
-    """The same `meta`, with more warnings in their place: behind what every call says."""
+    """Return `meta` with more warnings, after the fields that every call has."""
     if not warnings:
         return dict(meta)
     known = meta.get("warnings", ())
@@ -150,7 +150,7 @@ def to_tooli_error(
     redaction: Call | RedactionPolicy = _DEFAULT_REDACTION,
     warnings: list[str] | None = None,
 ) -> TooliError:
-    """An exception of the tree as a value, as it may be told; the exception is its source."""
+    """Return a ToolError as a redacted value, with the exception as its source."""
     source, error = error, redact_error(error, redaction, [] if warnings is None else warnings)
     return TooliError(
         code=error.code,

@@ -1,4 +1,4 @@
-"""The command line that asks the same thing again, with one of the framework's words changed."""
+"""Build the command line that repeats a call with other framework options."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def build_retry_argv(call: Call, **changes: Any) -> list[str]:
-    """The line as it was typed, or as it would be, with other words for the framework."""
+    """Return the command line of a call with some framework options changed."""
     tool = call.tool
     program = list(call.caller.prog or (tool.app,))
     tool_flags = {flag for param in tool.params for flag in (*param.flags, *param.negations)}
@@ -55,7 +55,7 @@ def _requested_options(result_options: ResultOptions | None) -> Mapping[str, Any
 
 
 def _flag_names(name: str, tool_flags: set[str]) -> tuple[str, ...]:
-    """The words that stand for an option of the framework's, the one to write first."""
+    """Return the flags of a framework option, the preferred one first."""
     plain = name.replace("_", "-")
     if f"--{plain}" in tool_flags:
         return (f"--tooli-{plain}",)
@@ -65,7 +65,7 @@ def _flag_names(name: str, tool_flags: set[str]) -> tuple[str, ...]:
 def _set_flag(
     words: list[str], path: Sequence[str], flags: tuple[str, ...], value: str
 ) -> list[str]:
-    """The words with a flag's value changed where it stands last, or with the flag added."""
+    """Return the arguments with the last value of a flag changed, or with the flag added."""
     end = words.index("--") if "--" in words else len(words)
     for i in range(end - 1, -1, -1):
         word, equals, _ = words[i].partition("=")

@@ -1,10 +1,10 @@
-"""Claims: what can be used once, taken before a call goes on and given back where nothing ran.
+"""Claims on things that can be used once: approvals and plan tokens.
 
-    a grant, a plan's token ── taken ──▶ the stages further in ── begin ──▶ the function
-              ◀── given back: one of them refused, or answered without a run, or it paused
+    taken ──▶ inner stages ──▶ start ──▶ the function ──▶ commit
+      ◀── release: an inner stage rejected or answered the call, or the call asks a question
 
-Of several calls that want the same one, the first takes it, before anything else is done. A
-process that is killed in between gives nothing back.
+A stage takes a claim before the call goes on, so that of several calls only one gets it. A
+process that is killed in between does not release its claims.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ if TYPE_CHECKING:
 
 
 class SingleUseClaim:
-    """One thing that a run of a call uses up."""
+    """A claim of one call on something that can be used once."""
 
     has_started = False
 
     def start(self, call: Call) -> None:
-        """The function is about to run."""
+        """Use the claim: the function is about to run."""
         self.has_started = True
 
     def commit(self) -> None:
-        """It has run."""
+        """Finish the claim: the function has run."""
 
     def release(self) -> None:
-        """It has not run, or comes again with the answer to a question; raises nothing."""
+        """Give the claim back: the function has not run. Never raises."""
         raise NotImplementedError
 
 
 def with_claim(call: Call, claim: SingleUseClaim) -> Generator[Call, Outcome, Outcome]:
-    """A call's way onward with a claim: the rest of a stage that has taken one."""
+    """Pass a call on with a claim, and commit or release the claim afterwards."""
     outcome = yield call.replace(claims=(*call.claims, claim))
     if claim.has_started and not is_awaiting_input(outcome):
         claim.commit()
@@ -47,14 +47,14 @@ def with_claim(call: Call, claim: SingleUseClaim) -> Generator[Call, Outcome, Ou
 
 
 def is_awaiting_input(outcome: Outcome) -> bool:
-    """Whether a call only ended to ask something, and will be made again with the answer."""
+    """True if the call ended with a question, and will be sent again with the answer."""
     from tooli.core.peer import InputRequired
 
     return isinstance(outcome, Failed) and isinstance(outcome.error.__cause__, InputRequired)
 
 
 def start_claims(call: Call) -> Generator[Call, Outcome, Outcome]:
-    """The stage inside of all others: nothing refuses the call any more, so its claims count."""
+    """Start the claims of a call. This is the innermost stage: no other can reject the call."""
     for claim in call.claims:
         claim.start(call)
     return (yield call)

@@ -1,7 +1,7 @@
-"""What a command prints, where many calls share one process: to each call its own text.
+"""Capture the printed text of each call in a process that runs many.
 
-The servers put a Router in the place of `sys.stdout`. What a printing command writes goes to
-the call that runs it; whatever anybody else writes goes to stderr, never into the protocol.
+Servers replace `sys.stdout` by a StdoutRouter. It sends the text that a printing command writes to
+the call that runs it, and all other text to stderr, so that none gets into the protocol.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _active_capture: ContextVar[StdoutCapture | None] = ContextVar("tooli_printed", 
 
 
 class StdoutCapture:
-    """The text that one call prints, as much of it as may become a result."""
+    """The text that one call prints, up to a limit."""
 
     __slots__ = ("_parts", "_size", "_token")
 
@@ -35,17 +35,17 @@ class StdoutCapture:
         self._size = 0
 
     def write(self, text: str) -> None:
-        """Take some text; what is beyond the limit is dropped."""
+        """Add some text; drop what exceeds the limit."""
         if self._size <= MAX_PRINTED_CHARS:
             self._parts.append(text[: MAX_PRINTED_CHARS + 1 - self._size])
             self._size += len(text)
 
     def text(self) -> str:
-        """All of it, without the newlines at its end."""
+        """Return the text without the newlines at its end."""
         return "".join(self._parts).rstrip("\n")
 
     def raw_text(self) -> str:
-        """All of it, as it was printed."""
+        """Return the text as it was printed."""
         return "".join(self._parts)
 
     def __enter__(self) -> StdoutCapture:
@@ -62,13 +62,13 @@ class StdoutCapture:
 
 
 class StdoutRouter(io.TextIOBase):
-    """`sys.stdout` of a server."""
+    """The `sys.stdout` of a server."""
 
     encoding = "utf-8"
     errors = "backslashreplace"
 
     def write(self, s: str, /) -> int:
-        """To the call that prints, or to stderr."""
+        """Write to the call that prints, or to stderr."""
         if not isinstance(s, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(f"write() takes str, not {type(s).__name__}")  # click tries it with b""
         capture = _active_capture.get()
@@ -79,15 +79,15 @@ class StdoutRouter(io.TextIOBase):
         return len(s)
 
     def flush(self) -> None:
-        """Nothing is kept back."""
+        """Do nothing: nothing is buffered."""
 
     def isatty(self) -> bool:
-        """Nobody looks at it."""
+        """Return False."""
         return False
 
     @property
     def buffer(self) -> _ByteStream:
-        """The same way for bytes."""
+        """The stream for bytes."""
         return _ByteStream(self)
 
 
@@ -104,7 +104,7 @@ class _ByteStream(io.RawIOBase):
 
 
 def route_stdout() -> Callable[[], None]:
-    """Put a Router in the place of `sys.stdout`; gives the way to take it back."""
+    """Replace `sys.stdout` by a StdoutRouter; return a function that restores it."""
     original = sys.stdout
     if isinstance(original, StdoutRouter):
         return lambda: None
@@ -117,7 +117,7 @@ def route_stdout() -> Callable[[], None]:
 
 
 class _Tee:
-    """`sys.stdout`, and a copy of what is written there."""
+    """A stream that passes text on and keeps a copy."""
 
     def __init__(self, stream: Any) -> None:
         self.stream = stream
@@ -136,9 +136,10 @@ class _Tee:
 
 
 def tee_stdout() -> Callable[[], str]:
-    """Listen to what the running call prints, while it goes where it goes.
+    """Copy the text that the running call prints.
 
-    Gives what ends that, and says what was heard; not what children and C code have printed.
+    Returns a function that ends the copying and returns the text. Output of child processes and of
+    C code is not included.
     """
     capture = _active_capture.get()
     if capture is not None:
@@ -155,7 +156,7 @@ def tee_stdout() -> Callable[[], str]:
 
 
 def add_printed_text(outcome: Outcome, capture: str, call: Call) -> Outcome:
-    """What a command printed is its result; where it failed, a detail of the failure."""
+    """Return an outcome with the printed text: as the result, or as a detail of a failure."""
     if len(capture) > MAX_PRINTED_CHARS:
         capture = capture[:MAX_PRINTED_CHARS]
         call.warnings.append(f"the printed text was cut after {MAX_PRINTED_CHARS} characters")

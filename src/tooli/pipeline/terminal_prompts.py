@@ -1,4 +1,4 @@
-"""Ask a person, on the terminal itself, never on a stream that carries data."""
+"""Ask questions on the terminal itself, never on a stream that carries data."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 def is_auto_confirmed(call: Call) -> bool:
-    """Whether a harmless question needs nobody's answer: its author says so, and an agent calls.
+    """True if an agent calls, and the author declares that its questions need no answer.
 
-    Who seems to call never confirms what may do damage, whatever the author says.
+    It is never True for a command that may do damage.
     """
     tool, caller = call.tool, call.caller
     if tool.behavior.destructive or tool.guard.may_need_approval or call.policy == "strict":
@@ -28,10 +28,10 @@ def is_auto_confirmed(call: Call) -> bool:
 
 
 def can_ask_human(call: Call) -> bool:
-    """Whether the door of a call has a human who can be asked now whether it may run.
+    """True if a human can be asked now whether the call may run.
 
-    A client over MCP, if it can ask; at a command line a person at a terminal, and no agent
-    around. Under a strict policy nobody is asked.
+    That is the user of an MCP client that supports questions, or a user at a terminal where no
+    agent is detected. Under the policy `strict` nobody is asked.
     """
     if call.policy == "strict":
         return False
@@ -44,9 +44,9 @@ def can_ask_human(call: Call) -> bool:
 
 
 def is_agent_present() -> bool:
-    """Whether an agent is around, by the environment or by the processes above this one.
+    """True if the environment or a parent process shows an agent.
 
-    What the environment says of itself (`TOOLI_CALLER=human`) does not hide another mark in it.
+    `TOOLI_CALLER=human` does not hide other signals.
     """
     from tooli.detect import detect_execution_context
 
@@ -55,18 +55,18 @@ def is_agent_present() -> bool:
 
 
 def declined_error(error: ToolError) -> ApprovalRequired:
-    """The failure of a call to which a human said no."""
+    """Return the error for a call that a human declined."""
     from tooli.errors import ApprovalRequired, Suggestion
 
     return ApprovalRequired(
-        f"{error.message} A human was asked, and did not agree.",
+        f"{error.message} A human declined.",
         code="E2103",
-        suggestion=Suggestion("abort", "Do not repeat the call; ask what is wanted instead."),
+        suggestion=Suggestion("abort", "Do not repeat the call. Ask the human what to do instead."),
     )
 
 
 def ask_yes_no(question: str, *, default: bool = False) -> bool:
-    """A person's yes or no; Ctrl-D and an empty line mean the default."""
+    """Ask for yes or no; Ctrl-D and an empty line mean the default."""
     choice = "[Y/n]" if default else "[y/N]"
     while True:
         answer = _read_terminal_line(f"{question} {choice} ").strip().lower()
@@ -77,7 +77,7 @@ def ask_yes_no(question: str, *, default: bool = False) -> bool:
 
 
 def has_terminal() -> bool:
-    """Whether somebody can be asked: stdin is a terminal, or the process has one of its own."""
+    """True if stdin is a terminal, or the process has a controlling terminal."""
     if sys.stdin is not None and not sys.stdin.closed and sys.stdin.isatty():
         return True
     try:
@@ -88,7 +88,7 @@ def has_terminal() -> bool:
 
 
 def ask_hidden(question: str) -> str:
-    """What a person types, unseen; nothing where they do not."""
+    """Ask for a text that is not shown while it is typed; empty if nothing is typed."""
     from getpass import getpass
 
     try:
@@ -98,7 +98,7 @@ def ask_hidden(question: str) -> str:
 
 
 def ask_line(prompt: str) -> str:
-    """One line that a person types on the terminal, without its end; EOFError for Ctrl-D."""
+    """Ask for a line on the terminal; raise EOFError for Ctrl-D."""
     line = _read_terminal_line(prompt)
     if not line:
         raise EOFError
@@ -106,13 +106,13 @@ def ask_line(prompt: str) -> str:
 
 
 def _read_terminal_line(prompt: str) -> str:
-    """One line from the terminal: stdin if it is one, the process's own terminal if not."""
+    """Read a line from stdin if it is a terminal, otherwise from the controlling terminal."""
     if sys.stdin is not None and sys.stdin.isatty():
         sys.stderr.write(prompt)
         sys.stderr.flush()
         return sys.stdin.readline()
     windows = sys.platform == "win32"
-    try:  # two files, because one for both would have to seek
+    try:  # two files, because a single one would have to be seekable
         with (
             open("CONOUT$" if windows else "/dev/tty", "w") as terminal_out,
             open("CONIN$" if windows else "/dev/tty") as terminal_in,

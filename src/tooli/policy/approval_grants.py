@@ -194,5 +194,5 @@ def _approval_denied_error(call: Call, request: ApprovalRequest) -> ToolError:
     return ApprovalRequired(
         f"A human has said no to {call.tool.name} (request {request.id}).",
         code="E2103",
-        suggestion=Suggestion("abort", "Do not repeat the call; ask what is wanted instead."),
+        suggestion=Suggestion("abort", "Do not repeat the call. Ask the human what to do instead."),
     )

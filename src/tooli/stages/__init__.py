@@ -1,1 +1,1 @@
-"""One concern each, around a call; no stage knows another."""
+"""The stages: one concern around a call in each file. No stage imports another one."""

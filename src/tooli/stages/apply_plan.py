@@ -1,4 +1,4 @@
-"""Plan and apply: `--apply TOKEN` runs exactly what a dry run has shown, or nothing."""
+"""Run exactly the plan of a token, or nothing: `--apply TOKEN`."""
 
 from __future__ import annotations
 
@@ -25,68 +25,69 @@ if TYPE_CHECKING:
 
 
 def apply_plan(call: Call) -> Generator[Call, Outcome, Outcome]:
-    """Hold a call to the plan that its token stands for; the token is used when that is run.
+    """Check a call against the plan of its token; the token is used up when the function runs.
 
-    A token is no consent: what needs `--yes` or a human has met that stage before this one.
+    A token is not an approval: the stage `approval` is outside of this one.
     """
     tool = call.tool
-    licence = _read_token(call, call.options.apply or "")
+    token = _read_token(call, call.options.apply or "")
     if supports_dry_run(tool.fn):
         from tooli.pipeline.dry_run_execution import make_planned_function
 
         def check_plan(report: dict[str, Any]) -> None:
             actions = report["actions"]
-            if bytes.fromhex(digest_plan_basis(call, actions)) != licence.plan_digest:
-                raise plan_changed_error(actions, licence.action_digests)
+            if bytes.fromhex(digest_plan_basis(call, actions)) != token.plan_digest:
+                raise plan_changed_error(actions, token.action_digests)
 
         next_call = call.replace(tool=tool.replace(fn=make_planned_function(call, check_plan)))
     else:
-        if bytes.fromhex(digest_plan_basis(call, None)) != licence.plan_digest:
-            raise plan_changed_error(None, b"", "the command is not the one that it was made for")
+        if bytes.fromhex(digest_plan_basis(call, None)) != token.plan_digest:
+            raise plan_changed_error(None, b"", "the command has changed")
         next_call = call
-    return (yield from with_claim(next_call, _claim_token(licence)))
+    return (yield from with_claim(next_call, _claim_token(token)))
 
 
 class PlanTokenClaim(SingleUseClaim):
-    """A plan's token, taken for a call."""
+    """The claim of a call on a plan token."""
 
-    def __init__(self, licence: PlanToken) -> None:
-        self._licence = licence
+    def __init__(self, token: PlanToken) -> None:
+        self._token = token
 
     def release(self) -> None:
-        """The plan was not run: it may be applied again."""
-        release_plan_token(self._licence)
+        """Make the token usable again: the plan was not run."""
+        release_plan_token(self._token)
 
 
 def _read_token(call: Call, token: str) -> PlanToken:
     from tooli.core.call_fingerprint import fingerprint
 
     try:
-        licence = decode_plan_token(token)
+        token = decode_plan_token(token)
     except InvalidToken as error:
         raise _token_error(f"The plan token cannot be used: {error}.") from None
-    if compute_plan_binding(fingerprint(call), call.caller.principal) != licence.binding:
+    if compute_plan_binding(fingerprint(call), call.caller.principal) != token.binding:
         raise _token_error(
             "The plan token belongs to another call: another command, other arguments, "
             "another caller or another folder."
         )
-    return licence
+    return token
 
 
-def _claim_token(licence: PlanToken) -> PlanTokenClaim:
+def _claim_token(token: PlanToken) -> PlanTokenClaim:
     try:
-        is_first_use = claim_plan_token(licence)
+        is_first_use = claim_plan_token(token)
     except OSError as error:
         raise TemporaryError(
-            f"Nobody can tell whether the plan was applied before: {error.strerror}.",
+            f"It cannot be checked whether the plan was applied before: {error.strerror}.",
             code="E4060",
             suggestion=Suggestion(
-                "ask_human", "Make room in the state folder, or name one in TOOLI_STATE_DIR."
+                "ask_human",
+                "Free space in the state folder, or set TOOLI_STATE_DIR to another one.",
             ),
         ) from None
     if not is_first_use:
-        raise _token_error("The plan token was used before: each one runs its plan once.")
-    return PlanTokenClaim(licence)
+        raise _token_error("The plan token was used before. A token runs its plan once.")
+    return PlanTokenClaim(token)
 
 
 def _token_error(message: str) -> InputError:
@@ -96,6 +97,6 @@ def _token_error(message: str) -> InputError:
         field="apply",
         suggestion=Suggestion(
             "retry_with_modified_input",
-            "Repeat the call with --dry-run and take the token of that plan.",
+            "Repeat the call with --dry-run and use the token of the new plan.",
         ),
     )

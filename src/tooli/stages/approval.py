@@ -1,4 +1,4 @@
-"""Ask before breaking things."""
+"""Require a confirmation or an approval for commands that may do damage."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ def require_approval(context: StageContext) -> Stage:
     elsewhere. The human sees a plan, made by a dry run inside of the stages that confine a run.
     """
     human_required = bool(context.state.security_settings.get("human_in_the_loop"))
-    enforcement_stages = context.select(CONFINEMENT_STAGES)
+    confinement = context.select(CONFINEMENT_STAGES)
 
     def check_approval(call: Call) -> Generator[Call, Outcome, Outcome]:
-        if _may_run(call, human_required, enforcement_stages):
+        if _may_run(call, human_required, confinement):
             return (yield call)
         from tooli.pipeline.single_use_claims import with_claim
         from tooli.policy.approval_grants import take_grant
 
-        grant = take_grant(call, _approval_message(call), enforcement_stages)
+        grant = take_grant(call, _approval_message(call), confinement)
         return (yield from with_claim(call.replace(approved=True), grant))
 
     return check_approval
 
 
-def _may_run(call: Call, human_required: bool, enforcement_stages: Sequence[Stage]) -> bool:
-    """Whether a call may run as it is: False where it takes a grant. Raises other refusals."""
+def _may_run(call: Call, human_required: bool, confinement: Sequence[Stage]) -> bool:
+    """True if a call may run as it is; False if it needs a grant. Raises if it must not run."""
     from tooli.policy.rules import find_verdict
 
     verdict = find_verdict(call, human_required)
@@ -52,19 +52,19 @@ def _may_run(call: Call, human_required: bool, enforcement_stages: Sequence[Stag
         from tooli.pipeline.terminal_prompts import can_ask_human
 
         if can_ask_human(call):
-            raise _question_error(call, verdict, enforcement_stages)
+            raise _question_error(call, verdict, confinement)
     if verdict.code == "E1010":
         raise confirmation_required_error(call)
     return False
 
 
 def _question_error(
-    call: Call, verdict: Verdict, enforcement_stages: Sequence[Stage]
+    call: Call, verdict: Verdict, confinement: Sequence[Stage]
 ) -> InputError | ApprovalRequired:
-    """A refusal that a human is shown first, with the plan, and may overcome."""
+    """Return the error that asks a human, with a description of the call and its plan."""
     from tooli.pipeline.approval_view import describe_call
 
-    description = describe_call(call, enforcement_stages)
+    description = describe_call(call, confinement)
     error = (
         confirmation_required_error(call)
         if verdict.code == "E1010"
@@ -80,13 +80,15 @@ def _approval_message(call: Call) -> str:
 
 def _forbidden_error(call: Call) -> AuthError:
     return AuthError(
-        f"{call.tool.name} is forbidden: it is run by nobody, through no door.",
-        suggestion=Suggestion("use_different_tool", "Use another command; no flag runs this one."),
+        f"{call.tool.name} is forbidden on every interface.",
+        suggestion=Suggestion(
+            "use_different_tool", "Use another command. No option allows this one."
+        ),
     )
 
 
 def confirmation_required_error(call: Call) -> InputError:
-    """The refusal of a destructive call that nobody confirmed, with the call that would run."""
+    """Return the error for a destructive call without `--yes`, with the call that would run."""
     from tooli.pipeline.input_errors import build_argv
 
     tool = call.tool
@@ -98,11 +100,11 @@ def confirmation_required_error(call: Call) -> InputError:
         *build_argv(tool, call.arguments, yes_flag),
     ]
     return InputError(
-        f"{tool.name} may destroy data and was not confirmed.",
+        f"{tool.name} may destroy data and needs a confirmation.",
         code="E1010",
         suggestion=Suggestion(
             "ask_human",
-            f"Look with --dry-run first; when it is wanted, repeat the call with {yes_flag}.",
+            f"Check the effects with --dry-run, then repeat the call with {yes_flag}.",
             argv=argv,
         ),
     )

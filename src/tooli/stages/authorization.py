@@ -1,4 +1,4 @@
-"""Who may run a tool, by the scopes that the caller holds."""
+"""Check the scopes of the caller."""
 
 from __future__ import annotations
 
@@ -13,15 +13,20 @@ if TYPE_CHECKING:
 
 
 def authorize(call: Call) -> Generator[Call, Outcome, Outcome]:
-    """Strict: a tool says who may run it, and only they do. Standard: a mismatch is a warning."""
+    """Reject a caller without the scopes of the command.
+
+    Under the policy `standard` a missing scope is a warning. Under `strict` it is an error, and
+    so is a command that does not declare `auth=`.
+    """
     scopes = call.tool.guard.scopes
     if scopes is None:
         if call.policy == "strict":
             raise AuthError(
-                f"{call.tool.name} does not say who may run it, and the policy is strict.",
+                f"{call.tool.name} does not declare its scopes, which the policy strict requires.",
                 code="E2002",
                 suggestion=Suggestion(
-                    "ask_human", "Its author declares auth=[…], or auth=[] for anyone."
+                    "ask_human",
+                    "Declare auth=[…] for the command, or auth=[] to allow every caller.",
                 ),
             )
         return (yield call)
@@ -30,7 +35,7 @@ def authorize(call: Call) -> Generator[Call, Outcome, Outcome]:
         raise AuthError(
             f"{call.tool.name} needs the scope {', '.join(missing)}.",
             code="E2001",
-            suggestion=Suggestion("ask_human", "Ask for a token that carries the scope."),
+            suggestion=Suggestion("ask_human", "Ask for a token with this scope."),
             details={"missing_scopes": missing},
         )
     if missing and call.policy == "standard":

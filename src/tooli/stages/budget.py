@@ -1,4 +1,4 @@
-"""Keep an answer within the size that its caller can take."""
+"""Limit the size of an answer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def limit_size(call: Call) -> Generator[Call, Outcome, Outcome]:
-    """Cut a result that is too large, at a record, and say how to get the rest."""
+    """Truncate a result that is too large at a record, and add how to get the rest."""
     flow = call.flow
     if flow is None or not flow.result_options.has_limit:
         return (yield call)
@@ -67,25 +67,25 @@ def _limit_document(call: Call, flow: RecordFlow, outcome: Ok) -> Outcome:
 
 
 def _document_size(outcome: Ok, call: Call, size: int | None) -> int:
-    """Bytes of the document; where the size of its result tells, without making it again."""
-    if size is None:  # what is taken out of a result is told of in `meta`
+    """Return the size of the envelope, computed from the size of the result if possible."""
+    if size is None:  # redactions add warnings to `meta`
         return measure_envelope(outcome, call)
     return measure_envelope(Ok(None), call) + len(',"result":') + size
 
 
 class _LineBudget(Sieve):
-    """Counts records that go out line by line, and stops them where there is no more room."""
+    """Counts the records of a stream, and ends it at the limit."""
 
     def __init__(self, flow: RecordFlow, call: Call) -> None:
         self.shown_count = 0
         self.bytes_used = 0
-        self.limit_name: str | None = None  # what stopped them
+        self.limit_name: str | None = None  # the limit that was reached
         self._flow = flow
         self._call = call
 
     def open(self, push: Push) -> Push:
         if not self._flow.is_streamed:
-            return push  # one document: it is cut as a whole
+            return push  # a document is truncated as a whole
         result_options = self._flow.result_options
         max_count, by_count = min(
             [

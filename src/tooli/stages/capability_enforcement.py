@@ -1,4 +1,4 @@
-"""What a command may touch while it runs: held to its own word, and to the owner's lists."""
+"""Monitor a function: check what it does against its capabilities and the settings."""
 
 from __future__ import annotations
 
@@ -50,12 +50,10 @@ def enforce_capabilities(context: StageContext) -> Stage:
 
             runner = RecordingRunner(
                 runner, owns_process
-            )  # around whatever holds it: nothing is allowed by that
+            )  # outside of the monitor: recording allows nothing
         outcome = yield (call if runner is call.runner else call.replace(runner=runner))
         while isinstance(runner, MonitoredRunner):
-            runner.monitor.on_violation = (
-                None  # whatever was left running says nothing more about the call
-            )
+            runner.monitor.on_violation = None  # threads that still run do not report to this call
             runner = runner.inner
         violations = [Violation(*row) for row in (call.meta or {}).pop(VIOLATIONS_KEY, ())]
         if record is not None:
@@ -73,7 +71,7 @@ def enforce_capabilities(context: StageContext) -> Stage:
 
 
 def _apply_violations(call: Call, violations: list[Violation], outcome: Outcome) -> Outcome:
-    """The outcome, with all that was seen on record; a refusal sticks, however the call ended."""
+    """Log the violations; return an error for those that are not allowed."""
     for violation in violations:
         log_event(
             "violation",

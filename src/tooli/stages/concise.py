@@ -1,4 +1,4 @@
-"""A concise answer: the result without what its schema calls details."""
+"""Leave out the fields that the output schema marks as details."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _COROUTINE, _ASYNC_GENERATOR = 0x80, 0x200
 
 
 def omit_details(call: Call) -> Generator[Call, Outcome, Outcome]:
-    """Take details out of the result; out of each item of a stream, as it comes."""
+    """Remove details from the result, or from each item of a stream."""
     from tooli.schema.json_schema import output_schema
 
     schema = output_schema(call.tool)
@@ -52,7 +52,7 @@ def omit_details(call: Call) -> Generator[Call, Outcome, Outcome]:
 
 
 def _map_function(fn: Callable[..., Any], change: Callable[[Any], Any]) -> Callable[..., Any]:
-    """The function, as sync or async as it was; of a stream that it gives, each item is changed."""
+    """Return a function of the same kind (sync, async, stream) that changes each item."""
     code = getattr(fn, "__code__", None)
     flags = code.co_flags if code is not None else 0
     if flags & _ASYNC_GENERATOR:

@@ -1,4 +1,4 @@
-"""A dry run: the call is checked, and nothing happens."""
+"""Answer a dry run with a plan."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ if TYPE_CHECKING:
 
 
 def answer_with_plan(call: Call) -> Generator[Call, Outcome, Outcome]:
-    """Answer with a plan instead of running the call.
+    """Return a plan instead of running the call.
 
-    A function that has opted in is rehearsed, and tells its actions. No other one is run at all.
-    What one does that has opted in and acts before it asks is its author's mistake: the watch on
-    capabilities could refuse writes under a rehearsal, where it is on.
+    A function marked with `dry_run_support` runs and records its actions. Other functions do not
+    run. A marked function that acts before it calls `record_dry_action` is a bug of its author.
     """
     tool = call.tool
     if getattr(tool.fn, "tooli_plan", None) is not None or not supports_dry_run(tool.fn):
@@ -37,20 +36,24 @@ def answer_with_plan(call: Call) -> Generator[Call, Outcome, Outcome]:
     report: dict[str, Any] = outcome.value
     plan = build_plan(call, report["actions"])
     if report["cut"]:
-        call.warnings.append("the stream is too long: the plan holds what its beginning would do")
+        call.warnings.append(
+            "the stream is too long: the plan contains the actions of its beginning"
+        )
     else:
         add_plan_token(call, plan, report["actions"])
     return Ok(plan)
 
 
 def add_plan_token(call: Call, plan: dict[str, Any], actions: list[dict[str, Any]] | None) -> None:
-    """Let the plan be applied; where no key can be kept, say why it cannot."""
+    """Add a token to the plan, so that it can be applied; a warning if there is no signing key."""
     from tooli.core.call_fingerprint import fingerprint
     from tooli.storage.plan_tokens import compute_plan_binding, encode_plan_token
 
     binding = compute_plan_binding(fingerprint(call), call.caller.principal)
     token = encode_plan_token(binding, digest_plan_basis(call, actions), digest_actions(actions))
     if token is None:
-        call.warnings.append("no key can be kept here, so the plan has no token and no --apply")
+        call.warnings.append(
+            "no signing key can be stored, so the plan has no token and cannot be applied"
+        )
     else:
         plan["token"] = token

@@ -1,4 +1,4 @@
-"""Show the fields that were asked for."""
+"""Select the fields of the result."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def select_fields(call: Call) -> Generator[Call, Outcome, Outcome]:
-    """Leave of each record, or of the one that the result is, only what was selected."""
+    """Reduce each record, or the object that is the result, to the selected fields."""
     flow = call.flow
     if flow is None or flow.projection is None:
         return (yield call)

@@ -1,4 +1,4 @@
-"""Keep the records that a filter holds for."""
+"""Filter the records of the result."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class _FilterSieve(Sieve):
 
 
 def filter_records(call: Call) -> Generator[Call, Outcome, Outcome]:
-    """Let only those records pass for which the filter holds."""
+    """Keep the records that match the filter."""
     flow = call.flow
     if flow is None or flow.predicate is None:
         return (yield call)
@@ -38,5 +38,5 @@ def filter_records(call: Call) -> Generator[Call, Outcome, Outcome]:
     if records is not None:
         return Ok(sieve.sift(records))
     if outcome.value is not None:
-        call.warnings.append("The result is no list: it was not filtered.")
+        call.warnings.append("The result is not a list, so it was not filtered.")
     return outcome

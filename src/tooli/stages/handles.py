@@ -1,4 +1,4 @@
-"""Inputs are read just before the tool runs; outputs are put in their place when it has."""
+"""Read inputs before the function runs, and put output files in place afterwards."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _COROUTINE, _ASYNC_STREAM = 0x80, 0x200  # flags of a code object
 
 
 def open_handles(call: Call) -> Generator[Call, Outcome, Outcome]:
-    """Let the function have what its inputs hold; close, keep or remove what it used.
+    """Give the function the content of its inputs; commit or discard its outputs.
 
-    A stage never waits, so the reading is put in front of the function, into its thread.
+    Stages never wait, so the inputs are read by a wrapper of the function, in its thread.
     """
     handles = list(_iterate_handles(call.arguments))
     outputs = [handle for handle in handles if isinstance(handle, Output)]
@@ -35,7 +35,7 @@ def open_handles(call: Call) -> Generator[Call, Outcome, Outcome]:
         return outcome
     finally:
         for output in outputs:
-            output.discard()  # nothing is left of what was put in its place
+            output.discard()  # does nothing after a commit
         for handle in handles:
             if isinstance(handle, Input):
                 handle.close()
@@ -49,7 +49,7 @@ def _iterate_handles(arguments: Mapping[str, Any]) -> Iterator[Any]:
 
 
 def _wrap_function(tool: Tool) -> Callable[..., Any]:
-    """The function, given what its inputs hold."""
+    """Return a function that reads its inputs first."""
     fn = tool.fn
     code = getattr(fn, "__code__", None)
     flags = code.co_flags if code is not None else 0
@@ -90,7 +90,7 @@ def _wrap_function(tool: Tool) -> Callable[..., Any]:
 
 
 def _load_inputs(tool: Tool, arguments: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """What is in the inputs, by name; secrets are read, and stay what they are."""
+    """Yield the content of each input by name, and read the secrets."""
     from tooli.inputs.formats import read_content
 
     for param in tool.public_params:

@@ -1,4 +1,4 @@
-"""One key, one run: a call that is made again gets the first answer."""
+"""Run each idempotency key once; a repeated call gets the stored outcome."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ if TYPE_CHECKING:
     from tooli.storage.idempotency_store import AttemptToken, BeginResult, IdempotencyStore
 
 EVENT_LOOP_WAIT_SECONDS = 2.0
-"""Seconds to wait for other processes; a loop has others to serve meanwhile."""
-MAX_SETTLE_ATTEMPTS = 300
-"""How often an entry is tried to be settled that others were in the way of."""
+"""Seconds to wait for other processes on an event loop, which is blocked meanwhile."""
+MAX_STORE_ATTEMPTS = 300
+"""How often the outcome of a call is tried to be stored while the store is busy."""
 STOPPED_CODES = frozenset(("E4051", "E4130", "E4143"))
-"""Codes of calls that were stopped, and did not come to an end of their own."""
+"""Codes of calls that were stopped from outside."""
 
 
 def run_once(context: StageContext) -> Stage:
@@ -82,7 +82,7 @@ def run_once(context: StageContext) -> Stage:
 
 
 def _look_up_key(call: Call, ledger: IdempotencyStore) -> BeginResult:
-    """Look the key up; a ledger that was damaged is begun anew where that does no harm."""
+    """Look the key up. A damaged store is replaced if the call may run twice."""
     key, behavior = call.options.idempotency_key or "", call.tool.behavior
     slot = ScopedKey(call.tool.id, call.caller.principal or "", key)
     can_rerun = behavior.idempotent or behavior.read_only
@@ -107,7 +107,7 @@ def _look_up_key(call: Call, ledger: IdempotencyStore) -> BeginResult:
 
 
 def _requested_page(call: Call) -> tuple[Any, ...]:
-    """Which page a tool is asked for that pages at the source: that is an argument, too."""
+    """Return the requested page, which is an argument of a function that pages itself."""
     return (
         call.flow.requested_page()
         if call.tool.limits.returns_page and call.flow is not None
@@ -119,7 +119,7 @@ def _replay(call: Call, found: StoredReplay) -> Outcome:
     try:
         stored = decode_outcome(found.outcome)
     except ValueError as error:
-        reason = f"What became of the first call cannot be read: {error}"
+        reason = f"The stored outcome of the first call cannot be read: {error}"
         raise _store_unavailable_error(StoreUnavailable(reason, _NEW_KEY_FIX)) from error
     if stored.outcome is None:
         raise _result_not_kept_error(call, found)
@@ -141,11 +141,11 @@ def _replay(call: Call, found: StoredReplay) -> Outcome:
 def _run(
     call: Call, ledger: IdempotencyStore, found: NewAttempt
 ) -> Generator[Call, Outcome, Outcome]:
-    """Run the call; settle its entry, however it ends."""
+    """Run the call and store its outcome, however it ends."""
     _set_meta(call, found.started_at, replayed=False)
     items = _ItemRecorder()
     if call.flow is not None:
-        call.flow.sieves.append(items)  # the innermost: all that the function gives passes here
+        call.flow.sieves.append(items)  # innermost: it sees every item of the function
     stop_tee, warning_count = _tee_stdout(call), len(call.warnings)
     outcome = yield call
     printed = stop_tee() if stop_tee is not None else ""
@@ -160,9 +160,9 @@ def _run(
             call, found.started_at, outcome, items, call.warnings[warning_count:], printed
         )
         if not ledger.finish(found.token, state, data):
-            call.warnings.append("Another call with this idempotency key has run meanwhile.")
-    except StoreUnavailable as unavailable:  # it has run: that must be said, whatever else is wrong
-        call.warnings.append(f"What became of the call could not be kept. {unavailable.reason}")
+            call.warnings.append("Another call with this idempotency key ran at the same time.")
+    except StoreUnavailable as unavailable:  # it has run, and its outcome must be returned
+        call.warnings.append(f"The outcome of the call could not be stored. {unavailable.reason}")
         _set_meta(call, found.started_at, replayed=False, kept=False)
         if unavailable.is_busy and not call.caller.owns_process:
             _settle_later(ledger, found.token, state, data)
@@ -172,15 +172,15 @@ def _run(
 def _settle_later(
     ledger: IdempotencyStore, token: AttemptToken, state: str, data: bytes | None
 ) -> None:
-    """Go on trying to settle an entry while others are in the way.
+    """Keep trying to store the outcome while the store is busy.
 
-    The process lives on, and so the call would seem to run for as long as it does.
+    Otherwise the call would count as running for as long as this process lives.
     """
     from threading import Event, Thread
 
     def settle() -> None:
-        timer = Event()  # never set: only time passes
-        for _ in range(MAX_SETTLE_ATTEMPTS):
+        timer = Event()  # never set: only used to wait
+        for _ in range(MAX_STORE_ATTEMPTS):
             timer.wait(1.0)
             try:
                 ledger.release(token) if data is None else ledger.finish(token, state, data)
@@ -200,7 +200,7 @@ def _pack_outcome(
     warnings: list[str],
     printed: str,
 ) -> tuple[bytes, Outcome]:
-    """What is kept of an outcome, and the outcome; one that cannot be written is not kept."""
+    """Return the stored form of an outcome, and the outcome. None if it cannot be encoded."""
     try:
         redactor = make_redactor(call)
         if items.is_opened and isinstance(outcome, Ok):
@@ -208,23 +208,25 @@ def _pack_outcome(
         data, outcome = encode_outcome(outcome, printed, warnings, redactor)
         call.warnings.extend([line for line in warnings if line not in call.warnings])
         return data, outcome
-    except Exception as error:  # whatever it is made of: it has run, and its entry is settled
+    except Exception as error:  # any failure of the encoder: the call has run
         kind = type(error).__name__
-        call.warnings.append(f"The result could not be kept, for it cannot be written ({kind}).")
+        call.warnings.append(
+            f"The result could not be stored, because it cannot be encoded ({kind})."
+        )
         _set_meta(call, started_at, replayed=False, kept=False)
         return NOT_STORED, outcome
 
 
 def _is_key_free(outcome: Failed) -> bool:
-    """Whether the key is: the call was refused before it ran, or ended with a question, and with
-    the answer it is made again."""
+    """True if the key may be used again: the call was rejected before it ran, or ended with a
+    question and will be repeated with the answer."""
     return (
         is_awaiting_input(outcome) or outcome.error.category == "human" or not outcome.has_started
     )
 
 
 def _was_stopped(error: ToolError) -> bool:
-    """Whether something ended the call from outside: then nobody knows how far it came."""
+    """True if the call was stopped from outside, so that its progress is unknown."""
     cause = error.__cause__
     if error.code in STOPPED_CODES or (cause is not None and not isinstance(cause, Exception)):
         return not isinstance(cause, SystemExit)
@@ -232,10 +234,10 @@ def _was_stopped(error: ToolError) -> bool:
 
 
 class _ItemRecorder(Sieve):
-    """Keeps a copy of what a stream gives, as long as there is not too much of it.
+    """Keeps a copy of the items of a stream, up to a limit.
 
-    A call with a key runs to its end, however few of its items this caller wants: the others
-    can be had by asking again. So whoever has enough is given no more, and the stream goes on.
+    A call with a key runs to its end, even if this caller wants only some of the items: a repeated
+    call can get the others. So the stream goes on after the caller has enough.
     """
 
     def __init__(self) -> None:
@@ -244,7 +246,7 @@ class _ItemRecorder(Sieve):
         self._has_enough = False
 
     def open(self, push: Push) -> Push:
-        """What takes the items."""
+        """Return the function that receives the items."""
 
         def record(item: Any) -> object:
             if self.encoded_items is not None:
@@ -259,7 +261,7 @@ class _ItemRecorder(Sieve):
         return record
 
     def finish(self) -> object:
-        """The stream has come to its end; nothing is asked of those who had enough before."""
+        """End the stream, unless the caller had enough before."""
         return self._has_enough
 
 
@@ -267,7 +269,7 @@ class _ItemRecorder(Sieve):
 
 
 def _tee_stdout(call: Call) -> Any:
-    """Listen to what a command prints; gives what ends it, with the text."""
+    """Copy the printed text; return a function that ends the copying and returns it."""
     if not call.tool.returns_printed_text or not call.caller.gets_printed_text:
         return None
     from tooli.pipeline.stdout_capture import tee_stdout
@@ -320,7 +322,7 @@ def _refusal_error(call: Call, found: BeginResult) -> StateError:
 
 
 def _interrupted_error(call: Call, found: IndeterminateAttempt) -> StateError:
-    """Nobody knows whether it took effect: a human looks, and says so."""
+    """Return the error for a call that was interrupted: a human has to find out its effect."""
     details = _details(call, found.started_at, owner=found.owner)
     try:
         stored = decode_outcome(found.outcome).outcome if found.outcome else None
@@ -329,7 +331,7 @@ def _interrupted_error(call: Call, found: IndeterminateAttempt) -> StateError:
     if isinstance(stored, Failed):
         details["ended_by"] = {"code": stored.error.code, "message": stored.error.message}
     return StateError(
-        "A call with this idempotency key broke off: nobody knows how far it came.",
+        "A call with this idempotency key was interrupted. Its effect is unknown.",
         code="E3052",
         suggestion=_forget_key_suggestion(call),
         details=details,
@@ -349,7 +351,7 @@ def _forget_key_suggestion(call: Call) -> Suggestion:
 
 def _result_not_kept_error(call: Call, found: StoredReplay) -> StateError:
     return StateError(
-        "The call with this idempotency key has run; its result was not kept: it was too large, "
+        "The call with this idempotency key has run. Its result was not stored: it was too large, "
         "or could not be written.",
         code="E3052",
         suggestion=Suggestion(

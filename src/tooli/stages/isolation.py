@@ -1,4 +1,4 @@
-"""Commands that the kernel holds: in a process of their own, behind walls."""
+"""Run functions in a sandbox: in a process of their own, confined by the kernel."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ def isolate(context: StageContext) -> Stage | None:
         if missing and make_bubblewrap is None:
             if required:
                 raise isolation_error(call.tool.name, missing)
-            call.warnings.append(f"not isolated as wanted: {'; '.join(missing)}")
+            call.warnings.append(f"not isolated: {'; '.join(missing)}")
             if mechanisms.level == "none" or mechanisms.is_nested:
                 return (yield call)
-        if not state.policy_resolved:  # calls from behind the walls cannot look it up
+        if not state.policy_resolved:  # it cannot be read inside of the sandbox
             from tooli.config.security_settings import apply_security_policy
 
             apply_security_policy(state)
@@ -70,7 +70,7 @@ def isolate(context: StageContext) -> Stage | None:
 def _make_bubblewrap(
     tool: Tool, state: Any, missing: list[str]
 ) -> Callable[[SandboxRunner, bool], Runner] | None:
-    """bubblewrap in Landlock's place, and how it finds the app; or one more reason why not."""
+    """Return what makes a bubblewrap sandbox in place of Landlock; or add why there is none."""
     from tooli.execution.sandbox.bwrap import BubblewrapRunner, find_bubblewrap, locate_app
 
     try:
@@ -87,9 +87,9 @@ def _make_bubblewrap(
 
 
 def effective_allowance(tool: Tool, state: Any) -> AllowedAccess:
-    """What a command may touch; one that declares nothing may do nothing but compute.
+    """Return what a command may access. Without declared capabilities it may access nothing.
 
-    What the owner of the machine denies is denied to both: Python's own needs end there, too.
+    The settings of the machine's owner restrict both the command and what Python itself needs.
     """
     declared, bounds = resolve_declared(tool, state) or AllowedAccess(), resolve_bounds(state)
     return declared if bounds is None else intersect(declared, bounds)
@@ -98,15 +98,15 @@ def effective_allowance(tool: Tool, state: Any) -> AllowedAccess:
 # ------------------------------------------------------------------ what it finds there
 
 _TEMP_DIR_PREFIX = "tooli-room-"
-_swept_dirs: set[str] = set()  # folders that were looked through for rooms of the dead
+_swept_dirs: set[str] = set()  # folders that were searched for stale ones
 
 
 class SandboxDirs:
-    """What an isolated call needs to find: a folder for what is temporary, and places to write.
+    """The folders of a sandboxed call: one for temporary files, and those that it may write to.
 
-    The kernel gives rights on what exists. A declared place that does not is made first, a file
-    where its name has an ending, else a folder. It stays, even empty: another call may be about to
-    write there, and its right is on this very file.
+    The kernel grants access to existing paths only. A declared path that does not exist is created:
+    as a file if its name has an extension, otherwise as a folder. It is not removed afterwards,
+    because another call may have been granted access to it.
     """
 
     def __init__(self, allowance: AllowedAccess) -> None:
@@ -115,7 +115,7 @@ class SandboxDirs:
             _create_path(path)
 
     def remove(self) -> None:
-        """Take the room away."""
+        """Remove the folder for temporary files."""
         _remove_dir(self.temp_dir)
         os.close(self._lock_fd)
 
@@ -128,14 +128,14 @@ def _create_path(path: str) -> None:
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
         else:
             os.makedirs(path, exist_ok=True)
-    except OSError:  # then nobody can write there, and the command will say so
+    except OSError:  # the command will report that it cannot write there
         pass
 
 
 def _create_temp_dir() -> tuple[str, int]:
-    """A new folder that nobody else can look into, and a lock on it that ends with this process.
+    """Create a private folder; return it with a lock that ends with this process.
 
-    `tempfile` would take longer to load.
+    It does not use `tempfile`, which takes longer to import.
     """
     tmpdir = os.environ.get("TMPDIR")
     reason = ""
@@ -151,15 +151,15 @@ def _create_temp_dir() -> tuple[str, int]:
     from tooli.errors import Suggestion, TemporaryError
 
     raise TemporaryError(
-        f"There is no room for temporary files: {reason}.",
-        suggestion=Suggestion("ask_human", "Let TMPDIR name a folder that can be written to."),
+        f"No folder for temporary files can be created: {reason}.",
+        suggestion=Suggestion("ask_human", "Set TMPDIR to a writable folder."),
     )
 
 
 def _lock_dir(temp_dir: str) -> int:
-    """Show that somebody is in; whoever sweeps between the two lines finds a room for nobody.
+    """Lock a folder, so that `_remove_stale_dirs` of another process leaves it alone.
 
-    Raises OSError where that has happened.
+    Raises OSError if it was removed in the moment before.
     """
     from fcntl import LOCK_NB, LOCK_SH, flock
 
@@ -169,7 +169,7 @@ def _lock_dir(temp_dir: str) -> int:
     except BlockingIOError:
         os.close(fd)
         raise
-    except OSError:  # no locks here: then nobody sweeps, either
+    except OSError:  # without locks nothing is removed, either
         pass
     if os.fstat(fd).st_nlink == 0 or not os.path.isdir(temp_dir):
         os.close(fd)
@@ -178,7 +178,7 @@ def _lock_dir(temp_dir: str) -> int:
 
 
 def _remove_stale_dirs(parent_dir: str) -> None:
-    """Remove what calls have left that were killed: once in the life of a process."""
+    """Remove the folders of killed calls, once per process."""
     if parent_dir in _swept_dirs:
         return
     _swept_dirs.add(parent_dir)
@@ -198,7 +198,7 @@ def _remove_stale_dirs(parent_dir: str) -> None:
             if os.fstat(fd).st_uid == os.geteuid():
                 flock(fd, LOCK_EX | LOCK_NB)
                 _remove_dir(temp_dir)
-        except OSError:  # somebody is in
+        except OSError:  # in use
             pass
         finally:
             os.close(fd)

@@ -1,4 +1,4 @@
-"""What to run next, beside the result."""
+"""Add suggested commands to `meta.next`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def add_next_steps(context: StageContext) -> Stage | None:
             outcome = Ok(value.result)
             for step in value.steps:
                 steps += _build_step(call, find_tool, step.command, step.arguments, step.why)
-        if call.options.detailed and not steps:  # what the result says is nearer to the point
+        if call.options.detailed and not steps:  # steps of the result are more specific
             for handoff in call.tool.guidance.handoffs:
                 steps += _build_step(call, find_tool, handoff.command, None, handoff.when)
         if steps and call.meta is not None:
@@ -50,10 +50,10 @@ def add_next_steps(context: StageContext) -> Stage | None:
 def _build_step(
     call: Call, find_tool: FindTool, name: str, arguments: Mapping[str, Any] | None, why: str
 ) -> list[dict[str, Any]]:
-    """One step as a command line; a command whose arguments nobody knows yet is asked for help."""
+    """Return one step as a command line; with `--help-agent` if required arguments are unknown."""
     tool = next(filter(None, map(find_tool, candidate_keys(call.tool, name))), None)
     if tool is None:
-        call.warnings.append(f"The result suggests {name!r}, and there is no such command.")
+        call.warnings.append(f"The result suggests {name!r}, but there is no such command.")
         return []
     from tooli.pipeline.input_errors import build_argv
 

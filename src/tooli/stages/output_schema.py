@@ -1,4 +1,4 @@
-"""The shape of the result beside the result: when it is asked for, and when a session begins."""
+"""Add the schema of the result to `meta`: on request, and on the first call of a session."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def add_output_schema(call: Call) -> Generator[Call, Outcome, Outcome]:
-    """Put the schema of the result into `meta`, for a caller that wants to learn it."""
+    """Add the schema of the result to `meta`."""
     from tooli.schema.json_schema import output_schema
 
     schema = output_schema(call.tool)
@@ -25,7 +25,7 @@ def add_output_schema(call: Call) -> Generator[Call, Outcome, Outcome]:
 
 
 def _is_first_call(call: Call) -> bool:
-    """Whether this is the first call of its session."""
+    """True if this is the first call of its session."""
     from tooli.storage.state_files import is_first_call
 
     app, session = call.tool.id.partition(".")[0], call.caller.session

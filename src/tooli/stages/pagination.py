@@ -1,4 +1,4 @@
-"""A page of the records, and a cursor for the rest."""
+"""Return a page of the records, and a cursor for the rest."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def unwrap_page(call: Call) -> Generator[Call, Outcome, Outcome]:
-    """Unwrap the `Page` of a tool that pages at the source."""
+    """Unwrap the `Page` of a function that pages itself."""
     outcome = yield call
     pages_module = sys.modules.get("tooli.core.page")
     value: Any = outcome.value if isinstance(outcome, Ok) else None
@@ -31,7 +31,7 @@ def unwrap_page(call: Call) -> Generator[Call, Outcome, Outcome]:
 
 
 def paginate(call: Call) -> Generator[Call, Outcome, Outcome]:
-    """Give one page, or all; where that is not the end, say where the rest begins."""
+    """Return one page, or all records; add the cursor of the next page."""
     flow = call.flow
     if flow is None:
         return (yield call)
@@ -48,7 +48,7 @@ def paginate(call: Call) -> Generator[Call, Outcome, Outcome]:
 
 
 class _Pager(Sieve):
-    """Opens a window as soon as one is needed: of most answers the whole is the first page."""
+    """Creates a PageWindow when one is needed: most results fit on the first page."""
 
     def __init__(self, call: Call, flow: RecordFlow) -> None:
         self._call = call
@@ -67,29 +67,29 @@ class _Pager(Sieve):
             from tooli.errors import InputError, Suggestion
 
             raise InputError(
-                "The cursor belongs to another call: to another command, or to other arguments.",
+                "The cursor belongs to a call of another command, or with other arguments.",
                 code="E1042",
                 field="cursor" if "cursor" not in self._call.tool.param_names else "tooli_cursor",
                 suggestion=Suggestion(
                     "retry_with_modified_input",
-                    "Repeat the call that gave it, or start again without it.",
+                    "Repeat the call that returned it, or start again without a cursor.",
                 ),
             )
         self._window = window
         return window
 
     def open(self, push: Push) -> Push:
-        """Look at records as they come, where they go out as they come or a page is wanted."""
+        """Return the function that receives the records, if they are streamed or paged."""
         return (
             self._get_window().open(push) if self.is_requested or self._flow.is_streamed else push
         )
 
     def finish(self) -> object:
-        """The records have come to their end."""
+        """End the records."""
         return None if self._window is None else self._window.finish()
 
     def paginate_value(self, value: Any) -> Any:
-        """The page of a result; of a stream it has passed already."""
+        """Return the page of a result that is not a stream."""
         if self.is_opened and self._window is not None:
             self._window.end()
             self._call.warnings.extend(self._window.warnings)
@@ -112,7 +112,7 @@ class _Pager(Sieve):
         return value
 
     def cursor_after(self, count: int) -> str | None:
-        """The cursor of what follows so many records; None where nothing does."""
+        """Return the cursor after `count` records; None at the end."""
         window = self._get_window()
         if self._unpaged_value is not None:
             window.use_whole_result(self._unpaged_value)
@@ -120,13 +120,13 @@ class _Pager(Sieve):
         return window.cursor_after(count)
 
     def set_meta(self) -> None:
-        """Say which page this is, and how to get the next."""
+        """Add the page and the next step to `meta`."""
         from tooli.pipeline.truncate import next_page_step
 
         call, flow = self._call, self._flow
         page: dict[str, Any] = {}
         if flow.cursor_after is None:
-            call.warnings.append("The result is no list: there are no pages of it.")
+            call.warnings.append("The result is not a list, so it has no pages.")
             return
         if flow.result_options.limit:
             page["limit"] = flow.result_options.limit

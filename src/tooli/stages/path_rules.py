@@ -110,11 +110,12 @@ def _check_path(call: Call, name: str, path: str, bounds: AllowedAccess) -> None
     if bounds.reads is not None:
         details["allowed"] = list(bounds.reads)
     raise AuthError(
-        f"{call.tool.name} may not be given {path!r}: the configuration does not allow it.",
+        f"{call.tool.name} may not use {path!r}: the configuration does not allow it.",
         code="E2005",
         field=name,
         suggestion=Suggestion(
-            "retry_with_modified_input", "Name a path that is allowed, or ask its owner for it."
+            "retry_with_modified_input",
+            "Use an allowed path, or ask the owner of the configuration.",
         ),
         details=details,
     )

@@ -1,11 +1,11 @@
-"""A way out of loops: the same call, failing in the same way again and again, is told so.
+"""Stop a caller that repeats a failing call, as agents do in a loop.
 
-    1, 2    the error as it is
-    3, 4    the same error, with a word on the repetition
-    5 …     another error (E4031), and the tool is not run
+    failure 1, 2    the error
+    failure 3, 4    the error, with a suggestion that mentions the repetition
+    failure 5 …     the error E4031, and the function does not run
 
-A changed argument, a success or ten minutes end it. What may well work the next time, or waits
-for a human, is never held back.
+A changed argument, a success or ten minutes without the call reset the count. Calls that may
+succeed later, or that wait for a human, are never blocked.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     )
 
 WARN_AT, BLOCK_AT, ASK_HUMAN_AT = 3, 5, 8
-"""From which repetition on the error is firmer, another one, and a human's."""
+"""The failures from which on the error warns, the call is blocked, and a human is needed."""
 _STOPPED_CODES = ("E4130", "E4143", "E4031")
 _MAX_WAIT_SECONDS = 300
 _MAX_MESSAGE_CHARS = 500
@@ -67,7 +67,7 @@ def _track_failures(
     failures: MemoryFailureHistory | FileFailureHistory,
     work_dir: str = "",
 ) -> Generator[Call, Outcome, Outcome]:
-    """Count identical failures in a row, and end a row that leads nowhere."""
+    """Count identical failures in a row; block the call when there are too many."""
     previous, call_digest = failures.last_failure(session_key, call.tool.id), None
     if previous is not None:
         call_digest = digest_call(call, work_dir)
@@ -118,9 +118,9 @@ def _record_outcome(
     from tooli.storage.failure_history import RepeatedFailure
 
     error = outcome.error
-    if error.code in _STOPPED_CODES:  # nobody's failure: somebody stopped it
+    if error.code in _STOPPED_CODES:  # it was stopped, it did not fail
         return outcome
-    message = present_text(error.message, call)  # who is told of it later knows no secret to hide
+    message = present_text(error.message, call)  # the stored message must not contain secrets
     failure_digest = error.code if error.category == "input" else f"{error.code} {message}"
     failure_digest = digest(failure_digest.encode(errors="surrogatepass"), 16).hex()
     is_same = previous is not None and (previous.call_digest, previous.error_digest) == (
@@ -145,7 +145,7 @@ def _record_outcome(
 
 
 def _session_id(call: Call) -> str | None:
-    """The session of a command line: ours, or what an agent calls its own in a variable."""
+    """Return the session of a command line: TOOLI_SESSION_ID, or the variable of an agent."""
     if not call.caller.owns_process:
         return None  # a server counts in its own memory
     if call.caller.session is not None:
@@ -159,10 +159,10 @@ def _session_id(call: Call) -> str | None:
 
 
 def digest_call(call: Call, work_dir: str = "") -> str:
-    """The tool and all that was asked, as given: equal calls have equal marks.
+    """Return a digest of the tool, the arguments as given, and the options.
 
-    Of a file that an argument names, its size and date belong to it: who corrects an input and
-    tries again does not repeat himself.
+    It includes size and time of the files that arguments name, so that a call with a corrected
+    input file is not a repetition.
     """
     from tooli.core.call_fingerprint import digest, to_stable_json
     from tooli.text.json_encoder import encode
@@ -185,7 +185,7 @@ def digest_call(call: Call, work_dir: str = "") -> str:
 
 
 def _raw_value(value: Any) -> Any:
-    """A value as it was given: the words of a line, or what stands for them."""
+    """Return a value as it was given: the texts of a command line, or the converted value."""
     from tooli.schema.convert import Converted, RawText
 
     if isinstance(value, RawText):
@@ -195,8 +195,11 @@ def _raw_value(value: Any) -> Any:
 
 
 def _file_candidates(call: Call, arguments: dict[str, Any]) -> list[Any]:
-    """What may name files: any word of a line; on a server, whose callers may be anybody, only
-    what the command itself takes for a path."""
+    """Return the values that may be file names.
+
+    On a command line that is every argument. On a server, where the caller may be anybody, it is
+    only the parameters that are paths.
+    """
     if call.caller.owns_process:
         return list(arguments.values())
     from tooli.core.tool import is_path
@@ -206,7 +209,7 @@ def _file_candidates(call: Call, arguments: dict[str, Any]) -> list[Any]:
 
 
 def _file_states(values: list[Any], work_dir: str) -> Iterator[list[Any]]:
-    """Where a line was typed, and what the files are like that it names."""
+    """Yield the current folder, and size and time of the named files."""
     try:
         yield [os.getcwd()]
     except OSError:
@@ -220,7 +223,7 @@ def _file_states(values: list[Any], work_dir: str) -> Iterator[list[Any]]:
 
 
 def _stat_key(path: Any, work_dir: str) -> list[int]:
-    """The size and the date of a file; nothing where there is none."""
+    """Return size and time of a file; an empty list if it does not exist."""
     try:
         found = os.stat(os.path.join(os.path.expanduser(work_dir), path))
     except (OSError, ValueError, TypeError):
@@ -229,7 +232,7 @@ def _stat_key(path: Any, work_dir: str) -> list[int]:
 
 
 def _may_read_stdin(call: Call) -> bool:
-    """Whether a command line may have read its input from a pipe: that tells no two calls apart."""
+    """True if a command line may have read stdin, whose content the digest does not include."""
     from tooli.core.tool import Handle, unwrap_optional
 
     if not call.caller.owns_process or not call.tool.has_handles:
@@ -245,17 +248,17 @@ def _may_read_stdin(call: Call) -> bool:
 
 
 def _may_succeed_later(error: ToolError) -> bool:
-    """Whether the same call may well succeed after a while, or after a human's word."""
+    """True if the same call may succeed later, or after a human's answer."""
     is_transient = error.is_retryable and error.category not in ("input", "auth")
     return is_transient or error.exit_code in (75, 101) or _needs_human(error)
 
 
 def _needs_human(error: ToolError) -> bool:
-    return error.category == "human" or error.code == "E1010"  # a door may ask them there and then
+    return error.category == "human" or error.code == "E1010"  # a surface may ask the user
 
 
 def _with_repeat_warning(error: ToolError, count: int) -> ToolError:
-    """The same error, with a suggestion that speaks of the repetition."""
+    """Return a copy of the error, with a suggestion that mentions the repetition."""
     from tooli.errors import Suggestion
 
     error = _copy_error(error)
@@ -266,7 +269,7 @@ def _with_repeat_warning(error: ToolError, count: int) -> ToolError:
     if _needs_human(error):
         error.suggestion = Suggestion(
             "ask_human",
-            f"Asked {count} times: do not repeat it before a human has answered.{previous_fix}",
+            f"Asked {count} times. Do not repeat it before a human has answered.{previous_fix}",
             argv=argv,
         )
     elif _may_succeed_later(error):
@@ -278,7 +281,7 @@ def _with_repeat_warning(error: ToolError, count: int) -> ToolError:
         error.suggestion = Suggestion(
             "retry_with_modified_input" if error.category == "input" else "use_different_tool",
             f"The same call has failed {count} times in the same way; repeating it does not "
-            f"help: change its arguments, or do without it.{previous_fix}",
+            f"help: change its arguments, or use another command.{previous_fix}",
             argv=argv,
         )
     error.details = details
@@ -286,19 +289,19 @@ def _with_repeat_warning(error: ToolError, count: int) -> ToolError:
 
 
 def _copy_error(error: ToolError) -> ToolError:
-    """An error of its own: a tool may raise the same one again."""
+    """Return a copy of an error, because a function may raise the same object again."""
     from copy import copy
 
     try:
         error_copy = copy(error)
-    except Exception:  # a class of its author's that wants more than a message
+    except Exception:  # a class with a constructor of its own
         return error
     error_copy.__cause__ = error.__cause__
     return error_copy.with_traceback(error.__traceback__)
 
 
 def _blocked_error(call: Call, failure: RepeatedFailure) -> ToolError:
-    """The error of a call that is not run any more."""
+    """Return the error for a blocked call."""
     from tooli.errors import Suggestion, ToolRuntimeError
     from tooli.storage.failure_history import RETENTION_SECONDS
 

@@ -1,4 +1,4 @@
-"""What is wanted of a result, read before anything runs: what does not fit is an input error."""
+"""Read the result options before anything runs; invalid ones are input errors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def open_record_flow(call: Call) -> Generator[Call, Outcome, Outcome]:
-    """Make the way that the records will take; all that is wrong with it is said at once."""
+    """Create the RecordFlow of a call, and add the problems with its result options."""
     result_options = resolve_result_options(call.options.result_options, call.tool)
     flow = RecordFlow(result_options, call.arguments)
     problems = [*call.problems, *result_options.problems]
@@ -64,9 +64,9 @@ def _require_list(fields: RecordFields) -> None:
     from tooli.records.field_paths import ExpressionError
 
     if not fields.may_be_list:
-        raise ExpressionError("The result is no list: there is nothing to filter")
+        raise ExpressionError("The result is not a list and cannot be filtered")
 
 
 def _option_field(call: Call, name: str) -> str:
-    """What an error names: the framework's word, unless the tool has it for itself."""
+    """Return the name of a framework option: with a prefix if the tool has that parameter."""
     return f"tooli_{name}" if name in call.tool.param_names else name

@@ -1,4 +1,4 @@
-"""Secrets are noted as they enter: whoever writes the answer takes them out of it."""
+"""Remember the secrets of a call, so that they can be redacted from every output."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ if TYPE_CHECKING:
 
 
 def track_secrets(call: Call) -> Generator[Call, Outcome, Outcome]:
-    """Note every secret that a call is given, also where the call is refused for something else.
+    """Collect the secrets of a call, even if an inner stage rejects it.
 
-    It stands around all others. What is told of the call is told by its door, and by no stage:
-    there the secrets are taken out (`text/redact.py`).
+    `pipeline/present.py` redacts them from all output of the call.
     """
     secrets = call.secrets
     if secrets is None:

@@ -366,7 +366,7 @@ def answer(name: str, body: Any, options: dict[str, str]) -> tuple[int, Any]:
             return 428, bad(
                 tool,
                 "E1010",
-                f"{name} may destroy data and was not confirmed.",
+                f"{name} may destroy data and needs a confirmation.",
                 suggestion={
                     "action": "ask_human",
                     "fix": "Look with --dry-run first; when it is wanted, repeat it with --yes.",

@@ -500,7 +500,7 @@ def test_a_destructive_command_is_marked_tried_and_confirmed(
     assert last(mock).query == {"dry_run": "true"}
     run(page)
     assert last(mock).query == {}
-    assert "not confirmed" in page.locator(".fault").inner_text()
+    assert "needs a confirmation" in page.locator(".fault").inner_text()
     page.locator(".item textarea").fill("other.log")  # what was confirmed is not this
     assert page.get_by_role("button", name="Run it with yes").is_disabled()
     page.locator(".item textarea").fill("a b.log")
