@@ -176,4 +176,4 @@ def test_servers_have_no_stdin(tool: str) -> None:
         if interface.surface in ("mcp", "http"):
             error = interface.send_case(Case(tool, {"data": "-"})).envelope["error"]
             assert (error["code"], error["field"]) == ("E1035", "data"), interface.name
-            assert "there is no stdin here" in error["message"]
+            assert "stdin is not available here" in error["message"]
