@@ -92,7 +92,7 @@ def test_without_a_verifier_a_token_is_nothing(home: Path) -> None:
     code, answer = call(home, "whoami", token=made(), TOOLI_SECURITY_POLICY="standard")
     assert code == 0
     assert answer["result"]["principal"] is None
-    assert "counts for nothing" in answer["meta"]["warnings"][0]
+    assert "is ignored" in answer["meta"]["warnings"][0]
     code, answer = call(home, "whoami", token=made())
     assert (code, answer["error"]["code"]) == (30, "E2001")
 

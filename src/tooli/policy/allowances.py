@@ -1,8 +1,8 @@
-"""What a call may touch: what its command declares, under its app's ceiling and the owner's lists.
+"""Compute what a call may access: the declared capabilities, restricted by the settings.
 
-capabilities=, permissions=  ─▶ declared ─┐
-                                          ├─▶ allowance_for: all of it, met
-allow_paths, deny_paths      ─▶ bounds   ─┘
+capabilities=, permissions=  ─▶ resolve_declared ─┐
+                                                  ├─▶ resolve_allowance
+allow_paths, deny_paths      ─▶ resolve_bounds   ─┘
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from tooli.core.declared_capabilities import AllowedAccess, is_under_any, resolv
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from typing import Any
-
+    from tooli.core.app_state import AppState
     from tooli.core.tool import Tool
 
 UNRESTRICTED = AllowedAccess(
@@ -29,17 +28,20 @@ UNRESTRICTED = AllowedAccess(
 )
 
 
-def resolve_allowance(tool: Tool, state: Any) -> AllowedAccess | None:
-    """All that a call to the tool may touch; None where nobody says anything about it."""
+def resolve_allowance(tool: Tool, state: AppState) -> AllowedAccess | None:
+    """Return what a call of the tool may access; None if nothing restricts it."""
     declared, bounds = resolve_declared(tool, state), resolve_bounds(state)
     if declared is None or bounds is None:
         return declared or bounds
     return intersect(declared, bounds)
 
 
-def resolve_declared(tool: Tool, state: Any) -> AllowedAccess | None:
-    """What the command declares, under the ceilings that it is held to; these alone, where it
-    declares nothing. All are met anew: links may lead a declared path out of a ceiling."""
+def resolve_declared(tool: Tool, state: AppState) -> AllowedAccess | None:
+    """Return what the command declares, restricted by the permissions of its apps.
+
+    Without a declaration the permissions hold alone. Paths are resolved on each call, because a
+    link may lead out of a permitted folder.
+    """
     guard = tool.guard
     folder = os.path.expanduser(state.security_settings.get("work_dir") or "") or None
     allowance: AllowedAccess | None = None
@@ -50,8 +52,8 @@ def resolve_declared(tool: Tool, state: Any) -> AllowedAccess | None:
     return allowance
 
 
-def resolve_bounds(state: Any) -> AllowedAccess | None:
-    """What the owner's lists leave: all lists of allowed paths must allow, and none deny."""
+def resolve_bounds(state: AppState) -> AllowedAccess | None:
+    """Return what the settings allow: every `allow_paths` must allow, and no `deny_paths` deny."""
     allowed, denied = (
         state.security_settings.get("allow_paths"),
         state.security_settings.get("deny_paths"),
@@ -71,12 +73,12 @@ def resolve_bounds(state: Any) -> AllowedAccess | None:
 
 
 def resolve_setting_path(path: str, folder: str = "") -> str:
-    """A path of a setting: absolute, with links followed; relative ones are of that folder."""
+    """Return a path of a setting as an absolute one, with links resolved."""
     return os.path.realpath(os.path.join(os.path.expanduser(folder), os.path.expanduser(path)))
 
 
 def intersect(paths: AllowedAccess, other: AllowedAccess) -> AllowedAccess:
-    """What both allow."""
+    """Return the access that both allow."""
     return AllowedAccess(
         reads=_intersect_paths(paths.reads, other.reads),
         writes=_intersect_paths(paths.writes, other.writes),

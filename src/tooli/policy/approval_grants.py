@@ -1,10 +1,19 @@
-"""A human's grant for a call: looked up, used, or asked for in writing."""
+"""Grants of a human for a call: find one, use it, or store a request for one."""
 
 from __future__ import annotations
 
 from tooli.core.call_fingerprint import caller_arguments, fingerprint, to_stable_json
 from tooli.errors import ApprovalRequired, Suggestion, shell_quote
+from tooli.pipeline.approval_view import (
+    arguments_for_display,
+    escape_text,
+    escape_value,
+    format_timestamp,
+    plan_for_display,
+)
+from tooli.pipeline.planning import digest_plan
 from tooli.pipeline.single_use_claims import SingleUseClaim
+from tooli.storage.approval_store import ApprovalStore
 from tooli.storage.audit_log import log_event
 from tooli.text.jsonable import is_set
 from tooli.text.traverse import iter_children
@@ -17,11 +26,11 @@ if TYPE_CHECKING:
 
     from tooli.core.call import Call, Caller, Stage
     from tooli.errors import ToolError
-    from tooli.storage.approval_store import ApprovalRequest, ApprovalStore
+    from tooli.storage.approval_store import ApprovalRequest
 
 
 class ApprovalGrant(SingleUseClaim):
-    """A human's grant, taken for a call."""
+    """The claim of a call on a human's grant."""
 
     def __init__(self, store: ApprovalStore, request: ApprovalRequest) -> None:
         self._store = store
@@ -29,37 +38,27 @@ class ApprovalGrant(SingleUseClaim):
         self._call: Call | None = None
 
     def start(self, call: Call) -> None:
-        """The function is about to run: that is on record before it does."""
+        """Log the use of the grant before the function runs."""
         super().start(call)
         self._call = call
         log_event("approval_used", call, request=self._request.id)
 
     def commit(self) -> None:
-        """It has run: the grant is gone for good."""
+        """Use the grant up: the function has run."""
         self._store.mark_used(self._request)
 
     def release(self) -> None:
-        """The same call may use it again."""
+        """Make the grant usable again for the same call."""
         self._store.release(self._request)
         if self._call is not None:
             log_event("approval_returned", self._call, request=self._request.id)
 
 
 def take_grant(call: Call, reason: str, stages: Sequence[Stage]) -> ApprovalGrant:
-    """The grant of a human for exactly this call.
+    """Return the grant of a human for exactly this call.
 
-    Where there is none the call is refused: with the request that waits for a human, or with the
-    human's no.
+    Without one, raise ApprovalRequired: with the stored request, or with the human's refusal.
     """
-    from tooli.pipeline.approval_view import (
-        arguments_for_display,
-        escape_text,
-        escape_value,
-        plan_for_display,
-    )
-    from tooli.pipeline.planning import digest_plan
-    from tooli.storage.approval_store import ApprovalStore
-
     _check_inputs_known(call)
     store = ApprovalStore()
     plan = plan_for_display(call, stages)
@@ -99,17 +98,17 @@ def _build_match_key(store: ApprovalStore, call: Call, plan: str | None) -> str:
 
 
 def _secret_digests(store: ApprovalStore, value: Any, visited: dict[int, list[str]]) -> list[str]:
-    """What tells the secrets in a value from others, however deep they are.
+    """Return digests of all secrets in a value, so that a grant is bound to them.
 
-    One that is named by its place is read: what is there may be another one tomorrow. Those in
-    a set stand for what they belong to, in an order of their own: a set has none.
+    A secret passed as `@file` or `env:NAME` is bound by its value, not by its location. The digests
+    of the items of a set are sorted, because a set has no order.
     """
     kind = value.__class__
     if hasattr(kind, "reveal"):
         return [store.digest_secret(value.reveal())]
     if hasattr(kind, "get_secret_value"):
         return [store.digest_secret(value.get_secret_value())]
-    if id(value) in visited:  # by another way, or it is inside of itself
+    if id(value) in visited:  # seen before, or a cycle
         return visited[id(value)]
     visited[id(value)] = []
     found = [(part, _secret_digests(store, part, visited)) for part in iter_children(value)]
@@ -128,17 +127,17 @@ def _secret_digests(store: ApprovalStore, value: Any, visited: dict[int, list[st
 
 
 def _check_inputs_known(call: Call) -> None:
-    """Refuse a call whose input nobody can know before it runs: nobody can approve that."""
+    """Raise for a call that reads a pipe or a stream: nobody can approve unknown input."""
     for name, value in caller_arguments(call).items():
         items: list[Any] = list(value) if type(value) in (list, tuple) else [value]
         if any([_is_one_shot(item) for item in items]):
             raise ApprovalRequired(
-                f"{call.tool.name} needs a human's approval, and what {name!r} will read from a "
-                "pipe or a stream cannot be shown to anybody first.",
+                f"{call.tool.name} needs a human's approval, but what {name!r} reads from a pipe "
+                "or a stream cannot be shown first.",
                 field=name,
                 suggestion=Suggestion(
                     "retry_with_modified_input",
-                    "Put the input into a file and name that, or let a human run it at a terminal.",
+                    "Put the input into a file and use that, or let a human run it at a terminal.",
                 ),
             )
 
@@ -151,7 +150,7 @@ def _is_one_shot(value: Any) -> bool:
 
 
 def _describe_caller(caller: Caller) -> str:
-    """A caller as people are shown them: nobody gives themselves a name that looks verified."""
+    """Return the text about a caller for humans. A caller cannot give itself a verified name."""
     if caller.principal is not None:
         return f"{caller.principal} ({caller.surface}, verified)"
     name = caller.name or "somebody"
@@ -163,16 +162,14 @@ def _describe_caller(caller: Caller) -> str:
 
 
 def _approval_pending_error(call: Call, reason: str, request: ApprovalRequest) -> ToolError:
-    from tooli.pipeline.approval_view import format_timestamp
-
     command = " ".join(
         [shell_quote(word) for word in (*_program_argv(call), "approvals", "grant", request.id)]
     )
     return ApprovalRequired(
-        f"{reason} Request {request.id} waits for a human.",
+        f"{reason} The request {request.id} waits for a human.",
         suggestion=Suggestion(
             "ask_human",
-            f"Ask a human to run `{command}` at a terminal of theirs; when they have, repeat "
+            f"Ask a human to run `{command}` at their terminal. Afterwards, repeat "
             "exactly the same call.",
         ),
         details={
@@ -186,13 +183,13 @@ def _approval_pending_error(call: Call, reason: str, request: ApprovalRequest) -
 
 
 def _program_argv(call: Call) -> tuple[str, ...]:
-    """What a human types first; an app that is one single command may take all words for itself."""
+    """Return the program that a human types to decide on a request."""
     return (call.caller.prog or (call.tool.app,)) if call.tool.cli_path else ("tooli",)
 
 
 def _approval_denied_error(call: Call, request: ApprovalRequest) -> ToolError:
     return ApprovalRequired(
-        f"A human has said no to {call.tool.name} (request {request.id}).",
+        f"A human declined {call.tool.name} (request {request.id}).",
         code="E2103",
         suggestion=Suggestion("abort", "Do not repeat the call. Ask the human what to do instead."),
     )

@@ -1,13 +1,12 @@
-"""JWTs, verified with a key from a file. joserfc does the cryptography; it comes with tooli[auth].
+"""Verify JWTs with the keys of a file. joserfc does the cryptography (`tooli[auth]`).
 
-Which algorithms may be used is the key's to say, never the token's: a public key verifies
-signatures and no HMAC, and nothing verifies `none`.
+The key decides which algorithms are allowed, never the token: a public key does not verify an
+HMAC, and no key verifies `none`.
 """
 
 from __future__ import annotations
 
 from tooli.core.record import Record
-from tooli.policy.token_verifier import Identity, InvalidToken, UnusableFile
 from tooli.text.jsonable import is_list, is_object
 
 TYPE_CHECKING = False
@@ -17,9 +16,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 LEEWAY_SECONDS = 30
-"""Seconds that clocks may differ by."""
+"""Seconds by which clocks may differ."""
 _MAX_KEYS, _MAX_SCOPES, _MAX_SUBJECT_CHARS = 64, 500, 200
-_MIN_SECRET_BYTES = 32  # bytes: as long as the shortest digest
+_MIN_SECRET_BYTES = 32  # the length of the shortest digest
 _CURVE_ALGORITHMS = {
     "P-256": ("ES256",),
     "P-384": ("ES384",),
@@ -31,17 +30,32 @@ _RSA_ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
 _HMAC_ALGORITHMS = (("HS256", 32), ("HS384", 48), ("HS512", 64))
 
 
+class Identity(Record):
+    """The subject of a token, and its scopes."""
+
+    principal: str
+    scopes: frozenset[str]
+
+
+class TokenRejected(Exception):  # noqa: N818
+    """A token is not valid. The message continues "The token …" and quotes nothing of it."""
+
+
+class UnusableFile(Exception):  # noqa: N818
+    """A file cannot be used. The message says why."""
+
+
 class VerificationKey(Record):
-    """One key, and the algorithms that it may be used with."""
+    """A key, and the algorithms that it may be used with."""
 
     key: Any
     algorithms: tuple[str, ...]
-    registry: Any  # the library's word for them
+    registry: Any  # joserfc's registry of the algorithms
     key_id: str | None = None  # its `kid`
 
 
 class VerificationKeySet(Record):
-    """All keys of a file."""
+    """The keys of a file."""
 
     keys: tuple[VerificationKey, ...]
 
@@ -50,13 +64,13 @@ class VerificationKeySet(Record):
 
 
 def parse_keys(data: bytes) -> VerificationKeySet:
-    """The keys in a file: a public key as PEM, a JWK, a JWKS, or a secret; raises Unusable."""
+    """Return the keys of a file: PEM, JWK, JWKS or a secret. Raises UnusableFile."""
     import warnings
 
     _require_joserfc()
     text = data.strip()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of weak keys, which are refused here
+        warnings.simplefilter("ignore")  # about weak keys, which are rejected below
         if text[:1] == b"{":
             return VerificationKeySet(_from_json(text))
         if b"-----BEGIN" in text:
@@ -77,31 +91,31 @@ def _from_json(text: bytes) -> tuple[VerificationKey, ...]:
     try:
         document: Any = loads(text)
     except (ValueError, RecursionError):
-        raise UnusableFile("it is not the JSON that it looks like") from None
+        raise UnusableFile("it is not valid JSON") from None
     jwks: Any = document.get("keys", [document])
     if not is_list(jwks) or len(jwks) > _MAX_KEYS:
-        raise UnusableFile(f"its keys are no list of at most {_MAX_KEYS}")
+        raise UnusableFile(f"its keys are not a list of at most {_MAX_KEYS}")
     is_set = "keys" in document
     found = [key for one in jwks if (key := _from_jwk(one, skip_unsupported=is_set)) is not None]
     if not found:
-        raise UnusableFile("it holds no key that verifies a signature")
+        raise UnusableFile("it contains no key that verifies a signature")
     return tuple(found)
 
 
 def _from_jwk(jwk: Any, *, skip_unsupported: bool) -> VerificationKey | None:
-    """A key from its JSON; None for one of a set that is there for something else."""
+    """Return the key of a JWK; None for one in a set that is not for signatures."""
     from joserfc.jwk import ECKey, OctKey, OKPKey, RSAKey
 
     if not is_object(jwk):
-        raise UnusableFile("a key in it is no JSON object")
+        raise UnusableFile("a key in it is not a JSON object")
     kinds: dict[Any, Any] = {"RSA": RSAKey, "EC": ECKey, "OKP": OKPKey, "oct": OctKey}
     kind = kinds.get(jwk.get("kty"))
     if kind is None or jwk.get("use", "sig") != "sig":
         if skip_unsupported:
             return None
-        raise UnusableFile("its key is not one for signatures")
+        raise UnusableFile("its key is not for signatures")
     if "d" in jwk:
-        raise UnusableFile("it holds a private key; only the public one belongs here")
+        raise UnusableFile("it contains a private key; use the public one")
     try:
         key = kind.import_key(dict(jwk))
         supported = _allowed_algorithms(key)
@@ -109,7 +123,7 @@ def _from_jwk(jwk: Any, *, skip_unsupported: bool) -> VerificationKey | None:
         if skip_unsupported:
             return None
         raise
-    except Exception:  # whatever the library finds wrong with it
+    except Exception:  # any problem that joserfc finds
         raise UnusableFile("a key in it is malformed") from None
     algorithm = jwk.get("alg")
     algorithms = (
@@ -118,7 +132,7 @@ def _from_jwk(jwk: Any, *, skip_unsupported: bool) -> VerificationKey | None:
     if not algorithms:
         if skip_unsupported:
             return None
-        raise UnusableFile("its key is meant for an algorithm that it cannot be used with")
+        raise UnusableFile("its key names an algorithm that it cannot be used with")
     key_id = jwk.get("kid")
     return _make_key(key, algorithms, key_id if isinstance(key_id, str) else None)
 
@@ -127,34 +141,34 @@ def _from_pem(text: bytes) -> VerificationKey:
     from joserfc.jwk import ECKey, OKPKey, RSAKey
 
     if b"PRIVATE KEY" in text:
-        raise UnusableFile("it holds a private key; only the public one belongs here")
+        raise UnusableFile("it contains a private key; use the public one")
     for kind in (RSAKey, ECKey, OKPKey):
         read: Any = kind
         try:
             key = read.import_key(text)
-        except Exception:  # of another kind, or malformed
+        except Exception:  # another type, or malformed
             continue
         return _make_key(key, _allowed_algorithms(key))
     raise UnusableFile("it is no public key in PEM")
 
 
 def _from_secret(text: bytes) -> VerificationKey:
-    """A secret for HMAC: one line of text, so that no key of another form is taken for one."""
+    """Return an HMAC secret. It is one line of text, so that no other key is taken for one."""
     from joserfc.jwk import OctKey
 
     if not text.isascii() or not text.decode("ascii").isprintable() or b" " in text:
-        raise UnusableFile("it holds no PEM, no JSON, and no secret of one word")
+        raise UnusableFile("it contains neither PEM, nor JSON, nor a secret without spaces")
     if len(text) < _MIN_SECRET_BYTES:
         raise UnusableFile(f"its secret is shorter than {_MIN_SECRET_BYTES} bytes")
     if _is_public_key(text):
-        raise UnusableFile("it holds a public key without its PEM lines")
+        raise UnusableFile("it contains a public key without its PEM lines")
     secret: Any = OctKey
     key = secret.import_key(text)
     return _make_key(key, _allowed_algorithms(key))
 
 
 def _is_public_key(text: bytes) -> bool:
-    """Whether a word is a key that everybody may know: as an HMAC secret it would guard nothing."""
+    """True if a text is a public key, which must not be used as an HMAC secret."""
     from base64 import b64decode
 
     from cryptography.hazmat.primitives.serialization import load_der_public_key
@@ -167,14 +181,14 @@ def _is_public_key(text: bytes) -> bool:
     for load in (load_der_public_key, load_der_x509_certificate):
         try:
             load(data)
-        except Exception:  # it is none
+        except Exception:  # not a key
             continue
         return True
     return False
 
 
 def _allowed_algorithms(key: Any) -> tuple[str, ...]:
-    """What a key may be used with, by its kind alone."""
+    """Return the algorithms for a key, by its type alone."""
     if key.key_type == "oct":
         size = len(key.raw_value)
         if size < _MIN_SECRET_BYTES:
@@ -186,12 +200,12 @@ def _allowed_algorithms(key: Any) -> tuple[str, ...]:
         return _RSA_ALGORITHMS
     curve = key.curve_name
     if curve not in _CURVE_ALGORITHMS:
-        raise UnusableFile("its key is on a curve that is not used here")
+        raise UnusableFile("the curve of its key is not supported")
     return _CURVE_ALGORITHMS[curve]
 
 
 def _make_key(key: Any, algorithms: tuple[str, ...], key_id: str | None = None) -> VerificationKey:
-    """A key that the library may use with these algorithms, and with none that it would add."""
+    """Return a key that joserfc uses with these algorithms only."""
     from joserfc.errors import UnsupportedAlgorithmError
     from joserfc.jws import JWSRegistry
 
@@ -208,13 +222,13 @@ def _make_key(key: Any, algorithms: tuple[str, ...], key_id: str | None = None) 
 
 # ------------------------------------------------------------------ tokens
 
-_INVALID_CLAIMS = "does not hold yet, or holds what it must not"
+_INVALID_CLAIMS = "is not valid yet, or has an invalid claim"
 
 
 def verify_jwt(
     token: bytes, keys: VerificationKeySet, issuer: str | None, audience: str | None
 ) -> Identity:
-    """Who a JWT was made for; raises Invalid."""
+    """Return the identity in a JWT; raise TokenRejected if it is not valid."""
     from joserfc import jwt
 
     try:
@@ -222,14 +236,14 @@ def verify_jwt(
         for key in _matching_keys(keys, header):
             try:
                 claims = jwt.decode(token, key.key, registry=key.registry).claims
-            except Exception:  # another key's, or nobody's
+            except Exception:  # signed with another key, or with none
                 continue
             return _identity_from_claims(claims, issuer, audience)
-    except InvalidToken:
+    except TokenRejected:
         raise
-    except Exception:  # whatever a stranger has sent
-        raise InvalidToken("is malformed") from None
-    raise InvalidToken("was not signed with a key that is known here")
+    except Exception:  # any malformed token
+        raise TokenRejected("is malformed") from None
+    raise TokenRejected("was not signed with a known key")
 
 
 def _parse_header(token: bytes) -> dict[str, Any]:
@@ -239,12 +253,12 @@ def _parse_header(token: bytes) -> dict[str, Any]:
     first = token.partition(b".")[0]
     header = loads(urlsafe_b64decode(first + b"=" * (-len(first) % 4)))
     if not is_object(header):
-        raise InvalidToken("is malformed")
+        raise TokenRejected("is malformed")
     return header
 
 
 def _matching_keys(keys: VerificationKeySet, header: dict[str, Any]) -> Iterator[VerificationKey]:
-    """The keys that may have signed it: by name where both have one, of the right kind."""
+    """Yield the keys that may have signed a token: by `kid` if both have one, and by algorithm."""
     key_id = header.get("kid")
     for key in keys.keys:
         matches_id = key.key_id is None or key_id is None or key.key_id == key_id
@@ -255,12 +269,12 @@ def _matching_keys(keys: VerificationKeySet, header: dict[str, Any]) -> Iterator
 def _identity_from_claims(
     claims: dict[str, Any], issuer: str | None, audience: str | None
 ) -> Identity:
-    """Who the claims are about, where they hold now, here, and from whom they must be."""
+    """Return the identity in the claims, if time, audience and issuer are valid."""
     from joserfc import errors
     from joserfc.jwt import JWTClaimsRegistry
 
     if "aud" in claims and audience is None:
-        raise InvalidToken("is for an audience, and no token_audience is set here")
+        raise TokenRejected("is for an audience, but no token_audience is set")
     wanted: dict[str, Any] = {"exp": {"essential": True}, "sub": {"essential": True}}
     for key_id, value in (("iss", issuer), ("aud", audience)):
         if value is not None:
@@ -269,35 +283,35 @@ def _identity_from_claims(
     try:
         JWTClaimsRegistry(leeway=LEEWAY_SECONDS, **wanted).validate(claims)
     except errors.ExpiredTokenError:
-        raise InvalidToken("has expired") from None
+        raise TokenRejected("has expired") from None
     except errors.MissingClaimError:
         missing = sorted([name for name in wanted if claims.get(name) is None])
-        raise InvalidToken(f"does not say its {', '.join(missing)}") from None
+        raise TokenRejected(f"has no {', '.join(missing)}") from None
     except errors.JoseError:
-        raise InvalidToken(_describe_invalid_claim(claims, issuer, audience)) from None
+        raise TokenRejected(_describe_invalid_claim(claims, issuer, audience)) from None
     subject = claims["sub"]
     if len(subject) > _MAX_SUBJECT_CHARS or not subject.isprintable():
-        raise InvalidToken("names a subject that no name is")
+        raise TokenRejected("has an invalid subject")
     return Identity(subject, _parse_scopes(claims))
 
 
 def _check_claim_types(claims: dict[str, Any]) -> None:
-    """Refuse times that are none, true or without end among them, and subjects that are no text.
+    """Reject times that are not finite numbers, and subjects that are not text.
 
-    Not every joserfc that there is for a Python looks at that.
+    Some versions of joserfc do not check that.
     """
     for key_id in ("exp", "nbf", "iat"):
         value = claims.get(key_id)
         if value is not None and not (type(value) in (int, float) and abs(value) < 1 << 53):
-            raise InvalidToken(_INVALID_CLAIMS)
+            raise TokenRejected(_INVALID_CLAIMS)
     if not isinstance(claims.get("sub"), (str, type(None))):
-        raise InvalidToken(_INVALID_CLAIMS)
+        raise TokenRejected(_INVALID_CLAIMS)
 
 
 def _describe_invalid_claim(
     claims: dict[str, Any], issuer: str | None, audience: str | None
 ) -> str:
-    """What a claim is not as it must be, without its value: that is a stranger's word."""
+    """Return the message about an invalid claim, without its value, which anybody may have set."""
     audiences = claims.get("aud")
     if issuer is not None and claims.get("iss") != issuer:
         return "is from another issuer"
@@ -311,14 +325,14 @@ def _describe_invalid_claim(
 
 
 def _parse_scopes(claims: dict[str, Any]) -> frozenset[str]:
-    """What a token allows, as the several makers of tokens write it."""
+    """Return the scopes of a token, in any of the usual forms."""
     found: set[str] = set()
     for key_id in ("scope", "scp", "scopes"):
         value: Any = claims.get(key_id)
         scopes: Any = value.split() if isinstance(value, str) else [] if value is None else value
         if not is_list(scopes) or not all([isinstance(scope, str) for scope in scopes]):
-            raise InvalidToken("says its scopes in a way that nobody can read")
+            raise TokenRejected("has scopes in an unknown form")
         found.update(scopes)
     if len(found) > _MAX_SCOPES:
-        raise InvalidToken("has more scopes than anybody needs")
+        raise TokenRejected("has too many scopes")
     return frozenset(found)

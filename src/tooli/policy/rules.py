@@ -1,9 +1,9 @@
-"""What each policy makes of a call: one table, which the stages, the tests and docs/safety.md read.
+"""The security policies as one table, which the stages, the tests and docs/safety.md read.
 
-    Rule ── at("strict") ──▶ Verdict: it runs, it runs with a warning, or it is refused with a code
+    PolicyRule ── verdict_for("strict") ──▶ Verdict: run, run with a warning, or reject
 
-Of several rules that apply to a call, the first that does not let it run decides. Who seems to
-be calling stands in none of them.
+If several rules apply to a call, the first one that rejects it decides. No rule depends on who
+the caller seems to be.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 class Verdict(Record):
-    """What becomes of a call."""
+    """The decision of a rule about a call."""
 
     summary: str
-    code: str | None = None  # of the refusal; None: it runs
-    asks_human: bool = False  # a human whom the door can reach is asked instead, and may let it run
-    adds_warning: bool = False  # it runs, and `meta.warnings` says what is wrong with that
+    code: str | None = None  # of the rejection; None: it runs
+    asks_human: bool = False  # a human is asked if one can be reached, and may allow it
+    adds_warning: bool = False  # it runs with a warning
 
 
 RUN = Verdict("runs")
@@ -42,7 +42,7 @@ SANITIZED = Verdict("taken out, with a warning", adds_warning=True)
 
 
 class PolicyRule(Record):
-    """One behaviour of a call, and what each policy makes of it."""
+    """A condition of a call, and the verdict of each policy about it."""
 
     description: str
     off: Verdict
@@ -50,7 +50,7 @@ class PolicyRule(Record):
     strict: Verdict
 
     def verdict_for(self, policy: str) -> Verdict:
-        """The verdict of a policy."""
+        """Return the verdict of a policy."""
         return {"off": self.off, "standard": self.standard, "strict": self.strict}[policy]
 
 
@@ -82,13 +82,13 @@ RULES: dict[str, PolicyRule] = {
         "terminal escapes and invisible characters in a result", UNCHANGED, SANITIZED, SANITIZED
     ),
 }
-"""The rules by name, from the one that decides first to the last."""
+"""The rules by name, in the order in which they decide."""
 
 
 def find_verdict(call: Call, is_human_required: bool) -> Verdict:
-    """Whether a call may run as far as humans have a say in it.
+    """Return the verdict on a call about confirmation and approval.
 
-    `human`: the setting `human_in_the_loop` is on.
+    `is_human_required` is True if the setting `human_in_the_loop` is on.
     """
     tool, guard = call.tool, call.tool.guard
     destructive = tool.behavior.destructive

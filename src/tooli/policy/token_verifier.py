@@ -1,18 +1,18 @@
-"""Identity: who a caller is, by a token that was verified. One room for every door.
+"""Verify the token of a caller, for every interface.
 
-    token ─▶ Verifier ─┬▶ tokens:     a file of digests, each with a subject and its scopes
-                       └▶ token_key:  a JWT, by the key in a file (jwts.py)
+    token ─▶ TokenVerifier ─┬▶ tokens:     a file of digests, each with a subject and scopes
+                            └▶ token_key:  a JWT, verified with the keys of a file (jwt.py)
 
-A file that changes is read again, so that a token can be taken back while a server runs. One
-that cannot be understood verifies nothing. No error, no log and no repr shows a token.
+A changed file is read again, so that a token can be revoked while a server runs. A file that
+cannot be read rejects every token. No error, log or repr contains a token.
 """
 
 from __future__ import annotations
 
 import os
 
-from tooli.core.record import Record
 from tooli.errors import AuthError, InputError, Suggestion
+from tooli.policy.jwt import Identity, TokenRejected, UnusableFile, parse_keys, verify_jwt
 
 TYPE_CHECKING = False
 
@@ -21,36 +21,21 @@ if TYPE_CHECKING:
     from typing import Any
 
 TOKEN_SETTINGS = ("token_key", "tokens")
-"""The settings that say how tokens are verified; without one of them nobody is known by any."""
+"""The settings for the verification of tokens. Without them no token is accepted."""
 MAX_TOKEN_BYTES = 16 << 10
-"""Bytes of a token; no honest one is longer."""
-_MAX_FILE_BYTES = 1 << 20  # bytes of a file that is trusted
+"""The longest token in bytes."""
+_MAX_FILE_BYTES = 1 << 20  # bytes
 _WORLD_WRITABLE, _GROUP_OR_WORLD_ACCESS = 0o002, 0o077
 _HEX_DIGITS = frozenset("0123456789abcdef")
 
 
-class Identity(Record):
-    """Who a token was made for, and what it allows."""
-
-    principal: str
-    scopes: frozenset[str]
-
-
-class InvalidToken(Exception):  # noqa: N818  what is wrong with a token, in words that quote none of it
-    """A token does not hold; the message goes on from "The token …"."""
-
-
-class UnusableFile(Exception):  # noqa: N818
-    """A file cannot be used; the message says why."""
-
-
 def make_verifier(settings: Mapping[str, Any]) -> TokenVerifier | None:
-    """What verifies tokens, by the settings of an app; None where nothing is set for it."""
+    """Return the verifier for the settings of an app; None without such settings."""
     return TokenVerifier(settings) if any([name in settings for name in TOKEN_SETTINGS]) else None
 
 
 class TokenVerifier:
-    """Turns tokens into identities, by what the machine's owner has set."""
+    """Verifies tokens by the settings `tokens` and `token_key`."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._tokens_file: _TrustedFile | None = None
@@ -60,37 +45,33 @@ class TokenVerifier:
         if "tokens" in settings:
             self._tokens_file = _TrustedFile("tokens", settings["tokens"], parse_tokens)
         if "token_key" in settings:
-            from tooli.policy.jwt import parse_keys
-
             self._keys_file = _TrustedFile("token_key", settings["token_key"], parse_keys)
 
     def check(self) -> None:
-        """Read the files; raises an InputError where one cannot be used."""
+        """Read the files; raise an InputError if one cannot be used."""
         for file in (self._tokens_file, self._keys_file):
             if file is not None:
                 file.get()
 
     def identify(self, token: bytes) -> Identity:
-        """Who brings this token; raises an AuthError where it does not hold."""
+        """Return the identity of a token; raise an AuthError if it is not valid."""
         try:
             return self._identify(token)
-        except InvalidToken as invalid:
+        except TokenRejected as invalid:
             raise AuthError(
                 f"The token {invalid}.",
                 code="E2004",
-                suggestion=Suggestion("ask_human", "Ask for a token that holds, and send it."),
+                suggestion=Suggestion("ask_human", "Ask for a valid token, and send it."),
             ) from None
 
     def _identify(self, token: bytes) -> Identity:
         if not token or len(token) > MAX_TOKEN_BYTES:
-            raise InvalidToken("is longer than any token" if token else "is empty")
+            raise TokenRejected("is longer than any token" if token else "is empty")
         found = self._look_up(token) if self._tokens_file is not None else None
         if found is not None:
             return found
         if self._keys_file is None or token.count(b".") != 2:
-            raise InvalidToken("is not known here")
-        from tooli.policy.jwt import verify_jwt
-
+            raise TokenRejected("is not known here")
         return verify_jwt(token, self._keys_file.get(), self._issuer, self._audience)
 
     def _look_up(self, token: bytes) -> Identity | None:
@@ -100,7 +81,7 @@ class TokenVerifier:
         assert self._tokens_file is not None
         digest, found = sha256(token).hexdigest().encode(), None
         for known, identity in self._tokens_file.get():
-            if compare_digest(known, digest):  # all are compared, whichever it is
+            if compare_digest(known, digest):  # no early exit: the time must not reveal a match
                 found = identity
         return found
 
@@ -109,7 +90,7 @@ class TokenVerifier:
 
 
 class _TrustedFile:
-    """What stands in a file of the machine's owner, read again when the file is another one."""
+    """The parsed content of a file, which is read again when it changes."""
 
     def __init__(self, setting: str, path: str, parse: Callable[[bytes], Any]) -> None:
         self._setting = setting
@@ -119,10 +100,10 @@ class _TrustedFile:
         self._value: Any = None
 
     def get(self) -> Any:
-        """What it says; raises an InputError where it cannot be used."""
+        """Return the parsed content; raise an InputError if it cannot be used."""
         try:
-            if not os.path.isabs(self._path):  # or whoever starts us elsewhere chooses the file
-                raise UnusableFile("it is not named by its whole path")
+            if not os.path.isabs(self._path):  # the folder of the process must not choose the file
+                raise UnusableFile("its path is not absolute")
             state = _file_state(os.stat(self._path))
             if state != self._loaded_state:
                 self._loaded_state = None
@@ -145,12 +126,12 @@ class _TrustedFile:
 
 
 def _file_state(found: os.stat_result) -> tuple[int, ...]:
-    """What tells one state of a file from another."""
+    """Return what changes whenever a file changes."""
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_mode
 
 
 def read_regular_file(path: str, max_bytes: int) -> tuple[bytes, int]:
-    """The bytes of a plain file and its mode; never waits for a pipe that nobody writes to."""
+    """Return content and mode of a regular file. Never blocks on a pipe."""
     file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     try:
         mode = os.fstat(file).st_mode
@@ -168,7 +149,7 @@ def read_regular_file(path: str, max_bytes: int) -> tuple[bytes, int]:
 
 
 def parse_tokens(data: bytes) -> list[tuple[bytes, Identity]]:
-    """Known tokens: `SHA256-OF-THE-TOKEN SUBJECT scope scope …`, one a line; `#` comments."""
+    """Parse a file of tokens: each line is `SHA256-OF-THE-TOKEN SUBJECT scope …` or a comment."""
     found: dict[bytes, Identity] = {}
     try:
         lines = data.decode("utf-8").splitlines()
@@ -182,11 +163,11 @@ def parse_tokens(data: bytes) -> list[tuple[bytes, Identity]]:
             continue
         digest = fields[0].lower()
         if len(digest) != 64 or not _HEX_DIGITS.issuperset(digest):
-            raise UnusableFile(f"line {number} does not begin with a SHA-256 in 64 hex digits")
+            raise UnusableFile(f"line {number} does not start with a SHA-256 in 64 hex digits")
         if len(fields) == 1:
-            raise UnusableFile(f"line {number} does not say whose token it is")
+            raise UnusableFile(f"line {number} has no subject")
         if digest.encode() in found:
-            raise UnusableFile(f"line {number} has a token that stands there already")
+            raise UnusableFile(f"line {number} repeats a token")
         found[digest.encode()] = Identity(fields[1], frozenset(fields[2:]))
     return list(found.items())
 
@@ -195,7 +176,7 @@ def parse_tokens(data: bytes) -> list[tuple[bytes, Identity]]:
 
 
 def read_token_file(path: str) -> tuple[bytes, str | None]:
-    """A caller's token, and a warning about its file; raises an AuthError without one."""
+    """Return the token in a file, and a warning about the file; raise an AuthError without one."""
     try:
         data, mode = read_regular_file(path, MAX_TOKEN_BYTES)
     except (UnusableFile, OSError) as failure:
@@ -203,8 +184,12 @@ def read_token_file(path: str) -> tuple[bytes, str | None]:
         raise AuthError(
             f"The token in TOOLI_TOKEN_FILE cannot be read: {reason}.",
             code="E2004",
-            suggestion=Suggestion("fix", "Name a file that holds a token, and nothing else."),
+            suggestion=Suggestion("fix", "Use a file that contains only a token."),
         ) from None
     is_shared = os.name == "posix" and mode & _GROUP_OR_WORLD_ACCESS
-    warning = "others may use the file of TOOLI_TOKEN_FILE: chmod 600 it" if is_shared else None
+    warning = (
+        "other users can read the file of TOOLI_TOKEN_FILE: run chmod 600 on it"
+        if is_shared
+        else None
+    )
     return data.strip(), warning
