@@ -8,10 +8,17 @@ outcome is stored, because a replay does not know them.
 
 from __future__ import annotations
 
+import sys
+from binascii import a2b_base64, b2a_base64
+from types import GenericAlias
+
 from tooli.core.call import Failed, Ok
+from tooli.core.handoffs import Next
+from tooli.core.page import Page
 from tooli.core.record import Record
 from tooli.core.tool import MISSING
 from tooli.errors import Suggestion, ToolError, error_class_for
+from tooli.schema.tool_reader import return_annotation
 from tooli.text.json_encoder import encode, measure_json
 from tooli.text.jsonable import MAX_JSON_DEPTH, is_list, is_object, to_jsonable
 from tooli.text.redact import Redactor
@@ -23,6 +30,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tooli.core.call import Call, Outcome
+    from tooli.core.content import Content
     from tooli.core.tool import Tool
 
 MAX_OUTCOME_BYTES = 16 << 20
@@ -76,9 +84,7 @@ def encode_items(
     if items is None:
         return NOT_STORED
     if redactor is not None:
-        from json import loads
-
-        items = [encode(_redact_value(loads(item), redactor), []) for item in items]
+        items = [encode(_redact_value(_parse_json(item), redactor), []) for item in items]
     rest: dict[str, Any] = {}
     _add_warnings(rest, warnings, redactor, "result")
     return b'{"value":[' + b",".join(items) + b"]" + (b"," + encode(rest, [])[1:] if rest else b"}")
@@ -97,10 +103,8 @@ def _add_warnings(
 
 def decode_outcome(data: bytes) -> StoredOutcome:
     """Decode a stored outcome; raise ValueError if it is invalid."""
-    from json import loads
-
     try:
-        payload = loads(data)
+        payload = _parse_json(data)
         if "failed" in payload:
             outcome: Outcome | None = Failed(_decode_error(payload["failed"]))
         elif "large" in payload:
@@ -113,6 +117,12 @@ def decode_outcome(data: bytes) -> StoredOutcome:
         raise ValueError(str(failure)) from failure
 
 
+def _parse_json(data: bytes) -> Any:
+    from json import loads  # slow to import, and only replays and secrets need it
+
+    return loads(data)
+
+
 # ------------------------------------------------------------------ values
 
 
@@ -121,14 +131,12 @@ def _encode_value(
 ) -> tuple[Any, dict[str, Any]]:
     """Return the value or a copy of it, and the JSON object that stands for it."""
     kind = value.__class__
-    if kind.__module__ == "tooli.core.page":
-        from tooli.core.page import Page
-
+    if kind is Page:
         _, items = measure_json(value.items, warnings)
         page = Page(items, next_cursor=value.next_cursor, total=value.total)
         rest = {"next_cursor": _redact_value(value.next_cursor, redactor), "total": value.total}
         return page, {"page": {"items": _redact_value(items, redactor), **rest}}
-    if kind.__module__ == "tooli.core.handoffs":
+    if kind is Next:
         result, parts = _encode_value(value.result, warnings, redactor)
         value.result = result
         steps = [
@@ -172,13 +180,9 @@ def _is_json(value: Any, depth_left: int = MAX_JSON_DEPTH) -> bool:
 
 def _decode_value(payload: dict[str, Any]) -> Any:
     if "page" in payload:
-        from tooli.core.page import Page
-
         page = payload["page"]
         return Page(page["items"], next_cursor=page["next_cursor"], total=page["total"])
     if "next" in payload:
-        from tooli.core.handoffs import Next
-
         result = Next(_decode_value(payload["next"]["result"]))
         for command, arguments, reason in payload["next"]["steps"]:
             result.then(command, arguments, why=reason)
@@ -190,37 +194,35 @@ def _decode_value(payload: dict[str, Any]) -> Any:
 
 
 def _is_content(value: Any) -> bool:
-    import sys
-
     content_module = sys.modules.get("tooli.core.content")
     return content_module is not None and content_module.is_content(value)
 
 
 def _encode_content(item: Any, redactor: Redactor | None) -> list[Any]:
-    from base64 import b64encode
-
-    from tooli.core.content import Content
-
-    if not isinstance(item, Content):
+    if not isinstance(item, _content_class()):
         return ["", _redact_value(item, redactor)]
     fields: dict[str, Any] = {}
     for name in type(item).__match_args__:
         part = getattr(item, name)
         raw = isinstance(part, bytes)
-        fields[name] = [b64encode(part).decode()] if raw else _redact_value(part, redactor)
+        fields[name] = (
+            [b2a_base64(part, newline=False).decode()] if raw else _redact_value(part, redactor)
+        )
     return [type(item).__name__, fields]
 
 
 def _decode_content(kind: str, fields: Any) -> Any:
-    from base64 import b64decode
-
-    from tooli.core import content
-
     if not kind:
         return fields
-    classes = {cls.__name__: cls for cls in content.Content.__subclasses__()}
-    parts = {n: b64decode(p[0]) if isinstance(p, list) else p for n, p in fields.items()}  # pyright: ignore
+    classes = {cls.__name__: cls for cls in _content_class().__subclasses__()}
+    parts = {name: a2b_base64(part[0]) if is_list(part) else part for name, part in fields.items()}
     return classes[kind](**parts)
+
+
+def _content_class() -> type[Content]:
+    from tooli.core.content import Content  # imports base64 and re, which few results need
+
+    return Content
 
 
 def restore_type(tool: Tool, value: Any) -> Any:
@@ -244,13 +246,9 @@ _validators: dict[str, tuple[Any, Callable[[bytes], Any] | None]] = {}
 
 def _make_validator(tool: Tool) -> Callable[[bytes], Any] | None:
     """Return a function that parses JSON as the return type; None if that is a JSON type."""
-    from tooli.schema.tool_reader import return_annotation
-
     annotation = return_annotation(tool)
     name = getattr(getattr(annotation, "__origin__", None), "__name__", "")
     if name in ("Generator", "Iterator", "Iterable", "AsyncGenerator", "AsyncIterator"):
-        from types import GenericAlias
-
         annotation = GenericAlias(list, annotation.__args__[:1])
     if _is_json_type(annotation):
         return None
