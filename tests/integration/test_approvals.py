@@ -1,4 +1,4 @@
-"""Approvals from outside: a human at a real terminal, agents in real processes, real servers."""
+"""Approvals with a person at a terminal, agents in processes of their own and real servers."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ AGENT = {"CLAUDECODE": "1"}
 
 
 class Place:
-    """A user's files: the app, its state, and what its commands did."""
+    """A user's files: the app, its state and what its commands did."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -99,13 +99,13 @@ class Place:
         return self.noted.read_text().splitlines() if self.noted.exists() else []
 
     def agent(self, *argv: str) -> dict[str, Any]:
-        """What an agent gets."""
+        """The envelope that an agent gets."""
         done = run(self.app, *argv, env={**self.env, **AGENT})
         assert is_clean(done.err)
         return envelope(done.out)
 
     def refused(self, *argv: str) -> str:
-        """The id of the request that an agent's call leads to."""
+        """The ID of the request for an agent's call."""
         error = self.agent(*argv)["error"]
         assert error["code"] == "E2101"
         return error["details"]["approval"]["id"]
@@ -121,7 +121,7 @@ class Place:
 
 
 def typing_the_code(id: str) -> tuple[bytes, Callable[[bytes], bytes]]:
-    """What a human does: they read the code, and type it."""
+    """Read the displayed code and type it, as a person does."""
 
     def answer(shown: bytes) -> bytes:
         (code,) = re.findall(rb"Type (\w{4}) to grant", shown)
@@ -135,7 +135,7 @@ def place(tmp_path: Path) -> Place:
     return Place(tmp_path)
 
 
-def test_an_agent_asks_a_human_grants_the_agent_repeats(place: Place) -> None:
+def test_a_granted_call_runs_once(place: Place) -> None:
     done = run(place.app, "delete", "a", "--yes", env={**place.env, **AGENT})
     assert done.code == 101
     approval = envelope(done.out)["error"]["details"]["approval"]
@@ -166,7 +166,7 @@ def test_a_human_denies(place: Place) -> None:
     assert place.done == []
 
 
-def test_the_plan_is_in_front_of_the_human_and_bound(place: Place) -> None:
+def test_the_plan_is_displayed_and_bound(place: Place) -> None:
     stock = place.folder / "stock"
     stock.mkdir()
     (stock / "old").touch()
@@ -181,23 +181,23 @@ def test_the_plan_is_in_front_of_the_human_and_bound(place: Place) -> None:
     assert place.agent("clear", str(stock))["result"] == "cleared"
 
 
-@pytest.mark.parametrize("word", ["env:TO", "@to.txt"])
-def test_a_secret_is_what_is_there_and_not_its_place(place: Place, word: str) -> None:
+@pytest.mark.parametrize("location", ["env:TO", "@to.txt"])
+def test_a_secret_is_bound_by_its_value(place: Place, location: str) -> None:
     def put(text: str) -> None:
         place.env["TO"] = text
         (place.folder / "to.txt").write_text(text)
 
-    named = word.replace("@", f"@{place.folder}/")
+    argument = location.replace("@", f"@{place.folder}/")
     put("friend")
-    place.grant(place.refused("pay", named))
+    place.grant(place.refused("pay", argument))
     put("foe")
-    assert place.agent("pay", named)["error"]["code"] == "E2101"
+    assert place.agent("pay", argument)["error"]["code"] == "E2101"
     put("friend")
-    assert place.agent("pay", named)["result"] == "paid"
+    assert place.agent("pay", argument)["result"] == "paid"
     assert place.done == ["paid friend"]
 
 
-def test_a_person_types_the_name_of_what_is_dangerous(place: Place) -> None:
+def test_a_person_confirms_a_dangerous_command_by_its_name(place: Place) -> None:
     stock = place.folder / "stock"
     stock.mkdir()
     (stock / "old").touch()
@@ -208,11 +208,11 @@ def test_a_person_types_the_name_of_what_is_dangerous(place: Place) -> None:
     assert (code, place.done) == (0, ["cleared"])
     assert '- "old"' in shown.partition("Type ")[0]
     kept = place.folder / "state" / "approvals"
-    assert not kept.exists(), "who is asked at once leaves no request"
+    assert not kept.exists(), "a prompt creates no request"
 
 
-def test_an_app_that_is_one_command_is_answered_by_the_launcher(place: Place) -> None:
-    """Its words are all its own: `approvals grant` would be files to it."""
+def test_the_launcher_grants_for_an_app_with_one_command(place: Place) -> None:
+    """Such an app has no built-in commands: `approvals grant` would be its arguments."""
     one = place.folder / "one.py"
     one.write_text(
         "from tooli import Tooli\napp = Tooli('one')\n"
@@ -227,25 +227,27 @@ def test_an_app_that_is_one_command_is_answered_by_the_launcher(place: Place) ->
     listed = envelope(run(launcher, "approvals", "list", env=place.env).out)["result"]
     assert [row["tool"] for row in listed] == ["one.one"]
     id = approval["id"]
-    words = ("approvals", "grant", id)
-    assert run(launcher, *words, env=place.env).code == 101
-    assert converse(launcher, *words, says=[typing_the_code(id)], env=place.env).code == 0
+    argv = ("approvals", "grant", id)
+    assert run(launcher, *argv, env=place.env).code == 101
+    assert converse(launcher, *argv, says=[typing_the_code(id)], env=place.env).code == 0
     assert envelope(run(one, "a", "b", "--json", env=place.env).out)["result"] == "a b"
 
 
-@pytest.mark.parametrize("word", ["grant", "deny"])
-def test_a_humans_word_is_on_record_in_the_log_of_the_app(place: Place, word: str) -> None:
+@pytest.mark.parametrize("decision", ["grant", "deny"])
+def test_a_decision_is_logged(place: Place, decision: str) -> None:
     log = place.folder / "here.jsonl"
     place.env["TOOLI_AUDIT_LOG"] = str(log)
     id = place.refused("delete", "a")
-    place.human("approvals", word, id, says=[typing_the_code(id)] if word == "grant" else ())
+    place.human(
+        "approvals", decision, id, says=[typing_the_code(id)] if decision == "grant" else ()
+    )
     events = [json.loads(line)["event"] for line in log.read_text().splitlines()]
     assert events[0] == "approval_requested"
-    assert events[-1] == {"grant": "approval_granted", "deny": "approval_denied"}[word]
+    assert events[-1] == {"grant": "approval_granted", "deny": "approval_denied"}[decision]
     assert not (place.folder / "state" / "audit").exists()
 
 
-def test_a_humans_word_is_not_on_record_where_nothing_is(place: Place) -> None:
+def test_a_decision_is_not_logged_with_the_policy_off(place: Place) -> None:
     place.app.write_text(APP.replace('version="1.0"', 'security_policy="off"'))
     place.grant(place.refused("delete", "a"))
     assert place.agent("delete", "a")["result"] == "deleted a"
@@ -253,7 +255,7 @@ def test_a_humans_word_is_not_on_record_where_nothing_is(place: Place) -> None:
 
 
 @pytest.mark.parametrize("policy", ["standard", "strict"])
-def test_a_humans_word_that_cannot_be_written_down(place: Place, policy: str) -> None:
+def test_a_decision_that_cannot_be_logged(place: Place, policy: str) -> None:
     place.app.write_text(
         APP.replace('version="1.0"', f'security_policy="{policy}"').replace(
             "(requ", "(auth=[], requ"
@@ -268,13 +270,13 @@ def test_a_humans_word_that_cannot_be_written_down(place: Place, policy: str) ->
 
 
 class TestGranting:
-    """Only a person at a terminal grants; no flag and no variable does."""
+    """Only a person at a terminal can grant; no flag and no variable can."""
 
     @pytest.mark.parametrize("flags", [[], ["--yes"], ["--yes", "--json"], ["--no-input"]])
     def test_not_without_a_terminal(self, place: Place, flags: list[str]) -> None:
         id = place.refused("delete", "a")
-        words = ("approvals", "grant", id, *flags)
-        done = run(place.app, *words, stdin=f"{id}\ny\nyes\n".encode(), env=place.env)
+        argv = ("approvals", "grant", id, *flags)
+        done = run(place.app, *argv, stdin=f"{id}\ny\nyes\n".encode(), env=place.env)
         assert done.code == 101
         assert envelope(done.out)["error"]["code"] == "E2102"
         assert place.refused("delete", "a") == id
@@ -291,7 +293,7 @@ class TestGranting:
             ([], {"TOOLI_CALLER": "my-agent"}),
         ],
     )
-    def test_not_where_an_agent_is_around(
+    def test_not_if_an_agent_is_detected(
         self, place: Place, flags: list[str], env: dict[str, str]
     ) -> None:
         id = place.refused("delete", "a")
@@ -302,15 +304,15 @@ class TestGranting:
         assert place.refused("delete", "a") == id
 
     @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="it looks into /proc")
-    def test_not_below_the_process_of_an_agent(self, place: Place) -> None:
-        """An agent that leaves no variable: its name is in the tree of processes."""
+    def test_not_in_a_child_process_of_an_agent(self, place: Place) -> None:
+        """An agent that sets no variable is found among the parent processes."""
         id = place.refused("delete", "a")
         script = place.folder / "codex"
         script.write_text(
             "import subprocess, sys\nsys.exit(subprocess.run(sys.argv[1:]).returncode)\n"
         )
-        words = [str(word) for word in command(place.app, "approvals", "grant", id)]
-        done = converse(script, *words, env=place.env)
+        argv = [str(part) for part in command(place.app, "approvals", "grant", id)]
+        done = converse(script, *argv, env=place.env)
         assert done.code == 101
         assert b"an agent was detected" in done.out
 
@@ -324,8 +326,8 @@ class TestGranting:
         assert place.refused("delete", "a") == id
         assert place.done == []
 
-    def test_not_by_keys_that_were_typed_before(self, place: Place) -> None:
-        """The code is made when it is asked for: nobody can have it ready."""
+    def test_not_by_a_code_that_was_typed_before(self, place: Place) -> None:
+        """Each prompt has a new code."""
         id = place.refused("delete", "a")
         asked = f"to grant {id}: ".encode()
         codes = {
@@ -338,7 +340,7 @@ class TestGranting:
         assert len(codes) > 1
 
     @pytest.mark.parametrize("id", ["", "x", "../../x", "abcd-efgh", "*"])
-    def test_what_does_not_wait(self, place: Place, id: str) -> None:
+    def test_an_unknown_request(self, place: Place, id: str) -> None:
         place.refused("delete", "a")
         code, shown = place.human("approvals", "grant", "--", id)
         assert code == 10
@@ -372,32 +374,32 @@ class TestGranting:
 
 
 class TestRunning:
-    def test_racers(self, place: Place) -> None:
-        """Of many processes that repeat a granted call at once, one runs it."""
+    def test_one_of_many_processes_uses_a_grant(self, place: Place) -> None:
+        """One of many processes that repeat a granted call runs it."""
         count = 8
         for turn in range(3):
             place.noted.unlink(missing_ok=True)
             place.grant(place.refused("delete", f"f{turn}"))
-            words = command(place.app, "delete", f"f{turn}", "--json")
-            racers = [
-                subprocess.Popen(words, env={**place.env, **AGENT}, stdout=subprocess.PIPE)
+            argv = command(place.app, "delete", f"f{turn}", "--json")
+            processes = [
+                subprocess.Popen(argv, env={**place.env, **AGENT}, stdout=subprocess.PIPE)
                 for _ in range(count)
             ]
-            found = [envelope(racer.communicate(timeout=PATIENCE)[0]) for racer in racers]
+            found = [envelope(process.communicate(timeout=PATIENCE)[0]) for process in processes]
             assert [one["ok"] for one in found].count(True) == 1
             assert {one["error"]["code"] for one in found if not one["ok"]} == {"E2101"}
             assert place.done == [f"f{turn}"]
 
-    def test_racing_refusals_share_a_request(self, place: Place) -> None:
-        words = command(place.app, "delete", "a", "--json")
-        racers = [
-            subprocess.Popen(words, env={**place.env, **AGENT}, stdout=subprocess.PIPE)
+    def test_concurrent_refusals_share_a_request(self, place: Place) -> None:
+        argv = command(place.app, "delete", "a", "--json")
+        processes = [
+            subprocess.Popen(argv, env={**place.env, **AGENT}, stdout=subprocess.PIPE)
             for _ in range(6)
         ]
-        found = [envelope(racer.communicate(timeout=PATIENCE)[0]) for racer in racers]
-        told = {one["error"]["details"]["approval"]["id"] for one in found}
+        found = [envelope(process.communicate(timeout=PATIENCE)[0]) for process in processes]
+        requested = {one["error"]["details"]["approval"]["id"] for one in found}
         listed = envelope(run(place.app, "approvals", "list", env=place.env).out)["result"]
-        assert told == {one["id"] for one in listed}
+        assert requested == {one["id"] for one in listed}
 
     def test_another_caller_does_not_use_it(self, place: Place) -> None:
         place.grant(place.refused("delete", "a"))
@@ -406,9 +408,9 @@ class TestRunning:
             assert envelope(done.out)["error"]["code"] == "E2101"
         assert place.done == []
 
-    def test_both_lanes(self, place: Place) -> None:
-        """Whichever engine reads the line, it is the same call."""
-        typer_first = place.folder / "lane.py"
+    def test_fast_path_and_typer_path(self, place: Place) -> None:
+        """The fast path and Typer make the same call of a command line."""
+        typer_first = place.folder / "with_typer.py"
         typer_first.write_text("import typer\n" + APP)
         place.grant(place.refused("delete", "a"))
         done = run(typer_first, "delete", "a", "--json", env={**place.env, **AGENT})
@@ -424,11 +426,11 @@ class TestRunning:
         assert (done.code, b"deleted a" in done.out) == (0, True)
 
     @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may all")
-    def test_a_home_that_cannot_be_written(self, place: Place) -> None:
+    def test_a_read_only_state_directory(self, place: Place) -> None:
         (place.folder / "state").mkdir(mode=0o500)
         assert place.agent("delete", "a")["error"]["code"] == "E2104"
 
-    def test_a_state_that_is_no_folder(self, place: Place) -> None:
+    def test_a_state_directory_that_is_a_file(self, place: Place) -> None:
         (place.folder / "state").touch()
         error = place.agent("delete", "a")["error"]
         assert (error["code"], place.done) == ("E2104", [])
@@ -485,7 +487,7 @@ def _port(server: subprocess.Popen[bytes]) -> int:
 
 
 @pytest.mark.parametrize("command_name", ["wipe", "delete"])
-def test_a_dry_run_does_nothing_whatever_else_is_said(place: Place, command_name: str) -> None:
+def test_a_dry_run_does_nothing_with_any_other_flag(place: Place, command_name: str) -> None:
     target = place.folder / "f"
     target.write_text("precious")
     for flags in (

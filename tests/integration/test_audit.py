@@ -1,4 +1,4 @@
-"""The audit log from outside: many writers, sudden ends, full disks."""
+"""The audit log with many processes: concurrent and killed writers, full disks."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def verify(env: dict[str, str]) -> dict:
 
 
 def writing(log: Path, name: str, count: int, env: dict[str, str]) -> subprocess.Popen[bytes]:
-    words = command(SHREDDER, "write-lines", str(log), str(count), name, "--json")
-    return subprocess.Popen(words, env=env, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+    argv = command(SHREDDER, "write-lines", str(log), str(count), name, "--json")
+    return subprocess.Popen(argv, env=env, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
 
 
 def test_many_writers_at_once(log: Path, env: dict[str, str]) -> None:
@@ -59,12 +59,12 @@ def test_many_writers_at_once(log: Path, env: dict[str, str]) -> None:
     assert (found["lines"], found["whole"]) == (WRITERS * LINES, True)
     lines = [json.loads(line) for line in log.read_bytes().splitlines()]
     for number in range(WRITERS):
-        own = [one["number"] for one in lines if one["name"] == str(number)]
-        assert own == list(range(LINES)), "each in its order, none lost"
+        own = [record["number"] for record in lines if record["name"] == str(number)]
+        assert own == list(range(LINES)), "in order, and none is missing"
 
 
-def test_writers_that_are_killed(log: Path, env: dict[str, str]) -> None:
-    """Wherever they were: the log stays whole, and the others go on."""
+def test_killed_writers(log: Path, env: dict[str, str]) -> None:
+    """The log stays valid wherever they were killed, and other writers continue."""
     for round_ in range(6):
         writers = [writing(log, f"{round_}-{number}", 100_000, env) for number in range(3)]
         before = log.stat().st_size if log.exists() else 0
@@ -79,13 +79,15 @@ def test_writers_that_are_killed(log: Path, env: dict[str, str]) -> None:
     assert found["result"]["lines"] > 10
 
 
-def test_a_run_that_is_killed_is_on_record(log: Path, env: dict[str, str]) -> None:
+def test_a_killed_run_is_logged(log: Path, env: dict[str, str]) -> None:
     with started(SHREDDER, "hang", "--yes", "--json", env=env) as process:
         wait_for_ready(process)
         process.send_signal(signal.SIGKILL)
         finish(process)
     lines = [json.loads(line) for line in log.read_bytes().splitlines()]
-    assert [(one["event"], one["phase"]) for one in lines] == [("destructive_run", "begins")]
+    assert [(record["event"], record["phase"]) for record in lines] == [
+        ("destructive_run", "begins")
+    ]
     assert verify(env)["ok"]
 
 
@@ -102,51 +104,51 @@ def test_following_a_log(env: dict[str, str], file: Path, log: Path) -> None:
         assert finish(process).code == 130
 
 
-def test_nothing_of_it_is_on_stdout_or_stderr(env: dict[str, str], file: Path) -> None:
+def test_logging_prints_nothing(env: dict[str, str], file: Path) -> None:
     found = run(SHREDDER, "delete", str(file), "--yes", "--json", env=env)
     assert "warnings" not in envelope(found.out)["meta"]
     assert found.err == b""
 
 
-# ------------------------------------------------------------------ where it cannot be written
+# ------------------------------------------------------------------ write failures
 
 
-def in_the_way(tmp_path: Path) -> dict[str, str]:
+def file_instead_of_folder(tmp_path: Path) -> dict[str, str]:
     (tmp_path / "state").mkdir()
     (tmp_path / "state" / "audit").write_text("in the way")
     return {}
 
 
-def no_device(tmp_path: Path) -> dict[str, str]:
+def full_device(tmp_path: Path) -> dict[str, str]:
     return {"TOOLI_AUDIT_LOG": "/dev/full"}
 
 
-def not_ours(tmp_path: Path) -> dict[str, str]:
+def foreign_folder(tmp_path: Path) -> dict[str, str]:
     return {"TOOLI_AUDIT_LOG": "/proc/self/audit.jsonl"}
 
 
-@pytest.mark.parametrize("spoil", [in_the_way, no_device, not_ours])
-def test_places_that_take_nothing(spoil, tmp_path: Path, env: dict[str, str], file: Path) -> None:
-    env = {**env, **spoil(tmp_path)}
+@pytest.mark.parametrize("make_unwritable", [file_instead_of_folder, full_device, foreign_folder])
+def test_unwritable_paths(make_unwritable, tmp_path: Path, env: dict[str, str], file: Path) -> None:
+    env = {**env, **make_unwritable(tmp_path)}
     strict = run(SHREDDER, "delete", str(file), "--yes", env={**env, "POLICY": "strict"})
     assert (strict.code, envelope(strict.out)["error"]["code"]) == (75, "E4061")
     assert file.exists()
     assert is_clean(strict.err)
     standard = run(SHREDDER, "delete", str(file), "--yes", env=env)
-    told = envelope(standard.out)
+    answer = envelope(standard.out)
     assert standard.code == 0
-    assert any("audit log" in warning for warning in told["meta"]["warnings"])
+    assert any("audit log" in warning for warning in answer["meta"]["warnings"])
     assert not file.exists()
     assert not Path("/dev/full.head").exists()
 
 
-def test_a_disk_that_is_full(tmp_path: Path, env: dict[str, str], file: Path, log: Path) -> None:
-    """A file may not grow: every line is half written, and taken back."""
+def test_a_full_disk(tmp_path: Path, env: dict[str, str], file: Path, log: Path) -> None:
+    """The file cannot grow: a partial line is removed again."""
     run(SHREDDER, "delete", str(file), env=env)
-    whole = log.read_bytes()
+    before = log.read_bytes()
 
     def limited() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (len(whole) + 50,) * 2)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 50,) * 2)
 
     strict = run(
         SHREDDER,
@@ -158,11 +160,11 @@ def test_a_disk_that_is_full(tmp_path: Path, env: dict[str, str], file: Path, lo
     )
     assert (strict.code, envelope(strict.out)["error"]["code"]) == (75, "E4061")
     assert file.exists()
-    assert log.read_bytes() == whole
+    assert log.read_bytes() == before
     assert verify(env)["ok"]
 
 
-def test_a_folder_that_may_not_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_read_only_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from tooli import Tooli
     from tooli.annotations import Destructive
     from tooli.storage import signing  # noqa: F401  loaded while it can be read
@@ -174,13 +176,13 @@ def test_a_folder_that_may_not_be_written(tmp_path: Path, monkeypatch: pytest.Mo
     for policy in ("standard", "strict"):
         app = Tooli("readonly", security_policy=policy)
         app.command("wipe", annotations=Destructive, auth=[])(lambda: ran.append("x"))
-        app.call("wipe")  # everything that is imported late is, now
+        app.call("wipe")  # completes all lazy imports
     (state / "audit" / "readonly.jsonl").unlink()
     (state / "audit" / "readonly.jsonl.head").unlink()
     (state / "audit").chmod(0o555)
     found = {}
-    nobody = os.getuid() == 0
-    if nobody:
+    is_root = os.getuid() == 0
+    if is_root:
         os.seteuid(65534)
     try:
         for policy in ("standard", "strict"):
@@ -188,7 +190,7 @@ def test_a_folder_that_may_not_be_written(tmp_path: Path, monkeypatch: pytest.Mo
             app.command("wipe", annotations=Destructive, auth=[])(lambda: ran.append("x"))
             found[policy] = app.call("wipe", yes=True)
     finally:
-        if nobody:
+        if is_root:
             os.seteuid(0)
         (state / "audit").chmod(0o755)
     assert found["standard"].ok

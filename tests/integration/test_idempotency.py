@@ -1,4 +1,4 @@
-"""Idempotency keys, from outside: many processes, sudden deaths, every door, bad disks."""
+"""Idempotency keys in real processes: races, killed processes, every interface, disk errors."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ import pytest
 from tests.integration.mcp.talk import LEGACY, MODERN, talk
 from tests.integration.outside import APPS, PATIENCE, finish, started, wait_for_ready
 
-SHOP = APPS / "ledgered.py"
+SHOP = APPS / "idempotent_shop.py"
 PROCESSES, KEYS = 32, 2000
-LANES, KILLS = 3, 300
+WORKERS, KILLS = 3, 300
 STORES = ["sqlite", pytest.param("postgres", marks=pytest.mark.xdist_group("postgres"))]
 
 
 @contextlib.contextmanager
-def _fast_room() -> Iterator[Path]:
-    """A folder in memory, where there is one: processes die here, the machine does not."""
+def _memory_folder() -> Iterator[Path]:
+    """A folder in memory, if there is one: it survives the death of processes."""
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    with tempfile.TemporaryDirectory(prefix="tooli-keys-", dir=memory) as room:
-        yield Path(room)
+    with tempfile.TemporaryDirectory(prefix="tooli-keys-", dir=memory) as folder:
+        yield Path(folder)
 
 
 @pytest.fixture(params=STORES)
 def shop(request: pytest.FixtureRequest) -> Iterator[dict[str, str]]:
-    """An environment for the shop, with an empty ledger."""
-    with _fast_room() as room:
-        env = {**_plain(room), "SHOP": str(room)}
+    """An environment for the shop, with an empty idempotency store."""
+    with _memory_folder() as folder:
+        env = {**_plain(folder), "SHOP": str(folder)}
         if request.param == "postgres":
             import psycopg
 
@@ -48,24 +48,24 @@ def shop(request: pytest.FixtureRequest) -> Iterator[dict[str, str]]:
                 base.execute("DROP TABLE IF EXISTS tooli_keys")
         yield env
         if request.param == "sqlite":
-            base = sqlite3.connect(room / "state" / "idempotency.db")
+            base = sqlite3.connect(folder / "state" / "idempotency.db")
             assert base.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
             base.close()
 
 
-def _plain(room: Path) -> dict[str, str]:
+def _plain(folder: Path) -> dict[str, str]:
     return {
         "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
-        "HOME": str(room),
+        "HOME": str(folder),
         "LANG": "C.UTF-8",
-        "TOOLI_STATE_DIR": str(room / "state"),
+        "TOOLI_STATE_DIR": str(folder / "state"),
         "TOOLI_CONFIG": "off",
     }
 
 
-def _start(env: dict[str, str], *words: object) -> subprocess.Popen[bytes]:
+def _start(env: dict[str, str], *argv: object) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, str(SHOP), *map(str, words)],
+        [sys.executable, str(SHOP), *map(str, argv)],
         env=env,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -84,7 +84,7 @@ def _lines(env: dict[str, str], name: str) -> list[str]:
     return path.read_text().splitlines() if path.exists() else []
 
 
-def test_of_many_processes_each_key_takes_effect_once(shop: dict[str, str]) -> None:
+def test_each_key_takes_effect_once_in_many_processes(shop: dict[str, str]) -> None:
     processes = [_start(shop, "race", seed, KEYS) for seed in range(PROCESSES)]
     for process in processes:
         assert process.stdout is not None and process.stdout.readline() == b"ready\n"
@@ -92,26 +92,28 @@ def test_of_many_processes_each_key_takes_effect_once(shop: dict[str, str]) -> N
         assert process.stdin is not None
         process.stdin.close()
         process.stdin = None
-    told = [_end(process).split() for process in processes]
-    assert [int(done) for done, _ in told] == [KEYS] * PROCESSES
-    assert sum([int(replayed) for _, replayed in told]) == KEYS * (PROCESSES - 1)
+    answer = [_end(process).split() for process in processes]
+    assert [int(done) for done, _ in answer] == [KEYS] * PROCESSES
+    assert sum([int(replayed) for _, replayed in answer]) == KEYS * (PROCESSES - 1)
     effects = _lines(shop, "effects")
     assert len(effects) == KEYS
     assert len({line.split()[0] for line in effects}) == KEYS
-    assert set(_lines(shop, "receipts")) == set(effects)  # everybody got the one that there is
+    assert set(_lines(shop, "receipts")) == set(effects)  # all processes got the same receipt
 
 
-def test_sudden_deaths_neither_repeat_an_effect_nor_lose_an_answer(shop: dict[str, str]) -> None:
-    nurseries = [_start(shop, "nursery", f"l{n}", KILLS // LANES, n) for n in range(LANES)]
-    for process in nurseries:
+def test_killed_processes_neither_repeat_an_effect_nor_lose_an_outcome(
+    shop: dict[str, str],
+) -> None:
+    spawners = [_start(shop, "spawn-killed", f"l{n}", KILLS // WORKERS, n) for n in range(WORKERS)]
+    for process in spawners:
         _end(process)
     effects = collections.Counter([line.split()[0] for line in _lines(shop, "effects")])
     assert effects and set(effects.values()) == {1}
-    logs = [f"acknowledged.l{n}" for n in range(LANES)]
+    logs = [f"acknowledged.l{n}" for n in range(WORKERS)]
     asked, wrong = map(int, _end(_start(shop, "check", *logs)).split())
     assert asked >= KILLS // 2
     assert wrong == 0
-    made = "\n".join(_lines(shop, "effects"))  # a line that a death cut short has no end
+    made = "\n".join(_lines(shop, "effects"))  # a killed process may leave a partial line
     for name in logs:
         answered = [line for line in _lines(shop, name) if line.count(" ") == 1]
         assert not [line for line in answered if line not in made]
@@ -122,13 +124,13 @@ def test_sudden_deaths_neither_repeat_an_effect_nor_lose_an_answer(shop: dict[st
 
 @pytest.fixture
 def env(tmp_path: Path) -> dict[str, str]:
-    """An environment for the shop, with a ledger on a real disk."""
+    """An environment for the shop, with an idempotency store on a real disk."""
     return {**_plain(tmp_path), "SHOP": str(tmp_path)}
 
 
-def _run(env: dict[str, str], *words: str, **more: Any) -> tuple[int, Any]:
+def _run(env: dict[str, str], *argv: str, **more: Any) -> tuple[int, Any]:
     done = subprocess.run(
-        [sys.executable, str(SHOP), *words, "--json"], env=env, capture_output=True, **more
+        [sys.executable, str(SHOP), *argv, "--json"], env=env, capture_output=True, **more
     )
     assert done.stderr == b"", done.stderr.decode()
     return done.returncode, json.loads(done.stdout)
@@ -137,17 +139,20 @@ def _run(env: dict[str, str], *words: str, **more: Any) -> tuple[int, Any]:
 KEY = ("--idempotency-key", "k")
 
 
-def test_a_command_that_is_repeated_runs_once(env: dict[str, str]) -> None:
+def test_a_repeated_command_runs_once(env: dict[str, str]) -> None:
     first, again = (_run(env, "pay", "o1", *KEY) for _ in "ab")
     assert (first[0], again[0]) == (0, 0)
     assert first[1]["result"] == again[1]["result"]
-    assert [told["meta"]["idempotency"]["replayed"] for _, told in (first, again)] == [False, True]
+    assert [answer["meta"]["idempotency"]["replayed"] for _, answer in (first, again)] == [
+        False,
+        True,
+    ]
     code, other = _run(env, "pay", "o2", *KEY)
     assert (code, other["error"]["code"]) == (20, "E3050")
     assert len(_lines(env, "effects")) == 1
 
 
-def test_a_failure_is_repeated_with_its_exit_code(env: dict[str, str]) -> None:
+def test_a_failure_is_replayed_with_its_exit_code(env: dict[str, str]) -> None:
     first, again = (_run(env, "lose", "o1", *KEY) for _ in "ab")
     assert first[0] == again[0] == 21
     assert first[1]["error"] == again[1]["error"]
@@ -156,13 +161,13 @@ def test_a_failure_is_repeated_with_its_exit_code(env: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("mode", ["json", "jsonl", "text", "plain"])
 @pytest.mark.parametrize("command", ["login", "login-fails", "login-prints", "login-streams"])
-def test_a_secret_that_was_hidden_is_hidden_again(
+def test_a_redacted_secret_is_redacted_in_the_replay(
     env: dict[str, str], command: str, mode: str
 ) -> None:
-    """The secret is not even there any more: nothing that is kept holds it."""
-    words = [sys.executable, str(APPS / "canaries.py"), command, "env:PW", "-o", mode, *KEY]
-    first = subprocess.run(words, env={**env, "PW": "hunter2hunter2"}, capture_output=True)
-    again = subprocess.run(words, env={**env, "PW": "changed"}, capture_output=True)
+    """The stored outcome does not contain the secret."""
+    command_line = [sys.executable, str(APPS / "canaries.py"), command, "env:PW", "-o", mode, *KEY]
+    first = subprocess.run(command_line, env={**env, "PW": "hunter2hunter2"}, capture_output=True)
+    again = subprocess.run(command_line, env={**env, "PW": "changed"}, capture_output=True)
     if (command, mode) not in (("login-prints", "text"), ("login-prints", "plain")):
         assert b"hunter2" not in first.stdout + first.stderr
     assert b"hunter2" not in again.stdout + again.stderr
@@ -172,27 +177,27 @@ def test_a_secret_that_was_hidden_is_hidden_again(
 
 
 @pytest.mark.parametrize("mode", ["--json", "--text", "--plain", "--jsonl", "--output=auto"])
-@pytest.mark.parametrize("words", [("say", "o1"), ("pay", "o1"), ("items", "3")], ids=repr)
-def test_every_form_of_an_answer_is_the_same_again(
-    env: dict[str, str], words: tuple[str, ...], mode: str
+@pytest.mark.parametrize("argv", [("say", "o1"), ("pay", "o1"), ("items", "3")], ids=repr)
+def test_every_output_mode_is_replayed(
+    env: dict[str, str], argv: tuple[str, ...], mode: str
 ) -> None:
-    line = [sys.executable, str(SHOP), *words, *KEY, mode]
+    line = [sys.executable, str(SHOP), *argv, *KEY, mode]
     texts = [subprocess.run(line, env=env, capture_output=True).stdout for _ in "ab"]
     if texts[0].startswith(b'{"ok"'):
         shown = [json.loads(text)["result"] for text in texts]
     else:
         shown = [text.decode().split() for text in texts]
-    if (words[0], mode) == ("items", "--text"):  # for people, all that is there is a table
+    if (argv[0], mode) == ("items", "--text"):  # people get a table of all items
         shown[1] = shown[1][2:]
     assert shown[0] == shown[1] and shown[0]
     assert len(_lines(env, "effects")) == 1
 
 
-def test_a_death_in_the_middle_is_a_humans_to_settle(env: dict[str, str]) -> None:
+def test_a_killed_call_is_indeterminate(env: dict[str, str]) -> None:
     line = [sys.executable, str(SHOP), "stumble", "o1", *KEY, "--json"]
     assert subprocess.run(line, env=env, capture_output=True).returncode == -signal.SIGKILL
-    code, told = _run(env, "stumble", "o1", *KEY)
-    error = told["error"]
+    code, answer = _run(env, "stumble", "o1", *KEY)
+    error = answer["error"]
     assert (code, error["code"], error["suggestion"]["action"]) == (101, "E3052", "ask_human")
     assert error["details"]["key"] == "k" and error["details"]["first_run"]
     assert len(_lines(env, "effects")) == 1
@@ -208,40 +213,40 @@ def test_a_death_in_the_middle_is_a_humans_to_settle(env: dict[str, str]) -> Non
     assert _run(env, "idempotency", "forget", "other")[0] == 10
 
 
-def test_what_may_run_again_is_run_again_after_a_death(env: dict[str, str]) -> None:
+def test_an_idempotent_call_runs_again_after_it_was_killed(env: dict[str, str]) -> None:
     line = [sys.executable, str(SHOP), "put", "o1", *KEY, "--json"]
     died = subprocess.run(line, env={**env, "DIE_AFTER": "o1"}, capture_output=True)
     assert died.returncode == -signal.SIGKILL
-    code, told = _run(env, "put", "o1", *KEY)
-    assert (code, told["meta"]["idempotency"]["replayed"]) == (0, False)
+    code, answer = _run(env, "put", "o1", *KEY)
+    assert (code, answer["meta"]["idempotency"]["replayed"]) == (0, False)
     assert len(_lines(env, "effects")) == 2
     assert _run(env, "put", "o1", *KEY)[1]["meta"]["idempotency"]["replayed"] is True
 
 
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_in_the_middle_leaves_it_open(env: dict[str, str], stop: signal.Signals) -> None:
+def test_an_interrupted_call_is_indeterminate(env: dict[str, str], stop: signal.Signals) -> None:
     with started(SHOP, "wait", "o1", *KEY, "--json", env=env) as process:
         wait_for_ready(process)
-        code, told = _run(env, "wait", "o1", *KEY)
-        assert (code, told["error"]["code"]) == (75, "E3051")
-        code, told = _run(env, "idempotency", "forget", "k")
-        assert (code, told["error"]["code"]) == (75, "E3051")
-        assert "--running" in told["error"]["suggestion"]["fix"]
+        code, answer = _run(env, "wait", "o1", *KEY)
+        assert (code, answer["error"]["code"]) == (75, "E3051")
+        code, answer = _run(env, "idempotency", "forget", "k")
+        assert (code, answer["error"]["code"]) == (75, "E3051")
+        assert "--running" in answer["error"]["suggestion"]["fix"]
         (listed,) = _run(env, "idempotency", "list", "--open")[1]["result"]
         assert (listed["key"], listed["state"]) == ("k", "running")
         process.send_signal(stop)
         finish(process)
-    code, told = _run(env, "wait", "o1", *KEY)
-    assert (code, told["error"]["code"]) == (101, "E3052")
-    assert told["error"]["details"]["ended_by"]["code"] in ("E4130", "E4143")
+    code, answer = _run(env, "wait", "o1", *KEY)
+    assert (code, answer["error"]["code"]) == (101, "E3052")
+    assert answer["error"]["details"]["ended_by"]["code"] in ("E4130", "E4143")
     assert len(_lines(env, "effects")) == 1
 
 
 # ------------------------------------------------------------------ disks that fail
 
 
-def _full(env: dict[str, str], room: Path) -> dict[str, Any]:
-    """No file grows any further."""
+def _full(env: dict[str, str], folder: Path) -> dict[str, Any]:
+    """No file can grow."""
 
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
@@ -249,69 +254,69 @@ def _full(env: dict[str, str], room: Path) -> dict[str, Any]:
     return {"preexec_fn": limit}
 
 
-def _read_only(env: dict[str, str], room: Path) -> dict[str, Any]:
-    """Nobody makes files there, root neither."""
+def _read_only(env: dict[str, str], folder: Path) -> dict[str, Any]:
+    """Nobody can create files there, not even root."""
     env["TOOLI_STATE_DIR"] = "/proc/tooli"
     return {}
 
 
-def _no_folder(env: dict[str, str], room: Path) -> dict[str, Any]:
-    (room / "file").write_text("")
-    env["TOOLI_STATE_DIR"] = str(room / "file" / "state")
+def _no_folder(env: dict[str, str], folder: Path) -> dict[str, Any]:
+    (folder / "file").write_text("")
+    env["TOOLI_STATE_DIR"] = str(folder / "file" / "state")
     return {}
 
 
-def _no_database(env: dict[str, str], room: Path) -> dict[str, Any]:
-    (room / "state" / "idempotency.db").mkdir(parents=True)
+def _no_database(env: dict[str, str], folder: Path) -> dict[str, Any]:
+    (folder / "state" / "idempotency.db").mkdir(parents=True)
     return {}
 
 
-def _damaged(env: dict[str, str], room: Path) -> dict[str, Any]:
-    (room / "state").mkdir()
-    (room / "state" / "idempotency.db").write_bytes(b"no database at all" * 500)
+def _damaged(env: dict[str, str], folder: Path) -> dict[str, Any]:
+    (folder / "state").mkdir()
+    (folder / "state" / "idempotency.db").write_bytes(b"no database at all" * 500)
     return {}
 
 
 @pytest.mark.parametrize(
     "disk", [_full, _read_only, _no_folder, _no_database, _damaged], ids=lambda f: f.__name__[1:]
 )
-def test_where_no_key_can_be_kept_nothing_runs(env: dict[str, str], disk: Any) -> None:
+def test_nothing_runs_if_the_key_cannot_be_stored(env: dict[str, str], disk: Any) -> None:
     more = disk(env, Path(env["SHOP"]))
     for policy in ("standard", "strict", "off"):
         env["TOOLI_SECURITY_POLICY"] = policy
         command = "pay" if policy != "strict" else "safe-pay"
-        code, told = _run(env, command, "o1", *KEY, **more)
-        assert (code, told["error"]["code"]) == (75, "E4060"), told
-        assert "Nothing ran" in told["error"]["message"]
-        assert told["error"]["suggestion"]["fix"]
+        code, answer = _run(env, command, "o1", *KEY, **more)
+        assert (code, answer["error"]["code"]) == (75, "E4060"), answer
+        assert "Nothing ran" in answer["error"]["message"]
+        assert answer["error"]["suggestion"]["fix"]
     assert _lines(env, "effects") == []
 
 
-def test_a_disk_that_fills_up_meanwhile_is_said(env: dict[str, str]) -> None:
-    code, told = _run(env, "fill", "o1", *KEY)
-    assert code == 0 and told["result"] == "done"
-    assert told["meta"]["idempotency"]["kept"] is False
-    assert "could not be stored" in told["meta"]["warnings"][0]
+def test_a_disk_that_fills_up_during_the_call_is_reported(env: dict[str, str]) -> None:
+    code, answer = _run(env, "fill", "o1", *KEY)
+    assert code == 0 and answer["result"] == "done"
+    assert answer["meta"]["idempotency"]["kept"] is False
+    assert "could not be stored" in answer["meta"]["warnings"][0]
     assert _run(env, "fill", "o1", *KEY)[1]["error"]["code"] == "E3052"
 
 
-def test_a_store_that_is_not_there_runs_nothing(env: dict[str, str]) -> None:
+def test_nothing_runs_if_the_store_is_unreachable(env: dict[str, str]) -> None:
     env["TOOLI_STORE"] = "postgresql://tooli:pa55word@127.0.0.1:1/db"
-    code, told = _run(env, "pay", "o1", *KEY)
-    assert (code, told["error"]["code"]) == (75, "E4060")
-    assert "pa55word" not in json.dumps(told)
-    for words in (("config", "show"), ("config", "show", "--origin"), ("detect-context",)):
-        shown = json.dumps(_run(env, *words)[1])
+    code, answer = _run(env, "pay", "o1", *KEY)
+    assert (code, answer["error"]["code"]) == (75, "E4060")
+    assert "pa55word" not in json.dumps(answer)
+    for argv in (("config", "show"), ("config", "show", "--origin"), ("detect-context",)):
+        shown = json.dumps(_run(env, *argv)[1])
         assert "127.0.0.1:1/db" in shown and "pa55word" not in shown
     assert _lines(env, "effects") == []
 
 
-# ------------------------------------------------------------------ every door, from outside
+# ------------------------------------------------------------------ every interface
 
 
 @contextlib.contextmanager
 def _http(env: dict[str, str]) -> Iterator[Any]:
-    """A real server; gives what posts to it."""
+    """A real server; yields a function that calls it."""
     with started(SHOP, "api", "serve", "--port", "0", env=env) as process:
         line = process.stderr.readline().decode()
         port = int(line.rpartition(":")[2])
@@ -320,9 +325,9 @@ def _http(env: dict[str, str]) -> Iterator[Any]:
             connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
             head = {"content-type": "application/json", "Idempotency-Key": "k"}
             connection.request("POST", "/tools/pay", json.dumps({"order": order}), head)
-            answer = json.loads(connection.getresponse().read())
+            response = json.loads(connection.getresponse().read())
             connection.close()
-            return answer
+            return response
 
         yield pay
 
@@ -348,7 +353,7 @@ def _command(env: dict[str, str]) -> Iterator[Any]:
     yield lambda order: _run(env, "pay", order, *KEY)[1]
 
 
-DOORS = {
+INTERFACES = {
     "cli": _command,
     "http": _http,
     "mcp": lambda env: _mcp(env, LEGACY),
@@ -356,15 +361,15 @@ DOORS = {
 }
 
 
-@pytest.mark.parametrize("first", DOORS)
-def test_a_key_is_the_same_key_at_every_door(env: dict[str, str], first: str) -> None:
-    with DOORS[first](env) as pay:
-        told = pay("o1")
-    assert told["meta"]["idempotency"]["replayed"] is False
-    for name, interface in DOORS.items():
+@pytest.mark.parametrize("first", INTERFACES)
+def test_a_key_is_shared_by_every_interface(env: dict[str, str], first: str) -> None:
+    with INTERFACES[first](env) as pay:
+        answer = pay("o1")
+    assert answer["meta"]["idempotency"]["replayed"] is False
+    for name, interface in INTERFACES.items():
         with interface(env) as pay:
             again, other = pay("o1"), pay("o2")
-        assert again["result"] == told["result"], name
+        assert again["result"] == answer["result"], name
         assert again["meta"]["idempotency"]["replayed"] is True, name
         assert other["error"]["code"] == "E3050", name
     assert len(_lines(env, "effects")) == 1

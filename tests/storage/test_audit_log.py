@@ -37,7 +37,7 @@ def fault(log: Path) -> tuple[int, str] | None:
 def test_a_valid_log(log: Path) -> None:
     write(log, 5)
     found = audit_reader.verify_log(str(log))
-    assert (found.lines, found.partial_lines, found.sealed, found.fault) == (5, 0, True, None)
+    assert (found.lines, found.partial_lines, found.is_signed, found.fault) == (5, 0, True, None)
     records = [json.loads(line) for line in lines_of(log)]
     assert [record["seq"] for record in records] == [1, 2, 3, 4, 5]
     assert [record["prev"] for record in records] == [
@@ -382,6 +382,6 @@ def test_lines_are_verified_without_a_key(
     monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path / "file" / "below"))
     write(log, 3)
     found = audit_reader.verify_log(str(log))
-    assert (found.lines, found.sealed, found.fault) == (3, False, None)
+    assert (found.lines, found.is_signed, found.fault) == (3, False, None)
     log.write_bytes(b"".join(change(lines_of(log))))
     assert fault(log) is not None

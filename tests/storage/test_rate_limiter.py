@@ -55,7 +55,7 @@ def test_what_one_rate_refuses_the_other_does_not_count(now: list[float], both: 
         for _ in range(10):
             assert limiter.hit(both, "ada")[1] in both
         now[0] += 1
-    assert limiter.hit(both, "ada") == (3597, "3/hour")  # the longest wait is told
+    assert limiter.hit(both, "ada") == (3597, "3/hour")  # the longest wait is returned
     now[0] += 3597
     assert limiter.hit(both, "ada") == (0, "")
 
@@ -107,7 +107,7 @@ def test_many_at_once_are_counted_right() -> None:
     assert passed.count(True) == 100
 
 
-def test_a_rate_that_is_said_twice_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_duplicate_rate_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stage, "_limiter", None)
     monkeypatch.setenv("TOOLI_RATE_LIMIT", "4/minute")
     app = Tooli("rated")

@@ -56,7 +56,7 @@ def _verify_command(app: App) -> Any:
             found = audit_reader.verify_log(path)
         except OSError as failure:
             raise _read_error(path, failure) from None
-        report: dict[str, Any] = {"log": path, "lines": found.lines, "sealed": found.sealed}
+        report: dict[str, Any] = {"log": path, "lines": found.lines, "sealed": found.is_signed}
         if found.partial_lines:
             report["torn"] = found.partial_lines
         fault = found.fault

@@ -234,7 +234,7 @@ def _applicable_sections(
 def _caller_settings(
     settings: Settings, file: ConfigFile, section: ConfigSection
 ) -> list[tuple[SettingDefinition, RawSetting]]:
-    """Return the settings of a `callers` section. They are checked whoever calls.
+    """Return the settings of a `callers` section. They are checked for every caller.
 
     Security settings are not allowed there, because callers identify themselves.
     """

@@ -9,8 +9,8 @@ file `….head` has the first and the last link of the chain, so lines that were
 end are detected as well. A line is one write under a lock. If a crash leaves a partial line, it
 stays there, `audit verify` reports it, and the next line starts on a line of its own.
 
-Whoever can read the key can write a valid log. So the log detects mistakes and tampering by other
-users, but not by its owner.
+A user who can read the key can write a valid log. So the log detects mistakes and tampering by
+other users, but not by its owner.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class VerificationResult:
         self.path = path
         self.lines = 0
         self.partial_lines = 0  # left by crashes
-        self.sealed = False
+        self.is_signed = False
         self.fault: IntegrityFault | None = None
 
 
@@ -56,7 +56,7 @@ def verify_log(path: str) -> VerificationResult:
                 path, 0, "there is no log: nothing was logged yet, or all of it was removed"
             )
         return result
-    result.sealed = bool(key)
+    result.is_signed = bool(key)
     with AuditHead(path, read_only=True) as head:  # locks out writers
         head_links = head.read(key)
         files = _open_files(path)

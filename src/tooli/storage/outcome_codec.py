@@ -1,6 +1,6 @@
 """Encode outcomes as JSON for the idempotency store, and decode them for a replay.
 
-JSON, because whoever reads an outcome back need not trust the store. A replay returns what the
+JSON, so that reading an outcome back never executes code. A replay returns what the
 first call returned: `Page`, `Next` and content keep their types, other values become JSON types.
 Python callers get values of the tool's return type. Secrets of a call are redacted before its
 outcome is stored, because a replay does not know them.

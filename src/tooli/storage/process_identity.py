@@ -1,7 +1,7 @@
 """Identify processes, so that another process can check whether one is still running.
 
-On Linux the check is certain: the start time tells a process from a later one with the same
-number. On other systems there is only the number, so callers also consider how old it is.
+On Linux the check is certain: the start time distinguishes a process from a later one with
+the same number. On other systems there is only the number, so callers also consider how old it is.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ def current_process() -> str:
 
 def is_alive(owner: str) -> bool | None:
     """True if a process is running; None if that cannot be checked from here."""
-    ours = current_process()
-    if owner == ours:
+    current = current_process()
+    if owner == current:
         return True
     boot, namespace, pid, start = _split_identity(owner)
-    own_parts = _split_identity(ours)
+    own_parts = _split_identity(current)
     if not pid.isdigit() or (boot, namespace) != own_parts[:2]:
         return None
     if start:

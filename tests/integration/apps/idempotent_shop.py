@@ -1,8 +1,8 @@
-"""A shop in which every payment is written down once it is made, and what hammers at it.
+"""A shop that records every payment, and programs that put its idempotency keys under load.
 
-ledgered.py race SEED KEYS              every key once, in an order of its own
-ledgered.py nursery LANE KILLS SEED     children that pay until they are killed, one after another
-ledgered.py check LOGS…                 what was acknowledged, asked for again
+idempotent_shop.py race SEED KEYS                pay every order once, in random order
+idempotent_shop.py spawn-killed NAME KILLS SEED  start children that pay until they are killed
+idempotent_shop.py check LOGS…                   repeat every acknowledged payment
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from tooli import Tooli
 from tooli.annotations import Idempotent, ReadOnly
 
 app = Tooli("shop", version="1.0")
-ROOM = os.environ.get("SHOP", "")
+FOLDER = os.environ.get("SHOP", "")
 
 
-def note(name: str, line: str) -> None:
-    """Append a line to a file, in one piece."""
-    file = os.open(os.path.join(ROOM, name), os.O_APPEND | os.O_CREAT | os.O_WRONLY, 0o600)
+def append(name: str, line: str) -> None:
+    """Append a line to a file with one system call."""
+    file = os.open(os.path.join(FOLDER, name), os.O_APPEND | os.O_CREAT | os.O_WRONLY, 0o600)
     os.write(file, line.encode() + b"\n")
     os.close(file)
 
 
 @app.command()
 def pay(order: str) -> dict[str, str]:
-    """Pay an order: the effect that must not happen twice."""
+    """Pay an order. This must not happen twice."""
     receipt = os.urandom(6).hex()
-    note("effects", f"{order} {receipt}")
+    append("effects", f"{order} {receipt}")
     return {"order": order, "receipt": receipt}
 
 
 @app.command(annotations=Idempotent)
 def put(order: str) -> dict[str, str]:
-    """Put an order down: it may be done again."""
-    note("effects", f"{order} put")
+    """Store an order. This may happen again."""
+    append("effects", f"{order} put")
     if os.environ.get("DIE_AFTER") == order:
         os.kill(os.getpid(), signal.SIGKILL)
     return {"order": order}
@@ -46,8 +46,8 @@ def put(order: str) -> dict[str, str]:
 
 @app.command()
 def stumble(order: str) -> dict[str, str]:
-    """Take effect, and die before anybody knows."""
-    note("effects", f"{order} stumble")
+    """Take effect and be killed before the outcome is stored."""
+    append("effects", f"{order} stumble")
     os.kill(os.getpid(), signal.SIGKILL)
     return {}
 
@@ -55,38 +55,38 @@ def stumble(order: str) -> dict[str, str]:
 @app.command(annotations=ReadOnly)
 def look(order: str) -> str:
     """Look at an order."""
-    note("effects", f"{order} look")
+    append("effects", f"{order} look")
     return order
 
 
 @app.command()
 def lose(order: str) -> str:
-    """Take effect, and fail."""
+    """Take effect and fail."""
     from tooli.errors import ConflictError
 
-    note("effects", f"{order} lose")
+    append("effects", f"{order} lose")
     raise ConflictError(f"{order} is sold", code="E3777", details={"order": order}, exit_code=21)
 
 
 @app.command()
 def say(order: str):
-    """Print, as commands do."""
-    note("effects", f"{order} say")
+    """Print the result."""
+    append("effects", f"{order} say")
     print("paid", order)
 
 
 @app.command()
 def items(count: int):
-    """Give items one by one."""
-    note("effects", f"{count} items")
+    """Yield items."""
+    append("effects", f"{count} items")
     for number in range(count):
         yield {"number": number}
 
 
 @app.command()
 def wait(order: str) -> str:
-    """Take effect, and wait for ever."""
-    note("effects", f"{order} wait")
+    """Take effect and wait forever."""
+    append("effects", f"{order} wait")
     sys.stderr.write("ready\n")
     sys.stderr.flush()
     signal.pause()
@@ -95,25 +95,25 @@ def wait(order: str) -> str:
 
 @app.command(auth=[])
 def safe_pay(order: str) -> dict[str, str]:
-    """Pay an order, where the policy is strict."""
+    """Pay an order under the strict policy."""
     return pay(order)
 
 
 @app.command()
 def fill(order: str) -> str:
-    """Take effect, and leave no room for anything else."""
+    """Take effect and fill the disk."""
     import resource
 
-    note("effects", f"{order} fill")
+    append("effects", f"{order} fill")
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     return "done"
 
 
-# ------------------------------------------------------------------ hammering
+# ------------------------------------------------------------------ load
 
 
 def race(seed: str, count: str) -> None:
-    """Pay every order once, as one of many who do."""
+    """Pay every order once, in competition with other processes."""
     orders = [f"o{number}" for number in range(int(count))]
     random.Random(seed).shuffle(orders)
     sys.stdout.write("ready\n")
@@ -127,14 +127,14 @@ def race(seed: str, count: str) -> None:
             orders.insert(0, order)
             continue
         paid = result.unwrap()
-        note("receipts", f"{paid['order']} {paid['receipt']}")
+        append("receipts", f"{paid['order']} {paid['receipt']}")
         done += 1
         replayed += result.meta["idempotency"]["replayed"]
     print(done, replayed)
 
 
-def nursery(lane: str, kills: str, seed: str) -> None:
-    """Bring up children that pay and are killed, at any moment."""
+def spawn_killed(name: str, kills: str, seed: str) -> None:
+    """Start children that pay and are killed at random times."""
     chance = random.Random(seed)
     _load()
     for _ in range(int(kills)):
@@ -142,12 +142,12 @@ def nursery(lane: str, kills: str, seed: str) -> None:
         child = os.fork()
         if child == 0:
             os.close(reading)
-            _pay_for_ever(lane, writing)
+            _pay_until_killed(name, writing)
         os.close(writing)
         for _ in range(chance.randrange(1, 6)):
             if not os.read(reading, 1):
                 break
-        time.sleep(chance.random() * 0.012)  # any moment: in the ledger, in the effect, between
+        time.sleep(chance.random() * 0.012)  # in the store, in the effect, or between
         os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
         if not os.WIFSIGNALED(status):
@@ -156,7 +156,7 @@ def nursery(lane: str, kills: str, seed: str) -> None:
 
 
 def _load() -> None:
-    """Load what every child would load by itself, each time anew; nothing is opened."""
+    """Import what every child needs. Nothing is opened."""
     import sqlite3
 
     import tooli.stages.idempotency_key
@@ -169,23 +169,23 @@ def _load() -> None:
         assert psycopg
 
 
-def _pay_for_ever(lane: str, writing: int) -> None:
-    """Go on where the last one was: a little before, for it may not have known how far it was."""
+def _pay_until_killed(name: str, writing: int) -> None:
+    """Continue a little before the last child, which may not have logged its last payment."""
     try:
-        path = os.path.join(ROOM, f"acknowledged.{lane}")
+        path = os.path.join(FOLDER, f"acknowledged.{name}")
         before = open(path).read().splitlines() if os.path.exists(path) else []
         known = dict([line.split() for line in before if line.count(" ") == 1])
         number = max(0, len(before) - 2)
         while True:
-            order = f"{lane}-{number}"
+            order = f"{name}-{number}"
             result = app.call("pay", order=order, idempotency_key=order)
             if result.ok:
                 receipt = result.unwrap()["receipt"]
                 if known.get(order, receipt) != receipt:
                     os._exit(3)
-                note(f"acknowledged.{lane}", f"{order} {receipt}")
+                append(f"acknowledged.{name}", f"{order} {receipt}")
             elif result.error is not None and result.error.code in ("E3052", "E3051"):
-                note(f"acknowledged.{lane}", f"{order} - open")
+                append(f"acknowledged.{name}", f"{order} - unfinished")
             else:
                 os._exit(4)
             number += 1
@@ -195,10 +195,10 @@ def _pay_for_ever(lane: str, writing: int) -> None:
 
 
 def check(*logs: str) -> None:
-    """Ask for everything that was acknowledged; says what is not as it was."""
+    """Repeat every acknowledged payment; print how many differ."""
     wrong = asked = 0
-    for name in logs:
-        known = [line.split() for line in open(os.path.join(ROOM, name)).read().splitlines()]
+    for log in logs:
+        known = [line.split() for line in open(os.path.join(FOLDER, log)).read().splitlines()]
         for order, receipt in [line for line in known if len(line) == 2]:
             result = app.call("pay", order=order, idempotency_key=order)
             asked += 1
@@ -208,10 +208,10 @@ def check(*logs: str) -> None:
 
 
 if __name__ == "__main__":
-    work = {"race": race, "nursery": nursery, "check": check}.get(
+    program = {"race": race, "spawn-killed": spawn_killed, "check": check}.get(
         sys.argv[1] if sys.argv[1:] else ""
     )
-    if work is None:
+    if program is None:
         app()
     else:
-        work(*sys.argv[2:])
+        program(*sys.argv[2:])
