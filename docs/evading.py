@@ -53,7 +53,7 @@ def levels() -> list[str]:
 
 
 def word_for(level: str, found: dict[str, Any]) -> str:
-    """What is said about an attempt at a level."""
+    """Return the word for the result of an attempt at a level."""
     if level == "standard":
         return "seen" if found.get("warnings") else "not seen"
     return "**succeeded**" if found["succeeded"] else "stopped"
@@ -79,7 +79,9 @@ def evasions_page() -> str:
         rows = [one for one in attempts if one.kind == kind]
         head = " | ".join(("attempt", "how", *words))
         lines = [
-            " | ".join((f"| `{one.name}`", one.about, *[said[one.name] for said in words.values()]))
+            " | ".join(
+                (f"| `{one.name}`", one.about, *[level[one.name] for level in words.values()])
+            )
             + " |"
             for one in rows
         ]

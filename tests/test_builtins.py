@@ -1,4 +1,4 @@
-"""The commands that every app has beside its own."""
+"""The commands that every app has in addition to its own."""
 
 from __future__ import annotations
 
@@ -230,7 +230,7 @@ class TestLauncher:
         assert [tool["name"] for tool in found] == ["greet", "leave"]
 
     @pytest.mark.parametrize(
-        ("which", "code", "said"),
+        ("which", "code", "message"),
         [
             ("missing.py", 10, "no file"),
             ("missing.mod:app", 10, "no module"),
@@ -239,9 +239,9 @@ class TestLauncher:
             ("none.py", 2, "no app"),
         ],
     )
-    def test_what_cannot_be_found(self, folder: Path, which: str, code: int, said: str) -> None:
+    def test_what_cannot_be_found(self, folder: Path, which: str, code: int, message: str) -> None:
         done = self.run("tools", which, "--json", folder=folder)
-        assert (done.returncode, said in json.loads(done.stdout)["error"]["message"]) == (
+        assert (done.returncode, message in json.loads(done.stdout)["error"]["message"]) == (
             code,
             True,
         )

@@ -1,8 +1,9 @@
-"""Try every evasion at a level, each in a process of its own: `python attempts.py LEVEL [NAME…]`.
+"""Run every evasion attempt at a level, each in its own process: `python attempts.py LEVEL
+[NAME…]`.
 
-Prints one JSON object: what became of each attempt. The process that tries is a fork of a warm
-one, with the ground laid out and files open before anything is held; it ends by itself, so that
-what an attempt left for later happens, too. Then the ground is looked at.
+Prints one JSON object with the result of each attempt. The process of an attempt is forked after
+the files are created and opened, and before anything is enforced. It ends by itself, so that exit
+handlers of the attempt run. Then the files are compared.
 """
 
 from __future__ import annotations
@@ -24,21 +25,21 @@ if TYPE_CHECKING:
 
     from evasions import Attempt, Ground
 
-    Hold = Callable[[Attempt, Ground], dict[str, Any]]
+    Enforcement = Callable[[Attempt, Ground], dict[str, Any]]
 
-PATIENCE = 60
-"""Seconds after which an attempt counts as hung, and is killed."""
+ATTEMPT_TIMEOUT = 60
+"""Seconds after which an attempt counts as hung and is killed."""
 
 
 def free(attempt: Attempt, ground: Ground) -> dict[str, Any]:
-    """Nothing is held: what does not succeed here proves nothing elsewhere."""
+    """Run the attempt without enforcement: one that fails here proves nothing elsewhere."""
     return {"evidence": attempt.run(ground)}
 
 
-def by_policy(policy: str, **more: Any) -> Hold:
-    """A command that declares the inner folder, called as the command line calls it."""
+def by_policy(policy: str, **more: Any) -> Enforcement:
+    """Return a level that runs the attempt in a command that declares only the inner folder."""
 
-    def hold(attempt: Attempt, ground: Ground) -> dict[str, Any]:
+    def enforce(attempt: Attempt, ground: Ground) -> dict[str, Any]:
         from tooli import Tooli
         from tooli.core.call import Caller, Options
         from tooli.pipeline.drivers import run
@@ -62,20 +63,20 @@ def by_policy(policy: str, **more: Any) -> Hold:
             "enforcement": (call.meta or {}).get("enforcement"),
         }
 
-    return hold
+    return enforce
 
 
-LEVELS: dict[str, Hold] = {
+LEVELS: dict[str, Enforcement] = {
     "free": free,
     "standard": by_policy("standard"),
     "strict": by_policy("strict"),
     "isolated": by_policy("off", isolation="required"),
 }
-"""How a level holds an attempt: what it saw, and the evidence."""
+"""How each level runs an attempt: the result has evidence and what was reported."""
 
 
-def try_one(attempt: Attempt, hold: Hold) -> dict[str, Any]:
-    """What became of an attempt: whether it succeeded, and what was said about it."""
+def try_one(attempt: Attempt, enforce: Enforcement) -> dict[str, Any]:
+    """Run an attempt; return whether it succeeded and what was reported."""
     root = tempfile.mkdtemp(prefix="evasion-")
     os.makedirs(os.path.join(root, "outside"))
     listener = evasions.Listener(os.path.realpath(root))
@@ -85,7 +86,7 @@ def try_one(attempt: Attempt, hold: Hold) -> dict[str, Any]:
     pid = os.fork()
     if pid == 0:
         os.close(ours)
-        _be_tried(attempt, hold, ground, theirs)
+        _run_in_child(attempt, enforce, ground, theirs)
     os.close(theirs)
     found = _result(pid, ours)
     heard = listener.heard()
@@ -97,29 +98,29 @@ def try_one(attempt: Attempt, hold: Hold) -> dict[str, Any]:
     return {"succeeded": done, **found, "evidence": str(found.get("evidence"))[:200]}
 
 
-def _be_tried(attempt: Attempt, hold: Hold, ground: Ground, report: int) -> None:
-    """In the child: try, say what happened, and end as any process does."""
-    signal.alarm(PATIENCE)
+def _run_in_child(attempt: Attempt, enforce: Enforcement, ground: Ground, report: int) -> None:
+    """In the child: run the attempt, write the result, and exit normally."""
+    signal.alarm(ATTEMPT_TIMEOUT)
     null = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1, 2):
         os.dup2(null, fd)
     try:
-        found = hold(attempt, ground)
+        found = enforce(attempt, ground)
     except BaseException as failure:
         found = {"evidence": None, "failure": f"{type(failure).__name__}: {failure}"}
     found["evidence"] = str(found["evidence"]) if found.get("evidence") else None
     os.write(report, json.dumps(found).encode())
     os.close(report)
-    sys.exit()  # by itself: threads, atexit, finalizers
+    sys.exit()  # normally, with threads, atexit and finalizers
 
 
 def _result(pid: int, report: int) -> dict[str, Any]:
-    said = b""
+    data_read = b""
     while data := os.read(report, 65536):
-        said += data
+        data_read += data
     os.close(report)
     os.waitpid(pid, 0)
-    return json.loads(said) if said else {"evidence": None, "failure": "the process died"}
+    return json.loads(data_read) if data_read else {"evidence": None, "failure": "the process died"}
 
 
 def _warm_up() -> None:
@@ -127,16 +128,16 @@ def _warm_up() -> None:
 
 
 def try_all(level: str, names: list[str] | None = None) -> dict[str, dict[str, Any]]:
-    """Every attempt at a level, by name."""
-    hold = LEVELS[level]
+    """Run every attempt at a level and return the results by name."""
+    enforce = LEVELS[level]
     if level != "free":
         _warm_up()
     chosen = [one for one in evasions.ATTEMPTS if not names or one.name in names]
-    return {attempt.name: try_one(attempt, hold) for attempt in chosen}
+    return {attempt.name: try_one(attempt, enforce) for attempt in chosen}
 
 
 if __name__ == "__main__":
-    if evasions.VARIABLE not in os.environ:  # from the start, as a process really inherits it
+    if evasions.VARIABLE not in os.environ:  # from the start, as a process inherits it
         os.environ[evasions.VARIABLE] = evasions.TOKEN
         os.execv(sys.executable, [sys.executable, *sys.argv])
     json.dump(try_all(sys.argv[1], sys.argv[2:]), sys.stdout)

@@ -1,12 +1,12 @@
-"""Evasions: small attempts to touch what a command did not declare. Needs nothing of tooli.
+"""Evasion attempts: small functions that access what a command did not declare.
 
     ground = lay_out(root)              inside/ is declared, outside/ is not
-    evidence = attempt.run(ground)      in the process that is held, or in a child of it
+    evidence = attempt.run(ground)      in the restricted process, or in a child of it
     succeeded(attempt, ground, before, evidence, heard)
 
-Each attempt is a function of a Ground and returns evidence: what it read, or what it believes to
-have done. Whoever runs it looks at the ground itself, so that nothing depends on its word alone.
-Some act late, when the process ends: the runner lets it end by itself.
+This module does not import tooli. An attempt gets a Ground and returns evidence: what it read, or
+what it believes to have done. The code that runs it inspects the files, so that the result does not
+depend on evidence alone. Some attempts act when the process ends.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-TOKEN = "never-seen-outside"  # what stands in the secret files; nothing else says it
+TOKEN = "never-seen-outside"  # the content of the secret files, and of nothing else
 CHANGED = "changed-by-an-evasion"
 VARIABLE = "EVASION_SECRET"  # an environment variable that holds the token
 
@@ -38,39 +38,39 @@ KINDS = {
 
 
 class Ground(NamedTuple):
-    """Where attempts take place. Only `inside` is declared, for reading, writing and deleting."""
+    """The files and ports of an attempt. Only `inside` is declared: read, write and delete."""
 
     inside: str
     outside: str
-    tcp: int  # ports on 127.0.0.1 that somebody listens on
+    tcp: int  # ports on 127.0.0.1 with a listener
     udp: int
     unix: str  # a socket outside
-    secret_fd: int  # files that were open before anybody was held to anything
+    secret_fd: int  # opened before anything is enforced
     victim_fd: int
     folder_fd: int
-    socket_fd: int  # a connection from before
+    socket_fd: int  # connected before anything is enforced
 
     @property
     def secret(self) -> str:
-        """A file that may not be read."""
+        """A file that must not be read."""
         return os.path.join(self.outside, "secret.txt")
 
     @property
     def victim(self) -> str:
-        """A file that may not be changed."""
+        """A file that must not be changed."""
         return os.path.join(self.outside, "victim.txt")
 
     def out(self, name: str) -> str:
-        """A place outside."""
+        """A path outside."""
         return os.path.join(self.outside, name)
 
     def own(self, name: str) -> str:
-        """A place inside."""
+        """A path inside."""
         return os.path.join(self.inside, name)
 
 
 class Attempt(NamedTuple):
-    """One attempt: what it is called, what it tries, and how."""
+    """One attempt: its name, its kind and its function."""
 
     name: str
     kind: str
@@ -82,7 +82,7 @@ ATTEMPTS: list[Attempt] = []
 
 
 def attempt(kind: str) -> Callable[[Callable[[Ground], Any]], Callable[[Ground], Any]]:
-    """Enter a function into the table."""
+    """Add a function to the table."""
 
     def enter(fn: Callable[[Ground], Any]) -> Callable[[Ground], Any]:
         assert kind in KINDS
@@ -92,7 +92,7 @@ def attempt(kind: str) -> Callable[[Callable[[Ground], Any]], Callable[[Ground],
     return enter
 
 
-# ------------------------------------------------------------------ the ground
+# ------------------------------------------------------------------ files and listeners
 
 _CERTIFICATE = """\
 -----BEGIN CERTIFICATE-----
@@ -108,7 +108,7 @@ AIocDUyjkUzuPae55L+xljZ0jtfE8xrEJ9XTlAkHtTO+
 
 
 class Listener:
-    """Somebody to talk to: keeps what comes. It is asked after the attempt, and has no thread."""
+    """Listens on several sockets and keeps what arrives. It is polled after the attempt."""
 
     def __init__(self, root: str) -> None:
         self.tcp = socket.create_server(("127.0.0.1", 0))
@@ -124,23 +124,23 @@ class Listener:
             one.setblocking(False)
 
     def heard(self) -> str:
-        """What came since it was asked the last time; the process that talked has ended."""
-        said: list[bytes] = []
+        """Return what arrived since the last time; the process of the attempt has ended."""
+        chunks: list[bytes] = []
         for server in (self.tcp, self.unix):
             while (made := _unless_empty(server.accept)) is not None:
-                said.append(b"<connection>")
+                chunks.append(b"<connection>")
                 connection = made[0]
                 connection.setblocking(False)
                 while data := _unless_empty(lambda one=connection: one.recv(65536)):
-                    said.append(data)
+                    chunks.append(data)
                 connection.close()
         for open_one in (self.udp, self.known):
             while data := _unless_empty(lambda one=open_one: one.recv(65536)):
-                said.append(data)
-        return b"".join(said).decode("utf-8", "replace")
+                chunks.append(data)
+        return b"".join(chunks).decode("utf-8", "replace")
 
     def close(self) -> None:
-        """Leave nothing open."""
+        """Close all sockets."""
         for one in (self.tcp, self.udp, self.unix, self.before, self.known):
             one.close()
 
@@ -153,7 +153,7 @@ def _unless_empty(take: Callable[[], Any]) -> Any:
 
 
 def lay_out(root: str, listener: Listener | None = None) -> Ground:
-    """Make the ground below an empty folder that has `outside` in it, if there is a listener."""
+    """Create the files below an empty folder that contains `outside`."""
     import gzip
     import sqlite3
     import tarfile
@@ -209,7 +209,7 @@ def lay_out(root: str, listener: Listener | None = None) -> Ground:
 
 
 def survey(ground: Ground) -> dict[str, tuple[Any, ...]]:
-    """All that is outside, as it is now."""
+    """Return the state of everything outside."""
     found: dict[str, tuple[Any, ...]] = {}
     for folder, folders, files in os.walk(ground.outside):
         for name in (*folders, *files):
@@ -239,7 +239,7 @@ def succeeded(
     evidence: Any,
     heard: str,
 ) -> bool:
-    """Whether an attempt did what it tried; to be asked when its process has ended."""
+    """True if the attempt did what it tried; its process must have ended."""
     text = evidence.decode("utf-8", "replace") if isinstance(evidence, bytes) else str(evidence)
     after = survey(ground)
     kind = attempt.kind
@@ -265,7 +265,7 @@ def succeeded(
 
 
 def _left_inside(ground: Ground) -> str:
-    """What an attempt left where it may write: a copy of what it may not read."""
+    """Return what the attempt copied to a place where it may write."""
     texts: list[str] = []
     for folder, _, files in os.walk(ground.inside):
         for name in files:
@@ -1662,9 +1662,9 @@ def fork_terminal(ground: Ground) -> Any:
     if pid == 0:
         os.write(1, b"spawned")
         os._exit(0)
-    said = os.read(terminal, 100)
+    output = os.read(terminal, 100)
     os.waitpid(pid, 0)
-    return said
+    return output
 
 
 @attempt("spawn")
@@ -1692,15 +1692,15 @@ def pty_spawn(ground: Ground) -> Any:
     """`pty.spawn`"""
     import pty
 
-    said: list[bytes] = []
+    chunks: list[bytes] = []
 
     def read(fd: int) -> bytes:
         data = os.read(fd, 100)
-        said.append(data)
+        chunks.append(data)
         return b""
 
     pty.spawn(list(_ECHO), read, lambda _: b"")
-    return b"".join(said)
+    return b"".join(chunks)
 
 
 @attempt("spawn")

@@ -1,4 +1,4 @@
-"""An app whose commands never end, each in a way of its own. The tests run it from outside."""
+"""An app whose commands hang in different ways. Tests run it as a process."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if "HANG_AT_EXIT" in os.environ:
 
 
 def linger() -> None:
-    """What a process that is left alone does."""
+    """Run as an abandoned process."""
     while True:
         time.sleep(LONG)
 
@@ -96,7 +96,7 @@ def run_shell() -> str:
 
 @app.command()
 def grandchild() -> str:
-    """A process in a session of its own, which ignores what can be ignored."""
+    """Start a process in its own session that ignores signals."""
     code = "import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(1000)"
     subprocess.Popen([sys.executable, "-c", code], start_new_session=True)
     time.sleep(LONG)
@@ -105,7 +105,7 @@ def grandchild() -> str:
 
 @app.command()
 def daemon(returns: bool = False) -> str:
-    """A process that nobody below has a hold on any more."""
+    """Start a daemon that has no parent below this process."""
     if os.fork() == 0:
         os.setsid()
         if os.fork() == 0:
@@ -173,7 +173,7 @@ async def async_stream() -> AsyncIterator[dict[str, int]]:
 def c_code() -> str:
     import ctypes
 
-    ctypes.PyDLL(None).sleep(1000)  # with the interpreter's lock in its hands
+    ctypes.PyDLL(None).sleep(1000)  # while it holds the GIL
     return "awake"
 
 
@@ -190,7 +190,7 @@ def at_exit() -> str:
     return "returned"
 
 
-# ------------------------------------------------------------------ not hanging, and half done
+# ------------------------------------------------------------------ partial results
 
 
 @app.command()
@@ -216,7 +216,7 @@ def write(to: Output, hangs: bool = True) -> str:
 
 @app.command()
 def say_and_sleep() -> None:
-    print("said before")
+    print("printed before")
     time.sleep(LONG)
 
 
@@ -239,7 +239,7 @@ def partial() -> str:
 
 @app.command()
 def ignore() -> str:
-    """Every interrupt, in words."""
+    """Name every interrupt."""
     while True:
         try:
             print("ready", file=sys.stderr, flush=True)
@@ -266,7 +266,7 @@ def vanish(code: int = 4) -> str:
 
 @app.command()
 def swarm() -> str:
-    """Processes that run away while they are looked for; not for ever, should nobody stop them."""
+    """Fork processes that escape while they are searched, for a limited time."""
     until = time.monotonic() + 5
     for _ in range(20):
         if os.fork() == 0:

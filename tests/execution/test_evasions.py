@@ -1,4 +1,6 @@
-"""The evasions: real without enforcement, and at each level no better than the page says."""
+"""Evasion attempts succeed without enforcement, and at each level no more than docs/evasions.md
+says.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ BAD = ("**succeeded**", "not seen")
 
 
 def told() -> dict[str, dict[str, str]]:
-    """What the page says of each attempt, by level."""
+    """Return what the page says of each attempt, by level."""
     rows: dict[str, dict[str, str]] = {}
     names: list[str] = []
     for line in PAGE.read_text(encoding="utf-8").splitlines():
@@ -58,12 +60,12 @@ def test_no_level_is_worse_than_its_page(level: str) -> None:
 def test_isolated_keeps_contents_and_files_whatever_is_tried() -> None:
     page, kinds = told(), {one.name: one.kind for one in evasions.ATTEMPTS}
     through = {name for name, row in page.items() if row["isolated"] != "stopped"}
-    through.discard("other_interpreter")  # of the same process: it is held with it
+    through.discard("other_interpreter")  # in the same process, with the same restrictions
     assert {kinds[name] for name in through} <= {"metadata", "env"}
 
 
 def test_strict_keeps_what_may_be_promised() -> None:
-    """Files, processes and the network by the usual ways of the standard library."""
+    """Files, processes and the network through the usual functions of the standard library."""
     usual = {
         *("open_by_name", "io_open", "os_open", "pathlib_read", "dots", "old_link", "new_link"),
         *("hard_link", "shutil_copy", "zip_file", "sqlite_connect", "list_folder", "scan_folder"),

@@ -1,4 +1,4 @@
-"""Whoever waits for a call in another process: for as long as it takes, and no longer."""
+"""ProcessRunner: the caller waits as long as a call takes, and no longer."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from tooli.execution.process_runner import ChildCall, ProcessRunner
 LINUX = sys.platform.startswith("linux")
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked here")
 
-app = Tooli("errands")
+app = Tooli("calls")
 
 
 @app.command()
 def linger(mark: Path) -> str:
-    """Say who it is, and never end."""
+    """Write the pid and hang."""
     mark.write_text(str(os.getpid()))
     while True:
         time.sleep(1000)
@@ -39,7 +39,7 @@ def linger(mark: Path) -> str:
 
 @app.command(timeout=50)
 def shut() -> None:
-    """Close everything, and take a while to end."""
+    """Close everything and end slowly."""
     os.closerange(3, 256)
     time.sleep(0.5)
     os._exit(3)
@@ -47,25 +47,25 @@ def shut() -> None:
 
 @app.command(timeout=50)
 def quick() -> str:
-    """Answer at once."""
+    """Return at once."""
     return "done"
 
 
 @app.command(timeout=50)
 async def rows() -> AsyncIterator[int]:
-    """One item, and no other."""
+    """Yield one item and hang."""
     yield 1
     await asyncio.sleep(1000)
     yield 2
 
 
-def errand_for(mark: Path) -> ChildCall:
+def child_call_for(mark: Path) -> ChildCall:
     tool = app.find("linger")
     assert tool is not None
     return ChildCall(ProcessRunner(None, 500.0), Call(tool, {"mark": mark}, PYTHON_CALLER, []))
 
 
-# ------------------------------------------------------------------ a guardian that hangs
+# ------------------------------------------------------------------ a supervisor that hangs
 
 
 def hang(*_: Any) -> NoReturn:
@@ -80,7 +80,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def gone(pid: int) -> bool:
-    """Whether a process has ended, waited for."""
+    """True if the process ends in time."""
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until:
         try:
@@ -92,19 +92,19 @@ def gone(pid: int) -> bool:
 
 
 @pytest.mark.usefixtures("impatient")
-def test_a_guardian_that_never_begins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_supervisor_that_never_starts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(process_runner, "run_supervisor", hang)
     answer = app.call("linger", mark=tmp_path / "mark", timeout=0.2)
     assert answer.error is not None
     assert answer.error.code == "E4050"
     assert answer.error.details is not None
     assert answer.error.details["stopped"] == "process"
-    assert any("did not answer and was killed" in said for said in answer.meta["warnings"])
+    assert any("did not answer and was killed" in warning for warning in answer.meta["warnings"])
 
 
-@pytest.mark.skipif(not LINUX, reason="a function dies with its guardian on Linux")
+@pytest.mark.skipif(not LINUX, reason="a worker dies with its supervisor on Linux")
 @pytest.mark.usefixtures("impatient")
-def test_a_guardian_that_hangs_takes_the_function_with_it(
+def test_a_supervisor_that_hangs_takes_the_worker_with_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(supervisor.Supervisor, "supervise", hang)
@@ -115,34 +115,34 @@ def test_a_guardian_that_hangs_takes_the_function_with_it(
     assert gone(int(mark.read_text()))
 
 
-def test_a_guardian_imports_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A module's lock may be held for ever in a copy of a process."""
-    stand_guard, live, importing = (
+def test_a_supervisor_imports_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """An import lock may be held for ever in a forked process."""
+    run_supervisor, run_and_exit, importing = (
         process_runner.run_supervisor,
         worker.Worker.run_and_exit,
         builtins.__import__,
     )
 
     def refuse(name: str, *_: Any, **__: Any) -> NoReturn:
-        raise AssertionError(f"the guardian imports {name}")
+        raise AssertionError(f"the supervisor imports {name}")
 
-    def stand(*words: Any) -> None:
-        builtins.__import__ = refuse  # in the guardian's own process
-        stand_guard(*words)
+    def supervise(*words: Any) -> None:
+        builtins.__import__ = refuse  # in the process of the supervisor
+        run_supervisor(*words)
 
-    def lives(self: Any, *words: Any) -> None:
+    def work(self: Any, *words: Any) -> None:
         builtins.__import__ = importing
-        live(self, *words)
+        run_and_exit(self, *words)
 
-    monkeypatch.setattr(process_runner, "run_supervisor", stand)
-    monkeypatch.setattr(worker.Worker, "run_and_exit", lives)
+    monkeypatch.setattr(process_runner, "run_supervisor", supervise)
+    monkeypatch.setattr(worker.Worker, "run_and_exit", work)
     assert app.call("quick").unwrap() == "done"
     answer = app.call("linger", mark=tmp_path / "mark", timeout=0.2)
     assert answer.error is not None
     assert answer.error.code == "E4050", answer
 
 
-# ------------------------------------------------------------------ a function that says nothing
+# ------------------------------------------------------------------ a function that sends nothing
 
 
 def test_nobody_spins_where_a_function_has_closed_its_pipe(
@@ -161,32 +161,32 @@ def test_nobody_spins_where_a_function_has_closed_its_pipe(
     assert len(looks) < 10
 
 
-# ------------------------------------------------------------------ callers that leave
+# ------------------------------------------------------------------ callers that cancel
 
 
 def test_a_call_that_is_given_up_before_it_begins_is_not_run(tmp_path: Path) -> None:
-    errand = errand_for(tmp_path / "mark")
-    errand.cancel()
+    child_call = child_call_for(tmp_path / "mark")
+    child_call.cancel()
     with pytest.raises(Interrupted):
-        errand.result()
+        child_call.result()
     assert not (tmp_path / "mark").exists()
 
 
 def test_a_call_that_is_given_up_while_it_begins_is_ended(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    errand, fork = errand_for(tmp_path / "mark"), process_runner.fork
+    child_call, fork = child_call_for(tmp_path / "mark"), process_runner.fork
 
     def late() -> int:
-        errand.cancel()
+        child_call.cancel()
         return fork()
 
     monkeypatch.setattr(process_runner, "fork", late)
-    watchdog = threading.Timer(PATIENCE, lambda: os.kill(errand.supervisor_pid, signal.SIGKILL))
+    watchdog = threading.Timer(PATIENCE, lambda: os.kill(child_call.supervisor_pid, signal.SIGKILL))
     watchdog.start()
     try:
-        with pytest.raises(KeyboardInterrupt):  # what the function sees of it
-            errand.result()
+        with pytest.raises(KeyboardInterrupt):  # what the function observes
+            child_call.result()
     finally:
         watchdog.cancel()
 
@@ -238,7 +238,7 @@ assert sorted(answer["result"] for answer in answers) == list(range(8))
 
 @pytest.mark.parametrize("_", range(3))
 def test_threads_that_begin_at_the_same_moment(_: int, tmp_path: Path) -> None:
-    """In a fresh process: nothing of ours is loaded yet, and all of them load it."""
+    """Threads of a new process import the runner at the same time."""
     env = environment(TOOLI_STATE_DIR=str(tmp_path))
     words = [sys.executable, "-c", MANY]
     done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=PATIENCE)

@@ -1,4 +1,4 @@
-"""What crosses from behind walls: values as what they are, and nothing that runs or changes."""
+"""Values from a sandbox keep their types, and messages from it run and change nothing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from uuid import UUID
 
 import pydantic
 import pytest
-from tests.execution import forging
+from tests.execution import forged_messages
 from tests.pipeline import test_client_requests as test_peer
 
 from tooli import Context, Next, Page, Tooli
@@ -30,39 +30,39 @@ from tooli.execution import child_messages, ipc, safe_codec
 from tooli.execution.sandbox.sandbox_runner import detect_sandbox_support
 from tooli.pipeline.drivers import run
 
-MEANS = detect_sandbox_support()
-walled = pytest.mark.skipif(bool(MEANS.missing), reason="; ".join(MEANS.missing))
+SUPPORT = detect_sandbox_support()
+needs_sandbox = pytest.mark.skipif(bool(SUPPORT.missing), reason="; ".join(SUPPORT.missing))
 
 
-# ------------------------------------------------------------------ made-up messages
+# ------------------------------------------------------------------ forged messages
 
 
 @cache
 def forged() -> dict[str, dict[str, Any]]:
-    """What became of every made-up message, in a process whose classes may be changed."""
-    program = [sys.executable, forging.__file__]
+    """Return the result of every forged message, from a process whose classes may be changed."""
+    program = [sys.executable, forged_messages.__file__]
     done = subprocess.run(program, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
-@walled
-@pytest.mark.parametrize("name", [*forging.FORGERIES, *forging.LIES])
+@needs_sandbox
+@pytest.mark.parametrize("name", [*forged_messages.FORGERIES, *forged_messages.LIES])
 def test_a_made_up_message_runs_nothing_and_changes_nothing(name: str) -> None:
     found = forged()[name]
     assert not found["touched"], found
     assert not found["changed"], found
-    assert forging.SECRET not in json.dumps(found)
+    assert forged_messages.SECRET not in json.dumps(found)
     outcome = found["outcome"]
     assert outcome["meta"]["tool"] == "forging.forge"
-    assert outcome["meta"]["enforcement"] == MEANS.level
+    assert outcome["meta"]["enforcement"] == SUPPORT.level
     assert not {"caller_id", "violations"} & set(outcome["meta"])
-    if name in forging.FORGERIES:
+    if name in forged_messages.FORGERIES:
         assert outcome["error"]["code"] == "E4051", found
         assert "it sent an invalid message" in outcome["error"]["message"]
 
 
-@walled
+@needs_sandbox
 def test_what_is_only_untrue_is_taken_for_what_it_is_worth() -> None:
     found = {name: one["outcome"] for name, one in forged().items()}
     assert found["warning_of_a_number"]["meta"]["warnings"][0] == "5"
@@ -77,7 +77,7 @@ def test_what_is_only_untrue_is_taken_for_what_it_is_worth() -> None:
 
 def test_a_pickle_runs_where_it_is_trusted_and_is_not_read_where_it_is_not(tmp_path: Path) -> None:
     place = tmp_path / "made"
-    data = ipc.dumps(forging.Bomb(str(place)))
+    data = ipc.dumps(forged_messages.Bomb(str(place)))
     for made_up in (data, ipc.dumps([1]), pickle.dumps(1), b"", b"j", b"j{", b"j\xff"):
         with pytest.raises(ToolError, match="it sent an invalid message"):
             safe_codec.loads(made_up)
@@ -119,14 +119,14 @@ def test_no_number_is_no_number_there_either() -> None:
 
 
 class Note(pydantic.BaseModel):
-    """A result that is of no kind."""
+    """A result of a class that has no kind."""
 
     number: int
     day: date
 
 
 class Word(str):
-    """A text of its own class."""
+    """A subclass of str."""
 
     __slots__ = ()
 
@@ -145,21 +145,23 @@ def test_what_is_of_no_kind_arrives_as_json_and_the_rest_as_it_is() -> None:
 def test_a_part_that_its_kind_does_not_take_crosses_as_json() -> None:
     from zoneinfo import ZoneInfo
 
-    said: list[str] = []
+    warnings: list[str] = []
     moment = {"at": datetime(2026, 1, 2, tzinfo=ZoneInfo("UTC"))}
-    assert safe_codec.loads(safe_codec.dumps(moment, said.append)) == {"at": "2026-01-02T00:00:00Z"}
-    assert said == []
+    assert safe_codec.loads(safe_codec.dumps(moment, warnings.append)) == {
+        "at": "2026-01-02T00:00:00Z"
+    }
+    assert warnings == []
 
 
 def test_a_value_within_itself_crosses_without_that_part() -> None:
-    said: list[str] = []
+    warnings: list[str] = []
     value: list[Any] = [1]
     value.append(value)
-    assert safe_codec.loads(safe_codec.dumps(value, said.append)) == [1, None]
-    assert said == ["a part that contains itself was left out"]
+    assert safe_codec.loads(safe_codec.dumps(value, warnings.append)) == [1, None]
+    assert warnings == ["a part that contains itself was left out"]
 
 
-@walled
+@needs_sandbox
 def test_values_cross_as_what_they_are() -> None:
     app = Tooli("held")
     value = {"day": date(2026, 1, 2), "sum": Decimal("1.5"), "of": {1, 2}, "path": Path("/x")}
@@ -176,7 +178,7 @@ def test_values_cross_as_what_they_are() -> None:
     assert app.call("pages").result == [{"number": 1, "day": "2026-01-02"}]
 
 
-@walled
+@needs_sandbox
 def test_more_at_once_than_is_read_is_refused_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
     app = Tooli("held")
     monkeypatch.setattr(safe_codec, "MAX_FRAME_BYTES", 100_000)
@@ -193,7 +195,7 @@ def test_more_at_once_than_is_read_is_refused_in_words(monkeypatch: pytest.Monke
 
 
 class Odd(ToolError):
-    """An error of an app's own, which does something when it is made."""
+    """An error class of an app with side effects in its constructor."""
 
     category, default_code = "runtime", "E4991"
     made: list[str] = []
@@ -213,11 +215,11 @@ def test_no_class_of_the_apps_is_made_by_an_error_from_there() -> None:
     assert Odd.made == []
 
 
-# ------------------------------------------------------------------ a client to talk to
+# ------------------------------------------------------------------ a client
 
 
 class Client(test_peer.Client):
-    """A client that agrees to everything, and remembers what it was told."""
+    """A client that accepts everything and records what it gets."""
 
     def ask(self, questions: Mapping[str, Question]) -> Mapping[str, Any]:
         self.heard.extend(questions.values())
@@ -225,7 +227,7 @@ class Client(test_peer.Client):
 
 
 def talked(fn: Callable[[Context], Any]) -> tuple[Ok | Failed, list[Any]]:
-    """What becomes of an isolated command with a client, and what that heard."""
+    """Run an isolated command with a client; return the outcome and what the client got."""
     app, client = Tooli("held"), Client()
 
     @app.command(isolation="required")
@@ -238,7 +240,7 @@ def talked(fn: Callable[[Context], Any]) -> tuple[Ok | Failed, list[Any]]:
     return run(call, stages), client.heard
 
 
-@walled
+@needs_sandbox
 def test_questions_progress_and_logs_reach_the_client() -> None:
     def talk(ctx: Context) -> Any:
         ctx.report(1, 2.5, "half")
@@ -251,20 +253,20 @@ def test_questions_progress_and_logs_reach_the_client() -> None:
     assert heard == [(1, 2.5, "half"), ("warning", "going on"), asked]
 
 
-@walled
+@needs_sandbox
 @pytest.mark.parametrize(
     "frame",
     [
-        forging.said("progress", ["far", None, None]),
-        forging.said("log", [5, forging.packed("x")]),
-        forging.said("log", ["info", 5]),
-        forging.said("ask", forging.packed({"who": "Ada"})),
-        forging.said("ask", forging.packed(["who"])),
+        forged_messages.frame("progress", ["far", None, None]),
+        forged_messages.frame("log", [5, forged_messages.packed("x")]),
+        forged_messages.frame("log", ["info", 5]),
+        forged_messages.frame("ask", forged_messages.packed({"who": "Ada"})),
+        forged_messages.frame("ask", forged_messages.packed(["who"])),
     ],
     ids=["progress", "level", "log", "question", "questions"],
 )
 def test_a_client_hears_nothing_that_was_made_up(frame: bytes) -> None:
-    outcome, heard = talked(lambda _: forging.write_all([frame], endless=False))
+    outcome, heard = talked(lambda _: forged_messages.write_all([frame], endless=False))
     assert isinstance(outcome, Failed)
     assert outcome.error.code == "E4051"
     assert heard == []

@@ -1,4 +1,4 @@
-"""Every kind of hang ends, by the code that it should, and leaves no process behind."""
+"""Every kind of hang ends with the right exit code and leaves no process behind."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ HANGS = (
 )
 
 
-class Place:
-    """Where a test's processes are marked, so that whatever is left of them can be found."""
+class ProcessEnv:
+    """The environment of a test's processes, which marks them so that they can be found."""
 
     def __init__(self, state: Path) -> None:
         self.mark = f"TOOLI_TEST_MARK={uuid.uuid4().hex}"
@@ -51,7 +51,7 @@ class Place:
             os.close(writing)
 
     def left(self) -> list[str]:
-        """The processes that still carry the mark."""
+        """Return the processes that carry the mark."""
         found: list[str] = []
         for entry in Path("/proc").iterdir():
             if entry.name.isdigit():
@@ -64,8 +64,8 @@ class Place:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path)
+def place(tmp_path: Path) -> ProcessEnv:
+    return ProcessEnv(tmp_path)
 
 
 def error_of(done: Finished) -> dict[str, Any]:
@@ -73,7 +73,7 @@ def error_of(done: Finished) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("hang", HANGS)
-def test_a_stated_limit_ends_every_hang(place: Place, hang: str) -> None:
+def test_a_stated_limit_ends_every_hang(place: ProcessEnv, hang: str) -> None:
     done = place.run(hang, "--json", "--timeout", "0.5")
     error = error_of(done)
     assert (done.code, error["code"]) == (50, "E4050"), done
@@ -85,19 +85,19 @@ def test_a_stated_limit_ends_every_hang(place: Place, hang: str) -> None:
         assert place.left() == []
 
 
-def test_what_was_killed_is_named(place: Place) -> None:
+def test_what_was_killed_is_named(place: ProcessEnv) -> None:
     error = error_of(place.run("run-shell", "--json", "--timeout", "0.5"))
     assert {"sleep", "cat"} <= set(error["details"]["processes"])
 
 
 @pytest.mark.parametrize("hang", ["thread-after-return", "at-exit"])
-def test_a_function_that_had_returned(place: Place, hang: str) -> None:
+def test_a_function_that_had_returned(place: ProcessEnv, hang: str) -> None:
     error = error_of(place.run(hang, "--json", "--timeout", "0.5"))
     assert error["details"]["returned"] is True
 
 
 @pytest.mark.parametrize("hang", ["stream", "async-stream"])
-def test_items_before_the_hang_arrive(place: Place, hang: str) -> None:
+def test_items_before_the_hang_arrive(place: ProcessEnv, hang: str) -> None:
     done = place.run(hang, "--jsonl", "--timeout", "0.5")
     *items, last = map(json.loads, done.out.splitlines())
     assert items == [{"i": 0}, {"i": 1}, {"i": 2}]
@@ -108,7 +108,7 @@ def test_items_before_the_hang_arrive(place: Place, hang: str) -> None:
 
 @pytest.mark.parametrize("mode", ["--text", "--plain"])
 @pytest.mark.parametrize("hang", ["sleep", "deaf", "stream"])
-def test_text_modes(place: Place, hang: str, mode: str) -> None:
+def test_text_modes(place: ProcessEnv, hang: str, mode: str) -> None:
     done = place.run(hang, mode, "--timeout", "0.5")
     assert done.code == 50
     assert b"E4050" in done.err
@@ -117,21 +117,21 @@ def test_text_modes(place: Place, hang: str, mode: str) -> None:
     assert not LINUX or place.left() == []
 
 
-def test_on_a_terminal(place: Place) -> None:
+def test_on_a_terminal(place: ProcessEnv) -> None:
     done = run_on_terminal(APP, "sleep", "--timeout", "0.5", env=place.env)
     assert done.code == 50
     assert b"E4050" in done.err
 
 
-# ------------------------------------------------------------------ who says how long
+# ------------------------------------------------------------------ which limit applies
 
 
-def test_the_setting(place: Place) -> None:
+def test_the_setting(place: ProcessEnv) -> None:
     done = place.run("sleep", "--json", TOOLI_TIMEOUT="0.5")
     assert error_of(done)["details"]["seconds"] == 0.5
 
 
-def test_the_command_itself_says_so_and_a_caller_only_less(place: Place) -> None:
+def test_the_command_itself_says_so_and_a_caller_only_less(place: ProcessEnv) -> None:
     assert error_of(place.run("declared", "--json"))["details"]["seconds"] == 0.4
     longer = place.run("declared", "--json", "--timeout", "900")
     assert error_of(longer)["details"]["seconds"] == 0.4
@@ -140,15 +140,15 @@ def test_the_command_itself_says_so_and_a_caller_only_less(place: Place) -> None
 
 
 @pytest.mark.parametrize("word", ["0", "-1", "soon", "nan", "1e3", ""])
-def test_no_limit_at_all(place: Place, word: str) -> None:
+def test_no_limit_at_all(place: ProcessEnv, word: str) -> None:
     done = place.run("quick", "--json", f"--timeout={word}")
     assert (done.code, error_of(done)["code"]) == (2, "E1007")
 
 
-# ------------------------------------------------------------------ what is in time
+# ------------------------------------------------------------------ calls that are in time
 
 
-def test_nothing_else_changes(place: Place) -> None:
+def test_nothing_else_changes(place: ProcessEnv) -> None:
     held = json.loads(place.run("quick", "--json", "--timeout", "50").out)
     free = json.loads(place.run("quick", "--json").out)
     for one in (held, free):
@@ -158,7 +158,7 @@ def test_nothing_else_changes(place: Place) -> None:
 
 
 @pytest.mark.skipif(not LINUX, reason="/proc")
-def test_what_a_command_leaves_on_purpose_is_left(place: Place) -> None:
+def test_what_a_command_leaves_on_purpose_is_left(place: ProcessEnv) -> None:
     done = place.run("daemon", "--returns", "--json", "--timeout", "20")
     assert json.loads(done.out)["result"] == "left"
     marked = [int(e.name) for e in Path("/proc").iterdir() if e.name.isdigit()]
@@ -174,14 +174,14 @@ def _is_marked(pid: int, mark: str) -> bool:
         return False
 
 
-def test_an_app_that_does_not_wait_for_its_children(place: Place) -> None:
+def test_an_app_that_does_not_wait_for_its_children(place: ProcessEnv) -> None:
     done = place.run("quick", "--json", "--timeout", "20", IGNORE_CHILDREN="1")
     assert json.loads(done.out)["result"] == "done"
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
-def test_streams_that_are_closed(place: Place, tmp_path: Path, closed: str) -> None:
-    """No pipe of ours is taken for one of them."""
+def test_streams_that_are_closed(place: ProcessEnv, tmp_path: Path, closed: str) -> None:
+    """No pipe gets the number of a standard stream."""
     target = tmp_path / "out.txt"
     line = f'exec "$0" "$1" write "$2" --no-hangs --json --timeout 20 {closed}'
     words = ["sh", "-c", line, sys.executable, str(APP), str(target)]
@@ -189,7 +189,7 @@ def test_streams_that_are_closed(place: Place, tmp_path: Path, closed: str) -> N
     assert target.read_text() == "half"
 
 
-def test_a_process_that_dies(place: Place) -> None:
+def test_a_process_that_dies(place: ProcessEnv) -> None:
     done = place.run("die", "--json", "--timeout", "20")
     error = error_of(done)
     assert (done.code, error["code"]) == (70, "E4051")
@@ -198,30 +198,30 @@ def test_a_process_that_dies(place: Place) -> None:
     assert killed["details"] == {"signal": "SIGKILL"}
 
 
-def test_a_process_that_ends_itself(place: Place) -> None:
+def test_a_process_that_ends_itself(place: ProcessEnv) -> None:
     done = place.run("vanish", "--json", "--timeout", "20")
     assert (done.code, error_of(done)["code"]) == (70, "E4051")
     assert error_of(done)["details"] == {"exit_code": 4}
 
 
-def test_a_limit_within_a_limit(place: Place) -> None:
+def test_a_limit_within_a_limit(place: ProcessEnv) -> None:
     assert json.loads(place.run("nested", "--json", "--timeout", "50").out)["result"] == "E4050"
 
 
-def test_inputs_are_read_in_the_process_of_the_command(place: Place) -> None:
+def test_inputs_are_read_in_the_process_of_the_command(place: ProcessEnv) -> None:
     line = ("read", "-", "env:WORD", "--json", "--timeout", "50")
     done = run(APP, *line, stdin=b"abc\n", env={**place.env, "WORD": "xyz"})
     assert json.loads(done.out)["result"] == "abczyx"
 
 
 @pytest.mark.skipif(not LINUX, reason="/proc")
-def test_a_swarm(place: Place) -> None:
+def test_a_swarm(place: ProcessEnv) -> None:
     done = place.run("swarm", "--json", "--timeout", "0.5")
     assert error_of(done)["code"] == "E4050"
     assert place.left() == []
 
 
-def test_a_reader_that_leaves_ends_the_command(place: Place) -> None:
+def test_a_reader_that_leaves_ends_the_command(place: ProcessEnv) -> None:
     with started(APP, "rows", "--jsonl", "--timeout", "50", env=place.env) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"0\n"
@@ -232,16 +232,16 @@ def test_a_reader_that_leaves_ends_the_command(place: Place) -> None:
     assert not LINUX or place.left() == []
 
 
-def test_what_was_printed_before(place: Place) -> None:
+def test_what_was_printed_before(place: ProcessEnv) -> None:
     done = place.run("say-and-sleep", "--json", "--timeout", "0.5")
-    assert error_of(done)["details"]["printed"] == "said before"
-    assert place.run("say-and-sleep", "--text", "--timeout", "0.5").out == b"said before\n"
+    assert error_of(done)["details"]["printed"] == "printed before"
+    assert place.run("say-and-sleep", "--text", "--timeout", "0.5").out == b"printed before\n"
 
 
-# ------------------------------------------------------------------ nothing half done
+# ------------------------------------------------------------------ nothing is left half done
 
 
-def test_an_output_is_whole_or_not_there(place: Place, tmp_path: Path) -> None:
+def test_an_output_is_whole_or_not_there(place: ProcessEnv, tmp_path: Path) -> None:
     folder = tmp_path / "out"
     folder.mkdir()
     target = folder / "file.txt"
@@ -264,7 +264,7 @@ def test_an_output_is_whole_or_not_there(place: Place, tmp_path: Path) -> None:
 )
 @pytest.mark.parametrize("whole", [False, True], ids=["process", "group"])
 def test_a_signal_ends_both(
-    place: Place, number: signal.Signals, code: int, error: str, whole: bool
+    place: ProcessEnv, number: signal.Signals, code: int, error: str, whole: bool
 ) -> None:
     line = ("ready-and-sleep", "--json", "--timeout", "50")
     with started(APP, *line, env=place.env, start_new_session=True) as process:
@@ -276,7 +276,7 @@ def test_a_signal_ends_both(
 
 
 @pytest.mark.parametrize("whole", [False, True], ids=["process", "group"])
-def test_an_interrupt_is_the_functions_to_answer(place: Place, whole: bool) -> None:
+def test_an_interrupt_is_the_functions_to_answer(place: ProcessEnv, whole: bool) -> None:
     line = ("partial", "--json", "--timeout", "50")
     with started(APP, *line, env=place.env, start_new_session=True) as process:
         wait_for_ready(process)
@@ -285,7 +285,7 @@ def test_an_interrupt_is_the_functions_to_answer(place: Place, whole: bool) -> N
     assert (done.code, json.loads(done.out)["result"]) == (0, "as far as it came")
 
 
-def test_the_second_interrupt_ends_what_ignores_the_first(place: Place) -> None:
+def test_the_second_interrupt_ends_what_ignores_the_first(place: ProcessEnv) -> None:
     with started(APP, "ignore", "--json", "--timeout", "50", env=place.env) as process:
         wait_for_ready(process)
         process.send_signal(signal.SIGINT)
@@ -296,43 +296,41 @@ def test_the_second_interrupt_ends_what_ignores_the_first(place: Place) -> None:
     assert not LINUX or place.left() == []
 
 
-def test_ctrl_c_at_a_terminal(place: Place) -> None:
+def test_ctrl_c_at_a_terminal(place: ProcessEnv) -> None:
     done = run_on_terminal(APP, "ready-and-sleep", "--timeout", "50", env=place.env, interrupt=True)
     assert done.code == 130
     assert not LINUX or place.left() == []
 
 
-@pytest.mark.skipif(
-    not LINUX, reason="a guardian outlives its caller, and is asked to end the rest"
-)
-def test_a_caller_that_is_killed_takes_all_with_it(place: Place) -> None:
+@pytest.mark.skipif(not LINUX, reason="a supervisor outlives its caller and ends the worker")
+def test_a_caller_that_is_killed_takes_all_with_it(place: ProcessEnv) -> None:
     line = ("ready-and-sleep", "--json", "--timeout", "50")
     with started(APP, *line, env=place.env) as process:
         wait_for_ready(process)
         process.kill()
         assert process.stderr is not None
-        process.stderr.read()  # until nobody holds its other end
+        process.stderr.read()  # until the other end is closed
         assert process.stdout is not None
         process.stdout.read()
     _gone(place)
 
 
-def _gone(place: Place) -> None:
-    """Wait for the guardian itself, whose last step is to end."""
+def _gone(place: ProcessEnv) -> None:
+    """Wait for the supervisor to end."""
     for _ in range(100_000):
         if not place.left():
             return
     raise AssertionError(place.left())
 
 
-# ------------------------------------------------------------------ an agent's own limit
+# ------------------------------------------------------------------ the default limit of agents
 
 CHEAP = tuple(name for name in HANGS if name not in ("blocked-signals", "c-code", "daemon"))
-"""What an alarm in the process itself can end; the others are named in docs/deadlines.md."""
+"""Hangs that an alarm in the process can end; docs/deadlines.md names the others."""
 
 
 @pytest.mark.parametrize("hang", CHEAP)
-def test_an_agent_is_not_left_waiting(place: Place, hang: str) -> None:
+def test_an_agent_is_not_left_waiting(place: ProcessEnv, hang: str) -> None:
     late = hang in ("thread-after-return", "at-exit")
     if late and sys.version_info < (3, 11):
         pytest.skip("who would see the exit cannot be told")
@@ -356,15 +354,15 @@ def test_the_two_tables_agree() -> None:
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="who would see the exit cannot be told")
-def test_an_app_whose_own_end_hangs(place: Place) -> None:
+def test_an_app_whose_own_end_hangs(place: ProcessEnv) -> None:
     done = place.run("quick", "--json", "--timeout", "0.5", HANG_AT_EXIT="1")
     assert json.loads(done.out)["ok"]
     assert done.code == 50
     assert b"did not end within 0.5 s" in done.err
 
 
-def test_who_catches_the_exit_goes_on(place: Place, tmp_path: Path) -> None:
-    """An alarm must not end a process that has more to do than one line."""
+def test_who_catches_the_exit_goes_on(place: ProcessEnv, tmp_path: Path) -> None:
+    """An alarm must not end a process that does more than run one command line."""
     script = tmp_path / "harness.py"
     script.write_text(
         f"import sys, time; sys.path.insert(0, {str(APP.parent)!r})\n"

@@ -1,4 +1,4 @@
-"""Deadlines through the other doors: Python, HTTP, MCP. The process that serves goes on."""
+"""Timeouts through Python, HTTP and MCP: the server keeps running."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.execution.test_timeouts import APP, LINUX, Place
+from tests.execution.test_timeouts import APP, LINUX, ProcessEnv
 from tests.integration.mcp.talk import FORMS, LEGACY, MODERN, Talk, failure_of, serving
 from tests.integration.outside import PATIENCE
 
@@ -32,17 +32,17 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are f
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path)
+def place(tmp_path: Path) -> ProcessEnv:
+    return ProcessEnv(tmp_path)
 
 
 # ------------------------------------------------------------------ HTTP
 
 
 class Served:
-    """An app behind a port of its own."""
+    """An app that is served on a port of its own."""
 
-    def __init__(self, place: Place, *flags: str) -> None:
+    def __init__(self, place: ProcessEnv, *flags: str) -> None:
         self.process = subprocess.Popen(
             [sys.executable, str(APP), "api", "serve", "--port", "0", "--grace", "0.5", *flags],
             stdin=subprocess.DEVNULL,
@@ -62,8 +62,10 @@ class Served:
         with contextlib.closing(
             http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         ) as connection:
-            said = {"content-type": "application/json", **headers}
-            connection.request("POST", f"/tools/{path}", json.dumps(arguments or {}), said)
+            request_headers = {"content-type": "application/json", **headers}
+            connection.request(
+                "POST", f"/tools/{path}", json.dumps(arguments or {}), request_headers
+            )
             answer = connection.getresponse()
             return answer.status, answer.read()
 
@@ -75,7 +77,7 @@ class Served:
 
 
 @pytest.fixture
-def served(place: Place) -> Iterator[Served]:
+def served(place: ProcessEnv) -> Iterator[Served]:
     server = Served(place)
     yield server
     server.stop()
@@ -108,11 +110,11 @@ def test_http_prints_and_declares(served: Served) -> None:
     status, body = served.post("declared")
     assert (status, json.loads(body)["error"]["details"]["seconds"]) == (504, 0.4)
     _, body = served.post("say-and-sleep?timeout=0.5")
-    assert json.loads(body)["error"]["details"]["printed"] == "said before"
+    assert json.loads(body)["error"]["details"]["printed"] == "printed before"
 
 
 def test_http_others_are_served_meanwhile(served: Served) -> None:
-    """And a connection that is closed is closed, though the call of another holds a copy of it."""
+    """A closed connection is closed, even if the process of another call has inherited it."""
     answers: list[tuple[int, bytes]] = []
     hanging = threading.Thread(target=lambda: answers.append(served.post("deaf?timeout=2")))
     hanging.start()
@@ -123,7 +125,7 @@ def test_http_others_are_served_meanwhile(served: Served) -> None:
     assert answers[0][0] == 504
 
 
-def test_a_setting_holds_for_served_calls_and_not_for_the_server(place: Place) -> None:
+def test_a_setting_holds_for_served_calls_and_not_for_the_server(place: ProcessEnv) -> None:
     place.env["TOOLI_TIMEOUT"] = "0.5"
     server = Served(place)
     try:
@@ -138,7 +140,7 @@ def test_a_setting_holds_for_served_calls_and_not_for_the_server(place: Place) -
 
 
 @contextlib.contextmanager
-def talking(place: Place, version: str) -> Iterator[Talk]:
+def talking(place: ProcessEnv, version: str) -> Iterator[Talk]:
     process = subprocess.Popen(
         serving(APP),
         stdin=subprocess.PIPE,
@@ -155,21 +157,21 @@ def talking(place: Place, version: str) -> Iterator[Talk]:
 
 
 def limit(seconds: float) -> dict[str, Any]:
-    """A deadline, as a request names it."""
+    """Return a timeout in the form that a request has it."""
     return {"io.tooli/options": {"timeout": seconds}}
 
 
 @pytest.mark.parametrize("version", [LEGACY, MODERN])
 @pytest.mark.parametrize("hang", ["sleep", "deaf", "task", "stream", "say_and_sleep"])
-def test_mcp(place: Place, version: str, hang: str) -> None:
+def test_mcp(place: ProcessEnv, version: str, hang: str) -> None:
     with talking(place, version) as talk:
         error = failure_of(talk.call(hang, **limit(0.5)))
         assert error["code"] == "E4050"
-        assert error["details"].get("printed") == ("said before" if "say" in hang else None)
+        assert error["details"].get("printed") == ("printed before" if "say" in hang else None)
         assert talk.value("quick") == "done"
 
 
-def test_mcp_questions_progress_and_logs_reach_the_client(place: Place) -> None:
+def test_mcp_questions_progress_and_logs_reach_the_client(place: ProcessEnv) -> None:
     with talking(place, LEGACY) as talk:
         given = talk.begin("ask", progressToken="t", **limit(50))
         question = talk.asked()
@@ -177,12 +179,15 @@ def test_mcp_questions_progress_and_logs_reach_the_client(place: Place) -> None:
         answer = {"action": "accept", "content": {"answer": True, "yes": True, "confirm": True}}
         talk.send({"jsonrpc": "2.0", "id": question["id"], "result": answer})
         assert talk.answer_to(given)["result"]["structuredContent"] == {"result": "agreed"}
-        said = [(message["method"], message["params"]) for message in talk.heard]
-        assert ("notifications/progress", {"progressToken": "t", "progress": 1, "total": 2}) in said
-        assert "notifications/message" in dict(said)
+        messages = [(message["method"], message["params"]) for message in talk.heard]
+        assert (
+            "notifications/progress",
+            {"progressToken": "t", "progress": 1, "total": 2},
+        ) in messages
+        assert "notifications/message" in dict(messages)
 
 
-def test_mcp_a_question_that_ends_the_round_ends_the_process(place: Place) -> None:
+def test_mcp_a_question_that_ends_the_round_ends_the_process(place: ProcessEnv) -> None:
     with talking(place, MODERN) as talk:
         result = talk.call("ask", **limit(50))
         assert result["resultType"] == "input_required", result
@@ -204,7 +209,7 @@ class Point:
 
 
 class Odd(Exception):
-    """An exception that no pickle can make again."""
+    """An exception that cannot be unpickled."""
 
     def __init__(self, one: int, two: int) -> None:
         super().__init__(f"{one} and {two}")
@@ -212,21 +217,21 @@ class Odd(Exception):
 
 @app.command()
 def hang() -> str:
-    """Never ends."""
+    """Hang."""
     threading.Event().wait()
     return ""
 
 
 @app.command()
 async def ahang() -> str:
-    """Never ends."""
+    """Hang."""
     await asyncio.Event().wait()
     return ""
 
 
 @app.command()
 def deaf_rows() -> Iterator[int]:
-    """Two, and then nothing."""
+    """Yield two items and hang."""
     yield 1
     yield 2
     threading.Event().wait()
@@ -234,7 +239,7 @@ def deaf_rows() -> Iterator[int]:
 
 @app.command()
 async def adeaf_rows() -> AsyncIterator[int]:
-    """Two, and then nothing."""
+    """Yield two items and hang."""
     yield 1
     yield 2
     await asyncio.Event().wait()
@@ -242,7 +247,7 @@ async def adeaf_rows() -> AsyncIterator[int]:
 
 @app.command()
 def rows(file: Path) -> Iterator[int]:
-    """As many as anybody wants; tells how many it has made."""
+    """Yield without end; count the items."""
     made = 0
     try:
         while True:
@@ -254,7 +259,7 @@ def rows(file: Path) -> Iterator[int]:
 
 @app.command()
 def give(what: str, ctx: Context) -> Any:
-    """A value of some kind."""
+    """Return a value of some kind."""
     ctx.warn("given")
     print("printed")
     print("complained", file=sys.stderr)
@@ -271,7 +276,7 @@ def give(what: str, ctx: Context) -> Any:
 
 @app.command()
 def fail(how: str) -> str:
-    """Fails in some way."""
+    """Fail in some way."""
     made: dict[str, BaseException] = {
         "value": ValueError("no good"),
         "odd": Odd(1, 2),
@@ -289,13 +294,13 @@ def fail(how: str) -> str:
 
 @app.command()
 def where() -> int:
-    """Which process this is."""
+    """Return the pid."""
     return os.getpid()
 
 
 @app.command()
 async def awhere() -> int:
-    """The same."""
+    """Return the pid."""
     return os.getpid()
 
 
@@ -349,7 +354,7 @@ def _children() -> set[str]:
 def test_streams() -> None:
     got: list[int] = []
     with pytest.raises(TimeoutExceeded):
-        got.extend(app.stream("deaf-rows", timeout=0.3))  # extend keeps what came
+        got.extend(app.stream("deaf-rows", timeout=0.3))  # extend() forwards each item
     items: list[int] = []
 
     async def all_of_them(name: str) -> None:
@@ -445,7 +450,7 @@ def test_nothing_is_left_open() -> None:
 
 
 class Around(Runner):
-    """A runner that says where it ran."""
+    """A runner that reports where it ran."""
 
     needs_own_process = True
 
@@ -460,7 +465,7 @@ class Around(Runner):
 
 
 def around(call: Call) -> Iterator[Call]:
-    """The stage that puts it there."""
+    """A stage that adds the runner."""
     return (yield call.replace(runner=Around(call.runner)))  # type: ignore[return-value]
 
 
@@ -524,7 +529,7 @@ def test_where_nothing_can_be_forked_nobody_waits() -> None:
 
 
 def test_text_goes_where_the_caller_has_it() -> None:
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said):
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
         app.call("give", what="none", timeout=50)
-    assert said.getvalue() == "printed\n"
+    assert output.getvalue() == "printed\n"

@@ -1,4 +1,4 @@
-"""tooli.testing: the helpers that users' own tests stand on."""
+"""tooli.testing: helpers for the tests of users."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def make_app(**settings: Any) -> Tooli:
 
     @app.command()
     def echo() -> str:
-        """Say what is on stdin."""
+        """Print what is on stdin."""
         return sys.stdin.read()
 
     @app.command()
@@ -61,12 +61,12 @@ def make_app(**settings: Any) -> Tooli:
 
     @app.command()
     def world() -> dict[str, Any]:
-        """What a process sees."""
+        """Return what a process sees."""
         return {"argv": sys.argv, "env": dict(os.environ), "tty": sys.stdout.isatty()}
 
     @app.command()
     def spoil(how: str) -> int:
-        """Break things in many ways."""
+        """Fail in several ways."""
         return SPOILS[how]()
 
     @app.command(annotations=Destructive)
@@ -264,7 +264,7 @@ def test_any_program(script: Path) -> None:
 # ------------------------------------------------------------------ parity
 
 
-def test_every_door_of_today() -> None:
+def test_every_interface() -> None:
     names = [each.name for each in interfaces(make_app())]
     python, lines = ["call", "acall", "stream", "astream"], ["cli", "jsonl", "typer"]
     assert names == [*python, *lines, "http", "http-lines", "mcp", "mcp-stateless"]
@@ -279,7 +279,7 @@ def test_parity_gives_the_envelope_that_all_agree_on() -> None:
     }
 
 
-def test_options_go_through_every_door() -> None:
+def test_options_go_through_every_interface() -> None:
     refused = assert_parity(make_app(), Case("burn"))
     assert refused["error"]["code"] == "E1010"
     assert assert_parity(make_app(), Case("burn", options={"yes": True}))["result"] == "ash"
@@ -287,7 +287,7 @@ def test_options_go_through_every_door() -> None:
     assert planned["meta"]["dry_run"] is True
 
 
-def test_a_difference_is_shown_with_the_doors_that_differ() -> None:
+def test_a_difference_is_shown_with_the_interfaces_that_differ() -> None:
     app = Tooli("split")
 
     @app.command()
@@ -315,12 +315,12 @@ def test_words_go_through_command_lines_alone() -> None:
     assert assert_parity(make_app(), case)["result"] == {"item": "tea", "count": 2}
 
 
-def test_a_case_that_no_door_takes_is_a_mistake() -> None:
-    with pytest.raises(AssertionError, match="no door takes"):
+def test_a_case_that_no_interface_accepts_is_a_mistake() -> None:
+    with pytest.raises(AssertionError, match="no interface accepts"):
         assert_parity(make_app(), Case("buy", argv=["x"], skip={"cli": "for no reason"}))
 
 
-def test_a_new_door_is_one_class(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_interface_is_one_class(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parity, "_INTERFACES", list(parity._INTERFACES))
 
     @register_interface

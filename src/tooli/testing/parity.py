@@ -107,7 +107,7 @@ def assert_parity(app: Tooli, case: Case) -> dict[str, Any]:
     The tool runs once for each interface, so repeating it must have the same result.
     """
     selected = [interface for interface in interfaces(app) if interface.skip_reason(case) is None]
-    assert selected, f"no door takes {case}"
+    assert selected, f"no interface accepts {case}"
     responses = [(interface, interface.send_case(case)) for interface in selected]
     first, reference = next((pair for pair in responses if not pair[0].streams), responses[0])
     differences = [
@@ -115,7 +115,7 @@ def assert_parity(app: Tooli, case: Case) -> dict[str, Any]:
         for interface, response in responses
         if (difference := _difference(first, reference, interface, response))
     ]
-    assert not differences, f"the doors disagree about {case}\n" + "\n".join(differences)
+    assert not differences, f"the interfaces disagree about {case}\n" + "\n".join(differences)
     return without_volatile_fields(reference.envelope)
 
 

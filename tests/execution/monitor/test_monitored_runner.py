@@ -1,4 +1,4 @@
-"""One meaning through every door: what a command touches, and the paths that it is given."""
+"""What a command accesses, and the paths that it gets, have the same result on every interface."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class Slotted:
 
 
 def make(policy: str, inside: Path) -> Tooli:
-    app = Tooli("doors", version="1.0", security_policy=policy)
+    app = Tooli("interfaces", version="1.0", security_policy=policy)
     words: dict[str, Any] = {"capabilities": [f"fs:read:{inside}"], "auth": []}
 
     @app.command(**words)
     def read(path: str) -> str:
-        """Read, whatever it is told."""
+        """Read a path."""
         return Path(path).read_text()
 
     @app.command(**words)
@@ -61,7 +61,7 @@ def make(policy: str, inside: Path) -> Tooli:
 
     @app.command(**words)
     def swallow(path: str) -> str:
-        """Read, and hide that it failed."""
+        """Read, and ignore an error."""
         try:
             return Path(path).read_text()
         except OSError:
@@ -83,7 +83,7 @@ COMMANDS = ("read", "aread", "items", "aitems", "swallow")
 
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("policy", ["off", "standard", "strict"])
-def test_the_policy_decides_and_no_door(
+def test_the_policy_decides_on_every_interface(
     policy: str, command: str, places: tuple[Path, Path]
 ) -> None:
     app = make(policy, places[0].parent)
@@ -102,7 +102,7 @@ def test_the_policy_decides_and_no_door(
 
 
 class TestLists:
-    """allow_paths, deny_paths, work_dir: the owner's orders, under every policy."""
+    """allow_paths, deny_paths and work_dir apply under every policy."""
 
     def app(self, policy: str = "standard") -> Tooli:
         app = Tooli("paths", version="1.0", security_policy=policy)
@@ -135,7 +135,7 @@ class TestLists:
 
         @app.command(auth=[])
         def text(path: str) -> str:
-            """A text that turns out to be a path."""
+            """A text that is used as a path."""
             return Path(path).read_text()
 
         return app
@@ -163,9 +163,9 @@ class TestLists:
         elif shape == "model":
             value = {"source": str(places[0]), "others": [value]}
         found = [
-            door.send_case(Case(command, {name: value}))
-            for door in interfaces(app)
-            if door.surface != "cli"
+            interface.send_case(Case(command, {name: value}))
+            for interface in interfaces(app)
+            if interface.surface != "cli"
         ]
         for answer in found:
             assert answer.envelope["error"]["code"] == "E2005", answer
@@ -253,7 +253,7 @@ def free(path: str) -> str:
 
 @app.command(auth=[])
 def again(path: str) -> str:
-    "Through another door."
+    "Through another interface."
     return app.call("show", path=path).unwrap()
 
 if __name__ == "__main__":
@@ -262,7 +262,7 @@ if __name__ == "__main__":
 
 
 class TestProcess:
-    """From outside, as it is used."""
+    """Run the app as a process."""
 
     def app(self, folder: Path, policy: str = "standard") -> Path:
         (folder / "data").mkdir()
@@ -301,7 +301,7 @@ class TestProcess:
         assert answer["result"] == "data"
 
     def test_lists_hold_for_code_as_well(self, tmp_path: Path) -> None:
-        """The folder of the script is one that modules are imported from; it is no way in."""
+        """The folder of the script is on sys.path, which must not open it."""
         app = self.app(tmp_path)
         (tmp_path / "private.dist-info").mkdir()
         (tmp_path / "private.dist-info" / "METADATA").write_text("Name: x")
@@ -357,7 +357,7 @@ class TestProcess:
     def test_lists_leave_alone_what_the_framework_keeps(self, tmp_path: Path) -> None:
         app = self.app(tmp_path, "strict")
         env = {"TOOLI_ALLOW_PATHS": "data", "TOOLI_STATE_DIR": str(tmp_path / "state")}
-        for _ in range(2):  # the second time there is something to be read
+        for _ in range(2):  # the second time there is bytecode to read
             code, answer = self.run(app, "again", "data/file", **env)
             assert (code, answer.get("result")) == (0, "data"), answer
 
@@ -489,9 +489,9 @@ def test_a_record_leaves_no_trace_in_the_answer(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(bool(detect_sandbox_support().missing), reason="it takes Landlock and seccomp")
-def test_behind_walls_as_well(places: tuple[Path, Path], tmp_path: Path) -> None:
+def test_in_the_sandbox_as_well(places: tuple[Path, Path], tmp_path: Path) -> None:
     record, inside = tmp_path / "record.jsonl", places[0]
-    app = Tooli("walled")
+    app = Tooli("sandboxed")
     app.command("go", isolation="required", capabilities=[f"fs:read:{inside.parent}"])(
         lambda: inside.read_text()
     )
@@ -506,7 +506,7 @@ def test_behind_walls_as_well(places: tuple[Path, Path], tmp_path: Path) -> None
 def test_what_nobody_could_watch_is_no_record(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As in a bubble, where a fresh interpreter runs the function."""
+    """As in bubblewrap, where a new interpreter runs the function."""
     record = tmp_path / "record.jsonl"
     app = make("standard", tmp_path)
     app._state.policy_resolved = True

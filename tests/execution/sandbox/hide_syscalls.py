@@ -1,6 +1,6 @@
-"""Run a program on a kernel that lacks system calls: `python hiding.py 444,445 PROGRAM WORD…`.
+"""Run a program as if the kernel lacked system calls: `hide_syscalls.py 444,445 PROGRAM ARG…`.
 
-Their numbers are answered with ENOSYS from now on, by a filter that no descendant gets rid of.
+A filter answers these numbers with ENOSYS. Descendants of the process cannot remove it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sys
 
 
 def hide(*numbers: int) -> None:
-    """Let this process and all below it find no such system calls."""
+    """Make the system calls fail in this process and its descendants."""
     lines = [(0x20, 0, 0, 0)]  # the number
     for number in numbers:
         lines += [(0x15, 0, 1, number), (0x06, 0, 0, 0x00050000 | errno.ENOSYS)]

@@ -1,6 +1,7 @@
-"""Try evasions in a bubble: `python bwrap_app.py GROUND NAME… --jsonl`, one answer for each.
+"""Run evasion attempts in bubblewrap: `python bwrap_app.py GROUND NAME… --jsonl`, one line for
+each.
 
-The bubble loads this file again; the ground is laid out beside its folder before.
+Bubblewrap imports this file again. The files of the attempts are beside its folder.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import evasions
-import sandboxes
+import sandbox_evasions
 
 from tooli import Tooli
 from tooli.execution.sandbox import bwrap
@@ -23,21 +24,21 @@ from tooli.execution.sandbox import bwrap
 if "BUBBLEWRAP" in os.environ:
     bwrap.BWRAP_DIRS = (os.environ["BUBBLEWRAP"],)
 INSIDE = Path(__file__).resolve().parent.parent / "ground" / "inside"
-WORDS = [f"fs:{act}:{INSIDE}" for act in ("read", "write", "delete")]
-TABLES = {"evasions": evasions, "sandboxes": sandboxes}
+CAPABILITIES = [f"fs:{act}:{INSIDE}" for act in ("read", "write", "delete")]
+TABLES = {"evasions": evasions, "sandbox_evasions": sandbox_evasions}
 
-app = Tooli("bubbled")
+app = Tooli("attempts-in-bwrap")
 
 
-@app.command(isolation="required", capabilities=WORDS, timeout=60)
+@app.command(isolation="required", capabilities=CAPABILITIES, timeout=60)
 def attempts(ground: str, names: list[str]) -> Iterator[dict[str, Any]]:
-    """Try what is named, as table:attempt, one after the other."""
-    place = evasions.Ground(*json.loads(ground))
+    """Run the named attempts (table:attempt), one after the other."""
+    files = evasions.Ground(*json.loads(ground))
     for name in names:
         table, _, wanted = name.partition(":")
         attempt = next(one for one in TABLES[table].ATTEMPTS if one.name == wanted)
         try:
-            evidence = attempt.run(place)
+            evidence = attempt.run(files)
             found = {"evidence": str(evidence)[:2000] if evidence else None}
         except BaseException as failure:
             found = {"failure": f"{type(failure).__name__}: {failure}"[:200]}

@@ -1,4 +1,4 @@
-"""The evasions of the tables, in a bubble: on a kernel without Landlock nothing gets out of it."""
+"""All evasion attempts in bubblewrap, on a kernel without Landlock: none gets out."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.execution.test_bwrap import HERE, LANDLOCK, MEANS, working_bubblewrap
-from tests.execution.test_isolation_evasions import BOTH
+from tests.execution.sandbox.test_bwrap import HERE, LANDLOCK, SUPPORT, working_bubblewrap
+from tests.execution.sandbox.test_isolation_evasions import BOTH
 from tests.integration.outside import environment
 
 evasions = importlib.import_module("evasions")
 pytestmark = [
-    pytest.mark.skipif(bool(MEANS.missing), reason="; ".join(MEANS.missing)),
+    pytest.mark.skipif(bool(SUPPORT.missing), reason="; ".join(SUPPORT.missing)),
     pytest.mark.xdist_group("bubblewrap"),
 ]
 
 TRIED = [(module, one) for module, one in BOTH if one.name != "other_interpreter"]
-"""Without the one that is behind the same walls, and leaves there what a spawned one would."""
+"""Without the attempt that runs in the same sandbox and leaves files there."""
 
 OWN = ("set_variable", "put_variable", "drop_variable", "read_link", "real_path")
-"""What succeeds: its own variables, and where links in its own folder say that they point to."""
+"""Attempts that succeed: the command's own variables, and the targets of its own links."""
 
 
-class Bubbled:
-    """A ground, an app beside it, and what became of the attempts."""
+class AttemptRun:
+    """Files, an app beside them, and the results of the attempts."""
 
     def __init__(self, root: Path) -> None:
         (root / "code").mkdir()
         (root / "ground" / "outside").mkdir(parents=True)
-        for name in ("bwrap_app.py", "evasions.py", "sandboxes.py"):
+        for name in ("bwrap_app.py", "../evasions.py", "sandbox_evasions.py"):
             shutil.copy(HERE / name, root / "code")
         self.root = root
         self.bwrap = working_bubblewrap()
@@ -49,9 +49,9 @@ class Bubbled:
         self.heard = self.listener.heard()
 
     def after(self, names: list[str]) -> list[str]:
-        """Try them; what is left when the bubble has ended, and who ended it is known."""
+        """Run the attempts; return what is left after the process has ended."""
         ground = self.ground
-        program = [sys.executable, str(HERE / "hiding.py"), LANDLOCK]
+        program = [sys.executable, str(HERE / "hide_syscalls.py"), LANDLOCK]
         program += [str(self.root / "code/bwrap_app.py"), json.dumps(list(ground)), *names]
         env = environment(BUBBLEWRAP=self.bwrap, TOOLI_STATE_DIR=str(self.root / "state"))
         done = subprocess.run(
@@ -76,21 +76,21 @@ class Bubbled:
 
 
 @pytest.fixture(scope="module")
-def bubbled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bubbled]:
-    made = Bubbled(tmp_path_factory.mktemp("bubbled").resolve())
+def attempt_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AttemptRun]:
+    made = AttemptRun(tmp_path_factory.mktemp("attempt_run").resolve())
     yield made
     made.close()
 
 
-def test_nothing_outside_has_changed_and_nobody_was_reached(bubbled: Bubbled) -> None:
-    assert evasions.survey(bubbled.ground) == bubbled.before
-    assert bubbled.heard == ""
+def test_nothing_outside_has_changed_and_nobody_was_reached(attempt_run: AttemptRun) -> None:
+    assert evasions.survey(attempt_run.ground) == attempt_run.before
+    assert attempt_run.heard == ""
 
 
 @pytest.mark.parametrize(
     ("module", "attempt"), TRIED, ids=[f"{module}-{one.name}" for module, one in TRIED]
 )
-def test_nothing_gets_out(bubbled: Bubbled, module: str, attempt: Any) -> None:
-    found = bubbled.found[f"{module}:{attempt.name}"]
-    what = (bubbled.ground, bubbled.before, found.get("evidence"), bubbled.heard)
+def test_nothing_gets_out(attempt_run: AttemptRun, module: str, attempt: Any) -> None:
+    found = attempt_run.found[f"{module}:{attempt.name}"]
+    what = (attempt_run.ground, attempt_run.before, found.get("evidence"), attempt_run.heard)
     assert evasions.succeeded(attempt, *what) is (attempt.name in OWN), found

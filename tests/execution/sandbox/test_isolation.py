@@ -1,4 +1,4 @@
-"""Isolated commands through every door: the same answers, held by the kernel."""
+"""Isolated commands give the same answers on every interface."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from tooli import Context, NotFoundError, Output, StdinOr, Tooli
 from tooli.execution.sandbox.sandbox_runner import detect_sandbox_support
 from tooli.testing import Case, assert_parity
 
-MEANS = detect_sandbox_support()
-pytestmark = pytest.mark.skipif(bool(MEANS.missing), reason="; ".join(MEANS.missing))
+SUPPORT = detect_sandbox_support()
+pytestmark = pytest.mark.skipif(bool(SUPPORT.missing), reason="; ".join(SUPPORT.missing))
 
 
 class Note(pydantic.BaseModel):
-    """A result that is no plain value."""
+    """A result that is not a plain value."""
 
     number: int
     day: date
 
 
 def make_app(inside: Path) -> Tooli:
-    """Commands that are isolated, each for one thing to be shown."""
+    """Return an app with isolated commands."""
     app = Tooli("held")
 
     @app.command(isolation="required", capabilities=[f"fs:read:{inside}"])
@@ -89,7 +89,7 @@ def app(tmp_path: Path) -> Tooli:
     return make_app(tmp_path.resolve())
 
 
-# ------------------------------------------------------------------ every door
+# ------------------------------------------------------------------ every interface
 
 CASES = [
     Case("note", {"number": 4}),
@@ -105,10 +105,10 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=[f"{c.tool} {dict(c.arguments)}" for c in CASES])
-def test_the_doors_agree(app: Tooli, case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_interfaces_agree(app: Tooli, case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SECRET_OF_MINE", "told")
     envelope = assert_parity(app, case)
-    assert envelope["meta"]["enforcement"] == MEANS.level
+    assert envelope["meta"]["enforcement"] == SUPPORT.level
     if case.tool == "read":
         assert envelope["error"]["code"] == "E2030"
     if case.tool == "warn":
@@ -127,10 +127,10 @@ def test_a_place_to_write_is_made_and_stays(app: Tooli, tmp_path: Path) -> None:
     assert (made / "file.txt").read_text() == "written"
 
 
-def test_no_room_is_left_behind(app: Tooli, tmp_path: Path, monkeypatch: Any) -> None:
-    room = tmp_path / "rooms"
-    room.mkdir()
-    monkeypatch.setenv("TMPDIR", str(room))
+def test_no_temporary_folder_is_left_behind(app: Tooli, tmp_path: Path, monkeypatch: Any) -> None:
+    temp_root = tmp_path / "temp"
+    temp_root.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temp_root))
     held = Tooli("held")
 
     @held.command(isolation="required")
@@ -142,8 +142,8 @@ def test_no_room_is_left_behind(app: Tooli, tmp_path: Path, monkeypatch: Any) ->
         return folder
 
     found = held.call("fill")
-    assert found.result is not None and str(found.result).startswith(str(room.resolve()))
-    assert list(room.iterdir()) == []
+    assert found.result is not None and str(found.result).startswith(str(temp_root.resolve()))
+    assert list(temp_root.iterdir()) == []
 
 
 # ------------------------------------------------------------------ several at once
@@ -194,7 +194,7 @@ app()
 
 
 class Sharing:
-    """Calls of one app, each in a process of its own, that wait until they are let on."""
+    """Calls of one app in processes of their own, which wait at a gate."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -205,7 +205,7 @@ class Sharing:
             os.mkfifo(folder / name)
 
     def start(self, *words: str) -> subprocess.Popen[bytes]:
-        """Begin a call."""
+        """Start a call."""
         state = str(self.folder / "state")
         return subprocess.Popen(
             [sys.executable, "held.py", *words, "--json"],
@@ -215,7 +215,7 @@ class Sharing:
         )
 
     def meet(self, process: subprocess.Popen[bytes], gate: str) -> int:
-        """The other end of the gate that a call waits at."""
+        """Return the other end of the gate of a call."""
         while process.poll() is None:
             try:
                 return os.open(self.folder / gate, os.O_WRONLY | os.O_NONBLOCK)
@@ -225,7 +225,7 @@ class Sharing:
         raise AssertionError(process.communicate())
 
     def end(self, process: subprocess.Popen[bytes], gate: int | None = None) -> Any:
-        """Let a call on, and hear its result."""
+        """Open the gate of a call and return its result."""
         if gate is not None:
             os.close(gate)
         out, _ = process.communicate(timeout=60)
@@ -241,7 +241,7 @@ def sharing(tmp_path: Path) -> Sharing:
 
 
 def test_what_one_call_writes_no_other_takes_away(sharing: Sharing) -> None:
-    first = sharing.start("look", "gate-b")  # it has made the file
+    first = sharing.start("look", "gate-b")  # the file exists
     one = sharing.meet(first, "gate-b")
     second = sharing.start("write", "gate-a")
     other = sharing.meet(second, "gate-a")
@@ -282,13 +282,13 @@ def test_inputs_and_outputs_that_the_caller_names_are_let_in(tmp_path: Path) -> 
 
     for name in ("source", "also"):
         (tmp_path / name).write_text(name)
-    said = {"source": str(tmp_path / "source"), "also": tmp_path / "also"}
-    assert app.call("convert", target=tmp_path / "target", **said).result == "kept out"
+    inputs = {"source": str(tmp_path / "source"), "also": tmp_path / "also"}
+    assert app.call("convert", target=tmp_path / "target", **inputs).result == "kept out"
     assert (tmp_path / "target").read_text() == "SOURCE"
     (tmp_path / "target").write_text("as it was")
-    assert app.call("convert", target=tmp_path / "target", write=False, **said).ok
+    assert app.call("convert", target=tmp_path / "target", write=False, **inputs).ok
     assert (tmp_path / "target").read_text() == "as it was"
-    assert app.call("convert", target=tmp_path / "never", write=False, **said).ok
+    assert app.call("convert", target=tmp_path / "never", write=False, **inputs).ok
     assert sorted(one.name for one in tmp_path.iterdir()) == ["also", "source", "target"]
 
 
@@ -335,8 +335,8 @@ def test_stdin_reaches_an_isolated_command(tmp_path: Path) -> None:
 def test_the_setting_isolates_commands_that_say_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for said in ("wanted", "required"):
-        monkeypatch.setenv("TOOLI_ISOLATION", said)
+    for value in ("wanted", "required"):
+        monkeypatch.setenv("TOOLI_ISOLATION", value)
         app = Tooli("held")
 
         @app.command()
@@ -348,11 +348,11 @@ def test_the_setting_isolates_commands_that_say_nothing(
             return Path("/etc/passwd").read_text()
 
         found = app.call("compute", number=2)
-        assert (found.result, found.meta["enforcement"]) == (4, MEANS.level)
+        assert (found.result, found.meta["enforcement"]) == (4, SUPPORT.level)
         assert app.call("peek").error.code == "E2030"  # type: ignore[union-attr]
 
 
-def test_a_dry_run_raises_no_walls(app: Tooli, tmp_path: Path) -> None:
+def test_a_dry_run_enters_no_sandbox(app: Tooli, tmp_path: Path) -> None:
     found = app.call("read", path=tmp_path / "own.txt", dry_run=True)
     assert found.ok and "enforcement" not in found.meta
 
@@ -380,10 +380,10 @@ def test_an_isolated_command_cannot_have_another_one_isolated_within() -> None:
 
     assert app.call("outer").result == "E2006"
     assert app.call("starting").result == "E2006"
-    assert app.call("plain").result == MEANS.level
+    assert app.call("plain").result == SUPPORT.level
 
 
-def test_a_watch_stands_within_the_walls(tmp_path: Path) -> None:
+def test_the_monitor_runs_in_the_sandbox(tmp_path: Path) -> None:
     app = Tooli("held", security_policy="strict")
 
     @app.command(isolation="required", capabilities=["none"], auth=[])
@@ -403,11 +403,11 @@ def test_a_watch_stands_within_the_walls(tmp_path: Path) -> None:
 
     found = app.call("swallow", path="/etc/passwd")
     assert found.error is not None and found.error.code == "E2003"
-    assert found.meta["enforcement"] == MEANS.level
+    assert found.meta["enforcement"] == SUPPORT.level
     assert app.call("draft").result == "done"
 
 
-# ------------------------------------------------------------------ what callers wish
+# ------------------------------------------------------------------ options of callers
 
 
 def test_options_of_a_call_hold_as_well() -> None:

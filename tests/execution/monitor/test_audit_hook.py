@@ -1,4 +1,4 @@
-"""A command under watch: what it touches is held against what it declares."""
+"""A monitored command: what it accesses is compared with what it declares."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ def secret(tmp_path: Path) -> Path:
     return file
 
 
-def holding(fn: Callable[..., Any], *words: str, policy: str = "strict", **said: Any) -> Tooli:
-    """An app whose only command is held to some words."""
+def holding(fn: Callable[..., Any], *words: str, policy: str = "strict", **options: Any) -> Tooli:
+    """Return an app with one command that declares some capabilities."""
     app = Tooli("held", security_policy=policy)
-    app.command("go", capabilities=list(words or ("none",)), auth=[], **said)(fn)
+    app.command("go", capabilities=list(words or ("none",)), auth=[], **options)(fn)
     return app
 
 
 def refused(app: Tooli, **arguments: Any) -> dict[str, Any]:
-    """The details of the error that a call is refused with."""
+    """Return the details of the error that refuses a call."""
     result = app.call("go", **arguments)
     assert result.error is not None, result
     assert result.error.code == "E2003", result.error
@@ -70,8 +70,8 @@ class TestPolicies:
         result = holding(go, policy="standard").call("go")
         assert result.result == "secret"
         assert result.meta["enforcement"] == "audit"
-        said = f"undeclared: fs:read of {secret}; declare 'fs:read:{secret.parent}'"
-        assert result.meta["warnings"] == [said]
+        warning = f"undeclared: fs:read of {secret}; declare 'fs:read:{secret.parent}'"
+        assert result.meta["warnings"] == [warning]
 
     def test_strict_refuses(self, secret: Path) -> None:
         def go() -> None:
@@ -126,16 +126,16 @@ class TestPolicies:
         app.command("stay")(lambda: None)
         assert refused(app)["capability"] == "fs:read"
 
-    @pytest.mark.parametrize("said", [{}, {"timeout": 60}], ids=["here", "in a process"])
+    @pytest.mark.parametrize("options", [{}, {"timeout": 60}], ids=["here", "in a process"])
     @pytest.mark.parametrize("policy", ["standard", "strict"])
-    def test_it_is_on_record(self, secret: Path, policy: str, said: dict[str, Any]) -> None:
-        result = holding(lambda: secret.read_text(), policy=policy, **said).call("go")
+    def test_it_is_logged(self, secret: Path, policy: str, options: dict[str, Any]) -> None:
+        result = holding(lambda: secret.read_text(), policy=policy, **options).call("go")
         assert "violations" not in result.meta
-        assert self.on_record() == [("fs:read", str(secret), "E2003")]
+        assert self.logged_violations() == [("fs:read", str(secret), "E2003")]
 
-    @pytest.mark.parametrize("said", [{}, {"timeout": 60}], ids=["here", "in a process"])
+    @pytest.mark.parametrize("options", [{}, {"timeout": 60}], ids=["here", "in a process"])
     def test_an_interrupt_takes_nothing_off_the_record(
-        self, secret: Path, said: dict[str, Any]
+        self, secret: Path, options: dict[str, Any]
     ) -> None:
         def go() -> None:
             with contextlib.suppress(OSError):
@@ -143,13 +143,13 @@ class TestPolicies:
             raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            holding(go, **said).call("go")
-        assert self.on_record() == [("fs:read", str(secret), "E2003")]
+            holding(go, **options).call("go")
+        assert self.logged_violations() == [("fs:read", str(secret), "E2003")]
 
     @pytest.mark.parametrize("kind", ["function", "coroutine", "stream", "death"])
     @pytest.mark.parametrize("policy", ["standard", "strict"])
     def test_nor_does_any_other_end(self, secret: Path, policy: str, kind: str) -> None:
-        """However a call is cut off: what it did is on record, and a refusal sticks."""
+        """A call that is cut off has its violations in the audit log, and a refusal fails it."""
 
         def look() -> None:
             with contextlib.suppress(OSError):
@@ -187,13 +187,13 @@ class TestPolicies:
             assert result.error.code == ("E4051" if kind == "death" else "E4050")
             assert len([one for one in result.meta["warnings"] if "undeclared" in one]) == 1
         assert "violations" not in result.meta
-        assert self.on_record() == [("fs:read", str(secret), "E2003")]
+        assert self.logged_violations() == [("fs:read", str(secret), "E2003")]
 
     @pytest.fixture(autouse=True)
     def state(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path / "state"))
 
-    def on_record(self) -> list[tuple[str, str, str]]:
+    def logged_violations(self) -> list[tuple[str, str, str]]:
         from tooli.storage.audit_log import get_log_path
         from tooli.storage.audit_reader import read_last_records
 
@@ -216,10 +216,10 @@ class TestPolicies:
         ]
         count = audit_hook.MAX_VIOLATIONS - 3
         assert rest == f"{count} more warnings that begin with 'undeclared: fs:write'"
-        assert len(self.on_record()) == 10
+        assert len(self.logged_violations()) == 10
 
 
-# ------------------------------------------------------------------ acts
+# ------------------------------------------------------------------ actions
 
 
 def _acts(folder: Path) -> dict[str, tuple[str, Callable[[], Any]]]:
@@ -383,7 +383,7 @@ class TestPaths:
         assert refused(app)["target"] == str(secret)
 
     def test_a_link_that_another_process_turns(self, tmp_path: Path) -> None:
-        """As a release does it: the next call goes by what is there now."""
+        """A link that changes, as in a deployment: the next call uses its new target."""
         for name in ("one", "two"):
             (tmp_path / name).mkdir()
             (tmp_path / name / "file").write_text(name)
@@ -402,7 +402,7 @@ class TestPaths:
         (inside / "folder" / secret.name).write_text("harmless")
 
         def turn() -> None:
-            with audit_hook.unmonitored():  # as somebody else would
+            with audit_hook.unmonitored():  # as another process would
                 (inside / "folder").rename(inside / "away")
                 (inside / "folder").symlink_to(tmp_path)
 
@@ -458,7 +458,7 @@ class TestPaths:
 
 
 class TestDatabases:
-    """A URI is read as SQLite reads it: nothing in it hides a name."""
+    """A URI is parsed as SQLite parses it: nothing in it hides a name."""
 
     @pytest.fixture
     def folder(self, tmp_path: Path) -> Path:
@@ -534,14 +534,14 @@ class TestSignals:
 
     def test_its_own_is_its_own(self) -> None:
         def go() -> None:
-            os.kill(os.getppid(), 0)  # asks, and sends nothing
+            os.kill(os.getppid(), 0)  # signal 0 sends nothing
             os.kill(os.getpid(), signal.SIGURG)
 
         assert holding(go).call("go").ok
 
 
 class TestPythonsOwn:
-    """What needs no declaration: it is not the command's doing."""
+    """Access that needs no declaration, because the command does not cause it."""
 
     @pytest.mark.parametrize(
         "code",
@@ -922,7 +922,7 @@ app()
 
 @pytest.mark.parametrize("policy", ["standard", "strict"])
 def test_where_no_hook_can_be_had(tmp_path: Path, policy: str) -> None:
-    """Strict fails closed; standard says that nobody watches."""
+    """Strict refuses to run; standard warns."""
     (tmp_path / "app.py").write_text(FORBIDDEN.format(policy))
     done = subprocess.run(
         [sys.executable, "app.py", "--json"], cwd=tmp_path, capture_output=True, check=False
@@ -930,12 +930,12 @@ def test_where_no_hook_can_be_had(tmp_path: Path, policy: str) -> None:
     answer = json.loads(done.stdout)
     assert answer["ok"] is (policy == "standard")
     assert (tmp_path / "ran").exists() is (policy == "standard")
-    said = answer["error"]["message"] if policy == "strict" else answer["meta"]["warnings"][0]
-    assert "monitored: another audit hook" in said
+    message = answer["error"]["message"] if policy == "strict" else answer["meta"]["warnings"][0]
+    assert "monitored: another audit hook" in message
 
 
 class TestManyAtOnce:
-    """Each call is held to its own word, and nobody to another's."""
+    """Each call is restricted to its own declaration."""
 
     def app(self, root: Path) -> Tooli:
         app = Tooli("many", security_policy="strict")

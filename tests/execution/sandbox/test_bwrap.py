@@ -1,4 +1,4 @@
-"""bubblewrap in Landlock's place: on a kernel that really lacks it, with a bwrap that is real."""
+"""bubblewrap instead of Landlock, with a real bwrap and Landlock hidden by a filter."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tests.integration.outside import environment
 from tooli.execution.sandbox.sandbox_runner import detect_sandbox_support
 
 HERE = Path(__file__).parent
-CACHE = HERE.parents[1] / ".cache" / "bubblewrap"
+CACHE = HERE.parents[2] / ".cache" / "bubblewrap"
 LANDLOCK = "444,445,446"
-MEANS = detect_sandbox_support()
+SUPPORT = detect_sandbox_support()
 pytestmark = [
-    pytest.mark.skipif(bool(MEANS.missing), reason="; ".join(MEANS.missing)),
-    pytest.mark.xdist_group("bubblewrap"),  # which is fetched once
+    pytest.mark.skipif(bool(SUPPORT.missing), reason="; ".join(SUPPORT.missing)),
+    pytest.mark.xdist_group("bubblewrap"),  # it is downloaded once
 ]
 
 APP = '''
@@ -39,7 +39,7 @@ WORDS = [f"fs:read:{HERE}/in", f"fs:write:{HERE}/in"]
 
 
 def peek(number: int) -> list[str]:
-    """What is behind descriptors of whoever is above us."""
+    """Read what descriptors of parent processes refer to."""
     found = []
     for owner in ("self", "1", str(os.getppid())):
         try:
@@ -135,7 +135,7 @@ if __name__ == "__main__":
 
 
 def bubblewrap() -> str | None:
-    """The folder of a bwrap: the machine's, or Debian's package, unpacked."""
+    """Return the folder of bwrap: of the machine, or from the package of Debian."""
     found = shutil.which("bwrap")
     if found is not None:
         return os.path.dirname(found)
@@ -153,10 +153,10 @@ def bubblewrap() -> str | None:
 
 
 def working_bubblewrap() -> str:
-    """The folder of a bwrap that works, or nothing is tried."""
+    """Return the folder of a bwrap that works, or skip the test."""
     folder = bubblewrap()
     if folder is None:
-        pytest.skip("there is no bubblewrap to be had")
+        pytest.skip("bubblewrap is not available")
     words = [f"{folder}/bwrap", "--ro-bind", "/", "/", "--unshare-all", "--", "/bin/true"]
     if subprocess.run(words, capture_output=True, timeout=60).returncode:
         pytest.skip("bubblewrap does not work here")
@@ -171,7 +171,7 @@ def path() -> str:
 
 @pytest.fixture
 def script(tmp_path: Path) -> Path:
-    """The app in a file, beside what it may read and what it may not."""
+    """The app in a file, beside files that it may and may not read."""
     for name in ("in", "out"):
         (tmp_path / name).mkdir()
     (tmp_path / "in/own").write_text("own")
@@ -182,8 +182,8 @@ def script(tmp_path: Path) -> Path:
 
 
 def run(script: Path, path: str, *words: str, **more: str) -> tuple[int, bytes]:
-    """Run the app where the kernel has no Landlock, with the bwrap of a folder."""
-    program = [sys.executable, str(HERE / "hiding.py"), LANDLOCK, str(script), *words]
+    """Run the app without Landlock, with the bwrap of a folder."""
+    program = [sys.executable, str(HERE / "hide_syscalls.py"), LANDLOCK, str(script), *words]
     state = str(script.parent / "state")
     env = environment(BUBBLEWRAP=path, TOOLI_STATE_DIR=state, SECRET_OF_MINE="told", **more)
     with open(script.parent / "out/secret") as inherited:
@@ -199,7 +199,7 @@ def test_nothing_outside_is_there(script: Path, path: str) -> None:
     answer: dict[str, Any] = json.loads(out)
     assert code == 0, answer
     assert answer["meta"]["enforcement"] == "bwrap"
-    assert not {name: said for name, said in answer["result"].items() if said.startswith("done")}
+    assert not {name: text for name, text in answer["result"].items() if text.startswith("done")}
     assert len(answer["result"]) == 15
     assert (script.parent / "out/secret").read_text() == "secret"
     assert (script.parent / "out/secret").stat().st_mode & 0o777 != 0o777
@@ -272,7 +272,7 @@ def test_one_that_does_not_work(script: Path, body: str) -> None:
     code, out = run(script, str(folder), "loosely", "in/own", "--json", TOOLI_ISOLATION="wanted")
     answer = json.loads(out)
     assert (code, answer["result"], answer["meta"]["enforcement"]) == (0, "own", "seccomp")
-    assert any("not isolated" in said for said in answer["meta"]["warnings"])
+    assert any("not isolated" in warning for warning in answer["meta"]["warnings"])
 
 
 def test_one_of_the_callers_is_not_taken(script: Path) -> None:

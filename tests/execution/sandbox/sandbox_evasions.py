@@ -1,8 +1,7 @@
-"""More evasions, for walls that the kernel holds: raw system calls, other processes, devices.
+"""More evasion attempts, for the sandbox: raw system calls, other processes, devices.
 
-The same table as `evasions`, and the same Ground. An attempt that needs what the machine does
-not have raises; those that reach for the parent process reach for the one that laid out the
-ground, which is outside.
+They use the table and the Ground of `evasions`. An attempt that needs a feature that the machine
+lacks raises an error. The parent process is the one that created the files; it is outside.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ AT_FDCWD = -100
 
 
 def attempt(kind: str) -> Callable[[Callable[[Ground], Any]], Callable[[Ground], Any]]:
-    """Enter a function into the table."""
+    """Add a function to the table."""
 
     def enter(fn: Callable[[Ground], Any]) -> Callable[[Ground], Any]:
         ATTEMPTS.append(Attempt(fn.__name__, kind, (fn.__doc__ or "").strip(), fn))
@@ -41,7 +40,7 @@ def attempt(kind: str) -> Callable[[Callable[[Ground], Any]], Callable[[Ground],
 
 
 def call(x86: int, arm: int, *words: Any) -> int:
-    """A raw system call; raises OSError."""
+    """Make a raw system call; raise OSError on failure."""
     given = [ctypes.c_long(word) if isinstance(word, int) else word for word in words]
     result = LIBC.syscall(ctypes.c_long(arm if ARM else x86), *given)
     if result == -1:
@@ -51,16 +50,16 @@ def call(x86: int, arm: int, *words: Any) -> int:
 
 
 def path(text: str) -> Any:
-    """A text for the kernel."""
+    """Return a text as bytes for the kernel."""
     return ctypes.c_char_p(os.fsencode(text))
 
 
 def drain(descriptor: int) -> str:
-    """What an open file holds."""
+    """Return the content of an open file."""
     return os.read(descriptor, 4096).decode("utf-8", "replace")
 
 
-# ------------------------------------------------------------------ opening
+# ------------------------------------------------------------------ open
 
 
 @attempt("read")
@@ -119,7 +118,7 @@ def io_uring(ground: Ground) -> Any:
 
 @attempt("read")
 def thirty_two_bits(ground: Ground) -> Any:
-    """int 0x80: another table of system calls, where the filter looks at the numbers of one"""
+    """int 0x80: the 32-bit table of system calls, which has other numbers"""
     if ARM:
         raise NotImplementedError
     code = bytes([0xCD, 0x80, 0xC3])
@@ -140,7 +139,7 @@ def thirty_two_bits(ground: Ground) -> Any:
 
 @attempt("read")
 def x32_numbers(ground: Ground) -> Any:
-    """x32: the same calls under numbers with a high bit"""
+    """x32: the calls under numbers with a high bit"""
     return drain(call(0x40000000 | 257, 56, AT_FDCWD, path(ground.secret), os.O_RDONLY, 0))
 
 
@@ -158,8 +157,8 @@ def descriptor_from_before(ground: Ground) -> Any:
     found = [ground.secret_fd, *range(3, 64)]
     for number in found:
         try:
-            if TOKEN in (said := os.pread(number, 4096, 0).decode("utf-8", "replace")):
-                return said
+            if TOKEN in (text := os.pread(number, 4096, 0).decode("utf-8", "replace")):
+                return text
         except OSError:
             continue
     return None
@@ -212,8 +211,8 @@ def link_race(ground: Ground) -> Any:
         os.rename(draft, link)
         try:
             with open(link) as file:
-                if TOKEN in (said := file.read()):
-                    return said
+                if TOKEN in (text := file.read()):
+                    return text
         except OSError:
             pass
     return None
@@ -244,7 +243,7 @@ def folder_race(ground: Ground) -> Any:
         os.symlink("false" if turn % 2 else "real", ground.own("way/next"))
         os.rename(ground.own("way/next"), ground.own("way/step"))
     thread.join()
-    return next((said for said in found if TOKEN in said), None)
+    return next((text for text in found if TOKEN in text), None)
 
 
 # ------------------------------------------------------------------ other processes
@@ -278,14 +277,14 @@ def descriptors_of_the_parent(ground: Ground) -> Any:
 
 @attempt("read")
 def root_of_the_parent(ground: Ground) -> Any:
-    """/proc/PPID/root leads around"""
+    """/proc/PPID/root leads outside"""
     with open(f"/proc/{os.getppid()}/root{ground.secret}") as file:
         return file.read()
 
 
 @attempt("read")
 def cwd_of_the_parent(ground: Ground) -> Any:
-    """/proc/PPID/cwd leads around"""
+    """/proc/PPID/cwd leads outside"""
     up = "../" * 12
     with open(f"/proc/{os.getppid()}/cwd/{up}{ground.secret}") as file:
         return file.read()
@@ -293,14 +292,14 @@ def cwd_of_the_parent(ground: Ground) -> Any:
 
 @attempt("read")
 def own_environment_in_proc(ground: Ground) -> Any:
-    """/proc/self/environ, as it was when the process began"""
+    """/proc/self/environ, as it was at the start"""
     with open("/proc/self/environ") as file:
         return file.read()
 
 
 @attempt("read")
 def own_stack(ground: Ground) -> Any:
-    """The text of the first environment, looked for in the memory of the stack"""
+    """The initial environment in the memory of the stack"""
     fields = b""
     with open("/proc/self/maps") as file:
         stack = next(line for line in file if "[stack]" in line)
@@ -450,7 +449,7 @@ def raw_clone3(ground: Ground) -> Any:
 
 @attempt("spawn")
 def raw_execve(ground: Ground) -> Any:
-    """execve, as a raw system call, in place of ourselves"""
+    """execve, as a raw system call, in this process"""
     text = f"echo spawned > {ground.own('spawned')}".encode()
     words = (ctypes.c_char_p * 4)(b"sh", b"-c", text, None)
     call(59, 221, path("/bin/sh"), words, None)
@@ -504,7 +503,7 @@ def device_node(ground: Ground) -> Any:
     return "made"
 
 
-# ------------------------------------------------------------------ changing
+# ------------------------------------------------------------------ write
 
 
 @attempt("write")
@@ -612,7 +611,7 @@ def flags_by_new_call(ground: Ground) -> Any:
     return True
 
 
-# ------------------------------------------------------------------ talking
+# ------------------------------------------------------------------ communication
 
 
 @attempt("net")
@@ -757,7 +756,7 @@ def keyring(ground: Ground) -> Any:
 
 @attempt("spawn")
 def typed_into_the_terminal(ground: Ground) -> Any:
-    """TIOCSTI: a key typed for whoever reads the terminal next"""
+    """TIOCSTI: a key typed into the terminal for its next reader"""
     import fcntl
 
     try:
@@ -844,7 +843,7 @@ def privileges_again(ground: Ground) -> Any:
 
 @attempt("read")
 def kernel_log(ground: Ground) -> Any:
-    """syslog: what the kernel has said"""
+    """syslog: the messages of the kernel"""
     buffer = ctypes.create_string_buffer(4096)
     call(103, 116, 3, buffer, 4096)
     return f"{TOKEN}: {buffer.raw[:80]!r}"
@@ -861,7 +860,7 @@ def disk_itself(ground: Ground) -> Any:
 
 @attempt("read")
 def another_filter(ground: Ground) -> Any:
-    """A second filter that allows everything, and a second ruleset: neither takes the first away"""
+    """A second filter and a second ruleset that allow everything: neither removes the first"""
     allow = struct.pack("=HBBI", 6, 0, 0, 0x7FFF0000)
     text = ctypes.create_string_buffer(allow, 8)
     header = ctypes.create_string_buffer(struct.pack("=H6xQ", 1, ctypes.addressof(text)), 16)
@@ -878,7 +877,7 @@ def another_filter(ground: Ground) -> Any:
 
 @attempt("read")
 def in_a_new_thread(ground: Ground) -> Any:
-    """A thread that begins after the walls"""
+    """A thread that starts after the sandbox was entered"""
     import threading
 
     found: list[str] = []

@@ -1,8 +1,8 @@
-"""Make up messages from behind walls, each in a call of its own: `python forging.py`.
+"""Send forged messages from a sandbox, each in a call of its own: `python forged_messages.py`.
 
-Prints one JSON object: what became of each. A message is written to every descriptor that the
-process has, the one that its caller reads among them; then it is looked whether anything was
-touched outside, or changed in the process of the app.
+Prints one JSON object with the result of each. A message is written to every descriptor of the
+process, which include the one that the caller reads. Then the test checks that nothing outside was
+touched, and nothing in the process of the app was changed.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 FORGERIES: dict[str, Callable[[str], list[bytes]]] = {}
-WATCHED = (pathlib.PosixPath, pathlib.PurePosixPath, uuid.UUID, Tooli)
+CHECKED_CLASSES = (pathlib.PosixPath, pathlib.PurePosixPath, uuid.UUID, Tooli)
 SECRET = "a secret that stays one"
 
 
 def forgery(make: Callable[[str], list[bytes]]) -> Callable[[str], list[bytes]]:
-    """Enter a function into the table: given a place outside, it makes up frames."""
+    """Add a function to the table: it gets a path outside and returns frames."""
     FORGERIES[make.__name__] = make
     return make
 
 
-# ------------------------------------------------------------------ code, in pickles
+# ------------------------------------------------------------------ code in pickles
 
 
 class Bomb:
-    """A pickle that makes a folder wherever it is read."""
+    """A pickle that creates a folder where it is loaded."""
 
     def __init__(self, place: str) -> None:
         self.place = place
@@ -47,7 +47,7 @@ class Bomb:
 
 
 def short(text: str) -> bytes:
-    """A text in a pickle."""
+    """Return a text in a pickle."""
     data = text.encode()
     if len(data) < 256:
         return b"\x8c" + bytes([len(data)]) + data
@@ -55,30 +55,30 @@ def short(text: str) -> bytes:
 
 
 def named(module: str, name: str) -> bytes:
-    """Something by its name, in a pickle."""
+    """Return a global in a pickle."""
     return short(module) + short(name) + b"\x93"
 
 
 def set_on(cls: bytes, **values: bytes) -> bytes:
-    """BUILD with a slot state, on a class: setattr of whatever is wanted."""
+    """Return BUILD with a slot state on a class: it sets any attribute."""
     return cls + b"N}" + b"".join([short(n) + v + b"s" for n, v in values.items()]) + b"\x86b0"
 
 
 def pickled(kind: str, data: bytes) -> list[bytes]:
-    """A frame with a pickle in it, and one that is that pickle."""
+    """Return a frame that contains a pickle, and one that is the pickle."""
     return [b"p" + pickle.dumps((kind, b"p" + data), 5), b"p" + data]
 
 
 @forgery
 def method_of_a_class(place: str) -> list[bytes]:
-    """Put something else in the place of a method of a class that is let in."""
+    """Replace a method of an accepted class."""
     changed = set_on(named("pathlib", "PosixPath"), exists=named("builtins", "complex"))
     return pickled("value", b"\x80\x04" + changed + b"N.")
 
 
 @forgery
 def source_of_a_record(place: str) -> list[bytes]:
-    """Have a Record compile an __init__ from fields that are code."""
+    """Make a Record compile an __init__ from fields that are code."""
     code = f"a=__import__('os').mkdir({place!r})"
     path, step = named("pathlib", "PosixPath"), named("tooli.core.handoffs", "Step")
     fields = {
@@ -101,19 +101,19 @@ def function_in_a_value(place: str) -> list[bytes]:
 def function_in_an_error(place: str) -> list[bytes]:
     """An exception that calls a function."""
     data = pickle.dumps(Bomb(place))
-    return [*pickled("error", data), said("error", ["itself", {"!": ["bytes", "gAR9lC4="]}, None])]
+    return [*pickled("error", data), frame("error", ["itself", {"!": ["bytes", "gAR9lC4="]}, None])]
 
 
-# ------------------------------------------------------------------ data that is none
+# ------------------------------------------------------------------ invalid data
 
 
-def said(kind: Any, what: Any) -> bytes:
-    """A frame in the words that are spoken there."""
+def frame(kind: Any, what: Any) -> bytes:
+    """Return a frame in the format of the sandbox."""
     return b"j" + json.dumps([kind, what]).encode()
 
 
 def packed(value: Any) -> dict[str, Any]:
-    """A value as a frame has it."""
+    """Return a packed value."""
     from base64 import b64encode
 
     data = b"j" + json.dumps(value).encode()
@@ -121,13 +121,13 @@ def packed(value: Any) -> dict[str, Any]:
 
 
 def data(kind: Any, *values: Any) -> Callable[[str], list[bytes]]:
-    """Messages of a kind, with packed values."""
-    return lambda _: [said(kind, packed(value)) for value in values]
+    """Return messages of a kind with packed values."""
+    return lambda _: [frame(kind, packed(value)) for value in values]
 
 
 def plain(kind: Any, *values: Any) -> Callable[[str], list[bytes]]:
-    """Messages of a kind, with values as they are."""
-    return lambda _: [said(kind, value) for value in values]
+    """Return messages of a kind with plain values."""
+    return lambda _: [frame(kind, value) for value in values]
 
 
 FORGERIES.update(
@@ -173,7 +173,7 @@ FORGERIES.update(
 )
 
 
-# ------------------------------------------------------------------ what is only untrue
+# ------------------------------------------------------------------ false statements
 
 LIES: dict[str, Callable[[str], list[bytes]]] = {
     "another_tool": data("meta", {"tool": "somebody.else", "caller_id": "somebody"}),
@@ -186,14 +186,14 @@ LIES: dict[str, Callable[[str], list[bytes]]] = {
         "error", ["X", {"code": "E1000", "category": "input", "message": "m", "exit_code": 0}, None]
     ),
 }
-"""What is taken for what it is worth."""
+"""Messages that are valid, and therefore accepted."""
 
 
-# ------------------------------------------------------------------ trying
+# ------------------------------------------------------------------ run
 
 
 def write_all(frames: list[bytes], endless: bool) -> None:
-    """Write frames to whatever can be written to, but for the standard streams."""
+    """Write frames to every descriptor but the standard streams."""
     for number in range(3, 64):
         try:
             for frame in frames:
@@ -205,7 +205,7 @@ def write_all(frames: list[bytes], endless: bool) -> None:
 
 
 def make_app(make: Callable[[str], list[bytes]], place: str, name: str) -> Tooli:
-    """An app with one command, which makes messages up."""
+    """Return an app with one command, which sends forged messages."""
     app = Tooli("forging")
     declared = [] if name == "acts_that_nobody_saw" else ["none"]
 
@@ -218,14 +218,14 @@ def make_app(make: Callable[[str], list[bytes]], place: str, name: str) -> Tooli
 
 
 def snapshot() -> list[dict[str, Any]]:
-    """The classes that a message might change."""
+    """Return the classes that a message might change."""
     from tooli.core.handoffs import NextStep
 
-    return [dict(vars(cls)) for cls in (*WATCHED, NextStep)]
+    return [dict(vars(cls)) for cls in (*CHECKED_CLASSES, NextStep)]
 
 
 def try_all() -> dict[str, dict[str, Any]]:
-    """What became of each."""
+    """Run each and return the results."""
     found: dict[str, dict[str, Any]] = {}
     for name, make in {**FORGERIES, **LIES}.items():
         with tempfile.TemporaryDirectory() as folder:
@@ -245,5 +245,5 @@ def try_all() -> dict[str, dict[str, Any]]:
 
 if __name__ == "__main__":
     if detect_sandbox_support().missing:
-        sys.exit("there are no walls here")
+        sys.exit("there is no sandbox here")
     json.dump(try_all(), sys.stdout)

@@ -1,4 +1,4 @@
-"""Capabilities as authors declare them: words, ceilings, and what they allow."""
+"""Declared capabilities: names, limits, and what they allow."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class TestWords:
         assert declare([word]).guard.capabilities == (word,)
 
     @pytest.mark.parametrize(
-        ("said", "message"),
+        ("raw", "message"),
         [
             (["fs:raed"], "did you mean 'fs:read'"),
             (["fs"], "'fs' is not a capability"),
@@ -47,14 +47,14 @@ class TestWords:
             ([], r"write \['none'\]"),
         ],
     )
-    def test_what_is_none(self, said: Any, message: str) -> None:
+    def test_what_is_none(self, raw: Any, message: str) -> None:
         with pytest.raises(DefinitionError, match=message):
-            declare(said)
+            declare(raw)
 
 
 class TestCeiling:
     @pytest.mark.parametrize(
-        ("said", "words"),
+        ("raw", "words"),
         [
             (["fs:read", "net:read"], {"fs:read", "net:read"}),
             ({"fs": "read"}, {"fs:read"}),
@@ -68,11 +68,11 @@ class TestCeiling:
             ({}, {"none"}),
         ],
     )
-    def test_reading(self, said: Any, words: set[str]) -> None:
-        assert set(read_app_permissions(said)) == words
+    def test_reading(self, raw: Any, words: set[str]) -> None:
+        assert set(read_app_permissions(raw)) == words
 
     @pytest.mark.parametrize(
-        ("said", "message"),
+        ("raw", "message"),
         [
             ({"fileystem": "read"}, "did you mean 'filesystem'"),
             ({"fs": "raed"}, "did you mean 'read'"),
@@ -81,9 +81,9 @@ class TestCeiling:
             ("fs:read", "a list of capabilities"),
         ],
     )
-    def test_what_is_none(self, said: Any, message: str) -> None:
+    def test_what_is_none(self, raw: Any, message: str) -> None:
         with pytest.raises(DefinitionError, match=message):
-            Tooli("x", permissions=said)
+            Tooli("x", permissions=raw)
 
     def test_a_command_may_declare_less(self) -> None:
         tool = declare(["fs:read:./data"], {"fs": "read"})
@@ -136,11 +136,13 @@ class TestCeiling:
         assert found is not None and found.reads == (f"{tmp_path.resolve()}/in/own",)
 
     def test_nor_does_another_folder_to_run_in(self, tmp_path: Path) -> None:
-        """A relative path is one of the folder that commands run in; a ceiling stays its own."""
+        """A relative path is relative to the folder that commands run in; a limit keeps its own
+        folder.
+        """
         tool = declare(["fs:read:./data"], [f"fs:read:{Path.cwd()}"])
-        house = Tooli("x")._state
-        house.security_settings = {"work_dir": str(tmp_path)}
-        found = resolve_allowance(tool, house)
+        state = Tooli("x")._state
+        state.security_settings = {"work_dir": str(tmp_path)}
+        found = resolve_allowance(tool, state)
         assert found is not None and found.reads == ()
 
 
@@ -153,7 +155,7 @@ class TestAllowance:
         assert (found.writes, found.deletes) == (None, ())
         assert (found.spawns, found.net) == (True, False)
 
-    def test_nothing_said(self) -> None:
+    def test_nothing_declared(self) -> None:
         app = Tooli("x")
         app.command("one")(lambda: None)
         tool = app.find("one")

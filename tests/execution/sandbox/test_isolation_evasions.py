@@ -1,6 +1,6 @@
-"""Evasions behind walls: no content outside is read, nothing is written there, nobody is reached.
+"""Evasion attempts in the sandbox: nothing outside is read, written or reached.
 
-What succeeds is in a table here, with the reason; docs/isolation.md tells the same.
+Attempts that succeed are in a table here, with the reason; docs/isolation.md lists them as well.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from tests.integration.outside import environment
 from tooli.execution.sandbox.sandbox_runner import detect_sandbox_support
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))
+sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 evasions = importlib.import_module("evasions")
-sandboxes = importlib.import_module("sandboxes")
+sandbox_evasions = importlib.import_module("sandbox_evasions")
 sandbox_environment = importlib.import_module("sandbox_environment")
 
-MEANS = detect_sandbox_support()
-pytestmark = pytest.mark.skipif(bool(MEANS.missing), reason="; ".join(MEANS.missing))
+SUPPORT = detect_sandbox_support()
+pytestmark = pytest.mark.skipif(bool(SUPPORT.missing), reason="; ".join(SUPPORT.missing))
 
 METADATA = "names, sizes and owners of files are seen anywhere: Landlock guards contents"
-SAME = "another interpreter of the same process is behind the same walls"
+SAME = "another interpreter of the same process is in the same sandbox"
 OWN = "its own variables are a process's own: nobody else sees the change"
 GAPS = {
     **dict.fromkeys(
@@ -42,40 +42,42 @@ GAPS = {
     **dict.fromkeys(("set_variable", "put_variable", "drop_variable"), OWN),
     "other_interpreter": SAME,
 }
-"""Attempts that succeed at this level, and why that is no breach of what it promises."""
+"""Attempts that succeed at this level, and why that breaks no promise."""
 
-BOTH = [("evasions", one) for one in evasions.ATTEMPTS]
-BOTH += [("sandboxes", one) for one in sandboxes.ATTEMPTS]
+ALL_ATTEMPTS = [("evasions", one) for one in evasions.ATTEMPTS]
+ALL_ATTEMPTS += [("sandbox_evasions", one) for one in sandbox_evasions.ATTEMPTS]
 
 
 @cache
-def tried(module: str, *words: str) -> dict[str, dict[str, Any]]:
-    """What became of every attempt of a table: in processes below one without other threads."""
-    program = [sys.executable, str(HERE / "sandbox_fixtures.py"), *words, module]
+def run_attempts(module: str, *words: str) -> dict[str, dict[str, Any]]:
+    """Run every attempt of a table and return the results; the process has no other threads."""
+    program = [sys.executable, str(HERE / "sandbox_attempts.py"), *words, module]
     done = subprocess.run(program, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
 @pytest.mark.parametrize(
-    ("module", "attempt"), BOTH, ids=[f"{module}-{one.name}" for module, one in BOTH]
+    ("module", "attempt"),
+    ALL_ATTEMPTS,
+    ids=[f"{table}-{one.name}" for table, one in ALL_ATTEMPTS],
 )
 def test_nothing_gets_through(module: str, attempt: Any) -> None:
-    found = tried(module)[attempt.name]
-    if "level" in found:  # or else the process was killed: it tried what nothing but a trick needs
-        assert found["level"] == MEANS.level, found
+    found = run_attempts(module)[attempt.name]
+    if "level" in found:  # or the process was killed by the filter
+        assert found["level"] == SUPPORT.level, found
     assert found["succeeded"] is (attempt.name in GAPS), found
 
 
 def test_no_gap_is_about_contents() -> None:
-    kinds = {one.kind for _, one in BOTH if GAPS.get(one.name, SAME) != SAME}
+    kinds = {one.kind for _, one in ALL_ATTEMPTS if GAPS.get(one.name, SAME) != SAME}
     assert kinds <= {"metadata", "env"}
-    assert all(one in {a.name for _, a in BOTH} for one in GAPS)
+    assert all(one in {a.name for _, a in ALL_ATTEMPTS} for one in GAPS)
 
 
 def test_there_are_enough_attempts_and_they_work_where_nobody_is_held() -> None:
-    free = {module: tried(module, "--free") for module in ("evasions", "sandboxes")}
-    working = [one for module, one in BOTH if free[module][one.name]["succeeded"]]
+    free = {module: run_attempts(module, "--free") for module in ("evasions", "sandbox_evasions")}
+    working = [one for module, one in ALL_ATTEMPTS if free[module][one.name]["succeeded"]]
     assert len(working) >= 200, len(working)
     assert {one.kind for one in working} == set(evasions.KINDS)
 
@@ -86,15 +88,15 @@ AROUND = [(one, command) for one in sandbox_environment.ATTEMPTS for command in 
 
 
 def shown(folder: Path, around: Any, command: str) -> str:
-    """What a command of the app answers in these sandbox_environment."""
+    """Return the answer of a command in this environment."""
     words = [around.program, "held.py", command, around.path, "--json"]
     env = environment(**{"TOOLI_STATE_DIR": str(folder / "state"), **around.variables})
     done = subprocess.run(words, capture_output=True, text=True, cwd=folder, env=env, timeout=60)
     answer = json.loads(done.stdout)
     if command != "free":
-        assert answer["meta"]["enforcement"] == MEANS.level
+        assert answer["meta"]["enforcement"] == SUPPORT.level
     if "error" in answer:
-        assert answer["error"]["code"] == "E2005", answer  # the watch sees what is denied, too
+        assert answer["error"]["code"] == "E2005", answer  # the monitor applies deny_paths as well
         return done.stdout
     return answer["result"]
 
@@ -116,5 +118,5 @@ def test_the_same_is_seen_where_nobody_is_held(tmp_path: Path, attempt: Any) -> 
     (tmp_path / "secret.txt").write_text(evasions.TOKEN)
     (tmp_path / "held.py").write_text(sandbox_environment.APP)
     around = attempt.lay_out(tmp_path.resolve())
-    around.variables.pop("TOOLI_DENY_PATHS", None)  # that holds for everybody
+    around.variables.pop("TOOLI_DENY_PATHS", None)  # it applies to every command
     assert evasions.TOKEN in shown(tmp_path, around, "free")

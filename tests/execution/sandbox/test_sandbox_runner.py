@@ -1,4 +1,4 @@
-"""Walls: what the kernel lets through, and what it does not; each in a process of its own."""
+"""What the sandbox allows and refuses; each check runs in its own process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from tests.execution.sandboxed_app import behind
+from tests.execution.sandbox.sandboxed import sandboxed
 
 from tooli.core.declared_capabilities import AllowedAccess
 from tooli.execution.monitor import implicit_access
@@ -38,72 +38,76 @@ def ground(tmp_path: Path) -> Path:
 
 def test_what_is_declared_is_read_and_nothing_beside_it(ground: Path) -> None:
     words = [f"fs:read:{ground}/in"]
-    assert behind(words, lambda: (ground / "in/file").read_text()).value == "in"
-    assert behind(words, lambda: os.listdir(ground / "in")).value == ["file"]
-    assert behind(words, lambda: (ground / "out/file").read_text()).errno == errno.EACCES
-    assert behind(words, lambda: os.listdir(ground / "out")).errno == errno.EACCES
-    assert behind(words, lambda: (ground / "in/file").write_text("x")).errno == errno.EACCES
+    assert sandboxed(words, lambda: (ground / "in/file").read_text()).value == "in"
+    assert sandboxed(words, lambda: os.listdir(ground / "in")).value == ["file"]
+    assert sandboxed(words, lambda: (ground / "out/file").read_text()).errno == errno.EACCES
+    assert sandboxed(words, lambda: os.listdir(ground / "out")).errno == errno.EACCES
+    assert sandboxed(words, lambda: (ground / "in/file").write_text("x")).errno == errno.EACCES
 
 
 def test_a_single_file_is_declared(ground: Path) -> None:
     words = [f"fs:read:{ground}/in/file"]
     (ground / "in/other").write_text("other")
-    assert behind(words, lambda: (ground / "in/file").read_text()).value == "in"
-    assert behind(words, lambda: (ground / "in/other").read_text()).errno == errno.EACCES
+    assert sandboxed(words, lambda: (ground / "in/file").read_text()).value == "in"
+    assert sandboxed(words, lambda: (ground / "in/other").read_text()).errno == errno.EACCES
 
 
 def test_nothing_declared_is_nothing_read(ground: Path) -> None:
     for place in (ground / "in/file", Path("/etc/passwd"), Path("/etc/hostname")):
-        assert behind([], place.read_bytes).errno == errno.EACCES
-    assert behind([], lambda: os.listdir(Path.home())).errno == errno.EACCES
+        assert sandboxed([], place.read_bytes).errno == errno.EACCES
+    assert sandboxed([], lambda: os.listdir(Path.home())).errno == errno.EACCES
 
 
 def test_to_write_is_not_to_read_and_not_to_delete(ground: Path) -> None:
     words = [f"fs:write:{ground}/in"]
-    assert behind(words, lambda: (ground / "in/new").write_text("n")).value == 1
+    assert sandboxed(words, lambda: (ground / "in/new").write_text("n")).value == 1
     assert (ground / "in/new").read_text() == "n"
-    assert behind(words, lambda: (ground / "in/deep").mkdir()).error is None
-    assert behind(words, lambda: (ground / "in/file").read_text()).errno == errno.EACCES
-    assert behind(words, lambda: (ground / "in/file").unlink()).errno == errno.EACCES
-    assert behind(words, lambda: os.rename(ground / "in/new", ground / "in/n")).errno is not None
-    assert behind(words, lambda: (ground / "out/new").write_text("n")).errno == errno.EACCES
+    assert sandboxed(words, lambda: (ground / "in/deep").mkdir()).error is None
+    assert sandboxed(words, lambda: (ground / "in/file").read_text()).errno == errno.EACCES
+    assert sandboxed(words, lambda: (ground / "in/file").unlink()).errno == errno.EACCES
+    assert sandboxed(words, lambda: os.rename(ground / "in/new", ground / "in/n")).errno is not None
+    assert sandboxed(words, lambda: (ground / "out/new").write_text("n")).errno == errno.EACCES
     assert not (ground / "out/new").exists()
 
 
 def test_to_delete_takes_its_own_word(ground: Path) -> None:
     words = [f"fs:delete:{ground}/in"]
-    assert behind(words, lambda: (ground / "in/file").write_text("")).errno == errno.EACCES
-    assert behind(words, lambda: (ground / "in/file").unlink()).error is None
+    assert sandboxed(words, lambda: (ground / "in/file").write_text("")).errno == errno.EACCES
+    assert sandboxed(words, lambda: (ground / "in/file").unlink()).error is None
     assert not (ground / "in/file").exists()
-    assert behind(words, lambda: (ground / "out/file").unlink()).errno == errno.EACCES
+    assert sandboxed(words, lambda: (ground / "out/file").unlink()).errno == errno.EACCES
     both = [f"fs:write:{ground}/in", *words]
     (ground / "in/draft").write_text("d")
-    assert behind(both, lambda: os.replace(ground / "in/draft", ground / "in/made")).error is None
+    assert (
+        sandboxed(both, lambda: os.replace(ground / "in/draft", ground / "in/made")).error is None
+    )
 
 
 def test_everywhere_is_everywhere(ground: Path) -> None:
-    assert behind(["fs:read"], lambda: (ground / "out/file").read_text()).value == "out"
-    assert behind(["fs:write"], lambda: (ground / "out/file").write_text("x")).value == 1
-    assert behind(["fs:write"], lambda: (ground / "out/file").chmod(0o600)).error is None
-    assert behind(["fs:read"], lambda: (ground / "out/file").write_text("x")).errno == errno.EACCES
+    assert sandboxed(["fs:read"], lambda: (ground / "out/file").read_text()).value == "out"
+    assert sandboxed(["fs:write"], lambda: (ground / "out/file").write_text("x")).value == 1
+    assert sandboxed(["fs:write"], lambda: (ground / "out/file").chmod(0o600)).error is None
+    assert (
+        sandboxed(["fs:read"], lambda: (ground / "out/file").write_text("x")).errno == errno.EACCES
+    )
 
 
 def test_what_is_denied_is_taken_out_of_what_is_declared(ground: Path) -> None:
     (ground / "in/private").mkdir()
     (ground / "in/private/key").write_text("k")
     held = AllowedAccess(reads=(str(ground / "in"),), denied=(str(ground / "in/private"),))
-    assert behind(held, lambda: (ground / "in/file").read_text()).value == "in"
-    assert behind(held, lambda: (ground / "in/private/key").read_text()).errno == errno.EACCES
+    assert sandboxed(held, lambda: (ground / "in/file").read_text()).value == "in"
+    assert sandboxed(held, lambda: (ground / "in/private/key").read_text()).errno == errno.EACCES
     wide = AllowedAccess(reads=None, denied=(str(ground / "in"),))
-    assert behind(wide, lambda: (ground / "out/file").read_text()).value == "out"
-    assert behind(wide, lambda: (ground / "in/file").read_text()).errno == errno.EACCES
-    assert behind(wide, lambda: (ground / "in/private/key").read_text()).errno == errno.EACCES
+    assert sandboxed(wide, lambda: (ground / "out/file").read_text()).value == "out"
+    assert sandboxed(wide, lambda: (ground / "in/file").read_text()).errno == errno.EACCES
+    assert sandboxed(wide, lambda: (ground / "in/private/key").read_text()).errno == errno.EACCES
 
 
 def test_a_link_that_takes_the_place_of_what_was_declared_gets_nothing(ground: Path) -> None:
     os.symlink(ground / "out", ground / "turned")
     held = AllowedAccess(reads=(str(ground / "turned"),))
-    assert behind(held, lambda: (ground / "out/file").read_text()).errno == errno.EACCES
+    assert sandboxed(held, lambda: (ground / "out/file").read_text()).errno == errno.EACCES
 
 
 def test_how_files_look_is_changed_by_nobody_who_may_not_write_anywhere(ground: Path) -> None:
@@ -115,14 +119,16 @@ def test_how_files_look_is_changed_by_nobody_who_may_not_write_anywhere(ground: 
         lambda: os.chown(place, os.getuid(), os.getgid()),
         lambda: os.setxattr(place, "user.x", b"x"),
     ):
-        assert behind(words, change).errno == errno.EPERM
+        assert sandboxed(words, change).errno == errno.EPERM
 
 
 def test_single_files_are_let_in(ground: Path) -> None:
     (ground / "out/other").write_text("other")
     files = [(str(ground / "out/file"), landlock.READ_FILE)]
-    assert behind([], lambda: (ground / "out/file").read_text(), files=files).value == "out"
-    assert behind([], lambda: (ground / "out/other").read_text(), files=files).errno == errno.EACCES
+    assert sandboxed([], lambda: (ground / "out/file").read_text(), files=files).value == "out"
+    assert (
+        sandboxed([], lambda: (ground / "out/other").read_text(), files=files).errno == errno.EACCES
+    )
 
 
 def test_temporary_files_have_a_room_of_their_own(ground: Path) -> None:
@@ -136,11 +142,11 @@ def test_temporary_files_have_a_room_of_their_own(ground: Path) -> None:
             file.write("x")
             return f"{Path(folder).parent} {Path(file.name).parent}"
 
-    assert behind([], work, room=str(room)).value == f"{room} {room}"
+    assert sandboxed([], work, room=str(room)).value == f"{room} {room}"
     assert list(room.iterdir()) == []
 
 
-# ------------------------------------------------------------------ what goes on as ever
+# ------------------------------------------------------------------ what still works
 
 
 def test_python_goes_on_importing() -> None:
@@ -158,7 +164,7 @@ def test_python_goes_on_importing() -> None:
         sqlite3.connect(":memory:").execute("select 1")
         return [type(one).__name__ for one in made]
 
-    assert behind([], work).error is None
+    assert sandboxed([], work).error is None
 
 
 def test_threads_and_event_loops_go_on() -> None:
@@ -170,7 +176,7 @@ def test_threads_and_event_loops_go_on() -> None:
 
         return asyncio.run(later())
 
-    assert behind([], work).value == 7
+    assert sandboxed([], work).value == 7
 
 
 def test_dev_null_is_there() -> None:
@@ -178,7 +184,7 @@ def test_dev_null_is_there() -> None:
         with open(os.devnull, "w") as file:
             return file.write("gone")
 
-    assert behind([], work).value == 4
+    assert sandboxed([], work).value == 4
 
 
 def test_a_module_beside_a_script_is_found_and_other_files_there_are_not(ground: Path) -> None:
@@ -186,7 +192,7 @@ def test_a_module_beside_a_script_is_found_and_other_files_there_are_not(ground:
     (ground / "pack").mkdir()
     (ground / "pack/__init__.py").write_text("")
     (ground / "pack/inner.py").write_text("WORD = 'inner'")
-    (ground / "pack/data").mkdir()  # so that not all of the package is readable
+    (ground / "pack/data").mkdir()  # so that the package is not readable as a whole
     (ground / "pack/data/table.csv").write_text("1")
     (ground / "pack/deep").mkdir()
     (ground / "pack/deep/__init__.py").write_text("WORD = 'deep'")
@@ -195,15 +201,15 @@ def test_a_module_beside_a_script_is_found_and_other_files_there_are_not(ground:
     program.write_text(
         "import sys\n"
         f"sys.path.append({str(Path(__file__).parent)!r})\n"
-        "from sandboxed_app import behind\n"
+        "from sandboxed import sandboxed\n"
         "def work():\n"
         "    import neighbour, pack.deep, pack.inner\n"
-        "    said = neighbour.WORD + pack.inner.WORD + pack.deep.WORD\n"
+        "    found = neighbour.WORD + pack.inner.WORD + pack.deep.WORD\n"
         "    try:\n"
-        "        return said + open(__file__[:-10] + 'secrets.env').read()\n"
+        "        return found + open(__file__[:-10] + 'secrets.env').read()\n"
         "    except PermissionError:\n"
-        "        return said + ' and no more'\n"
-        "print(behind([], work).value)\n"
+        "        return found + ' and no more'\n"
+        "print(sandboxed([], work).value)\n"
     )
     done = subprocess.run(
         [sys.executable, str(program)], capture_output=True, text=True, check=True, timeout=60
@@ -216,12 +222,12 @@ def test_certificates_that_a_variable_names_are_there_with_the_network(
 ) -> None:
     place = ground / "out/ca.pem"
     place.write_text("Ours\n====\n-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
-    for name, said in (("SSL_CERT_FILE", place), ("SSL_CERT_DIR", place.parent)):
+    for name, value in (("SSL_CERT_FILE", place), ("SSL_CERT_DIR", place.parent)):
         with monkeypatch.context() as patch:
-            patch.setenv(name, str(said))
-            assert behind([], place.read_text).errno == errno.EACCES
-            assert behind(["net:read"], place.read_text).error is None
-            assert behind(["net:read"], (ground / "out/file").read_text).errno == errno.EACCES
+            patch.setenv(name, str(value))
+            assert sandboxed([], place.read_text).errno == errno.EACCES
+            assert sandboxed(["net:read"], place.read_text).error is None
+            assert sandboxed(["net:read"], (ground / "out/file").read_text).errno == errno.EACCES
 
 
 def test_an_archive_of_modules_is_read(ground: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -236,7 +242,7 @@ def test_an_archive_of_modules_is_read(ground: Path, monkeypatch: pytest.MonkeyP
 
         return importlib.import_module("from_an_archive").WORD
 
-    assert behind([], work).value == "found"
+    assert sandboxed([], work).value == "found"
 
 
 def test_what_is_open_to_all_is_the_same_for_the_watch() -> None:
@@ -256,15 +262,15 @@ def test_the_environment_is_what_every_command_has(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("SECRET_WORD", "hidden")
     monkeypatch.setenv("TOOLI_TOKEN", "hidden")
     monkeypatch.setenv("LC_TIME", "C")
-    kept = behind([], lambda: dict(os.environ)).value
+    kept = sandboxed([], lambda: dict(os.environ)).value
     assert "hidden" not in kept.values()
     assert kept["LC_TIME"] == "C" and kept["PATH"] == os.environ["PATH"]
-    allowed = behind(["env:read"], lambda: dict(os.environ)).value
+    allowed = sandboxed(["env:read"], lambda: dict(os.environ)).value
     assert allowed["SECRET_WORD"] == "hidden" and "TOOLI_TOKEN" not in allowed
 
 
 def test_every_variable_of_ours_is_either_kept_or_not_for_commands() -> None:
-    """A new one is put in its place: nothing is kept because of how it is called."""
+    """A directory that replaces another is not kept because of its name."""
     from tooli.config.setting_definitions import OTHER_VARIABLES, SETTINGS
 
     known = {*OTHER_VARIABLES, *[key.variable for key in SETTINGS.values()]}
@@ -281,7 +287,7 @@ def test_descriptors_are_gone_and_their_numbers_are_taken(ground: Path) -> None:
         return [os.read(place, 10).decode(), os.fstat(place).st_rdev != 0, opened == place]
 
     try:
-        assert behind([], work).value == ["", True, False]
+        assert sandboxed([], work).value == ["", True, False]
     finally:
         os.close(place)
 
@@ -293,12 +299,12 @@ def test_no_core_is_left_and_nobody_looks_in() -> None:
 
         return [resource.getrlimit(resource.RLIMIT_CORE), ctypes.CDLL(None).prctl(3, 0, 0, 0, 0)]
 
-    assert behind([], work).value == [[0, 0], 0]
+    assert sandboxed([], work).value == [[0, 0], 0]
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="only root has privileges")
 def test_root_keeps_only_what_files_take() -> None:
-    found = behind(["fs:read:/proc"], lambda: Path("/proc/self/status").read_text()).value
+    found = sandboxed(["fs:read:/proc"], lambda: Path("/proc/self/status").read_text()).value
     effective = int(re.search(r"CapEff:\s*(\w+)", found)[1], 16)  # type: ignore[index]
     assert effective & ~0b11011 == 0
     assert re.search(r"NoNewPrivs:\s*1", found) and re.search(r"Seccomp:\s*2", found)
@@ -315,8 +321,8 @@ def test_the_network_takes_a_word() -> None:
             with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
                 return connection.getpeername()[0]
 
-        assert behind([], work).errno == errno.EACCES
-        assert behind(["net:read"], work).value == "127.0.0.1"
+        assert sandboxed([], work).errno == errno.EACCES
+        assert sandboxed(["net:read"], work).value == "127.0.0.1"
 
 
 def test_with_the_network_come_no_sockets_of_this_machine(ground: Path) -> None:
@@ -329,8 +335,8 @@ def test_with_the_network_come_no_sockets_of_this_machine(ground: Path) -> None:
             with socket.socket(socket.AF_UNIX) as connection:
                 connection.connect(place)
 
-        assert behind(["net:read", "net:write"], work).errno == errno.EACCES
-        assert behind(["net:write", "fs:write"], work).error is None
+        assert sandboxed(["net:read", "net:write"], work).errno == errno.EACCES
+        assert sandboxed(["net:write", "fs:write"], work).error is None
 
 
 def test_programs_take_a_word_and_are_held_to_the_rest(ground: Path) -> None:
@@ -340,8 +346,8 @@ def test_programs_take_a_word_and_are_held_to_the_rest(ground: Path) -> None:
         )
         return [done.returncode, done.stdout.decode()]
 
-    assert behind([], work).errno == errno.EPERM
-    assert behind(["proc:spawn", f"fs:read:{ground}/in"], work).value == [1, "in"]
+    assert sandboxed([], work).errno == errno.EPERM
+    assert sandboxed(["proc:spawn", f"fs:read:{ground}/in"], work).value == [1, "in"]
 
 
 def test_programs_of_a_folder_in_the_path_run(
@@ -358,8 +364,8 @@ def test_programs_of_a_folder_in_the_path_run(
     def work() -> list[str]:
         return [subprocess.check_output([name], text=True).strip() for name in ("hello", "also")]
 
-    assert behind(["proc:spawn"], work).value == ["hello", "hello"]
-    assert behind(["proc:spawn"], (ground / "out/file").read_text).errno == errno.EACCES
+    assert sandboxed(["proc:spawn"], work).value == ["hello", "hello"]
+    assert sandboxed(["proc:spawn"], (ground / "out/file").read_text).errno == errno.EACCES
 
 
 def test_a_python_that_is_started_is_held_as_well(ground: Path) -> None:
@@ -368,13 +374,13 @@ def test_a_python_that_is_started_is_held_as_well(ground: Path) -> None:
         done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True)
         return done.stderr.strip().splitlines()[-1]
 
-    assert "PermissionError" in behind(["proc:spawn"], work).value
+    assert "PermissionError" in sandboxed(["proc:spawn"], work).value
 
 
 def test_nobody_else_is_signalled() -> None:
     for words in ([], ["proc:spawn"]):
-        assert behind(words, lambda: os.kill(os.getppid(), 0)).errno == errno.EPERM
-        assert behind(words, lambda: os.kill(os.getpid(), 0)).error is None
+        assert sandboxed(words, lambda: os.kill(os.getppid(), 0)).errno == errno.EPERM
+        assert sandboxed(words, lambda: os.kill(os.getpid(), 0)).error is None
 
 
 def test_a_child_of_its_own_is_signalled() -> None:
@@ -383,7 +389,7 @@ def test_a_child_of_its_own_is_signalled() -> None:
         child.kill()
         return child.wait()
 
-    assert behind(["proc:spawn"], work).value == -9
+    assert sandboxed(["proc:spawn"], work).value == -9
 
 
 # ------------------------------------------------------------------ older kernels
@@ -393,18 +399,18 @@ def test_a_child_of_its_own_is_signalled() -> None:
 def test_what_an_older_landlock_does_not_see_is_refused_by_number(
     ground: Path, version: int
 ) -> None:
-    means = SandboxSupport(version, True)
+    support = SandboxSupport(version, True)
     words = [f"fs:{act}:{ground}/in" for act in ("read", "write", "delete")]
     out = ground / "out/file"
-    assert behind(words, lambda: os.truncate(out, 0), means=means).errno == errno.EACCES
-    assert behind(words, out.read_text, means=means).errno == errno.EACCES
-    assert behind(words, (ground / "in/file").read_text, means=means).value == "in"
-    assert behind([], lambda: os.kill(os.getppid(), 0), means=means).errno == errno.EPERM
-    assert behind([], socket.socket, means=means).errno == errno.EACCES
+    assert sandboxed(words, lambda: os.truncate(out, 0), support=support).errno == errno.EACCES
+    assert sandboxed(words, out.read_text, support=support).errno == errno.EACCES
+    assert sandboxed(words, (ground / "in/file").read_text, support=support).value == "in"
+    assert sandboxed([], lambda: os.kill(os.getppid(), 0), support=support).errno == errno.EPERM
+    assert sandboxed([], socket.socket, support=support).errno == errno.EACCES
     assert out.read_text() == "out"
 
 
-def test_a_second_thread_is_a_way_around_so_there_are_no_walls() -> None:
+def test_a_process_with_a_second_thread_is_refused() -> None:
     from tooli.execution.sandbox.sandbox_runner import enter_sandbox
     from tooli.execution.sandbox.syscalls import SandboxUnavailable
 
@@ -439,7 +445,7 @@ def test_the_numbers_are_the_kernels_own(header: str, column: int) -> None:
     wrong = [row for row in rows if row[0] in known and known[row[0]] != row[column]]
     assert not wrong
     missing = [row[0] for row in rows if row[0] not in known and row[column] != "0"]
-    assert set(missing) <= {"fchmodat2", "statmount", "listmount"}  # younger than the headers
+    assert set(missing) <= {"fchmodat2", "statmount", "listmount"}  # newer than the headers
 
 
 _TABLES = (

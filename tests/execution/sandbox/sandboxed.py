@@ -1,4 +1,4 @@
-"""Run a function behind walls, in a process of its own, and hear what became of it."""
+"""Run a function in the sandbox, in its own process, and return the result."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Found:
-    """What a function gave, or the name of what it raised, with its errno."""
+    """The value of a function, or the name and errno of its exception."""
 
     def __init__(self, value: Any, error: str | None, code: int | None, status: int) -> None:
         self.value = value
@@ -30,33 +30,33 @@ class Found:
         return f"Found({self.value!r}, {self.error!r}, {self.errno!r}, {self.status!r})"
 
 
-def behind(
+def sandboxed(
     allowed: list[str] | AllowedAccess,
     fn: Callable[[], Any],
     *,
-    means: SandboxSupport | None = None,
+    support: SandboxSupport | None = None,
     room: str | None = None,
     files: list[tuple[str, int]] | None = None,
 ) -> Found:
-    """What a function makes of being held to an allowance."""
+    """Run a function in a sandbox with an allowance and return what happened."""
     allowance = allowed if isinstance(allowed, AllowedAccess) else resolve_access(allowed)
     ours, theirs = os.pipe()
     pid = os.fork()
     if pid == 0:
-        said: dict[str, Any] = {}
+        report: dict[str, Any] = {}
         try:
             enter_sandbox(
-                allowance, means or detect_sandbox_support(), (theirs,), room, files or ()
+                allowance, support or detect_sandbox_support(), (theirs,), room, files or ()
             )
             try:
-                said = {"value": fn()}
+                report = {"value": fn()}
             except BaseException as failure:
                 code = getattr(failure, "errno", None)
-                said = {"error": f"{type(failure).__name__}: {failure}", "errno": code}
+                report = {"error": f"{type(failure).__name__}: {failure}", "errno": code}
         except BaseException as failure:
-            said = {"error": f"no walls: {type(failure).__name__}: {failure}"}
+            report = {"error": f"no sandbox: {type(failure).__name__}: {failure}"}
         finally:
-            os.write(theirs, json.dumps(said, default=str).encode())
+            os.write(theirs, json.dumps(report, default=str).encode())
             os._exit(0)
     os.close(theirs)
     data = b""
@@ -64,5 +64,5 @@ def behind(
         data += piece
     os.close(ours)
     _, status = os.waitpid(pid, 0)
-    said = json.loads(data) if data else {}
-    return Found(said.get("value"), said.get("error"), said.get("errno"), status)
+    report = json.loads(data) if data else {}
+    return Found(report.get("value"), report.get("error"), report.get("errno"), status)

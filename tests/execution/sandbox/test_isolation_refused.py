@@ -1,4 +1,6 @@
-"""Isolation that is required and cannot be had: nothing runs. Wanted: it runs, and that is said."""
+"""If required isolation is unavailable, nothing runs; if it is optional, the command runs and
+warns.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from tests.integration.outside import environment
 from tooli import Tooli
 from tooli.execution.sandbox import bwrap, landlock, sandbox_runner, seccomp, syscalls
 
-HERE = Path(__file__).parent
+HIDE = Path(__file__).parent / "hide_syscalls.py"
 LANDLOCK = "444,445,446"
 SECCOMP = "277" if platform.machine() == "aarch64" else "317"
 needs_linux = pytest.mark.skipif(
@@ -55,27 +57,34 @@ if __name__ == "__main__":
 
 @pytest.fixture(autouse=True)
 def no_bubblewrap(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is found in place of what is missing."""
+    """Hide bubblewrap."""
     monkeypatch.setattr(bwrap, "BWRAP_DIRS", ())
 
 
 @pytest.fixture
 def script(tmp_path: Path) -> Path:
-    """The app in a file, in a folder of its own."""
+    """The app in a file, in its own folder."""
     file = tmp_path / "held.py"
     file.write_text(APP)
     return file
 
 
 def run(script: Path, *words: str, hidden: str, **more: str) -> tuple[int, dict[str, Any]]:
-    """Run the app where the kernel lacks some calls."""
-    program = [sys.executable, str(HERE / "hiding.py"), hidden, str(script), *words, "--json"]
+    """Run the app with some system calls hidden."""
+    program = [
+        sys.executable,
+        str(HIDE),
+        hidden,
+        str(script),
+        *words,
+        "--json",
+    ]
     env = environment(TOOLI_STATE_DIR=str(script.parent / "state"), **more)
     done = subprocess.run(program, capture_output=True, env=env, timeout=60, cwd=script.parent)
     return done.returncode, json.loads(done.stdout)
 
 
-# ------------------------------------------------------------------ a kernel that lacks it
+# ------------------------------------------------------------------ a kernel without the features
 
 
 @needs_linux
@@ -96,17 +105,17 @@ def test_where_the_setting_requires_it_no_command_runs(script: Path) -> None:
 
 @needs_linux
 def test_a_setting_that_wants_it_does_not_loosen_what_the_author_requires(script: Path) -> None:
-    for said in ("off", "wanted"):
-        code, answer = run(script, "strictly", "mark", hidden=LANDLOCK, TOOLI_ISOLATION=said)
+    for value in ("off", "wanted"):
+        code, answer = run(script, "strictly", "mark", hidden=LANDLOCK, TOOLI_ISOLATION=value)
         assert (code, answer["error"]["code"]) == (30, "E2006")
     assert not (script.parent / "mark").exists()
 
 
-# ------------------------------------------------------------------ every door, as if
+# ------------------------------------------------------------------ a simulated kernel
 
 
 def lacking(number: int) -> Any:
-    """A kernel that answers with an error."""
+    """Return a system call that fails."""
 
     def syscall(*_: object) -> int:
         raise OSError(number, os.strerror(number))
@@ -116,7 +125,7 @@ def lacking(number: int) -> Any:
 
 @pytest.fixture
 def held() -> tuple[Tooli, list[str]]:
-    """An app with a command that must be isolated, and what ran of it."""
+    """Return an app with a command that requires isolation, and a list of its runs."""
     app = Tooli("held", security_policy="off")
     ran: list[str] = []
 
@@ -195,10 +204,10 @@ def test_wanted_and_not_to_be_had_is_a_warning(
 
     found = app.call("work")
     assert found.result == "ran"
-    assert any("not isolated" in said for said in found.meta["warnings"]), found.meta
+    assert any("not isolated" in warning for warning in found.meta["warnings"]), found.meta
 
 
-def test_a_word_that_is_none_is_refused_at_registration() -> None:
+def test_an_invalid_value_is_refused_at_registration() -> None:
     from tooli.errors import DefinitionError
 
     app = Tooli("held")
@@ -209,11 +218,11 @@ def test_a_word_that_is_none_is_refused_at_registration() -> None:
         def work() -> None: ...
 
 
-@pytest.mark.parametrize("said", ["requird", "1", "yes"])
-def test_a_setting_that_nobody_understands_runs_nothing(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, said: str
+@pytest.mark.parametrize("value", ["requird", "1", "yes"])
+def test_an_invalid_setting_runs_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, value: str
 ) -> None:
-    monkeypatch.setenv("TOOLI_ISOLATION", said)
+    monkeypatch.setenv("TOOLI_ISOLATION", value)
     monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path))
     monkeypatch.setattr(landlock, "syscall", lacking(errno.ENOSYS))
     app = Tooli("held")
