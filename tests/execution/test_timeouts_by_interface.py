@@ -517,7 +517,7 @@ def test_where_nothing_can_be_forked_nobody_waits() -> None:
     answer = app.call("hang", timeout=0.2)
     assert answer.error is not None
     assert (answer.error.code, answer.error.details["stopped"]) == ("E4050", "nothing")
-    assert any("may still run" in text for text in answer.meta["warnings"])
+    assert any("may still be running" in text for text in answer.meta["warnings"])
     assert app.call("give", what="point", timeout=50).result == Point(3)
     assert app.call("fail", how="tool", timeout=50).error.code == "E1003"
     got: list[int] = []
