@@ -10,8 +10,12 @@ ROOT = Path(__file__).parents[2]
 LIST = Path(__file__).parent / "vocabulary.txt"
 TEXT = {".py", ".md", ".toml", ".txt", ".html", ".mjs", ".yaml", ".json"}
 SEARCHED = ("src", "tests", "docs", "examples", "benchmarks")
-OTHERS = ("tests/detect/dumps.json", "tests/detect/callers.json")
-"""Data that other programs wrote."""
+OTHERS = (
+    "tests/detect/dumps.json",
+    "tests/detect/callers.json",
+    "tests/integration/conformance/fixture.py",
+)
+"""Data that other programs wrote, and names that the conformance suite asks for."""
 
 
 def banned_words() -> list[str]:

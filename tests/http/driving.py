@@ -91,10 +91,10 @@ async def send(
     """One whole request and its answer."""
     client = Client(api)
     client.say(body or b"")
-    said = [*host, *headers]
-    if body is not None and b"content-type" not in dict(said):
-        said.append(JSON)
-    await asyncio.wait_for(client.start(method, path, said, query), 20)
+    sent_headers = [*host, *headers]
+    if body is not None and b"content-type" not in dict(sent_headers):
+        sent_headers.append(JSON)
+    await asyncio.wait_for(client.start(method, path, sent_headers, query), 20)
     return client
 
 

@@ -1,4 +1,4 @@
-"""Who may talk to the door: hosts, origins, tokens, scopes."""
+"""Access control: hosts, origins, tokens, scopes, and the log of denials."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ async def test_many_hosts_are_not_remembered_for_ever() -> None:
         (b"localhost:8000", 403),
     ],
 )
-async def test_only_the_doors_own_page_may_call(origin: bytes, status: int) -> None:
+async def test_only_the_servers_own_page_may_call(origin: bytes, status: int) -> None:
     client = await post(make(), "anyone", {}, (b"origin", origin))
     assert client.status == status
     assert "access-control-allow-origin" not in client.headers

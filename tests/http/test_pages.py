@@ -1,4 +1,4 @@
-"""What the door says about the app, and what stands behind the same guard."""
+"""Pages about the app, mounted applications, and timeouts of clients."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ async def test_health_is_short() -> None:
     assert client.json() == {"ok": True, "app": "small", "version": "3"}
 
 
-async def test_tools_say_all_that_a_form_needs() -> None:
+async def test_tools_have_all_that_a_form_needs() -> None:
     app = make_app()
     told = (await send(app.asgi(mcp=False), "GET", "/tools")).json()
     assert {key: told[key] for key in ("app", "version", "description", "prog")} == {
@@ -117,7 +117,7 @@ class Inner:
         await send({"type": "http.response.body", "body": b"%d" % size})
 
 
-async def test_what_is_mounted_stands_behind_the_guard_and_lives_as_long() -> None:
+async def test_a_mount_has_access_control_and_a_lifespan() -> None:
     inner = Inner()
     api = Tooli("outer").asgi(mcp=False, mounts={"/mcp": inner}, token="t", max_body=100)
     token = (b"authorization", b"Bearer t")
@@ -142,7 +142,7 @@ async def test_what_is_mounted_stands_behind_the_guard_and_lives_as_long() -> No
     ]
 
 
-async def test_what_is_mounted_may_know_nothing_of_lives() -> None:
+async def test_a_mount_may_not_support_lifespan() -> None:
     async def simple(scope, receive, send) -> None:
         assert scope["type"] == "http"
         await send({"type": "http.response.start", "status": 202, "headers": []})
@@ -152,21 +152,21 @@ async def test_what_is_mounted_may_know_nothing_of_lives() -> None:
         assert (await send(api, "GET", "/x")).status == 202
 
 
-async def test_what_is_mounted_and_cannot_start_is_told() -> None:
+async def test_a_mount_that_cannot_start_is_reported() -> None:
     api = Tooli("outer").asgi(mcp=False, mounts={"/x": Inner("lifespan.startup")})
-    said = []
+    sent_types = []
 
     async def receive():
         return {"type": "lifespan.startup"}
 
     async def note(message):
-        said.append(message["type"])
+        sent_types.append(message["type"])
 
     await api({"type": "lifespan"}, receive, note)
-    assert said == ["lifespan.startup.failed"]
+    assert sent_types == ["lifespan.startup.failed"]
 
 
-async def test_mcp_is_at_its_place() -> None:
+async def test_mcp_is_mounted_at_its_path() -> None:
     pytest.importorskip("mcp")
     async with run_lifespan(make_app().asgi()) as api:
         asked = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
@@ -210,7 +210,7 @@ async def test_a_wait_returns_what_was_awaited() -> None:
         await wait_with_timeout(20, never())
 
 
-async def test_patience_lets_others_cancel() -> None:
+async def test_a_wait_can_be_cancelled() -> None:
     task = asyncio.ensure_future(wait_with_timeout(20, asyncio.Event().wait()))
     await asyncio.sleep(0)
     task.cancel()

@@ -42,7 +42,7 @@ def fields(client: Client) -> list[tuple[str, str | None]]:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "prefer",
     [
         *(b"handling=strict", b"Handling=strict", b"HANDLING = strict", b'handling="strict"'),
         *(b"respond-async, handling=strict", b'handling="strict"; foo', b"handling=strict;a=b;c"),
@@ -58,25 +58,25 @@ def fields(client: Client) -> list[tuple[str, str | None]]:
         ),
     ],
 )
-def test_it_is_asked_for(said: bytes) -> None:
-    assert prefers_strict(said)
+def test_it_is_asked_for(prefer: bytes) -> None:
+    assert prefers_strict(prefer)
 
 
 @pytest.mark.parametrize(
-    "said",
+    "prefer",
     [
         *(b"", b"handling", b"handling=", b"handling=lenient", b"handling=stricter", b"strict"),
         *(b'x="a, handling=strict"', b"x; handling=strict", b"xhandling=strict", b"=strict", b'"'),
         *(b"handling=lenient, handling=strict", b'"handling=strict', b"\xff\x00", b",;,;=,="),
     ],
 )
-def test_it_is_not_asked_for(said: bytes) -> None:
-    assert not prefers_strict(said)
+def test_it_is_not_asked_for(prefer: bytes) -> None:
+    assert not prefers_strict(prefer)
 
 
 def test_a_long_header_takes_no_long_time() -> None:
-    for said in (b'"' * 60_001, b'"\\' * 30_000, b",;=" * 20_000, b"a" * 60_000):
-        assert not prefers_strict(said)
+    for prefer in (b'"' * 60_001, b'"\\' * 30_000, b",;=" * 20_000, b"a" * 60_000):
+        assert not prefers_strict(prefer)
 
 
 async def test_without_it_what_is_meant_counts(api) -> None:
@@ -332,7 +332,7 @@ async def test_streams(api, tool: str, accept) -> None:
 # ------------------------------------------------------------------ without jsonschema
 
 
-async def test_where_jsonschema_is_missing_it_is_said(api, monkeypatch) -> None:
+async def test_without_jsonschema_the_error_says_so(api, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "jsonschema", None)
     client = await post(api, "take-whole", {"value": 7}, STRICT)
     assert (client.status, client.code) == (502, "E4040")

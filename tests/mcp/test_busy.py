@@ -1,4 +1,4 @@
-"""More calls than a server takes at a time: sent away, with the same code on every door."""
+"""More concurrent calls than a server allows: rejected with the same code on every surface."""
 
 from __future__ import annotations
 

@@ -30,10 +30,10 @@ HELLO: dict[str, Any] = {
 @asynccontextmanager
 async def living(api: Any) -> AsyncIterator[Any]:
     """An application between its startup and its shutdown."""
-    inbox, said = asyncio.Queue[Any](), asyncio.Queue[Any]()
-    life = asyncio.ensure_future(api({"type": "lifespan", "state": {}}, inbox.get, said.put))
+    inbox, replies = asyncio.Queue[Any](), asyncio.Queue[Any]()
+    life = asyncio.ensure_future(api({"type": "lifespan", "state": {}}, inbox.get, replies.put))
     await inbox.put({"type": "lifespan.startup"})
-    await asyncio.wait_for(said.get(), 20)
+    await asyncio.wait_for(replies.get(), 20)
     yield api
     await inbox.put({"type": "lifespan.shutdown"})
     await asyncio.wait_for(life, 20)

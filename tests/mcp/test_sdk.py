@@ -23,8 +23,8 @@ from tooli.stages import rate_limiting
 ERAS = pytest.mark.parametrize("mode", ["legacy", "auto"])
 
 
-def serve(app: Tooli, **said: Any) -> AppServer:
-    return make_server(McpService(app, **said))
+def serve(app: Tooli, **options: Any) -> AppServer:
+    return make_server(McpService(app, **options))
 
 
 # ------------------------------------------------------------------ pages
@@ -94,8 +94,8 @@ async def test_a_strict_app(mode: Any) -> None:
 async def test_messages_of_every_form(mode: Any) -> None:
     app = Tooli("app")
     block = {"type": "text", "text": "c"}
-    said = ["a", Message("b", "assistant"), {"role": "user", "content": block}]
-    app.prompt("all")(lambda: [*said, {"role": "assistant", "content": "d"}, {"x": 1}])
+    messages = ["a", Message("b", "assistant"), {"role": "user", "content": block}]
+    app.prompt("all")(lambda: [*messages, {"role": "assistant", "content": "d"}, {"x": 1}])
     async with Client(serve(app), mode=mode) as client:
         messages = (await client.get_prompt("all")).messages
     shown = [(one.role, one.content.text) for one in messages]  # type: ignore[union-attr]
@@ -124,10 +124,10 @@ async def test_deferred(mode: Any) -> None:
 @ERAS
 async def test_deferred_under_a_strict_policy(mode: Any) -> None:
     app = Tooli("app", security_policy="strict")
-    app.command("open", auth=[], help="Open the door.")(lambda: "opened")
-    app.command("close", auth=["door"], help="Close the door.")(lambda: "closed")
+    app.command("open", auth=[], help="Open the gate.")(lambda: "opened")
+    app.command("close", auth=["gate"], help="Close the gate.")(lambda: "closed")
     async with Client(serve(app, deferred=True), mode=mode) as client:
-        found = await client.call_tool("search_tools", {"query": "door"})
+        found = await client.call_tool("search_tools", {"query": "gate"})
         assert not found.is_error
         assert "Close" in found.content[0].text
         assert not (await client.call_tool("run_tool", {"name": "open"})).is_error
@@ -287,7 +287,7 @@ async def test_our_own_defects_are_not_told(
     assert "TypeError" in capsys.readouterr().err
 
 
-async def test_an_app_is_not_watched_for_ever() -> None:
+async def test_the_notifier_stops_listening_to_the_app() -> None:
     app = Tooli("app")
     async with Client(serve(app), mode="legacy") as client:
         await client.list_tools()

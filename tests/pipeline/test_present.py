@@ -13,12 +13,12 @@ from tooli.schema.tool_reader import read_tool
 from tooli.text.json_encoder import encode
 
 
-def call_of(*, version="1.2.0", said=None, **more) -> Call:
+def call_of(*, version="1.2.0", kwargs=None, **more) -> Call:
     tool = read_tool(
         lambda: None,
         app="file-tools",
         path=("find-files",),
-        kwargs=said or {},
+        kwargs=kwargs or {},
         version=version,
     )
     return Call(tool, {}, more.pop("caller", PYTHON_CALLER), more.pop("warnings", []), **more)
@@ -70,7 +70,7 @@ class TestDocument:
 
     def test_meta_says_all_there_is_to_say(self) -> None:
         call = call_of(
-            said={"deprecated": "use find"},
+            kwargs={"deprecated": "use find"},
             warnings=["careful"],
             caller=Caller("cli", "claude-code", "2.0", "s1"),
             options=Options(dry_run=True),

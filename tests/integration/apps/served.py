@@ -271,7 +271,7 @@ def chat(ctx: Context) -> int:
 def whoami(ctx: Context) -> dict[str, Any]:
     """Who is calling."""
     caller = ctx.caller
-    return {"door": caller.surface, "name": caller.name, "version": caller.version}
+    return {"surface": caller.surface, "name": caller.name, "version": caller.version}
 
 
 # ------------------------------------------------------------------ shelves

@@ -80,7 +80,7 @@ async def test_the_python_client_sees_everything(version: str) -> None:
         pet = await client.call_tool("pet", {"name": "Rex"})
         assert pet.structured_content == {"name": "Rex", "age": 1}
         whoami = await client.call_tool("whoami", {})
-        assert whoami.structured_content == {"door": "mcp", "name": "python", "version": "2"}
+        assert whoami.structured_content == {"surface": "mcp", "name": "python", "version": "2"}
         assert failure_of(shown(await client.call_tool("add", {"a": "x"})))["code"] == "E1003"
         with pytest.raises(MCPError, match="Unknown tool"):
             await client.call_tool("nope", {})

@@ -216,7 +216,7 @@ async def test_reconnection(ctx: Context) -> str:
 
 @app.command()
 def test_missing_capability(ctx: Context) -> str:
-    """Ask what the client must have said that it can be asked."""
+    """Ask a question that needs a capability of the client."""
     return ctx.sample("Are you there?")
 
 
@@ -248,7 +248,7 @@ COLOR = {"type": "object", "properties": {"color": {"type": "string"}}, "require
 CONFIRM = {"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]}
 
 
-def said(text: str) -> list[dict[str, Any]]:
+def user_message(text: str) -> list[dict[str, Any]]:
     return [{"role": "user", "content": {"type": "text", "text": text}}]
 
 
@@ -262,7 +262,7 @@ def test_input_required_result_elicitation(ctx: Context) -> str:
 @app.command()
 def test_input_required_result_sampling(ctx: Context) -> str:
     """Ask the client's model."""
-    question = Sample(said("What is the capital of France?"), 100)
+    question = Sample(user_message("What is the capital of France?"), 100)
     return ctx.ask({"capital_question": question})["capital_question"]["content"]["text"]
 
 
@@ -286,7 +286,7 @@ def test_input_required_result_multiple_inputs(ctx: Context) -> str:
     answers = ctx.ask(
         {
             "user_name": Elicit("What is your name?", NAME),
-            "greeting": Sample(said("Generate a greeting"), 50),
+            "greeting": Sample(user_message("Generate a greeting"), 50),
             "client_roots": Roots(),
         }
     )
@@ -313,7 +313,7 @@ def test_input_required_result_capabilities(ctx: Context) -> str:
     """Ask only what the client can answer."""
     possible = {
         "user_name": Elicit("What is your name?", NAME),
-        "greeting": Sample(said("Generate a greeting"), 50),
+        "greeting": Sample(user_message("Generate a greeting"), 50),
     }
     answers = ctx.ask({key: one for key, one in possible.items() if ctx.can_ask(one)})
     return json.dumps(dict(answers))

@@ -81,9 +81,9 @@ async def arows(go: Path, closed: Path) -> AsyncIterator[int]:
 
 
 if __name__ == "__main__":
-    said = json.loads(sys.argv[1])
+    settings = json.loads(sys.argv[1])
     try:
-        serve_http(app, mcp=False, **said)
+        serve_http(app, mcp=False, **settings)
     except ToolError as error:
         print(json.dumps(error.to_dict()), file=sys.stderr)
         sys.exit(error.exit_code)

@@ -107,7 +107,7 @@ def test_requests_in_a_pipeline_are_answered_in_order(serve) -> None:
     ],
     ids=lambda part: repr(part)[:60],
 )
-def test_whatever_is_said_is_answered_with_json(serve_once, request_: bytes, status: int) -> None:
+def test_every_request_is_answered_with_json(serve_once, request_: bytes, status: int) -> None:
     with serve_once.raw() as sock:
         sock.sendall(request_)
         answer = http.client.HTTPResponse(sock)
@@ -206,7 +206,7 @@ def test_a_reader_that_stops_holds_the_stream(serve, until, tmp_path) -> None:
 
 
 @pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGINT])
-def test_a_call_in_flight_is_finished(serve, until, tmp_path, sig) -> None:
+def test_a_running_call_is_finished(serve, until, tmp_path, sig) -> None:
     server = serve()
     begun, go = tmp_path / "begun", tmp_path / "go"
     told: list[tuple[int, dict]] = []

@@ -236,7 +236,7 @@ class Generator:
         return self.line(message, message["id"])
 
     def twins(self) -> list[Line]:
-        """Requests whose id is in flight already."""
+        """Requests with the id of a pending request."""
         key = f"gate-{len(self.gates)}"
         self.gates.append(key)
         first = self.call("wait", key=key)

@@ -46,7 +46,7 @@ class Talk:
         self.heard: list[dict[str, Any]] = []  # what was neither asked for nor taken yet
         self.err = bytearray()
         self._count = 0
-        self._said: queue.Queue[bytes | None] = queue.Queue()
+        self._lines: queue.Queue[bytes | None] = queue.Queue()
         self._news = threading.Condition()
         self._readers = [threading.Thread(target=one) for one in (self._listen, self._log)]
         for reader in self._readers:
@@ -56,8 +56,8 @@ class Talk:
         assert self.process.stdout is not None
         with contextlib.suppress(ValueError):  # closed by us
             for line in self.process.stdout:
-                self._said.put(line)
-        self._said.put(None)
+                self._lines.put(line)
+        self._lines.put(None)
 
     def _log(self) -> None:
         assert self.process.stderr is not None
@@ -81,8 +81,8 @@ class Talk:
         self.write(json.dumps(message).encode() + b"\n")
 
     def read(self) -> dict[str, Any] | None:
-        """The next message; None where the server has said its last."""
-        line = self._said.get(timeout=PATIENCE)
+        """Return the next message, or None after the last one."""
+        line = self._lines.get(timeout=PATIENCE)
         if line is None:
             return None
         assert line.endswith(b"\n"), line[-200:]
@@ -93,7 +93,7 @@ class Talk:
         return message
 
     def rest(self) -> list[dict[str, Any]]:
-        """Everything that is still said, once nothing more is asked."""
+        """Close stdin and return every message that still comes."""
         self.close_stdin()
         return [*self.heard, *iter(self.read, None)]
 

@@ -1,7 +1,7 @@
 """Whatever a tool does to stdin and stdout, the protocol's stream stays clean.
 
 One thing cannot be kept from the client: a tool that ends the process with `os._exit` ends
-the server, and the calls in flight go unanswered.
+the server, and the pending calls go unanswered.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class Alone(StdioServer):
         return True
 
     def ask(self, message: dict[str, Any]) -> list[Any] | None:
-        """Everything that is said to a message; None where it would be the SDK's."""
+        """Return every answer to a message, or None if the SDK would answer."""
         before = len(self.memory.sent)
         self.handle_message(json.loads(json.dumps(message)))
         self.pending.wait(60)
@@ -75,7 +75,7 @@ class Sdk:
         self._outbox.close()
 
     async def ask(self, message: dict[str, Any]) -> list[Any]:
-        """Everything that is said to a message."""
+        """Return every answer to a message."""
         copy = json.loads(json.dumps(message))
         await self._inbox.send(SessionMessage(jsonrpc_message_adapter.validate_python(copy)))
         messages: list[Any] = []
@@ -89,7 +89,7 @@ class Sdk:
 
 
 def plain(message: list[Any]) -> list[Any]:
-    """What was said, without what differs from run to run."""
+    """Return the answers without what differs from run to run."""
     text = json.dumps(message)
     text = re.sub(r'(token\\*": ?\\*")[\w-]+', r"\g<1>…", text)
     text = re.sub(r'(duration_ms\\*": ?)\d+', r"\g<1>0", text)

@@ -47,7 +47,7 @@ def test_the_client_says_goodbye(version: str, handed: bool) -> None:
 
 @pytest.mark.parametrize("version", ERAS)
 @pytest.mark.parametrize("handed", [False, True], ids=["front", "sdk"])
-def test_calls_in_flight_are_answered_after_goodbye(version: str, handed: bool) -> None:
+def test_pending_calls_are_answered_after_stdin_is_closed(version: str, handed: bool) -> None:
     with talk(version=version) as line:
         if handed:
             line.result("resources/list")

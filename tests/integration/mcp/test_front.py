@@ -334,7 +334,7 @@ def test_meta_says_who_called(line: Talk) -> None:
         "caller_id": "talker",
         "caller_version": "0.1",
     }
-    assert line.value("whoami") == {"door": "mcp", "name": "talker", "version": "0.1"}
+    assert line.value("whoami") == {"surface": "mcp", "name": "talker", "version": "0.1"}
 
 
 def test_the_environment_names_session_and_caller() -> None:
@@ -515,7 +515,7 @@ def test_cancelling_what_is_not_there(own: Talk) -> None:
 
 
 @pytest.mark.parametrize("later", ["ping", "tools/call", "no/such", None])
-def test_a_second_request_with_an_id_in_flight_is_not_answered(own: Talk, later: str) -> None:
+def test_a_second_request_with_a_pending_id_is_not_answered(own: Talk, later: str) -> None:
     own.send(
         {
             "jsonrpc": "2.0",
@@ -546,7 +546,7 @@ def test_ids_of_two_kinds_are_two_ids(own: Talk) -> None:
 # ------------------------------------------------------------------ handing over
 
 
-def test_calls_in_flight_survive_the_handover(own: Talk) -> None:
+def test_pending_calls_survive_the_sdk_bridge(own: Talk) -> None:
     calls = [own.begin(name, {"key": "k"}) for name in ("wait", "wait_async", "wait")]
     assert own.value("happened", {"event": "wait k", "count": 3}) == 3
     assert own.result("resources/list")["resources"]

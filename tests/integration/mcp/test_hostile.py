@@ -42,7 +42,7 @@ class Bombardment:
         self.line = line
         self.generator = generator
         self.answers: Counter[tuple[type, Any]] = Counter()
-        self.said: dict[tuple[type, Any], dict[str, Any]] = {}
+        self.answers: dict[tuple[type, Any], dict[str, Any]] = {}
         self.wanted: list[Line] = []
 
     def send(self, lines: list[Line], key: str) -> None:
@@ -70,7 +70,7 @@ class Bombardment:
         if "method" not in message and message["id"] is not None:
             key = (type(message["id"]), message["id"])
             self.answers[key] += 1
-            self.said[key] = message
+            self.answers[key] = message
         return True
 
     def check(self) -> None:
@@ -81,7 +81,7 @@ class Bombardment:
             for given in line.wanted:
                 assert (type(given), given) in self.answers, (given, line.data[:300])
             if line.expected is not None:
-                text = self.said[type(line.wanted[0]), line.wanted[0]]
+                text = self.answers[type(line.wanted[0]), line.wanted[0]]
                 structured = text["result"]["structuredContent"]
                 value = structured if self.line.modern else structured["result"]
                 assert value == line.expected

@@ -52,7 +52,7 @@ def show() -> list[str | Image | Audio | Embedded | Link]:
 
 @app.command()
 def talk(text: str) -> None:
-    """Print what is said."""
+    """Print the text."""
     print(text)
 
 
@@ -77,7 +77,7 @@ async def acount(to: int, ctx: Context) -> int:
 def say(level: str, ctx: Context) -> str:
     """Log something."""
     ctx.log("something", level=level)
-    return "said"
+    return "printed"
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""The HTTP door of MCP: who gets in, what is too much, how it ends."""
+"""MCP over HTTP: access control, limits and shutdown."""
 
 from __future__ import annotations
 

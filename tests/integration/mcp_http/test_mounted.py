@@ -1,4 +1,4 @@
-"""MCP at /mcp of the HTTP door: behind its guard, in both eras, ending in order with it."""
+"""MCP at /mcp of the HTTP server: access control, all protocol versions, shutdown."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def connect(server: Server, mode: Any, **headers: str) -> AsyncIterator[Cl
 
 @ERAS
 async def test_behind_the_guard(mode: str) -> None:
-    with served(NOTES, door=("api",), TOOLI_TOKEN="secret") as server:
+    with served(NOTES, interface=("api",), TOOLI_TOKEN="secret") as server:
         async with connect(server, mode, authorization="Bearer secret") as client:
             result = await client.call_tool("add", {"a": 1, "b": 2})
             assert not result.is_error
@@ -41,7 +41,7 @@ async def test_behind_the_guard(mode: str) -> None:
 
 @ERAS
 async def test_ending_lets_calls_finish(mode: str) -> None:
-    with served(NOTES, door=("api",)) as server:
+    with served(NOTES, interface=("api",)) as server:
         async with connect(server, mode) as client:
             await client.list_tools()
             asked: list[threading.Thread] = []

@@ -147,7 +147,7 @@ class StatelessOverHttp(StatelessInterface):
 
 
 @pytest.fixture(scope="module")
-def doors() -> Any:
+def surfaces() -> Any:
     app = make_app()
     host = Host(mcp_endpoint(app))
     restore = route_stdout()
@@ -161,8 +161,8 @@ def doors() -> Any:
 
 @pytest.mark.parametrize("era", ["handshake", "stateless"])
 @pytest.mark.parametrize("case", CASES)
-def test_the_same_answer(doors: Any, case: Case, era: str) -> None:
-    near, far = doors[era]
+def test_the_same_answer(surfaces: Any, case: Case, era: str) -> None:
+    near, far = surfaces[era]
     expected, found = (
         without_volatile_fields(near.send_case(case).envelope),
         without_volatile_fields(far.send_case(case).envelope),

@@ -150,7 +150,7 @@ def test_words_and_kinds_narrow_the_list(opened: Callable[..., Page]) -> None:
     page.get_by_role("button", name="destructive", exact=True).click()
     assert names(page) == ["delete (destructive)", "remove (destructive)"]
     page.locator("#find").fill("zzz")
-    assert "Nothing fits" in page.locator("nav").inner_text()
+    assert "No matches" in page.locator("nav").inner_text()
 
 
 def test_a_link_leads_to_a_command(opened: Callable[..., Page]) -> None:
@@ -158,7 +158,7 @@ def test_a_link_leads_to_a_command(opened: Callable[..., Page]) -> None:
     assert page.locator("main h1").inner_text() == "users create"
     assert page.locator("nav [aria-current=page]").get_attribute("href") == "#/users/create"
     page.evaluate("location.hash = '#/no/such'")
-    page.get_by_text("There is no such command").wait_for()
+    page.get_by_text("Unknown command").wait_for()
     page.go_back()
     page.locator("main h1", has_text="users create").wait_for()
 
@@ -204,7 +204,7 @@ def test_every_type_of_parameter_is_sent_as_it_should(
     field(page, "moment").fill("2026-02-28T10:00:00+01:00")
     field(page, "hour").fill("10:30")
     field(page, "wait").fill("PT5M")
-    page.get_by_role("button", name="Make a new one").click()
+    page.get_by_role("button", name="Generate a new value").click()
     field(page, "mail").fill("ada@example.org")
     field(page, "file").fill("/tmp/a b")
     field(page, "secret").fill("s3")
@@ -502,9 +502,9 @@ def test_a_destructive_command_is_marked_tried_and_confirmed(
     assert last(mock).query == {}
     assert "needs a confirmation" in page.locator(".fault").inner_text()
     page.locator(".item textarea").fill("other.log")  # what was confirmed is not this
-    assert page.get_by_role("button", name="Run it with yes").is_disabled()
+    assert page.get_by_role("button", name="Confirm and run").is_disabled()
     page.locator(".item textarea").fill("a b.log")
-    page.get_by_role("button", name="Run it with yes").click()
+    page.get_by_role("button", name="Confirm and run").click()
     page.get_by_role("grid").wait_for()
     assert last(mock) == Request(
         "delete", {"yes": "true"}, {"files": ["a b.log"]}, "application/json"
@@ -750,14 +750,14 @@ def test_a_phone(opened: Callable[..., Page]) -> None:
     assert overflow() <= 0
     page.locator("nav a", has_text="every").first.tap()
     page.locator("main h1", has_text="every").wait_for()
-    assert page.locator("aside").is_hidden()
+    assert page.locator(".sidebar").is_hidden()
     for name in ("Add to tags", "Add to pets", "Add to labels", "Add point", "Add deep"):
         page.get_by_role("button", name=name).tap()
     page.get_by_role("button", name="Add one").tap()
     page.get_by_role("button", name="Add two").tap()
     assert overflow() <= 0
     page.get_by_role("button", name="All commands").tap()
-    page.locator("aside").wait_for()
+    page.locator(".sidebar").wait_for()
     for path in ("find-files", "users/list", "count", "nested"):
         page.evaluate(f"location.hash = '#/{path}'")
         page.wait_for_selector("main h1:visible")
@@ -849,7 +849,7 @@ def test_hostile_text_is_only_text(opened: Callable[..., Page], mock: Mock) -> N
     page.evaluate(
         "location.hash = '#/' + encodeURIComponent('<img src=x onerror=window.hacked=1>')"
     )
-    page.get_by_text("There is no such command").wait_for()
+    page.get_by_text("Unknown command").wait_for()
     assert page.locator("img").count() == 0
     assert page.evaluate("window.hacked") is None
 
