@@ -336,7 +336,7 @@ def test_json_that_does_not_fit_the_form_is_kept(opened: Callable[..., Page], mo
         '{"pattern": ["a"], "max_depth": "5", "unknown": {"a": 1}, "n": 12345678901234567890}'
     )
     page.get_by_role("tab", name="Form").click()
-    assert page.get_by_text("The form cannot hold it").first.is_visible()
+    assert page.get_by_text("The form cannot show this value").first.is_visible()
     assert page.get_by_text("not in the schema").is_visible()
     run(page)
     assert last(mock).body == {
@@ -431,7 +431,7 @@ def test_other_answers(opened: Callable[..., Page]) -> None:
     page.locator(".tree summary", has_text="list: ").first.click()
     page.get_by_role("button", name="Show more of 250").click()
     assert page.locator(".tree .leaf").count() >= 200
-    assert "not with an envelope" in answer("broken")
+    assert "without an envelope" in answer("broken")
     assert page.locator(".answer .body h1").count() == 0
     assert "cannot be reached" in answer("unplug")
     assert "a human's approval" in answer("deploy")
@@ -516,7 +516,7 @@ def test_a_token_is_asked_for_and_used(opened: Callable[..., Page], mock: Mock) 
     run(page)
     page.get_by_label("Bearer token").fill("wrong")
     page.keyboard.press("Enter")
-    page.get_by_text("refused that token").wait_for()
+    page.get_by_text("rejected this token").wait_for()
     page.get_by_label("Bearer token").fill(TOKEN)
     page.keyboard.press("Enter")
     page.locator(".card").wait_for()
@@ -538,7 +538,7 @@ def test_when_the_commands_cannot_be_read(opened: Callable[..., Page], mock: Moc
     assert "answered 500" in page.locator("main").inner_text()
     mock.tools_status, mock.catalogue = 200, {"no": "commands"}
     page.get_by_role("button", name="Try again").click()
-    page.get_by_text("not what it should be").wait_for()
+    page.get_by_text("GET /tools is invalid").wait_for()
     mock.catalogue = {"app": "empty", "commands": []}
     page.get_by_role("button", name="Try again").click()
     page.get_by_text("No commands yet").first.wait_for()
@@ -571,7 +571,7 @@ def test_rows_come_as_they_are_made(opened: Callable[..., Page], mock: Mock) -> 
     page.get_by_role("switch", name="fail").click()
     run(page)
     page.get_by_role("heading", name="The disk went away.").wait_for()
-    assert "4 rows came before it failed" in page.locator(".answer").inner_text()
+    assert "4 rows arrived before the failure" in page.locator(".answer").inner_text()
     assert page.locator("tbody tr:not(.pad-row)").count() == 4
 
 
