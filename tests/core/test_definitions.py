@@ -393,7 +393,7 @@ def test_an_mcp_server_works_with_an_invalid_definition(interface, capsys) -> No
 
 
 async def test_an_http_server_works_with_an_invalid_definition() -> None:
-    from tests.http.driving import post, send
+    from tests.http.asgi_client import post, send
 
     api = make_app_with_invalid_definitions().asgi(mcp=False)
     assert (await post(api, "fine")).json()["result"] == 1

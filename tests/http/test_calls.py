@@ -6,7 +6,7 @@ import asyncio
 import json
 
 import pytest
-from tests.http.driving import HOST, JSON, Client, post, send
+from tests.http.asgi_client import HOST, JSON, Client, post, send
 from tests.parity.zoo import make_app, make_single
 
 from tooli import DefinitionError, ToolError, Tooli
@@ -263,9 +263,8 @@ async def test_the_caller_names_itself(api, tmp_path, monkeypatch) -> None:
 
 @pytest.mark.parametrize("name", [b"", b" ", b"a\x1b[31m", b"a\tb", b"x" * 5000, b"\xff"])
 async def test_a_callers_name_is_kept_short_and_printable(api, name: bytes) -> None:
-    caller_id = (
-        (await post(api, "fresh", {}, (b"tooli-caller", name))).json()["meta"].get("caller_id")
-    )
+    answer = await post(api, "fresh", {}, (b"tooli-caller", name))
+    caller_id = answer.json()["meta"].get("caller_id")
     assert caller_id is None or (caller_id.isprintable() and 0 < len(caller_id) <= 200)
 
 

@@ -8,7 +8,7 @@ import threading
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
-from tests.http.driving import HOST, JSON, Client, post
+from tests.http.asgi_client import HOST, JSON, Client, post
 
 from tooli import NotFoundError, Tooli
 

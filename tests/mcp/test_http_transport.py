@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from tests.http.driving import HOST, JSON, Client
+from tests.http.asgi_client import HOST, JSON, Client
 
 from tooli import Tooli
 from tooli.mcp.http_transport import mcp_endpoint

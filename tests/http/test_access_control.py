@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.http.driving import HOST, post, send
+from tests.http.asgi_client import HOST, post, send
 
 from tooli import DefinitionError, Tooli
 from tooli.http import access_control

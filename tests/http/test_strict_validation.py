@@ -14,7 +14,7 @@ import pydantic
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.http.driving import Client, post, send
+from tests.http.asgi_client import Client, post, send
 from tests.parity.zoo import make_app
 
 from tooli import Tooli

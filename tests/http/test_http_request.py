@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from tests.http.driving import HOST, JSON, Client, send
+from tests.http.asgi_client import HOST, JSON, Client, send
 
 from tooli import Tooli
 
