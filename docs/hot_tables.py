@@ -23,6 +23,7 @@ from tooli.core.caller_profile import AGENT_TIMEOUT
 from tooli.detect.markers import (
     FALSE_VALUES,
     HUMAN_TERMINAL_VARIABLES,
+    SESSION_VARIABLES,
     STRONG_MARKERS,
     VERSION_VARIABLES,
     strong_variables,
@@ -112,6 +113,9 @@ AGENT_MARKERS: dict[str, tuple[int, str, tuple[str, ...]]] = {agents}
 FULL_DETECTION_VARIABLES = {full_detection}
 """Variables with which only `tooli.detect` can identify an agent."""
 
+AGENT_SESSION_VARIABLES = {agent_sessions}
+"""Variables in which agents name their session."""
+
 FALSE_VALUES = {false_values}
 """Values of a variable that is taken for unset, in lower case."""
 
@@ -165,6 +169,7 @@ def hot_tables_source() -> str:
         "info": _names([o.name for o in cli if o.describes]),
         "callers": _names(sorted(strong_variables())),
         "agents": repr(_agent_markers()),
+        "agent_sessions": repr(tuple([n for names in SESSION_VARIABLES.values() for n in names])),
         "full_detection": _names(
             sorted({*HUMAN_TERMINAL_VARIABLES.values(), "TOOLI_CALLER_VERSION"})
         ),

@@ -367,6 +367,18 @@ AGENT_MARKERS: dict[str, tuple[int, str, tuple[str, ...]]] = {
 FULL_DETECTION_VARIABLES = frozenset(("OPENCODE_TERMINAL", "TOOLI_CALLER_VERSION"))
 """Variables with which only `tooli.detect` can identify an agent."""
 
+AGENT_SESSION_VARIABLES = (
+    "CLAUDE_CODE_SESSION_ID",
+    "CODEX_SESSION_ID",
+    "CODEX_THREAD_ID",
+    "COPILOT_AGENT_SESSION_ID",
+    "AMP_CURRENT_THREAD_ID",
+    "AGENT_THREAD_ID",
+    "AGENT_SESSION_ID",
+    "GROK_SESSION_ID",
+)
+"""Variables in which agents name their session."""
+
 FALSE_VALUES = frozenset(("", "0", "false", "no", "none", "off"))
 """Values of a variable that is taken for unset, in lower case."""
 

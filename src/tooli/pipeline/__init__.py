@@ -15,6 +15,8 @@ import os
 import sys
 from _operator import attrgetter
 
+from tooli.core._hot_tables import AGENT_SESSION_VARIABLES
+
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -401,10 +403,7 @@ def _agent_sessions(caller: Caller) -> list[str]:
     """Return the session names that an agent has put into the environment of a command line."""
     if caller.category != "ai_agent" or not caller.owns_process:
         return []
-    from tooli.detect.markers import SESSION_VARIABLES
-
-    names = [name for names in SESSION_VARIABLES.values() for name in names]
-    return [os.environ[name] for name in names if name in os.environ]
+    return [os.environ[name] for name in AGENT_SESSION_VARIABLES if name in os.environ]
 
 
 def _may_have_failed_before(sessions: Sequence[str]) -> bool:
