@@ -1,4 +1,4 @@
-"""What a caller gets, and what is set outside the line: through the door of the command line."""
+"""Caller profiles and settings, as the command line applies them."""
 
 from __future__ import annotations
 
@@ -94,7 +94,9 @@ class TestTheTable:
             assert CALLER_PROFILES[name] == CALLER_PROFILES["human"]
 
     def test_only_agents_have_a_timeout(self) -> None:
-        assert {name for name, manner in CALLER_PROFILES.items() if manner.timeout} == {"ai_agent"}
+        assert {name for name, profile in CALLER_PROFILES.items() if profile.timeout} == {
+            "ai_agent"
+        }
         assert CALLER_PROFILES["ai_agent"].timeout == AGENT_TIMEOUT == 120.0
 
 
@@ -213,7 +215,7 @@ class TestConfirming:
 
         assert app.options(caller="my-agent").call("scan").result is False
 
-    def test_through_every_door_that_knows_its_caller(self) -> None:
+    def test_through_every_interface_that_knows_its_caller(self) -> None:
         app = Tooli("shop")
 
         @app.command(agent_auto_confirm=True)
@@ -226,7 +228,7 @@ class TestConfirming:
         assert app.call("scan").result is False
 
     @pytest.mark.parametrize(
-        "said",
+        "options",
         [
             {"annotations": Destructive},
             {"requires_approval": True},
@@ -235,12 +237,12 @@ class TestConfirming:
         ],
         ids=str,
     )
-    def test_a_dangerous_command_cannot_ask_for_it(self, said: dict[str, Any]) -> None:
+    def test_a_dangerous_command_cannot_ask_for_it(self, options: dict[str, Any]) -> None:
         app = Tooli("shop")
         with pytest.raises(DefinitionError, match="harmless"):
-            app.command(agent_auto_confirm=True, **said)
+            app.command(agent_auto_confirm=True, **options)
         with pytest.raises(DefinitionError, match="harmless"):
-            app.lazy_command("somewhere:nothing", agent_auto_confirm=True, **said)
+            app.lazy_command("somewhere:nothing", agent_auto_confirm=True, **options)
 
 
 class TestMeta:
@@ -255,8 +257,8 @@ class TestMeta:
         env = environment(TOOLI_CALLER="me", TOOLI_CALLER_VERSION="2", TOOLI_SESSION_ID="s")
         words = ("stock", "x", "--json", "--response-format", "detailed")
         meta = envelope(run(app, *words, env=env).out)["meta"]
-        said = {name: meta[name] for name in ("caller_id", "caller_version", "session_id")}
-        assert said == {"caller_id": "me", "caller_version": "2", "session_id": "s"}
+        found = {name: meta[name] for name in ("caller_id", "caller_version", "session_id")}
+        assert found == {"caller_id": "me", "caller_version": "2", "session_id": "s"}
         assert meta["execution_context"] == "ai_agent"
 
     def test_a_kind_without_a_name(self, app: Path) -> None:
@@ -398,7 +400,7 @@ class TestSettings:
         assert envelope(run(app, "stock", "x", cwd=project).out)["ok"]
 
 
-class TestOtherDoors:
+class TestOtherInterfaces:
     @pytest.fixture(autouse=True)
     def machine(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         file = tmp_path / "system.yaml"
@@ -442,7 +444,9 @@ class TestOtherDoors:
             "callers:\n  codex:\n    timeout: soon",
         ],
     )
-    async def test_what_is_wrong_about_guards_opens_no_door(self, machine: Path, text: str) -> None:
+    async def test_invalid_guard_settings_stop_every_interface(
+        self, machine: Path, text: str
+    ) -> None:
         from tooli.mcp.stdio_server import serve_stdio
 
         machine.write_text(f"{text}\n")
@@ -466,7 +470,7 @@ class TestOtherDoors:
                 serve_stdio(served)
 
     @pytest.mark.parametrize("text", ["output: loud", "verbose: often", "max_items: few"])
-    def test_what_is_wrong_about_a_command_line_concerns_no_other_door(
+    def test_invalid_command_line_settings_concern_no_other_interface(
         self, machine: Path, text: str
     ) -> None:
         machine.write_text(f"{text}\n")

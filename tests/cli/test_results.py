@@ -232,9 +232,9 @@ def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 def ask(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, str, str]:
     with pytest.raises(SystemExit) as end:
         app(list(argv))
-    said = capsys.readouterr()
-    assert "Traceback" not in said.err
-    return int(end.value.code or 0), said.out, said.err
+    printed = capsys.readouterr()
+    assert "Traceback" not in printed.err
+    return int(end.value.code or 0), printed.out, printed.err
 
 
 def strictly(text: str) -> Any:

@@ -308,8 +308,7 @@ class Parameter:
     @cached_property
     def variables(self) -> tuple[str, ...]:
         """The environment variables that it reads."""
-        said = dict(self.settings).get("envvar", "()")
-        names = eval(said)
+        names = eval(dict(self.settings).get("envvar", "()"))
         return (names,) if isinstance(names, str) else tuple(names)
 
     def texts(self, *, odd: bool = False) -> list[tuple[str, ...]]:

@@ -4,7 +4,7 @@ Every example is one random plain annotation, as a parameter, and many random va
 One exception is stated: pydantic refuses text with half a surrogate pair, which a file name
 that is not UTF-8 may hold and a command line may give.
 
-    TOOLI_FUZZ_SEED=7 TOOLI_FUZZ_EXAMPLES=2000 pytest tests/lanes/test_fast_fit.py
+    TOOLI_FUZZ_SEED=7 TOOLI_FUZZ_EXAMPLES=2000 pytest tests/lanes/test_fast_convert.py
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ class Wanted(NamedTuple):
 
     def param(self) -> Any:
         """The parameter as a function would have it."""
-        said = Annotated[self.annotation, Argument(**self.settings)]
-        return read_param("x", said if self.settings else self.annotation, MISSING)
+        annotated = Annotated[self.annotation, Argument(**self.settings)]
+        return read_param("x", annotated if self.settings else self.annotation, MISSING)
 
     def adapter(self) -> pydantic.TypeAdapter[Any]:
         """Pydantic's reader of the same, with the bounds in its own words."""
@@ -266,7 +266,7 @@ class Example(NamedTuple):
         printer.text(repr(self.want))
 
 
-def test_fast_fit_is_pydantic() -> None:
+def test_fast_conversion_is_pydantic() -> None:
     seen = 0
 
     def fit_alike(example: Example) -> None:

@@ -1,13 +1,13 @@
-"""The fast path and the Typer path mean the same, and both mean what plain Typer means.
+"""The fast path and the Typer path give the same result, which is that of plain Typer.
 
 Every example is one random command and many random lines for it. Each line goes
 
-    through the fast path        the reader and the fitting of ours
-    through the Typer path       the same app, the door that Typer opens
+    through the fast path        our own parser and conversion
+    through the Typer path       the same app, run by Typer
     to a plain `typer.Typer`     the same function; the line without the framework's flags
 
-and all three must give the function the same values, or refuse for the same reason. What
-the fast path leaves to Typer is counted, and must stay the exception.
+and all three must call the function with the same values, or fail for the same reason. Lines
+that the fast path leaves to Typer are counted, and must stay the exception.
 
     TOOLI_FUZZ_SEED=7 TOOLI_FUZZ_EXAMPLES=2000 pytest tests/lanes/test_fast_path.py
 """
@@ -87,7 +87,7 @@ def alike() -> Iterator[None]:
 
 
 class Verdict(NamedTuple):
-    """What became of a line."""
+    """The result of a line."""
 
     ok: bool
     value: Any = None
@@ -143,8 +143,8 @@ def ask_plain_typer(command: Any, words: tuple[str, ...]) -> Verdict:
             return Verdict(False)
         code = _CODES.get(type(exc).__name__)
         if code is None:
-            said = str(getattr(exc, "message", exc))
-            code = "E1005" if said.startswith("Got unexpected extra") else "E1001"
+            message = str(getattr(exc, "message", exc))
+            code = "E1005" if message.startswith("Got unexpected extra") else "E1001"
         return Verdict(False, None, 2, code, getattr(getattr(exc, "param", None), "name", None))
 
 
@@ -256,7 +256,7 @@ def compare(form: str, command: Command, drawn: list[Line], tally: Tally) -> Non
 
 
 def run_fast_path(app: Any, words: tuple[str, ...], tally: Tally | None = None) -> Verdict | None:
-    """The fast path's verdict; None where it steps aside."""
+    """Return the verdict of the fast path; None if it leaves the line to Typer."""
     output = Recorded(app, list(words))
     needs_typer = main._needs_typer(output.invocation)
     verdict = None if needs_typer else output.verdict()
@@ -269,14 +269,14 @@ def run_fast_path(app: Any, words: tuple[str, ...], tally: Tally | None = None) 
 
 
 def same_verdict(one: Verdict | None, other: Verdict | None) -> bool:
-    """Whether two paths say the same."""
+    """True if two paths agree."""
     if one is None or other is None:
         return one is other
     return one[0] == other[0] and one[2:] == other[2:] and agree(one.value, other.value)
 
 
 def as_plain_typer(ours: Verdict, plain: Verdict) -> bool:
-    """Whether we say what plain Typer says; it names the parameter only for bad values."""
+    """True if we agree with plain Typer, which names the parameter only for invalid values."""
     if plain.ok or ours.ok:
         return plain.ok == ours.ok and agree(ours.value, plain.value)
     if plain.code is None or ours.code == "E1007":
@@ -340,7 +340,7 @@ def test_the_lanes_agree(form: str) -> None:
 
 @pytest.mark.parametrize("form", ["single", "nested"])
 def test_the_documents_agree(form: str) -> None:
-    """What is printed is the same to the last word, through the app and through Typer's door."""
+    """The app and Typer's command print the same text."""
 
     def print_the_same(example: Example) -> None:
         command, drawn = example

@@ -3,10 +3,10 @@
     file-tools --json find-files '*.py' --root src -v
                ╰flag╯ ╰command─╯ ╰arguments──────╯ ╰flag
 
-One pass. A command's own flag wins over the framework's, which then answers to
-`--tooli-NAME`. Whatever this reader does not fully understand it leaves to Typer
-(`Line.aside`); it never guesses. `Line.rest` is the line without the framework's
-flags, as Typer then reads it.
+The line is read in one pass. A flag of the command wins over a framework flag of the same name,
+which is then available as `--tooli-NAME`. Whatever this parser does not fully understand is left to
+Typer (`CommandLine.typer_reason`); it never guesses. `CommandLine.typer_argv` is the line without
+the framework flags, which Typer parses on the Typer path.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ COMPLETION_FLAGS = ("--install-completion", "--show-completion")
 
 
 class CommandLine:
-    """A command line, read."""
+    """A parsed command line."""
 
     __slots__ = (
         "arguments",
@@ -54,24 +54,24 @@ class CommandLine:
         self.path: tuple[str, ...] = ()
         self.group: Any = None
         self.tool: Tool | None = None
-        self.command_prefix_length = 0  # how much of `rest` leads up to the command
+        self.command_prefix_length = 0  # words of `typer_argv` up to the command
         self.arguments: dict[str, Any] = {}
         self.positionals: list[str] = []
         self.dotted: dict[str, dict[str, list[str]]] = {}
         self.problems: list[Problem] = []
         self.typer_argv: list[str] = []
         self.typer_reason: str | None = None
-        self.unknown_word: str | None = None  # the word that is no command
+        self.unknown_word: str | None = None  # a word that is not a command
         self.parent_flags: set[str] = (
             set()
-        )  # flags of the callbacks in front: no longer the framework's
-        self.leading_flags: list[str] = []  # the framework's flags before the command
-        self.is_ambiguous = False  # Typer may read it otherwise than we do
-        self.from_config: set[str] = set()  # options that nobody typed: they are set elsewhere
+        )  # flags of callbacks before the command: they win over the framework's
+        self.leading_flags: list[str] = []  # framework flags before the command
+        self.is_ambiguous = False  # Typer may parse the line differently
+        self.from_config: set[str] = set()  # options from settings, not from the line
 
     @property
     def has_payload(self) -> bool:
-        """Whether arguments come from elsewhere, so that only we know them: `--input`, `--null`."""
+        """True if arguments come from `--input` or `--null`, which Typer does not know."""
         return "input" in self.options or "null" in self.options
 
     def shapes_result(self, tool: Tool | None) -> bool:
@@ -82,7 +82,7 @@ class CommandLine:
         )
 
     def set_option(self, flag: str, value: str | None) -> None:
-        """Take one of the framework's flags."""
+        """Set the option of a framework flag."""
         name, _, constant = FLAGS[flag]
         if constant == "+":
             self.options[name] = self.options.get(name, 0) + 1
@@ -113,7 +113,7 @@ class CommandLine:
 def parse_command_line(
     root: Any, argv: Sequence[str], convert_with_typer: Callable[[Param, RawText], Any]
 ) -> CommandLine:
-    """The line read against an app's tree of commands (`root`: a Branch)."""
+    """Parse a line for an app; `root` is the app's tree of commands."""
     line = CommandLine()
     line.group = root
     words = list(argv)
@@ -132,7 +132,7 @@ def parse_command_line(
     line.command_prefix_length = len(line.typer_argv)
     _ArgumentParser(line, tool, convert_with_typer).parse(words)
     if not tool.is_fast_path and line.typer_reason is None:
-        line.typer_reason = "the command uses what only Typer knows"
+        line.typer_reason = "the command uses a feature of Typer"
     return line
 
 
@@ -195,7 +195,7 @@ def _find_command(line: CommandLine, words: list[str]) -> Any:
 
 
 def _take_group_flag(line: CommandLine, group: Any, words: list[str]) -> bool:
-    """Take one flag in front of the command; False when only Typer can go on."""
+    """Take one flag before the command; return False if only Typer can go on."""
     word = words[-1]
     name, equals, explicit = word.partition("=")
     callback_flags = group.callback_flags()
@@ -218,13 +218,13 @@ def _take_group_flag(line: CommandLine, group: Any, words: list[str]) -> bool:
 
 
 def _pass_to_typer(line: CommandLine, count: int, words: list[str]) -> None:
-    """The words that belong to a callback's option; only Typer reads them."""
+    """Leave the values of a callback's option to Typer."""
     for _ in range(min(count, len(words))):
         line.typer_argv.append(words.pop())
 
 
 def _take_short_flags(line: CommandLine, words: list[str], callback_flags: Any) -> bool:
-    """Take short flags in one word, the framework's and the callback's: `-qv`, `-ojson`."""
+    """Take combined short flags of the framework and of a callback: `-qv`, `-ojson`."""
     word = words[-1]
     end = 1
     width: Any = 0
@@ -253,7 +253,7 @@ def _take_short_flags(line: CommandLine, words: list[str], callback_flags: Any) 
 
 
 def framework_flag(name: str, reserved: Any) -> str | None:
-    """The framework's flag that a word names, unless it is the command's own."""
+    """Return the framework flag of that name, unless the command has it."""
     if name.startswith("--tooli-"):
         flag = f"--{name[8:]}"
         return flag if flag in FLAGS else None
@@ -265,7 +265,7 @@ def framework_flag(name: str, reserved: Any) -> str | None:
 def _take_framework_flag(
     line: CommandLine, flag: str, typed: str, explicit: str | None, words: list[str]
 ) -> None:
-    """Take a framework's flag and the word it needs."""
+    """Take a framework flag and its value."""
     arity = FLAGS[flag][1]
     if arity == "?":
         name = FLAGS[flag][0]
@@ -299,9 +299,10 @@ def _unknown_option_problem(name: str, known: Sequence[str]) -> Problem:
 
 
 def _varies_between_typer_versions(param: Param, tool: Tool) -> bool:
-    """Whether Typer's versions differ in what the parameter is, or only they know.
+    """True if versions of Typer parse the parameter differently, or only Typer knows its type.
 
-    A list of bools is given by flags or by words; without an annotation some take it for text.
+    Some versions take a list of bools as flags, others as values. Some take a parameter without
+    an annotation for text.
     """
     shape = unwrap_optional(param.shape)
     if isinstance(shape, Scalar):
@@ -316,7 +317,7 @@ def _varies_between_typer_versions(param: Param, tool: Tool) -> bool:
 
 
 class _ArgumentParser:
-    """Everything after the command's name, sorted into its parameters."""
+    """Assigns everything after the command's name to its parameters."""
 
     def __init__(
         self, line: CommandLine, tool: Tool, convert_with_typer: Callable[[Param, RawText], Any]
@@ -328,19 +329,19 @@ class _ArgumentParser:
         self.structured_flags: dict[str, Param] = {}
         self.texts: dict[str, list[str]] = {}
         self.reserved_flags: Any = self.flags
-        self.has_unknown_option = False  # an unknown option may have left words behind
+        self.has_unknown_option = False  # an unknown option may have left values behind
         for param in tool.params:
             if param.kind == "argument" and is_structured(param.shape):
                 self.structured_flags[f"--{param.name.replace('_', '-')}"] = param
             if param.kind != "injected" and _varies_between_typer_versions(param, tool):
-                self._defer_to_typer(f"the words of {param.name} are Typer's to count")
+                self._defer_to_typer(f"versions of Typer parse {param.name} differently")
             for flag in param.flags:
                 self.flags[flag] = (param, True)
                 if is_structured(param.shape):
                     self.structured_flags[flag] = param
             for flag in param.negations:
                 self.flags[flag] = (param, False)
-        self.option_prefixes = {"-", "--"}  # what begins an option: Typer takes `+x` and `/x`, too
+        self.option_prefixes = {"-", "--"}  # prefixes of options: Typer accepts `+x` and `/x`, too
         for flag in self.flags:
             if flag[:1] != "-":
                 self.option_prefixes.update((flag[0], flag[: 2 if flag[1:2] == flag[0] else 1]))
@@ -431,7 +432,7 @@ class _ArgumentParser:
     def _take_dotted_option(
         self, param: Param, path: str, explicit: str, equals: str, words: list[str]
     ) -> None:
-        """A dotted flag: one part of an object."""
+        """Take a dotted flag, which sets one part of an object."""
         flag = f"--{param.name}.{path}"
         if not equals:
             if not words:
@@ -444,7 +445,7 @@ class _ArgumentParser:
         self.line.arguments[param.name] = RawText(texts, self.convert_with_typer, dotted)
 
     def _take_unknown_option(self, name: str, explicit: str, equals: str, words: list[str]) -> None:
-        """An option nobody knows: named as a parameter, so that the nearest can be found."""
+        """Report an unknown option; its value goes to the parameter with the nearest name."""
         from tooli.pipeline.input_errors import unknown_parameter_problem
 
         self.line.typer_argv.append(f"{name}={explicit}" if equals else name)
@@ -468,7 +469,7 @@ class _ArgumentParser:
                 self.line.arguments[nearest_param.name] = RawText(texts, self.convert_with_typer)
 
     def _take_short_cluster(self, word: str, words: list[str]) -> None:
-        """Short flags in one word: `-qv`, `-n5`, `-vvf file`."""
+        """Take combined short flags: `-qv`, `-n5`, `-vvf file`."""
         own_letters: list[str] = []
         for i in range(1, len(word)):
             flag = f"{word[0]}{word[i]}"
@@ -499,7 +500,7 @@ class _ArgumentParser:
             self.line.typer_argv.append(f"{word[0]}{''.join(own_letters)}")
 
     def _defer_to_typer(self, reason: str) -> None:
-        """Step aside: what is wrong with the line, too, is for Typer to say."""
+        """Leave the line to Typer, its errors included."""
         self.line.typer_reason = reason
         self.line.is_ambiguous = True
 
@@ -507,7 +508,7 @@ class _ArgumentParser:
         self.line.problems.append(Problem(code, param.name, message))
 
     def _assign_positionals(self, words: list[str]) -> None:
-        """Give positional words to arguments: from the left, and from the right of a list."""
+        """Assign positional values: from the left, and from the right of a list argument."""
         params = [p for p in self.tool.params if p.kind == "argument"]
         many = next((i for i, p in enumerate(params) if p.is_multiple), len(params))
         start, stop = 0, len(words)
@@ -533,7 +534,7 @@ class _ArgumentParser:
             self.line.problems.append(Problem("E1005", None, f"Too many arguments: {extra}"))
 
     def _check_defaults(self) -> None:
-        """Defaults go the way of all values in Typer; where that is doubtful, it is Typer's way."""
+        """Leave the line to Typer if a default is not of its type: Typer converts defaults."""
         for param in self.tool.params:
             unused = param.name in self.line.arguments or param.required
             if (
@@ -548,7 +549,7 @@ class _ArgumentParser:
                 self._defer_to_typer(f"the default of {param.name} is not of its type")
 
     def _read_environment(self) -> None:
-        """Parameters with `envvar=` that the line does not give, from the environment."""
+        """Read parameters with `envvar=` that are not on the line from the environment."""
         for param in self.tool.params:
             names = param.settings.get("envvar")
             if names and param.name not in self.line.arguments:

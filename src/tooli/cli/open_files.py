@@ -1,6 +1,6 @@
-"""Leaving a process in which more is open than stdin, stdout, stderr: whose it is, what then.
+"""Exit of a process with more open files than stdin, stdout and stderr.
 
-Loaded where there is any such descriptor: many an agent's shell leaves some to what it starts.
+Loaded only if there is such a file. The shells of many agents leave some open to their children.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ _WRITER_TYPES = (_io.BufferedWriter, _io.BufferedRandom)
 
 
 def has_only_inherited_files(own_count: int) -> bool:
-    """Whether all of it was left open by whoever started us, and nothing here writes to it.
+    """True if all open files are inherited from the parent process, and none is written to.
 
-    What is inherited is inheritable, and nothing is that Python opens; `ours` are the channel's.
+    Inherited files are inheritable, while files that Python opens are not. `own_count` is the
+    number of descriptors that `StdoutGuard` keeps.
     """
     if None in (sys.__stdin__, sys.__stdout__, sys.__stderr__):
-        return False  # any file may have taken its number
+        return False  # another file may have its number
     try:
         numbers = [int(name) for name in os.listdir("/proc/self/fd")]
     except OSError:
@@ -31,12 +32,12 @@ def has_only_inherited_files(own_count: int) -> bool:
 def _is_inherited(descriptor: int) -> bool:
     try:
         return os.get_inheritable(descriptor)
-    except OSError:  # it has been closed: the folder that was just read
+    except OSError:  # it is closed: the folder that was just read
         return True
 
 
 def has_no_open_writers() -> bool:
-    """Whether nobody has a file open for writing, by a look at every object there is."""
+    """True if no file is open for writing; visits every object."""
     writers = [obj for obj in gc.get_objects() if type(obj) in _WRITER_TYPES]
     streams = (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__)
     standard = [id(getattr(stream, "buffer", None)) for stream in streams]
@@ -44,7 +45,7 @@ def has_no_open_writers() -> bool:
 
 
 def flush_open_files(gc_is_frozen: bool, *, is_exiting: bool) -> None:
-    """Let the collector see what it was spared; have files written out where the process ends."""
+    """Unfreeze the garbage collector; flush all files if the process is exiting."""
     if gc_is_frozen:
         gc.unfreeze()
     if is_exiting:

@@ -1,25 +1,24 @@
-r"""The value for grep, awk, cut and xargs: no colour, no boxes, one record per line.
+r"""Results for grep, awk, cut and xargs: no colour, no boxes, one record per line.
 
-    [{"path": "a.py", "size": 1}, …]   a.py⇥1        columns separated by one TAB, no head
+    [{"path": "a.py", "size": 1}, …]   a.py⇥1        columns separated by one TAB, no header
     ["a.py", "b.py"]                   a.py          one per line
     {"name": "tooli", "tags": ["x"]}   tags⇥["x"]    key and value
-    "any text"                         any text      untouched
-    None, [], {}                                     nothing at all
+    "any text"                         any text      unchanged
+    None, [], {}                                     nothing
 
-**No head line**, as in `gh` when it is piped: `wc -l` counts records and nothing needs
-skipping. **Columns** are the keys of the first record in their order; a key that first turns
-up later takes the next column at the end and keeps it. So column 3 means the same thing on
-every line, nothing is dropped, and the first line is out before the last record is made.
-A record that lacks a key has an empty cell there.
+There is **no header line**, so that `wc -l` counts records. **Columns** are the keys of the first
+record in their order. A key that first appears later gets a new column at the end. So column 3
+means the same on every line, nothing is dropped, and each line is written before the next record
+is made. A record that lacks a key has an empty cell.
 
 **Cells**: None is empty, booleans are `true` and `false`, a nested list or object is compact
-JSON. What would break a line or a terminal is written `\n`, `\t`, `\r` or `\xNN` (`\uNNNN` for
-U+2028, U+2029 and lone surrogates; a byte of a file name that is not UTF-8 is its `\xNN`).
-A backslash is left alone, so that patterns can be grepped and JSON cells stay JSON: the
-escapes keep lines whole, they are not made to be undone. That is what `--json` is for.
+JSON. Control characters are escaped as `\n`, `\t`, `\r` or `\xNN` (`\uNNNN` for U+2028, U+2029 and
+lone surrogates; a byte of a file name that is not UTF-8 is its `\xNN`). A backslash is not escaped,
+so that JSON cells stay JSON. The escapes keep lines whole and cannot be reversed: use `--json` to
+get exact values.
 
-**`--print0`** (`end="\0"`): newlines are harmless there, so values stay as they are, byte for
-byte, apart from NUL, and TAB within columns.
+With **`--print0`** (`end="\0"`) newlines are allowed, so values are not changed, apart from NUL,
+and TAB within columns.
 """
 
 from __future__ import annotations
@@ -44,9 +43,9 @@ def write_records(value: object, call: Call, end: str) -> None:
 
 
 def write_plain(value: object, write: Callable[[str], object], *, end: str = "\n") -> None:
-    """Hand each record of `value` to `write` as soon as it is known, finished by `end`.
+    """Call `write` with each record of `value` as soon as it is known, followed by `end`.
 
-    A text that already ends in `end` gets no second one: a file's content comes out as it is.
+    A string that already ends in `end` gets no second one, so the content of a file is unchanged.
     """
     if isinstance(value, str) and value.endswith(end):
         value = value[: -len(end)]
@@ -55,10 +54,10 @@ def write_plain(value: object, write: Callable[[str], object], *, end: str = "\n
 
 
 def plain_lines(value: object, *, end: str = "\n") -> Iterator[str]:
-    """The records of `value` as text, without their `end`.
+    """Yield the records of `value` as text, without `end`.
 
-    `value` may also be an iterator of records: they are taken one at a time, and none is kept.
-    A bare string is one record, whatever is in it.
+    `value` may be an iterator of records: they are read one at a time, and none is kept.
+    A string is one record.
     """
     table, text_table = (
         (_NUL_CELL_ESCAPES, _NUL_TEXT_ESCAPES)
@@ -103,7 +102,7 @@ def _format_cell(value: object, table: dict[int, str]) -> str:
     if value is True or value is False:
         return "true" if value else "false"
     if is_object(value) or is_list(value):
-        # Only here, because most output has no nested cells and json costs milliseconds.
+        # Imported here because most output has no nested cells, and json takes milliseconds.
         from json import dumps
 
         return dumps(value, ensure_ascii=False, separators=(",", ":")).translate(_JSON_ESCAPES)
@@ -111,7 +110,7 @@ def _format_cell(value: object, table: dict[int, str]) -> str:
 
 
 def humanize(value: object) -> str:
-    """A value as a person says it: yes, no, a dash for null, `3 items`, or its text."""
+    """Return a value as text for a person: yes, no, a dash for null, `3 items`."""
     if value is None:
         return "–"
     if value is True or value is False:
@@ -123,9 +122,9 @@ def humanize(value: object) -> str:
 
 
 def summarize(value: object, max_chars: int | None = 40) -> str:
-    """A nested value in words, as many as there is room: `a, b, +3 more`, `name: x` or `9 items`.
+    """Return a nested value on one line: `a, b, +3 more`, `name: x` or `9 items`.
 
-    `room` is in characters; None is as much as it takes.
+    `max_chars=None` means no limit.
     """
     if is_object(value):
         pairs = [(f"{name}: ", item) for name, item in value.items()]
@@ -147,15 +146,15 @@ def summarize(value: object, max_chars: int | None = 40) -> str:
 
 
 def is_iterable(value: object) -> TypeGuard[Iterable[object]]:
-    """Whether there are records to be taken from `value`, one after the other."""
+    """True if `value` can be iterated over."""
     return hasattr(value, "__iter__")
 
 
 class EscapeTable(dict[int, str]):
-    r"""A table for `str.translate` that shows control characters and leaves the rest alone.
+    r"""A table for `str.translate` that escapes control characters and keeps the rest.
 
-    It fills itself with the characters it meets. `keep` and `more` are characters that are not
-    to be, or also to be, shown; with `json` every escape is one that JSON knows.
+    It adds characters as it meets them. `keep` are control characters that are not escaped,
+    `extra` are other characters that are. With `json`, every escape is valid in JSON.
     """
 
     def __init__(self, *, keep: str = "", extra: str = "", json: bool = False) -> None:
@@ -165,7 +164,7 @@ class EscapeTable(dict[int, str]):
 
     def __missing__(self, code: int) -> str:
         char = chr(code)
-        # Str's own idea of a line break is wider than Unix's, and some readers share it.
+        # `str.splitlines` and some readers take these characters for line breaks.
         unsafe = code < 0x20 or 0x7F <= code < 0xA0 or char in "\u2028\u2029"
         if unsafe or 0xD800 <= code <= 0xDFFF or char in self.extra:
             char = self._escape(code)
@@ -175,7 +174,7 @@ class EscapeTable(dict[int, str]):
     def _escape(self, code: int) -> str:
         if self.json:
             return f"\\u{code:04x}"
-        if 0xDC80 <= code <= 0xDCFF:  # how Python spells a byte that is not UTF-8
+        if 0xDC80 <= code <= 0xDCFF:  # a byte that is not UTF-8, as Python represents it
             return f"\\x{code - 0xDC00:02x}"
         return {9: "\\t", 10: "\\n", 13: "\\r"}.get(
             code, f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
@@ -185,7 +184,7 @@ class EscapeTable(dict[int, str]):
 _BIDI_CONTROLS = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 SINGLE_LINE_ESCAPES = EscapeTable(extra=_BIDI_CONTROLS)
 MULTILINE_ESCAPES = EscapeTable(keep="\n\t", extra=_BIDI_CONTROLS)
-"""What a person sees of a text: marks that reorder it are shown, as well."""
+"""Escapes in text for a person: marks that reorder text are escaped as well."""
 _CONTROL_ESCAPES = EscapeTable()
 _JSON_ESCAPES = EscapeTable(json=True)
 _NUL_TEXT_ESCAPES = {0: "\\x00"}

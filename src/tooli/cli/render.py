@@ -1,18 +1,16 @@
-"""What a person sees: tables, cards, trees and errors that fit the terminal.
+"""Results and errors for a person: tables, cards and trees that fit the terminal.
 
     value ──▶ lines of (text, style) spans ──▶ rich's segments ──▶ the terminal
               laid out here                     colour, encoding, width
 
-The layout is our own: rich's Table measures each cell several times (seconds for ten thousand
-rows) and squeezes columns until nobody can read them. A list of records is a table while every
-column stays readable, and otherwise one card per record.
+The layout is our own. rich's Table measures each cell several times, which takes seconds for ten
+thousand rows, and it narrows columns until they cannot be read. A list of records is a table while
+every column stays readable, and otherwise one card per record.
 
 Names stay as they are, since they are what `--fields` and `--filter` take. Numbers get no
 thousands separators: an id, a port or a year must not have one, and a copied number must still
-be a number. Booleans read yes and no, null is a dim dash, a field that is not there is blank.
-Control characters, ESC among them, and marks that reorder text are shown, never obeyed.
-
-Longer than a room should be, because table, cards and tree hold one another.
+be a number. Booleans are yes and no, null is a dim dash, a missing field is blank. Control
+characters, such as ESC, and marks that reorder text are shown as escapes.
 """
 
 from __future__ import annotations
@@ -35,12 +33,12 @@ if TYPE_CHECKING:
     RecordDict = dict[str, object]
 
 COLUMN_GAP = 2
-MIN_WIDTH = 20  # no terminal is narrower, and nothing could be laid out in it
-MIN_TEXT_COLUMN_WIDTH = 12  # text in a column narrower than this is no longer read but deciphered
+MIN_WIDTH = 20  # columns; nothing can be laid out in less
+MIN_TEXT_COLUMN_WIDTH = 12  # text in a narrower column is hard to read
 MAX_WORD_WIDTH = 40  # a longer word (a path, a URL) may be broken to keep a table
-MAX_LINE_WIDTH = 100  # text that has to be broken is read best in lines no longer than this
-MAX_ROW_LINES = 4  # lines that the cells of most rows of a table may take
-MAX_DEPTH = 6  # what is nested further is summed up
+MAX_LINE_WIDTH = 100  # wrapped text is easiest to read up to this width
+MAX_ROW_LINES = 4  # lines of a cell in most rows of a table
+MAX_DEPTH = 6  # deeper values are summarized
 
 _ASCII_FALLBACK = str.maketrans("─│├└•–→…", "-||`*->~")
 
@@ -48,9 +46,9 @@ _ASCII_FALLBACK = str.maketrans("─│├└•–→…", "-||`*->~")
 def render(
     value: object, *, width: int | None = None, color: bool = True, title: str | None = None
 ) -> RenderableType:
-    """A JSON-like value as something that rich can print, no wider than `width`.
+    """Return a value of JSON types as a rich renderable, no wider than `width`.
 
-    A text keeps its own lines, however long: print with `crop=False`, as `print_result` does.
+    A string keeps its lines, however long: print with `crop=False`, as `print_result` does.
     """
     return _Page(lambda room: _render_value(value, room, title), width, color)
 
@@ -58,9 +56,9 @@ def render(
 def print_result(
     value: object, *, file: TextIO, width: int | None = None, color: bool | None = None
 ) -> None:
-    """Show a result to a person; None shows nothing.
+    """Print a result for a person; None prints nothing.
 
-    `color=None` leaves it to the terminal, NO_COLOR and FORCE_COLOR; False writes no escapes.
+    With `color=None` the terminal, NO_COLOR and FORCE_COLOR decide. False writes no escapes.
     """
     if value is not None:
         _print(_Page(lambda room: _render_value(value, room)), file, width, color)
@@ -74,12 +72,12 @@ def print_error(
     color: bool | None = None,
     verbose: bool = False,
 ) -> None:
-    """Show what went wrong, how to mend it, and the command to try on a line to be copied."""
+    """Print an error, its fix, and the command to try on a line of its own."""
     _print(_Page(lambda room: _render_error(error, room, verbose)), file, width, color)
 
 
 class _Page:
-    """Lines that are laid out once the width is known."""
+    """A renderable that lays out its lines when rich knows the width."""
 
     def __init__(
         self,
@@ -111,7 +109,7 @@ def _print(page: _Page, file: TextIO, width: int | None, color: bool | None) -> 
 
     class Terminal(Console):
         def on_broken_pipe(self) -> None:
-            # Rich would end the process; what a closed pipe means is for the door to say.
+            # Rich would end the process; `StdoutErrorScope` decides what a closed pipe means.
             raise BrokenPipeError
 
     terminal = Terminal(
@@ -138,7 +136,7 @@ def _render_value(value: object, width: int, title: str | None = None) -> Iterat
 
 
 def _render_block(value: object, width: int, depth: int) -> Iterator[StyledLine]:
-    """Any value, as tall as it must be and never wider than `width`."""
+    """Lay out any value, never wider than `width`."""
     if value and depth < MAX_DEPTH and width >= MIN_TEXT_COLUMN_WIDTH:
         if is_object(value):
             fields = _render_fields(list(value.items()), width, depth)
@@ -155,7 +153,7 @@ def _render_block(value: object, width: int, depth: int) -> Iterator[StyledLine]
 
 
 def _render_items(items: Sequence[object], width: int, depth: int) -> Iterator[StyledLine]:
-    """One item a line, with bullets where it would not be plain which lines belong together."""
+    """Lay out one item per line, with bullets if an item takes several lines."""
     spans = [_inline_span(item, width - 2, depth) for item in items]
     if all(span and _wrap(span[0], width) == [span[0]] for span in spans):
         yield from ([span] for span in spans if span)
@@ -168,7 +166,7 @@ def _render_items(items: Sequence[object], width: int, depth: int) -> Iterator[S
 def _render_fields(
     pairs: Sequence[tuple[str, object]], width: int, depth: int, column: int = 0
 ) -> Iterator[Iterator[StyledLine]]:
-    """Each name with its value beside it, or hanging below it as a tree."""
+    """Lay out each name with its value beside it, or below it as a tree."""
     names = [_escape_text(name, SINGLE_LINE_ESCAPES) for name, _ in pairs]
     column = min(column or max(map(_cell_width, names)), width * 2 // 5)
     for name, (_, value) in zip(names, pairs, strict=True):
@@ -181,7 +179,7 @@ def _render_fields(
 
 
 def _inline_span(value: object, room: int, depth: int) -> Span | None:
-    """The value in words, unless it is worth lines of its own."""
+    """Return the value on one line, or None if it needs lines of its own."""
     if (
         not value
         or not _is_container(value)
@@ -243,7 +241,7 @@ def _render_cards(
 def _render_table(
     records: list[RecordDict], columns: list[str], width: int
 ) -> Iterator[StyledLine] | None:
-    """The records as a table, or None where that would be unreadable."""
+    """Lay out records as a table; None if that would be unreadable."""
     heads = [(_escape_text(name, SINGLE_LINE_ESCAPES), "bold") for name in columns]
     grid = [
         [_inline(row[name]) if name in row else ("", "") for name in columns] for row in records
@@ -257,12 +255,12 @@ def _render_table(
         for spans in [heads, *grid]
     ]
     tall = sum(max(len(lines) for lines, _ in cells) > MAX_ROW_LINES for cells in rows)
-    # A few tall rows are the price of an overview; where there are more, the text is the point.
+    # A few tall rows are fine in a table; if there are more, cards are easier to read.
     return None if tall * 10 > len(rows) else _draw_table(rows, widths, right)
 
 
 def _column_widths(grid: list[list[Span]], right: list[bool], room: int) -> list[int] | None:
-    """How wide each column is: what it needs, or for long text a fair and readable share."""
+    """Return the width of each column: what it needs, or a fair share for long text."""
     full: list[int] = []
     widths: list[int] = []
     for index, fixed in enumerate(right):
@@ -353,12 +351,12 @@ def _render_suggestion(suggestion: RecordDict, width: int) -> Iterator[StyledLin
 
         command = join(map(str, argv))
     if command:
-        # Whole, however long: a command with a line break in it cannot be copied.
+        # Never wrapped: a command with a line break cannot be copied.
         yield [("Try: ", "dim"), (_escape_text(str(command), SINGLE_LINE_ESCAPES), "bold")]
 
 
 def _inline(value: object) -> Span:
-    """A value in words: a text whole, with its own lines; what is nested summed up in one."""
+    """Return a value as text: a string with its lines, a nested value as a summary."""
     if not _is_container(value):
         style = "green" if value is True else "dim" if value is None or value is False else ""
         return _escape_text(humanize(value)), style
@@ -408,7 +406,7 @@ def _longest_line_width(text: str) -> int:
 
 
 def _wrap(text: str, width: int) -> list[str]:
-    """The lines of a text, broken between words and only where it must be within one."""
+    """Return the lines of a text, wrapped between words, and within a word only if needed."""
     if "\n" not in text and _cell_width(text) <= width:
         return [text]
     from rich.cells import chop_cells

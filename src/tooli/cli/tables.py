@@ -1,21 +1,21 @@
-r"""Records as tables: CSV for programs and spreadsheets, Markdown for a page.
+r"""Records as tables: CSV for programs and spreadsheets, Markdown for documents.
 
     [{"path": "a.py", "size": 1}, …]    path,size⏎ a.py,1⏎ …    | path | size |⏎ …
     ["a.py", "b.py"]                    value⏎ a.py⏎ b.py⏎      | value |⏎ …
     {"name": "tooli", "tags": ["x"]}    a table of one record   | field | value |⏎ …
     "any text", 3, true                 value⏎ any text⏎        the text itself
 
-**Columns** are the keys of all records, in the order in which they first turn up. The head of a
-stream is made from its first record, where their type says that all have the same fields, and
-otherwise from the first thousand; a key that turns up later still has no column, which is a
-warning. Without any record the fields of their type are the head. Nothing that a command gives is
-refused: what is no record stands in a column `value`, and what is nested is JSON.
+**Columns** are the keys of all records, in order of appearance. The header of a stream is made from
+its first record if the record type has fixed fields, and otherwise from the first thousand. A key
+that appears later has no column, and a warning says so. Without any record, the header has the
+fields of the record type. No result is refused: an item that is not a record is in a column
+`value`, and nested values are JSON.
 
 **CSV** is RFC 4180: CRLF, quotes around what holds a comma, a quote or a line break. Null is an
-empty cell, an empty text is `""`. Values are not altered: a text that begins with `=`, `+`, `-` or
-`@` is a formula to a spreadsheet, and to trust it is up to whoever opens the file in one.
+empty cell, an empty string is `""`. Values are not changed: spreadsheets treat a string that begins
+with `=`, `+`, `-` or `@` as a formula.
 
-**Markdown** shows each text as it is: what would be markup is escaped, a line break is `<br>`.
+**Markdown** shows each string literally: markup is escaped, a line break is `<br>`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from tooli.core.tool import Tool
 
 HEADER_SAMPLE_SIZE = 1000
-"""How many records of a stream are looked at before its head is written."""
+"""Records of a stream that are read before its header is written."""
 
 
 def csv_writer(call: Call) -> TableLines:
@@ -72,7 +72,7 @@ class TableLines:
 
 
 class TableWriter:
-    """A writer of records, as `csv` or `md`: a line at a time, without its end."""
+    """Formats records as the lines of a table, in `csv` or `md`."""
 
     def __init__(self, form: str, tool: Any, warnings: list[str], concise: bool = False) -> None:
         self._markdown = form == "md"
@@ -81,7 +81,7 @@ class TableWriter:
         self._concise = concise
 
     def lines(self, value: Any) -> Iterator[str]:
-        """A value of JSON's own types."""
+        """Return the lines of a value of JSON types."""
         if value is None:
             return iter(())
         if is_list(value):
@@ -93,12 +93,12 @@ class TableWriter:
         return iter((_printable_text(value),))
 
     def stream(self, items: Iterator[Any]) -> Iterator[str]:
-        """Items as they come, below a head that is made from the first of them."""
+        """Return the lines of a stream; the header is made from its first items."""
         sample: list[Any] = []
         try:
             for item in islice(items, 1 if has_fixed_fields(self._tool) else HEADER_SAMPLE_SIZE):
-                sample.append(item)  # noqa: PERF402  one by one, so that none of them is lost
-        except BaseException:  # an interrupt: what came before it is still shown
+                sample.append(item)  # noqa: PERF402  one by one, so that an interrupt loses none
+        except BaseException:  # an interrupt: the items before it are still written
             if sample:
                 yield from self._records(sample, iter(()))
             raise
@@ -131,7 +131,7 @@ class TableWriter:
     def _row(self, values: Iterable[Any]) -> str:
         if self._markdown:
             return f"| {' | '.join([_markdown_cell(value) for value in values])} |"
-        # Most readers take an empty line for no record.
+        # Most readers skip an empty line.
         return ",".join([_csv_cell(value) for value in values]) or '""'
 
     def _warn(self, text: str) -> None:
@@ -144,7 +144,7 @@ def _as_record(item: Any) -> dict[str, Any]:
 
 
 def _cell_text(value: Any) -> str:
-    """A value in a cell: a text as it is, null as nothing, anything else as JSON."""
+    """Return the text of a cell: a string as it is, null as nothing, the rest as JSON."""
     if isinstance(value, str):
         return value.encode(errors="backslashreplace").decode()
     if value is None:
@@ -174,7 +174,7 @@ _PUNCTUATION = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~\n")
 
 
 def _markdown_cell(value: Any) -> str:
-    """A text on one line that reads as itself."""
+    """Return the text of a cell on one line, with markup escaped."""
     text = _printable_text(value)
     if _MARKUP.isdisjoint(text):
         return text
@@ -185,7 +185,7 @@ def _markdown_cell(value: Any) -> str:
 
 
 def _is_markup(text: str, i: int, paired: set[str]) -> bool:
-    """Whether the character at a place would be markup there, and not itself."""
+    """True if the character at an index is markup there."""
     char, before, after = text[i], text[i - 1 : i], text[i + 1 : i + 2]
     if char == "_" and before.isalnum() and after.isalnum():
         return False
@@ -199,7 +199,7 @@ def _is_markup(text: str, i: int, paired: set[str]) -> bool:
 
 
 def _printable_text(value: Any) -> str:
-    """A text for a page, with nothing in it that a terminal obeys."""
+    """Return the text of a value, with control characters escaped."""
     text = _cell_text(value)
     if text.isprintable():
         return text
@@ -208,16 +208,16 @@ def _printable_text(value: Any) -> str:
     return text.translate(EscapeTable(keep="\t\n\r"))
 
 
-# ------------------------------------------------------------------ the fields of a type
+# ------------------------------------------------------------------ record types
 
 
 def has_fixed_fields(tool: Tool) -> bool:
-    """Whether a tool gives records that, by their type, all have the same fields."""
+    """True if the records of a tool all have the same fields, by their type."""
     kind = _record_type(tool)
     if kind in (str, int, float, bool):
         return True
     if hasattr(kind, "__required_keys__"):
-        # Python does not see into annotations that are text.
+        # Annotations may be strings, which Python does not evaluate.
         hints = map(str, getattr(kind, "__annotations__", {}).values())
         return not kind.__optional_keys__ and not any(["NotRequired" in hint for hint in hints])
     if hasattr(kind, "model_fields"):
@@ -226,7 +226,7 @@ def has_fixed_fields(tool: Tool) -> bool:
 
 
 def record_fields(tool: Tool, concise: bool) -> tuple[str, ...]:
-    """The fields of a tool's records, as its type has them; nothing where it has none."""
+    """Return the fields of the record type of a tool, or none if it has no fields."""
     kind = _record_type(tool)
     if hasattr(kind, "model_fields") or concise:
         from tooli.schema.detail_fields import is_detail
@@ -242,7 +242,7 @@ def record_fields(tool: Tool, concise: bool) -> tuple[str, ...]:
 
 
 def _record_type(tool: Tool) -> Any:
-    """What a list or stream that a tool gives is made of."""
+    """Return the type of the items in the list or stream that a tool returns."""
     from tooli.schema.tool_reader import return_annotation
 
     inside = getattr(return_annotation(tool), "__args__", ())

@@ -1,4 +1,4 @@
-"""TOON, Token-Oriented Object Notation: a value in few tokens, and still easy to read.
+"""TOON, Token-Oriented Object Notation: the data model of JSON in fewer tokens.
 
     {"ok": true, "result": [{"path": "a.py", "size": 1}, {"path": "b.py", "size": 2}]}
 
@@ -37,7 +37,7 @@ _KEYWORDS = frozenset(("true", "false", "null"))
 
 
 def encode(value: Any) -> str:
-    """A value of JSON's own types as a document, without a newline at its end."""
+    """Return a value of JSON types as a TOON document, without a newline at its end."""
     writer = _Writer()
     if is_object(value):
         if not writer.write_keyed_table("", value, 0):
@@ -49,19 +49,19 @@ def encode(value: Any) -> str:
             writer.lines.append("[]")
     else:
         text = format_scalar(value)
-        # At the very start a byte order mark would be taken for one.
+        # At the start of a document, U+FEFF would be read as a byte order mark.
         writer.lines.append(f'"{text}"' if text[0] == "\ufeff" else text)
     return "\n".join(writer.lines)
 
 
 class _Writer:
-    """The lines of a document, one below the other."""
+    """Collects the lines of a document."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
 
     def write_fields(self, value: dict[str, Any], depth: int) -> None:
-        """An object's fields, at a depth."""
+        """Write the fields of an object."""
         pad = "  " * depth
         for name, item in value.items():
             head = pad + quote_key(name)
@@ -77,7 +77,7 @@ class _Writer:
                 self.lines.append(f"{head}: []")
 
     def write_keyed_table(self, head: str, value: dict[str, Any], depth: int) -> bool:
-        """An object of like objects as a table, a row for each key; False where it is none."""
+        """Write an object of similar objects as a table; return False if they differ."""
         columns = shared_columns(list(value.values())) if len(value) > 1 else None
         if columns is None:
             return False
@@ -90,9 +90,9 @@ class _Writer:
     def write_array(
         self, head: str, items: Sequence[Any], depth: int, *, named: bool = True
     ) -> None:
-        """A list: its items on one line, as a table, or one below the other.
+        """Write a list: on one line, as a table, or one item per line.
 
-        A list that is itself an item of a list has no name, and may not be a table.
+        A list within a list has no name, and is never a table.
         """
         size = len(items)
         if not any([is_object(item) or is_list(item) for item in items]):
@@ -110,7 +110,7 @@ class _Writer:
         self.lines += [pad + ",".join(_row_cells(row, columns)) for row in items]
 
     def write_item(self, item: Any, depth: int) -> None:
-        """One item of a list, behind a hyphen."""
+        """Write one item of a list, after a hyphen."""
         pad = "  " * depth
         if is_list(item):
             self.write_array(f"{pad}- ", item, depth, named=False)
@@ -118,7 +118,7 @@ class _Writer:
             self.lines.append(f"{pad}- {format_scalar(item)}")
         elif item:
             first = len(self.lines)
-            self.write_fields(item, depth + 1)  # the hyphen stands where the first one is indented
+            self.write_fields(item, depth + 1)  # the hyphen takes the place of the indentation
             self.lines[first] = f"{pad}- {self.lines[first][len(pad) + 2 :]}"
         else:
             self.lines.append(f"{pad}-")
@@ -128,7 +128,7 @@ class _Writer:
 
 
 def shared_columns(rows: Sequence[Any]) -> Columns | None:
-    """The columns that rows share, each with the columns in it; None where they are no table."""
+    """Return the columns that all rows share, nested ones included; None if they differ."""
     first = rows[0]
     if not is_object(first) or not first:
         return None
@@ -166,17 +166,17 @@ def _row_cells(row: dict[str, Any], columns: Columns) -> list[str]:
     return cells
 
 
-# ------------------------------------------------------------------ words
+# ------------------------------------------------------------------ keys and scalars
 
 
 def quote_key(name: str) -> str:
-    """A key, quoted unless it is a plain name; dots are plain."""
+    """Return a key, quoted unless it is a plain name; dots are allowed."""
     plain = name.isascii() and name.replace(".", "_").isidentifier() and name[0] != "."
     return name if plain else f'"{name.translate(_ESCAPES)}"'
 
 
 def format_scalar(value: Any) -> str:
-    """A text, a number, true, false or null."""
+    """Return a string, a number, true, false or null as TOON."""
     if isinstance(value, str):
         text = str.__str__(value)
         return f'"{text.translate(_ESCAPES)}"' if _needs_quotes(text) else text
@@ -188,7 +188,7 @@ def format_scalar(value: Any) -> str:
 
 
 def _needs_quotes(text: str) -> bool:
-    """Whether a text without quotes would be something else."""
+    """True if a string would be read as something else without quotes."""
     return (
         not text
         or text[0] in " -#"
@@ -212,7 +212,7 @@ def _is_digits(text: str) -> bool:
 
 
 def _format_float(number: float) -> str:
-    """A float in plain digits, in the range where those are still short."""
+    """Return a float without an exponent, unless that would be long."""
     mantissa, has_exponent, exponent = float.__repr__(number).partition("e")
     if not has_exponent:
         return "0" if number == 0 else mantissa.removesuffix(".0")

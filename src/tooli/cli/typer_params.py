@@ -1,4 +1,4 @@
-"""A tool's parameters as Typer understands them, and Typer's word on a single value."""
+"""A tool's parameters translated for Typer, and the conversion of one value by Typer."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     from tooli.schema.convert import RawText
 
 _HAS_PYDANTIC_CONVERSION = hasattr(core, "RuntimeParam")
-"""Typer 0.29 and newer convert with pydantic, as we do: it may read what older ones cannot."""
+"""Typer 0.29 and newer convert with pydantic, and accept types that older versions do not."""
 
 
 def is_native(param: Param) -> bool:
-    """Whether Typer itself converts the parameter."""
+    """True if Typer converts the parameter itself."""
     if param.settings.keys() & {"parser", "click_type"} or isinstance(param.shape, TyperOnly):
         return True
     return _is_native_shape(unwrap_optional(param.shape))
@@ -64,14 +64,14 @@ def _is_native_shape(shape: Shape) -> bool:
 
 
 def _is_native_item(shape: Shape) -> bool:
-    """Whether Typer converts it as a part of a list or a tuple: a Literal it does not."""
+    """True if Typer converts it as an item of a list or a tuple; it does not for a Literal."""
     if isinstance(shape, (ListOf, TupleOf, Maybe)):
         return False
     return _is_native_shape(shape) and not (isinstance(shape, Choice) and shape.enum is None)
 
 
 def needs_translation(param: Param) -> bool:
-    """Whether Typer would misread the parameter as its author wrote it."""
+    """True if Typer would misread the parameter as it is declared."""
     if isinstance(param.shape, Injected):
         return param.shape.kind == "context"
     shape = unwrap_optional(param.shape)
@@ -83,13 +83,13 @@ def needs_translation(param: Param) -> bool:
 
 
 def is_documented(tool: Tool) -> bool:
-    """Whether the docstring has parts that Typer would show as they stand."""
+    """True if the docstring has sections, which Typer would show unformatted."""
     doc = tool.doc
     return bool(doc.params or doc.returns or doc.raises or doc.examples)
 
 
 def typer_signature(tool: Tool) -> inspect.Signature:
-    """The tool's parameters in Typer's words."""
+    """Return the signature of a tool for Typer."""
     docs = tool.doc.params
     return inspect.Signature(
         [
@@ -101,7 +101,7 @@ def typer_signature(tool: Tool) -> inspect.Signature:
 
 
 def _typer_parameter(param: Param, doc: str | None) -> inspect.Parameter:
-    """A parameter as Typer understands it."""
+    """Return a parameter for Typer."""
     keyword = inspect.Parameter.KEYWORD_ONLY
     if param.kind == "injected":
         return inspect.Parameter(param.name, keyword, annotation=param.annotation)
@@ -141,9 +141,12 @@ def _item_annotation(param: Param) -> Any:
 
 
 def _text_parameter(param: Param, settings: dict[str, Any], default: Any) -> tuple[Any, Any]:
-    """A parameter that Typer cannot convert: taken as words, fitted by the pipeline."""
+    """Return annotation and default for a parameter that Typer takes as text.
+
+    The pipeline converts it.
+    """
     shape = unwrap_optional(param.shape)
-    has_factory = settings.pop("default_factory", None) is not None  # the pipeline makes it
+    has_factory = settings.pop("default_factory", None) is not None  # the pipeline calls it
     required = default is ... and not has_factory
     default = None if has_factory else default
     if not required and default is not None:
@@ -159,12 +162,12 @@ def _text_parameter(param: Param, settings: dict[str, Any], default: Any) -> tup
     if isinstance(item, Handle):
         if param.kind == "option":
             settings.setdefault("metavar", item.metavar)
-        else:  # there the metavar is all that names it
+        else:  # the metavar of an argument is its name
             settings["help"] = f"{settings.get('help') or ''} ({item.metavar})".strip()
-        if item.is_secret:  # who asks for it asks on the terminal, unseen
+        if item.is_secret:  # a secret is asked for on the terminal, without echo
             for name in ("prompt", "confirmation_prompt", "hide_input"):
                 settings.pop(name, None)
-        if required:  # a pipe may stand in for it: the pipeline says whether something is missing
+        if required:  # a pipe may replace it: the pipeline reports a missing one
             settings["help"] = f"{settings.get('help') or ''} (required)".strip()
         return (str | None if item is shape else list[str] | None), None
     if isinstance(shape, TupleOf):
@@ -179,7 +182,7 @@ def _text_parameter(param: Param, settings: dict[str, Any], default: Any) -> tup
 
 
 def _translate_message(param: Param, raw: RawText, exc: Exception) -> str:
-    """Typer's complaint, in the words that every door uses."""
+    """Return the message of an error of Typer, as every interface reports it."""
     from tooli.schema.pydantic_bridge import normalize_message
 
     shape = unwrap_optional(param.shape)
@@ -197,7 +200,7 @@ def _translate_message(param: Param, raw: RawText, exc: Exception) -> str:
 
 
 def convert_with_typer(param: Param, raw: RawText) -> Any:
-    """Typer's word on one parameter's text: the value, or a Misfit."""
+    """Convert the text of one parameter with Typer; raises ConversionError."""
     captured: dict[str, Any] = {}
 
     def keep(**values: Any) -> None:

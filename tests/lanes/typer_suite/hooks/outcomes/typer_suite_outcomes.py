@@ -52,8 +52,8 @@ def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:
     return "; ".join([first[:200], *inside, *last])[:400]
 
 
-def _said(value: object) -> str:
-    """What a program said that went wrong, where the value is the result of running one."""
+def _printed_by(value: object) -> str:
+    """Return what a failed program printed, if the value is the result of running one."""
     if isinstance(value, subprocess.CompletedProcess):
         done = cast("subprocess.CompletedProcess[Any]", value)
         return str(done.stderr or "") if done.returncode else ""
@@ -64,7 +64,7 @@ def _said(value: object) -> str:
 def _evidence(error: pytest.ExceptionInfo[BaseException]) -> str:
     """What the program that a failed test ran had to say, from the test's own variables."""
     values = [value for entry in error.traceback for value in entry.frame.f_locals.values()]
-    return next((said for said in map(_said, reversed(values)) if said), "")
+    return next((text for text in map(_printed_by, reversed(values)) if text), "")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -74,9 +74,9 @@ def pytest_runtest_makereport(
     """Add to a failed test's report what its program had to say."""
     report = yield
     if report.failed and call.excinfo is not None:
-        said = _evidence(call.excinfo)
-        if said:
-            report.sections.append((_EVIDENCE, said))
+        evidence = _evidence(call.excinfo)
+        if evidence:
+            report.sections.append((_EVIDENCE, evidence))
     return report
 
 
