@@ -19,10 +19,11 @@ from tooli.schema.convert import RawText
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Container, Mapping, Sequence
     from typing import Any
 
     from tooli.core.tool import Param, Tool
+    from tooli.providers.local import CommandGroup, Registration
 
 COMPLETION_FLAGS = ("--install-completion", "--show-completion")
 
@@ -111,7 +112,7 @@ class CommandLine:
 
 
 def parse_command_line(
-    root: Any, argv: Sequence[str], convert_with_typer: Callable[[Param, RawText], Any]
+    root: CommandGroup, argv: Sequence[str], convert_with_typer: Callable[[Param, RawText], Any]
 ) -> CommandLine:
     """Parse a line for an app; `root` is the app's tree of commands."""
     line = CommandLine()
@@ -168,7 +169,7 @@ def _allowed_values(name: str) -> tuple[str, ...] | None:
 # ------------------------------------------------------------------ before the command
 
 
-def _find_command(line: CommandLine, words: list[str]) -> Any:
+def _find_command(line: CommandLine, words: list[str]) -> Registration | None:
     group = line.group
     while True:
         if group.typer_reason:
@@ -194,7 +195,7 @@ def _find_command(line: CommandLine, words: list[str]) -> Any:
             return found
 
 
-def _take_group_flag(line: CommandLine, group: Any, words: list[str]) -> bool:
+def _take_group_flag(line: CommandLine, group: CommandGroup, words: list[str]) -> bool:
     """Take one flag before the command; return False if only Typer can go on."""
     word = words[-1]
     name, equals, explicit = word.partition("=")
@@ -223,7 +224,9 @@ def _pass_to_typer(line: CommandLine, count: int, words: list[str]) -> None:
         line.typer_argv.append(words.pop())
 
 
-def _take_short_flags(line: CommandLine, words: list[str], callback_flags: Any) -> bool:
+def _take_short_flags(
+    line: CommandLine, words: list[str], callback_flags: Mapping[str, int]
+) -> bool:
     """Take combined short flags of the framework and of a callback: `-qv`, `-ojson`."""
     word = words[-1]
     end = 1
@@ -252,7 +255,7 @@ def _take_short_flags(line: CommandLine, words: list[str], callback_flags: Any) 
     return True
 
 
-def framework_flag(name: str, reserved: Any) -> str | None:
+def framework_flag(name: str, reserved: Container[str]) -> str | None:
     """Return the framework flag of that name, unless the command has it."""
     if name.startswith("--tooli-"):
         flag = f"--{name[8:]}"
@@ -328,7 +331,7 @@ class _ArgumentParser:
         self.flags: dict[str, tuple[Param, bool]] = {}
         self.structured_flags: dict[str, Param] = {}
         self.texts: dict[str, list[str]] = {}
-        self.reserved_flags: Any = self.flags
+        self.reserved_flags: Container[str] = self.flags
         self.has_unknown_option = False  # an unknown option may have left values behind
         for param in tool.params:
             if param.kind == "argument" and is_structured(param.shape):

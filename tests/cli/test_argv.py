@@ -1,4 +1,4 @@
-"""Parameters that are called what the framework or Python calls its own; flags anywhere."""
+"""Parameters with names of framework flags or of Python; flags at any position."""
 
 from __future__ import annotations
 
