@@ -14,7 +14,7 @@ import tooli
 from tooli.cli import main, process
 from tooli.cli.main import read_invocation
 from tooli.core._hot_tables import AGENT_MARKERS, CALLER_VARIABLES
-from tooli.detect import identify_caller
+from tooli.detect import detect_execution_context, identify_caller
 
 if TYPE_CHECKING:
     from tooli import Tooli
@@ -120,9 +120,11 @@ def test_the_quick_look_agrees_with_the_detection(
     for name, value in variables.items():
         clean_environment.setenv(name, value)
     caller = read_invocation(app, ["add", "1", "--json"], "desk").caller
-    maybe_agent = not CALLER_VARIABLES.isdisjoint(os.environ)
-    found = (caller.name, caller.version, caller.session, caller.category)
-    assert found == identify_caller(maybe_agent)
+    expected = (None, None, None)
+    if not CALLER_VARIABLES.isdisjoint(os.environ):
+        expected = identify_caller(detect_execution_context())
+    assert (caller.name, caller.version, caller.category) == expected
+    assert caller.session == variables.get("TOOLI_SESSION_ID")
 
 
 def test_an_agent_with_its_own_variable_is_named_at_once(

@@ -12,6 +12,7 @@ from tooli.detect import (
     MIN_HINT_CONFIDENCE,
     MIN_NAMED_CONFIDENCE,
     detect_execution_context,
+    identify_caller,
     sanitize_value,
 )
 from tooli.pipeline.present import present_text
@@ -34,31 +35,19 @@ def detect_caller(
 ) -> tuple[Caller, str | None]:
     """Return the caller and its category; None if no agent and no CI system is calling.
 
-    The caller has a name if it gave one itself, or if the detection is certain. Only
-    `TOOLI_SESSION_ID` is its session: the session of an agent does not tell which answers of
-    ours the agent has seen.
+    Only `TOOLI_SESSION_ID` is its session: the session of an agent does not show which of our
+    answers the agent has seen.
     """
     session = sanitize_value(os.environ.get("TOOLI_SESSION_ID"))
     if not maybe_agent:
         return Caller("cli", session=session, prog=prog), None
     context = detect_execution_context()
-    is_certain = context.is_agent and context.confidence >= MIN_NAMED_CONFIDENCE
-    category = str(context.category)
-    if is_certain or context.identified_via_convention:
-        name, version, shown_category = context.caller_id, context.caller_version, category
-    else:
-        name = version = None
-        shown_category = category if context.is_agent or context.is_ci else None
+    name, version, category = identify_caller(context)
+    checks_arguments = category == "ai_agent" and needs_checks
     caller = Caller(
-        "cli",
-        name,
-        version,
-        session,
-        prog=prog,
-        category=shown_category,
-        maybe_agent=shown_category == "ai_agent" and needs_checks,
+        "cli", name, version, session, prog=prog, category=category, maybe_agent=checks_arguments
     )
-    return caller, category
+    return caller, str(context.category)
 
 
 # ------------------------------------------------------------------ settings

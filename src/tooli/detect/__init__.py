@@ -130,21 +130,12 @@ def detect_execution_context(
     return _build_context(candidates, environ, terminals)
 
 
-def identify_caller(maybe_agent: bool) -> tuple[str | None, str | None, str | None, str | None]:
-    """Return name, version, session and category of a caller that is identified with confidence.
-
-    Without a marker in the environment, only the session may be set. `TOOLI_SESSION_ID` is the
-    only session: an agent's own session id does not tell which answers the agent has seen.
-    """
-    session = sanitize_value(os.environ.get("TOOLI_SESSION_ID"))
-    if not maybe_agent:
-        return None, None, session, None
-    context = detect_execution_context()
-    is_sure = context.is_agent and context.confidence >= MIN_NAMED_CONFIDENCE
-    kind = str(context.category) if context.is_agent or context.is_ci else None
-    if is_sure or context.identified_via_convention:
-        return context.caller_id, context.caller_version, session, str(context.category)
-    return None, None, session, kind
+def identify_caller(context: ExecutionContext) -> tuple[str | None, str | None, str | None]:
+    """Return name, version and category of a caller, as far as they are certain."""
+    is_certain = context.is_agent and context.confidence >= MIN_NAMED_CONFIDENCE
+    if is_certain or context.identified_via_convention:
+        return context.caller_id, context.caller_version, str(context.category)
+    return None, None, str(context.category) if context.is_agent or context.is_ci else None
 
 
 def category_of(name: str) -> CallerCategory:
