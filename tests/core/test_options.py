@@ -92,6 +92,10 @@ options.OPTIONS += (
         "region", "token", "run", "Run in this region", flags=("--region",), metavar="REGION",
         interfaces=ALL_INTERFACES, target="options", max_length=9, in_openapi="all",
     ),
+    Option(
+        "zone", "token", "run", "Run in this zone", interfaces=("http",), target="options",
+        max_length=9, header="Tooli-Zone", in_openapi="all",
+    ),
 )
 
 # `make docs` generates the tables of the hot path.
@@ -142,6 +146,14 @@ page = build_man_pages(collect_app_info(app))["demo.1"]
 assert r"\\-\\-night\\-mode" in page and r"\\-\\-region\\fR \\fIREGION" in page, page
 assert shared_parameters()["night_mode"]["schema"] == {"type": "boolean"}
 assert shared_parameters()["region"]["description"] == "Run in this region."
+assert shared_parameters()["Tooli-Zone"]["in"] == "header"
+
+from tooli.http.http_request import read_options
+
+assert read_options(b"zone=b", {})[0].extra == {"zone": "b"}
+assert read_options(b"", {b"tooli-zone": b"a"})[0].extra == {"zone": "a"}
+(problem,) = read_options(b"zone=b", {b"tooli-zone": b"a"})[1]
+assert "Tooli-Zone and ?zone= differ" in problem.message
 tool = app.find("show")
 assert {"$ref": "#/components/parameters/region"} in operation_parameters(tool)
 assert "night_mode" in describe_mcp_tool("show", tool)["inputSchema"]["properties"]

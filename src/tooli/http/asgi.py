@@ -13,6 +13,7 @@ import asyncio
 import sys
 from functools import partial
 
+from tooli.core._hot_tables import HTTP_HEADERS
 from tooli.errors import InputError, InternalError, Suggestion, check_keywords
 from tooli.http.access_control import AccessControl, DenialLog
 from tooli.http.http_request import (
@@ -61,7 +62,7 @@ if TYPE_CHECKING:
 _PAGE_METHODS, _TOOL_METHODS = b"GET, HEAD, OPTIONS", b"POST, OPTIONS"
 _ALLOWED_HEADERS = (
     b"authorization, content-type, accept, tooli-caller, tooli-caller-version, tooli-session-id, "
-    b"mcp-session-id, mcp-protocol-version, last-event-id, prefer, idempotency-key"
+    b"mcp-session-id, mcp-protocol-version, last-event-id, prefer, " + b", ".join(HTTP_HEADERS)
 )
 
 
@@ -207,7 +208,7 @@ class Api:
         self._running_calls += 1
         try:
             arguments, headers_in = await read_arguments(request, self.settings), request.headers
-            options, problems = read_options(request.query, headers_in.get(b"idempotency-key"))
+            options, problems = read_options(request.query, headers_in)
             if b"prefer" in headers_in:
                 problems += await self._apply_prefer_header(request, tool, arguments)
             caller = caller_from_request(request, tool)

@@ -6,7 +6,7 @@ import asyncio
 from json import JSONDecoder
 
 from tooli.config.setting_definitions import BOOLEAN_VALUES
-from tooli.core._hot_tables import CHOICES, HTTP_OPTIONS, OPTION_KINDS, RUN_OPTIONS
+from tooli.core._hot_tables import CHOICES, HTTP_HEADERS, HTTP_OPTIONS, OPTION_KINDS, RUN_OPTIONS
 from tooli.core.call import DEFAULT_OPTIONS, Caller, Options, Problem
 from tooli.errors import InputError, Suggestion, closest_match
 from tooli.http.client_timeouts import ClientTimeout, wait_with_timeout
@@ -17,7 +17,7 @@ from tooli.text.jsonable import MAX_JSON_DEPTH, is_list, is_object
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from typing import Any, NoReturn
 
     from tooli.core.tool import Tool
@@ -31,7 +31,7 @@ NO_STORE = (b"cache-control", b"no-store")
 _SINGLE_VALUE_HEADERS = frozenset(
     (
         *(b"host", b"origin", b"authorization", b"content-type", b"content-length"),
-        b"idempotency-key",
+        *HTTP_HEADERS,
     )
 )
 _KNOWN_HEADERS = _SINGLE_VALUE_HEADERS | {
@@ -310,19 +310,20 @@ _MAX_NAME_LENGTH = 200
 _MAX_ANONYMOUS_CALLERS = 1000
 
 
-def read_options(query: bytes, key: bytes | None = None) -> tuple[Options, tuple[Problem, ...]]:
-    """Return the framework options in the query, and the problems with them.
-
-    `key` is the value of the header `Idempotency-Key`.
-    """
-    if not query and key is None:
+def read_options(
+    query: bytes, headers: Mapping[bytes, bytes]
+) -> tuple[Options, tuple[Problem, ...]]:
+    """Return the framework options in the query and the headers, and the problems with them."""
+    if not query and HTTP_HEADERS.keys().isdisjoint(headers):
         return DEFAULT_OPTIONS, ()
     from urllib.parse import parse_qsl
 
     values: dict[str, Any] = {}
     problems: list[Problem] = []
-    if key is not None:
-        values["idempotency_key"] = key.decode("latin-1").strip().strip('"')
+    for header, name in HTTP_HEADERS.items():
+        if header in headers:
+            values[name] = headers[header].decode("latin-1").strip().strip('"')
+    names_in_headers = {*values}
     try:
         pairs = parse_qsl(query.decode("latin-1"), keep_blank_values=True, max_num_fields=50)
     except ValueError:
@@ -344,7 +345,7 @@ def read_options(query: bytes, key: bytes | None = None) -> tuple[Options, tuple
                 problems.append(_invalid_option_problem(name, value, expected))
         else:
             if name in RUN_OPTIONS and values.get(name, value) != value:
-                problems.append(_conflicting_option_problem(name, is_header=key is not None))
+                problems.append(_conflicting_option_problem(name, name in names_in_headers))
             values[name] = value
     options, option_problems = build_options(values)
     return options, (*problems, *option_problems)
@@ -354,10 +355,11 @@ def _invalid_option_problem(name: str, value: str, expected: str) -> Problem:
     return Problem("E1007", name, f"{name} must be {expected}, not {value[:80]!r}")
 
 
-def _conflicting_option_problem(name: str, *, is_header: bool) -> Problem:
+def _conflicting_option_problem(name: str, is_header: bool) -> Problem:
     """Return the problem of an option that has two different values."""
-    if is_header and name == "idempotency_key":
-        message = "The header Idempotency-Key and ?idempotency_key= differ: send only one of them"
+    if is_header:
+        (header,) = [key for key, option in HTTP_HEADERS.items() if option == name]
+        message = f"The header {header.decode().title()} and ?{name}= differ: send only one of them"
     else:
         message = f"?{name}= is given twice with different values: send it once"
     return Problem("E1050" if name == "idempotency_key" else "E1007", name, message)

@@ -1,0 +1,109 @@
+"""RecordFlow: records pass through sieves, as a list, a stream or an async stream."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+
+from tooli.records.record_flow import MapSieve, RecordFlow, Sieve, as_records
+from tooli.records.result_options import ResultOptions
+
+
+class FirstRecords(Sieve):
+    """Passes on the first records, and the number of all at the end."""
+
+    def __init__(self, count: int, report: bool = False) -> None:
+        self._left, self._report = count, report
+
+    def open(self, push: Any) -> Any:
+        self._push = push
+
+        def take(record: Any) -> bool:
+            self._left -= 1
+            push(record)
+            return self._left == 0
+
+        return take
+
+    def finish(self) -> object:
+        return self._push("end") if self._report else None
+
+
+class Source:
+    """An iterator that counts its items and knows whether it was closed."""
+
+    def __init__(self, count: int) -> None:
+        self.items, self.read, self.is_closed = iter(range(count)), 0, False
+
+    def __iter__(self) -> Iterator[int]:
+        return self
+
+    def __next__(self) -> int:
+        item = next(self.items)
+        self.read += 1
+        return item
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+def make_flow(*sieves: Sieve) -> RecordFlow:
+    flow = RecordFlow(ResultOptions(), {})
+    flow.sieves = list(sieves)
+    return flow
+
+
+def test_a_list() -> None:
+    assert MapSieve(lambda n: n * 2).sift([1, 2]) == [2, 4]
+    assert FirstRecords(2).sift([1, 2, 3]) == [1, 2]
+    assert FirstRecords(9, report=True).sift([1]) == [1, "end"]
+
+
+def test_a_stream_is_closed_as_soon_as_enough_records_were_read() -> None:
+    source = Source(100)
+    flow = make_flow(MapSieve(str), FirstRecords(2))
+    assert list(flow.sift(source)) == ["0", "1"]
+    assert (source.read, source.is_closed) == (2, True)
+
+
+def test_held_back_records_follow_at_the_end_of_a_stream() -> None:
+    assert list(make_flow(MapSieve(str), FirstRecords(9, report=True)).sift(Source(2))) == [
+        "0",
+        "1",
+        "end",
+    ]
+
+
+def test_an_async_stream() -> None:
+    closed: list[bool] = []
+
+    async def items() -> AsyncIterator[int]:
+        try:
+            for i in range(100):
+                yield i
+        finally:
+            closed.append(True)
+
+    async def collect() -> list[Any]:
+        return [item async for item in make_flow(MapSieve(str), FirstRecords(2)).asift(items())]
+
+    assert asyncio.run(collect()) == ["0", "1"]
+    assert closed == [True]
+
+
+@pytest.mark.parametrize(
+    ("value", "records"),
+    [
+        ([1], [1]),
+        ((1, 2), [1, 2]),
+        ({2, 1}, [1, 2]),
+        (frozenset("a"), ["a"]),
+        ({}, None),
+        ("", None),
+    ],
+)
+def test_records_of_a_result(value: Any, records: list[Any] | None) -> None:
+    assert as_records(value) == records
