@@ -1,4 +1,4 @@
-"""What all tests share: a state of their own, not that of whoever runs them."""
+"""Shared by all tests: a state directory of their own, and settings of the test tools."""
 
 from __future__ import annotations
 
@@ -7,6 +7,12 @@ from collections.abc import Iterator
 from itertools import count
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "busy-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("busy-machine")  # examples take longer while other processes run
 
 _passed = count(1)
 
