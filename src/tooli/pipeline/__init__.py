@@ -350,7 +350,7 @@ def _is_true(context: StageContext, path: str) -> bool:
     value: Any = attrgetter(first)(context)
     if not value or not rest:
         return bool(value)
-    value = value.get(rest) if type(value) is dict else getattr(value, rest)
+    value = value.get(rest) if hasattr(value, "get") else getattr(value, rest)
     return value is not None and value is not False
 
 

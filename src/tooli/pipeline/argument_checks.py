@@ -11,6 +11,7 @@ import sys
 
 from tooli.core.call import Problem
 from tooli.inputs.constraints import Verbatim, find_control_character
+from tooli.pipeline.input_errors import conversion_problems
 from tooli.schema.convert import ConversionError
 
 TYPE_CHECKING = False
@@ -54,8 +55,6 @@ def _check_agent_values(call: Call, bound: Mapping[str, Any]) -> Iterator[Proble
         for path, text in _iterate_texts(value, (), 0):
             character = find_control_character(text)
             if character:
-                from tooli.pipeline.input_errors import conversion_problems
-
                 message = f"contains the control character {character}: remove it"
                 yield from conversion_problems(param, ConversionError(message, path, code="E1030"))
 

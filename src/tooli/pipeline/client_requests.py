@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from tooli.core.peer import Elicit, Sample
 from tooli.core.record import Record
+from tooli.errors import ApprovalRequired, Suggestion
+from tooli.schema.json_schema import result_schema
 from tooli.text.jsonable import is_list, is_object
 
 TYPE_CHECKING = False
@@ -46,8 +48,6 @@ def is_yes(answer: Reply, default: bool = False) -> bool:
 def build_elicit(message: str, schema: Any) -> Elicit:
     """Return the question that shows a form."""
     if not is_object(schema):
-        from tooli.schema.json_schema import result_schema
-
         schema = result_schema(schema)
     return Elicit(message, {"type": "object", "properties": {}, **schema})
 
@@ -76,8 +76,6 @@ def sample_text(response: Any) -> str:
 
 def require_peer(call: Call, questions: Mapping[str, Question]) -> Peer:
     """Return the client; raise ApprovalRequired (exit 101) if it cannot answer."""
-    from tooli.errors import ApprovalRequired, Suggestion
-
     peer = call.peer
     unable = [q.method for q in questions.values() if peer is None or not peer.supports(q.method)]
     if peer is not None and not unable:

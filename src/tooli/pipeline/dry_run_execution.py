@@ -6,6 +6,8 @@ on an event loop or in a process of its own.
 
 from __future__ import annotations
 
+from tooli.core.call import Failed
+from tooli.core.event_loop import run_awaitable
 from tooli.pipeline.dry_run_recorder import (
     MAX_STREAM_ITEMS,
     DryRunRecorder,
@@ -48,7 +50,6 @@ def make_plan(call: Call, enforcement_stages: Sequence[Stage]) -> Any:
     sandbox and timeout. Its failure is raised. If the function does not support dry runs, or has
     inputs to read, the plan contains only what the command declares.
     """
-    from tooli.core.call import Failed
     from tooli.pipeline.drivers import run
 
     tool = call.tool
@@ -141,7 +142,6 @@ def _await_dry_run(report: Any) -> dict[str, Any]:
     """Return the report of a dry run; await it if a plain function returned a coroutine."""
     if not _class_has(report, "__await__"):
         return report
-    from tooli.core.event_loop import run_awaitable
 
     return run_awaitable(report)
 

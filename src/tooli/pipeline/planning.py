@@ -6,6 +6,12 @@
 
 from __future__ import annotations
 
+from tooli.core.call_fingerprint import digest
+from tooli.errors import StateError, Suggestion
+from tooli.pipeline.failure import mark_not_started
+from tooli.text.json_encoder import encode
+from tooli.text.jsonable import is_object, to_jsonable
+
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -13,7 +19,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tooli.core.call import Call
-    from tooli.errors import StateError
 
 
 def build_plan(call: Call, actions: list[dict[str, Any]] | None = None) -> Any:
@@ -44,23 +49,17 @@ def _plan_arguments(call: Call) -> dict[str, Any]:
     tool = call.tool
     if tool.input_model is None:
         return {param.name: call.arguments[param.name] for param in tool.public_params}
-    from tooli.text.jsonable import to_jsonable
 
     return to_jsonable(call.arguments[tool.input_model[0]], [])
 
 
 def is_plan(value: Any) -> bool:
     """True if a result is a plan document, and not a plan of the function's own."""
-    from tooli.text.jsonable import is_object
-
     return is_object(value) and value.get("basis") in ("declared", "dry_run")
 
 
 def digest_plan(plan: Any) -> str:
     """Return a digest of a plan."""
-    from tooli.core.call_fingerprint import digest
-    from tooli.text.json_encoder import encode
-
     return digest(encode(plan, []), 16).hex()
 
 
@@ -78,9 +77,6 @@ MAX_MARKED_ACTIONS = 24
 
 def digest_actions(actions: list[dict[str, Any]] | None) -> bytes:
     """Return four bytes for each action: two for action and target, two for all of it."""
-    from tooli.core.call_fingerprint import digest
-    from tooli.text.json_encoder import encode
-
     if not actions or len(actions) > MAX_MARKED_ACTIONS:
         return b""
     return b"".join(
@@ -100,8 +96,6 @@ def plan_changed_error(
     details: dict[str, Any] = {"actions": actions} if actions is not None else {}
     if digests and actions is not None:
         details = _compare_actions(actions, digests)
-    from tooli.errors import StateError, Suggestion
-    from tooli.pipeline.failure import mark_not_started
 
     error = StateError(
         f"The plan is no longer valid: {reason}. Nothing was done.",
@@ -136,8 +130,6 @@ def _compare_actions(actions: Sequence[dict[str, Any]], digests: bytes) -> dict[
 
 def unplanned_action_error(entry: dict[str, Any], done: list[dict[str, Any]]) -> StateError:
     """Return the error for an action that is not in the plan that is being applied."""
-    from tooli.errors import StateError, Suggestion
-
     action = f"{entry['action']} {entry['target']}"
     progress = f"{len(done)} of its actions were done" if done else "nothing was done"
     return StateError(

@@ -10,6 +10,7 @@ process that is killed in between does not release its claims.
 from __future__ import annotations
 
 from tooli.core.call import Failed
+from tooli.core.peer import InputRequired
 
 TYPE_CHECKING = False
 
@@ -48,8 +49,6 @@ def with_claim(call: Call, claim: SingleUseClaim) -> Generator[Call, Outcome, Ou
 
 def is_awaiting_input(outcome: Outcome) -> bool:
     """True if the call ended with a question, and will be sent again with the answer."""
-    from tooli.core.peer import InputRequired
-
     return isinstance(outcome, Failed) and isinstance(outcome.error.__cause__, InputRequired)
 
 

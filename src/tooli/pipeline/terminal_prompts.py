@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import sys
 
+from tooli.core.caller_profile import CALLER_PROFILES
+from tooli.detect import category_of, detect_execution_context
+from tooli.errors import ApprovalRequired, Suggestion
+
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from tooli.core.call import Call
-    from tooli.errors import ApprovalRequired, ToolError
+    from tooli.errors import ToolError
 
 
 def is_auto_confirmed(call: Call) -> bool:
@@ -20,8 +24,6 @@ def is_auto_confirmed(call: Call) -> bool:
     tool, caller = call.tool, call.caller
     if tool.behavior.destructive or tool.guard.may_need_approval or call.policy == "strict":
         return False
-    from tooli.core.caller_profile import CALLER_PROFILES
-    from tooli.detect import category_of
 
     kind = caller.category or (category_of(caller.name) if caller.name else None)
     return kind is not None and CALLER_PROFILES[kind].confirm == "agree"
@@ -48,16 +50,12 @@ def is_agent_present() -> bool:
 
     `TOOLI_CALLER=human` does not hide other signals.
     """
-    from tooli.detect import detect_execution_context
-
     candidates = detect_execution_context(deep=True).candidates
     return any([candidate.decides and candidate.category == "ai_agent" for candidate in candidates])
 
 
 def declined_error(error: ToolError) -> ApprovalRequired:
     """Return the error for a call that a human declined."""
-    from tooli.errors import ApprovalRequired, Suggestion
-
     return ApprovalRequired(
         f"{error.message} A human declined.",
         code="E2103",

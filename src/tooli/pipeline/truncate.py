@@ -17,6 +17,7 @@ from tooli.pipeline.retry_command import build_retry_argv
 from tooli.records.record_flow import as_records
 from tooli.text.json_encoder import encode
 from tooli.text.jsonable import is_list, is_object, to_jsonable
+from tooli.text.redact import find_safe_cut
 from tooli.text.tokens import BYTES_PER_TOKEN
 
 TYPE_CHECKING = False
@@ -167,8 +168,6 @@ class _Truncation:
                 high = middle - 1
         shown_count = text.rfind("\n", low // 2, low) + 1 or low
         if self.call.secrets:
-            from tooli.text.redact import find_safe_cut
-
             shown_count = find_safe_cut(text, shown_count, self.call)
         if shown_count:
             self._set_text_meta(shown_count, len(text), full_budget)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from tooli.core.call_fingerprint import fingerprint
 from tooli.errors import InputError, Suggestion, TemporaryError
+from tooli.pipeline.dry_run_execution import make_planned_function
 from tooli.pipeline.dry_run_recorder import supports_dry_run
 from tooli.pipeline.planning import digest_plan_basis, plan_changed_error
 from tooli.pipeline.single_use_claims import SingleUseClaim, with_claim
@@ -32,7 +34,6 @@ def apply_plan(call: Call) -> Generator[Call, Outcome, Outcome]:
     tool = call.tool
     token = _read_token(call, call.options.apply or "")
     if supports_dry_run(tool.fn):
-        from tooli.pipeline.dry_run_execution import make_planned_function
 
         def check_plan(report: dict[str, Any]) -> None:
             actions = report["actions"]
@@ -58,11 +59,9 @@ class PlanTokenClaim(SingleUseClaim):
         release_plan_token(self._token)
 
 
-def _read_token(call: Call, token: str) -> PlanToken:
-    from tooli.core.call_fingerprint import fingerprint
-
+def _read_token(call: Call, text: str) -> PlanToken:
     try:
-        token = decode_plan_token(token)
+        token = decode_plan_token(text)
     except InvalidToken as error:
         raise _token_error(f"The plan token cannot be used: {error}.") from None
     if compute_plan_binding(fingerprint(call), call.caller.principal) != token.binding:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from tooli.core.call import Ok
 from tooli.pipeline.present import measure_envelope, measure_value
+from tooli.pipeline.truncate import larger_budget_step, set_truncated_meta, truncate_result
 from tooli.records.record_flow import Sieve, as_records
+from tooli.storage.overflow import write_overflow
 
 TYPE_CHECKING = False
 
@@ -31,8 +33,6 @@ def limit_size(call: Call) -> Generator[Call, Outcome, Outcome]:
         if records is not None:
             outcome = Ok(sieve.sift(records))
         if sieve.limit_name is not None:
-            from tooli.pipeline.truncate import larger_budget_step, set_truncated_meta
-
             set_truncated_meta(call, flow, sieve.shown_count, sieve.limit_name, None)
             if not sieve.shown_count:
                 flow.add_next_steps(
@@ -60,8 +60,6 @@ def _limit_document(call: Call, flow: RecordFlow, outcome: Ok) -> Outcome:
         or _document_size(outcome, call, size if is_clean else None) <= byte_budget[0]
     ):
         return outcome
-    from tooli.pipeline.truncate import truncate_result
-    from tooli.storage.overflow import write_overflow
 
     return truncate_result(call, flow, value, write_overflow)
 

@@ -8,6 +8,8 @@ from tooli.execution.monitor.monitored_runner import (
     RECORDED_PREFIX,
     VIOLATIONS_KEY,
     MonitoredRunner,
+    RecordingRunner,
+    append_record,
     capability_error,
 )
 from tooli.policy.allowances import resolve_bounds, resolve_declared
@@ -46,8 +48,6 @@ def enforce_capabilities(context: StageContext) -> Stage:
             runner = MonitoredRunner(monitor, runner)
         record = state.security_settings.get("record_capabilities")
         if record is not None:
-            from tooli.execution.monitor.monitored_runner import RecordingRunner
-
             runner = RecordingRunner(
                 runner, owns_process
             )  # outside of the monitor: recording allows nothing
@@ -57,8 +57,6 @@ def enforce_capabilities(context: StageContext) -> Stage:
             runner = runner.inner
         violations = [Violation(*row) for row in (call.meta or {}).pop(VIOLATIONS_KEY, ())]
         if record is not None:
-            from tooli.execution.monitor.monitored_runner import append_record
-
             append_record(call, violations, record)
         undeclared = [
             violation

@@ -6,6 +6,8 @@ from tooli.core.call import Ok
 from tooli.pipeline.drivers import is_stream
 from tooli.records.record_flow import MapSieve
 from tooli.schema.detail_fields import drop_details, has_details
+from tooli.schema.json_schema import output_schema
+from tooli.text.jsonable import to_jsonable
 
 TYPE_CHECKING = False
 
@@ -20,8 +22,6 @@ _COROUTINE, _ASYNC_GENERATOR = 0x80, 0x200
 
 def omit_details(call: Call) -> Generator[Call, Outcome, Outcome]:
     """Remove details from the result, or from each item of a stream."""
-    from tooli.schema.json_schema import output_schema
-
     schema = output_schema(call.tool)
     if schema is None or not has_details(schema):
         return (yield call)
@@ -29,8 +29,6 @@ def omit_details(call: Call) -> Generator[Call, Outcome, Outcome]:
     was_streamed = False
 
     def drop_from(value: Any, part: Any) -> Any:
-        from tooli.text.jsonable import to_jsonable
-
         return drop_details(to_jsonable(value, call.warnings), part, schema)
 
     def drop_item_details(item: Any) -> Any:

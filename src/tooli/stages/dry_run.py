@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from tooli.core.call import Failed, Ok
+from tooli.core.call_fingerprint import fingerprint
 from tooli.pipeline.dry_run_recorder import record_nested_call, supports_dry_run
 from tooli.pipeline.planning import build_plan, digest_actions, digest_plan_basis, is_plan
+from tooli.storage.plan_tokens import compute_plan_binding, encode_plan_token
 
 TYPE_CHECKING = False
 
@@ -46,9 +48,6 @@ def answer_with_plan(call: Call) -> Generator[Call, Outcome, Outcome]:
 
 def add_plan_token(call: Call, plan: dict[str, Any], actions: list[dict[str, Any]] | None) -> None:
     """Add a token to the plan, so that it can be applied; a warning if there is no signing key."""
-    from tooli.core.call_fingerprint import fingerprint
-    from tooli.storage.plan_tokens import compute_plan_binding, encode_plan_token
-
     binding = compute_plan_binding(fingerprint(call), call.caller.principal)
     token = encode_plan_token(binding, digest_plan_basis(call, actions), digest_actions(actions))
     if token is None:

@@ -7,6 +7,7 @@ from tooli.core.tool import ListOf, unwrap_optional
 from tooli.inputs.output import Output
 from tooli.inputs.secret import SecretInput
 from tooli.inputs.source import Input, SourceShape
+from tooli.pipeline.failure import mark_not_started
 
 TYPE_CHECKING = False
 
@@ -58,8 +59,6 @@ def _wrap_function(tool: Tool) -> Callable[..., Any]:
         try:
             return {**arguments, **dict(_load_inputs(tool, arguments))}
         except Exception as error:
-            from tooli.pipeline.failure import mark_not_started
-
             mark_not_started(error)
             raise
 

@@ -10,6 +10,7 @@ from tooli.core.event_loop import is_in_event_loop
 from tooli.errors import StateError, Suggestion, TemporaryError
 from tooli.pipeline.approval_view import format_timestamp
 from tooli.pipeline.single_use_claims import is_awaiting_input
+from tooli.pipeline.stdout_capture import tee_stdout
 from tooli.records.record_flow import Sieve
 from tooli.storage.idempotency_backends import close_at_exit, get_idempotency_store
 from tooli.storage.idempotency_store import (
@@ -272,7 +273,6 @@ def _tee_stdout(call: Call) -> Any:
     """Copy the printed text; return a function that ends the copying and returns it."""
     if not call.tool.returns_printed_text or not call.caller.gets_printed_text:
         return None
-    from tooli.pipeline.stdout_capture import tee_stdout
 
     return tee_stdout()
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 
+from tooli.config.security_settings import apply_security_policy
 from tooli.core.declared_capabilities import AllowedAccess
+from tooli.errors import Suggestion, TemporaryError
+from tooli.execution.sandbox.bwrap import BubblewrapRunner, find_bubblewrap, locate_app
 from tooli.execution.sandbox.sandbox_runner import (
     SandboxRunner,
     detect_sandbox_support,
@@ -48,8 +51,6 @@ def isolate(context: StageContext) -> Stage | None:
             if mechanisms.level == "none" or mechanisms.is_nested:
                 return (yield call)
         if not state.policy_resolved:  # it cannot be read inside of the sandbox
-            from tooli.config.security_settings import apply_security_policy
-
             apply_security_policy(state)
         allowance = effective_allowance(call.tool, state)
         dirs = SandboxDirs(allowance)
@@ -71,8 +72,6 @@ def _make_bubblewrap(
     tool: Tool, state: Any, missing: list[str]
 ) -> Callable[[SandboxRunner, bool], Runner] | None:
     """Return what makes a bubblewrap sandbox in place of Landlock; or add why there is none."""
-    from tooli.execution.sandbox.bwrap import BubblewrapRunner, find_bubblewrap, locate_app
-
     try:
         detect_architecture()
         program = find_bubblewrap()
@@ -148,7 +147,6 @@ def _create_temp_dir() -> tuple[str, int]:
             return temp_dir, _lock_dir(temp_dir)
         except OSError as error:
             reason = error.strerror or str(error)
-    from tooli.errors import Suggestion, TemporaryError
 
     raise TemporaryError(
         f"No folder for temporary files can be created: {reason}.",

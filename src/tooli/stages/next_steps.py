@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tooli.core.call import Ok
 from tooli.core.handoffs import Next, candidate_keys
+from tooli.pipeline.input_errors import build_argv
 
 TYPE_CHECKING = False
 
@@ -55,7 +56,6 @@ def _build_step(
     if tool is None:
         call.warnings.append(f"The result suggests {name!r}, but there is no such command.")
         return []
-    from tooli.pipeline.input_errors import build_argv
 
     argv = [*(call.caller.prog or (tool.app,)), *tool.cli_path]
     if arguments is not None:

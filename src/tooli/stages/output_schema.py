@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from tooli.schema.json_schema import output_schema
+from tooli.storage.state_files import is_first_call
+
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -12,8 +15,6 @@ if TYPE_CHECKING:
 
 def add_output_schema(call: Call) -> Generator[Call, Outcome, Outcome]:
     """Add the schema of the result to `meta`."""
-    from tooli.schema.json_schema import output_schema
-
     schema = output_schema(call.tool)
     if (
         schema is not None
@@ -26,7 +27,5 @@ def add_output_schema(call: Call) -> Generator[Call, Outcome, Outcome]:
 
 def _is_first_call(call: Call) -> bool:
     """True if this is the first call of its session."""
-    from tooli.storage.state_files import is_first_call
-
     app, session = call.tool.id.partition(".")[0], call.caller.session
     return session is not None and is_first_call(app, session)

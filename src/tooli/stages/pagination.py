@@ -5,7 +5,10 @@ from __future__ import annotations
 import sys
 
 from tooli.core.call import Ok
+from tooli.errors import InputError, Suggestion
+from tooli.pipeline.truncate import next_page_step
 from tooli.records.record_flow import Sieve, as_records
+from tooli.storage.page_window import make_page_window
 
 TYPE_CHECKING = False
 
@@ -60,12 +63,8 @@ class _Pager(Sieve):
             self._get_window()
 
     def _get_window(self) -> PageWindow:
-        from tooli.storage.page_window import make_page_window
-
         window = self._window or make_page_window(self._call, self._flow)
         if window is None:
-            from tooli.errors import InputError, Suggestion
-
             raise InputError(
                 "The cursor belongs to a call of another command, or with other arguments.",
                 code="E1042",
@@ -121,8 +120,6 @@ class _Pager(Sieve):
 
     def set_meta(self) -> None:
         """Add the page and the next step to `meta`."""
-        from tooli.pipeline.truncate import next_page_step
-
         call, flow = self._call, self._flow
         page: dict[str, Any] = {}
         if flow.cursor_after is None:

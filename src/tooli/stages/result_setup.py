@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from tooli.core.call import Problem
+from tooli.records.field_paths import ExpressionError, RecordFields
 from tooli.records.record_flow import RecordFlow
 from tooli.records.result_options import resolve_result_options
+from tooli.schema.record_schema import record_schema
+from tooli.storage.cursors import decode_cursor
+from tooli.storage.signing import InvalidToken, get_cursor_key
 
 TYPE_CHECKING = False
 
@@ -12,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from tooli.core.call import Call, Outcome
-    from tooli.records.field_paths import RecordFields
     from tooli.records.result_options import ResultOptions
 
 
@@ -24,9 +27,6 @@ def open_record_flow(call: Call) -> Generator[Call, Outcome, Outcome]:
     if result_options.filter is not None or result_options.fields is not None:
         problems += _compile_options(call, flow, result_options)
     if result_options.cursor is not None:
-        from tooli.storage.cursors import decode_cursor
-        from tooli.storage.signing import InvalidToken, get_cursor_key
-
         try:
             key = get_cursor_key(owns_process=call.caller.owns_process)
             flow.cursor_position = decode_cursor(result_options.cursor, key)
@@ -37,9 +37,6 @@ def open_record_flow(call: Call) -> Generator[Call, Outcome, Outcome]:
 
 
 def _compile_options(call: Call, flow: RecordFlow, result_options: ResultOptions) -> list[Problem]:
-    from tooli.records.field_paths import ExpressionError, RecordFields
-    from tooli.schema.record_schema import record_schema
-
     fields = RecordFields(record_schema(call.tool))
     problems: list[Problem] = []
     try:
@@ -61,8 +58,6 @@ def _compile_options(call: Call, flow: RecordFlow, result_options: ResultOptions
 
 
 def _require_list(fields: RecordFields) -> None:
-    from tooli.records.field_paths import ExpressionError
-
     if not fields.may_be_list:
         raise ExpressionError("The result is not a list and cannot be filtered")
 
