@@ -46,7 +46,7 @@ TREE = [
 
 
 def tree() -> set[type[ToolError]]:
-    """Every class of the house's own tree."""
+    """Every class of the error tree that tooli defines."""
     found = {ToolError}
     while more := {sub for cls in found for sub in cls.__subclasses__()} - found:
         found |= more

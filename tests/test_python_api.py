@@ -1,4 +1,4 @@
-"""The Python door: the same tools, the same checks, as ordinary calls."""
+"""The Python API: the same tools and the same checks, as ordinary calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an author gets wrong is said at once, with the word that was probably meant."""
+"""Definitions are checked at registration, and one invalid definition breaks nothing else."""
 
 import pathlib
 import sys

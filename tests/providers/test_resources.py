@@ -63,7 +63,7 @@ def test_template(template: str, uri: str, found: dict[str, str] | None) -> None
 
 
 @pytest.mark.parametrize(
-    ("template", "says"),
+    ("template", "message"),
     [
         ("no-scheme", "starts with a scheme"),
         ("://x", "starts with a scheme"),
@@ -77,8 +77,8 @@ def test_template(template: str, uri: str, found: dict[str, str] | None) -> None
         ("x://{a}{b}", "need a separator"),
     ],
 )
-def test_wrong_template(template: str, says: str) -> None:
-    with pytest.raises(DefinitionError, match=says):
+def test_wrong_template(template: str, message: str) -> None:
+    with pytest.raises(DefinitionError, match=message):
         UriTemplate(template)
 
 
@@ -128,7 +128,7 @@ def test_the_function_stays_what_it_was() -> None:
 
 
 @pytest.mark.parametrize(
-    ("declare", "says"),
+    ("declare", "message"),
     [
         (lambda app: app.resource("n://x", titel="x"), "did you mean 'title'"),
         (lambda app: app.prompt("x", descripton="x"), "did you mean 'description'"),
@@ -153,8 +153,8 @@ def test_the_function_stays_what_it_was() -> None:
         (lambda app: app.prompt(_taking("x://{a}")), "write @app.prompt"),
     ],
 )
-def test_wrong_declaration(declare: Any, says: str) -> None:
-    with pytest.raises(DefinitionError, match=says):
+def test_wrong_declaration(declare: Any, message: str) -> None:
+    with pytest.raises(DefinitionError, match=message):
         declare(Tooli("app"))
 
 

@@ -271,8 +271,8 @@ def test_scores_fall_and_ties_keep_the_order_of_the_app(index: ToolIndex) -> Non
         scores = [hit.score for hit in index.search(query, 100)]
         assert scores == sorted(scores, reverse=True)
         assert scores[0] > 0
-    twins = ToolIndex(build({f"{name}-job()": "Do it." for name in "dbca"}, {}).catalog)
-    assert keys(twins.search("job")) == ["d-job", "b-job", "c-job", "a-job"]
+    similar = ToolIndex(build({f"{name}-job()": "Do it." for name in "dbca"}, {}).catalog)
+    assert keys(similar.search("job")) == ["d-job", "b-job", "c-job", "a-job"]
 
 
 def test_the_same_order_whatever_the_hash_seed() -> None:
@@ -314,9 +314,9 @@ def test_punctuation_is_no_group(index: ToolIndex) -> None:
 
 
 def test_hidden_tools_are_left_out() -> None:
-    app = build({"open-door()": "Open.", "open-vault()": "Open."}, {"open-vault": {"hidden": True}})
+    app = build({"open-gate()": "Open.", "open-vault()": "Open."}, {"open-vault": {"hidden": True}})
     index = ToolIndex(app.catalog)
-    assert keys(index.search("")) == keys(index.search("open-vault")) == ["open-door"]
+    assert keys(index.search("")) == keys(index.search("open-vault")) == ["open-gate"]
 
 
 # ------------------------------------------------------------------ hostile words

@@ -282,9 +282,9 @@ class TestGoogle:
             "std::vector",
             "C:\\temp",
             "word",
-            "word (aside) of: text",
+            "word (note) of: text",
             "word (open: text",
-            "(aside): text",
+            "(note): text",
         ],
     )
     def test_level_lines_that_are_not_entries_go_on(self, line: str) -> None:

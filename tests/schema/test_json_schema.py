@@ -1,4 +1,4 @@
-"""JSON Schema: pydantic's, without titles and references, whoever wrote it."""
+"""JSON Schema of parameters and results: as pydantic's, without titles and references."""
 # ruff: noqa: UP045  both ways to spell an optional are read
 
 import collections.abc as cabc
@@ -109,7 +109,7 @@ def read(fn, **settings):
 
 
 def schema_of(annotation: Any, default: Any = MISSING) -> dict[str, Any]:
-    """What the schema says about one parameter."""
+    """Return the schema of one parameter."""
     fn = (lambda x: None) if default is MISSING else (lambda x=default: None)
     fn.__annotations__["x"] = annotation
     return check(input_schema(read(fn)))["properties"]["x"]

@@ -1,4 +1,4 @@
-"""What can be said of a function's parameters before anybody reads its annotations."""
+"""Parameter names and required parameters, without evaluating annotations."""
 
 from __future__ import annotations
 

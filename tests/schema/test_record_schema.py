@@ -1,4 +1,4 @@
-"""The sketch of a result says of its fields what the schema itself says, or nothing."""
+"""The approximate schema of a result agrees with the full schema, or is not used."""
 
 from __future__ import annotations
 

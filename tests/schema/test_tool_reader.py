@@ -314,7 +314,7 @@ class TestRefining:
         assert param.exact_type is int
 
     @pytest.mark.parametrize(
-        ("annotation", "default", "settled"),
+        ("annotation", "default", "is_valid"),
         [
             (int, 3, True),
             (float, 3, False),
@@ -328,8 +328,8 @@ class TestRefining:
             (Annotated[int, Option(min=1)], 3, False),
         ],
     )
-    def test_a_default_of_the_right_class_is_settled(self, annotation, default, settled) -> None:
-        assert read_one(annotation, default).has_valid_default is settled
+    def test_a_default_of_the_right_class_is_valid(self, annotation, default, is_valid) -> None:
+        assert read_one(annotation, default).has_valid_default is is_valid
 
     def test_bounds_forbid_the_short_way(self) -> None:
         assert read_one(Annotated[int, Option(max=1)], 3).exact_type is None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from json import loads
-
 from tooli.cli.process import write_stderr
 from tooli.core._hot_tables import RESULT_OPTIONS
 from tooli.core.call import Ok
@@ -72,6 +70,8 @@ def limit_document(invocation: Invocation, outcome: Outcome, call: Call, data: b
     The result passes the stages that it would have passed with the limit on the line. They run
     afterwards because most answers are small, and then the limits of the caller do not matter.
     """
+    from json import loads  # slow to import, and few calls need it
+
     if call.options.result_options is not None or not isinstance(outcome, Ok):
         return data
     result_options = compute_result_options(invocation, call.tool)

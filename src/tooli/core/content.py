@@ -14,13 +14,13 @@ from tooli.text.jsonable import is_list
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from typing import Any
+    from tooli.core.protocols import JsonObject
 
 
 class Content(Record):
     """A result that an MCP client displays as a content block."""
 
-    def to_content_block(self) -> dict[str, Any]:
+    def to_content_block(self) -> JsonObject:
         """Return the MCP content block."""
         raise NotImplementedError
 
@@ -31,7 +31,7 @@ class Image(Content):
     data: bytes
     mime_type: str = "image/png"
 
-    def to_content_block(self) -> dict[str, Any]:
+    def to_content_block(self) -> JsonObject:
         """Return the MCP content block."""
         return {"type": "image", "data": _to_base64(self.data), "mimeType": self.mime_type}
 
@@ -42,7 +42,7 @@ class Audio(Content):
     data: bytes
     mime_type: str = "audio/wav"
 
-    def to_content_block(self) -> dict[str, Any]:
+    def to_content_block(self) -> JsonObject:
         """Return the MCP content block."""
         return {"type": "audio", "data": _to_base64(self.data), "mimeType": self.mime_type}
 
@@ -54,7 +54,7 @@ class Embedded(Content):
     content: str | bytes
     mime_type: str | None = None
 
-    def to_content_block(self) -> dict[str, Any]:
+    def to_content_block(self) -> JsonObject:
         """Return the MCP content block."""
         return {
             "type": "resource",
@@ -70,7 +70,7 @@ class Link(Content):
     description: str | None = None
     mime_type: str | None = None
 
-    def to_content_block(self) -> dict[str, Any]:
+    def to_content_block(self) -> JsonObject:
         """Return the MCP content block."""
         fields = {"uri": self.uri, "name": self.name, "description": self.description}
         fields["mimeType"] = self.mime_type
@@ -84,9 +84,9 @@ class Message(Record):
     role: str = "user"
 
 
-def resource_contents(uri: str, content: str | bytes, mime_type: str | None) -> dict[str, Any]:
+def resource_contents(uri: str, content: str | bytes, mime_type: str | None) -> JsonObject:
     """Return MCP resource contents: text as it is, bytes in base64."""
-    resource: dict[str, Any] = {"uri": uri}
+    resource: JsonObject = {"uri": uri}
     if mime_type is not None:
         resource["mimeType"] = mime_type
     if isinstance(content, str):

@@ -1,4 +1,4 @@
-"""Handoffs: commands that may follow a command, as its author declares or as a result says."""
+"""Handoffs: commands that may follow a command, as its author or a result suggests."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ ALL_INTERFACES = ("cli", "http", "mcp", "python")
 class Option(Record):
     """One framework option.
 
-    `kind` says how a value is read: "flag" (true or false), "count" (how often a flag is given),
+    `kind` is how a value is read: "flag" (true or false), "count" (how often a flag is given),
     "choice", "number" (a whole number from 0), "seconds", "token" (printable ASCII without
     spaces), "text", or "list" (names with commas between them, or a JSON list).
     """

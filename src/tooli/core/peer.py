@@ -19,13 +19,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
+    from tooli.core.protocols import JsonObject
+
 
 class Question(Record):
     """A question to the client."""
 
     method = ""  # pyright: ignore[reportUnannotatedClassAttribute]  the MCP method
 
-    def params(self) -> dict[str, Any]:
+    def params(self) -> JsonObject:
         """Return the params of the MCP request."""
         raise NotImplementedError
 
@@ -38,7 +40,7 @@ class Elicit(Question):
 
     method = "elicitation/create"
 
-    def params(self) -> dict[str, Any]:
+    def params(self) -> JsonObject:
         """Return the params of the MCP request."""
         return {"message": self.message, "requestedSchema": dict(self.schema)}
 
@@ -52,9 +54,9 @@ class Sample(Question):
 
     method = "sampling/createMessage"
 
-    def params(self) -> dict[str, Any]:
+    def params(self) -> JsonObject:
         """Return the params of the MCP request."""
-        fields: dict[str, Any] = {"messages": list(self.messages), "maxTokens": self.max_tokens}
+        fields: JsonObject = {"messages": list(self.messages), "maxTokens": self.max_tokens}
         return fields if self.system is None else {**fields, "systemPrompt": self.system}
 
 
@@ -63,7 +65,7 @@ class Roots(Question):
 
     method = "roots/list"
 
-    def params(self) -> dict[str, Any]:
+    def params(self) -> JsonObject:
         """Return the params of the MCP request."""
         return {}
 

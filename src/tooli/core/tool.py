@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeAlias
 
     from tooli.core.handoffs import Handoff
+    from tooli.core.protocols import JsonObject
     from tooli.pipeline.custom_stages import CustomStage
     from tooli.schema.docstring import Doc
 
@@ -131,7 +132,7 @@ class Handle(Record):
         """Return the value of a required parameter that is not given; MISSING if there is none."""
         return MISSING
 
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> JsonObject:
         """Return the JSON Schema of the value."""
         raise NotImplementedError
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from tooli.core.call import Call
     from tooli.core.tool import Param, Shape, Tool
+    from tooli.providers.local import CommandGroup
 
 
 def conversion_problems(param: Param, error: ConversionError | None) -> Iterator[Problem]:
@@ -113,7 +114,7 @@ def _exclude_known(found: Sequence[Problem], known: Sequence[Problem]) -> list[P
     return [problem for problem in found if (problem.code, problem.field) not in places]
 
 
-def unknown_command_error(group: Any, name: str, typed: Sequence[str]) -> InputError:
+def unknown_command_error(group: CommandGroup, name: str, typed: Sequence[str]) -> InputError:
     """Return the error for an unknown command, with the closest name."""
     known = [
         ".".join(path)
@@ -139,7 +140,7 @@ def unknown_command_error(group: Any, name: str, typed: Sequence[str]) -> InputE
     )
 
 
-def missing_command_error(group: Any) -> InputError:
+def missing_command_error(group: CommandGroup) -> InputError:
     """Return the error for a command line without a command."""
     known = [
         ".".join(path)

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
+    from tooli.core.protocols import JsonObject
+
 _DATA_KEYWORDS = frozenset(("default", "const", "enum", "examples"))
 """Keywords of JSON Schema whose value is data, not a schema."""
 
@@ -32,7 +34,7 @@ class _DetailMarker:
 
     __slots__ = ()
 
-    def __get_pydantic_json_schema__(self, core: Any, handler: Any) -> dict[str, Any]:
+    def __get_pydantic_json_schema__(self, core: Any, handler: Any) -> JsonObject:
         return {**handler(core), "detail": True}
 
     def __repr__(self) -> str:
@@ -59,7 +61,7 @@ def has_details(schema: Any) -> bool:
     )
 
 
-def make_details_optional(schema: dict[str, Any]) -> dict[str, Any]:
+def make_details_optional(schema: JsonObject) -> JsonObject:
     """Remove detail fields from `required`, in place, and return the schema."""
     for node in _iter_schemas(schema):
         if "required" not in node:
@@ -73,7 +75,7 @@ def make_details_optional(schema: dict[str, Any]) -> dict[str, Any]:
     return schema
 
 
-def _iter_schemas(node: Any) -> Iterator[dict[str, Any]]:
+def _iter_schemas(node: Any) -> Iterator[JsonObject]:
     """Iterate over a schema and every schema inside it."""
     if is_list(node):
         for item in node:
@@ -88,12 +90,12 @@ def _iter_schemas(node: Any) -> Iterator[dict[str, Any]]:
                 yield from _iter_schemas(value)
 
 
-def _properties(node: dict[str, Any]) -> dict[str, Any]:
+def _properties(node: JsonObject) -> JsonObject:
     found = node.get("properties")
     return found if is_object(found) else {}
 
 
-def _required(node: dict[str, Any]) -> Sequence[Any]:
+def _required(node: JsonObject) -> Sequence[Any]:
     found = node.get("required")
     return found if is_list(found) else ()  # an author's own schema may be invalid
 
@@ -101,7 +103,7 @@ def _required(node: dict[str, Any]) -> Sequence[Any]:
 # ------------------------------------------------------------------ values
 
 
-def drop_details(value: Any, schema: Any, root: dict[str, Any]) -> Any:
+def drop_details(value: Any, schema: Any, root: JsonObject) -> Any:
     """Return a JSON value without its detail fields.
 
     `root` is the schema that references are resolved in. If a value matches several members of a
@@ -116,7 +118,7 @@ def drop_details(value: Any, schema: Any, root: dict[str, Any]) -> Any:
         return value
     if not is_object(value):
         return [_drop_in_item(item, i, variants, root) for i, item in enumerate(value)]
-    kept: dict[str, Any] = {}
+    kept: JsonObject = {}
     for name, item in value.items():
         parts = [_field_schema(node, name) for node in variants]
         if not all([is_detail(part) for part in parts]):
@@ -126,12 +128,12 @@ def drop_details(value: Any, schema: Any, root: dict[str, Any]) -> Any:
     return kept
 
 
-def _drop_by_schemas(value: Any, schemas: list[Any], root: dict[str, Any]) -> Any:
+def _drop_by_schemas(value: Any, schemas: list[Any], root: JsonObject) -> Any:
     """Return a value without the detail fields of one or several schemas."""
     return drop_details(value, schemas[0] if len(schemas) == 1 else {"anyOf": schemas}, root)
 
 
-def _drop_in_item(item: Any, i: int, variants: list[dict[str, Any]], root: dict[str, Any]) -> Any:
+def _drop_in_item(item: Any, i: int, variants: list[JsonObject], root: JsonObject) -> Any:
     schemas: list[Any] = []
     for node in variants:
         row = node.get("prefixItems", ())
@@ -139,15 +141,15 @@ def _drop_in_item(item: Any, i: int, variants: list[dict[str, Any]], root: dict[
     return _drop_by_schemas(item, schemas, root)
 
 
-def _field_schema(node: dict[str, Any], name: str) -> Any:
+def _field_schema(node: JsonObject, name: str) -> Any:
     """Return the schema of a field, or of additional properties."""
     found = _properties(node).get(name)
     return node.get("additionalProperties", {}) if found is None else found
 
 
 def _iter_variants(
-    schema: Any, root: dict[str, Any], parent_references: tuple[str, ...]
-) -> Iterator[dict[str, Any]]:
+    schema: Any, root: JsonObject, parent_references: tuple[str, ...]
+) -> Iterator[JsonObject]:
     """Iterate over the schema, or over the members of its union, with references resolved."""
     if not is_object(schema):
         return
@@ -168,7 +170,7 @@ def _iter_variants(
         yield schema
 
 
-def _may_match(value: Any, node: dict[str, Any]) -> bool:
+def _may_match(value: Any, node: JsonObject) -> bool:
     """True if a value may match a member of a union, by its type, keys and constants."""
     if not is_object(value):
         return node.get("type", "array") == "array"

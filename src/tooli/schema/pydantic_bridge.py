@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from pydantic import TypeAdapter
 
+    from tooli.core.protocols import JsonObject
     from tooli.core.tool import Param
 
 _adapters: dict[int, tuple[Any, TypeAdapter[Any]]] = {}
@@ -48,12 +49,12 @@ DECIMAL_PATTERN = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 """The text of a decimal, as a pattern that every JSON Schema validator supports."""
 
 
-def pydantic_json_schema(annotation: Any, mode: str) -> dict[str, Any]:
+def pydantic_json_schema(annotation: Any, mode: str) -> JsonObject:
     """Return pydantic's JSON Schema of an annotation, with a pattern for decimals as text."""
     from pydantic.json_schema import GenerateJsonSchema
 
     class Maker(GenerateJsonSchema):
-        def decimal_schema(self, schema: Any) -> dict[str, Any]:
+        def decimal_schema(self, schema: Any) -> JsonObject:
             made = super().decimal_schema(schema)
             if self.mode == "validation" and not schema.get("allow_inf_nan"):
                 for part in made.get("anyOf", ()):
@@ -84,7 +85,7 @@ def _upgrade_typed_dicts(annotation: Any) -> Any:
     if hasattr(annotation, "__required_keys__") and type(annotation).__module__ == "typing":
         import typing_extensions as typing
 
-        keys: dict[str, Any] = {}
+        keys: JsonObject = {}
         for name, hint in typing.get_type_hints(annotation, include_extras=True).items():
             marker = typing.get_origin(hint)
             if marker in (typing.Required, typing.NotRequired):
@@ -278,15 +279,15 @@ def _is_assignment(text: str) -> bool:
     return bool(found) and text[:1] not in ("{", "[", "@", '"') and bool(name.strip())
 
 
-def _parse_assignment(text: str, schema: dict[str, Any]) -> dict[str, Any]:
+def _parse_assignment(text: str, schema: JsonObject) -> JsonObject:
     name, _, value = text.partition("=")
-    holder: dict[str, Any] = {}
+    holder: JsonObject = {}
     _set_at_path(holder, [name], [value], schema)
     return holder
 
 
 def _set_at_path(
-    holder: dict[str, Any], path: Sequence[str], texts: Sequence[str], schema: dict[str, Any]
+    holder: JsonObject, path: Sequence[str], texts: Sequence[str], schema: JsonObject
 ) -> None:
     """Set the value at a dotted path. The schema decides whether it is a list or an object."""
     current_schema: Any = schema
@@ -310,7 +311,7 @@ def _convert_by_type(texts: Sequence[str], json_types: set[str]) -> Any:
     return text
 
 
-def _resolve_reference(schema: Any, root: dict[str, Any]) -> dict[str, Any]:
+def _resolve_reference(schema: Any, root: JsonObject) -> JsonObject:
     seen = 0
     while is_object(schema) and "$ref" in schema and seen < 20:
         seen += 1
@@ -321,7 +322,7 @@ def _resolve_reference(schema: Any, root: dict[str, Any]) -> dict[str, Any]:
     return schema if is_object(schema) else {}
 
 
-def _child_schema(schema: Any, name: str, root: dict[str, Any]) -> Any:
+def _child_schema(schema: Any, name: str, root: JsonObject) -> Any:
     schema = _resolve_reference(schema, root)
     for option in (schema, *schema.get("anyOf", ()), *schema.get("allOf", ())):
         option = _resolve_reference(option, root)
@@ -332,7 +333,7 @@ def _child_schema(schema: Any, name: str, root: dict[str, Any]) -> Any:
     return {}
 
 
-def _json_types(schema: Any, root: dict[str, Any]) -> set[str]:
+def _json_types(schema: Any, root: JsonObject) -> set[str]:
     schema = _resolve_reference(schema, root)
     json_types: set[str] = {schema["type"]} if isinstance(schema.get("type"), str) else set()
     for option in schema.get("anyOf", ()):

@@ -20,8 +20,8 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
-    from typing import Any
 
+    from tooli.core.app_state import AppState
     from tooli.core.call import Call, Outcome, Runner, Stage
     from tooli.core.tool import Tool
     from tooli.pipeline import StageContext
@@ -69,7 +69,7 @@ def isolate(context: StageContext) -> Stage | None:
 
 
 def _make_bubblewrap(
-    tool: Tool, state: Any, missing: list[str]
+    tool: Tool, state: AppState, missing: list[str]
 ) -> Callable[[SandboxRunner, bool], Runner] | None:
     """Return what makes a bubblewrap sandbox in place of Landlock; or add why there is none."""
     try:
@@ -85,7 +85,7 @@ def _make_bubblewrap(
     return None
 
 
-def effective_allowance(tool: Tool, state: Any) -> AllowedAccess:
+def effective_allowance(tool: Tool, state: AppState) -> AllowedAccess:
     """Return what a command may access. Without declared capabilities it may access nothing.
 
     The settings of the machine's owner restrict both the command and what Python itself needs.

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
+    from tooli.core.app_state import AppState
     from tooli.core.call import Call
     from tooli.core.tool import Tool
     from tooli.execution.sandbox.sandbox_runner import SandboxRunner
@@ -71,7 +72,7 @@ def _check_bwrap(program: str) -> None:
         raise SandboxUnavailable("bubblewrap (bwrap) is installed but does not work")
 
 
-def locate_app(state: Any, tool: Tool) -> AppEntryPoint:
+def locate_app(state: AppState, tool: Tool) -> AppEntryPoint:
     """Return where to import the app of a tool from, or raise SandboxUnavailable."""
     if tool.has_handles:
         raise SandboxUnavailable("files that are passed as inputs or outputs need Landlock")
