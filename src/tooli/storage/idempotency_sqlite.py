@@ -49,7 +49,7 @@ _DIALECT = SqlDialect(
     empty_bytes="x''",
 )
 _inherited_connections: list[Connection] = []
-"""Connections of a parent process. They stay open: closing them would release the parent's locks."""
+"""Connections of a parent process. They stay open, because closing them releases its locks."""
 
 
 class SqliteIdempotencyStore(IdempotencyStore):

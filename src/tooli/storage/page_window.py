@@ -137,7 +137,8 @@ class PageWindow(Sieve):
             if places:
                 if steps_back:
                     self.warnings.append(
-                        "A record before the cursor was deleted or changed. Some records may be repeated."
+                        "A record before the cursor was deleted or changed. "
+                        "Some records may be repeated."
                     )
                 return min(places, key=lambda place: abs(place - last + steps_back)) + 1
         self.warnings.append(
