@@ -47,7 +47,7 @@ def read_arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
 def choose(
     only: Sequence[str] | None, everybody: Sequence[Contestant]
 ) -> tuple[list[Contestant], list[Figure]]:
-    """The figures asked for, and whoever belongs to their cases or is needed by them."""
+    """Return the requested figures, and the contestants that their cases need."""
     cases = only or list(CASES)
     figures = [figure for figure in FIGURES if figure.case in cases]
     needed = {term.key for figure in figures for term in figure.terms()}

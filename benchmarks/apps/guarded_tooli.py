@@ -22,11 +22,11 @@ GUARDS = {
 def main() -> None:
     """Run the command line."""
     os.environ["TOOLI_STATE_DIR"] = os.path.join(gettempdir(), f"tooli-bench-{os.getuid()}")
-    said, words = GUARDS[sys.argv.pop(1)]
+    options, words = GUARDS[sys.argv.pop(1)]
     sys.argv += words
     app = Tooli(name="demo", version="1.0.0")
 
-    @app.command(**said)
+    @app.command(**options)
     def hello(name: str, count: int = 1) -> str:
         """Greet somebody."""
         return " ".join(["hello", name] * count)

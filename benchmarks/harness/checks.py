@@ -44,8 +44,8 @@ def failed_usage(as_json: bool) -> Check:
     def check(run: Run) -> str | None:
         if run.code != 2:
             return f"exit {run.code}"
-        said = document(run.stdout).get("ok") is False if as_json else bool(run.stderr)
-        return None if said else "did not say what was wrong"
+        has_error = document(run.stdout).get("ok") is False if as_json else bool(run.stderr)
+        return None if has_error else "did not say what was wrong"
 
     return check
 

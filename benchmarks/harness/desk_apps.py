@@ -63,14 +63,14 @@ def tooli_app(tail: str) -> str:
         *results(),
     ]
     for command in COMMANDS:
-        said = "ReadOnly" if command.reads else "Destructive" if command.destroys else ""
+        options = "ReadOnly" if command.reads else "Destructive" if command.destroys else ""
         given = ", ".join(
             f"{p.name}: Annotated[{python_type(p.kind, p.choices)}, "
             f"{'Argument' if p.required else 'Option'}(help={p.about!r})]{default_in_python(p)}"
             for p in command.parameters
         )
         parts.append(
-            f"\n\n@app.command({f'annotations={said}' if said else ''})\n"
+            f"\n\n@app.command({f'annotations={options}' if options else ''})\n"
             f"def {command.function}({given}) -> {returns(command)}:\n"
             f'    """{command.about}"""\n{BODY}'
         )
@@ -87,14 +87,14 @@ def fastmcp_app() -> str:
     ]
     for command in COMMANDS:
         hint = "readOnlyHint" if command.reads else "destructiveHint" if command.destroys else ""
-        said = f"(annotations={{{hint!r}: True}})" if hint else ""
+        options = f"(annotations={{{hint!r}: True}})" if hint else ""
         given = ", ".join(
             f"{p.name}: Annotated[{python_type(p.kind, p.choices)}, Field(description={p.about!r})]"
             f"{default_in_python(p)}"
             for p in command.parameters
         )
         parts.append(
-            f"\n\n@app.tool{said}\ndef {command.function}({given}) -> {returns(command)}:\n"
+            f"\n\n@app.tool{options}\ndef {command.function}({given}) -> {returns(command)}:\n"
             f'    """{command.about}"""\n{BODY}'
         )
     return (

@@ -149,6 +149,6 @@ def failure(command: Sequence[str]) -> str | None:
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode == 0:
         return None
-    said = [line for line in done.stderr.splitlines() if line.strip()]
-    errors = [line for line in said if line.lower().startswith("error")]
-    return (errors or said or [f"exit {done.returncode}"])[-1].strip()
+    lines = [line for line in done.stderr.splitlines() if line.strip()]
+    errors = [line for line in lines if line.lower().startswith("error")]
+    return (errors or lines or [f"exit {done.returncode}"])[-1].strip()

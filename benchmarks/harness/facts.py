@@ -76,8 +76,8 @@ def portions(text: str) -> dict[str, str]:
         found = objects(json.loads(text))
     except ValueError:
         found = passages(text)
-    for name, said in found:
-        parts[name] += f"{said}\n"
+    for name, text in found:
+        parts[name] += f"{text}\n"
     return parts
 
 
@@ -118,7 +118,7 @@ def spots(parameter: Parameter, part: str) -> list[int]:
 
 
 def windows(parameter: Parameter, command: Command, part: str) -> Iterator[str]:
-    """What is said right behind a parameter's name, up to the next parameter."""
+    """Return the text after a parameter's name, up to the next parameter."""
     others = sorted(
         spot
         for other in command.parameters

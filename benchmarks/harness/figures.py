@@ -158,10 +158,10 @@ def serving() -> Iterator[Figure]:
         ("mcpcalls", "SDK", None),
         ("http", "FastAPI", 2),
     ):
-        door = "stdio" if case == "mcpcalls" else "HTTP"
+        transport = "stdio" if case == "mcpcalls" else "HTTP"
         against = f"as many as {PEER_NAMES[name]}"
         for metric, what in (("wall_us", "calls per second"), ("cpu_us", "calls per CPU second")):
-            label = f"{what} over {door}" + ("" if bound else f", against {PEER_NAMES[name]}")
+            label = f"{what} over {transport}" + ("" if bound else f", against {PEER_NAMES[name]}")
             theirs, mine = Term(f"{case}/{name}", metric), Term(f"{case}/tooli", metric)
             yield Figure(case, label, theirs, mine, bound, at_least=True, against=against)
 

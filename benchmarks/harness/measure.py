@@ -77,7 +77,7 @@ class Spawner:
         It is killed: what counts is what it cost to answer, not how it takes its leave.
         """
         reader = os.open(self.pipe, os.O_RDONLY | os.O_NONBLOCK)
-        writer = os.open(self.words, os.O_RDWR)  # both ends: whoever comes first need not wait
+        writer = os.open(self.words, os.O_RDWR)  # both ends: neither side has to wait for the other
         try:
             pid = self._request(self.pipe, argv, self.words)
             answers: list[bytes] = []
@@ -150,12 +150,12 @@ def first_line(text: str) -> str:
 
 
 def complaint(contestant: Contestant, run: Run) -> str | None:
-    """Why a run does not count, with what it said itself."""
+    """Return why a run does not count, with its first line of stderr."""
     wrong = contestant.check(run)
     if wrong is None:
         return None
-    said = first_line(run.stderr)
-    return f"{wrong}: {said}" if said else wrong
+    message = first_line(run.stderr)
+    return f"{wrong}: {message}" if message else wrong
 
 
 def tolerated(contestant: Contestant, run: Run) -> bool:

@@ -129,7 +129,7 @@ class Figure:
         return None if not bottom else top / bottom * self.scale
 
     def passed(self, ledger: Ledger) -> bool | None:
-        """Whether the bound holds; None when it cannot be said."""
+        """True if the bound holds; None if it is not known."""
         value = self.value(ledger)
         if value is None or self.bound is None:
             return None

@@ -89,7 +89,7 @@ class Report:
         return f"{held} of {len(judged)} figures hold, {missed} do not, {unknown} are unmeasured."
 
     def details(self) -> str:
-        """One table per case, then whoever is missing and why."""
+        """Return one table per case, then the missing contestants and why."""
         parts = [section(case, self.contestants, self.ledger) for case in CASES]
         return "\n\n".join([*filter(None, parts), *self._notes()])
 

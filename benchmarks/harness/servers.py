@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 TOOLS = 20
 FUNCTION = '''def order_{n}(count: int, item: str = "bolt", price: float = 0.5) -> str:
-    """Order things from shelf {n}."""
+    """Order things from store {n}."""
     return f"{count} {item} at {price:.2f}"
 '''
 
@@ -57,8 +57,8 @@ async def call_tool(ctx, params) -> types.CallToolResult:
     try:
         order = Order.model_validate(params.arguments or {})
     except ValidationError as wrong:
-        said = [types.TextContent(text=str(wrong))]
-        return types.CallToolResult(content=said, is_error=True)
+        content = [types.TextContent(text=str(wrong))]
+        return types.CallToolResult(content=content, is_error=True)
     text = FUNCTIONS[params.name](order.count, order.item, order.price)
     return types.CallToolResult(
         content=[types.TextContent(text=text)], structured_content={"result": text}

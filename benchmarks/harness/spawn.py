@@ -2,7 +2,7 @@
 
 Runs on its own (`python -I -S spawn.py`) and imports next to nothing, on purpose: Linux
 counts the peak memory of the process that called `exec` into the new program's `ru_maxrss`,
-so whoever starts the contestants has to be smaller than the smallest of them.
+so the process that starts the contestants must be smaller than the smallest of them.
 
     request   stdin-path ␟ stdout-path ␟ stderr-path ␟ argv…    one line
     answers   pid                                                when it has started

@@ -141,7 +141,7 @@ def test_stdin() -> None:
     assert invoke(make_app(), "echo", mode="json").envelope["ok"]
 
 
-def test_whoever_runs_the_tests_is_not_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_process_of_the_tests_is_not_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("TOOLI_CALLER", "TOOLI_OUTPUT", "CLAUDECODE", "CI", "AI_AGENT"):
         monkeypatch.setenv(name, "1")
     monkeypatch.setenv("MINE", "kept")

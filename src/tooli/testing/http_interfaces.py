@@ -12,7 +12,7 @@ from tooli.core.event_loop import run_awaitable
 from tooli.core.record import Record
 from tooli.testing.parity import Interface, InterfaceResponse, register_interface
 from tooli.text.json_encoder import encode
-from tooli.text.jsonable import to_jsonable
+from tooli.text.jsonable import is_object, to_jsonable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
@@ -154,7 +154,7 @@ class HttpLinesInterface(HttpInterface):
                 {"ok": True, "result": result if isinstance(result, list) else [result]}
             )
         lines = response.lines()
-        if lines and isinstance(lines[-1], dict) and lines[-1].get("ok") is False:
+        if lines and is_object(lines[-1]) and lines[-1].get("ok") is False:
             return InterfaceResponse({"ok": False, "error": lines[-1]["error"]})
         return InterfaceResponse({"ok": True, "result": lines})
 

@@ -44,7 +44,7 @@ class Case(Record):
         tool: The command.
         arguments: Python values, in the order of the parameters.
         options: Options of the framework, such as `{"yes": True}`.
-        words: Arguments that only a command line can have, such as an option without its value; the
+        argv: Arguments that only a command line can have, such as an option without its value; the
             case then runs on the command line only.
         skip: Names of interfaces, or of whole surfaces, with the reason why they differ.
     """

@@ -112,7 +112,7 @@ class TestPolicies:
         assert result.result == "secret"
         assert "warnings" not in result.meta
 
-    def test_a_command_that_declares_nothing_is_not_watched(self, secret: Path) -> None:
+    def test_a_command_that_declares_nothing_is_not_monitored(self, secret: Path) -> None:
         app = Tooli("free")
         app.command("go")(lambda: secret.read_text())
         app.command("stay")(lambda: None)
@@ -885,7 +885,7 @@ class TestNesting:
         assert (result.error.details or {})["capability"] == "fs:write"
         assert not secret.with_name("made").exists()
 
-    def test_and_holds_what_is_not_watched_itself(self, secret: Path) -> None:
+    def test_and_holds_what_is_not_monitored_itself(self, secret: Path) -> None:
         result = self.app(secret).call("outer", inner="free")
         assert result.result == ["secret", "secret", None, "secret"]
 
