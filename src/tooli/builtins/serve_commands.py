@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tooli.core.protocols import App
+    from tooli.http.http_server import ServableApp
     from tooli.http.http_settings import HttpSettingsDict
 
 _LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]")
@@ -48,13 +49,13 @@ DeferLoading = Annotated[
 ]
 
 
-def add_mcp(group: App, app: App) -> None:
+def add_mcp(group: App, app: ServableApp) -> None:
     """Add `mcp serve` and `mcp export`."""
     group.command("serve")(_mcp_serve_command(app))
     group.command("export")(_mcp_export_command(app))
 
 
-def add_api(group: App, app: App) -> None:
+def add_api(group: App, app: ServableApp) -> None:
     """Add `api serve` and `api export-openapi`."""
     group.command("serve")(_http_serve_command(app))
     group.command("export-openapi")(_openapi_export_command(app))
@@ -69,7 +70,7 @@ def add_search(builtin_app: App, app: App) -> None:
 
 
 def serve_mcp(
-    app: App,
+    app: ServableApp,
     transport: str | None,
     host: str,
     port: int,
@@ -108,7 +109,7 @@ def serve_mcp(
         )
 
 
-def _mcp_serve_command(app: App) -> Any:
+def _mcp_serve_command(app: ServableApp) -> Any:
     @long_running
     @owns_stdout
     def serve(
@@ -148,7 +149,7 @@ def _mcp_export_command(app: App) -> Any:
 # ------------------------------------------------------------------ HTTP
 
 
-def _http_serve_command(app: App) -> Any:
+def _http_serve_command(app: ServableApp) -> Any:
     @long_running
     def serve(
         host: Host = "127.0.0.1",
