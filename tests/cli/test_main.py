@@ -107,6 +107,15 @@ ENVIRONMENTS = [
     *[{"CLAUDECODE": "1", "CI": "true"}, {"CLAUDECODE": "1", "OPENCODE_TERMINAL": "1"}],
     *[{"OPENCODE": "1", "OPENCODE_TERMINAL": "1"}, {"CODEX_VERSION": "1.2", "CODEX_CI": "1"}],
     *[{"CLAUDECODE": "1", "AI_AGENT": "claude-code_2-1-325_agent"}, {"AGENT": "amp"}],
+    *[
+        {"CLAUDECODE": "1", "AI_AGENT": value}
+        for value in (
+            *("", "1", "claude-code", "claude-code_agent", "claude-code_1", "claude-code_x_agent"),
+            *("claude-code_2-1_agent_agent", "claude-code_-1_agent", "claude-code_1_2_agent"),
+            *("claude-code_2--1_agent", "codex_1-0_agent", "_agent", "claude-code_٣_agent"),
+            *("claude-code__agent", "claude-code_1-0_agent ", "claude-code_2-_agent"),
+        )
+    ],
     *[{"CLAUDECODE": "1", "TOOLI_CALLER": "me"}, {"CRUSH": "1", "AI_AGENT": "crush"}],
     *[{"CLAUDECODE": "1", "TOOLI_CALLER_VERSION": "7"}, {"CI": "1"}, {"TOOLI_SESSION_ID": "s1"}],
     *[{"CLAUDECODE": "1", "TOOLI_SESSION_ID": "s1"}, {"CLAUDECODE": "2"}, {}],
@@ -131,7 +140,9 @@ def test_an_agent_with_its_own_variable_is_named_at_once(
     clean_environment: pytest.MonkeyPatch,
 ) -> None:
     clean_environment.setenv("CLAUDECODE", "1")
-    assert process.sniff_environment()[:2] == (True, "claude-code")
+    assert process.sniff_environment()[:2] == (True, ("claude-code", None))
+    clean_environment.setenv("AI_AGENT", "claude-code_2-1-325_agent")
+    assert process.sniff_environment()[:2] == (True, ("claude-code", "2.1.325"))
     clean_environment.setenv("TOOLI_CALLER", "me")
     assert process.sniff_environment()[:2] == (True, None)
 

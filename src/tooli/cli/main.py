@@ -233,9 +233,9 @@ def read_invocation(
         from tooli.cli.usage_errors import parse_output_mode
 
         parse_error, line = error, parse_output_mode(argv)
-    maybe_agent, agent_name, has_settings = sniff_environment()
+    maybe_agent, agent, has_settings = sniff_environment()
     prog = (prog_name,) if prog_name else program_argv()
-    caller, category = _identify_caller(argv, prog, maybe_agent, agent_name)
+    caller, category = _identify_caller(argv, prog, maybe_agent, agent)
     state, setting_errors = started_app._state, ()
     if has_settings or app is not started_app or state.policy != state.declared_policy:
         from tooli.cli.cli_settings import load_settings
@@ -291,13 +291,17 @@ def _choose_mode(invocation: Invocation) -> tuple[str, bool]:
 
 
 def _identify_caller(
-    argv: Sequence[str], prog: tuple[str, ...], maybe_agent: bool, agent_name: str | None
+    argv: Sequence[str],
+    prog: tuple[str, ...],
+    maybe_agent: bool,
+    agent: tuple[str, str | None] | None,
 ) -> tuple[Caller, str | None]:
-    """Return the caller and its category."""
-    if agent_name is not None and "TOOLI_SESSION_ID" not in os.environ:
-        checks = needs_argument_checks(argv)
+    """Return the caller and its category; `agent` is its name and version, if they are known."""
+    if agent is not None and "TOOLI_SESSION_ID" not in os.environ:
+        checks_arguments = needs_argument_checks(argv)
         category = "ai_agent"
-        return Caller("cli", agent_name, prog=prog, category=category, maybe_agent=checks), category
+        caller = Caller("cli", *agent, prog=prog, category=category, maybe_agent=checks_arguments)
+        return caller, category
     if not maybe_agent and "TOOLI_SESSION_ID" not in os.environ:
         return Caller("cli", prog=prog), None
     from tooli.cli.cli_settings import detect_caller

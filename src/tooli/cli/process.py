@@ -350,36 +350,45 @@ def _is_top_level() -> bool:
 # ------------------------------------------------------------------ the environment
 
 
-def sniff_environment() -> tuple[bool, str | None, bool]:
-    """Return whether an agent or a CI system may be calling, its name, and if there are settings.
+def sniff_environment() -> tuple[bool, tuple[str, str | None] | None, bool]:
+    """Return whether an agent or a CI system may be calling, who it is, and if there are settings.
 
     False is final. True means that `tooli.detect` or `tooli.config` has to be loaded to know more,
-    unless the name of the agent is known already.
+    unless name and version of the agent are known already.
     """
     env = os.environ
     names = frozenset(env)
     found = names & CALLER_VARIABLES
     path = env.get("PATH", "")
     has_agent_path = any([part in path for part in AGENT_PATH_PARTS])
-    agent_name = None
+    agent = None
     if found and not has_agent_path and FULL_DETECTION_VARIABLES.isdisjoint(names):
-        agent_name = _agent_name(found, env)
+        agent = _identify_agent(found, env)
     has_settings = not SETTING_VARIABLES.isdisjoint(names) or _has_config_file()
-    return bool(found) or has_agent_path, agent_name, has_settings
+    return bool(found) or has_agent_path, agent, has_settings
 
 
-def _agent_name(found: frozenset[str], env: Mapping[str, str]) -> str | None:
-    """Return the name of the agent that sets these variables; None if `tooli.detect` decides."""
-    first_rank, agent_name = len(AGENT_MARKERS), None
+def _identify_agent(found: frozenset[str], env: Mapping[str, str]) -> tuple[str, str | None] | None:
+    """Return name and version of the agent that sets these variables; None if it is not certain."""
+    first_rank, agent_name = len(AGENT_MARKERS), ""
     for variable in found:
-        rank, name, values = AGENT_MARKERS.get(variable, (0, None, ()))
+        if variable == "AI_AGENT":
+            continue
+        rank, name, values = AGENT_MARKERS.get(variable, (0, "", ()))
         value = env[variable]
         is_match = value in values if values else value.lower() not in FALSE_VALUES
-        if name is None or not is_match:
+        if not name or not is_match:
             return None
         if rank < first_rank:
             first_rank, agent_name = rank, name
-    return agent_name
+    if not agent_name or "AI_AGENT" not in found:
+        return (agent_name, None) if agent_name else None
+    # such as claude-code_2-1-325_agent
+    name, _, version = env["AI_AGENT"].removesuffix("_agent").partition("_")
+    is_version = version.replace("-", "").isdigit() and version.isascii() and version[0] != "-"
+    if name != agent_name or not is_version or len(version) > 40:
+        return None
+    return agent_name, version.replace("-", ".")
 
 
 def needs_argument_checks(argv: Sequence[str]) -> bool:
