@@ -273,19 +273,19 @@ def invoke(call: Call) -> Any:
     return _resolve_value(call.tool.fn(**call.arguments))
 
 
-def _resolve_value(value: Any) -> Any:
+def _resolve_value(value: object) -> Any:
     """Return the value of a function. Await a coroutine; make an async stream a sync one."""
-    kind: type[Any] = type(value)
+    kind = type(value)
     if kind in _PLAIN_TYPES:
         return value
     if hasattr(kind, "__await__"):
         from tooli.core.event_loop import run_awaitable
 
-        return run_awaitable(value)
+        return run_awaitable(value)  # pyright: ignore
     if hasattr(kind, "__anext__"):
         from tooli.core.event_loop import iterate_async
 
-        return iterate_async(value)
+        return iterate_async(value)  # pyright: ignore
     return value
 
 
