@@ -1,4 +1,4 @@
-"""The exports of file-tools, every target in both modes, as files that people have read."""
+"""Exports of file-tools, every target in both modes, compared with reviewed files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from examples.file_tools.app import app
 
 from tooli.describe.app_info import collect_app_info
-from tooli.export import CALLERS, export
+from tooli.export.exporter import CALLERS, export
 
 HERE = Path(__file__).parent / "exports"
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from tooli.core.protocols import App
 
-_EXPORT_FUNCTION = ("tooli.export", "export")
+_EXPORT_FUNCTION = ("tooli.export.exporter", "export")
 TARGETS = {
     "openai": _EXPORT_FUNCTION,
     "langchain": _EXPORT_FUNCTION,

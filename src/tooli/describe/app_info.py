@@ -8,9 +8,8 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
 
-    from tooli.core.protocols import ToolSource
+    from tooli.core.protocols import JsonObject, ToolSource
     from tooli.core.tool import Tool
 
 
@@ -41,7 +40,7 @@ def collect_app_info(app: ToolSource) -> AppInfo:
 
 def _import_path(app: ToolSource) -> str | None:
     """Return "package.module:name" of the app, or None if it cannot be imported."""
-    module_globals: dict[str, Any] = app._state.module_globals
+    module_globals: JsonObject = app._state.module_globals
     spec = module_globals.get("__spec__")
     module = getattr(spec, "name", None) or module_globals.get("__name__", "")
     if module == "__main__":

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
+    from tooli.core.protocols import JsonObject
     from tooli.core.tool import Param, Shape, Tool
 
 
@@ -31,7 +32,7 @@ class AmbiguousExampleError(Exception):
     """The example cannot be read without the command line parser."""
 
 
-def parse_example(tool: Tool, argv: Iterable[str]) -> dict[str, Any] | None:
+def parse_example(tool: Tool, argv: Iterable[str]) -> JsonObject | None:
     """Return the JSON arguments of an example's argv, or None if it is ambiguous."""
     try:
         texts, subfields = _assign_tokens(tool, [str(token) for token in argv])
@@ -49,10 +50,10 @@ def parse_example(tool: Tool, argv: Iterable[str]) -> dict[str, Any] | None:
     return None if missing else arguments
 
 
-def _assign_tokens(tool: Tool, argv: list[str]) -> tuple[dict[str, list[str]], dict[str, Any]]:
+def _assign_tokens(tool: Tool, argv: list[str]) -> tuple[dict[str, list[str]], JsonObject]:
     """Return the texts of each parameter, and the fields passed as `--param.field`."""
     texts: dict[str, list[str]] = {}
-    subfields: dict[str, Any] = {}
+    subfields: JsonObject = {}
     positionals: list[str] = []
     while argv:
         token = argv.pop(0)
@@ -140,7 +141,7 @@ def _convert_item(shape: Shape, text: str) -> Any:
 
 def build_request_examples(tool: Tool) -> Mapping[str, Any]:
     """Return the tool's examples as an OpenAPI `examples` object."""
-    examples: dict[str, Any] = {}
+    examples: JsonObject = {}
     for i, example in enumerate(tool.guidance.examples, 1):
         arguments = parse_example(tool, example.get("args", ()))
         if arguments is not None:
@@ -211,7 +212,7 @@ def sample_value(schema: Any, name: str = "TEXT", depth: int = 0) -> Any:
             return _sample_text(schema, name)
 
 
-def _sample_number(schema: dict[str, Any], kind: str) -> Any:
+def _sample_number(schema: JsonObject, kind: str) -> Any:
     low: Any = schema.get("minimum")
     if low is None and "exclusiveMinimum" in schema:
         low = schema["exclusiveMinimum"] + 1
@@ -224,13 +225,13 @@ def _sample_number(schema: dict[str, Any], kind: str) -> Any:
     return int(value) if kind == "integer" else value
 
 
-def _sample_text(schema: dict[str, Any], name: str) -> str:
+def _sample_text(schema: JsonObject, name: str) -> str:
     text = _SAMPLES_BY_FORMAT.get(str(schema.get("format")), name)
     text += "X" * (schema.get("minLength", 0) - len(text))
     return text[: schema["maxLength"]] if "maxLength" in schema else text
 
 
-def _sample_object(schema: dict[str, Any], depth: int) -> dict[str, Any]:
+def _sample_object(schema: JsonObject, depth: int) -> JsonObject:
     properties: Any = schema.get("properties") or {}
     required: Any = schema.get("required") or ()
     return {name: sample_value(properties.get(name), name.upper(), depth + 1) for name in required}

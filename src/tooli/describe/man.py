@@ -30,8 +30,8 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from typing import Any
 
+    from tooli.core.protocols import JsonObject
     from tooli.core.tool import Param, Tool
     from tooli.describe.app_info import AppInfo
 
@@ -126,7 +126,7 @@ def _command_page(
     """Return the page of a command; for a single-command app, also the app's page."""
     doc = tool.doc
     is_root = not tool.cli_path
-    schemas: dict[str, Any] = input_schema(tool).get("properties", {})
+    schemas: JsonObject = input_schema(tool).get("properties", {})
     visible = [
         (param, schemas.get(param.name, {})) for param in tool.public_params if not param.hidden
     ]
@@ -198,8 +198,8 @@ def _author_sections(app_info: AppInfo) -> list[str]:
 def _synopsis(
     program: str,
     tool: Tool,
-    arguments: list[tuple[Param, dict[str, Any]]],
-    options: list[tuple[Param, dict[str, Any]]],
+    arguments: list[tuple[Param, JsonObject]],
+    options: list[tuple[Param, JsonObject]],
 ) -> list[str]:
     """Return the usage line; optional parameters are in brackets."""
     parts: list[str] = []
@@ -261,7 +261,7 @@ def _section(title: str, lines: Iterable[str]) -> list[str]:
 # ------------------------------------------------------------------ parameters
 
 
-def _parameter_item(param: Param, schema: dict[str, Any], docs: Mapping[str, str]) -> list[str]:
+def _parameter_item(param: Param, schema: JsonObject, docs: Mapping[str, str]) -> list[str]:
     """Return one parameter: its flags, its meaning and the allowed values."""
     meaning = prose(sentence(param.help or docs.get(param.name) or ""))
     notes = " ".join([prose(note) for note in _parameter_notes(param, schema)])
@@ -286,7 +286,7 @@ def _parameter_item(param: Param, schema: dict[str, Any], docs: Mapping[str, str
     return [*lines, ".RS", *inner, ".RE"]
 
 
-def _property_item(flag: str, schema: dict[str, Any], is_required: bool) -> list[str]:
+def _property_item(flag: str, schema: JsonObject, is_required: bool) -> list[str]:
     """Return one property of an object parameter, with the flag that sets it."""
     sentences = [sentence(str(schema.get("description") or "")), *_value_notes(schema)]
     sentences += ["Required."] if is_required else []
@@ -296,7 +296,7 @@ def _property_item(flag: str, schema: dict[str, Any], is_required: bool) -> list
     )
 
 
-def _placeholder(param: Param, schema: dict[str, Any]) -> str:
+def _placeholder(param: Param, schema: JsonObject) -> str:
     """Return the placeholder of a parameter's value."""
     metavar = param.settings.get("metavar")
     if isinstance(metavar, str) and metavar:
@@ -308,7 +308,7 @@ def _placeholder(param: Param, schema: dict[str, Any]) -> str:
     if choices and len("|".join(choices)) <= 40:
         return "|".join([italic(choice) for choice in choices])
     if param.nargs > 1:
-        row: list[dict[str, Any]] = schema.get("prefixItems") or [{}] * param.nargs
+        row: list[JsonObject] = schema.get("prefixItems") or [{}] * param.nargs
         return " ".join([italic(schema_text.describe_type(part)) for part in row])
     items = schema.get("items") if param.is_multiple else schema
     kind = schema_text.describe_type(items or {})
@@ -320,7 +320,7 @@ def _flag_names(param: Param) -> list[str]:
     return sorted(param.flags, key=len, reverse=True) or [f"--{param.name.replace('_', '-')}"]
 
 
-def _parameter_notes(param: Param, schema: dict[str, Any]) -> Iterator[str]:
+def _parameter_notes(param: Param, schema: JsonObject) -> Iterator[str]:
     """Yield sentences about the allowed values of a parameter."""
     settings = param.settings
     if param.kind != "argument" and schema_text.choice_texts(schema_text.without_null(schema)):
@@ -345,7 +345,7 @@ def _parameter_notes(param: Param, schema: dict[str, Any]) -> Iterator[str]:
         yield f"Environment variable: {' or '.join(variables)}."
 
 
-def _value_notes(schema: dict[str, Any]) -> Iterator[str]:
+def _value_notes(schema: JsonObject) -> Iterator[str]:
     limits, default = schema_text.describe_limits(schema), schema_text.describe_default(schema)
     if limits:
         yield limits
@@ -441,7 +441,7 @@ def _documented_errors(tool: Tool) -> dict[str, str]:
     return found
 
 
-def _common_errors(tool: Tool) -> dict[str, Any]:
+def _common_errors(tool: Tool) -> dict[str, tuple[str, int, int]]:
     """Return the framework's errors that callers of a command may get."""
     codes = [*_COMMON_ERROR_CODES]
     codes += ["E1010"] if tool.behavior.destructive else []
@@ -449,7 +449,9 @@ def _common_errors(tool: Tool) -> dict[str, Any]:
     return {code: ERROR_CODES[code] for code in codes}
 
 
-def _errors_section(declared: Mapping[str, str], common: Mapping[str, Any]) -> list[str]:
+def _errors_section(
+    declared: Mapping[str, str], common: Mapping[str, tuple[str, int, int]]
+) -> list[str]:
     """Return the section with error codes, the command's own first."""
     framework_codes = {
         code: row[0] for code, row in common.items() if not row[0].startswith("HTTP")

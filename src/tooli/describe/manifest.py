@@ -9,8 +9,7 @@ from tooli.errors import ERROR_CODES, EXIT_CODES
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from typing import Any
-
+    from tooli.core.protocols import JsonObject
     from tooli.core.tool import Tool
     from tooli.describe.app_info import AppInfo
 
@@ -21,9 +20,9 @@ KNOWN_CALLERS = (
 """Caller names of well-known agents. Any other name is allowed."""
 
 
-def build_manifest(app_info: AppInfo) -> dict[str, Any]:
+def build_manifest(app_info: AppInfo) -> JsonObject:
     """Return everything about an app, for a program that plans with it."""
-    head: dict[str, Any] = {"name": app_info.name}
+    head: JsonObject = {"name": app_info.name}
     if app_info.version:
         head["version"] = app_info.version
     if app_info.description:
@@ -73,7 +72,7 @@ _HTTP_ONLY_FAMILIES = ("E14", "E24")
 """Families of codes that only an HTTP server returns."""
 
 
-def _describe_command(app_info: AppInfo, tool: Tool) -> dict[str, Any]:
+def _describe_command(app_info: AppInfo, tool: Tool) -> JsonObject:
     """Describe one command, without what the manifest states for all commands."""
     described = describe_tool(tool, "json")
     for name in ("name", "tool"):
@@ -88,7 +87,7 @@ def _describe_command(app_info: AppInfo, tool: Tool) -> dict[str, Any]:
     return {**call, **described, **({"commonly_after": after} if after else {})}
 
 
-def build_discovery(app_info: AppInfo) -> dict[str, Any]:
+def build_discovery(app_info: AppInfo) -> JsonObject:
     """Return the names and summaries of all commands. `--schema` has the details."""
     head = {"name": app_info.name, "version": app_info.version, "description": app_info.description}
     app_fields = {key: value for key, value in head.items() if value}

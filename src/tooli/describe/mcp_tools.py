@@ -16,8 +16,8 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Any
 
+    from tooli.core.protocols import JsonObject
     from tooli.core.tool import Behavior, Tool
 
 TOOLI_KEY = "io.tooli/tool"
@@ -50,9 +50,9 @@ def tools_by_safe_name(tools: Iterable[Tool]) -> dict[str, Tool]:
 
 def describe_mcp_tool(
     name: str, tool: Tool, *, modern: bool = False, version: str | None = None
-) -> dict[str, Any]:
+) -> JsonObject:
     """Describe a tool for `tools/list`; the tool's version is left out if it equals `version`."""
-    described: dict[str, Any] = {
+    described: JsonObject = {
         "name": name,
         "title": tool_title(tool),
         "description": description_text(tool) or tool_title(tool),
@@ -92,7 +92,7 @@ def tool_title(tool: Tool) -> str:
     return title[:1].upper() + title[1:]
 
 
-def arguments_schema(tool: Tool) -> dict[str, Any]:
+def arguments_schema(tool: Tool) -> JsonObject:
     """JSON Schema of a tool's arguments, with the framework options that matter for the tool."""
     schema = input_schema(tool)
     own = schema.get("properties", {})
@@ -122,10 +122,10 @@ def needs_confirmation(tool: Tool) -> bool:
     return tool.behavior.destructive and not tool.guard.approval
 
 
-def _tool_meta(tool: Tool) -> dict[str, Any]:
+def _tool_meta(tool: Tool) -> JsonObject:
     """Return what clients may want to know beyond the protocol's fields, for `_meta`."""
     guard, guidance, limits = tool.guard, tool.guidance, tool.limits
-    fields: dict[str, Any] = {
+    fields: JsonObject = {
         "when_to_use": guidance.when_to_use,
         "task_group": guidance.task_group,
         "handoffs": [handoff.to_dict() for handoff in guidance.handoffs],
@@ -147,7 +147,7 @@ def _tool_meta(tool: Tool) -> dict[str, Any]:
 # ------------------------------------------------------------------ results
 
 
-def result_schema(tool: Tool, modern: bool) -> dict[str, Any] | None:
+def result_schema(tool: Tool, modern: bool) -> JsonObject | None:
     """Return the schema of `structuredContent`, or None if the tool declares no result."""
     schema = output_schema(tool)
     if schema is None:
@@ -161,7 +161,7 @@ def result_schema(tool: Tool, modern: bool) -> dict[str, Any] | None:
     return {**inner, "$defs": schema["$defs"]} if "$defs" in schema else inner
 
 
-def _allow_plan(schema: dict[str, Any]) -> dict[str, Any]:
+def _allow_plan(schema: JsonObject) -> JsonObject:
     """Return a schema that accepts the result or the plan of a dry run.
 
     For an open object it is enough to require no field.
@@ -180,7 +180,7 @@ _PLAN_FIELDS = frozenset(
 """Fields that a plan may have."""
 
 
-def _inline_root_ref(schema: dict[str, Any]) -> dict[str, Any]:
+def _inline_root_ref(schema: JsonObject) -> JsonObject:
     """Inline a `$ref` at the root: clients do not resolve it there."""
     reference = schema.get("$ref")
     if not isinstance(reference, str):
@@ -189,7 +189,7 @@ def _inline_root_ref(schema: dict[str, Any]) -> dict[str, Any]:
     return {**root, **{key: value for key, value in schema.items() if key != "$ref"}}
 
 
-def is_schema_wrapped(schema: dict[str, Any], modern: bool) -> bool:
+def is_schema_wrapped(schema: JsonObject, modern: bool) -> bool:
     """True if a result of this schema is sent as `{"result": …}`."""
     if schema.get("type") == "object":
         return False

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
+    from tooli.core.protocols import JsonObject
     from tooli.core.tool import Tool
 
 _COMMON_STATUSES = (400, 403, 404, 408, 409, 413, 415, 421, 422, 429, 500, 502, 503, 504)
@@ -32,24 +33,24 @@ def build_openapi(
     *,
     server_url: str | None = None,
     secured: bool = False,
-) -> dict[str, Any]:
+) -> JsonObject:
     """Return the document; `secured` means that calls need a token."""
     tools_by_id = tools_by_safe_name(tools)
-    schemas: dict[str, Any] = _shared_schemas()
+    schemas: JsonObject = _shared_schemas()
     paths = {
         _path(tool): {"post": _operation(operation_id, tool, schemas, secured)}
         for operation_id, tool in tools_by_id.items()
     }
-    info: dict[str, Any] = {"title": name, "version": version or "0"}
+    info: JsonObject = {"title": name, "version": version or "0"}
     if description:
         info["description"] = description
-    components: dict[str, Any] = {
+    components: JsonObject = {
         "schemas": schemas,
         "parameters": shared_parameters(),
         "headers": _header_components(),
         "responses": _failure_responses(secured),
     }
-    document: dict[str, Any] = {"openapi": "3.1.1", "info": info}
+    document: JsonObject = {"openapi": "3.1.1", "info": info}
     if server_url is not None:
         document["servers"] = [{"url": server_url}]
     if secured:
@@ -72,17 +73,15 @@ def _tags(tool: Tool) -> list[str]:
 # ------------------------------------------------------------------ operations
 
 
-def _operation(
-    operation_id: str, tool: Tool, schemas: dict[str, Any], secured: bool
-) -> dict[str, Any]:
-    operation: dict[str, Any] = {"operationId": operation_id, "tags": _tags(tool)}
+def _operation(operation_id: str, tool: Tool, schemas: JsonObject, secured: bool) -> JsonObject:
+    operation: JsonObject = {"operationId": operation_id, "tags": _tags(tool)}
     operation["summary"] = tool.doc.summary or tool.name
     operation["description"] = description_text(tool)
     if tool.deprecated:
         operation["deprecated"] = True
     operation["parameters"] = operation_parameters(tool)
     operation["requestBody"] = _request_body(operation_id, tool, schemas)
-    responses: dict[str, Any] = {"200": _success_response(operation_id, tool, schemas)}
+    responses: JsonObject = {"200": _success_response(operation_id, tool, schemas)}
     for status in _statuses(tool, secured):
         responses[str(status)] = {"$ref": f"#/components/responses/Failure{status}"}
     operation["responses"] = responses
@@ -90,9 +89,9 @@ def _operation(
     return {key: value for key, value in operation.items() if value not in ([], "")}
 
 
-def _request_body(operation_id: str, tool: Tool, schemas: dict[str, Any]) -> dict[str, Any]:
+def _request_body(operation_id: str, tool: Tool, schemas: JsonObject) -> JsonObject:
     body = _strict_text_schema(tool, input_schema(tool))
-    content: dict[str, Any] = {"schema": _hoist_definitions(body, operation_id, schemas)}
+    content: JsonObject = {"schema": _hoist_definitions(body, operation_id, schemas)}
     examples = build_request_examples(tool)
     if examples:
         content["examples"] = examples
@@ -100,14 +99,14 @@ def _request_body(operation_id: str, tool: Tool, schemas: dict[str, Any]) -> dic
     return {"required": required, "content": {"application/json": content}}
 
 
-def _success_response(operation_id: str, tool: Tool, schemas: dict[str, Any]) -> dict[str, Any]:
+def _success_response(operation_id: str, tool: Tool, schemas: JsonObject) -> JsonObject:
     output = output_schema(tool)
     if output is None:
-        result: dict[str, Any] = {"type": "string"} if tool.returns_printed_text else {}
+        result: JsonObject = {"type": "string"} if tool.returns_printed_text else {}
     else:
         result = _hoist_definitions(output, f"{operation_id}_result", schemas)
     plan = {"$ref": "#/components/schemas/Plan"}
-    envelope: dict[str, Any] = {
+    envelope: JsonObject = {
         "type": "object",
         "properties": {
             "ok": {"const": True},
@@ -117,7 +116,7 @@ def _success_response(operation_id: str, tool: Tool, schemas: dict[str, Any]) ->
         "required": ["ok", "meta"],
         "additionalProperties": False,
     }
-    content: dict[str, Any] = {"application/json": {"schema": envelope}}
+    content: JsonObject = {"application/json": {"schema": envelope}}
     if tool.is_streaming:
         lines = "One JSON value per line. The last line of a stream that fails is the envelope."
         events = "One event per item, then `end`, or `error` with the envelope."
@@ -138,10 +137,10 @@ def _statuses(tool: Tool, secured: bool) -> list[int]:
     return sorted(statuses)
 
 
-def _extensions(tool: Tool) -> dict[str, Any]:
+def _extensions(tool: Tool) -> JsonObject:
     """Return the `x-tooli-` extensions: what OpenAPI has no field for."""
     guard, limits, guidance = tool.guard, tool.limits, tool.guidance
-    fields: dict[str, Any] = {
+    fields: JsonObject = {
         "command": " ".join([tool.app, *tool.cli_path]),
         "annotations": list(tool.behavior.labels()),
         "requires-approval": guard.needs_human,
@@ -157,9 +156,7 @@ def _extensions(tool: Tool) -> dict[str, Any]:
     return {f"x-tooli-{name}": value for name, value in fields.items() if value}
 
 
-def _hoist_definitions(
-    schema: dict[str, Any], prefix: str, schemas: dict[str, Any]
-) -> dict[str, Any]:
+def _hoist_definitions(schema: JsonObject, prefix: str, schemas: JsonObject) -> JsonObject:
     """Return the schema with its definitions moved to `components/schemas`."""
     definitions: Mapping[str, Any] = schema.get("$defs", {})
     if not definitions:
@@ -203,7 +200,7 @@ _HEADERS_AFTER_OPTIONS = {
 }
 
 
-def shared_parameters() -> dict[str, Any]:
+def shared_parameters() -> JsonObject:
     """Return the parameters that all operations have, by name."""
     options = _options_listed_in("all")
     query = [_option_parameter(option) for option in options if option.header is None]
@@ -215,7 +212,7 @@ def shared_parameters() -> dict[str, Any]:
     return {parameter["name"]: parameter for parameter in (*query, *headers)}
 
 
-def operation_parameters(tool: Tool) -> list[dict[str, Any]]:
+def operation_parameters(tool: Tool) -> list[JsonObject]:
     """Return the parameters of a tool's operation: the shared ones, and those that it supports."""
     parameters = [{"$ref": f"#/components/parameters/{name}"} for name in shared_parameters()]
     kinds = ["paginated"] if tool.limits.paginated else []
@@ -231,20 +228,18 @@ def _options_listed_in(operations: str) -> list[Option]:
     return [option for option in options if option.in_openapi == operations]
 
 
-def _option_parameter(option: Option) -> dict[str, Any]:
+def _option_parameter(option: Option) -> JsonObject:
     location = "query" if option.header is None else "header"
     return _parameter(
         location, option.header or option.name, option.json_schema, option.description
     )
 
 
-def _header(name: str, description: str) -> dict[str, Any]:
+def _header(name: str, description: str) -> JsonObject:
     return _parameter("header", name, {"type": "string"}, description)
 
 
-def _parameter(
-    location: str, name: str, schema: dict[str, Any], description: str
-) -> dict[str, Any]:
+def _parameter(location: str, name: str, schema: JsonObject, description: str) -> JsonObject:
     return {"name": name, "in": location, "description": description, "schema": schema}
 
 
@@ -255,10 +250,10 @@ _NO_CONTROL_CHARACTERS = "^[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f
 """HTTP rejects strings with control characters."""
 
 
-def _strict_text_schema(tool: Tool, schema: dict[str, Any]) -> dict[str, Any]:
+def _strict_text_schema(tool: Tool, schema: JsonObject) -> JsonObject:
     """Return the schema of the arguments with the pattern that HTTP requires of strings."""
     verbatim = {param.name for param in tool.public_params if Verbatim in param.constraints}
-    properties: dict[str, Any] = schema.get("properties", {})
+    properties: JsonObject = schema.get("properties", {})
     strict_properties = {
         name: part if name in verbatim else _forbid_control_characters(part)
         for name, part in properties.items()
@@ -291,7 +286,7 @@ def _forbid_control_characters(schema: Any) -> Any:
     return plain
 
 
-_FAILURE_SCHEMA: dict[str, Any] = {
+_FAILURE_SCHEMA: JsonObject = {
     "type": "object",
     "properties": {
         "ok": {"const": False},
@@ -303,10 +298,10 @@ _FAILURE_SCHEMA: dict[str, Any] = {
 }
 
 
-def _shared_schemas() -> dict[str, Any]:
-    text: dict[str, Any] = {"type": "string"}
-    texts: dict[str, Any] = {"type": "array", "items": text}
-    suggestion: dict[str, Any] = {
+def _shared_schemas() -> JsonObject:
+    text: JsonObject = {"type": "string"}
+    texts: JsonObject = {"type": "array", "items": text}
+    suggestion: JsonObject = {
         "type": "object",
         "description": "What to do about the error.",
         "properties": {
@@ -318,7 +313,7 @@ def _shared_schemas() -> dict[str, Any]:
         },
         "required": ["action", "fix", "applicability"],
     }
-    error: dict[str, Any] = {
+    error: JsonObject = {
         "type": "object",
         "properties": {
             "code": {**text, "examples": ["E1003"]},
@@ -331,7 +326,7 @@ def _shared_schemas() -> dict[str, Any]:
         },
         "required": ["code", "category", "message", "is_retryable"],
     }
-    meta: dict[str, Any] = {
+    meta: JsonObject = {
         "type": "object",
         "properties": {
             "tool": text,
@@ -351,12 +346,12 @@ def _shared_schemas() -> dict[str, Any]:
     return {"Error": error, "Failure": _FAILURE_SCHEMA, "Meta": meta, "Plan": _plan_schema()}
 
 
-def _plan_schema() -> dict[str, Any]:
+def _plan_schema() -> JsonObject:
     """Return the schema of a dry run's result; docs/plans.md describes it."""
-    text: dict[str, Any] = {"type": "string"}
+    text: JsonObject = {"type": "string"}
     known = {"action": text, "target": text, "details": {"type": "object"}, "state": text}
     action = {"type": "object", "properties": known, "required": ["action", "target"]}
-    fields: dict[str, Any] = {
+    fields: JsonObject = {
         "tool": text,
         "arguments": {"type": "object"},
         "effects": {"type": "array", "items": text},
@@ -371,12 +366,12 @@ def _plan_schema() -> dict[str, Any]:
     }
 
 
-_PREFERENCE_HEADERS: dict[str, Any] = {
+_PREFERENCE_HEADERS: JsonObject = {
     "Preference-Applied": {"$ref": "#/components/headers/Preference-Applied"}
 }
 
 
-def _header_components() -> dict[str, Any]:
+def _header_components() -> JsonObject:
     schema = {"type": "string", "const": "handling=strict"}
     about = "The body was validated as `Prefer: handling=strict` requests."
     return {"Preference-Applied": {"description": about, "schema": schema}}
@@ -385,13 +380,13 @@ def _header_components() -> dict[str, Any]:
 _CATEGORIES = {"1": "input", "2": "auth", "3": "state", "4": "runtime", "5": "internal"}
 
 
-def _failure_responses(secured: bool) -> dict[str, Any]:
+def _failure_responses(secured: bool) -> JsonObject:
     """Return a response for each HTTP status of a failure, with its error codes."""
-    responses: dict[str, Any] = {}
+    responses: JsonObject = {}
     for status in sorted({*_COMMON_STATUSES, 428, *([401] if secured else [])}):
         codes = {code: row[0] for code, row in ERROR_CODES.items() if row[2] == status}
         meanings = "; ".join([f"{code}: {meaning}" for code, meaning in codes.items()])
-        response: dict[str, Any] = {
+        response: JsonObject = {
             "description": f"{meanings}.",
             "content": {
                 "application/json": {
@@ -409,7 +404,7 @@ def _failure_responses(secured: bool) -> dict[str, Any]:
     return responses
 
 
-def _example_failure(code: str) -> dict[str, Any]:
+def _example_failure(code: str) -> JsonObject:
     category = "human" if code.startswith("E21") else _CATEGORIES[code[1]]
     error = {
         "code": code,

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
+    from tooli.core.protocols import JsonObject
     from tooli.core.tool import Param, Tool
 
 _VARIABLES = {
@@ -39,14 +40,14 @@ def environment_variables() -> dict[str, str]:
     return {"TOOLI_OUTPUT": settings["TOOLI_OUTPUT"], **_VARIABLES, **settings}
 
 
-def describe_tool(tool: Tool, schema_format: str) -> dict[str, Any]:
+def describe_tool(tool: Tool, schema_format: str) -> JsonObject:
     """Describe one tool in a format."""
     return _FORMATTERS[schema_format](tool)
 
 
 def describe_app(
     name: str, version: str | None, tools: Iterable[Tool], schema_format: str
-) -> dict[str, Any] | list[Any]:
+) -> JsonObject | list[Any]:
     """Describe every tool of an app; the OpenAI and Anthropic formats are bare lists."""
     described = [describe_tool(tool, schema_format) for tool in tools if not tool.hidden]
     if schema_format in ("openai", "anthropic"):
@@ -65,8 +66,8 @@ def describe_app(
     }
 
 
-def _as_json(tool: Tool) -> dict[str, Any]:
-    described: dict[str, Any] = {"name": tool.key, "tool": tool.id}
+def _as_json(tool: Tool) -> JsonObject:
+    described: JsonObject = {"name": tool.key, "tool": tool.id}
     if tool.version:
         described["version"] = tool.version
     described["description"] = description_text(tool)
@@ -90,9 +91,9 @@ def envvar_names(param: Param) -> list[str]:
     return [envvar] if isinstance(envvar, str) else list(envvar)
 
 
-def _guidance_fields(tool: Tool) -> dict[str, Any]:
+def _guidance_fields(tool: Tool) -> JsonObject:
     guidance, guard, limits = tool.guidance, tool.guard, tool.limits
-    fields: dict[str, Any] = {
+    fields: JsonObject = {
         "when_to_use": guidance.when_to_use,
         "examples": list(guidance.examples),
         "error_codes": dict(guidance.error_codes),
@@ -115,15 +116,15 @@ def _guidance_fields(tool: Tool) -> dict[str, Any]:
             "agent_auto_confirm": guard.auto_confirm,
         }
     # `auth=[]` is meant: any token will do.
-    explicit_auth: dict[str, Any] = {"auth": []} if guard.scopes == () else {}
+    explicit_auth: JsonObject = {"auth": []} if guard.scopes == () else {}
     return {name: value for name, value in fields.items() if value} | explicit_auth
 
 
-def _as_mcp(tool: Tool) -> dict[str, Any]:
+def _as_mcp(tool: Tool) -> JsonObject:
     return describe_mcp_tool(safe_name(tool), tool)
 
 
-def _as_openai(tool: Tool) -> dict[str, Any]:
+def _as_openai(tool: Tool) -> JsonObject:
     return {
         "type": "function",
         "function": {
@@ -134,7 +135,7 @@ def _as_openai(tool: Tool) -> dict[str, Any]:
     }
 
 
-def _as_anthropic(tool: Tool) -> dict[str, Any]:
+def _as_anthropic(tool: Tool) -> JsonObject:
     return {
         "name": safe_name(tool),
         "description": description_text(tool),
@@ -142,7 +143,7 @@ def _as_anthropic(tool: Tool) -> dict[str, Any]:
     }
 
 
-_FORMATTERS: dict[str, Callable[[Tool], dict[str, Any]]] = {
+_FORMATTERS: dict[str, Callable[[Tool], JsonObject]] = {
     "json": _as_json,
     "mcp": _as_mcp,
     "openai": _as_openai,

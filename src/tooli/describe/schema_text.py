@@ -20,6 +20,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from tooli.core.protocols import JsonObject
+
 
 def classify(schema: Any) -> tuple[str, Any]:
     """Return what kind of value a schema describes, and the detail that belongs to the kind.
@@ -53,7 +55,7 @@ def classify(schema: Any) -> tuple[str, Any]:
     return ("plain", kind) if isinstance(kind, str) else ("any", None)
 
 
-def _classify_object(schema: dict[str, Any]) -> tuple[str, Any]:
+def _classify_object(schema: JsonObject) -> tuple[str, Any]:
     properties: Any = schema.get("properties")
     if is_object(properties) and properties:
         return "record", properties
@@ -64,7 +66,7 @@ def _classify_object(schema: dict[str, Any]) -> tuple[str, Any]:
 # ------------------------------------------------------------------ parts of a schema
 
 
-def without_null(schema: dict[str, Any]) -> dict[str, Any]:
+def without_null(schema: JsonObject) -> JsonObject:
     """Return the schema without `null`, and with its `$ref` resolved.
 
     This is the schema of an optional parameter's value, if there is one.
@@ -83,7 +85,7 @@ def without_null(schema: dict[str, Any]) -> dict[str, Any]:
     return {**rest, "anyOf": non_null}
 
 
-def _resolve_ref(schema: dict[str, Any]) -> dict[str, Any]:
+def _resolve_ref(schema: JsonObject) -> JsonObject:
     """Return the definition that the schema refers to, if the schema contains it."""
     definitions: Any = schema.get("$defs")
     if "$ref" not in schema or not is_object(definitions):
@@ -92,7 +94,7 @@ def _resolve_ref(schema: dict[str, Any]) -> dict[str, Any]:
     return found if is_object(found) else schema
 
 
-def object_properties(schema: dict[str, Any]) -> dict[str, dict[str, Any]]:
+def object_properties(schema: JsonObject) -> dict[str, JsonObject]:
     """Return the properties of an object, or of each object of a list."""
     kind, properties = classify(_object_schema(schema))
     if kind != "record":
@@ -100,19 +102,19 @@ def object_properties(schema: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {name: part for name, part in properties.items() if is_object(part)}
 
 
-def required_properties(schema: dict[str, Any]) -> list[str]:
+def required_properties(schema: JsonObject) -> list[str]:
     """Return the names of the required properties of an object."""
     return list(_object_schema(schema).get("required", ()))
 
 
-def _object_schema(schema: dict[str, Any]) -> dict[str, Any]:
+def _object_schema(schema: JsonObject) -> JsonObject:
     """Return the schema of the object: the value itself, or each item of a list."""
     schema = without_null(schema)
     kind, item = classify(schema)
     return without_null(item) if kind == "list" and is_object(item) else schema
 
 
-def choice_texts(schema: dict[str, Any]) -> list[str]:
+def choice_texts(schema: JsonObject) -> list[str]:
     """Return the allowed values as text; an empty list if the schema has no choices."""
     kind, values = classify(schema)
     if kind != "choices":
@@ -164,7 +166,7 @@ def format_type(schema: Any, depth: int = _MAX_DEPTH) -> str:
             return kind  # "object" or "any"
 
 
-def _format_record(properties: dict[str, Any], required: Any, depth: int) -> str:
+def _format_record(properties: JsonObject, required: Any, depth: int) -> str:
     if not depth:
         return "{…}"
     parts = [
@@ -199,7 +201,7 @@ _FORMAT_WORDS = {
 _MAX_PROSE_CHOICES = 12
 
 
-def describe_type(schema: dict[str, Any], plural: bool = False) -> str:
+def describe_type(schema: JsonObject, plural: bool = False) -> str:
     """Return the type in plain English: `integer`, `list of paths`."""
     schema = without_null(schema)
     kind, detail = classify(schema)
@@ -227,7 +229,7 @@ def describe_type(schema: dict[str, Any], plural: bool = False) -> str:
 _PROSE_NAMES = {"tuple": "list", "ref": "object", "record": "object", "dict": "object"}
 
 
-def describe_limits(schema: dict[str, Any]) -> str:
+def describe_limits(schema: JsonObject) -> str:
     """Return the bounds and the pattern of a value, or of a list's items, as a sentence."""
     schema = without_null(schema)
     target: Any = schema.get("items") if schema.get("type") == "array" else schema
@@ -247,7 +249,7 @@ def describe_limits(schema: dict[str, Any]) -> str:
     return f"{text[0].upper()}{text[1:]}." if text else ""
 
 
-def describe_result(schema: dict[str, Any]) -> str:
+def describe_result(schema: JsonObject) -> str:
     """Return the type of a result as the start of a sentence: `A list of objects`."""
     text = describe_type(schema)
     if text.startswith(("true", "nothing", "one of")):
@@ -258,7 +260,7 @@ def describe_result(schema: dict[str, Any]) -> str:
     return f"{article} {text}{', or nothing' if is_nullable else ''}"
 
 
-def describe_default(schema: dict[str, Any]) -> str:
+def describe_default(schema: JsonObject) -> str:
     """Return the default value as text; "" if there is none or it is empty."""
     default: Any = schema.get("default")
     if default is None or default in ("", [], {}):

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from typing import Any
 
+    from tooli.core.protocols import JsonObject
     from tooli.core.tool import Param, Tool
     from tooli.describe.app_info import AppInfo
 
@@ -235,7 +236,7 @@ def _pipe_example(program: str, source: Tool, target: Tool) -> str | None:
     return f"{first} | jq -r '{select}' | tr '\\n' '\\0' | xargs -0 {last}"
 
 
-def _matching_field(param: Param, fields: dict[str, Any]) -> str | None:
+def _matching_field(param: Param, fields: JsonObject) -> str | None:
     """Return the field of a result that fits a parameter: by name, or a path for paths."""
     names: Sequence[str] = [param.name, param.name.removesuffix("s")]
     item = unwrap_optional(param.shape)

@@ -11,8 +11,8 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Any
 
+    from tooli.core.protocols import JsonObject
     from tooli.core.tool import Tool
     from tooli.describe.app_info import AppInfo
 
@@ -72,7 +72,7 @@ class ExportedTool(Record):
     name: str  # the name that the model sees
     variable: str  # its variable in the generated module
     description: str
-    schema: dict[str, Any]
+    schema: JsonObject
     flags: tuple[str, ...]  # the CONFIRMATION_FLAGS that the model may pass
     timeout: float | None
 

@@ -19,12 +19,12 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
+    from tooli.core.protocols import JsonObject
     from tooli.core.tool import Tool
     from tooli.export.export_spec import ExportedTool, ExportSpec
 
-    ToolKeywords = tuple[ExportedTool, dict[str, Any]]
+    ToolKeywords = tuple[ExportedTool, JsonObject]
 
 
 class Framework(Record):

@@ -18,8 +18,8 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from typing import Any
 
+    from tooli.core.protocols import JsonObject
     from tooli.export.export_spec import ExportedTool, ExportSpec
     from tooli.export.frameworks import Framework
     from tooli.export.runner_source import RunnerSource
@@ -155,7 +155,7 @@ _PRINTS_COMMENT = "# This tool prints its output: it goes to stdout, not to the 
 
 def _tool_assignment(spec: ExportSpec, framework: Framework, entry: ExportedTool) -> str:
     """Return the statement that creates one tool."""
-    keywords: dict[str, Any] = {}
+    keywords: JsonObject = {}
     if framework.adapt_tool is not None:
         entry, keywords = framework.adapt_tool(entry)
     if entry.timeout is not None:

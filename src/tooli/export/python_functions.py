@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 
 from tooli.core.tool import MISSING
-from tooli.export import python_source
 from tooli.export.export_spec import RESERVED_NAMES, exported_tools
 from tooli.export.module_source import (
     call_target,
@@ -15,7 +14,18 @@ from tooli.export.module_source import (
     render_module,
     standard_imports,
 )
-from tooli.export.python_source import SourceText, class_name, identifier
+from tooli.export.python_source import (
+    MAX_LINE_LENGTH,
+    SourceText,
+    call_source,
+    class_name,
+    docstring,
+    function_signature,
+    identifier,
+    string_literal,
+    value_literal,
+    wrap_text,
+)
 from tooli.export.python_types import PythonTypes
 from tooli.export.runner_source import build_runner
 from tooli.schema.json_schema import output_schema
@@ -27,6 +37,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from tooli.core.protocols import JsonObject
     from tooli.export.export_spec import ExportedTool, ExportSpec
 
 
@@ -104,9 +115,7 @@ class _Parameter:
             kind += " | None"
         self.source = f"{self.variable}: {kind}"
         if not self.required:
-            self.source += (
-                f" = {python_source.value_literal(None if self.is_omitted_if_none else value)}"
-            )
+            self.source += f" = {value_literal(None if self.is_omitted_if_none else value)}"
 
 
 def _function(spec: ExportSpec, entry: ExportedTool, types: PythonTypes) -> str:
@@ -116,7 +125,7 @@ def _function(spec: ExportSpec, entry: ExportedTool, types: PythonTypes) -> str:
     ]
     found = [_Parameter(entry, name, types, used) for name in names]
     found.sort(key=lambda parameter: not parameter.required)
-    head = python_source.function_signature(
+    head = function_signature(
         entry.variable,
         [parameter.source for parameter in found],
         _return_annotation(spec, entry, types),
@@ -126,7 +135,7 @@ def _function(spec: ExportSpec, entry: ExportedTool, types: PythonTypes) -> str:
         if spec.is_in_process
         else _subprocess_call(spec, entry, found)
     )
-    documentation = python_source.docstring(_function_docstring(entry, found), "    ")
+    documentation = docstring(_function_docstring(entry, found), "    ")
     return f"{head}\n{documentation}\n    return {body}"
 
 
@@ -137,15 +146,13 @@ def _omitted_flags(entry: ExportedTool) -> set[str]:
 
 def _function_docstring(entry: ExportedTool, parameters: list[_Parameter]) -> str:
     """Return the docstring: the description and the documented parameters."""
-    lines = [python_source.wrap_text(entry.description, width=python_source.MAX_LINE_LENGTH - 4)]
+    lines = [wrap_text(entry.description, width=MAX_LINE_LENGTH - 4)]
     known = [parameter for parameter in parameters if parameter.description]
     if known:
         lines += ["", "Args:"]
     for parameter in known:
         text = f"{parameter.variable}: {parameter.description}"
-        first, *rest = python_source.wrap_text(
-            text, width=python_source.MAX_LINE_LENGTH - 12
-        ).split("\n")
+        first, *rest = wrap_text(text, width=MAX_LINE_LENGTH - 12).split("\n")
         lines += [f"    {first}", *[f"        {line}" if line else "" for line in rest]]
     return "\n".join(lines)
 
@@ -155,13 +162,13 @@ def _subprocess_call(spec: ExportSpec, entry: ExportedTool, parameters: list[_Pa
         p.name: SourceText(p.variable) for p in parameters if not p.is_omitted_if_none
     }
     optional_source = _optional_arguments(parameters)
-    rest: dict[str, Any] = {"timeout": entry.timeout} if entry.timeout is not None else {}
+    rest: JsonObject = {"timeout": entry.timeout} if entry.timeout is not None else {}
     flags = tuple([flag for flag in entry.flags if flag not in _omitted_flags(entry)])
     if flags:
         rest["flags"] = flags
     if optional_source:
         arguments[SourceText(optional_source)] = None
-    return python_source.call_source(
+    return call_source(
         "run", call_target(spec, entry), arguments, depth=1, columns_before=7, **rest
     )
 
@@ -169,14 +176,11 @@ def _subprocess_call(spec: ExportSpec, entry: ExportedTool, parameters: list[_Pa
 def _in_process_call(entry: ExportedTool, parameters: list[_Parameter]) -> str:
     plain = {p.name: SourceText(p.variable) for p in parameters if not p.is_omitted_if_none}
     renamed = {name: plain.pop(name) for name in list(plain) if name != identifier(name)}
-    more = [f"**{python_source.value_literal(renamed, depth=-1000)}"] if renamed else []
+    more = [f"**{value_literal(renamed, depth=-1000)}"] if renamed else []
     more += [optional_source] if (optional_source := _optional_arguments(parameters)) else []
     named = [SourceText(f"{name}={value}") for name, value in plain.items()]
     call_arguments = [entry.tool.key, *named, *map(SourceText, more)]
-    return (
-        python_source.call_source("app.call", *call_arguments, depth=1, columns_before=16)
-        + ".unwrap()"
-    )
+    return call_source("app.call", *call_arguments, depth=1, columns_before=16) + ".unwrap()"
 
 
 def _optional_arguments(parameters: list[_Parameter]) -> str:
@@ -184,9 +188,7 @@ def _optional_arguments(parameters: list[_Parameter]) -> str:
     dropped = [p for p in parameters if p.is_omitted_if_none]
     plain = [f"{p.name}={p.variable}" for p in dropped if p.name == identifier(p.name)]
     renamed = [
-        f"{python_source.string_literal(p.name)}: {p.variable}"
-        for p in dropped
-        if p.name != identifier(p.name)
+        f"{string_literal(p.name)}: {p.variable}" for p in dropped if p.name != identifier(p.name)
     ]
     call_arguments = [*plain, *(["**{" + ", ".join(renamed) + "}"] if renamed else [])]
     return f"**without_none({', '.join(call_arguments)})" if call_arguments else ""

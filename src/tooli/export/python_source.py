@@ -5,6 +5,9 @@ All text that comes from an app passes through here, so no description can end a
 
 from __future__ import annotations
 
+from keyword import iskeyword, issoftkeyword
+from textwrap import fill
+
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -63,8 +66,6 @@ def _escape_docstring(line: str) -> str:
 
 def wrap_text(value: str, indent: str = "", width: int = MAX_LINE_LENGTH) -> str:
     """Wrap prose; existing line breaks stay."""
-    from textwrap import fill
-
     paragraphs = value.split("\n")
     return "\n".join(
         [
@@ -213,8 +214,6 @@ def function_signature(
 
 def identifier(name: str, taken: Iterable[str] = ()) -> str:
     """Return the name as a valid identifier that is not in `taken`."""
-    from keyword import iskeyword, issoftkeyword
-
     candidate = "".join([char if char.isalnum() or char == "_" else "_" for char in name]) or "_"
     candidate = candidate if candidate.isidentifier() else f"_{candidate}"
     used = frozenset(taken)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
+    from tooli.core.protocols import JsonObject
+
 _PYTHON_TYPES = {
     "string": "str",
     "integer": "int",
@@ -45,11 +47,11 @@ class PythonTypes:
         """The source of each class, in order of definition."""
         return list(self._classes)
 
-    def parameter_type(self, schema: dict[str, Any], name: str) -> str:
+    def parameter_type(self, schema: JsonObject, name: str) -> str:
         """Return the annotation of a parameter; a path may be a `pathlib.Path`."""
         return self._expression(schema, name, is_parameter=True)
 
-    def return_type(self, schema: dict[str, Any] | None, name: str) -> str:
+    def return_type(self, schema: JsonObject | None, name: str) -> str:
         """Return the annotation of a result; `Any` if none is declared."""
         return "Any" if schema is None else self._expression(schema, name, is_parameter=False)
 
@@ -104,7 +106,7 @@ class PythonTypes:
         return f"Sequence[{item}]" if is_parameter else f"list[{item}]"
 
     def _typed_dict_for(
-        self, schema: dict[str, Any], parts: dict[str, Any], name: str, is_parameter: bool
+        self, schema: JsonObject, parts: JsonObject, name: str, is_parameter: bool
     ) -> str:
         required = schema.get("required", [])
         fields = {

@@ -26,7 +26,7 @@ from tooli.describe.man import DEFAULT_DATE, build_man_pages
 from tooli.describe.markdown import join_blocks
 from tooli.describe.skill import build_skill_files, render_skill_md, skill_slug
 from tooli.errors import NotFoundError, StateError, Suggestion
-from tooli.export import export, is_unmodified
+from tooli.export.exporter import export, is_unmodified
 from tooli.install.file_changes import (
     FileChange,
     InstallStep,
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
-    from tooli.core.protocols import ToolSource
+    from tooli.core.protocols import JsonObject, ToolSource
     from tooli.core.tool import Tool
     from tooli.describe.app_info import AppInfo
 
@@ -370,7 +370,7 @@ def with_example_outputs(app_info: AppInfo) -> AppInfo:
     """
     program = program_argv(app_info.name)
     outputs: dict[tuple[str, int], str] = {}
-    failures: list[dict[str, Any]] = []
+    failures: list[JsonObject] = []
     for tool, number, argv in _runnable_examples(app_info):
         envelope = _run_example([*program, *tool.cli_path, *argv], tool)
         if envelope.get("ok"):
@@ -397,7 +397,7 @@ def _runnable_examples(app_info: AppInfo) -> Iterator[tuple[Tool, int, list[str]
                 yield tool, number, [str(token) for token in example.get("args", ())]
 
 
-def _run_example(argv: list[str], tool: Tool) -> dict[str, Any]:
+def _run_example(argv: list[str], tool: Tool) -> JsonObject:
     """Run one example and return its envelope, or an error in the same form."""
     separator = argv.index("--") if "--" in argv else len(argv)
     command_line = [*argv[:separator], "--json", *argv[separator:]]

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from tomlkit import TOMLDocument
 
+    from tooli.core.protocols import JsonObject
     from tooli.install.jsonc import JsonMember, JsonNode
 
     class ServerFileFormat(Protocol):
@@ -38,12 +39,12 @@ if TYPE_CHECKING:
             """Return everything but that entry; an empty container counts as none."""
             ...
 
-        def insert_entry(self, text: str, name: str, entry: dict[str, Any]) -> tuple[str, str]:
+        def insert_entry(self, text: str, name: str, entry: JsonObject) -> tuple[str, str]:
             """Add an entry; return the new text and the part that was inserted."""
             ...
 
         def replace_entry(
-            self, text: str, name: str, entry: dict[str, Any], inserted: str
+            self, text: str, name: str, entry: JsonObject, inserted: str
         ) -> tuple[str, str]:
             """Replace an entry; return the new text and what now counts as inserted."""
             ...
@@ -74,11 +75,11 @@ class JsonServers:
         """Return everything but that entry; an empty container counts as none."""
         rest = {key: entry for key, entry in self._entries(text).items() if key != name}
         root = parse_jsonc(text)
-        whole: dict[str, Any] = dict(root.value) if root is not None else {}
+        whole: JsonObject = dict(root.value) if root is not None else {}
         whole.pop(self.container, None)
         return {**whole, self.container: rest} if rest else whole
 
-    def insert_entry(self, text: str, name: str, entry: dict[str, Any]) -> tuple[str, str]:
+    def insert_entry(self, text: str, name: str, entry: JsonObject) -> tuple[str, str]:
         """Add an entry; return the new text and the part that was inserted."""
         root = parse_jsonc(text)
         newline = _newline(text)
@@ -96,7 +97,7 @@ class JsonServers:
         return text[:at] + inserted + text[at:], inserted
 
     def replace_entry(
-        self, text: str, name: str, entry: dict[str, Any], inserted: str
+        self, text: str, name: str, entry: JsonObject, inserted: str
     ) -> tuple[str, str]:
         """Replace an entry; return the new text and what now counts as inserted."""
         root = parse_jsonc(text)
@@ -137,7 +138,7 @@ class JsonServers:
         """True if the text has no content."""
         return "".join(text.removeprefix("\ufeff").split()) in ("", "{}")
 
-    def _entries(self, text: str) -> dict[str, Any]:
+    def _entries(self, text: str) -> JsonObject:
         root = parse_jsonc(text)
         if root is None:
             return {}
@@ -154,7 +155,7 @@ class JsonServers:
 
 
 def _insertion(
-    text: str, root: JsonNode, container_node: JsonNode, name: str, value: dict[str, Any]
+    text: str, root: JsonNode, container_node: JsonNode, name: str, value: JsonObject
 ) -> tuple[int, str]:
     """Return the position for a new member, and its text with the comma that it needs."""
     if "\n" not in text[root.start : root.end] and root.members:
@@ -198,7 +199,7 @@ def _after_opening(text: str, container_node: JsonNode) -> int:
     return container_node.start + 1 + (len(line) if skip_space(line, 0) == len(line) else 0)
 
 
-def _format_value(value: dict[str, Any], unit: str, indent: str) -> str:
+def _format_value(value: JsonObject, unit: str, indent: str) -> str:
     return json.dumps(value, indent=unit, ensure_ascii=False).replace("\n", f"\n{indent}")
 
 
@@ -251,7 +252,7 @@ class TomlServers:
         document.pop(self.container, None)
         return {**document, self.container: rest} if rest else document
 
-    def insert_entry(self, text: str, name: str, entry: dict[str, Any]) -> tuple[str, str]:
+    def insert_entry(self, text: str, name: str, entry: JsonObject) -> tuple[str, str]:
         """Add a table at the end; return the new text and the part that was inserted."""
         self._entries(_parse_toml(text))  # raises MalformedFileError
         content = text.removeprefix("\ufeff")
@@ -266,7 +267,7 @@ class TomlServers:
         return after, _inserted_text(text, after)
 
     def replace_entry(
-        self, text: str, name: str, entry: dict[str, Any], inserted: str
+        self, text: str, name: str, entry: JsonObject, inserted: str
     ) -> tuple[str, str]:
         """Replace a table; return the new text and what now counts as inserted."""
         spans = _removed_lines(text, self._without(text, name))
@@ -306,7 +307,7 @@ class TomlServers:
 
         return isinstance(self._entries(_parse_toml(text))[name], InlineTable)
 
-    def _set_inline(self, text: str, name: str, entry: dict[str, Any]) -> str:
+    def _set_inline(self, text: str, name: str, entry: JsonObject) -> str:
         """Return the text with the entry as an inline table."""
         import tomlkit
 
@@ -317,7 +318,7 @@ class TomlServers:
         self._entries(document)[name] = table
         return _render_toml(document, text)
 
-    def _render_table(self, name: str, entry: dict[str, Any]) -> str:
+    def _render_table(self, name: str, entry: JsonObject) -> str:
         import tomlkit
 
         container = tomlkit.table(is_super_table=True)

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
     from typing import Any
 
+    from tooli.core.protocols import JsonObject
     from tooli.install.agent_paths import AgentPath
     from tooli.install.server_formats import ServerFileFormat
 
@@ -61,7 +62,7 @@ class ServerRecords:
                 data = json.loads(file.read())
         except (OSError, ValueError):
             pass  # without records, an entry is recognized by its content
-        self._data: dict[str, Any] = data if is_object(data) else {}
+        self._data: JsonObject = data if is_object(data) else {}
 
     def get(self, file: str, server: str) -> WrittenEntry | None:
         """Return what we wrote for a server, or None."""
@@ -101,7 +102,7 @@ class ServerRecords:
             return False
         return True
 
-    def _entries(self, file: str) -> dict[str, Any]:
+    def _entries(self, file: str) -> JsonObject:
         entries = self._data.get(file)
         return entries if is_object(entries) else {}
 
@@ -243,7 +244,7 @@ def _open_config(agent_path: AgentPath) -> tuple[str, bytes | None, str, ServerF
     return file, before, text, make_format(config.container)
 
 
-def _server_entry(agent: str, command: Sequence[str]) -> dict[str, Any]:
+def _server_entry(agent: str, command: Sequence[str]) -> JsonObject:
     server = {"command": command[0], "args": [*command[1:]]}
     return {"type": "stdio", **server} if SERVER_CONFIGS[agent].has_type_key else server
 

@@ -26,9 +26,8 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
 
-    from tooli.core.protocols import ToolSource
+    from tooli.core.protocols import JsonObject, ToolSource
 
 MANIFEST = ".tooli.json"
 
@@ -43,7 +42,7 @@ def top_level_package(module: str) -> str:
 
 def read_packaged_skill(app: ToolSource) -> dict[str, str] | None:
     """Return the skill files that the app's package was built with, or None."""
-    module_globals: dict[str, Any] = app._state.module_globals
+    module_globals: JsonObject = app._state.module_globals
     package = top_level_package(str(module_globals.get("__package__") or ""))
     if not package:
         return None

@@ -34,7 +34,7 @@ def app_of(name: str) -> Tooli:
 
 
 @cache
-def portrait_of(name: str) -> AppInfo:
+def info_of(name: str) -> AppInfo:
     return collect_app_info(app_of(name))
 
 
@@ -54,13 +54,13 @@ def documents(app_info: AppInfo) -> dict[str, str]:
 
 @every_app
 def test_every_command_has_a_page_of_its_own(name: str) -> None:
-    app_info = portrait_of(name)
+    app_info = info_of(name)
     assert len(build_skill_files(app_info)) == 1 + len(app_info.tools)
 
 
 @every_app
 def test_links_lead_somewhere(name: str) -> None:
-    written = documents(portrait_of(name))
+    written = documents(info_of(name))
     lost = [
         f"{path}: {target}"
         for path, text in written.items()
@@ -73,7 +73,7 @@ def test_links_lead_somewhere(name: str) -> None:
 @every_app
 def test_command_lines_are_ones_that_the_app_takes(name: str) -> None:
     app = app_of(name)
-    written = documents(portrait_of(name))
+    written = documents(info_of(name))
     wrong = {
         f"{path}: {problem}"
         for path, text in written.items()
@@ -81,9 +81,7 @@ def test_command_lines_are_ones_that_the_app_takes(name: str) -> None:
         for problem in reading.problems(app, text)
     }
     assert not wrong, "\n".join(sorted(wrong))
-    assert reading.count_lines(app, written[f"docs/{FULL_FILE_NAME}"]) >= len(
-        portrait_of(name).tools
-    )
+    assert reading.count_lines(app, written[f"docs/{FULL_FILE_NAME}"]) >= len(info_of(name).tools)
 
 
 @every_app
@@ -94,8 +92,8 @@ def test_examples_are_ones_that_the_app_takes(name: str) -> None:
 @every_app
 def test_documents_are_the_same_every_time(name: str) -> None:
     again = collect_app_info(APPS[name]())
-    assert documents(again) == documents(portrait_of(name))
-    assert build_man_pages(again) == build_man_pages(portrait_of(name))
+    assert documents(again) == documents(info_of(name))
+    assert build_man_pages(again) == build_man_pages(info_of(name))
 
 
 # ------------------------------------------------------------------ the skill
@@ -106,7 +104,7 @@ def test_documents_are_the_same_every_time(name: str) -> None:
 def test_the_skill_is_valid(name: str, tmp_path: Path) -> None:
     from skills_ref.validator import validate
 
-    app_info = portrait_of(name)
+    app_info = info_of(name)
     folder = tmp_path / skill_slug(app_info.name)
     for path, text in build_skill_files(app_info).items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
@@ -121,7 +119,7 @@ def test_the_skill_is_valid(name: str, tmp_path: Path) -> None:
 def test_llms_txt_is_read_back_as_it_was_meant(name: str) -> None:
     from llms_txt import parse_llms_file
 
-    app_info = portrait_of(name)
+    app_info = info_of(name)
     read = parse_llms_file(render_llms_txt(app_info))
     assert read.title == app_info.name
     assert read.summary
@@ -156,7 +154,7 @@ def complaints(*words: str | Path) -> str:
 @every_app
 @pytest.mark.usefixtures("_validators")
 def test_man_pages_are_clean(name: str, tmp_path: Path) -> None:
-    pages = build_man_pages(portrait_of(name))
+    pages = build_man_pages(info_of(name))
     write(pages, tmp_path)
     assert_clean([tmp_path / page for page in pages])
 
