@@ -175,10 +175,10 @@ def _example_problem(example: object) -> str | None:
 
 def _check_error_codes(value: object) -> str | None:
     if not _is_mapping(value):
-        return "must be a dict of codes and meanings, such as {'E3001': 'no file matches'}"
+        return "must be a dict of codes and meanings, such as {'E3010': 'no file matches'}"
     for code, meaning in value.items():
         if not isinstance(code, str) or not code:
-            return f"an error code must be a string such as 'E3001', not {code!r}"
+            return f"an error code must be a string such as 'E3010', not {code!r}"
         if not isinstance(meaning, str):
             return f"the meaning of {code} must be a string"
     return None

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tooli.core.handoffs import Handoff
     from tooli.core.protocols import JsonObject
     from tooli.pipeline.custom_stages import CustomStage
-    from tooli.schema.docstring import Doc
+    from tooli.core.docstring import Doc
 
 
 class Missing:
@@ -428,7 +428,7 @@ class Tool(Record):
     @property
     def doc(self) -> Doc:
         """The parsed docstring, or the parsed `help=` that replaces it."""
-        from tooli.schema.docstring import read_docstring
+        from tooli.core.docstring import read_docstring
 
         text = getattr(self.fn, "func", self.fn).__doc__
         if self.help is None:

@@ -63,7 +63,7 @@ def _single_line(text: str) -> str:
     """Return the text on one line, without control characters."""
     if text.isprintable():
         return text
-    from tooli.schema.docstring import sanitize_doc_text
+    from tooli.core.docstring import sanitize_doc_text
 
     return text[: len(text) - len(text.lstrip(" "))] + " ".join(sanitize_doc_text(text).split())
 

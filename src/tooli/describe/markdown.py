@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tooli.schema.docstring import sanitize_doc_text
+from tooli.core.docstring import sanitize_doc_text
 
 TYPE_CHECKING = False
 

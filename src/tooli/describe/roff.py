@@ -5,7 +5,7 @@ The output is plain ASCII. Characters with a meaning in roff, and non-ASCII ones
 
 from __future__ import annotations
 
-from tooli.schema.docstring import sanitize_doc_text
+from tooli.core.docstring import sanitize_doc_text
 
 TYPE_CHECKING = False
 

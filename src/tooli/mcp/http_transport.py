@@ -103,7 +103,7 @@ class _StreamableHttpTransport:
                 return MemoryEventStore()
 
             @event_store.setter
-            def event_store(self, given: object) -> None:
+            def event_store(self, _: object) -> None:
                 pass
 
         self._paths = (path, f"{path}/")

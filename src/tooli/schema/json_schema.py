@@ -72,7 +72,7 @@ def param_schema(param: Param, doc: str | None = None) -> JsonObject:
     _add_bounds(schema, param)
     text = param.help or doc
     if text:
-        from tooli.schema.docstring import sanitize_doc_text
+        from tooli.core.docstring import sanitize_doc_text
 
         schema["description"] = sanitize_doc_text(text)
     if not param.required and param.default not in (MISSING, None):

@@ -22,7 +22,7 @@ from tooli.describe.agent_documents import (
 from tooli.describe.app_info import AppInfo, collect_app_info
 from tooli.describe.man import build_man_pages
 from tooli.describe.skill import build_skill_files, skill_slug
-from tooli.schema.docstring import sanitize_doc_text
+from tooli.core.docstring import sanitize_doc_text
 from tooli.testing import assert_examples
 
 every_app = pytest.mark.parametrize("name", APPS)

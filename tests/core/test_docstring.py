@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tooli.schema import docstring
-from tooli.schema.docstring import Doc, cleandoc, read_docstring
+from tooli.core import docstring
+from tooli.core.docstring import Doc, cleandoc, read_docstring
 
 if TYPE_CHECKING:
     from collections.abc import Callable
