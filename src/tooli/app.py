@@ -434,7 +434,7 @@ class Tooli(_TyperPlaceholder):
         `failure_history` is that of the server which the call comes through, if any.
         """
         from tooli.core.call import Call
-        from tooli.pipeline.stage_table import StageContext, select_stages
+        from tooli.pipeline import StageContext, select_stages
 
         tool = self._resolve_handoffs(tool)
         if tool.guidance.problem is not None:
@@ -464,7 +464,7 @@ class Tooli(_TyperPlaceholder):
     ) -> tuple[Stage, ...]:
         """Return the stages that apply to a call of a tool from Python, outermost first."""
         from tooli.core.call import PYTHON_CALLER
-        from tooli.pipeline.stage_table import StageContext, select_stages
+        from tooli.pipeline import StageContext, select_stages
 
         caller = caller or PYTHON_CALLER
         return select_stages(StageContext(tool, options, self._state, caller, self.find))

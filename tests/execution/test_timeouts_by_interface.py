@@ -24,7 +24,7 @@ from tests.integration.outside import PATIENCE
 from tooli import Context, ToolError, Tooli
 from tooli.core.call import PYTHON_CALLER, Call, Failed, Ok, Options, Runner
 from tooli.errors import InputError, Suggestion, TimeoutExceeded
-from tooli.pipeline.stage_table import StageContext, async_drivers
+from tooli.pipeline import StageContext, async_drivers
 from tooli.pipeline.drivers import bind, invoke, run
 from tooli.stages.timeout import enforce_timeout
 

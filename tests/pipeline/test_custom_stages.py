@@ -10,7 +10,7 @@ import pytest
 
 from tooli import Call, DefinitionError, Failed, Ok, TemporaryError, Tooli
 from tooli.core.call import Options
-from tooli.pipeline.stage_table import STAGES, stage_name
+from tooli.pipeline import STAGES, stage_name
 from tooli.testing import Case, assert_parity, invoke
 
 if TYPE_CHECKING:

@@ -140,10 +140,10 @@ def test_strict_removes_joiners_and_selectors() -> None:
         ("a\x1b]0;cut short\x1b[1mb", "ab", RemovedCounts(2)),
         ("a\x1b]0;given up\x18b", "ab", RemovedCounts(1)),
         ("bell\x07 back\x08 del\x7f nel\x85", "bell back del nel", RemovedCounts(0, 4)),
-        ("a\u00adb \u202eevil\u202c z\u200bw \u2066i\u2069", "ab evil zw i", RemovedCounts(0, 0, 6)),
+        ("a\u00adb \u202eevil\u202c z\u200bw \u2066i\u2069", "ab evil zw i", RemovedCounts(0, 0, 6)),  # noqa: E501
         ("tags\U000e0041\U000e0042 vs\U000e0101", "tags vs", RemovedCounts(0, 0, 3)),
         ("\x1b\u200b[31m", "[31m", RemovedCounts(1, 0, 1)),
-        ("rows a\u200d\u200c\u200db\ufe0f\ufe0e\u200d", "rows a\u200db\ufe0f", RemovedCounts(0, 0, 4)),
+        ("rows a\u200d\u200c\u200db\ufe0f\ufe0e\u200d", "rows a\u200db\ufe0f", RemovedCounts(0, 0, 4)),  # noqa: E501
         ("a\u200d\u200b\u200db", "a\u200db", RemovedCounts(0, 0, 2)),
     ],
 )  # fmt: skip

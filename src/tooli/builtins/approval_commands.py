@@ -27,7 +27,7 @@ _MAX_LINES = 400
 
 
 def add_approvals(group: App, app: App | None = None) -> None:
-    """Add `approvals list`, `approvals grant` and `approvals deny`; without an app, for all apps."""
+    """Add `approvals list`, `grant` and `deny`; without an app, for all apps."""
     group.command("list")(_list_command(app))
     group.command("grant")(_grant_command(app))
     group.command("deny")(_deny_command(app))

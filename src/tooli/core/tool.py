@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any, TypeAlias
 
+    from tooli.core.docstring import Doc
     from tooli.core.handoffs import Handoff
     from tooli.core.protocols import JsonObject
     from tooli.pipeline.custom_stages import CustomStage
-    from tooli.core.docstring import Doc
 
 
 class Missing:

@@ -8,8 +8,8 @@ but a bare null.
 from __future__ import annotations
 
 from tooli.core._hot_tables import TOOL_SCHEMA_OPTIONS
-from tooli.core.tool import DEFAULT_BEHAVIOR, DEFAULT_GUARD
 from tooli.core.docstring import sanitize_doc_text
+from tooli.core.tool import DEFAULT_BEHAVIOR, DEFAULT_GUARD
 from tooli.schema.json_schema import input_schema, output_schema
 
 TYPE_CHECKING = False

@@ -66,7 +66,8 @@ def approval_question(error: ToolError) -> Mapping[str, Question]:
     """Return the question whether a call may run, with the tool and its arguments."""
     call_text = error.approval_text or ""
     if len(call_text) > _MAX_SHOWN_CHARS:
-        call_text = f"{call_text[:_MAX_SHOWN_CHARS]}… and {len(call_text) - _MAX_SHOWN_CHARS} more characters"
+        omitted = len(call_text) - _MAX_SHOWN_CHARS
+        call_text = f"{call_text[:_MAX_SHOWN_CHARS]}… and {omitted} more characters"
     return {APPROVAL_KEY: build_elicit(f"{error.message} Run it?\n{call_text}", YES_NO_SCHEMA)}
 
 

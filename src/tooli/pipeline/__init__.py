@@ -1,1 +1,416 @@
-"""Run a call: stages, binding, drivers, failures, dry runs, and the presentation of outcomes."""
+"""The table of stages, and the choice of those that apply to a call.
+
+Every call passes the stages of `STAGES` that apply to it, outermost first. To add a stage, write
+one file in `tooli/stages` and add one row here. Nothing else decides which stages run: a call
+takes the fast path (`ONLY_BIND`) exactly when no condition in the table holds for it.
+
+The table is in this file because every call loads the package anyway, while one more file costs
+every start 0.1 ms. For the same reason the rows are constants that name their stages: a stage is
+imported only for a call that may need it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from _operator import attrgetter
+
+from tooli.core._hot_tables import AGENT_SESSION_VARIABLES
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Sequence
+    from typing import Any, TypeAlias
+
+    from tooli.core.app_state import AppState
+    from tooli.core.call import Call, Caller, Options, Outcome, Stage
+    from tooli.core.tool import Tool
+    from tooli.storage.failure_history import MemoryFailureHistory
+
+    StageRow: TypeAlias = tuple[str, str, tuple[str, ...], tuple[str, ...]]
+    """Name, location, `when`, `unless`.
+
+    The location is `module:function`. The function is a stage, or makes one from the
+    `StageContext` of a call, or returns None if it has nothing to do for that call.
+
+    `when` and `unless` list attributes of the `StageContext`. The stage applies if one of `when`
+    is true (or `when` is empty) and none of `unless` is. `options.result_options:filter` is true
+    if there are `result_options` and their `filter` is set; the fast path reads the part before
+    the colon only. Likewise `state.security_settings:store` is true if that setting is made.
+    """
+
+_DRY_RUN = ("options.dry_run",)
+_POLICY_OFF = ("is_policy_off",)
+_AUDITED = ("is_strict", "tool.behavior.destructive", "tool.guard.may_need_approval")
+_PATH_RULES = (
+    "state.security_settings:allow_paths",
+    "state.security_settings:deny_paths",
+    "state.security_settings:work_dir",
+)
+_HAS_SIZE_LIMIT = ("tool.limits.max_tokens", "options.result_options:has_limit")
+_IS_PAGED = (
+    "tool.limits.page_size",
+    "tool.limits.returns_page",
+    "options.result_options:is_paged",
+)
+
+STAGES: tuple[StageRow, ...] = (
+    # Who calls, and how often?
+    (
+        "settings_check",
+        "tooli.stages.settings_check:reject_invalid_settings",
+        ("state.security_settings:faults",),
+        (),
+    ),
+    (
+        "audit_log",
+        "tooli.stages.audit:select_audit_log",
+        ("state.security_settings:audit_log",),
+        (),
+    ),
+    (
+        "rate_limit",
+        "tooli.stages.rate_limiting:limit_rate",
+        ("tool.limits.rate_limit", "state.security_settings:rate_limit"),
+        ("approved",),  # it was counted when it asked for the approval
+    ),
+    (
+        "repeated_failures",
+        "tooli.pipeline:track_failures",
+        ("failure_history", "caller.session", "caller.category"),
+        (),
+    ),
+    ("identity_audit", "tooli.stages.audit:record_identity_denials", _AUDITED, _POLICY_OFF),
+    (
+        "authentication",
+        "tooli.stages.authentication:authenticate_caller",
+        ("state.security_settings", "tool.guard.scopes"),
+        (),
+    ),
+    # Which arguments?
+    (
+        "secret_tracking",
+        "tooli.stages.secret_tracking:track_secrets",
+        ("tool.may_have_secrets",),
+        _POLICY_OFF,
+    ),
+    (
+        "record_flow",
+        "tooli.stages.result_setup:open_record_flow",
+        (
+            "options.result_options",
+            "options.idempotency_key",
+            "tool.limits.page_size",
+            "tool.limits.returns_page",
+            "tool.limits.max_tokens",
+        ),
+        (),
+    ),
+    ("work_dir", "tooli.stages.path_rules:resolve_work_dir", _PATH_RULES, ()),
+    ("bind", "tooli.pipeline.drivers:bind", (), ()),
+    # May it run?
+    ("denial_audit", "tooli.stages.audit:record_denials", _AUDITED, _POLICY_OFF),
+    (
+        "authorization",
+        "tooli.stages.authorization:authorize",
+        ("is_strict", "tool.guard.scopes"),
+        _POLICY_OFF,
+    ),
+    ("path_rules", "tooli.stages.path_rules:enforce_path_rules", _PATH_RULES, ()),
+    (
+        "approval",
+        "tooli.stages.approval:require_approval",
+        ("tool.behavior.destructive", "tool.guard.may_need_approval"),
+        (),
+    ),
+    ("dry_run", "tooli.stages.dry_run:answer_with_plan", _DRY_RUN, ()),
+    # What is done to the result? Nothing is done to a plan.
+    (
+        "output_schema",
+        "tooli.stages.output_schema:add_output_schema",
+        ("options.detailed", "caller.session"),
+        _DRY_RUN,
+    ),
+    ("size_limit", "tooli.stages.budget:limit_size", _HAS_SIZE_LIMIT, _DRY_RUN),
+    (
+        "concise",
+        "tooli.stages.concise:omit_details",
+        ("omits_details",),
+        (*_DRY_RUN, "options.result_options:fields"),
+    ),
+    (
+        "field_selection",
+        "tooli.stages.field_selection:select_fields",
+        ("options.result_options:fields",),
+        _DRY_RUN,
+    ),
+    ("pagination", "tooli.stages.pagination:paginate", (*_HAS_SIZE_LIMIT, *_IS_PAGED), _DRY_RUN),
+    (
+        "filter",
+        "tooli.stages.filtering:filter_records",
+        ("options.result_options:filter",),
+        _DRY_RUN,
+    ),
+    (
+        "page_unwrap",
+        "tooli.stages.pagination:unwrap_page",
+        ("tool.limits.returns_page",),
+        _DRY_RUN,
+    ),
+    (
+        "next_steps",
+        "tooli.stages.next_steps:add_next_steps",
+        ("tool.guidance.may_return_next", "options.detailed"),
+        _DRY_RUN,
+    ),
+    # How does it run? These are inside of the stages that answer without a run.
+    (
+        "idempotency",
+        "tooli.stages.idempotency_key:run_once",
+        ("options.idempotency_key",),
+        _DRY_RUN,
+    ),
+    ("apply_plan", "tooli.stages.apply_plan:apply_plan", ("options.apply",), _DRY_RUN),
+    ("run_audit", "tooli.stages.audit:record_run", _AUDITED, _POLICY_OFF),
+    (
+        "capabilities",
+        "tooli.stages.capability_enforcement:enforce_capabilities",
+        (
+            "tool.guard.capabilities",
+            "tool.guard.app_permissions",
+            "state.security_settings:allow_paths",
+            "state.security_settings:deny_paths",
+            "state.security_settings:record_capabilities",
+        ),
+        (),
+    ),
+    (
+        "isolation",
+        "tooli.stages.isolation:isolate",
+        ("tool.guard.isolation", "state.security_settings:isolation"),
+        (),
+    ),
+    (
+        "timeout",
+        "tooli.stages.timeout:enforce_timeout",
+        (
+            "options.timeout",
+            "tool.limits.timeout",
+            "tool.guard.isolation",
+            "state.security_settings",
+        ),
+        (),
+    ),
+    ("handles", "tooli.stages.handles:open_handles", ("tool.has_handles",), ()),
+    (
+        "claims",
+        "tooli.pipeline.single_use_claims:start_claims",
+        ("tool.behavior.destructive", "tool.guard.may_need_approval", "options.apply"),
+        _DRY_RUN,
+    ),
+)
+"""The stages of every call, outermost first."""
+
+CONFINEMENT_STAGES = ("capabilities", "isolation", "timeout")
+"""The stages that confine the function while it runs."""
+
+
+class StageContext:
+    """What is known about a call before it passes its stages. The table decides on this.
+
+    `failure_history` is the memory of the server that the call comes through. It is None for a
+    call that does not come through a server.
+    """
+
+    __slots__ = ("approved", "caller", "failure_history", "find_tool", "options", "state", "tool")
+    is_any_call = True
+
+    def __init__(
+        self,
+        tool: Tool,
+        options: Options,
+        state: AppState,
+        caller: Caller,
+        find_tool: Callable[[str], Tool | None],
+        approved: bool = False,
+        failure_history: MemoryFailureHistory | None = None,
+    ) -> None:
+        self.tool = tool
+        self.options = options
+        self.state = state
+        self.caller = caller
+        self.find_tool = find_tool
+        self.approved = approved
+        self.failure_history = failure_history
+
+    @property
+    def is_strict(self) -> bool:
+        """True under the security policy `strict`."""
+        return self.state.policy == "strict"
+
+    @property
+    def is_policy_off(self) -> bool:
+        """True under the security policy `off`."""
+        return self.state.policy == "off"
+
+    @property
+    def omits_details(self) -> bool:
+        """True if a concise result is asked for. Only models and `Detail` mark details."""
+        return self.options.concise and (
+            "pydantic" in sys.modules or "tooli.schema.detail_fields" in sys.modules
+        )
+
+    def select(self, names: Sequence[str]) -> tuple[Stage, ...]:
+        """Return the stages of those names that apply."""
+        rows = [row for row in STAGES if row[0] in names]
+        return tuple(_load_stages(rows, self, _read_conditions(self)))
+
+
+# ------------------------------------------------------------------ selection
+
+
+def select_stages(context: StageContext) -> tuple[Stage, ...]:
+    """Return the stages that apply to a call, outermost first; `ONLY_BIND` if only `bind` does."""
+    only_bind = load_location("tooli.pipeline.drivers:ONLY_BIND")
+    conditions = _read_conditions(context)
+    if not conditions:
+        return only_bind
+    custom_stages = context.tool.custom_stages
+    if not custom_stages:
+        stages = tuple(_load_stages(STAGES, context, conditions))
+        return stages if len(stages) > 1 else only_bind
+    ordered: list[Stage] = []
+    for row in STAGES:
+        here = [custom for custom in custom_stages if custom.anchor == row[0]]
+        ordered += [custom.stage for custom in here if not custom.is_after]
+        ordered += _load_stages((row,), context, conditions)
+        ordered += [custom.stage for custom in here if custom.is_after]
+    return tuple(ordered)
+
+
+_conditions: tuple[object, tuple[str, ...], Any] = (None, (), None)
+"""The table that the following was made from; its conditions; what reads them from a context."""
+
+
+def _read_conditions(context: StageContext) -> set[str]:
+    """Return the conditions of the table that hold; none if the call may take the fast path.
+
+    A condition with a colon is included if its first part is true. All values are read by one
+    function in C, in about 3 µs.
+    """
+    global _conditions
+    table, paths, read = _conditions
+    if table is not STAGES:
+        found = {"tool.custom_stages": None}
+        for name, _, when, _ in STAGES:
+            found.update(dict.fromkeys(when if when or name == "bind" else ("is_any_call",)))
+        paths = tuple(found)
+        read = attrgetter(*[path.partition(":")[0] for path in paths])
+        _conditions = (STAGES, paths, read)
+    values = read(context)
+    if not any(values):
+        return set()
+    return {path for path, value in zip(paths, values, strict=True) if value}
+
+
+def _load_stages(
+    rows: Sequence[StageRow], context: StageContext, conditions: set[str]
+) -> Generator[Stage, None, None]:
+    """Yield the stages of the rows that apply, where `conditions` are those that may hold."""
+    for name, location, when, unless in rows:
+        if when:
+            if conditions.isdisjoint(when):
+                continue
+            if not any([path in conditions and _is_true(context, path) for path in when]):
+                continue
+        if any([_is_true(context, path) for path in unless]):
+            continue
+        stage = load_location(location)
+        if not stage.__code__.co_flags & _CO_GENERATOR:
+            stage = stage(context)
+        if stage is not None:
+            _names[stage.__code__] = name
+            yield stage
+
+
+_CO_GENERATOR = 0x20
+_names: dict[object, str] = {}  # of the stages that were loaded, by their code
+
+
+def stage_name(stage: Any) -> str:
+    """Return the name of a stage: the one in the table, or the name of its function."""
+    code = getattr(stage, "__code__", None)
+    return _names.get(code) or getattr(stage, "__qualname__", None) or repr(stage)
+
+
+def _is_true(context: StageContext, path: str) -> bool:
+    first, _, rest = path.partition(":")
+    value: Any = attrgetter(first)(context)
+    if not value or not rest:
+        return bool(value)
+    value = value.get(rest) if hasattr(value, "get") else getattr(value, rest)
+    return value is not None and value is not False
+
+
+def load_location(location: str) -> Any:
+    """Return the function that `module:function` names.
+
+    `sys.modules` may hold a module that another thread is still importing; `__import__` waits.
+    """
+    module_name, _, name = location.partition(":")
+    return getattr(__import__(module_name, fromlist=(name,)), name)
+
+
+# ------------------------------------------------------------------ repeated failures
+#
+# An agent on a command line is a new process for each call, and most of its sessions have no
+# failure yet. For those, `record_first_failure` stands in for the stage that counts failures: its
+# modules cost half a millisecond, and it loads them only once there is a failure to record.
+
+_COUNT_ON_SERVER = "tooli.stages.repeated_failures:count_failures_on_server"
+_COUNT_IN_FILES = "tooli.stages.repeated_failures:count_failures_in_files"
+_RECORD_FAILURE = "tooli.stages.repeated_failures:record_failure"
+
+
+def track_failures(context: StageContext) -> Stage | None:
+    """Return the stage that stops a caller who repeats a failing call, if it is recognised."""
+    caller = context.caller
+    if context.failure_history is not None:
+        is_identified = caller.session is not None or caller.principal is not None
+        if is_identified or caller.address is None:  # no address: the only client of the process
+            return load_location(_COUNT_ON_SERVER)(context)
+        return None
+    if caller.session is not None:
+        return load_location(_COUNT_IN_FILES)
+    sessions = _agent_sessions(caller)
+    if not sessions:
+        return None
+    has_history = _may_have_failed_before(sessions)
+    return load_location(_COUNT_IN_FILES) if has_history else record_first_failure
+
+
+def record_first_failure(call: Call) -> Generator[Call, Outcome, Outcome]:
+    """Record a failure of a session that has not failed before."""
+    outcome = yield call
+    if hasattr(outcome, "error"):
+        return load_location(_RECORD_FAILURE)(call, outcome)
+    return outcome
+
+
+def _agent_sessions(caller: Caller) -> list[str]:
+    """Return the session names that an agent has put into the environment of a command line."""
+    if caller.category != "ai_agent" or not caller.owns_process:
+        return []
+    return [os.environ[name] for name in AGENT_SESSION_VARIABLES if name in os.environ]
+
+
+def _may_have_failed_before(sessions: Sequence[str]) -> bool:
+    """True if the state folder may hold failures of one of the sessions. False is final."""
+    env = os.environ.get
+    home = env("TOOLI_STATE_DIR")
+    if not home:
+        home = (env("XDG_STATE_HOME") or env("HOME", "") + "/.local/state") + "/tooli"
+    folders = [f"/as-{name}" if name.replace("-", "a").isalnum() else "" for name in sessions]
+    folders = [name if name == name.lower() and len(name) < 64 else "" for name in folders]
+    return os.name == "nt" or any([os.access(f"{home}/loops{name}", 0) for name in folders])

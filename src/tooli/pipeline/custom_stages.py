@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tooli.core.record import Record
 from tooli.errors import DefinitionError, closest_match
-from tooli.pipeline.stage_table import STAGES
+from tooli.pipeline import STAGES
 
 TYPE_CHECKING = False
 

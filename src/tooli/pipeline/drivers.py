@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from tooli.core.call import Call, Failed, Ok
 from tooli.core.tool import Handle, unwrap_optional
-from tooli.pipeline.stage_table import stage_name
+from tooli.pipeline import stage_name
 from tooli.schema.convert import ConversionError, Converted, RawText, convert_raw_text
 
 TYPE_CHECKING = False

@@ -320,8 +320,9 @@ def _check_order(field_text: str, operator: str, value: Any, possible: set[str] 
             f"{field_text} {operator} {_format_value(value)}: only numbers and text can be ordered"
         )
     if possible is not None and kind not in possible:
+        wanted = f"{operator} {_format_value(value)}"
         raise ExpressionError(
-            f"{field_text} is {_format_types(possible)}: it can never be {operator} {_format_value(value)}"
+            f"{field_text} is {_format_types(possible)}: it can never be {wanted}"
         )
 
 

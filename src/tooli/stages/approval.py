@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tooli.errors import ApprovalRequired, AuthError, InputError, Suggestion
-from tooli.pipeline.stage_table import CONFINEMENT_STAGES
+from tooli.pipeline import CONFINEMENT_STAGES
 
 TYPE_CHECKING = False
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
     from tooli.core.call import Call, Outcome, Stage
-    from tooli.pipeline.stage_table import StageContext
+    from tooli.pipeline import StageContext
     from tooli.policy.rules import Verdict
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from tooli.core.call import Call, Outcome, Stage
-    from tooli.pipeline.stage_table import StageContext
+    from tooli.pipeline import StageContext
 
 
 def authenticate_caller(context: StageContext) -> Stage | None:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from tooli.core.call import Call, Outcome, Stage
     from tooli.errors import ToolError
-    from tooli.pipeline.stage_table import StageContext
+    from tooli.pipeline import StageContext
     from tooli.records.record_flow import Push
     from tooli.storage.idempotency_store import AttemptToken, BeginResult, IdempotencyStore
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tooli.core.app_state import AppState
     from tooli.core.call import Call, Outcome, Runner, Stage
     from tooli.core.tool import Tool
-    from tooli.pipeline.stage_table import StageContext
+    from tooli.pipeline import StageContext
 
 
 def isolate(context: StageContext) -> Stage | None:

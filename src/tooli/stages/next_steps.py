@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from tooli.core.call import Call, Outcome, Stage
     from tooli.core.tool import Tool
-    from tooli.pipeline.stage_table import StageContext
+    from tooli.pipeline import StageContext
 
     FindTool = Callable[[str], Tool | None]
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tooli.core.app_state import AppState
     from tooli.core.call import Call, Outcome, Stage
     from tooli.core.declared_capabilities import AllowedAccess
-    from tooli.pipeline.stage_table import StageContext
+    from tooli.pipeline import StageContext
 
 
 def resolve_work_dir(context: StageContext) -> Stage:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from tooli.core.call import Call, Outcome, Stage
     from tooli.errors import ToolError
-    from tooli.pipeline.stage_table import StageContext
+    from tooli.pipeline import StageContext
     from tooli.storage.failure_history import (
         FileFailureHistory,
         MemoryFailureHistory,

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from tooli.core.call import Call, Outcome, Stage
-    from tooli.pipeline.stage_table import StageContext
+    from tooli.pipeline import StageContext
 
 
 def enforce_timeout(context: StageContext) -> Stage:

@@ -12,6 +12,7 @@ from tests.integration.documents import reading, setup_validators
 from tests.integration.documents.apps import APPS, random_app
 
 from tooli import Tooli
+from tooli.core.docstring import sanitize_doc_text
 from tooli.describe.agent_documents import (
     FULL_FILE_NAME,
     build_llms_files,
@@ -22,7 +23,6 @@ from tooli.describe.agent_documents import (
 from tooli.describe.app_info import AppInfo, collect_app_info
 from tooli.describe.man import build_man_pages
 from tooli.describe.skill import build_skill_files, skill_slug
-from tooli.core.docstring import sanitize_doc_text
 from tooli.testing import assert_examples
 
 every_app = pytest.mark.parametrize("name", APPS)

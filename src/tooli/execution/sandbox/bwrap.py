@@ -118,7 +118,7 @@ class BubblewrapRunner(Runner):
         self._creator_pid = os.getpid()
 
     def run(self, call: Call) -> Any:
-        """Replace the process; returns only if bubblewrap is unavailable and isolation is optional."""
+        """Replace the process; return only if isolation is optional and bubblewrap is missing."""
         self._exec_bwrap(call)
         return self.fallback_runner.run(call)
 
