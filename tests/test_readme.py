@@ -39,8 +39,8 @@ DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 @pytest.mark.parametrize("page", PLAYED, ids=lambda page: page.name)
 def test_every_command_shows_what_the_page_says(page: Path, tmp_path: Path) -> None:
     """`make docs` writes the pages anew."""
-    said = page.read_text(encoding="utf-8")
-    assert settled(said) == play(said, tmp_path)
+    text = page.read_text(encoding="utf-8")
+    assert settled(text) == play(text, tmp_path)
     tests = sorted(tmp_path.glob("test_*.py"))
     if tests:
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *map(str, tests)]

@@ -1,6 +1,6 @@
 """The coverage gate of `make test`: contract, call and errors are tested branch by branch.
 
-Reads coverage's JSON report, prints a table, and exits with 1 where a part of the house
+Reads coverage's JSON report, prints a table, and exits with 1 if a package
 stays below the limit.
 """
 

@@ -199,9 +199,9 @@ def test_a_token_that_nobody_asks_for_is_not_looked_at(app: Path) -> None:
 
 
 def test_a_session_without_failures_costs_two_small_modules(app: Path, tmp_path: Path) -> None:
-    said = {"TOOLI_SESSION_ID": "s", "TOOLI_STATE_DIR": str(tmp_path)}
-    run(app, "greet", "Ada", "--json", **said)
-    _, out, modules = run(app, "greet", "Ada", "--json", **said)
+    env = {"TOOLI_SESSION_ID": "s", "TOOLI_STATE_DIR": str(tmp_path)}
+    run(app, "greet", "Ada", "--json", **env)
+    _, out, modules = run(app, "greet", "Ada", "--json", **env)
     assert json.loads(out)["result"] == "Ada"
     assert not modules & (HEAVY | {"threading", "hashlib", "tooli.core.call_fingerprint"})
     assert "tooli.storage.failure_history" in modules

@@ -1,4 +1,4 @@
-"""The front door: every public name is there, and says what it is."""
+"""Every public name exists and has a docstring."""
 
 from __future__ import annotations
 

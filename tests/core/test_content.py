@@ -38,7 +38,7 @@ def test_what_is_content() -> None:
     assert not is_content("text")
 
 
-def test_other_doors_write_the_block() -> None:
+def test_other_interfaces_write_the_block() -> None:
     assert to_jsonable([Image(b"x")], []) == [Image(b"x").to_content_block()]
 
 

@@ -115,7 +115,7 @@ def test_a_type_that_pydantic_refuses() -> None:
 
 
 class TestInfo:
-    def test_keeps_only_what_was_said(self) -> None:
+    def test_keeps_only_what_was_set(self) -> None:
         info = Option(3, "--size", "-s", help="how big", hidden=False, min=None)
         assert (info.kind, info.default, info.decls) == ("option", 3, ("--size", "-s"))
         assert info.settings == {"help": "how big"}

@@ -116,7 +116,7 @@ def test_json_of_a_tool_that_says_little() -> None:
     }
 
 
-def test_anyone_on_purpose_is_not_the_same_as_nothing_said() -> None:
+def test_anyone_on_purpose_is_not_the_same_as_nothing_set() -> None:
     app = Tooli("a")
     app.command("open", auth=[])(lambda: None)
     app.command("mute", capabilities=["fs:read"])(lambda: None)

@@ -20,7 +20,7 @@ def env(tmp_path: Path) -> dict[str, str]:
 
 
 def again(argv: list[str], env: dict[str, str]) -> Finished:
-    """Run a line as it is said, with this interpreter as `python`."""
+    """Run a command line as it is written, with this interpreter as `python`."""
     words = [sys.executable if word == "python" else word for word in argv]
     done = subprocess.run(words, capture_output=True, env=env, timeout=PATIENCE)
     return Finished(done.returncode, done.stdout, done.stderr)
@@ -51,7 +51,7 @@ def follow(env: dict[str, str], *words: str) -> list[dict[str, Any]]:
         ("astream", "40", "--limit", "20", "--json"),
     ],
 )
-def test_the_line_that_is_said_gives_the_rest(env: dict[str, str], words: tuple[str, ...]) -> None:
+def test_the_line_that_is_shown_gives_the_rest(env: dict[str, str], words: tuple[str, ...]) -> None:
     answers = follow(env, *words)
     assert len(answers) > 1
     assert [row["n"] for answer in answers for row in answer["result"]] == list(range(40))

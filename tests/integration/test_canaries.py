@@ -1,4 +1,4 @@
-"""Canaries: what must not get out gets out of no door, in no form, at no level but off."""
+"""Canaries: what must not get out gets out of no interface, in no form, at no level but off."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_print0_is_exact() -> None:
 
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("name", [*DIRTY_ONES, "prints"])
-def test_every_door(name: str, level: str) -> None:
+def test_every_interface(name: str, level: str) -> None:
     """The same envelope through all of them, with the same counts."""
     app = make(level)
     assert app.registered_commands
@@ -164,7 +164,7 @@ def test_secrets_on_command_lines(mode: str, level: str) -> None:
 
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("name", [*SECRET_ONES, "login-model"])
-def test_secrets_through_every_door(name: str, level: str) -> None:
+def test_secrets_through_every_interface(name: str, level: str) -> None:
     app = make(level)
     given: dict[str, Any] = {"token": SECRET}
     if name == "login-model":

@@ -218,7 +218,7 @@ def test_what_was_printed_before_a_failure_is_told() -> None:
 def test_a_result_wins_over_what_was_printed() -> None:
     done = run(EVERY, "say-and-return", "--json")
     assert envelope(done.out)["result"] == {"returned": 1}
-    assert done.err == b"said\n"
+    assert done.err == b"spoken\n"
 
 
 def test_printed_bytes_that_are_no_text() -> None:
@@ -235,7 +235,7 @@ def test_much_print_is_cut() -> None:
 
 def test_the_typer_lane_is_as_quiet() -> None:
     lane = APPS / "lane.py"
-    assert envelope(run(lane, "say", "--child", "--json").out)["result"] == "said\nfrom a child"
+    assert envelope(run(lane, "say", "--child", "--json").out)["result"] == "spoken\nfrom a child"
     for line, code, error in (
         (["leave", "3"], 3, "E4001"),
         (["abort"], 1, "E4001"),

@@ -1,4 +1,4 @@
-"""What is asked of the zoo, through every door. Arguments stand in the order of declaration."""
+"""The calls to the test apps, for every interface. Arguments are in declaration order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The keystone: every case through every door gives one and the same envelope."""
+"""The keystone: every case through every interface gives one and the same envelope."""
 
 from __future__ import annotations
 
@@ -46,24 +46,24 @@ def real() -> Tooli:
 
 
 @every_case
-def test_the_doors_of_a_light_app_agree(case: Case) -> None:
+def test_the_interfaces_of_a_light_app_agree(case: Case) -> None:
     assert_parity(make_app(), case.replace(skip={**case.skip, **WITHOUT_TYPER}))
 
 
 @every_case
-def test_the_doors_of_a_real_typer_agree(real: Tooli, case: Case) -> None:
+def test_the_interfaces_of_a_real_typer_agree(real: Tooli, case: Case) -> None:
     assert_parity(real, case)
 
 
 @pytest.mark.parametrize("case", [pytest.param(c, id=_name("single", c)) for c in cases.SINGLE])
-def test_the_doors_of_an_app_of_one_command_agree(case: Case) -> None:
+def test_the_interfaces_of_an_app_of_one_command_agree(case: Case) -> None:
     app = make_single()
     assert_parity(app, case)
     assert_parity(app, case)
 
 
 @pytest.mark.parametrize("case", [pytest.param(c, id=_name("called", c)) for c in cases.CALLED])
-def test_the_doors_of_an_app_that_typer_reads_agree(case: Case) -> None:
+def test_the_interfaces_of_an_app_that_typer_reads_agree(case: Case) -> None:
     app = make_called()
     assert_parity(app, case)
     assert_parity(app, case)

@@ -1,4 +1,4 @@
-"""Every rule of the policy table × policy × door: the same decision, with the same code."""
+"""Every rule of the policy table × policy × interface: the same decision, with the same code."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_the_table_is_the_contracts() -> None:
 
 
 @every_cell
-def test_through_every_door(policy: str, case: Case, verdict: Verdict) -> None:
+def test_through_every_interface(policy: str, case: Case, verdict: Verdict) -> None:
     ran: list[str] = []
     app = make(policy, ran.append)
     answer = assert_parity(app, case)
@@ -101,7 +101,7 @@ def test_through_every_door(policy: str, case: Case, verdict: Verdict) -> None:
 
 
 @every_cell
-def test_a_dry_run_through_every_door(policy: str, case: Case, verdict: Verdict) -> None:
+def test_a_dry_run_through_every_interface(policy: str, case: Case, verdict: Verdict) -> None:
     ran: list[str] = []
     options = {**case.options, "dry_run": True}
     answer = assert_parity(make(policy, ran.append), case.replace(options=options))
@@ -215,7 +215,7 @@ def test_a_terminal_is_not_enough(
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_a_grant_runs_the_call_once_through_each_door(policy: str) -> None:
+def test_a_grant_runs_the_call_once_through_each_interface(policy: str) -> None:
     from tooli.storage.approval_store import ApprovalStore
 
     ran: list[str] = []
@@ -260,7 +260,9 @@ def test_a_human_in_the_loop_by_setting(policy: str, flags: list[str], tmp_path:
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_the_setting_holds_through_every_door(policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_setting_holds_through_every_interface(
+    policy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TOOLI_HUMAN_IN_THE_LOOP", "true")
     ran: list[str] = []
     answer = assert_parity(make(policy, ran.append), Case("delete", {}, {"yes": True}))

@@ -1,4 +1,4 @@
-"""Pages, filters, selections and budgets mean the same through every door."""
+"""Pages, filters, selections and budgets mean the same through every interface."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ CASES = [
 @pytest.mark.parametrize(
     "case", [pytest.param(c, id=f"{c.tool} {dict(c.options)!r:.70}") for c in CASES]
 )
-def test_the_doors_agree(case: Case) -> None:
+def test_the_interfaces_agree(case: Case) -> None:
     assert_parity(make_app(), case)
 
 
@@ -92,7 +92,7 @@ def follow(interface: Any, tool: str, options: dict[str, Any], arguments: Any) -
     limit=st.integers(1, 19),
     filtered=st.sampled_from([None, "n > 2", "kind == 'odd'"]),
 )
-def test_the_pages_are_the_whole_through_every_door(
+def test_the_pages_are_the_whole_through_every_interface(
     tool: str, count: int, limit: int, filtered: str | None
 ) -> None:
     app = make_app()
@@ -124,7 +124,7 @@ def test_a_stream_makes_no_more_than_the_page_has(tool: str) -> None:
         assert made == list(range(10)), interface.name
 
 
-def test_a_cursor_of_one_door_goes_on_through_another() -> None:
+def test_a_cursor_of_one_interface_goes_on_through_another() -> None:
     app = make_app()
     asked = [interface for interface in interfaces(app) if not interface.streams]
     cursor = (

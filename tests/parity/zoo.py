@@ -482,7 +482,7 @@ def say(text: str, code: int = 0) -> None:
     """Print, as every Typer command does."""
     print(text)
     typer.echo("and more")
-    print("aside", file=sys.stderr)
+    print("extra", file=sys.stderr)
     if code:
         raise typer.Exit(code)
 

@@ -1,4 +1,4 @@
-"""bind: arguments fitted, defaults added, everything wrong said at once."""
+"""bind: arguments fitted, defaults added, all problems reported at once."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Order(pydantic.BaseModel):
         return self
 
 
-def call_of(fn, *, said=None, problems=(), **arguments) -> Call:
-    tool = read_tool(fn, app="app", path=("tool",), kwargs=said or {})
+def call_of(fn, *, text=None, problems=(), **arguments) -> Call:
+    tool = read_tool(fn, app="app", path=("tool",), kwargs=text or {})
     return Call(tool, arguments, PYTHON_CALLER, [], problems=problems)
 
 
@@ -116,9 +116,9 @@ class TestRefusing:
         error = refused(call_of(tool, order={"count": 0}))
         assert [e["field"] for e in error.details["errors"]] == ["order.item", "order.count"]
 
-    def test_what_the_door_found_comes_first_and_surplus_last(self) -> None:
-        door = (Problem("E1005", None, "too many"), Problem("E1006", "root", "no value"))
-        error = refused(call_of(find, problems=door))
+    def test_what_the_interface_found_comes_first_and_surplus_last(self) -> None:
+        interface = (Problem("E1005", None, "too many"), Problem("E1006", "root", "no value"))
+        error = refused(call_of(find, problems=interface))
         assert [e["code"] for e in error.details["errors"]] == ["E1006", "E1002", "E1005"]
         assert error.details["errors"][-1] == {"code": "E1005", "message": "too many"}
 
@@ -137,18 +137,18 @@ class TestOneModel:
     def order(self, order: Order, ctx: Context): ...
 
     def test_fields_become_the_model(self) -> None:
-        call = call_of(self.order, said={"input_model": Order}, item="tea", count="2")
+        call = call_of(self.order, text={"input_model": Order}, item="tea", count="2")
         assert call.tool.param_names == {"item", "count"}
         bound = bind_arguments(call)
         assert bound["order"] == Order(item="tea", count=2)
         assert isinstance(bound["ctx"], Context)
 
     def test_each_field_is_checked(self) -> None:
-        error = refused(call_of(self.order, said={"input_model": Order}, count=0))
+        error = refused(call_of(self.order, text={"input_model": Order}, count=0))
         assert {e["field"] for e in error.details["errors"]} == {"item", "count"}
 
     def test_and_how_they_go_together(self) -> None:
-        error = refused(call_of(self.order, said={"input_model": Order}, item="cake", count=9))
+        error = refused(call_of(self.order, text={"input_model": Order}, item="cake", count=9))
         assert error.field is None
         assert "too many cakes" in error.message
 

@@ -191,7 +191,7 @@ def test_nobody_can_be_asked(peer: Peer | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "default", "said"),
+    ("answer", "default", "text"),
     [
         (accepted(yes=True), False, True),
         (accepted(yes=False), True, False),
@@ -202,9 +202,9 @@ def test_nobody_can_be_asked(peer: Peer | None) -> None:
         (None, True, True),
     ],
 )
-def test_confirming(answer: Any, default: bool, said: bool) -> None:
+def test_confirming(answer: Any, default: bool, text: bool) -> None:
     ctx = context(Client({"elicitation/create": answer}))
-    assert ctx.confirm("Sure?", default=default) is said
+    assert ctx.confirm("Sure?", default=default) is text
 
 
 def test_confirming_without_asking() -> None:

@@ -131,7 +131,7 @@ class TestPassing:
         outcome = run(call_of(lambda: 1), [forgets])
         assert isinstance(outcome.error, InternalError)
 
-    def test_a_stage_that_returns_nothing_on_the_way_in_does_not_open_the_door(self, log) -> None:
+    def test_a_stage_that_returns_nothing_on_the_way_in_does_not_run_the_tool(self, log) -> None:
         def forgets(call):
             return
             yield call

@@ -1,4 +1,4 @@
-"""Rehearsals: what a function may do there, and what becomes of it."""
+"""Dry runs: what a function may do, and what is recorded."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ def test_outside_of_a_call_nothing_is_recorded() -> None:
 
 def test_a_real_call_is_told_to_act() -> None:
     app = Tooli("a")
-    said = []
+    messages = []
 
     @app.command()
     @dry_run_support
     def work(ctx: Context) -> None:
-        said.append(
+        messages.append(
             (record_dry_action("x", "y"), ctx.plan("x", "z"), ctx.dry_run, is_dry_run_active())
         )
 
     app.call("work")
     app.call("work", dry_run=True)
     app.call("work")
-    assert said == [(False,) * 3 + (False,), (True,) * 3 + (True,), (False,) * 3 + (False,)]
+    assert messages == [(False,) * 3 + (False,), (True,) * 3 + (True,), (False,) * 3 + (False,)]
 
 
 def test_it_ends_with_the_dry_run_even_where_that_breaks() -> None:

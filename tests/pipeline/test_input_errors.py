@@ -72,23 +72,23 @@ def paint(
 
 class TestSuggesting:
     def test_what_was_meant_stands_in_the_command(self) -> None:
-        found = suggestion(paint, what="door", colour="blu", coats=0)
-        assert found.argv == ["app", "tool", "door", "--colour", "blue", "--coats", "1"]
+        found = suggestion(paint, what="gate", colour="blu", coats=0)
+        assert found.argv == ["app", "tool", "gate", "--colour", "blue", "--coats", "1"]
         assert found.applicability == "machine_applicable"
         assert shlex.split(found.example) == found.argv
         assert found.action == "retry_with_modified_input"
 
     def test_a_misspelled_name_keeps_its_value(self) -> None:
-        found = suggestion(paint, waht="door", coats=3)
-        assert found.argv == ["app", "tool", "door", "--coats", "3"]
+        found = suggestion(paint, waht="gate", coats=3)
+        assert found.argv == ["app", "tool", "gate", "--coats", "3"]
         assert found.fix == "Use 'what' instead of 'waht'."
         assert found.applicability == "machine_applicable"
 
     def test_a_misspelled_name_with_a_value_that_would_not_fit_either(self) -> None:
-        assert suggestion(paint, what="door", coatz="x").argv == [
+        assert suggestion(paint, what="gate", coatz="x").argv == [
             "app",
             "tool",
-            "door",
+            "gate",
             "--coats",
             "<coats>",
         ]
@@ -99,8 +99,8 @@ class TestSuggesting:
         assert found.applicability == "has_placeholders"
 
     def test_a_name_that_resembles_nothing_is_left_out(self) -> None:
-        found = suggestion(paint, what="door", zzzzz=1)
-        assert found.argv == ["app", "tool", "door"]
+        found = suggestion(paint, what="gate", zzzzz=1)
+        assert found.argv == ["app", "tool", "gate"]
         assert found.applicability == "maybe_incorrect"
         assert "the parameters are: what, colour, coats, dry." in found.fix
 
@@ -113,12 +113,12 @@ class TestSuggesting:
 
     def test_surplus_words_go(self) -> None:
         surplus = (Problem("E1005", None, "too many"),)
-        found = suggestion(paint, problems=surplus, what="door")
-        assert found.argv == ["app", "tool", "door"]
+        found = suggestion(paint, problems=surplus, what="gate")
+        assert found.argv == ["app", "tool", "gate"]
         assert found.fix == "Remove the extra arguments."
 
     def test_an_option_without_its_value(self) -> None:
-        found = suggestion(paint, problems=(Problem("E1006", "output", "x"),), what="door")
+        found = suggestion(paint, problems=(Problem("E1006", "output", "x"),), what="gate")
         assert found.fix == "Give the option its value."
 
     def test_one_part_of_many_is_put_right_among_the_others(self) -> None:
@@ -299,7 +299,7 @@ def test_quoting_is_the_shells(word) -> None:
     assert (shell_quote(word) == word) == (shlex.quote(word) == word)
 
 
-def test_a_refusal_of_what_the_door_found_alone() -> None:
+def test_a_refusal_of_what_the_interface_found_alone() -> None:
     call = Call(
         tool_of(paint), {"what": "x"}, PYTHON_CALLER, [], problems=(Problem("E1007", None, "no"),)
     )

@@ -82,7 +82,7 @@ class TestResult:
         ],
         ids=["more", "first", "bare"],
     )
-    def test_what_had_to_be_replaced_is_said(self, meta, wanted) -> None:
+    def test_what_had_to_be_replaced_is_reported(self, meta, wanted) -> None:
         found = TooliResult(True, [math.nan], meta=meta).to_dict()["meta"]
         assert found["warnings"] == wanted
         order = ["tool", "version", "duration_ms", "warnings", "dry_run"]

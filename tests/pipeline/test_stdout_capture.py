@@ -79,9 +79,9 @@ def test_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_becomes_of_it(capsys: pytest.CaptureFixture[str]) -> None:
-    assert add_printed_text(Ok(None), "said", call()) == Ok("said")
-    assert add_printed_text(Ok(7), "aside", call()) == Ok(7)
-    assert capsys.readouterr().err == "aside\n"
+    assert add_printed_text(Ok(None), "spoken", call()) == Ok("spoken")
+    assert add_printed_text(Ok(7), "extra", call()) == Ok(7)
+    assert capsys.readouterr().err == "extra\n"
     error = InternalError("no", details={"a": 1})
-    add_printed_text(Failed(error), "said", call())
-    assert error.details == {"a": 1, "printed": "said"}
+    add_printed_text(Failed(error), "spoken", call())
+    assert error.details == {"a": 1, "printed": "spoken"}

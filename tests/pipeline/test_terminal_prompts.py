@@ -108,7 +108,7 @@ def test_a_real_terminal_while_stdin_is_a_pipe() -> None:
 
 class TestHarmless:
     @pytest.mark.parametrize(
-        "said",
+        "text",
         [
             {"annotations": Destructive},
             {"requires_approval": True},
@@ -116,9 +116,9 @@ class TestHarmless:
             {"danger_level": "high"},
         ],
     )
-    def test_never_where_damage_may_be_done(self, said: dict[str, Any]) -> None:
+    def test_never_where_damage_may_be_done(self, text: dict[str, Any]) -> None:
         with pytest.raises(DefinitionError, match="agent_auto_confirm is for harmless commands"):
-            Tooli("t").command(agent_auto_confirm=True, **said)(lambda: None)
+            Tooli("t").command(agent_auto_confirm=True, **text)(lambda: None)
 
     def test_for_an_agent_alone(self) -> None:
         app = Tooli("t")

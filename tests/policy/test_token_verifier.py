@@ -39,12 +39,12 @@ SIGNERS = [
 def made(key: Any, alg: str, header: dict[str, Any] | None = None, **claims: Any) -> bytes:
     """A token; claims that are None are left out."""
     now = int(time.time())
-    said = {"sub": "ada", "exp": now + 600, "scope": "files:read files:write", **claims}
-    said = {name: value for name, value in said.items() if value is not None}
+    payload = {"sub": "ada", "exp": now + 600, "scope": "files:read files:write", **claims}
+    payload = {name: value for name, value in payload.items() if value is not None}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the library calls EdDSA by its older name
         head = {"alg": alg, **(header or {})}
-        return jwt.encode(head, said, key, algorithms=[alg]).encode()
+        return jwt.encode(head, payload, key, algorithms=[alg]).encode()
 
 
 def b64(data: bytes) -> bytes:
@@ -259,8 +259,8 @@ def line(token: str, rest: str) -> str:
 
 
 def test_known_tokens(write) -> None:
-    said = "# who may come in\n\n" + line("one", "ci files:read  # the robot")
-    path = write("tokens", said + line("two", "ada").upper().replace("ADA", "ada"))
+    text = "# who may come in\n\n" + line("one", "ci files:read  # the robot")
+    path = write("tokens", text + line("two", "ada").upper().replace("ADA", "ada"))
     verifier = TokenVerifier({"tokens": path})
     first, second = verifier.identify(b"one"), verifier.identify(b"two")
     assert (first.principal, first.scopes) == ("ci", {"files:read"})
@@ -391,7 +391,7 @@ def test_nothing_is_set() -> None:
 
 @pytest.mark.parametrize("name", ["TOOLI_TOKEN_KEY", "TOOLI_TOKENS", "TOOLI_RATE_LIMIT"])
 @pytest.mark.parametrize("value", ["/x\x07", "relative", "/absent"])
-def test_a_setting_that_cannot_be_held_to_opens_no_door(
+def test_a_setting_that_cannot_be_held_to_gives_no_access(
     monkeypatch: pytest.MonkeyPatch, name: str, value: str
 ) -> None:
     monkeypatch.setenv(name, value)

@@ -230,7 +230,7 @@ class TestValues:
         ],
         ids=shown,
     )
-    def test_bounds_hold_whoever_fitted(self, annotation, good, bad) -> None:
+    def test_bounds_hold_for_every_converter(self, annotation, good, bad) -> None:
         bounded = Annotated[annotation, Option(min=2)]
         value(bounded, good)
         with pytest.raises(ConversionError, match="less than 2"):

@@ -180,7 +180,7 @@ class TestEqualToPydantic:
 
 
 class TestDecimal:
-    def test_the_text_of_a_decimal_is_said(self) -> None:
+    def test_the_text_of_a_decimal_is_reported(self) -> None:
         class Priced(pydantic.BaseModel):
             price: decimal.Decimal
             free: Annotated[decimal.Decimal, pydantic.Field(allow_inf_nan=True)]

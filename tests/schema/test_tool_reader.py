@@ -417,7 +417,7 @@ class TestCallables:
         assert made.doc.summary == "Calls."
 
     def test_methods(self) -> None:
-        class House:
+        class Holder:
             def bound(self, a: int = 1): ...
 
             @classmethod
@@ -426,7 +426,7 @@ class TestCallables:
             @staticmethod
             def loose(a: int = 1): ...
 
-        for method in (House().bound, House.of_class, House.loose):
+        for method in (Holder().bound, Holder.of_class, Holder.loose):
             assert [p.name for p in read(method).params] == ["a"]
 
     def test_builtin(self) -> None:
@@ -467,7 +467,7 @@ class TestTool:
         )
         assert made.guard == Guard(("files:write",), ("fs:read",), True, True, "high")
 
-    def test_auth_for_anyone_is_said(self) -> None:
+    def test_auth_for_anyone_is_reported(self) -> None:
         assert read(lambda: None, auth=[]).guard.scopes == ()
         assert read(lambda: None).guard.scopes is None
 

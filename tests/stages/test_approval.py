@@ -346,11 +346,11 @@ class TestDryRun:
         assert result.result == "outside"
         assert len(result.meta["warnings"]) == 1
 
-    def test_behind_walls(self, tmp_path: Path) -> None:
+    def test_in_a_sandbox(self, tmp_path: Path) -> None:
         from tooli.execution.sandbox.sandbox_runner import detect_sandbox_support
 
         if detect_sandbox_support().missing:
-            pytest.skip("there are no walls here")
+            pytest.skip("no sandbox is available")
         app = Tooli("desk")
         (tmp_path / "in").mkdir()
         (tmp_path / "out.txt").write_text("outside")
@@ -465,7 +465,7 @@ class _Asked(Peer):
 
 
 class TestWord:
-    """A door's word that a human agreed counts where the table lets a human be asked."""
+    """An interface may claim that a human agreed where the table lets a human be asked."""
 
     @pytest.mark.parametrize("policy", ["off", "standard", "strict"])
     def test_approved(self, policy: str) -> None:

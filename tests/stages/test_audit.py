@@ -1,4 +1,4 @@
-"""What is written down, by which policy, through which door."""
+"""What is written down, by which policy, through which interface."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tooli.storage.audit_log import get_log_path, log_app_event, log_event
 from tooli.testing import Case, invoke
 from tooli.testing.parity import interfaces
 
-DOORS = [door.name for door in interfaces(Tooli("none"))]
+INTERFACES = [interface.name for interface in interfaces(Tooli("none"))]
 
 
 @pytest.fixture(autouse=True)
@@ -65,9 +65,9 @@ def events() -> list[tuple]:
     return [(one["event"], one.get("phase"), one.get("code")) for one in lines]
 
 
-def ask(app: Tooli, door: str, tool: str, **options) -> dict:
+def ask(app: Tooli, interface: str, tool: str, **options) -> dict:
     case = Case(tool, {"path": "x"}, options)
-    return next(each for each in interfaces(app) if each.name == door).send_case(case).envelope
+    return next(each for each in interfaces(app) if each.name == interface).send_case(case).envelope
 
 
 RUN = [("destructive_run", "begins", None), ("destructive_run", "ends", None)]
@@ -100,13 +100,13 @@ EXPECTED = {
 }
 
 
-@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("interface", INTERFACES)
 @pytest.mark.parametrize("policy", EXPECTED)
-def test_what_is_written_down(policy: str, door: str) -> None:
+def test_what_is_written_down(policy: str, interface: str) -> None:
     app, _ = make_app(security_policy=policy)
     expected: list[tuple] = []
     for tool, options, more in EXPECTED[policy]:
-        ask(app, door, tool, **options)
+        ask(app, interface, tool, **options)
         expected += more
         assert events() == expected, (tool, options)
     assert audit_reader.verify_log(get_log_path("clerk")).fault is None
@@ -254,20 +254,23 @@ def broken(state: Path) -> Path:
     return state
 
 
-@pytest.mark.parametrize("door", DOORS)
-def test_strict_runs_nothing_off_the_record(door: str, broken: Path) -> None:
+@pytest.mark.parametrize("interface", INTERFACES)
+def test_strict_runs_nothing_off_the_record(interface: str, broken: Path) -> None:
     app, ran = make_app(security_policy="strict")
     for tool, options in (("wipe", {"yes": True}), ("look", {})):
-        found = ask(app, door, tool, **options)
+        found = ask(app, interface, tool, **options)
         assert found["error"]["code"] == "E4061"
         assert "audit_log" in found["error"]["suggestion"]["fix"]
     assert not ran
 
 
-@pytest.mark.parametrize("door", [door for door in DOORS if door in ("call", "cli", "http", "mcp")])
-def test_standard_goes_on_and_says_so(door: str, broken: Path) -> None:
+@pytest.mark.parametrize(
+    "interface",
+    [interface for interface in INTERFACES if interface in ("call", "cli", "http", "mcp")],
+)
+def test_standard_goes_on_and_says_so(interface: str, broken: Path) -> None:
     app, ran = make_app()
-    found = ask(app, door, "wipe", yes=True)
+    found = ask(app, interface, "wipe", yes=True)
     assert found["ok"]
     assert [w for w in found["meta"]["warnings"] if "audit log" in w]
     assert ran == ["x"]

@@ -127,7 +127,7 @@ def test_lines_within_any_limit(result: list[Any], limit: int) -> None:
         assert found == json.loads(json.dumps(result))
 
 
-# ------------------------------------------------------------------ what is said about it
+# ------------------------------------------------------------------ messages
 
 ROWS = [{"n": i, "text": "x" * 20} for i in range(100)]
 
@@ -206,7 +206,7 @@ def test_only_a_command_line_keeps_the_whole() -> None:
     assert "full" not in make(ROWS).call("tool", max_bytes=1500).meta["truncated"]
 
 
-def test_the_authors_limit_is_every_doors() -> None:
+def test_the_authors_limit_is_every_interfaces() -> None:
     app = Tooli("app")
 
     @app.command(max_tokens=200)
@@ -254,7 +254,7 @@ def test_callers_get_what_they_can_take(env: dict[str, str], most: int, by: str)
         ([], {"CURSOR_AGENT": "1"}),
     ],
 )
-def test_what_is_said_wins(words: list[str], env: dict[str, str]) -> None:
+def test_explicit_limits_win(words: list[str], env: dict[str, str]) -> None:
     rows = [{"n": i, "text": "x" * 100} for i in range(500)]
     done = invoke(make(rows), "tool", "--json", *words, env=env)
     assert len(done.result) == 500

@@ -1,4 +1,4 @@
-"""Concise answers: without what the output schema calls a detail, through every door."""
+"""Concise answers: without what the output schema calls a detail, through every interface."""
 
 from __future__ import annotations
 
@@ -139,7 +139,9 @@ SHORT: list[tuple[str, dict[str, Any], Any]] = [
 
 
 @pytest.mark.parametrize(("tool", "arguments", "short"), SHORT)
-def test_every_door_leaves_out_the_same(tool: str, arguments: dict[str, Any], short: Any) -> None:
+def test_every_interface_leaves_out_the_same(
+    tool: str, arguments: dict[str, Any], short: Any
+) -> None:
     found = assert_parity(make_app(), Case(tool, arguments, {"concise": True}))
     assert found["result"] == short
 
@@ -162,7 +164,7 @@ def test_the_schema_says_what_is_a_detail() -> None:
     }
 
 
-def test_nothing_said_is_everything() -> None:
+def test_no_option_is_everything() -> None:
     assert make_app().call("files").result == [FILE, FILE]
     whole = invoke(make_app(), "files", "--json").result
     assert whole == [FILE, FILE]

@@ -73,8 +73,8 @@ class Shop:
         self.runs = 0
         self.app.command("other")(lambda: None)
 
-    def add(self, fn: Any, name: str = "do", **said: Any) -> Shop:
-        self.app.command(name, **said)(fn)
+    def add(self, fn: Any, name: str = "do", **settings: Any) -> Shop:
+        self.app.command(name, **settings)(fn)
         return self
 
     def ran(self) -> int:
@@ -106,7 +106,7 @@ RESULTS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("kind", RESULTS)
-def test_every_door_gets_what_the_first_got(shop: Shop, kind: str) -> None:
+def test_every_interface_gets_what_the_first_got(shop: Shop, kind: str) -> None:
     def do(order: str) -> Any:
         shop.ran()
         return RESULTS[kind]
@@ -116,7 +116,7 @@ def test_every_door_gets_what_the_first_got(shop: Shop, kind: str) -> None:
 
 
 def _agree(shop: Shop) -> None:
-    """Hold every door to what it says without a key; of all calls with one, the first runs."""
+    """Hold every interface to what it says without a key; of all calls with one, the first runs."""
     asked = {"order": "a"}
     plainly = [each.send_case(Case("do", asked)) for each in interfaces(shop.app)]
     shop.runs = 0
@@ -125,19 +125,19 @@ def _agree(shop: Shop) -> None:
     for number, (each, expected) in enumerate(zip(interfaces(shop.app), plainly, strict=True)):
         assert each.skip_reason(keyed) is None
         answer = each.send_case(keyed)
-        said = answer.envelope.get("meta", {}).pop("idempotency", None)
+        text = answer.envelope.get("meta", {}).pop("idempotency", None)
         assert without_volatile_fields(answer.envelope) == without_volatile_fields(
             expected.envelope
         ), each.name
         assert answer.exit_code == expected.exit_code
         if not each.streams:
-            assert (said["key"], said["replayed"]) == ("k1", number > 0), each.name
-            firsts.add(said["first_run"])
+            assert (text["key"], text["replayed"]) == ("k1", number > 0), each.name
+            firsts.add(text["first_run"])
     assert len(firsts) == 1
     assert shop.runs == 1
 
 
-def test_a_failure_is_kept_and_is_the_same_at_every_door(shop: Shop) -> None:
+def test_a_failure_is_kept_and_is_the_same_at_every_interface(shop: Shop) -> None:
     def do(order: str) -> None:
         shop.ran()
         raise SoldOut(
@@ -167,7 +167,7 @@ def test_a_crash_is_kept_as_well(shop: Shop) -> None:
     assert shop.runs == 1
 
 
-def test_what_is_printed_is_the_same_at_every_door_that_shows_it(shop: Shop) -> None:
+def test_what_is_printed_is_the_same_at_every_interface_that_shows_it(shop: Shop) -> None:
     def do(order: str):
         shop.ran()
         print("paid", order)
@@ -245,16 +245,18 @@ def test_a_secret_is_not_kept_and_so_not_given_out_again(shop: Shop, home: Path,
     def do(pw: SecretInput[str], number: SecretInput[int], ctx: Context) -> Any:
         shop.ran()
         ctx.warn(f"used {pw.reveal()}")
-        said = f"as {pw.reveal()}"
+        messages = f"as {pw.reveal()}"
         if kind == "error":
-            raise ConflictError(said, details={said: [said]}, suggestion=Suggestion("fix", said))
+            raise ConflictError(
+                messages, details={messages: [messages]}, suggestion=Suggestion("fix", messages)
+            )
         return {
-            "value": {said: (said, User(name=said))},
+            "value": {messages: (messages, User(name=messages))},
             "number": {"n": number.reveal()},
             "split": f"as {SECRET[:4]}\x1b[31m{SECRET[4:]}",
-            "page": Page([said]),
-            "next": Next([said], "other", {}, why=said),
-            "shown": [said, Link("file:///x", said)],
+            "page": Page([messages]),
+            "next": Next([messages], "other", {}, why=messages),
+            "shown": [messages, Link("file:///x", messages)],
         }[kind]
 
     shop.add(do)
@@ -263,8 +265,8 @@ def test_a_secret_is_not_kept_and_so_not_given_out_again(shop: Shop, home: Path,
     again = invoke(shop.app, *words, env={"PW": "another one by now", "NO": "4711"})
     shown = [done.envelope for done in (first, again)]
     assert [one["meta"].pop("idempotency")["replayed"] for one in shown] == [False, True]
-    said = [one["meta"].pop("warnings") for one in shown]
-    assert all(["used ***" in one and "hidden in the" in one[-1] for one in said]), said
+    messages = [one["meta"].pop("warnings") for one in shown]
+    assert all(["used ***" in one and "hidden in the" in one[-1] for one in messages]), messages
     assert without_volatile_fields(shown[0]) == without_volatile_fields(shown[1])
     assert "***" in again.stdout
     assert shop.runs == 1
@@ -290,7 +292,7 @@ def test_an_error_of_the_function_is_no_refusal_when_it_is_given_again(home: Pat
     assert events == ["destructive_run"] * 2
 
 
-def test_warnings_are_said_again(shop: Shop) -> None:
+def test_warnings_are_repeated(shop: Shop) -> None:
     def do(ctx: Context) -> int:
         ctx.warn("mind the gap")
         return 1
@@ -480,7 +482,7 @@ def test_who_leaves_a_stream_leaves_it_open(shop: Shop) -> None:
     assert error.details["ended_by"]["code"] == "E4130"
 
 
-def test_what_is_too_large_is_done_and_said_to_be(
+def test_what_is_too_large_is_done_and_reported(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in ("tooli.storage.outcome_codec", "tooli.stages.idempotency_key"):
@@ -503,7 +505,7 @@ def test_what_is_too_large_is_done_and_said_to_be(
 # ------------------------------------------------------------------ who is refused
 
 
-def test_other_arguments_are_refused_at_every_door(shop: Shop) -> None:
+def test_other_arguments_are_refused_at_every_interface(shop: Shop) -> None:
     shop.add(lambda order: shop.ran(), "do")
     shop.app.call("do", order="a", idempotency_key="k")
     case = Case("do", {"order": "b"}, {"idempotency_key": "k"})
@@ -513,7 +515,7 @@ def test_other_arguments_are_refused_at_every_door(shop: Shop) -> None:
     assert shop.runs == 1
 
 
-def test_the_default_and_the_same_value_said_are_the_same_call(shop: Shop) -> None:
+def test_the_default_and_the_same_value_given_are_the_same_call(shop: Shop) -> None:
     def do(order: str, count: int = 1) -> int:
         return shop.ran()
 
@@ -525,10 +527,10 @@ def test_the_default_and_the_same_value_said_are_the_same_call(shop: Shop) -> No
 def test_the_header_and_the_query_are_one_key(shop: Shop) -> None:
     shop.add(lambda order: {"n": shop.ran()}, "do")
     api = shop.app.asgi(mcp=False)
-    said: dict[str, Any] = {"body": b'{"order":"a"}'}
+    payload: dict[str, Any] = {"body": b'{"order":"a"}'}
 
     async def ask(**more: Any) -> Any:
-        return (await send_request(api, "POST", "/tools/do", **said, **more)).json()
+        return (await send_request(api, "POST", "/tools/do", **payload, **more)).json()
 
     first = asyncio.run(ask(headers={"Idempotency-Key": "k"}))
     assert first["ok"], first
@@ -544,7 +546,7 @@ def test_the_header_and_the_query_are_one_key(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("key", ["", "two words", "käse", "x" * 256])
-def test_what_is_no_key_is_refused_at_every_door(shop: Shop, home: Path, key: str) -> None:
+def test_what_is_no_key_is_refused_at_every_interface(shop: Shop, home: Path, key: str) -> None:
     shop.add(lambda order: shop.ran(), "do")
     case = Case("do", {"order": "a"}, {"idempotency_key": key})
     for each in interfaces(shop.app):
@@ -568,7 +570,7 @@ def test_what_is_refused_before_it_runs_takes_no_key(shop: Shop, home: Path) -> 
     assert shop.app.call("do", order="a", idempotency_key="k", yes=True).ok
 
 
-def removing(shop: Shop, **said: Any) -> Shop:
+def removing(shop: Shop, **settings: Any) -> Shop:
     @dry_run_support
     def rm(path: Path) -> int:
         if not record_dry_action("delete", path, state=path):
@@ -576,14 +578,14 @@ def removing(shop: Shop, **said: Any) -> Shop:
             path.unlink()
         return shop.runs
 
-    return shop.add(rm, "rm", annotations=Destructive, auth=[], **said)
+    return shop.add(rm, "rm", annotations=Destructive, auth=[], **settings)
 
 
-@pytest.mark.parametrize("said", [{}, {"timeout": 60}], ids=["here", "child"])
+@pytest.mark.parametrize("text", [{}, {"timeout": 60}], ids=["here", "child"])
 def test_a_plan_that_cannot_be_applied_gives_the_key_back(
-    shop: Shop, tmp_path: Path, said: dict[str, Any]
+    shop: Shop, tmp_path: Path, text: dict[str, Any]
 ) -> None:
-    removing(shop, **said)
+    removing(shop, **text)
     file = tmp_path / "file"
     file.write_text("1")
 
@@ -671,13 +673,13 @@ def test_principals_have_keys_of_their_own_and_names_do_not(shop: Shop) -> None:
 # ------------------------------------------------------------------ what stops a call
 
 
-def stopped_by(shop: Shop, stop: BaseException, **said: Any) -> Any:
+def stopped_by(shop: Shop, stop: BaseException, **settings: Any) -> Any:
     def do() -> int:
         if shop.ran() == 1:
             raise stop
         return shop.runs
 
-    shop.add(do, **said)
+    shop.add(do, **settings)
     with_key = {"idempotency_key": "k"}
     try:
         shop.app.call("do", **with_key)
@@ -801,12 +803,12 @@ def test_a_damaged_ledger(home: Path, policy: str, behavior: Any) -> None:
     assert result.error.to_exception().exit_code == 75
     assert shop.app.call("do", idempotency_key="k").error.code == "E4060"
     assert shop.runs == 0
-    (aside,) = home.glob("idempotency.db.damaged-*")
-    aside.unlink()
+    (damaged,) = home.glob("idempotency.db.damaged-*")
+    damaged.unlink()
     assert shop.app.call("do", idempotency_key="k").result == 1
 
 
-def test_what_cannot_be_kept_afterwards_is_said(shop: Shop, home: Path) -> None:
+def test_what_cannot_be_kept_afterwards_is_reported(shop: Shop, home: Path) -> None:
     def do() -> int:
         damage(home)
         return shop.ran()

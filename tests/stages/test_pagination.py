@@ -204,10 +204,10 @@ def test_an_author_says_how_long_a_page_is() -> None:
     assert "page" not in app.call("few", limit=0).meta
 
 
-@pytest.mark.parametrize("said", [{"paginated": -1}, {"paginated": "x"}, {"max_tokens": 0}])
-def test_limits_that_are_none_are_the_developers_mistake(said: Any) -> None:
-    with pytest.raises(DefinitionError, match=next(iter(said))):
-        Tooli("app").command(**said)
+@pytest.mark.parametrize("text", [{"paginated": -1}, {"paginated": "x"}, {"max_tokens": 0}])
+def test_limits_that_are_none_are_the_developers_mistake(text: Any) -> None:
+    with pytest.raises(DefinitionError, match=next(iter(text))):
+        Tooli("app").command(**text)
 
 
 def test_a_page_from_the_source() -> None:

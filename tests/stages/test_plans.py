@@ -1,4 +1,4 @@
-"""Plan and apply, through every door: nothing happens before, and nothing else after."""
+"""Plan and apply, through every interface: nothing happens before, and nothing else after."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tooli.pipeline.drivers import run
 from tooli.testing import Case, assert_parity
 from tooli.testing.parity import interfaces
 
-DOORS = [door.name for door in interfaces(Tooli("none"))]
+INTERFACES = [interface.name for interface in interfaces(Tooli("none"))]
 
 
 @pytest.fixture(autouse=True)
@@ -33,9 +33,9 @@ def files(tmp_path: Path) -> list[str]:
     return made
 
 
-def ask(app: Tooli, door: str, tool: str, files: list[str], **options) -> dict:
+def ask(app: Tooli, interface: str, tool: str, files: list[str], **options) -> dict:
     case = Case(tool, {"files": files}, options)
-    return next(each for each in interfaces(app) if each.name == door).send_case(case).envelope
+    return next(each for each in interfaces(app) if each.name == interface).send_case(case).envelope
 
 
 def plan_in(envelope: dict) -> dict:
@@ -52,7 +52,7 @@ def gone(files: list[str]) -> list[bool]:
 
 
 @pytest.mark.parametrize("tool", ALL)
-def test_yes_and_dry_run_delete_nothing_on_any_door(tool: str, files: list[str]) -> None:
+def test_yes_and_dry_run_delete_nothing_on_any_interface(tool: str, files: list[str]) -> None:
     found = assert_parity(make_app(), Case(tool, {"files": files}, {"yes": True, "dry_run": True}))
     plan = found["result"]
     assert found["meta"]["dry_run"] is True
@@ -124,52 +124,52 @@ def test_what_a_function_calls_in_a_dry_run_is_part_of_it(files: list[str]) -> N
 # ------------------------------------------------------------------ applying
 
 
-@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("interface", INTERFACES)
 @pytest.mark.parametrize("tool", ALL)
-def test_a_plan_is_applied_once(tool: str, door: str, files: list[str]) -> None:
+def test_a_plan_is_applied_once(tool: str, interface: str, files: list[str]) -> None:
     app = make_app()
-    token = plan_in(ask(app, door, tool, files, dry_run=True))["token"]
-    refused = ask(app, door, tool, files, apply=token)
+    token = plan_in(ask(app, interface, tool, files, dry_run=True))["token"]
+    refused = ask(app, interface, tool, files, apply=token)
     assert refused["error"]["code"] == "E1010", "a plan is no consent"
     assert gone(files) == [False, False]
-    assert ask(app, door, tool, files, apply=token, yes=True)["ok"]
+    assert ask(app, interface, tool, files, apply=token, yes=True)["ok"]
     assert gone(files) == [True, True]
     for file in files:
         Path(file).write_text(Path(file).name)
-    again = ask(app, door, tool, files, apply=token, yes=True)
+    again = ask(app, interface, tool, files, apply=token, yes=True)
     assert again["error"]["code"] == "E1051"
     assert "used before" in again["error"]["message"]
     assert gone(files) == [False, False]
 
 
-@pytest.mark.parametrize("door", DOORS)
-def test_dry_run_wins_over_apply(door: str, files: list[str]) -> None:
+@pytest.mark.parametrize("interface", INTERFACES)
+def test_dry_run_wins_over_apply(interface: str, files: list[str]) -> None:
     app = make_app()
-    token = plan_in(ask(app, door, "delete", files, dry_run=True))["token"]
-    plan = plan_in(ask(app, door, "delete", files, dry_run=True, apply=token, yes=True))
+    token = plan_in(ask(app, interface, "delete", files, dry_run=True))["token"]
+    plan = plan_in(ask(app, interface, "delete", files, dry_run=True, apply=token, yes=True))
     assert plan["basis"] == "dry_run"
     assert gone(files) == [False, False]
-    assert ask(app, door, "delete", files, apply=token, yes=True)["ok"], "it was not used"
+    assert ask(app, interface, "delete", files, apply=token, yes=True)["ok"], "it was not used"
 
 
-@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("interface", INTERFACES)
 @pytest.mark.parametrize("tool", ALL)
-def test_other_arguments_are_another_call(tool: str, door: str, files: list[str]) -> None:
+def test_other_arguments_are_another_call(tool: str, interface: str, files: list[str]) -> None:
     app = make_app()
-    token = plan_in(ask(app, door, tool, files[:1], dry_run=True))["token"]
-    found = ask(app, door, tool, files, apply=token, yes=True)
+    token = plan_in(ask(app, interface, tool, files[:1], dry_run=True))["token"]
+    found = ask(app, interface, tool, files, apply=token, yes=True)
     assert found["error"]["code"] == "E1051"
     assert found["error"]["field"] == "apply"
     assert gone(files) == [False, False]
 
 
-@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("interface", INTERFACES)
 @pytest.mark.parametrize("tool", KINDS)
-def test_what_has_moved_is_left_alone(tool: str, door: str, files: list[str]) -> None:
+def test_what_has_moved_is_left_alone(tool: str, interface: str, files: list[str]) -> None:
     app = make_app()
-    token = plan_in(ask(app, door, tool, files, dry_run=True))["token"]
+    token = plan_in(ask(app, interface, tool, files, dry_run=True))["token"]
     Path(files[1]).write_text("six")  # as long as before
-    found = ask(app, door, tool, files, apply=token, yes=True)
+    found = ask(app, interface, tool, files, apply=token, yes=True)
     assert found["error"]["code"] == "E3053"
     assert [one["target"] for one in found["error"]["details"]["changed"]] == [files[1]]
     assert "added" not in found["error"]["details"]

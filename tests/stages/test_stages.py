@@ -21,8 +21,8 @@ class Files:
         self.app.command("other")(lambda: None)
         self.ran: list[str] = []
 
-    def add(self, name: str, fn=None, **said):
-        self.app.command(name, **said)(fn or (lambda: self.ran.append(name)))
+    def add(self, name: str, fn=None, **settings):
+        self.app.command(name, **settings)(fn or (lambda: self.ran.append(name)))
         return self
 
     def run(self, name: str, *, caller: Caller | None = None, approved: bool = False, **options):
@@ -48,17 +48,17 @@ class TestApproval:
         assert error.suggestion.action == "ask_human"
         assert not files.ran
 
-    @pytest.mark.parametrize("said", [{"yes": True}, {"approved": True}])
-    def test_destructive_with_a_yes(self, said) -> None:
+    @pytest.mark.parametrize("text", [{"yes": True}, {"approved": True}])
+    def test_destructive_with_a_yes(self, text) -> None:
         files = Files().add("delete", annotations=Destructive | Idempotent)
-        outcome, _ = files.run("delete", **said)
+        outcome, _ = files.run("delete", **text)
         assert isinstance(outcome, Ok)
         assert files.ran == ["delete"]
 
     def test_approval_is_a_humans_alone(self) -> None:
         files = Files().add("pay", requires_approval=True)
-        for said in ({}, {"yes": True}):
-            outcome, _ = files.run("pay", **said)
+        for text in ({}, {"yes": True}):
+            outcome, _ = files.run("pay", **text)
             assert isinstance(outcome.error, ApprovalRequired)
             assert (outcome.error.exit_code, outcome.error.http_status) == (101, 428)
         assert not files.ran

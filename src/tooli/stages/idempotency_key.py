@@ -277,7 +277,7 @@ def _tee_stdout(call: Call) -> Any:
     return tee_stdout()
 
 
-# ------------------------------------------------------------------ what is said
+# ------------------------------------------------------------------ messages
 
 
 def _set_meta(call: Call, started_at: float, **fields: Any) -> None:

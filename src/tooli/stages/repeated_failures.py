@@ -244,7 +244,7 @@ def _may_read_stdin(call: Call) -> bool:
     return any([name not in arguments or arguments[name] in ("-", ["-"]) for name in handle_names])
 
 
-# ------------------------------------------------------------------ what is said about it
+# ------------------------------------------------------------------ messages
 
 
 def _may_succeed_later(error: ToolError) -> bool:

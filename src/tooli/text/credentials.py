@@ -45,13 +45,13 @@ CREDENTIAL_PATTERNS = (
     ),
     _pattern(
         "stripe-key",
-        f"{_TOKEN_START}(?:(?:sk|rk)_(?:live|test)_[A-Za-z0-9]{{16,255}}|whsec_[A-Za-z0-9+/]{{24,255}})",  # noqa: E501
+        f"{_TOKEN_START}(?:(?:sk|rk)_(?:live|test)_[A-Za-z0-9]{{16,255}}|whsec_[A-Za-z0-9+/]{{24,255}})",
         *("k_live_", "k_test_", "whsec_"),
     ),
     _pattern("anthropic-key", f"{_TOKEN_START}sk-ant-{_TOKEN_CHAR}{{20,255}}", "sk-ant-"),
     _pattern(
         "openai-key",
-        f"{_TOKEN_START}sk-(?:(?:proj|svcacct|admin)-{_TOKEN_CHAR}{{20,255}}|[A-Za-z0-9]{{32,255}})",  # noqa: E501
+        f"{_TOKEN_START}sk-(?:(?:proj|svcacct|admin)-{_TOKEN_CHAR}{{20,255}}|[A-Za-z0-9]{{32,255}})",
         "sk-",
     ),
     _pattern("google-api-key", f"{_TOKEN_START}AIza{_TOKEN_CHAR}{{35}}(?!{_TOKEN_CHAR})", "AIza"),

@@ -261,7 +261,7 @@ def say_raw():
 @app.command()
 def say_and_return():
     """Print and return, undeclared."""
-    print("said")
+    print("spoken")
     return {"returned": 1}
 
 

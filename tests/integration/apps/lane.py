@@ -50,7 +50,7 @@ def sleep() -> int:
 @app.command()
 def say(child: bool = False):
     """Print."""
-    typer.echo("said")
+    typer.echo("spoken")
     if child:
         os.system("echo from a child")
 

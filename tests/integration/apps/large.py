@@ -1,4 +1,4 @@
-"""An app whose answers are too large for whoever asks."""
+"""An app whose answers are larger than its callers accept."""
 
 import os
 from collections.abc import AsyncIterator, Iterator

@@ -17,7 +17,7 @@ from tests.integration.outside import environment
 
 
 class Human:
-    """Whoever sits at the client, and its model."""
+    """The user of the client, and its model."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
