@@ -90,7 +90,7 @@ def _is_literal(text: str) -> bool:
         len(lines) > 1
         and lines[0][:1] not in ("", " ")
         and lines[-1] != ""
-        and all([line.isprintable() and line[-1:] != " " for line in lines])
+        and all([_is_printable(line) and line[-1:] != " " for line in lines])
         and "\ufeff" not in text
     )
 
@@ -119,14 +119,19 @@ def _is_plain(text: str) -> bool:
 
 def _quote(text: str) -> str:
     text = str.__str__(text)
-    if text.isprintable() and '"' not in text and "\\" not in text:
+    if _is_printable(text) and '"' not in text and "\\" not in text:
         return f'"{text}"'
     return '"' + "".join([_ESCAPES.get(char) or _escape(char) for char in text]) + '"'
 
 
+def _is_printable(text: str) -> bool:
+    """True if the text can be written as it is. Emoji and Persian need the joiners."""
+    return text.isprintable() or text.replace("\u200c", "").replace("\u200d", "").isprintable()
+
+
 def _escape(char: str) -> str:
     """Return a character as it is if it is printable, otherwise as an escape."""
-    if char.isprintable():
+    if _is_printable(char):
         return char
     code = ord(char)
     if code < 0x100:
