@@ -80,7 +80,7 @@ def test_there_are_enough_lines() -> None:
 def alike() -> Iterator[None]:
     """Tokens of plans do not differ from call to call; no process is started for a deadline."""
     with (
-        mock.patch("tooli.storage.plan_tokens.encode_plan_token", lambda *_: "token"),
+        mock.patch("tooli.stages.dry_run.encode_plan_token", lambda *_: "token"),
         mock.patch("tooli.execution.timeouts.can_fork", lambda: False),
     ):
         yield

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from tests.execution.sandbox.test_bwrap import HERE, LANDLOCK, SUPPORT, working_bubblewrap
-from tests.execution.sandbox.test_isolation_evasions import BOTH
+from tests.execution.sandbox.test_isolation_evasions import ALL_ATTEMPTS
 from tests.integration.outside import environment
 
 evasions = importlib.import_module("evasions")
@@ -22,7 +22,7 @@ pytestmark = [
     pytest.mark.xdist_group("bubblewrap"),
 ]
 
-TRIED = [(module, one) for module, one in BOTH if one.name != "other_interpreter"]
+TRIED = [(module, one) for module, one in ALL_ATTEMPTS if one.name != "other_interpreter"]
 """Without the attempt that runs in the same sandbox and leaves files there."""
 
 OWN = ("set_variable", "put_variable", "drop_variable", "read_link", "real_path")

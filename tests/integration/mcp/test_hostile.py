@@ -41,7 +41,7 @@ class Bombardment:
     def __init__(self, line: Talk, generator: Generator) -> None:
         self.line = line
         self.generator = generator
-        self.answers: Counter[tuple[type, Any]] = Counter()
+        self.counts: Counter[tuple[type, Any]] = Counter()
         self.answers: dict[tuple[type, Any], dict[str, Any]] = {}
         self.wanted: list[Line] = []
 
@@ -69,13 +69,13 @@ class Bombardment:
             return False
         if "method" not in message and message["id"] is not None:
             key = (type(message["id"]), message["id"])
-            self.answers[key] += 1
+            self.counts[key] += 1
             self.answers[key] = message
         return True
 
     def check(self) -> None:
         """Every id that had to be answered was, once; the good requests rightly."""
-        twice = {given: count for given, count in self.answers.items() if count > 1}
+        twice = {given: count for given, count in self.counts.items() if count > 1}
         assert not twice
         for line in self.wanted:
             for given in line.wanted:
