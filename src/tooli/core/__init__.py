@@ -1,1 +1,1 @@
-"""The values everything else is made of: tools, calls, callers, outcomes, the state of an app."""
+"""Core types: tools, calls, callers, outcomes, options, and the state of an app."""

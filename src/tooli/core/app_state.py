@@ -1,4 +1,4 @@
-"""AppState: everything a Tooli keeps about itself, apart from what Typer keeps.
+"""AppState: the state of an app, except for the state that `typer.Typer` stores itself.
 
 `from tooli import Tooli` loads this module, so it imports nothing at run time.
 """
@@ -22,14 +22,17 @@ if TYPE_CHECKING:
     from tooli.python_api import PythonSurface
 
     ChangeListener: TypeAlias = Callable[[str, str | None], None]
-    """Called with what has changed ("tools", "resources", "prompts" or "resource") and the URI."""
+    """Called with the kind of change ("tools", "resources", "prompts" or "resource") and a URI.
+
+    The URI is None unless one resource has changed.
+    """
 
     class SecuritySettings(TypedDict, total=False):
-        """The security settings that configuration makes, apart from `security_policy`."""
+        """Security settings that come from configuration, except `security_policy`."""
 
         human_in_the_loop: bool
         isolation: str
-        allow_paths: tuple[tuple[str, ...], ...]  # a path must be below one of each tuple
+        allow_paths: tuple[tuple[str, ...], ...]  # a path must be below one path of every tuple
         deny_paths: tuple[str, ...]
         work_dir: str
         token_key: str
@@ -75,11 +78,14 @@ BUILTIN_COMMANDS = frozenset(
         *("skills", "detect-context", "config", "approvals", "audit", "idempotency"),
     )
 )
-"""Commands that every app has, unless it has a command of that name itself."""
+"""Names of the built-in commands. An app's own command of the same name takes precedence."""
 
 
 class AppState:
-    """Everything a Tooli keeps about itself, apart from what Typer keeps."""
+    """The state of one app: its settings, registrations, policy and caches.
+
+    Typer's own state is not part of it.
+    """
 
     __slots__ = (
         "callback",
@@ -119,7 +125,7 @@ class AppState:
         self.settings = settings  # the keywords of `typer.Typer(…)`
         self.description: str | None = None
         self.version: str | None = None
-        self.sections: Mapping[str, str] = {}  # the author's sections of the documents, by title
+        self.sections: Mapping[str, str] = {}  # added to generated documents, by title
         self.default_output = "auto"
         self.framework_help = True
         self.mcp_transport = "stdio"
@@ -136,10 +142,10 @@ class AppState:
         self.own_stages: list[CustomStage] = []  # added with `app.use`
         self.is_typer_initialized = False
 
-        self.policy = self.declared_policy = "standard"  # in force; as the author declares it
+        self.policy = self.declared_policy = "standard"  # in force, and as declared
         self.policy_resolved = False  # True once configuration has been read
         self.security_settings: SecuritySettings = {}
-        self.permissions: tuple[str, ...] | None = None  # the most that a command may declare
+        self.permissions: tuple[str, ...] | None = None  # allowed capabilities; None: all
         self.resolved_settings: Settings | None = None  # None: every setting has its default
 
         self.command_tree: CommandGroup | None = None
@@ -209,7 +215,7 @@ def check_choice(name: str, value: str, allowed: Sequence[str]) -> None:
 
 
 def default_app_name(module_globals: Mapping[str, Any]) -> str:
-    """Return the name of an app that has none: the name of the file that creates it."""
+    """Return the default name of an app: the name of the file or package that creates it."""
     origin = module_globals.get("__file__") or module_globals.get("__name__", "app")
     parts = str(origin).replace("\\", "/").split("/")
     stem = parts[-1].partition(".")[0]

@@ -26,9 +26,8 @@ class Caller(Record):
     version: str | None = None
     session: str | None = None
     scopes: frozenset[str] = frozenset()
-    prog: tuple[str, ...] | None = (
-        None  # the program in suggested command lines; None: the app's name
-    )
+    # The program in suggested command lines; None: the app's name.
+    prog: tuple[str, ...] | None = None
     category: str | None = None  # the detected kind of caller; None: not detected
     maybe_agent: bool = False  # a model may have invented the values, so they are checked more
     principal: str | None = None  # the subject of a verified token
@@ -51,7 +50,7 @@ class Caller(Record):
 
     @property
     def can_prompt(self) -> bool:
-        """True if the caller may be asked on the terminal of this process."""
+        """True if the caller can answer prompts on the terminal of this process."""
         return self.owns_process
 
     @property
@@ -115,9 +114,8 @@ class Call(Record):
     flow: RecordFlow | None = None  # filters and limits for the records of the result
     runner: Runner | None = None  # runs the function; None: it is called directly
     secrets: list[Any] | None = None  # values to remove from every output
-    claims: tuple[
-        SingleUseClaim, ...
-    ] = ()  # approvals and plans that are used up when the function starts
+    # Approvals and plans that are used up when the function starts.
+    claims: tuple[SingleUseClaim, ...] = ()
 
 
 class RedactionPolicy(Record):
@@ -132,8 +130,8 @@ class Runner:
     """A way to run a function: monitored, sandboxed or in a process of its own.
 
     Runners are nested: each runs `call.replace(runner=self.inner)`, and the innermost one calls
-    the function. A stage wraps the call's runner in another one; the work is done in `run` or
-    `arun`.
+    the function. A stage replaces the call's runner with one that wraps it. Subclasses implement
+    `run` and `arun`.
     """
 
     needs_own_process = False  # True if it must run in a process of its own
@@ -168,14 +166,15 @@ if TYPE_CHECKING:
     Outcome: TypeAlias = Ok | Failed
 
     Stage: TypeAlias = Callable[[Call], Generator[Call, Outcome, Outcome]]
-    """One concern of a call: a generator that yields the call on and returns an Outcome.
+    """One concern of a call: a generator function that yields the call to the next stage.
 
+    The `yield` returns the Outcome of the next stages; the generator returns its own Outcome.
     Return before the `yield` to answer without running the tool. Raise a ToolError to reject the
     call.
     """
 
 MAX_PRINTED_CHARS = 1 << 20
-"""Characters of a command's printed text that become its result, at most."""
+"""Maximum number of printed characters that become the result of a command."""
 
 DEFAULT_OPTIONS = Options()
 PYTHON_CALLER = Caller("python")

@@ -1,4 +1,4 @@
-"""Fingerprints of calls: equal calls have equal ones, on every interface.
+"""Fingerprints of calls. Equal calls have equal fingerprints on every interface.
 
 Cursors, idempotency keys, approvals and plan tokens are bound to a call by its fingerprint.
 """
@@ -33,7 +33,7 @@ def canonical_arguments(call: Call) -> list[tuple[str, Any]]:
 
 
 def canonical_bytes(call: Call, *more: Any) -> bytes:
-    """Return the arguments of a call, and `more` that distinguishes it, as bytes."""
+    """Return the canonical arguments of a call, followed by `more`, as JSON in UTF-8."""
     return encode([canonical_arguments(call), *more], [])
 
 
@@ -43,7 +43,11 @@ def fingerprint(call: Call, *more: Any) -> str:
 
 
 def to_stable_json(value: Any) -> Any:
-    """Return a value as JSON. A handle is represented by its location, not by its content."""
+    """Return a value as JSON types, without reading inputs, secrets and streams.
+
+    An input is represented by its location, or by its content if the caller passed the content. A
+    secret is represented by its location or a digest, an open file or iterator by its class name.
+    """
     kind = value.__class__
     if hasattr(kind, "reveal"):
         return [kind.__name__, _secret_identity(value)]
@@ -57,9 +61,9 @@ def to_stable_json(value: Any) -> Any:
 
 
 def _secret_identity(secret: Any) -> str:
-    """Return what distinguishes a secret: its location, or a digest too short to reveal it.
+    """Return a text that identifies a secret: its location, or a digest too short to reveal it.
 
-    A secret that is passed as `@file` or `env:NAME` is not read.
+    A secret with a location, such as `@file` or `env:NAME`, is not read.
     """
     if secret.tooli_cli_text is not None:
         return str(secret.tooli_cli_text)
@@ -67,7 +71,10 @@ def _secret_identity(secret: Any) -> str:
 
 
 def digest(data: bytes, size: int, key: bytes = b"") -> bytes:
-    """Return a BLAKE2 digest, keyed if a key is given, without the import time of `hashlib`."""
+    """Return a BLAKE2b digest, with an optional key.
+
+    `hashlib` is slow to import, so it is only the fallback.
+    """
     try:
         from _blake2 import blake2b  # pyright: ignore
     except ImportError:  # an interpreter without the C module

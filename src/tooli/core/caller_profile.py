@@ -1,7 +1,7 @@
 """Caller profiles: the defaults of the command line for each kind of caller.
 
-A profile changes how output looks, never what is allowed. Detection can be wrong or deceived, so a
-destructive command needs `--yes` and an approval needs a human whatever the caller seems to be.
+A profile changes how output looks, never what is allowed. Detection can be wrong or deceived.
+Therefore a destructive command needs `--yes`, and an approval needs a human, for every caller.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from tooli.core.record import Record
 
 AGENT_TIMEOUT = 120.0
-"""The timeout of an agent's calls in seconds, unless `TOOLI_TIMEOUT` is set."""
+"""Default timeout of an agent's calls, in seconds. `TOOLI_TIMEOUT` overrides it."""
 
 
 class CallerProfile(Record):
@@ -21,7 +21,7 @@ class CallerProfile(Record):
     timeout: float | None = None
     confirm: str = "ask"  # "agree": answer yes if the command has agent_auto_confirm
     color: str = "auto"
-    printed: str = "as it is"  # printed text: "as it is" on stdout, or as the "result"
+    printed: str = "as it is"  # printed text stays on stdout; "result": it is the result
 
 
 CALLER_PROFILES: dict[str, CallerProfile] = {

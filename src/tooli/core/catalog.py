@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 class Catalog:
     """An app's tools, in order of registration. Immutable; a transform is `Catalog -> Catalog`.
 
-    A command with an invalid definition never affects the others. `problems` holds what is wrong,
-    by the command's key: a command that cannot be read is not in the catalog, and a handoff to an
+    A command with an invalid definition never affects the others. `problems` maps the key of such
+    a command to its error. A command that cannot be read is not in the catalog. A handoff to an
     unknown command is removed from its tool.
     """
 
@@ -42,7 +42,7 @@ class Catalog:
                     self.problems[key] = DefinitionError(problem, function_location(tool.fn))
 
     def find_problem(self, name: str) -> DefinitionError | None:
-        """Return what is wrong with the command of that name, if it is not in the catalog."""
+        """Return the definition error of a command that is not in the catalog, or None."""
         folded = _fold_name(name)
         for key, problem in self.problems.items():
             if key not in self._tools and _fold_name(key) == folded:
@@ -66,5 +66,5 @@ class Catalog:
 
 
 def _fold_name(name: str) -> str:
-    """Return a name without the differences between its spellings on the surfaces."""
+    """Return a name in a form for comparison, because surfaces use different separators."""
     return name.lower().replace("-", "_").replace(".", "_").replace("/", "_").replace(" ", "_")

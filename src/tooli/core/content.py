@@ -1,6 +1,6 @@
 """Images, audio, documents and links as results.
 
-A tool, a resource or a prompt may return one of these or a list that contains some. Over MCP each
+A tool, a resource or a prompt may return one of these or a list that contains some. Over MCP, each
 becomes a content block. Every other surface writes the same block as JSON.
 """
 
@@ -95,7 +95,7 @@ def resource_contents(uri: str, content: str | bytes, mime_type: str | None) -> 
 
 
 def is_content(value: object) -> bool:
-    """True if a result is content or a list that contains some."""
+    """True if a result is a Content or a list that contains one."""
     if is_list(value):
         return any([isinstance(item, Content) for item in value])
     return isinstance(value, Content)

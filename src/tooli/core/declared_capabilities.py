@@ -32,13 +32,13 @@ CAPABILITIES: dict[str, str] = {
     "state:mutate": "changes persistent state: a database, a service",
     "none": "accesses nothing",
 }
-"""Every capability, with what it lets a command do."""
+"""Every capability, with a description of what it allows."""
 PATH_CAPABILITIES = ("fs:read", "fs:write", "fs:delete")
 """Capabilities that may name a path: `fs:write:./out` covers that folder and all below it."""
 
 
 class AllowedAccess(Record):
-    """What a command may access while it runs: its capabilities with resolved paths.
+    """The access of a running command: its capabilities with resolved paths.
 
     Paths are absolute and without symbolic links. None means any path, an empty tuple no path.
     """
@@ -50,11 +50,11 @@ class AllowedAccess(Record):
     spawns: bool = False
     env_reads: bool = False
     env_writes: bool = False
-    denied: tuple[str, ...] = ()  # paths that are never accessible; they win over all others
+    denied: tuple[str, ...] = ()  # never accessible; takes precedence over all others
 
 
 def describe_problem(capability: object) -> str | None:
-    """Return what is wrong with a capability, or None."""
+    """Return an error message for an invalid capability, or None if it is valid."""
     if not isinstance(capability, str):
         return f"a capability must be a string, not {capability!r}"
     name, path = split_capability(capability)
@@ -77,7 +77,7 @@ def split_capability(capability: str) -> tuple[str, str | None]:
 
 
 def resolve_access(capabilities: Iterable[str], base_directory: str | None = None) -> AllowedAccess:
-    """Return what a list of capabilities allows.
+    """Return the access that a list of capabilities allows.
 
     Relative paths start at `base_directory`, or at the working directory.
     """
@@ -111,7 +111,7 @@ def resolve_access(capabilities: Iterable[str], base_directory: str | None = Non
 def is_under_any(path: str, roots: tuple[str, ...] | None) -> bool:
     """True if a path is one of the roots or below one. None as roots means any path.
 
-    All paths must be absolute. Symbolic links are not followed; resolve them before.
+    All paths must be absolute. Symbolic links are not followed: resolve them first.
     """
     if roots is None:
         return True
@@ -123,7 +123,7 @@ def is_under_any(path: str, roots: tuple[str, ...] | None) -> bool:
 
 
 def capabilities_problem(value: object) -> str | None:
-    """Return what is wrong with the value of `capabilities=`, or None."""
+    """Return an error message for an invalid value of `capabilities=`, or None."""
     if not _is_collection(value):
         return "must be a list of capabilities, such as ['fs:read:./data']"
     for capability in value:
@@ -161,8 +161,8 @@ _ACCESS_LEVELS: dict[str, tuple[str, ...]] = {
 def read_app_permissions(permissions: Mapping[str, str] | Collection[str]) -> tuple[str, ...]:
     """Return the capabilities that `Tooli(permissions=…)` allows the app's commands to declare.
 
-    `permissions` is a list of capabilities, or areas with a level of access:
-    `{"filesystem": "read-write"}`. What it does not name is not allowed.
+    `permissions` is a list of capabilities, or a dict of areas and levels of access:
+    `{"filesystem": "read-write"}`. Everything that it does not name is forbidden.
     """
     if not _is_mapping(permissions):
         problem = capabilities_problem(permissions)

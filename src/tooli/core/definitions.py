@@ -1,8 +1,9 @@
 """Check and read the keywords of `@app.command(…)`.
 
 `check_command_options` runs at registration, for commands that have such keywords. A wrong keyword
-or value is a DefinitionError. The readers build what a Tool keeps from keywords that have been
-checked. Plain commands never load this module; a command loads the validators it needs.
+or value is a DefinitionError. `read_guard`, `read_limits` and `read_guidance` read keywords that
+have been checked. Commands without such keywords do not load this module. Validators import other
+modules only when their keyword is used.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from tooli.core.keywords import CommandOptions
 
     Check: TypeAlias = Callable[[object], str | None]
-    """Returns what the value must be, or None if it is valid."""
+    """Returns an error message for an invalid value, or None for a valid one."""
 
 DANGER_LEVELS = ("none", "low", "medium", "high", "critical", "forbidden")
 """The values of `danger_level=`, from the least to the most dangerous."""
@@ -86,7 +87,7 @@ def _check_auto_confirm(function_name: str, options: Mapping[str, object]) -> No
 
 
 def check_text(value: object) -> str | None:
-    """Return what a string must be, or None if the value is one."""
+    """Return an error message if the value is not a string, or None if it is."""
     return None if isinstance(value, str) else "must be a string"
 
 
@@ -133,7 +134,7 @@ def _check_max_tokens(value: object) -> str | None:
 
 
 def check_auth(value: object) -> str | None:
-    """Return what the value of `auth=` must be, or None if it is valid."""
+    """Return an error message for an invalid value of `auth=`, or None."""
     if _is_collection(value) and all([isinstance(scope, str) and scope for scope in value]):
         return None
     return "must be a list of scopes, such as ['files:write']"
@@ -234,7 +235,7 @@ _CHECKS: dict[str, Check] = {
 }
 
 COMMAND_KEYWORDS = frozenset(_CHECKS)
-"""The keywords of `@app.command(…)` that Typer's does not have."""
+"""The keywords of `@app.command(…)` that Typer's `command` does not have."""
 
 
 # ------------------------------------------------------------------ readers

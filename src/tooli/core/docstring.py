@@ -68,7 +68,10 @@ def read_docstring(text: str | None) -> Doc:
 
 
 def cleandoc(text: str) -> str:
-    """Return the text without tabs, common indentation and blank ends, as inspect.cleandoc does."""
+    """Remove common indentation and blank lines at both ends, as `inspect.cleandoc` does.
+
+    Tabs are expanded.
+    """
     lines = text.expandtabs().split("\n")
     margin = min([_indent(line) for line in lines[1:] if line.strip()], default=0)
     return "\n".join([lines[0].lstrip(), *[line[margin:] for line in lines[1:]]]).strip("\n")
@@ -84,15 +87,18 @@ def sanitize_doc_text(text: str) -> str:
 
 
 def _clean_lines(text: str) -> tuple[list[str], int]:
-    """Return the cleaned lines, blank ones empty, and the number of them before a form feed."""
+    """Return the cleaned lines, and the number of lines before a form feed.
+
+    A blank line is an empty string.
+    """
     raw = text.replace("\r\n", "\n").replace("\r", "\n").expandtabs().split("\n")
     text = "\n".join([line for line in raw if line.strip(" ") not in ("\b", "\\b")])
     head, _, tail = text.partition("\f")
     tail = tail.replace("\f", "").rstrip()
     hidden = 0
     if tail:
-        # Text after the form feed on the same line gets that line's indentation; otherwise the
-        # common margin of the rest would be 0.
+        # Text that follows the form feed on its line gets the indentation of that line. Without
+        # it, the common margin would be 0.
         depth = max(_indent(head[head.rfind("\n") + 1 :]), _indent(tail.partition("\n")[0]))
         head += "\n" + " " * depth
         tail = tail.lstrip(" ")
@@ -104,7 +110,7 @@ def _clean_lines(text: str) -> tuple[list[str], int]:
 def _split_sections(
     lines: list[str], visible_count: int
 ) -> tuple[list[str], dict[str, dict[str, list[str]]]]:
-    """Return the lines of prose, and the texts of the sections by kind and name."""
+    """Return the lines of prose, and the texts of the sections by section kind and entry name."""
     prose: list[str] = []
     kinds = (_PARAMS, _RETURNS, _RAISES, _EXAMPLES, _IGNORED)
     found: dict[str, dict[str, list[str]]] = {kind: {} for kind in kinds}
@@ -149,12 +155,13 @@ def _is_underlined(lines: list[str], at: int) -> bool:
 
 
 def _heading_kind(line: str) -> str:
-    # Without the capital, prose wrapped before its last word ("the\nexample:") would match.
+    # A heading starts with a capital letter. Prose that wraps before its last word
+    # ("the\nexample:") does not.
     return _HEADINGS.get(line.rstrip(": ").lower(), "") if line[:1].isupper() else ""
 
 
 def _section_start(lines: list[str], at: int) -> tuple[str, str]:
-    """Return the kind and style of the section that starts at this line, ("", "") if none does."""
+    """Return the kind and style of the section that starts here; ("", "") if none starts."""
     line = lines[at]
     if line.startswith(":"):
         return _parse_sphinx_field(line)[0], _SPHINX
@@ -164,18 +171,20 @@ def _section_start(lines: list[str], at: int) -> tuple[str, str]:
     if not kind or not line.rstrip().endswith(":"):
         return "", ""
     after = _peek(lines, at + 1)
-    # Cleaning removes the indentation of the first line, so its body may seem level with it.
+    # Cleaning removes the indentation of the first line. A body below it may then have the same
+    # indentation as the heading.
     is_section = at == 0 or after[0].isspace() or after[0] == ":" or _heading_kind(after)
     return (kind, _GOOGLE) if is_section else ("", "")
 
 
 def _peek(lines: list[str], at: int) -> str:
-    # Looking a few lines ahead keeps the parser linear; without text there, the body is empty.
+    # Only a few lines are searched, so that parsing takes linear time. If all are blank, the
+    # section has no body.
     return next(filter(None, lines[at : at + 4]), " ")
 
 
 def _section_end(lines: list[str], at: int, kind: str, style: str) -> int:
-    """Return the line at which the section that starts at this line is over."""
+    """Return the index of the first line after the section that starts at index `at`."""
     start = at + 2 if style == _NUMPY else at + 1
     is_level = at == 0 and not _peek(lines, start)[0].isspace()
     gap = False
@@ -209,13 +218,13 @@ def _is_item(lines: list[str], at: int, kind: str) -> bool:
 
 
 def _section_entries(lines: list[str], kind: str, style: str) -> list[tuple[list[str], str]]:
-    """Return the names and the text of each entry of a section; a lone text has the name ""."""
+    """Return the names and the text of each entry of a section; text without a name has ""."""
     if style == _SPHINX:
         _, names, first = _parse_sphinx_field(lines[0])
         return [(names, _one_line([first, *lines[1:]]))]
     body = lines[2:] if style == _NUMPY else lines[1:]
     if kind == _EXAMPLES:
-        # The empty first line makes the others count equally for the margin.
+        # `cleandoc` ignores the first line when it computes the margin: put an empty one first.
         return [([""], cleandoc("\n".join(["", *body])))]
     body = [line for line in body if line]
     level = _indent(body[0]) if body else 0
@@ -238,7 +247,7 @@ def _section_entries(lines: list[str], kind: str, style: str) -> list[tuple[list
 
 
 def _parse_names(text: str) -> list[str]:
-    """Return the bare names in "x", "*args, **kwargs" or ":exc:`~a.B`"; none if it is not names."""
+    """Return the bare names in "x", "*args, **kwargs" or ":exc:`~a.B`"; [] for other text."""
     names: list[str] = []
     for part in text.split(","):
         name = part.strip().replace("`", "").replace("\\", "")
@@ -250,7 +259,7 @@ def _parse_names(text: str) -> list[str]:
 
 
 def _split_label(text: str) -> tuple[str, str, str]:
-    """Split "names: text" at its colon, which for a role such as ":exc:`A`" is not the first."""
+    """Split "names: text" at its colon. The colons of a role such as ":exc:`A`" are skipped."""
     return (text + " ").partition(": ") if text.startswith(":") else text.partition(":")
 
 
@@ -267,7 +276,7 @@ def _parse_sphinx_field(line: str) -> tuple[str, list[str], str]:
 
 
 def _parse_entry(text: str, kind: str, style: str) -> tuple[list[str], str]:
-    """Return the names and text of "name (type): text", no names if it is something else."""
+    """Return the names and text of "name (type): text"; no names for any other text."""
     label, found, rest = _split_label(text)
     if style == _NUMPY:
         return _parse_names(label), rest if kind == _RAISES else ""
@@ -282,7 +291,10 @@ def _parse_entry(text: str, kind: str, style: str) -> tuple[list[str], str]:
 
 
 def _find_closing_paren(text: str, at: int) -> int:
-    """Return the place after the parenthesis that closes the one here, the end if none does."""
+    """Return the position after the parenthesis that closes the one at `at`.
+
+    Returns the length of the text if it is not closed.
+    """
     depth = 0
     for end in range(at, len(text)):
         depth += (text[end] == "(") - (text[end] == ")")
@@ -292,7 +304,7 @@ def _find_closing_paren(text: str, at: int) -> int:
 
 
 def _returns_text(body: list[str], level: int, style: str) -> str:
-    """Return the text of a returns section, without the type that may lead it."""
+    """Return the text of a returns section, without a leading type."""
     texts: list[str] = []
     for line, after in zip(body, [*body, ""][1:], strict=True):
         is_type = style == _NUMPY and _indent(line) <= level < _indent(after)

@@ -1,6 +1,6 @@
 """Run coroutines and async streams from sync code.
 
-asyncio takes longer to import than an ordinary call to run, so it is imported where it is used.
+Importing asyncio takes longer than an ordinary call, so it is imported where it is used.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def is_in_event_loop() -> bool:
 
 
 def run_awaitable(awaitable: Awaitable[T]) -> T:
-    """Await something from sync code, even where an event loop runs in this thread."""
+    """Await an awaitable from sync code, even if an event loop runs in this thread."""
     import asyncio
 
     async def outcome() -> T:
@@ -45,7 +45,7 @@ def iterate_async(items: AsyncIterator[T]) -> Iterator[T]:
             return None
 
     async def close_stream() -> None:
-        # An interrupt leaves the task of its step behind.
+        # After a KeyboardInterrupt, the task of the interrupted step is still pending.
         pending_tasks = asyncio.all_tasks() - {asyncio.current_task()}
         for task in pending_tasks:
             task.cancel()

@@ -1,4 +1,4 @@
-"""Handoffs: commands that may follow a command, as its author or a result suggests."""
+"""Handoffs: commands to run next, which an author declares or a result suggests."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ else:
 
 
 class Handoff(Record):
-    """A command that may follow another, and when it should."""
+    """A command that may follow another command, and when to use it."""
 
     command: str  # as the author writes it; in a Catalog, its key
     when: str = ""
 
     def to_dict(self) -> dict[str, str]:
-        """Return the handoff as JSON shows it."""
+        """Return the handoff as a JSON object."""
         return (
             {"command": self.command, "when": self.when} if self.when else {"command": self.command}
         )
@@ -94,7 +94,7 @@ def is_next(annotation: Any) -> bool:
 
 
 def handoffs_problem(value: object) -> str | None:
-    """Return what is wrong with the value of `handoffs=`, or None."""
+    """Return an error message for an invalid value of `handoffs=`, or None."""
     if not is_list(value):
         return "must be a list, such as ['rename'] or [{'command': 'rename', 'when': '…'}]"
     return next(filter(None, map(_handoff_problem, value)), None)
@@ -134,9 +134,9 @@ def _read_handoff(handoff: str | Handoff | HandoffOptions) -> Handoff:
 
 
 def candidate_keys(tool: Tool, name: str) -> Iterable[str]:
-    """Return the catalog keys that a command name may stand for, seen from a tool.
+    """Yield the catalog keys that a command name may refer to in a handoff of a tool.
 
-    A command in the same group comes first, then those of the groups above.
+    A command in the tool's own group comes first, then commands of the groups above it.
     """
     key = name.replace("/", " ").replace(".", " ").replace("_", "-").split()
     for depth in range(len(tool.path) - 1, -1, -1):
@@ -144,7 +144,7 @@ def candidate_keys(tool: Tool, name: str) -> Iterable[str]:
 
 
 def resolve_handoffs(tool: Tool, keys: Iterable[str]) -> Tool:
-    """Return the tool with keys of the catalog for the command names in its handoffs.
+    """Return the tool with the command names in its handoffs replaced by catalog keys.
 
     A handoff to an unknown command is removed, and `guidance.problem` reports it.
     """

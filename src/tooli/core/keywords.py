@@ -3,8 +3,8 @@
     def command(self, name: str | None = None, **options: Unpack[CommandOptions]) -> …
 
 A misspelled keyword or a value of the wrong type is an error in the editor. At run time this
-module is empty and nothing imports it: `tooli.core.definitions` checks keywords and values there.
-`tests/core/test_keywords.py` keeps the two in step.
+module is empty and nothing imports it. `tooli.core.definitions` checks keywords and values at run
+time. `tests/core/test_keywords.py` checks that the keywords here are those accepted at run time.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
         when: str
 
     class _SharedTyperOptions(TypedDict, total=False):
-        """What Typer's `command`, `callback`, `add_typer` and `Typer` have in common."""
+        """Keywords that Typer's `command`, `callback`, `add_typer` and `Typer` share."""
 
         context_settings: dict[Any, Any] | None
         help: str | None
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
         rich_help_panel: str | None
 
     class CommandOptions(_SharedTyperOptions, total=False):
-        """What `@app.command(…)` and `app.lazy_command(…)` take beside a name."""
+        """Keywords of `@app.command(…)` and `app.lazy_command(…)`, except `name`."""
 
         cls: type[TyperCommand] | None
         options_metavar: str | None
@@ -84,7 +84,7 @@ if TYPE_CHECKING:
         resource: str
 
     class CallbackOptions(_SharedTyperOptions, total=False):
-        """What `@app.callback(…)` takes."""
+        """Keywords of `@app.callback(…)`."""
 
         cls: type[TyperGroup] | None
         options_metavar: str | None
@@ -95,13 +95,13 @@ if TYPE_CHECKING:
         result_callback: Callable[..., Any] | None
 
     class GroupOptions(CallbackOptions, total=False):
-        """What `app.add_typer(…)` takes beside the app."""
+        """Keywords of `app.add_typer(…)`."""
 
         name: str | None
         callback: Callable[..., Any] | None
 
     class AppOptions(_SharedTyperOptions, total=False):
-        """What `Tooli(…)` takes of `typer.Typer(…)`."""
+        """Keywords of `typer.Typer(…)` that `Tooli(…)` accepts."""
 
         cls: type[TyperGroup] | None
         options_metavar: str
@@ -119,14 +119,14 @@ if TYPE_CHECKING:
         pretty_exceptions_short: bool
 
     class TyperSettings(AppOptions, total=False):
-        """What `Tooli(…)` passes on to `typer.Typer(…)`."""
+        """Keywords that `Tooli(…)` passes to `typer.Typer(…)`."""
 
         name: str | None
 
     Completions: TypeAlias = Mapping[str, Sequence[Any] | Callable[..., Any]]
 
     class PromptOptions(TypedDict, total=False):
-        """What `@app.prompt(…)` takes beside a name."""
+        """Keywords of `@app.prompt(…)`, except the name."""
 
         title: str | None
         description: str | None
@@ -134,7 +134,7 @@ if TYPE_CHECKING:
         auth: Sequence[str] | None
 
     class ResourceOptions(PromptOptions, total=False):
-        """What `@app.resource(…)` takes beside a URI."""
+        """Keywords of `@app.resource(…)`, except the URI."""
 
         name: str | None
         mime_type: str | None

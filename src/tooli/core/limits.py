@@ -4,13 +4,13 @@ from __future__ import annotations
 
 MAX_TIMEOUT_SECONDS = 10_000_000.0
 _RATE_UNITS = ("second", "minute", "hour", "day")
-_MAX_RATE_CALLS = 10_000  # in one window; the limiter remembers each of them
+_MAX_RATE_CALLS = 10_000  # in one window; the limiter stores each call
 
 RATE_LIMIT_FORMAT = (
     f"a number of calls per {', '.join(_RATE_UNITS[:-1])} or {_RATE_UNITS[-1]}, "
     f"such as '60/minute', at most {_MAX_RATE_CALLS}"
 )
-"""What a rate limit must be, for messages: "must be …"."""
+"""Description of a valid rate limit, for messages with "must be"."""
 
 
 def parse_timeout(value: object) -> float | None:

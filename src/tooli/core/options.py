@@ -1,13 +1,14 @@
-"""The framework options: one record for each, from which every interface is derived.
+"""The table of framework options. Every interface derives its options from it.
 
-An option is what a caller asks of the framework, not of the tool: `--timeout 5` on the command
-line, `?timeout=5` over HTTP, `"io.tooli/options": {"timeout": 5}` over MCP, `timeout=5` in Python.
+A framework option controls how tooli handles a call; it is not an argument of the tool. Examples:
+`--timeout 5` on the command line, `?timeout=5` over HTTP, `timeout=5` in Python, and
+`"io.tooli/options": {"timeout": 5}` over MCP.
 To add one, add an `Option` to `OPTIONS`, run `make docs`, and write the stage that honours it. The
 stage finds the value in the field of `call.options` with the option's name, or in
 `call.options.extra` if `Options` has no such field.
 
-The command line reads the tables in `_hot_tables.py`, which `make docs` generates from this module:
-a plain call must not pay for help texts.
+The command line reads the tables in `_hot_tables.py`, which `make docs` generates from this module,
+so that an ordinary call does not load the help texts.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class Option(Record):
 
     `kind` is how a value is read: "flag" (true or false), "count" (how often a flag is given),
     "choice", "number" (a whole number from 0), "seconds", "token" (printable ASCII without
-    spaces), "text", or "list" (names with commas between them, or a JSON list).
+    spaces), "text", or "list" (comma-separated names, or a JSON list).
     """
 
     name: str
@@ -44,21 +45,21 @@ class Option(Record):
     metavar: str = ""
     choices: tuple[str, ...] = ()
     shortcuts: tuple[tuple[str, str], ...] = ()  # flags without a value, and the value they set
-    implied_value: str | None = None  # of a flag whose value may be left out
+    implied_value: str | None = None  # the value of a flag that is given without one
     default: Any = None
-    target: str = ""  # what it fills: "options", "result_options", or "detail" for both
-    # `detailed` and `concise` of Options; "": the command line reads it
+    # The record that it fills: "options" or "result_options". "detail" fills both `detailed` and
+    # `concise` of Options. "": the command line reads it.
+    target: str = ""
     field: str = ""  # the field of that record, if it is not the option's name
     aliases: tuple[str, ...] = ()  # other names in HTTP, MCP and Python
     header: str | None = None  # the HTTP request header that sets it
     max_length: int = 0  # of a token, in characters
     setting: str | None = None  # the setting that has the same effect
-    describes: str = (
-        ""  # "tool" or "app": the command line prints a description instead of a result
-    )
+    # "tool" or "app": the command line prints a description of it instead of a result.
+    describes: str = ""
     in_openapi: str = ""  # operations that list it: "all", "paginated" or "plannable"
-    in_tool_schema: str = ""  # MCP tools that list it: those, or "destructive"
-    tool_schema_help: str = ""  # its description there, as short as possible
+    in_tool_schema: str = ""  # MCP tools that list it: "paginated", "plannable", "destructive"
+    tool_schema_help: str = ""  # its description in the MCP schema, as short as possible
     note: str = ""  # more sentences for man pages and OpenAPI
     page: str = ""  # the page in docs/ that explains it
 
@@ -69,12 +70,12 @@ class Option(Record):
 
     @property
     def target_field(self) -> str:
-        """The field that it fills."""
+        """The name of the field that it fills."""
         return self.field or self.name
 
     @property
     def is_basic(self) -> bool:
-        """True if its value is used as it is: a flag or a count."""
+        """True if its value needs no validation: a flag or a count."""
         return self.target == "options" and self.kind in ("flag", "count")
 
     @property
@@ -486,7 +487,7 @@ def options_for(interface: str) -> dict[str, Option]:
 
 
 def setting_flag(setting: str) -> str | None:
-    """Return the flag that has the effect of a setting."""
+    """Return the flag of the option that corresponds to a setting, or None."""
     return next((option.flags[0] for option in OPTIONS if option.setting == setting), None)
 
 
@@ -503,7 +504,7 @@ def help_rows() -> Iterator[tuple[str, str]]:
 
 
 def _panel_flags(option: Option) -> list[str]:
-    """Return the spellings of an option in the panel, shortcuts instead of values."""
+    """Return the flags of an option for the panel. A shortcut replaces the value that it sets."""
     if not option.shortcuts:
         return ["/".join(option.flags)]
     others = [value for value in option.choices if value not in dict(option.shortcuts).values()]

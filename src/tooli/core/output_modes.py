@@ -10,7 +10,7 @@ The kind of a mode decides what its renderer does:
                collected into a list. `envelope` holds JSON types only.
     lines      `open_writer(call)`: an object with `items(iterator)` and `value(value)`, which both
                return an iterator of lines as bytes, without the newline.
-    text       `write(value, call, end)`: text on the process's own stdout. `end` ends a record.
+    text       `write(value, call, end)`: text on the process's own stdout. `end` follows a record.
 
 An ordinary call in mode `json` does not load this module: `cli.main` writes that document itself.
 """
@@ -53,7 +53,7 @@ class OutputMode(Record):
 
     @property
     def flag(self) -> str:
-        """The flag that selects the mode, as one types it."""
+        """The command line text that selects the mode, such as `--json` or `-o yaml`."""
         return f"--{self.name}" if self.has_flag else f"-o {self.name}"
 
     def load_renderer(self) -> Any:

@@ -28,7 +28,7 @@ else:
 
 
 class Page(_PageBase[T]):
-    """One page of records, for a tool that pages at its source.
+    """One page of records, for a tool that fetches its records page by page.
 
         @app.command()
         def issues(ctx: Context) -> Page[Issue]:

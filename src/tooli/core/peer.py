@@ -61,7 +61,7 @@ class Sample(Question):
 
 
 class Roots(Question):
-    """The folders that the client's user has opened."""
+    """A request for the folders that the client's user has opened."""
 
     method = "roots/list"
 
@@ -94,11 +94,11 @@ class Peer:
         return self.ask(questions)
 
     def disconnect_client(self) -> None:
-        """Close the connection of a client that can reconnect for the answer."""
+        """Close the client's connection if it can reconnect to get the answer."""
 
 
 class InputRequired(BaseException):
-    """Ends a call that runs again once the client has answered.
+    """Raised to end a call that runs again when the client has answered.
 
     It derives from BaseException, so that `except Exception` in a tool does not catch it.
     """

@@ -1,11 +1,11 @@
-"""The App protocol: what the packages below `tooli.app` may use of a Tooli.
+"""The App protocol: the part of `Tooli` that the packages below `tooli.app` may use.
 
     if TYPE_CHECKING:
         from tooli.core.protocols import App
 
-`tooli.app` is at the top of the tree and imports everything below it, so nothing below can name
-the class `Tooli`. These protocols describe it instead. They exist for type checkers only: at run
-time this module is empty and nothing imports it.
+`tooli.app` imports the packages below it, so they cannot import the class `Tooli`. They use these
+protocols instead. The protocols exist for type checkers only: at run time this module is empty and
+nothing imports it.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     F = TypeVar("F", bound=Callable[..., Any])
 
     JsonObject: TypeAlias = dict[str, Any]
-    """A JSON object: the values are whatever JSON holds."""
+    """A JSON object. Its values are JSON types."""
 
     class TyperApp(Protocol):
-        """A `typer.Typer`: the lists that it keeps its registrations in."""
+        """The attributes in which a `typer.Typer` stores its registrations."""
 
         info: TyperInfo
         registered_commands: list[CommandInfo]
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
         registered_callback: TyperInfo | None
 
     class ToolSource(Protocol):
-        """An app that tools are read from: enough to describe, export and list them."""
+        """The part of an app that is needed to list, describe and export its tools."""
 
         _state: AppState
 
@@ -54,22 +54,22 @@ if TYPE_CHECKING:
             ...
 
         def tree(self) -> CommandGroup:
-            """The app's commands and groups."""
+            """Return the app's commands and groups."""
             ...
 
         def find(self, name: str) -> Tool | None:
-            """The tool of that name, or None."""
+            """Return the tool of that name, or None."""
             ...
 
     class App(TyperApp, ToolSource, Protocol):
-        """An app that tools are read from, registered with and called through: a Tooli."""
+        """The part of `Tooli` that registers, finds and calls tools."""
 
         def __call__(self, *args: Any, **kwargs: Any) -> Any:
             """Run the command line."""
             ...
 
         def _run_command_line(self, *args: Any, **kwargs: Any) -> Any:
-            """Run the command line, whatever a subclass makes of `__call__`."""
+            """Run the command line, even if a subclass overrides `__call__`."""
             ...
 
         def command(
@@ -83,7 +83,7 @@ if TYPE_CHECKING:
             ...
 
         def builtins(self, name: str | None = None) -> App:
-            """The app of the built-in commands, or of those that one name stands for."""
+            """Return an app with the built-in commands, or with those of one name."""
             ...
 
         def prepare(
@@ -99,13 +99,13 @@ if TYPE_CHECKING:
             peer: Peer | None = None,
             failure_history: MemoryFailureHistory | None = None,
         ) -> tuple[Call, tuple[Stage, ...]]:
-            """A call of a tool and the stages that apply to it."""
+            """Return a Call of a tool, and the stages that apply to it."""
             ...
 
         def stages_for(
             self, tool: Tool, options: Options, caller: Caller | None = None
         ) -> tuple[Stage, ...]:
-            """The stages that apply to a tool, outermost first."""
+            """Return the stages that apply to a tool, outermost first."""
             ...
 
         def call(self, tool_name: str, /, **arguments: Any) -> TooliResult[Any]:

@@ -2,7 +2,7 @@
 
 `dataclasses` imports `inspect`, which takes longer than starting the interpreter. A subclass lists
 its fields as annotations. It gets slots, keyword and positional arguments, equality, a hash and
-`replace`, and its fields cannot be set.
+`replace`. Its fields are read-only.
 
 A class that is instantiated often gets a compiled `__init__`. Compiling takes longer than a few
 generic calls, so it is done after 20 instances.

@@ -118,7 +118,7 @@ class TyperOnly(Record):
 class Handle(Record):
     """A reference to a value: input to read, a secret, a file to write.
 
-    The subclasses are in `tooli.inputs`. Each defines its own text, JSON and help.
+    The subclasses are in `tooli.inputs`. Each defines its parser, JSON Schema and help.
     """
 
     annotation: Any = None
@@ -138,7 +138,7 @@ class Handle(Record):
 
     @property
     def expected_text(self) -> str:
-        """What a caller must give, for messages: "a file, a URL or -"."""
+        """Description of valid values, for messages: "a file, a URL or -"."""
         raise NotImplementedError
 
     @property
@@ -275,8 +275,8 @@ def _is_secret(shape: Shape) -> bool:
 class ConversionError(Exception):
     """A value that is not valid for its parameter.
 
-    `location` is the place within the value, `suggested_value` a value that is probably right,
-    and `other_errors` what else is wrong with the same value.
+    `location` is the path to the invalid part of the value. `suggested_value` is a value that is
+    probably right. `other_errors` are further errors in the same value.
     """
 
     def __init__(
@@ -323,7 +323,7 @@ class Behavior(Record):
 
 
 class Guard(Record):
-    """Who may run a tool, what it may access, and whether a human must approve."""
+    """Access rules: who may run a tool, what it may access, and whether a human must approve."""
 
     scopes: tuple[str, ...] | None = None
     capabilities: tuple[str, ...] = ()
@@ -353,7 +353,7 @@ GUARD_KEYWORDS = (
 
 
 class Guidance(Record):
-    """What helps an agent to choose a tool and to decide what to do next."""
+    """Information that helps an agent to choose a tool and the next step."""
 
     examples: tuple[Mapping[str, Any], ...] = ()
     when_to_use: str | None = None
@@ -393,7 +393,7 @@ class Tool(Record):
     app: str
     path: tuple[str, ...]
     id: str  # app and path, as in `meta.tool`
-    cli_path: tuple[str, ...]  # what follows the program name; empty for the only command
+    cli_path: tuple[str, ...]  # follows the program name; empty if the app has one command
     fn: Callable[..., Any]
     params: tuple[Param, ...]
     param_names: frozenset[str]

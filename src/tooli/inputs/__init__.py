@@ -1,1 +1,1 @@
-"""What goes in and out of a tool by itself: input, secrets, output files; opened late, closed."""
+"""Parameter types for inputs, secrets and output files, and constraints for parameters."""

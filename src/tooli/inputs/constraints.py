@@ -22,9 +22,10 @@ _ENCODED_SEPARATORS = ("%2e", "%2f", "%5c", "%25", "%00")
 
 
 class Within(Record):
-    """`Annotated[Path, Within("data")]`: the path must be inside a folder, links resolved.
+    """`Annotated[Path, Within("data")]`: the path must be inside a folder.
 
-    It applies to every caller. A relative root is relative to the current folder of the tool.
+    Symbolic links are resolved first. The constraint applies to every caller. A relative root is
+    relative to the working directory.
     """
 
     root: str

@@ -71,7 +71,7 @@ def read_content(source: Input, annotation: Any) -> Any:
 
 
 def wants_file(annotation: Any) -> bool:
-    """True if the annotation asks for the input itself, which reads like a file."""
+    """True if the function receives the Input itself, which can be read like a file."""
     pathlib = sys.modules.get("pathlib")
     if annotation is MISSING or getattr(annotation, "__name__", "") == "Input":
         return True
@@ -170,7 +170,7 @@ def _parse_yaml(source: Input) -> Any:
 
 
 def _validate_content(source: Input, annotation: Any, value: Any) -> Any:
-    """Return the value as the annotated type; pydantic validates what is not obvious."""
+    """Return the value as the annotated type. pydantic validates it unless the type is plain."""
     if is_plain_instance(annotation, value):
         return value
     from tooli.schema.pydantic_bridge import validate
@@ -470,7 +470,7 @@ class _JsonArrayReader:
             failure: Any = None
             try:
                 value, end = self._decode(self.text, self.position)
-                if end < len(self.text):  # a number may go on
+                if end < len(self.text):  # a number may continue in the next chunk
                     self.position = end
                     return value
             except self._decode_error as error:
@@ -480,7 +480,7 @@ class _JsonArrayReader:
                 raise build_format_error(
                     self._source, "the JSON is nested too deeply", self.line_number()
                 ) from None
-            self._size *= 2  # so that a long value is not tried too often
+            self._size *= 2  # so that a long value is decoded only a few times
             if self._is_certain_error(failure) or not self._read_more():
                 raise build_format_error(self._source, f"not valid JSON: {problem}", line)
 

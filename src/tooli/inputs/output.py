@@ -52,17 +52,17 @@ class Output:
 
     @property
     def tooli_json(self) -> str:
-        """Text for it in JSON."""
+        """The target, which represents the output in JSON."""
         return self.target
 
     @property
     def tooli_cli_text(self) -> str:
-        """Text for it on a command line."""
+        """The target, as it is written on a command line."""
         return self.target
 
     @property
     def tooli_location(self) -> str | None:
-        """Path, for checks of the location; None for stdout."""
+        """The path that location checks examine; None for stdout."""
         return None if self.is_stdout else self.target
 
     def __repr__(self) -> str:
@@ -137,7 +137,10 @@ class Output:
         return path
 
     def reserve(self) -> None:
-        """Choose the temporary file of a child process, which may be killed before it reports."""
+        """Choose the path of the temporary file that a child process writes.
+
+        The parent process then knows the file even if the child is killed.
+        """
         if not self.is_stdout:
             self._reserved_path = _temporary_path(os.path.realpath(self.target))
 
@@ -188,7 +191,7 @@ def _is_unwritten(path: str) -> bool:
 
 
 def _temporary_path(target: str) -> str:
-    """A name for a file that will take another's place."""
+    """Return the path of a new temporary file in the folder of the target."""
     folder, name = os.path.split(target)
     return os.path.join(folder, f".{name[:80]}.{os.urandom(6).hex()}.tmp")
 
@@ -242,7 +245,7 @@ class OutputShape(Handle):
         return output
 
     def schema(self) -> dict[str, Any]:
-        """JSON Schema of a path."""
+        """Return the JSON Schema of a path."""
         return {"type": "string", "format": "path"}
 
     @property

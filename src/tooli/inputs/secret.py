@@ -86,7 +86,7 @@ class SecretInput(_SecretBase[T]):
 
     @property
     def is_loaded(self) -> bool:
-        """True if the secret has been read from its location."""
+        """True if the value is known: passed directly, or read from its location."""
         return self._value is not MISSING
 
     @property
@@ -96,12 +96,12 @@ class SecretInput(_SecretBase[T]):
 
     @property
     def tooli_json(self) -> str:
-        """Mask in JSON."""
+        """The mask that replaces the value in JSON."""
         return SECRET_MASK
 
     @property
     def tooli_cli_text(self) -> str | None:
-        """Location on a command line, never the value."""
+        """The location that was given on a command line; None if the value was passed directly."""
         return self._source
 
     def __repr__(self) -> str:
@@ -140,7 +140,7 @@ class SecretInput(_SecretBase[T]):
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
-        """Validate a secret in a model field; it is serialized as the mask."""
+        """Return a pydantic schema that validates a secret and serializes it as the mask."""
         from pydantic_core import core_schema
 
         annotation = getattr(source, "__args__", (str,))[0]
@@ -170,7 +170,7 @@ class SecretShape(Handle):
     is_secret = True
 
     def parse(self, value: Any, param: Param, is_cli_text: bool) -> Any:
-        """Return the secret: at a location on a command line, otherwise the value itself."""
+        """Return the secret. Command line text is its location; other values are the secret."""
         if isinstance(value, SecretInput):
             return _record_secret(value)  # pyright: ignore[reportUnknownArgumentType]
         secret: SecretInput[Any] = SecretInput(MISSING)
@@ -183,7 +183,7 @@ class SecretShape(Handle):
         return _record_secret(secret)
 
     def schema(self) -> dict[str, Any]:
-        """JSON Schema of a password."""
+        """Return the JSON Schema of a secret."""
         return {"type": "string", "format": "password", "writeOnly": True}
 
     @property

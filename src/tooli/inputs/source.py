@@ -37,9 +37,9 @@ else:
     class StdinOr:
         """Input from a path, a URL, `-` or a pipe.
 
-        `StdinOr[Path]` reads like a file. `StdinOr[str]`, `[bytes]`, `[dict]`, `[list[Model]]` are
-        its content. `StdinOr[Iterator[str]]`, `[Iterator[dict]]`, `[Iterator[Model]]` read it item
-        by item.
+        With `StdinOr[Path]` the function receives an object that reads like a file. With
+        `StdinOr[str]`, `[bytes]`, `[dict]` or `[list[Model]]` it receives the content. With
+        `StdinOr[Iterator[str]]`, `[Iterator[dict]]` or `[Iterator[Model]]` it reads item by item.
         """
 
         __class_getitem__ = classmethod(type(list[int]))
@@ -70,11 +70,11 @@ class SourceShape(Handle):
         return fill_with_content(self.annotation, value, Input("content", param.name, limits))
 
     def default_when_missing(self, *, may_read_stdin: bool) -> Any:
-        """Return stdin if data is piped into a command line."""
+        """Return stdin if data is piped into a command line; MISSING otherwise."""
         return Input("-") if may_read_stdin and is_piped() else MISSING
 
     def schema(self) -> dict[str, Any]:
-        """JSON Schema: the location of the input, or its content."""
+        """Return the JSON Schema of a location or of the content itself."""
         name_schema = {"type": "string", "description": "A path, or an http(s) URL."}
         inner_schema = content_schema(self.annotation)
         definitions = inner_schema.pop("$defs", None)  # references to them start at the root
@@ -193,17 +193,17 @@ class Input:
 
     @property
     def tooli_json(self) -> str:
-        """Text for it in JSON and on a command line."""
+        """The source, which represents the input in JSON."""
         return self.source
 
     @property
     def tooli_cli_text(self) -> str | None:
-        """Location on a command line; None if the content was passed directly."""
+        """The source, as on a command line; None if the content was passed directly."""
         return self.source if self.content is MISSING else None
 
     @property
     def tooli_location(self) -> str | None:
-        """Path or URL, for checks of the location; None for stdin and direct content."""
+        """The path or URL that location checks examine; None for stdin and for direct content."""
         return None if self.is_stdin or self.content is not MISSING else self.source
 
     def __repr__(self) -> str:
@@ -265,7 +265,7 @@ class Input:
         self._cached_bytes = data
 
     def close(self) -> None:
-        """Close all open files of it."""
+        """Close all files that were opened for reading it."""
         for file in self._open_files:
             file.close()
         self._open_files.clear()

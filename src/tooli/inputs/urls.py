@@ -54,7 +54,7 @@ _FORMATS_BY_CONTENT_TYPE = {
 
 
 def check_url(url: str, limits: InputLimits) -> SplitResult:
-    """Return the parts of a URL. Raises ConversionError for one that may not be read.
+    """Return the parts of a URL. Raises ConversionError if it is invalid or not allowed.
 
     It does not resolve the host; `fetch` checks the addresses.
     """
@@ -99,7 +99,7 @@ def _is_ip_address(host: str) -> bool:
 
 
 def _is_public(host: str) -> bool:
-    """True if an address is public, and so is an IPv4 address embedded in it."""
+    """True if an address is public. An IPv4 address embedded in it must be public as well."""
     from ipaddress import IPv6Address, ip_address
 
     address = ip_address(host.partition("%")[0])
@@ -227,7 +227,7 @@ def _connect(
 
 
 def _connect_to(address: str) -> Any:
-    """Return the connect function for `http.client`, which ignores the host name."""
+    """Return a function with which `http.client` connects to the address, not to the host name."""
     import socket
 
     def connect(to: tuple[str, int], *rest: Any, **more: Any) -> Any:
@@ -275,7 +275,7 @@ def _timeout_error(subject: str) -> ToolError:
 
 
 def _status_error(url: str, response: HTTPResponse) -> ToolError:
-    """Return the error for a response that is not 200."""
+    """Return the error for a status other than 200, or for a compressed response."""
     message = f"{url} answered {response.status} {response.reason}".rstrip()
     if response.status in (404, 410):
         return NotFoundError(message)

@@ -1,1 +1,1 @@
-"""Filter, select, page and truncate the records of a result."""
+"""Filter the records of a result, select their fields, and read the result options."""

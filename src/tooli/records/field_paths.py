@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class ExpressionError(ValueError):
-    """An invalid filter or selection; `suggested_value` is the probable intention."""
+    """An invalid filter or selection; `suggested_value` is what was probably meant."""
 
     def __init__(self, message: str, suggested_value: str | None = None) -> None:
         super().__init__(message)

@@ -1,7 +1,7 @@
 """Process the records of a result one by one: filter, page, select fields, count.
 
     tool ──▶ sieve ──▶ sieve ──▶ … ──▶ answer
-                 ╰── returns True: the tool is asked for no more
+                 ╰── returns True: no more records are read from the tool
 
 A sieve receives a record, pushes any number of records on, and returns True when it needs no
 more. Records are pushed, never pulled, so that the same sieve serves lists, generators and async
@@ -36,10 +36,10 @@ class Sieve:
         raise NotImplementedError
 
     def finish(self) -> object:
-        """Called after the last record: push the records that were held back."""
+        """Push the records that were held back. It is called after the last record."""
 
     def sift(self, records: Iterable[Any]) -> list[Any]:
-        """Return what the sieve makes of a complete list of records."""
+        """Pass a complete list of records through the sieve and return the resulting records."""
         out: list[Any] = []
         self.is_opened = True
         push = self.open(out.append)
@@ -63,7 +63,7 @@ class MapSieve(Sieve):
 
 
 class RecordFlow:
-    """The result options of one call, its sieves, and the facts for `meta.page` and `meta.next`."""
+    """The result options of one call, its sieves, and the data for `meta.page` and `meta.next`."""
 
     __slots__ = (
         "cursor_after",
@@ -94,7 +94,7 @@ class RecordFlow:
         self.next_steps: list[dict[str, Any]] = []  # commands in `meta.next` for the rest
 
     def requested_page(self) -> tuple[int | None, str | None]:
-        """Limit and cursor for a tool that pages its result itself."""
+        """Return the limit and cursor for a tool that pages its result itself."""
         return (
             self.result_options.limit or None,
             None if self.cursor_position is None else self.cursor_position.source_cursor,

@@ -22,8 +22,8 @@ MAX_NUMBER = 1 << 40
 class ResultOptions(Record):
     """Paging, filter, fields and size limits of a call; 0 means no limit.
 
-    Sizes that the caller sets win over the tool's own `max_tokens=`. Default sizes, which are
-    known from the kind of caller or from settings, do not.
+    Sizes that the caller sets take precedence over the tool's own `max_tokens=`. Default sizes,
+    which come from settings or from the detected agent, do not.
     """
 
     limit: int | None = None
@@ -35,13 +35,13 @@ class ResultOptions(Record):
     filter: str | None = None
     fields: str | None = None
     has_default_sizes: bool = False
-    can_save_overflow: bool = False  # the whole of a cut result may be saved in a file
+    can_save_overflow: bool = False  # a truncated result may be saved completely in a file
     argv: tuple[str, ...] | None = None  # the command line, without the program
     problems: tuple[Problem, ...] = ()
 
     @property
     def has_size_limit(self) -> bool:
-        """True if the caller limits the size of the answer."""
+        """True if the caller limits the bytes or tokens of the answer."""
         return not self.has_default_sizes and (
             self.max_bytes is not None or self.max_tokens is not None
         )

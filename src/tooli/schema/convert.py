@@ -1,7 +1,7 @@
 """Convert text from a command line to the values of parameters.
 
-Every ordinary call loads this module, so it converts only what is beyond doubt: the canonical text
-of a number, the exact name of a choice. For all else it raises NeedsFallback, and Typer decides.
+Every ordinary call loads this module, so it converts only unambiguous text: the canonical text of a
+number, the exact name of a choice. For other text it raises NeedsFallback, and Typer converts it.
 Values from code or JSON are converted in `convert_values.py`.
 """
 
@@ -168,7 +168,7 @@ _PORTABLE_FORMATS = {
 
 
 def _is_portable_text(annotation: Any, text: str) -> bool:
-    """True if every version of Typer parses the text alike; UUIDs and datetimes differ."""
+    """True if all versions of Typer parse the text alike. Some UUIDs and datetimes differ."""
     if annotation.__class__ is not type or annotation.__module__ not in ("uuid", "datetime"):
         return True
     patterns = _PORTABLE_FORMATS.get(annotation.__name__)
@@ -196,9 +196,10 @@ def _convert_str(text: str, param: Param) -> str:
 
 
 def convert_path(shape: PathShape, text: str, param: Param) -> Any:
-    """Return a path whose checks give the same result for the path and for its text.
+    """Return the path for a text, checked against the settings of the parameter.
 
-    Versions of Typer check one or the other.
+    Some versions of Typer check the path, others check its text. Raises NeedsFallback if the two
+    checks can differ: for an empty text, and for a file with a slash at the end.
     """
     import os
 
@@ -276,7 +277,7 @@ def invalid_choice(shape: Choice, text: str) -> ConversionError:
 
 
 def has_pydantic_metadata(param: Param) -> bool:
-    """True if Annotated has metadata for pydantic."""
+    """True if the annotation is an `Annotated` with metadata for pydantic."""
     return hasattr(param.annotation, "__metadata__")
 
 

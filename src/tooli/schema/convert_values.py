@@ -1,7 +1,7 @@
 """Convert arguments of every kind, and defaults, to the values of parameters.
 
-A value of the exact type is used as it is. For all else pydantic decides. The bounds of Option(…)
-and the author's parser and callback apply as on a command line.
+A value of the exact type is used unchanged. pydantic converts all other values. The bounds of
+Option(…) and the author's parser and callback apply as on a command line.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ if TYPE_CHECKING:
 
 
 def convert(param: Param, value: Any) -> Any:
-    """Return an argument as the function takes it: a RawText, a Converted or any other value.
+    """Convert an argument to the value that the function receives. Raises ConversionError.
 
-    Raises ConversionError.
+    The argument is a RawText, a Converted or a plain value.
     """
     if isinstance(value, RawText):
         try:
@@ -78,7 +78,7 @@ def _to_container(param: Param, value: Any) -> Any:
 
 
 def convert_value(param: Param, value: Any) -> Any:
-    """Convert a value from code or JSON, without the constraints. Raises ConversionError."""
+    """Convert a value from code or JSON; constraints are not checked. Raises ConversionError."""
     parser = param.settings.get("parser")
     if parser is not None:
         converted = _call_author_function(parser, value) if isinstance(value, str) else value
@@ -197,7 +197,7 @@ def convert_default(param: Param) -> Any:
             return _convert_exact_default(shape, default, param)
         except NeedsFallback:
             return convert_value(param, default)
-    except ConversionError as error:  # the caller gave no value, so no place in it is named
+    except ConversionError as error:  # a location is meaningless: the caller gave no value
         error.location, error.other_errors = (), ()
         raise
 
@@ -238,7 +238,7 @@ def _convert_exact_default(shape: Shape, default: Any, param: Param) -> Any:
         )
     if isinstance(shape, PathShape) and kind is str:
         return convert_path(shape, default, param)
-    if isinstance(shape, Handle):  # the default is a source, as on a command line
+    if isinstance(shape, Handle):  # the default is a location, as on a command line
         return shape.parse(default, param, True)
     if isinstance(shape, Choice):
         is_member = hasattr(kind, "_member_map_")

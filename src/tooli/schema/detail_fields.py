@@ -162,7 +162,7 @@ def _iter_variants(
             )
         return
     members = [*schema.get("anyOf", ()), *schema.get("oneOf", ())]
-    if len(schema.get("allOf", ())) == 1:  # older versions of pydantic wrap a reference so
+    if len(schema.get("allOf", ())) == 1:  # older versions of pydantic wrap a reference in it
         members += schema["allOf"]
     for member in members:
         yield from _iter_variants(member, root, parent_references)

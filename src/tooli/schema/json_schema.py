@@ -1,8 +1,8 @@
 """JSON Schema of a tool's parameters and result, without `$ref`.
 
-Plain shapes are described here, everything else by pydantic. References in pydantic's schemas are
-replaced by what they refer to, because many clients do not resolve them. Only recursive types keep
-theirs.
+This module describes plain shapes; pydantic describes all other types. References in pydantic's
+schemas are replaced by their definitions, because many clients do not resolve references. Only
+recursive types keep them.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def _enum_schema(enum: type, members: tuple[Any, ...]) -> JsonObject:
 
 
 def _add_json_type(values: list[Any], schema: JsonObject) -> JsonObject:
-    """Return the schema with the type of the values, if all have the same."""
+    """Return the schema with the type of the values, if all have the same type."""
     value_types: set[type] = set(map(type, values))
     return {"type": _JSON_TYPES[value_types.pop()], **schema} if len(value_types) == 1 else schema
 
@@ -181,7 +181,7 @@ def _json_default(default: Any) -> Any:
 
 
 def output_schema(tool: Tool) -> JsonObject | None:
-    """Return the schema of a tool's result, or None if it declares none. It is built once."""
+    """Return the schema of a tool's result, or None if it declares no result. It is cached."""
     found = _output_schemas.get(id(tool))
     if found is None:  # the tool is kept, so that its id is not used again
         found = _output_schemas[id(tool)] = (tool, _describe_output(tool))
@@ -214,7 +214,7 @@ def _is_content(annotation: Any) -> bool:
 
 
 def result_schema(annotation: Any) -> JsonObject:
-    """Return the schema of values of an annotation in output."""
+    """Return the schema of serialized results with this annotation."""
     untyped_schema = _untyped_collection_schema(annotation)
     if untyped_schema is not None:
         return untyped_schema

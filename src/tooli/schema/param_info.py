@@ -1,7 +1,7 @@
 """Option and Argument, without loading Typer.
 
-They take the arguments of Typer's functions. If Typer runs the command, they are converted to
-Typer's own.
+They take the arguments of `typer.Option` and `typer.Argument`. If Typer runs the command, they are
+converted to Typer's objects.
 """
 
 from __future__ import annotations
@@ -144,8 +144,9 @@ def _is_constraint(extra: Any) -> bool:
 def split_annotated(
     annotation: Any, name: str, default: Any
 ) -> tuple[Any, ParamInfo | None, Any, tuple[Any, ...]]:
-    """Split Annotated[…] into its type, our ParamInfo, the type with pydantic's metadata if it
-    has any, and our constraints.
+    """Split `Annotated[…]` into type, ParamInfo, refined type and constraints.
+
+    The refined type is the type with the metadata for pydantic; None if there is no such metadata.
     """
     metadata: tuple[Any, ...] = annotation.__metadata__
     infos = [info for extra in metadata if (info := to_param_info(extra)) is not None]

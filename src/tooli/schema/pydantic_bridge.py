@@ -26,7 +26,7 @@ _adapters: dict[int, tuple[Any, TypeAdapter[Any]]] = {}
 
 
 def get_type_adapter(annotation: Any) -> TypeAdapter[Any]:
-    """Return the TypeAdapter of an annotation. It is built once."""
+    """Return the TypeAdapter of an annotation. Adapters are cached."""
     found = _adapters.get(id(annotation))
     if found is not None:
         return found[1]
@@ -78,9 +78,9 @@ def _build_type_adapter(pydantic: Any, annotation: Any) -> TypeAdapter[Any]:
 
 
 def _upgrade_typed_dicts(annotation: Any) -> Any:
-    """Return the annotation with `typing_extensions.TypedDict` for each `typing.TypedDict`.
+    """Return the annotation with each `typing.TypedDict` replaced by one of `typing_extensions`.
 
-    pydantic requires it before Python 3.12.
+    pydantic requires this before Python 3.12.
     """
     if hasattr(annotation, "__required_keys__") and type(annotation).__module__ == "typing":
         import typing_extensions as typing
@@ -129,7 +129,7 @@ def validate(annotation: Any, value: Any) -> Any:
 
 
 def _comes_from_enum(failure: TypeError) -> bool:
-    """True if the error comes from an enum.Flag of Python 3.10 that got no number."""
+    """True if the `enum` module raised the error: Flag in Python 3.10 fails for non-numbers."""
     trace = failure.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -213,7 +213,7 @@ def parse_text(annotation: Any, text: str, settings: Mapping[str, Any]) -> Any:
                 continue
         raise ConversionError(f"{text!r} does not match {' or '.join(map(repr, formats))}")
     members = getattr(annotation, "__args__", ()) if _is_union(annotation) else ()
-    for member in members:  # from the left: `int | str` of "5" is 5
+    for member in members:  # left to right: as `int | str`, "5" is the number 5
         try:
             return validate(member, text)
         except ConversionError:

@@ -51,7 +51,7 @@ def record_schema(tool: Tool) -> JsonObject | None:
 
 
 def approximate_schema(annotation: Any) -> JsonObject | None:
-    """Return the approximate schema of an annotation. Raises if it needs pydantic."""
+    """Return the approximate schema of an annotation. Raises _NeedsPydantic if that is needed."""
     if annotation in (MISSING, None, type(None)):
         return None
     origin = getattr(annotation, "__origin__", None)

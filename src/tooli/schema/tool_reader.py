@@ -62,7 +62,7 @@ def read_tool(
     version: str | None = None,
     cli_path: tuple[str, ...] | None = None,
 ) -> Tool:
-    """Read a function into a Tool; `kwargs` are the keywords of its decorator, checked."""
+    """Read a function into a Tool. `kwargs` are the checked keywords of its decorator."""
     params = tuple(_read_params(fn))
     model = None
     input_model = kwargs.get("input_model")
@@ -176,7 +176,7 @@ def missing_required_parameters(
 ) -> tuple[str, ...]:
     """Return the required parameters that are not provided.
 
-    Returns none if an annotation cannot be evaluated yet.
+    Returns an empty tuple if an annotation cannot be evaluated yet.
     """
     from tooli.errors import DefinitionError
 
@@ -192,7 +192,7 @@ def missing_required_parameters(
 def return_annotation(tool: Tool) -> Any:
     """Return the evaluated annotation of a tool's result, or MISSING.
 
-    `Next[T]` and `Page[T]` are replaced by what callers get.
+    `Next[T]` and `Page[T]` are replaced by the type that callers get.
     """
     annotation = _evaluate(tool.returns, _namespace(tool.fn), tool.fn)
     if tool.guidance.may_return_next:
@@ -396,7 +396,7 @@ def _has_value_checks(settings: Mapping[str, Any]) -> bool:
 def _is_valid_default(
     shape: Shape, settings: Mapping[str, Any], default: Any, metadata: Any
 ) -> bool:
-    """Whether the default needs no look: of the right class, and nothing to check."""
+    """True if the default needs no conversion: its type is right, and no check applies to it."""
     if default is MISSING or metadata is not None or _has_value_checks(settings):
         return False
     inner_shape = unwrap_optional(shape)

@@ -76,7 +76,10 @@ CREDENTIAL_PATTERNS = (
         "bearer-token", "(?<=[Bb]earer )[A-Za-z0-9._~+/-]{20,8192}={0,2}", "earer "
     ),
 )  # fmt: skip
-"""Name, pattern and markers of each kind. Every match contains a marker; a group is kept."""
+"""Name, pattern and markers of each kind. Every match contains a marker.
+
+If a pattern has a group, the text of the group is not redacted.
+"""
 
 
 def redact_credentials(text: str) -> tuple[str, list[str]]:

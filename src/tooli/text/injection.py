@@ -1,7 +1,7 @@
 """Find prompt injections: phrases in a result that try to instruct the model that reads it.
 
-They are reported in a warning and never changed. The list cannot be complete: a text without a
-finding is not necessarily safe.
+Findings are reported in a warning; the text is not changed. The list of patterns cannot be
+complete: a text without a finding is not necessarily safe.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ INJECTION_PATTERNS = (
         "!\\[[^\\]\\n]{0,200}\\]\\(https?://[^\\s)?]{1,300}\\?[^\\s)]{1,500}\\)", "](http"
     ),
 )
-"""Pattern in lower case, and markers: every match contains at least one of them."""
+"""Patterns for text in lower case, with markers: every match contains at least one of them."""
 MAX_FINDINGS = 3
-"""Number of findings in a warning."""
+"""Maximum number of findings in a warning."""
 _MAX_PHRASE_CHARS = 60
 
 
@@ -79,7 +79,7 @@ def find_injections(value: Any, max_findings: int = MAX_FINDINGS) -> Iterator[tu
 
 
 def find_injection(text: str) -> str | None:
-    """Return the first match of the first matching pattern."""
+    """Return the first match of the first matching pattern, in lower case, or None."""
     text = text.lower()
     for pattern, markers in INJECTION_PATTERNS:
         if any([marker in text for marker in markers]):

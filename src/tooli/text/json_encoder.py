@@ -1,6 +1,6 @@
-"""Encode any value as compact JSON. Nothing here redacts: `pipeline/present.py` does.
+"""Encode any value as compact JSON. This module does not redact; `pipeline/present.py` does.
 
-`_json` is the C half of the standard library's `json`. The Python half takes longer to import
+`_json` is the C part of the standard library's `json`. The Python part takes longer to import
 than the rest of an ordinary call. Imports inside functions keep `jsonable` out of calls whose
 results are JSON types already.
 """
@@ -23,9 +23,9 @@ def encode(value: Any, warnings: list[str]) -> bytes:
 
 
 def encode_text(text: str) -> bytes:
-    """Return JSON text as UTF-8; half a surrogate pair is written as a JSON escape.
+    """Return JSON text as UTF-8. A lone surrogate is written as a JSON escape.
 
-    File names that are not UTF-8 contain such halves.
+    File names that are not valid UTF-8 contain lone surrogates.
     """
     return text.encode(errors="backslashreplace")
 
@@ -33,7 +33,7 @@ def encode_text(text: str) -> bytes:
 def make_json_encoder(warnings: list[str]) -> Callable[[Any], str]:
     """Return a function that writes values as JSON text, for many values in a row.
 
-    Like `encode` it never fails, and notes in `warnings` what it replaced.
+    The function never fails. Each replacement adds a line to `warnings`, as in `encode`.
     """
     write = _make_replacing_writer(warnings)
 
@@ -44,7 +44,10 @@ def make_json_encoder(warnings: list[str]) -> Callable[[Any], str]:
 
 
 def measure_json(value: Any, warnings: list[str]) -> tuple[str, Any]:
-    """Return a value's JSON text and the value: a copy if a part of it can be read only once."""
+    """Return the JSON text of a value, and the value itself or a copy of it in JSON types.
+
+    It is a copy if the value cannot be encoded directly, for example because it has an iterator.
+    """
     return _write_or_convert(_make_replacing_writer(warnings), value, warnings)
 
 
@@ -83,7 +86,7 @@ def _raise_type_error(thing: Any) -> Any:
 def _make_writer(replace: Callable[[Any], Any]) -> Callable[[Any], str]:
     try:
         from _json import encode_basestring, make_encoder
-    except ImportError:  # an interpreter without the C half
+    except ImportError:  # an interpreter without the C part
         from json import JSONEncoder
 
         return JSONEncoder(
@@ -103,7 +106,7 @@ def _make_writer(replace: Callable[[Any], Any]) -> Callable[[Any], str]:
         try:
             return "".join(json_encoder(value, 0))
         except BaseException:
-            json_encoder = None  # it still marks the containers it was inside of as seen
+            json_encoder = None  # it still lists unfinished containers as seen
             raise
 
     return write
@@ -123,4 +126,4 @@ def has_escaped_controls(text: str) -> bool:
 
 
 _MAX_SCANNED_ESCAPES = 1000
-"""Escapes that are checked one by one; the rest of a text with more is searched as a whole."""
+"""Number of escapes that are checked one by one; the rest of the text is searched as a whole."""

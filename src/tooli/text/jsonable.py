@@ -1,7 +1,7 @@
 """Convert any value to JSON types: dicts, lists, strings, numbers, booleans and None.
 
-Types of the standard library are looked up in `sys.modules`, so that nothing is imported for a
-type that no value can have.
+Types of the standard library are looked up in `sys.modules`. A value can have such a type only if
+its module is loaded, so nothing needs to be imported.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeGuard
 
 MAX_JSON_DEPTH = 150
-"""Deeper parts are left out: many JSON parsers would fail on them."""
+"""Maximum nesting depth. Deeper parts are left out, because many JSON parsers fail on them."""
 
 
 def convert_one_step(thing: Any, warnings: list[str]) -> Any:

@@ -37,7 +37,7 @@ _RUNNABLE_FIELDS = ("argv", "example")
 class Redactor:
     """Redacts values and counts what it removed, over all values that it is given.
 
-    With `secrets_only`, everything but secrets stays byte for byte.
+    With `secrets_only`, it removes secrets and changes nothing else.
     """
 
     def __init__(self, redaction: Call | RedactionPolicy, *, secrets_only: bool = False) -> None:
@@ -53,7 +53,7 @@ class Redactor:
 
     @property
     def secret_variants(self) -> Sequence[str]:
-        """Every way to write the secrets. Computed again when a stream has loaded a secret."""
+        """All encodings of the loaded secrets. Computed again when another secret is loaded."""
         if self._secrets:
             known_count = sum([secret.is_loaded for secret in self._secrets])
             if known_count != self._known_count:
@@ -68,7 +68,7 @@ class Redactor:
     # -------------------------------------------------------------- texts and values
 
     def redact_text(self, text: str, shorten_paths: bool = True) -> str:
-        """Return a text, redacted."""
+        """Return the redacted text."""
         if self.secret_variants:
             text = self._redact_secrets(text)
         if self.secrets_only:
@@ -104,7 +104,7 @@ class Redactor:
         return text
 
     def redact_value(self, value: Any, shorten_paths: bool = True) -> Any:
-        """Return a value of JSON types, redacted, keys included."""
+        """Return a redacted copy of a value of JSON types. Keys are redacted as well."""
         if isinstance(value, str):
             return self.redact_text(value, shorten_paths)
         if is_list(value):
@@ -130,7 +130,7 @@ class Redactor:
         return out
 
     def redact_error(self, fields: dict[str, Any]) -> dict[str, Any]:
-        """Return the fields of an error, redacted.
+        """Return the redacted fields of an error.
 
         A suggested command that was changed gets the applicability "has_placeholders".
         """
@@ -157,10 +157,11 @@ class Redactor:
         }
 
     def redact_json(self, text: str, part: str, has_injection: bool) -> Any:
-        """Return the value of a JSON text, redacted.
+        """Parse a JSON text and return the redacted value.
 
-        `part` is "result", "error", or "" for `meta`. Paths in `meta` stay as they are: it holds
-        commands to run next. With `has_injection`, the places of prompt injections are noted.
+        `part` is "result", "error", or "" for `meta`. Paths in `meta` are not shortened, because
+        it contains commands to run next. With `has_injection`, the positions of prompt injections
+        are recorded.
         """
         from json import loads
 
@@ -234,7 +235,7 @@ def _add_warning(warnings: list[str], subject: str, count: int, action: str) -> 
 
 
 def _replace_warning(warnings: list[str], marker: str, line: str) -> None:
-    """Replace the warning of the same kind, or add the line: it counts for the whole answer."""
+    """Replace an earlier warning of the same kind, whose count is outdated, or add the line."""
     for i, existing in enumerate(warnings):
         if existing.startswith(marker) or (
             existing.endswith(marker) and _is_redaction_warning(existing)
@@ -306,7 +307,10 @@ def is_clean_json(text: str) -> bool:
 
 
 def _is_removed_character(code: int, previous: str) -> bool:
-    """True if a character is removed; a joiner or selector only if it follows another one."""
+    """True if the policy `standard` removes a character that follows `previous`.
+
+    A joiner is removed after a joiner, a variation selector after a joiner or selector.
+    """
     if code < 0x200B:
         return code < 0xA0 or code in (0xAD, 0x61C, 0x180E)
     if code < 0x2070:

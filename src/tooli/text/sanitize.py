@@ -5,8 +5,9 @@ r"""Sanitize text: remove terminal control sequences and invisible characters.
     U+00AD, U+200B, U+202E, U+E0041 …   characters that hide, reorder or smuggle text
 
 Emoji, Persian and Hindi need joiners (U+200C, U+200D) and variation selectors (U+FE00-FE0F).
-Single ones stay unless `strict` is set. Several in a row are never needed and can hide a message:
-only the first stays. The three flags that are spelled with tags (England, Scotland, Wales) stay.
+`strict` removes all of them. Otherwise a joiner, a selector, or a selector followed by a joiner
+stays. Longer runs are never needed and can hide a message, so the rest of a run is removed. The
+three flags that are spelled with tags (England, Scotland, Wales) stay unless `strict` is set.
 
 Every pattern begins with a character class, which the regex engine searches quickly, and no
 pattern backtracks: the time is linear in the length of the text.
@@ -45,7 +46,7 @@ _REPEATED_JOINERS = re.compile(
     f"[{JOINERS}{SELECTORS}](?:"
     f"(?<=[{JOINERS}].)|(?<=[{SELECTORS}][{SELECTORS}]))[{JOINERS}{SELECTORS}]*"
 )
-"""Joiners and selectors after the first one in a row."""
+"""The part of a run of joiners and selectors that is removed."""
 _REMOVABLE = re.compile(f"[{CONTROLS}{INVISIBLE}]")
 _TAG_FLAG = re.compile(
     "(\U0001f3f4(?:"

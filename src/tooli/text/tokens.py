@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 BYTES_PER_TOKEN = 3
-"""Real tokenizers average more bytes per token, so that estimates are rather too high."""
+"""Assumed bytes per token. Real tokenizers average more, so estimates tend to be too high."""
 
 
 def estimate_tokens(text: str) -> int:
-    """Return about how many tokens a text has; rather too many than too few."""
+    """Return an estimate of the number of tokens in a text. It tends to be too high."""
     return -(-len(text.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN)

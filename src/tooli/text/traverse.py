@@ -23,7 +23,7 @@ _SLOT_DESCRIPTOR: Any = type(vars(_SlotSample)["slot"])  # pyright: ignore[repor
 
 
 def iter_children(value: Any) -> Iterator[Any]:
-    """Yield the keys and items of a collection, and the attributes of an object, with slots.
+    """Yield the keys and items of a collection, and the attributes and slots of an object.
 
     Iterators are skipped, because they can be read only once.
     """
@@ -46,5 +46,5 @@ def iter_children(value: Any) -> Iterator[Any]:
 
 
 def _is_deque(value: Any) -> bool:
-    collections_module = sys.modules.get("collections")  # imported, if there is a deque
+    collections_module = sys.modules.get("collections")  # loaded if a deque exists
     return collections_module is not None and isinstance(value, collections_module.deque)
