@@ -1,8 +1,8 @@
 """Tooli: the app. It registers commands, holds their tree, and starts every call.
 
 `Tooli` is a subclass of `typer.Typer`. Importing Typer takes longer than an ordinary call, so the
-class has an empty base class until something imports `typer` or asks the app for an attribute that
-only Typer has. Registrations are kept in a log and passed on to Typer then.
+class has an empty base class until something imports `typer` or reads an attribute that only Typer
+has. Registrations are kept in a log, which is passed on to Typer when an app initializes it.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Tooli(_TyperPlaceholder):
     - `default_output`: the output mode if the caller does not choose one.
     - `mcp_transport`: the transport of `mcp serve`.
     - `skill_auto_generate`: write the agent skill when the documents are generated.
-    - `permissions`: the capabilities that the app's commands may declare at most.
+    - `permissions`: an upper limit for the capabilities that the app's commands declare.
     - `security_policy`: "off", "standard" or "strict".
     - `framework_help`: show the framework options in `--help`.
     - `defer_loading`: MCP clients find tools by search instead of in one list.
@@ -236,7 +236,7 @@ class Tooli(_TyperPlaceholder):
         return prompt_decorator(self._state, name, options)
 
     def announce(self, uri: str) -> None:
-        """Notify clients that subscribe to a resource that it has changed."""
+        """Notify the subscribed clients that a resource has changed."""
         self._state.notify_change("resource", uri)
 
     def use(self, stage: S, *, before: str | None = None, after: str | None = None) -> S:
@@ -251,8 +251,8 @@ class Tooli(_TyperPlaceholder):
                 print(call.tool.id, "ok" if isinstance(outcome, Ok) else outcome.error.code)
                 return outcome
 
-        `before` or `after` names the stage of tooli that it stands next to: `before="bind"` unless
-        you say otherwise. Stages at the same place run in the order in which they are added.
+        `before` or `after` names a built-in stage. The new stage runs next to it. The default is
+        `before="bind"`. Stages at the same place run in the order in which they are added.
         """
         from tooli.pipeline.custom_stages import add_custom_stage
 
@@ -301,7 +301,7 @@ class Tooli(_TyperPlaceholder):
         import gc
 
         gc_was_on = gc.isenabled()
-        gc.disable()  # imports make no garbage, and a collection among them takes half a ms
+        gc.disable()  # imports create no garbage; a collection takes 0.5 ms
         from tooli.cli.main import main
 
         if gc_was_on:
@@ -322,13 +322,13 @@ class Tooli(_TyperPlaceholder):
         return Catalog(*read_all_tools(build_command_tree(self), self._state))
 
     def builtins(self, name: str | None = None) -> Tooli:
-        """Return an app with the built-in commands, or with those of one name: `mcp`, `docs`."""
+        """Return an app with all built-in commands, or with one group of them: `mcp`, `docs`."""
         from tooli.builtins import build_builtin_app
 
         return build_builtin_app(self, Tooli, name)
 
     def find(self, name: str) -> Tool | None:
-        """Return the tool of a name, or None.
+        """Return the tool with a name, or None.
 
         A name is `find-files` or `find_files`; in a group `users.create` or `users create`.
         """
@@ -397,7 +397,7 @@ class Tooli(_TyperPlaceholder):
     def asgi(self, *, mcp: bool = True, **kwargs: Unpack[HttpSettingsDict]) -> Api:
         """Return an ASGI application that serves the app over HTTP, with MCP at /mcp.
 
-        Each keyword is explained at `HttpSettings`.
+        `HttpSettings` explains each keyword.
         """
         from tooli.http.asgi import make_api
         from tooli.serving.dispatcher import is_installed
@@ -431,7 +431,7 @@ class Tooli(_TyperPlaceholder):
     ) -> tuple[Call, tuple[Stage, ...]]:
         """Return a call of a tool, and the stages that apply to it.
 
-        `failure_history` is that of the server which the call comes through, if any.
+        `failure_history` is the failure history of the server that received the call, if any.
         """
         from tooli.core.call import Call
         from tooli.pipeline import StageContext, select_stages
@@ -462,7 +462,10 @@ class Tooli(_TyperPlaceholder):
     def stages_for(
         self, tool: Tool, options: Options, caller: Caller | None = None
     ) -> tuple[Stage, ...]:
-        """Return the stages that apply to a call of a tool from Python, outermost first."""
+        """Return the stages that apply to a call of a tool, outermost first.
+
+        Without a caller, the call comes from Python code.
+        """
         from tooli.core.call import PYTHON_CALLER
         from tooli.pipeline import StageContext, select_stages
 
@@ -484,7 +487,7 @@ def _check_keywords(function_name: str, kwargs: Mapping[str, Any], allowed: froz
 
 
 def set_typer_base() -> None:
-    """Make Typer the base class of Tooli. The class and its instances stay the same objects."""
+    """Make Typer the base class of Tooli. Existing instances become instances of Typer."""
     if Tooli.__bases__ == (_TyperPlaceholder,):
         Tooli.__bases__ = (sys.modules["typer"].Typer,)
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class PythonSurface:
-    """An app's tools as Python calls, with framework options that apply to each of them."""
+    """Calls the tools of an app from Python, with framework options that apply to each call."""
 
     __slots__ = ("_app", "_caller", "_options", "_state")
 
@@ -105,7 +105,7 @@ class PythonSurface:
         return PreparedCall(call, stages, started)
 
     def _failing_call(self, error: ToolError) -> PreparedCall:
-        """Return a call of no tool that fails with the error."""
+        """Return a call that has no tool and fails with the error."""
 
         def fail(call: Call) -> Generator[Call, Outcome, Outcome]:
             yield from ()

@@ -4,9 +4,9 @@ Every call passes the stages of `STAGES` that apply to it, outermost first. To a
 one file in `tooli/stages` and add one row here. Nothing else decides which stages run: a call
 takes the fast path (`ONLY_BIND`) exactly when no condition in the table holds for it.
 
-The table is in this file because every call loads the package anyway, while one more file costs
-every start 0.1 ms. For the same reason the rows are constants that name their stages: a stage is
-imported only for a call that may need it.
+The table is in this file because every call loads the package anyway, and one more file would add
+0.1 ms to every start. The rows name their stages as text, so that a stage is imported only for a
+call that may need it.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     StageRow: TypeAlias = tuple[str, str, tuple[str, ...], tuple[str, ...]]
     """Name, location, `when`, `unless`.
 
-    The location is `module:function`. The function is a stage, or makes one from the
-    `StageContext` of a call, or returns None if it has nothing to do for that call.
+    The location is `module:function`. The function is a stage itself, or it takes the
+    `StageContext` of a call and returns a stage, or None if the call does not need one.
 
     `when` and `unless` list attributes of the `StageContext`. The stage applies if one of `when`
-    is true (or `when` is empty) and none of `unless` is. `options.result_options:filter` is true
-    if there are `result_options` and their `filter` is set; the fast path reads the part before
-    the colon only. Likewise `state.security_settings:store` is true if that setting is made.
+    is true (or `when` is empty) and none of `unless` is true. `options.result_options:filter` is
+    true if there are `result_options` and their `filter` is set. The fast path reads only the part
+    before the colon. `state.security_settings:store` is true if the setting `store` is set.
     """
 
 _DRY_RUN = ("options.dry_run",)
@@ -56,7 +56,7 @@ _IS_PAGED = (
 )
 
 STAGES: tuple[StageRow, ...] = (
-    # Who calls, and how often?
+    # Identify the caller and limit its calls.
     (
         "settings_check",
         "tooli.stages.settings_check:reject_invalid_settings",
@@ -73,7 +73,7 @@ STAGES: tuple[StageRow, ...] = (
         "rate_limit",
         "tooli.stages.rate_limiting:limit_rate",
         ("tool.limits.rate_limit", "state.security_settings:rate_limit"),
-        ("approved",),  # it was counted when it asked for the approval
+        ("approved",),  # the call was counted when it requested the approval
     ),
     (
         "repeated_failures",
@@ -88,7 +88,7 @@ STAGES: tuple[StageRow, ...] = (
         ("state.security_settings", "tool.guard.scopes"),
         (),
     ),
-    # Which arguments?
+    # Read the arguments.
     (
         "secret_tracking",
         "tooli.stages.secret_tracking:track_secrets",
@@ -109,7 +109,7 @@ STAGES: tuple[StageRow, ...] = (
     ),
     ("work_dir", "tooli.stages.path_rules:resolve_work_dir", _PATH_RULES, ()),
     ("bind", "tooli.pipeline.drivers:bind", (), ()),
-    # May it run?
+    # Check whether the call may run.
     ("denial_audit", "tooli.stages.audit:record_denials", _AUDITED, _POLICY_OFF),
     (
         "authorization",
@@ -125,7 +125,7 @@ STAGES: tuple[StageRow, ...] = (
         (),
     ),
     ("dry_run", "tooli.stages.dry_run:answer_with_plan", _DRY_RUN, ()),
-    # What is done to the result? Nothing is done to a plan.
+    # Change the result. The plan of a dry run is not changed.
     (
         "output_schema",
         "tooli.stages.output_schema:add_output_schema",
@@ -164,7 +164,7 @@ STAGES: tuple[StageRow, ...] = (
         ("tool.guidance.may_return_next", "options.detailed"),
         _DRY_RUN,
     ),
-    # How does it run? These are inside of the stages that answer without a run.
+    # Run the function. The stages above also change a stored result that `idempotency` returns.
     (
         "idempotency",
         "tooli.stages.idempotency_key:run_once",
@@ -217,10 +217,10 @@ CONFINEMENT_STAGES = ("capabilities", "isolation", "timeout")
 
 
 class StageContext:
-    """What is known about a call before it passes its stages. The table decides on this.
+    """The facts about a call that decide which stages apply to it.
 
-    `failure_history` is the memory of the server that the call comes through. It is None for a
-    call that does not come through a server.
+    `failure_history` is the failure history of the server that received the call. It is None for
+    a call that no server received.
     """
 
     __slots__ = ("approved", "caller", "failure_history", "find_tool", "options", "state", "tool")
@@ -256,13 +256,16 @@ class StageContext:
 
     @property
     def omits_details(self) -> bool:
-        """True if a concise result is asked for. Only models and `Detail` mark details."""
+        """True if a concise result is requested and the tool may have detail fields.
+
+        Only pydantic models and `Detail` mark detail fields. If neither is loaded, there are none.
+        """
         return self.options.concise and (
             "pydantic" in sys.modules or "tooli.schema.detail_fields" in sys.modules
         )
 
     def select(self, names: Sequence[str]) -> tuple[Stage, ...]:
-        """Return the stages of those names that apply."""
+        """Return the stages with these names that apply to the call."""
         rows = [row for row in STAGES if row[0] in names]
         return tuple(_load_stages(rows, self, _read_conditions(self)))
 
@@ -271,7 +274,7 @@ class StageContext:
 
 
 def select_stages(context: StageContext) -> tuple[Stage, ...]:
-    """Return the stages that apply to a call, outermost first; `ONLY_BIND` if only `bind` does."""
+    """Return the stages that apply to a call, outermost first; `ONLY_BIND` if it is only `bind`."""
     only_bind = load_location("tooli.pipeline.drivers:ONLY_BIND")
     conditions = _read_conditions(context)
     if not conditions:
@@ -290,14 +293,14 @@ def select_stages(context: StageContext) -> tuple[Stage, ...]:
 
 
 _conditions: tuple[object, tuple[str, ...], Any] = (None, (), None)
-"""The table that the following was made from; its conditions; what reads them from a context."""
+"""Cache of `_read_conditions`: the table, its conditions, and a function that reads them."""
 
 
 def _read_conditions(context: StageContext) -> set[str]:
-    """Return the conditions of the table that hold; none if the call may take the fast path.
+    """Return the conditions of the table that hold; an empty set means the fast path.
 
-    A condition with a colon is included if its first part is true. All values are read by one
-    function in C, in about 3 µs.
+    A condition with a colon is included if its first part is true. One C function reads all values
+    in about 3 µs.
     """
     global _conditions
     table, paths, read = _conditions
@@ -317,7 +320,10 @@ def _read_conditions(context: StageContext) -> set[str]:
 def _load_stages(
     rows: Sequence[StageRow], context: StageContext, conditions: set[str]
 ) -> Generator[Stage, None, None]:
-    """Yield the stages of the rows that apply, where `conditions` are those that may hold."""
+    """Yield the stage of each row that applies to a call.
+
+    `conditions` are the conditions that may hold, as `_read_conditions` returns them.
+    """
     for name, location, when, unless in rows:
         if when:
             if conditions.isdisjoint(when):
@@ -335,7 +341,7 @@ def _load_stages(
 
 
 _CO_GENERATOR = 0x20
-_names: dict[object, str] = {}  # of the stages that were loaded, by their code
+_names: dict[object, str] = {}  # names of the loaded stages, by code object
 
 
 def stage_name(stage: Any) -> str:
@@ -354,9 +360,10 @@ def _is_true(context: StageContext, path: str) -> bool:
 
 
 def load_location(location: str) -> Any:
-    """Return the function that `module:function` names.
+    """Return the object that `module:name` names.
 
-    `sys.modules` may hold a module that another thread is still importing; `__import__` waits.
+    It calls `__import__` instead of reading `sys.modules`, which may hold a module that another
+    thread is still importing. `__import__` waits for that thread.
     """
     module_name, _, name = location.partition(":")
     return getattr(__import__(module_name, fromlist=(name,)), name)
@@ -364,9 +371,9 @@ def load_location(location: str) -> Any:
 
 # ------------------------------------------------------------------ repeated failures
 #
-# An agent on a command line is a new process for each call, and most of its sessions have no
-# failure yet. For those, `record_first_failure` stands in for the stage that counts failures: its
-# modules cost half a millisecond, and it loads them only once there is a failure to record.
+# An agent on a command line starts a new process for each call, and most sessions have no failure
+# yet. The modules of the stage that counts failures take 0.5 ms to load. `record_first_failure`
+# replaces that stage in sessions without a failure, and loads the modules only after a failure.
 
 _COUNT_ON_SERVER = "tooli.stages.repeated_failures:count_failures_on_server"
 _COUNT_IN_FILES = "tooli.stages.repeated_failures:count_failures_in_files"
@@ -374,7 +381,10 @@ _RECORD_FAILURE = "tooli.stages.repeated_failures:record_failure"
 
 
 def track_failures(context: StageContext) -> Stage | None:
-    """Return the stage that stops a caller who repeats a failing call, if it is recognised."""
+    """Return the stage that stops a caller who repeats a failing call.
+
+    Returns None if this caller cannot be distinguished from other callers.
+    """
     caller = context.caller
     if context.failure_history is not None:
         is_identified = caller.session is not None or caller.principal is not None
@@ -399,7 +409,7 @@ def record_first_failure(call: Call) -> Generator[Call, Outcome, Outcome]:
 
 
 def _agent_sessions(caller: Caller) -> list[str]:
-    """Return the session names that an agent has put into the environment of a command line."""
+    """Return the session names in the environment variables that agents set for a command line."""
     if caller.category != "ai_agent" or not caller.owns_process:
         return []
     return [os.environ[name] for name in AGENT_SESSION_VARIABLES if name in os.environ]

@@ -1,4 +1,7 @@
-"""Describe a call for a human who has to approve it: short, and with nothing hidden."""
+"""Describe a call for a human who has to approve it.
+
+The description has a maximum length. Omitted text is counted, and invisible characters are escaped.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,11 @@ _MAX_LINE_CHARS, _MAX_LINES = 160, 24
 
 
 def arguments_for_display(call: Call) -> dict[str, Any]:
-    """Return the bound arguments as JSON values. Secrets are replaced by a placeholder."""
+    """Return the bound arguments as JSON values.
+
+    Secrets are replaced by a placeholder. A value that can be read only once is replaced by the
+    name of its class.
+    """
     return {
         name: f"<{value.__class__.__name__}>" if _is_consumable(value) else to_jsonable(value, [])
         for name, value in caller_arguments(call).items()
@@ -30,7 +37,7 @@ def arguments_for_display(call: Call) -> dict[str, Any]:
 
 
 def _is_consumable(value: Any) -> bool:
-    """True if the value can be read once, so that showing it would consume it."""
+    """True if the value can be read only once. Showing it would consume it."""
     kind = value.__class__
     if hasattr(kind, "tooli_json"):
         return False
@@ -40,7 +47,7 @@ def _is_consumable(value: Any) -> bool:
 def plan_for_display(call: Call, enforcement_stages: Sequence[Stage]) -> Any:
     """Return the plan of a call, or None if the function cannot make one.
 
-    There is no dry run on an event loop, because it would block the loop.
+    Returns None for a function that needs a dry run on an event loop: it would block the loop.
     """
     tool = call.tool
     can_dry_run = not tool.has_handles and supports_dry_run(tool.fn) and not is_in_event_loop()
@@ -52,7 +59,7 @@ def plan_for_display(call: Call, enforcement_stages: Sequence[Stage]) -> Any:
 
 
 def describe_call(call: Call, enforcement_stages: Sequence[Stage]) -> str:
-    """Return the text about a call and its plan that precedes the question."""
+    """Return a description of a call and its plan, to be shown before the question."""
     effects = ", ".join(call.tool.behavior.labels())
     lines = [
         call.tool.id,
@@ -62,7 +69,7 @@ def describe_call(call: Call, enforcement_stages: Sequence[Stage]) -> str:
 
 
 def format_lines(arguments: Any, plan: Any, max_lines: int = _MAX_LINES) -> list[str]:
-    """Return the arguments and the plan as lines; the last one counts those left out."""
+    """Return the arguments and the plan as lines. An extra last line counts omitted lines."""
     lines = _format_value(arguments, 1)
     if plan is not None:
         lines += ["  plan:", *_format_value(plan, 2)]

@@ -29,7 +29,7 @@ _TYPES_WITHOUT_TEXT = frozenset((int, float, bool, type(None)))
 def check_arguments(
     call: Call, bound: Mapping[str, Any], problems: list[Problem] | None
 ) -> list[Problem] | None:
-    """Return `problems` with those that a closer look at the arguments finds."""
+    """Return `problems` and the problems that this module finds in the bound arguments."""
     new_problems: list[Problem] = []
     if call.caller.maybe_agent:
         new_problems += _check_agent_values(call, bound)
@@ -38,7 +38,7 @@ def check_arguments(
     return [*(problems or ()), *new_problems] if new_problems else problems
 
 
-# ------------------------------------------------------------------ values made up by a model
+# ------------------------------------------------------------------ text from agents
 
 
 def _check_agent_values(call: Call, bound: Mapping[str, Any]) -> Iterator[Problem]:
@@ -84,7 +84,7 @@ def _iterate_texts(
     elif hasattr(value, "tooli_location"):
         yield from _iterate_texts(value.tooli_location, path, depth)
     elif not hasattr(value, "tooli_json"):
-        fields = getattr(value.__class__, "__dataclass_fields__", ())  # a class with slots
+        fields = getattr(value.__class__, "__dataclass_fields__", ())  # also for classes with slots
         attributes: Any = {name: getattr(value, name, None) for name in fields}
         yield from _iterate_texts(attributes or getattr(value, "__dict__", None), path, depth + 1)
 
@@ -93,7 +93,10 @@ def _iterate_texts(
 
 
 def _check_streams(call: Call, bound: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield a problem for a stdin that cannot be read, and for a stdout that is not free."""
+    """Yield a problem for each argument that names stdin or stdout but cannot use it.
+
+    Also pass the option `nul` on to the inputs.
+    """
     readers: list[str] = []
     for name, value in bound.items():
         for item in value if isinstance(value, (list, tuple, set, frozenset)) else (value,):  # pyright: ignore[reportUnknownVariableType]
@@ -125,7 +128,10 @@ def _check_stdin(call: Call, name: str) -> Iterator[Problem]:
 
 
 def _check_stdout(call: Call, name: str) -> Iterator[Problem]:
-    """Yield a problem if a result is written to stdout. A command without a result may print."""
+    """Yield a problem if stdout is reserved for the answer of the call.
+
+    A command whose printed text is its result may write to stdout.
+    """
     if call.tool.returns_printed_text or call.options.dry_run:
         return
     if call.options.is_machine_mode or call.caller.is_remote:

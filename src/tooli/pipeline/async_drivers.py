@@ -73,7 +73,7 @@ async def invoke(call: Call) -> Any:
 
 
 def call_without_stop_iteration(fn: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
-    """Call a function; replace a StopIteration, which no future can carry, by a ToolError."""
+    """Call a function. Convert a StopIteration to a ToolError: a future cannot hold the former."""
     try:
         return fn(**arguments)
     except StopIteration as stop:
@@ -88,7 +88,7 @@ def is_async_stream(value: Any) -> bool:
 
 
 async def _count_items(items: Any, flow: RecordFlow | None) -> AsyncGenerator[Any]:
-    """Yield the items of a stream and close it; an exception gets the number of items before it."""
+    """Yield the items of a stream and close it. Add the number of items to an exception."""
     count = 0
     steps = items if is_async_stream(items) else _iterate_in_threads(items)
     steps = steps if flow is None else flow.asift(steps)

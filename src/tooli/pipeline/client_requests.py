@@ -1,4 +1,4 @@
-"""Questions of a function to its MCP client: forms, prompts and replies."""
+"""Requests that a function sends to its MCP client (forms and prompts), and the replies."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ YES_NO_SCHEMA: dict[str, Any] = {
 
 
 def is_yes(answer: Reply, default: bool = False) -> bool:
-    """True if a yes-or-no form was answered with yes; the default if it was not answered."""
+    """True if a yes-or-no form was answered with yes. Return the default if it was cancelled."""
     if answer.action == "cancel":
         return default
     return answer.accepted and answer.content.get("yes") is True
@@ -53,7 +53,7 @@ def build_elicit(message: str, schema: Any) -> Elicit:
 
 
 def parse_reply(response: Any) -> Reply:
-    """Return the reply in an MCP result."""
+    """Return the reply in an MCP result. A malformed result counts as cancelled."""
     if not is_object(response):
         return Reply("cancel")
     content = response.get("content")

@@ -1,6 +1,6 @@
-"""Context: the running call, for a function that wants to know or use it.
+"""Context: gives a function access to the running call.
 
-A parameter with this annotation is injected and appears in no schema:
+A parameter with this annotation is injected and does not appear in the schema:
 `def sync(path: Path, ctx: Context) -> dict`.
 """
 
@@ -33,7 +33,7 @@ class Context:
 
     def __init__(self, call: Call, recorder: ActionRecorder | None = None) -> None:
         self._call = call
-        self._recorder = recorder  # of a dry run; a context variable does not reach every thread
+        self._recorder = recorder  # set in a dry run; new threads do not inherit context variables
 
     @property
     def caller(self) -> Caller:
@@ -65,9 +65,9 @@ class Context:
         details: Mapping[str, Any] | None = None,
         state: Any = None,
     ) -> bool:
-        """Record an action before you do it, as `record_dry_action` does, in any thread.
+        """Record an action before you perform it, like `record_dry_action`, but in any thread.
 
-        Returns True in a dry run. Do not do the action then.
+        Returns True in a dry run: skip the action then.
         """
         if self._recorder is not None:
             return self._recorder.record_action(action, target, details, state)
@@ -235,7 +235,7 @@ def _progress_bar(items: Iterable[Any], total: int | None, label: str) -> Iterat
 
 
 def typer_context(call: Call) -> Any:
-    """Return a `typer.Context` for a function that asks for one outside of Typer."""
+    """Return a `typer.Context` for a function that takes one but is not called by Typer."""
     import typer
     from typer.core import TyperCommand
 

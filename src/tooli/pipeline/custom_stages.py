@@ -16,7 +16,7 @@ _CO_COROUTINE, _CO_ASYNC_GENERATOR = 0x80, 0x200  # flags of a code object
 
 
 class CustomStage(Record):
-    """A stage of the author's, before or after a stage of the table."""
+    """A stage that the author of an app adds, before or after a stage of the table."""
 
     stage: Stage
     anchor: str
@@ -26,7 +26,10 @@ class CustomStage(Record):
 def add_custom_stage(
     state: AppState, stage: Stage, before: str | None = None, after: str | None = None
 ) -> None:
-    """Add a stage to an app; raise DefinitionError if it cannot be one, or has no such place."""
+    """Add a stage to an app.
+
+    Raises DefinitionError if it is not a valid stage, or if `before` or `after` is unknown.
+    """
     if before is not None and after is not None:
         raise DefinitionError("use(…): give `before` or `after`, not both")
     _check_stage(stage)
@@ -57,7 +60,7 @@ def _unknown_anchor_message(anchor: str, names: list[str]) -> str:
 
 
 def _forget_prepared(state: AppState) -> None:
-    """Drop the stages that the apps below keep for their tools."""
+    """Clear the cached tools and stages of the apps below."""
     for app, _ in state.groups:
         inner: AppState | None = vars(app).get("_state")
         if inner is not None:

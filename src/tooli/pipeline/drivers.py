@@ -1,4 +1,4 @@
-"""Take a call through its stages to the function, and the outcome back.
+"""Pass a call through its stages to the function, and the outcome back through them.
 
     stage ──▶ stage ──▶ bind ──▶ fn
       ◀──────── stage ◀────────── ┘
@@ -7,7 +7,8 @@ Stages never wait, so the four drivers (`run` and `stream` here and in `async_dr
 in the lines that run the function.
 
 The walk, binding and the drivers share one file because an ordinary call needs all of them, and
-every further file costs a start 0.1 ms. A call whose only stage is `bind` takes the fast path.
+each additional file adds 0.1 ms to the start. A call whose only stage is `bind` takes the fast
+path.
 """
 
 from __future__ import annotations
@@ -29,7 +30,11 @@ if TYPE_CHECKING:
 
 
 class Walk:
-    """The way of one call: enter it to pass the stages, set `outcome`, exit to pass them back."""
+    """A context manager that passes one call through its stages.
+
+    Entering it passes the call to each stage. The driver then sets `outcome`, unless a stage has
+    set it. Exiting it passes the outcome back through the stages.
+    """
 
     __slots__ = ("_entered", "_stages", "call", "outcome")
 
@@ -40,10 +45,10 @@ class Walk:
         self._entered: list[Generator[Call, Outcome, Outcome]] = []
 
     def take_outcome(self) -> Outcome:
-        """Return the outcome and forget it.
+        """Return the outcome and remove it from the walk.
 
-        A failure refers to the frames that it passed, and so to this walk. If the walk kept the
-        failure, what the function has opened would stay open.
+        The traceback of an error refers to this walk. If the walk kept the error, the reference
+        cycle would keep the files open that the function has opened.
         """
         outcome, self.outcome = self.outcome, None
         return outcome or _missing_outcome()
@@ -83,7 +88,7 @@ class Walk:
 
 
 def _missing_outcome(stage: Stage | None = None) -> Outcome:
-    """Return the failure of a stage that returned no outcome. The tool is not run then."""
+    """Return the failure for a stage that returned no outcome, or for a tool that never ran."""
     if stage is not None:
         return _stage_error(stage, "returned no outcome")
     from tooli.errors import InternalError
@@ -98,7 +103,7 @@ def _stage_error(stage: Stage, problem: str) -> Outcome:
 
 
 def _failed_outcome(exc: BaseException, stage: Stage | None = None) -> Outcome:
-    """Return the outcome of an exception, which names the stage that did not expect it."""
+    """Return the outcome for an exception. An unexpected one names the stage that raised it."""
     from tooli.pipeline.failure import to_outcome
 
     return to_outcome(exc, None if stage is None or stage is bind else stage_name(stage))
@@ -184,7 +189,7 @@ def bind_arguments(call: Call) -> dict[str, Any]:
 
 
 def _bind_model(call: Call, bound: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments as the model that the function takes, and the injected values."""
+    """Return the arguments of a function that takes a model: the model and the injected values."""
     from tooli.pipeline.input_errors import build_input_error, model_problems
     from tooli.schema.pydantic_bridge import validate
 
@@ -198,7 +203,7 @@ def _bind_model(call: Call, bound: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read_piped(param: Param, call: Call) -> Any:
-    """Return stdin as the value of a missing argument that takes input, if it is piped."""
+    """Return piped stdin as the value of a missing input argument; None if it cannot be used."""
     shape = unwrap_optional(param.shape)
     if param.kind != "argument" or not isinstance(shape, Handle) or call.options.stdin_consumed:
         return None
@@ -274,7 +279,7 @@ def invoke(call: Call) -> Any:
 
 
 def _resolve_value(value: object) -> Any:
-    """Return the value of a function. Await a coroutine; make an async stream a sync one."""
+    """Return the value of a function. Await a coroutine; convert an async stream to a sync one."""
     kind = type(value)
     if kind in _PLAIN_TYPES:
         return value
@@ -310,7 +315,7 @@ def collect_items(items: Iterator[Any]) -> list[Any]:
 
 
 def count_items(items: Iterator[Any]) -> Iterator[Any]:
-    """Yield the items of a stream; an exception from it gets the number of items before it."""
+    """Yield the items of a stream and close it. Add the number of items to an exception."""
     count = 0
     try:
         for item in items:

@@ -1,7 +1,7 @@
-"""Dry runs and runs that follow a plan, as functions that replace the function of a call.
+"""Build functions that replace the function of a call: for a dry run, or to apply a plan.
 
-A stage replaces the function, so the replacement runs where the function would run: in a thread,
-on an event loop or in a process of its own.
+The replacement runs where the function itself would run: in a thread, on an event loop or in a
+process of its own.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ def make_dry_run_function(call: Call) -> Callable[..., Any]:
 def make_plan(call: Call, enforcement_stages: Sequence[Stage]) -> Any:
     """Return the plan of a bound call, for a human who has to approve it.
 
-    Nobody has approved anything yet, so the dry run passes the same stages as a run: monitor,
-    sandbox and timeout. Its failure is raised. If the function does not support dry runs, or has
-    inputs to read, the plan contains only what the command declares.
+    The call is not approved yet, so the dry run is confined like a run: by monitor, sandbox and
+    timeout. Raises the error of a failed dry run. If the function does not support dry runs, or
+    has inputs to read, the plan contains only what the command declares.
     """
     from tooli.pipeline.drivers import run
 
@@ -108,9 +108,10 @@ def make_planned_function(
 
 
 def _mark_wrapper(fn: Any) -> Any:
-    """Mark a function that replaces a tool's own.
+    """Mark a function that replaces the function of a tool.
 
-    A process that loads the app again would run the tool's own function, and so act in a dry run.
+    A process that imports the app again (bubblewrap) has only the original function, which would
+    perform its actions in a dry run. The mark prevents that such a process is used.
     """
     fn.tooli_is_wrapper = True
     return fn
@@ -216,7 +217,7 @@ def _duplicate_arguments(arguments: dict[str, Any]) -> tuple[dict[str, Any], dic
 
 
 def _finish_run(recorder: PlanEnforcer, value: Any) -> Any:
-    """Return the value of a function; a coroutine or stream is checked against the plan as well."""
+    """Return the value of a function. A coroutine or stream stays under the plan while it runs."""
     from tooli.pipeline.drivers import is_stream
 
     if _class_has(value, "__await__"):

@@ -3,9 +3,9 @@
     --dry-run ─▶ DryRunRecorder: record_dry_action records and returns True: do not act
     --apply   ─▶ a dry run, then PlanEnforcer: it returns False for a planned action: act
 
-The active recorder is in a context variable, so that it reaches everything the function calls. A
-thread that the function starts does not inherit it. There, `record_dry_action` raises while any
-dry run is active; `ctx.plan(…)` needs no context variable and works.
+The active recorder is in a context variable, which is visible in everything the function calls. A
+thread that the function starts does not inherit the variable. In such a thread `record_dry_action`
+raises while any dry run is active. `ctx.plan(…)` does not use the variable and works there.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     F = TypeVar("F", bound=Callable[..., Any])
 
 MAX_ACTIONS, MAX_STREAM_ITEMS = 10_000, 1_000_000
-"""Limits for the actions of a plan, and for the items of a stream that are consumed for it."""
+"""Maximum number of actions in a plan, and of stream items that a dry run consumes."""
 _MAX_HASHED_BYTES = 16 << 20  # bytes: a larger file is identified by its metadata
 _DRIVER_MODULES = frozenset(("tooli.pipeline.drivers", "tooli.pipeline.async_drivers"))
 
@@ -55,13 +55,14 @@ def dry_run_support(fn: F) -> F:
 def record_dry_action(
     action: str, target: object, *, details: Mapping[str, Any] | None = None, state: Any = None
 ) -> bool:
-    """Record an action before doing it. Returns True in a dry run: do not do it then.
+    """Record an action before performing it. Returns True in a dry run: skip the action then.
 
         if not record_dry_action("delete", path, state=path):
             path.unlink()
 
-    `state` is what the plan depends on: a path (its content), or any value. If it has changed when
-    the plan is applied, the plan is rejected. It is ignored outside of a dry run.
+    `state` is a path or a value that the plan depends on. If the value, or the content of the
+    path, has changed when the plan is applied, the plan is rejected. `state` is ignored outside of
+    a dry run.
     """
     recorder = _current_recorder.get()
     if recorder is not None:
@@ -72,7 +73,7 @@ def record_dry_action(
 
 
 def supports_dry_run(fn: Any) -> bool:
-    """True if a function is marked with `dry_run_support`."""
+    """True if a function is marked with `dry_run_support`, and dry runs may run functions."""
     return bool(getattr(fn, "tooli_supports_dry_run", False)) and not _is_execution_disabled.get()
 
 
@@ -90,7 +91,7 @@ def record_nested_call(plan: dict[str, Any]) -> None:
 
 
 class DryRunExecutionDisabled:
-    """A context manager in which a dry run runs no function."""
+    """A context manager in which dry runs do not run functions."""
 
     def __enter__(self) -> None:
         self._reset_tokens = _is_execution_disabled.set(True)
@@ -99,7 +100,7 @@ class DryRunExecutionDisabled:
         _is_execution_disabled.reset(self._reset_tokens)
 
 
-# ------------------------------------------------------------------ ledgers
+# ------------------------------------------------------------------ recorders
 
 
 class ActionRecorder:
@@ -122,7 +123,7 @@ class ActionRecorder:
         _current_recorder.reset(self._reset_tokens.pop())
 
     def raise_if_failed(self) -> None:
-        """Raise an error of an action, even if the function has caught it."""
+        """Raise the error of a rejected action, if any. The function may have caught it."""
         if self.error is not None:
             raise self.error
 
@@ -153,7 +154,7 @@ class DryRunRecorder(ActionRecorder):
         return True
 
     def add(self, entry: dict[str, Any]) -> None:
-        """Record a described action, here and in the dry run that this one is part of."""
+        """Record an action, as `describe_action` returns it, here and in an outer dry run."""
         if len(self.actions) >= MAX_ACTIONS:
             from tooli.errors import Suggestion, ToolRuntimeError
 
@@ -169,7 +170,7 @@ class DryRunRecorder(ActionRecorder):
             self._outer_recorder.add(entry)
 
     def finish(self) -> dict[str, Any]:
-        """Return the report as JSON values, because it may have to pass to another process."""
+        """Discard the outputs and return the report, in JSON types for another process."""
         for output in self.discarded_outputs:
             output.discard()
         self.raise_if_failed()
@@ -233,7 +234,10 @@ def digest_state(state: Any) -> str:
 
 
 def _snapshot_path(path: Any) -> bytes:
-    """Return the content of a file, or the entries of a folder; for large ones the metadata."""
+    """Return bytes that change with a path: with a file's content, or a folder's entries.
+
+    For large and special files, only the metadata is compared.
+    """
     from tooli.core.call_fingerprint import digest
 
     try:
@@ -262,11 +266,11 @@ def _stat_key(info: os.stat_result) -> tuple[int, int, int]:
     return info.st_size, info.st_mtime_ns, info.st_ino
 
 
-# ------------------------------------------------------------------ lost threads
+# ------------------------------------------------------------------ threads without a recorder
 
 
 def _is_inside_call() -> bool:
-    """True if this code runs in a call. That call is not a dry run then."""
+    """True if this code runs in a call. Without a recorder, that call is not a dry run."""
     frame = sys._getframe(2)
     while frame is not None:
         if frame.f_globals.get("__name__") in _DRIVER_MODULES:
@@ -276,7 +280,7 @@ def _is_inside_call() -> bool:
 
 
 def _unknown_thread_error() -> ToolError:
-    """Return the error for an action in an unknown thread during a dry run."""
+    """Return the error for an action in an unknown thread, and set it for all active dry runs."""
     from tooli.errors import InternalError, Suggestion
 
     error = InternalError(

@@ -1,4 +1,4 @@
-"""Convert exceptions to errors and outcomes. Nothing else does that."""
+"""Convert exceptions to errors and outcomes. No other module does that."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ _BUILTIN_ERRORS: tuple[tuple[type[BaseException], type[ToolError], str | None], 
 def to_outcome(exc: BaseException, stage: str | None = None) -> Outcome:
     """Return the outcome of an exception: a failure, except for an exit with code 0.
 
-    `stage` is the stage that raised it; an error that is no ToolError names the stage.
+    `stage` is the name of the stage that raised the exception. It is added to the details of an
+    internal error.
     """
     code = requested_exit_code(exc)
     if code == 0:
@@ -59,11 +60,11 @@ def as_tool_error(exc: BaseException) -> ToolError:
 
 
 def mark_not_started(exc: E) -> E:
-    """Mark an exception as raised before the function's own code, so that nothing was done.
+    """Mark an exception that is raised before the function's own code starts.
 
-    It is for failures right before the function: an input cannot be read, or a plan has changed.
-    The outcome of the call takes the mark. If outer code raises the same exception again, it is
-    not marked, because that code may have done something.
+    For example, an input cannot be read, or a plan has changed. `to_outcome` removes the mark and
+    sets `has_started=False`. If outer code raises the same exception again, it is not marked,
+    because that code may have had effects.
     """
     vars(exc)["unrun"] = True
     return exc

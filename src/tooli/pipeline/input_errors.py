@@ -104,7 +104,11 @@ def build_input_error(call: Call, wrong: Sequence[Problem]) -> InputError:
 
 
 def _exclude_known(found: Sequence[Problem], known: Sequence[Problem]) -> list[Problem]:
-    """Return the problems in `found` whose field, or a part of it, has no problem in `known`."""
+    """Return the problems in `found` that are not in `known`.
+
+    A problem counts as known if `known` has one with the same code, for the same field or for a
+    part of it.
+    """
     places: set[tuple[str, str]] = set()
     for problem in known:
         at = problem.field or ""
@@ -232,7 +236,7 @@ def _suggest_command(call: Call, problems: Sequence[Problem]) -> Suggestion:
 
 
 _FRAMEWORK_OPTION_CODES = ("E1007", "E1040", "E1041", "E1042")
-"""Codes of problems with framework options: the suggested command line leaves these out."""
+"""Codes of problems with framework options. The suggested command line omits these options."""
 
 
 def _handle_argument(param: Param, value: Any) -> Any:
@@ -250,8 +254,8 @@ def _handle_argument(param: Param, value: Any) -> Any:
 
 
 def _has_secret_parts(param: Param) -> bool:
-    """True if a part of the parameter is a secret. Its value is not repeated then."""
-    if "tooli.inputs.secret" not in sys.modules:  # then there is no secret
+    """True if a part of the parameter is a secret. Suggestions then do not contain its value."""
+    if "tooli.inputs.secret" not in sys.modules:  # without this module there is no secret
         return False
     from tooli.schema.json_schema import param_schema
 
@@ -391,7 +395,7 @@ def _positional_words(tool: Tool, arguments: Mapping[str, Any]) -> list[str]:
 
 
 def _option_words(param: Param, value: Any) -> list[str]:
-    """Return an option as it is typed."""
+    """Return an option as command-line arguments."""
     if param.is_flag and isinstance(value, bool):
         return list((param.flags if value else param.negations)[:1])
     if not param.flags:
@@ -413,7 +417,7 @@ def _option_words(param: Param, value: Any) -> list[str]:
 
 
 def _value_words(value: Any) -> list[str]:
-    """Return a value as it is typed. None has no form on the command line."""
+    """Return a value as command-line arguments. None results in an empty list."""
     if isinstance(value, RawText):
         return list(value.texts)
     if isinstance(value, _Placeholder):

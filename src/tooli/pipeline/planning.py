@@ -1,4 +1,4 @@
-"""Plans: what a call would do.
+"""Plans: documents that describe what a call would do.
 
 {"tool": …, "arguments": {…}, "effects": ["destructive"], "basis": "dry_run",
  "actions": [{"action": "delete", "target": "old.log", "state": …}], "state": …, "token": …}
@@ -22,9 +22,11 @@ if TYPE_CHECKING:
 
 
 def build_plan(call: Call, actions: list[dict[str, Any]] | None = None) -> Any:
-    """Return the plan of a bound call: the function's own one, or a document about the call.
+    """Return the plan of a bound call.
 
-    `actions` are those of a dry run. Without them the document contains what the command declares.
+    A function with `tooli_plan` makes its own plan. For other functions it is a document about the
+    call. `actions` are the actions that a dry run recorded. Without them the document contains
+    what the command declares.
     """
     tool = call.tool
     plan = getattr(tool.fn, "tooli_plan", None)
@@ -54,7 +56,7 @@ def _plan_arguments(call: Call) -> dict[str, Any]:
 
 
 def is_plan(value: Any) -> bool:
-    """True if a result is a plan document, and not a plan of the function's own."""
+    """True if a result is a plan document. A plan that the function made itself is not."""
     return is_object(value) and value.get("basis") in ("declared", "dry_run")
 
 
@@ -64,19 +66,25 @@ def digest_plan(plan: Any) -> str:
 
 
 def digest_plan_basis(call: Call, actions: list[dict[str, Any]] | None) -> str:
-    """Return a digest of what must be unchanged when a plan is applied, except the arguments."""
+    """Return a digest of the command and the actions, which must be unchanged to apply a plan.
+
+    The arguments are not part of it: the plan token is bound to them.
+    """
     tool = call.tool
     return digest_plan([tool.id, tool.version, list(tool.behavior.labels()), actions])
 
 
-# ------------------------------------------------------------------ plans that do not hold
+# ------------------------------------------------------------------ invalid plans
 
 MAX_MARKED_ACTIONS = 24
-"""The most actions that a plan token identifies one by one."""
+"""Maximum number of actions that a plan token identifies one by one."""
 
 
 def digest_actions(actions: list[dict[str, Any]] | None) -> bytes:
-    """Return four bytes for each action: two for action and target, two for all of it."""
+    """Return four bytes for each action: two for name and target, two for the whole entry.
+
+    Returns no bytes if there are no actions or too many.
+    """
     if not actions or len(actions) > MAX_MARKED_ACTIONS:
         return b""
     return b"".join(

@@ -65,7 +65,7 @@ class PreparedCall:
         return self._present(attach_printed_text(outcome, printed.text(), self._call))
 
     def fail(self, failure: BaseException) -> Presented:
-        """Return the answer of a call that ends with an exception instead of its outcome."""
+        """Return the answer for a call that ended with an exception and has no outcome."""
         from tooli.pipeline.failure import to_outcome
 
         return self._present(to_outcome(failure))

@@ -1,4 +1,4 @@
-"""The one exit: everything that leaves a call is redacted and built here, and nowhere else.
+"""Build all output of a call. Output is redacted here and nowhere else.
 
     Outcome, Call ─▶ present ─▶ Presented ─┬▶ envelope_json(), envelope()
                                            ├▶ error, warnings(), meta()
@@ -10,9 +10,9 @@ A surface encodes and sends what it gets from here. It never holds the Outcome, 
 something that was not redacted. `text/redact.py` has the rules: secrets, control sequences,
 invisible characters and, with the strict policy, credentials and the home directory.
 
-Every call loads this module, so it imports nothing for a plain answer. `_encode_small` writes
-small values of plain types without the JSON encoder, and `may_need_redaction` finds at the speed
-of C that nothing has to be redacted.
+Every call loads this module, so it imports nothing more for a plain answer. `_encode_small` writes
+small values of plain types without the JSON encoder. `may_need_redaction` uses a few fast string
+methods to find that nothing has to be redacted.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Presented:
         return result
 
     def meta(self) -> dict[str, Any]:
-        """Return the envelope's `meta`; read it last, for it holds the warnings of the rest."""
+        """Return the envelope's `meta`. Call it last: the other methods may add warnings to it."""
         call = self._call
         return _convert_and_redact(build_meta(call, self._milliseconds()), call, [], "")
 
@@ -126,7 +126,7 @@ class Presented:
         return self._error
 
     def with_error(self, error: ToolError) -> Presented:
-        """Return the answer of the same call with another end: it fails with this error."""
+        """Return an answer for this call that fails with the error instead."""
         return Presented(Failed(error), self._call, self._milliseconds)
 
     def _error_fields(self) -> dict[str, Any]:
@@ -162,7 +162,7 @@ class Presented:
         return "content" if is_content(value) else "data"
 
     def value(self, *, secrets_only: bool = False) -> Any:
-        """Return the result in JSON types; `secrets_only` keeps every other byte as it is."""
+        """Return the result in JSON types; with `secrets_only`, redact secrets and nothing else."""
         value = self._outcome.value if isinstance(self._outcome, Ok) else None
         return ItemPresenter(self._call, secrets_only=secrets_only).value(value)
 
@@ -172,10 +172,10 @@ class Presented:
         return self._to_json({"result": value} if wrap else value)
 
     def build(self, make: Callable[[Any, Callable[[Any], str]], Any]) -> Any:
-        """Return what `make(value, to_json)` makes of the result, redacted, in JSON types.
+        """Call `make(value, to_json)` and return its return value, redacted, in JSON types.
 
-        For protocols with a result format of their own. `to_json` writes a part of the result as
-        redacted JSON text.
+        It is for protocols with their own result format. `value` is the result, and `to_json`
+        returns a part of it as redacted JSON text.
         """
         value = self._outcome.value if isinstance(self._outcome, Ok) else None
         call = self._call
@@ -186,9 +186,9 @@ class Presented:
 
 
 class ItemPresenter:
-    """Presents the items of a stream, one after another.
+    """Redacts and encodes the items of a stream, one after another.
 
-    The warnings of the call count what was redacted in all of them together.
+    The warnings of the call count the redactions of all items together.
     """
 
     __slots__ = ("_call", "_encode", "_redactor", "_secrets_only", "_write")
@@ -267,8 +267,10 @@ def measure_envelope(outcome: Outcome, call: Call) -> int:
 
 
 def build_meta(call: Call, milliseconds: int) -> dict[str, Any]:
-    """Return the envelope's `meta`, without empty fields. Other text than warnings is as it is,
-    unless the call has secrets."""
+    """Return the envelope's `meta`, without empty fields.
+
+    Warnings are redacted. Other text is redacted only if the call has secrets.
+    """
     tool = call.tool
     meta: dict[str, Any] = {"tool": tool.id}
     if tool.version is not None:
@@ -288,9 +290,9 @@ def build_meta(call: Call, milliseconds: int) -> dict[str, Any]:
 
 
 MAX_WARNINGS_PER_KIND = 3
-"""Warnings of one kind in one answer. A summary line counts the others."""
+"""Maximum number of warnings of one kind in an answer. A summary line counts the others."""
 MAX_WARNINGS = 20
-"""Warnings in one answer, of all kinds together; summary lines are added to these."""
+"""Maximum number of warnings in an answer, of all kinds, without the summary lines."""
 
 
 def outgoing_warnings(call: Call) -> list[str]:
@@ -305,8 +307,8 @@ def outgoing_warnings(call: Call) -> list[str]:
 def limit_warnings(warnings: list[str]) -> list[str]:
     """Return the first warnings of each kind, and a line that counts the others.
 
-    Warnings that begin with the same two words are of one kind: a command that touches
-    a hundred undeclared files has one problem, not a hundred.
+    Warnings that begin with the same two words are of one kind, such as those about each
+    undeclared file that a command accesses.
     """
     shown: list[str] = []
     counts: dict[str, int] = {}
@@ -326,7 +328,7 @@ def limit_warnings(warnings: list[str]) -> list[str]:
 
 
 def _add_caller(meta: dict[str, Any], caller: Caller, detailed: bool | None) -> None:
-    """Add who called. The category is added if there is no name, or details are wanted."""
+    """Add the caller to `meta`. Its category is added if it has no name, or with `detailed`."""
     if caller.name is not None:
         meta["caller_id"] = caller.name
         if caller.version is not None:
@@ -343,7 +345,7 @@ def _add_caller(meta: dict[str, Any], caller: Caller, detailed: bool | None) -> 
 def encode_redacted(
     value: Any, warnings: list[str], redaction: Redaction, part: str = "result"
 ) -> bytes:
-    """Return a value as redacted JSON. Never fails: values JSON cannot hold are replaced.
+    """Return a value as redacted JSON. Never fails: values that JSON cannot hold are replaced.
 
     `part` names the value in warnings: "result", "error", or "" for no warnings.
     """
@@ -428,7 +430,7 @@ def _encode_small(value: Any, depth: int = 0) -> str | None:
 def may_need_redaction(text: str, redaction: Redaction, part: str = "result") -> bool:
     """True if JSON text may need redaction. False is final; True means run the full check.
 
-    Prompt injections only cause a warning, so nothing is searched for them if `part` is "".
+    Prompt injections only cause a warning, so they are not searched for if `part` is "".
     """
     policy = redaction.policy
     if policy == "off":
@@ -449,7 +451,7 @@ def may_need_redaction(text: str, redaction: Redaction, part: str = "result") ->
 
 
 def _has_invisible_marks(data: bytes) -> bool:
-    """True if UTF-8 holds tags or variation selectors, which `isprintable` takes for printable."""
+    """True if UTF-8 may hold tags or variation selectors. `isprintable` does not find them all."""
     return b"\xf3" in data or (b"\xef" in data and b"\xef\xb8" in data)
 
 
@@ -466,7 +468,7 @@ def may_contain_injection(text: str) -> bool:
 
 
 MAX_SCANNED_CHARS = 1 << 18
-"""Characters of an answer that are searched for prompt injections."""
+"""Number of characters of an answer that are searched for prompt injections."""
 
 
 def _redact_json(
@@ -474,7 +476,7 @@ def _redact_json(
 ) -> tuple[Any, Redactor] | None:
     """Return the redacted value of JSON text and the Redactor, or None if nothing changes.
 
-    The value is read back from the JSON: the original may contain parts that can be read only once.
+    The value is parsed from the JSON, because parts of the original may be readable only once.
     """
     from tooli.text.redact import Redactor, is_clean_json
 

@@ -44,7 +44,7 @@ class TooliError(Record):
     source: ToolError | None = None
 
     def __repr__(self) -> str:
-        """Return a text without the source, which may contain what the message leaves out."""
+        """Return a text without `source`, which may contain text that was redacted elsewhere."""
         names = [name for name in type(self).__match_args__ if name != "source"]
         fields = ", ".join([f"{name}={getattr(self, name)!r}" for name in names])
         return f"{type(self).__name__}({fields})"

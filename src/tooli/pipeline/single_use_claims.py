@@ -3,8 +3,8 @@
     taken ──▶ inner stages ──▶ start ──▶ the function ──▶ commit
       ◀── release: an inner stage rejected or answered the call, or the call asks a question
 
-A stage takes a claim before the call goes on, so that of several calls only one gets it. A
-process that is killed in between does not release its claims.
+A stage takes a claim before it passes the call on, so that only one of several calls gets it. A
+process that is killed before `commit` or `release` does not release its claims.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def is_awaiting_input(outcome: Outcome) -> bool:
 
 
 def start_claims(call: Call) -> Generator[Call, Outcome, Outcome]:
-    """Start the claims of a call. This is the innermost stage: no other can reject the call."""
+    """Start the claims of a call. It is the innermost stage: no later one can reject the call."""
     for claim in call.claims:
         claim.start(call)
     return (yield call)

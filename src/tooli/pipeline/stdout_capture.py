@@ -1,7 +1,7 @@
-"""Capture the printed text of each call in a process that runs many.
+"""Capture the printed text of each call in a process that runs many calls.
 
-Servers replace `sys.stdout` by a StdoutRouter. It sends the text that a printing command writes to
-the call that runs it, and all other text to stderr, so that none gets into the protocol.
+Servers replace `sys.stdout` by a StdoutRouter. It adds the text that a command prints to the
+StdoutCapture of its call. All other text goes to stderr, so that it does not disturb the protocol.
 """
 
 from __future__ import annotations
@@ -68,9 +68,9 @@ class StdoutRouter(io.TextIOBase):
     errors = "backslashreplace"
 
     def write(self, s: str, /) -> int:
-        """Write to the call that prints, or to stderr."""
+        """Add text to the active capture, or write it to stderr if there is none."""
         if not isinstance(s, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise TypeError(f"write() takes str, not {type(s).__name__}")  # click tries it with b""
+            raise TypeError(f"write() takes str, not {type(s).__name__}")  # click tests with b""
         capture = _active_capture.get()
         if capture is not None:
             capture.write(s)
@@ -156,7 +156,10 @@ def tee_stdout() -> Callable[[], str]:
 
 
 def add_printed_text(outcome: Outcome, capture: str, call: Call) -> Outcome:
-    """Return an outcome with the printed text: as the result, or as a detail of a failure."""
+    """Return an outcome with the printed text: as the result, or as a detail of a failure.
+
+    If the call has a result already, the text is written to stderr instead.
+    """
     if len(capture) > MAX_PRINTED_CHARS:
         capture = capture[:MAX_PRINTED_CHARS]
         call.warnings.append(f"the printed text was cut after {MAX_PRINTED_CHARS} characters")
@@ -170,9 +173,9 @@ def add_printed_text(outcome: Outcome, capture: str, call: Call) -> Outcome:
 
 
 def attach_printed_text(outcome: Outcome, printed: str, call: Call) -> Outcome:
-    """Add what a command printed to its outcome, and cut it to the call's size limits.
+    """Add the printed text of a command to its outcome, and truncate it to the size limits.
 
-    The stage that limits results has not seen printed text.
+    The stage `size_limit` does not see printed text, so it is truncated here.
     """
     if not printed:
         return outcome

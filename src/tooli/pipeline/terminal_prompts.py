@@ -1,4 +1,4 @@
-"""Ask questions on the terminal itself, never on a stream that carries data."""
+"""Ask questions on the terminal, never on a stdin or stdout that carries data."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 
 
 def is_auto_confirmed(call: Call) -> bool:
-    """True if an agent calls, and the author declares that its questions need no answer.
+    """True if the caller is an agent, whose confirmations are answered with yes.
 
-    It is never True for a command that may do damage.
+    Call it only for a tool with `agent_auto_confirm`. It is never True for a destructive command,
+    for a command that may need an approval, or under the policy `strict`.
     """
     tool, caller = call.tool, call.caller
     if tool.behavior.destructive or tool.guard.may_need_approval or call.policy == "strict":
@@ -32,8 +33,8 @@ def is_auto_confirmed(call: Call) -> bool:
 def can_ask_human(call: Call) -> bool:
     """True if a human can be asked now whether the call may run.
 
-    That is the user of an MCP client that supports questions, or a user at a terminal where no
-    agent is detected. Under the policy `strict` nobody is asked.
+    The human is the user of an MCP client that supports questions, or a user at a terminal where
+    no agent is detected. Under the policy `strict` nobody is asked.
     """
     if call.policy == "strict":
         return False
@@ -46,7 +47,7 @@ def can_ask_human(call: Call) -> bool:
 
 
 def is_agent_present() -> bool:
-    """True if the environment or a parent process shows an agent.
+    """True if the environment or a parent process indicates an agent.
 
     `TOOLI_CALLER=human` does not hide other signals.
     """

@@ -6,7 +6,7 @@
                     meta.next        the command for the rest
 
 A value that cannot be divided (an object, or a single record that is too large) is shortened: its
-texts and lists lose their ends, and every part keeps its type.
+texts and lists are cut at the end, and every part keeps its type.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class _Truncation:
         return self._preview_first_record(records)
 
     def _estimate_count(self, records: list[Any]) -> int:
-        """Return how many records fit without the rest of the document."""
+        """Return how many records fit if the rest of the document is not counted."""
         assert self.byte_budget is not None
         write, used = make_redacting_encoder([], self.call), 0
         for count, record in enumerate(records):
@@ -174,7 +174,7 @@ class _Truncation:
             return Ok(text[:shown_count])
         self._set_text_meta(1, len(text))
         required_budget = self._required_budget(Ok(text[:1]))
-        self.flow.cursor_after = None  # nothing is shown, so that a cursor would skip text
+        self.flow.cursor_after = None  # nothing is shown, so a cursor would skip text
         self._set_text_meta(0, len(text), full_budget or required_budget)
         self._trim_meta(Ok(""))
         return Ok("")
@@ -189,7 +189,7 @@ class _Truncation:
     # -------------------------------------------------------------- anything else
 
     def _truncate_object(self) -> Outcome:
-        """Return a shortened value, and name the budget that the whole needs."""
+        """Return a shortened value, and add a next step with the budget for the whole value."""
         assert self.byte_budget is not None
         call = self.call
         value = self._redact(self.value)
@@ -210,7 +210,7 @@ class _Truncation:
         return outcome
 
     def _redact(self, value: Any) -> Any:
-        """Redact a value before its texts are cut: half a secret would not be recognized."""
+        """Return a redacted value. Redact before cutting: half a secret would not be recognized."""
         call = self.call
         return redact_value(to_jsonable(value, call.warnings), call, call.warnings)
 
@@ -248,7 +248,7 @@ def set_truncated_meta(
     if overflow_path is not None:
         truncated["full"] = overflow_path
     flow.set_meta(call, truncated=truncated)
-    # without a record shown, the cursor skips the record that does not fit
+    # If no record is shown, the cursor skips the first one, which does not fit.
     cursor = flow.cursor_after(shown_count or 1) if flow.cursor_after is not None else None
     page = dict((call.meta or {}).get("page", {}))
     page.pop("next_cursor", None)

@@ -1,1 +1,1 @@
-"""Decide who may run a command and what it may touch."""
+"""Decide who may run a command and what it may access."""

@@ -39,8 +39,8 @@ def resolve_allowance(tool: Tool, state: AppState) -> AllowedAccess | None:
 def resolve_declared(tool: Tool, state: AppState) -> AllowedAccess | None:
     """Return what the command declares, restricted by the permissions of its apps.
 
-    Without a declaration the permissions hold alone. Paths are resolved on each call, because a
-    link may lead out of a permitted folder.
+    Without a declaration, only the permissions apply. Paths are resolved on each call, because a
+    symbolic link may point out of a permitted folder.
     """
     guard = tool.guard
     folder = os.path.expanduser(state.security_settings.get("work_dir") or "") or None
@@ -53,7 +53,11 @@ def resolve_declared(tool: Tool, state: AppState) -> AllowedAccess | None:
 
 
 def resolve_bounds(state: AppState) -> AllowedAccess | None:
-    """Return what the settings allow: every `allow_paths` must allow, and no `deny_paths` deny."""
+    """Return what the settings allow; None if they restrict nothing.
+
+    A path is allowed if it is below a path in every list of `allow_paths`, and below none of
+    `deny_paths`.
+    """
     allowed, denied = (
         state.security_settings.get("allow_paths"),
         state.security_settings.get("deny_paths"),
@@ -73,7 +77,7 @@ def resolve_bounds(state: AppState) -> AllowedAccess | None:
 
 
 def resolve_setting_path(path: str, folder: str = "") -> str:
-    """Return a path of a setting as an absolute one, with links resolved."""
+    """Return the absolute form of a path in a setting, with symbolic links resolved."""
     return os.path.realpath(os.path.join(os.path.expanduser(folder), os.path.expanduser(path)))
 
 

@@ -1,4 +1,4 @@
-"""Grants of a human for a call: find one, use it, or store a request for one."""
+"""Grants that humans give for calls: find one, use it, or store a request for one."""
 
 from __future__ import annotations
 
@@ -57,7 +57,8 @@ class ApprovalGrant(SingleUseClaim):
 def take_grant(call: Call, reason: str, stages: Sequence[Stage]) -> ApprovalGrant:
     """Return the grant of a human for exactly this call.
 
-    Without one, raise ApprovalRequired: with the stored request, or with the human's refusal.
+    Raises ApprovalRequired if there is none. The error names the stored request, or reports that
+    a human declined it.
     """
     _check_inputs_known(call)
     store = ApprovalStore()
@@ -127,7 +128,7 @@ def _secret_digests(store: ApprovalStore, value: Any, visited: dict[int, list[st
 
 
 def _check_inputs_known(call: Call) -> None:
-    """Raise for a call that reads a pipe or a stream: nobody can approve unknown input."""
+    """Raise ApprovalRequired if the call reads a pipe or a stream, which cannot be shown first."""
     for name, value in caller_arguments(call).items():
         items: list[Any] = list(value) if type(value) in (list, tuple) else [value]
         if any([_is_one_shot(item) for item in items]):
@@ -150,7 +151,7 @@ def _is_one_shot(value: Any) -> bool:
 
 
 def _describe_caller(caller: Caller) -> str:
-    """Return the text about a caller for humans. A caller cannot give itself a verified name."""
+    """Return a text about a caller for humans. Only a verified token is shown as "verified"."""
     if caller.principal is not None:
         return f"{caller.principal} ({caller.surface}, verified)"
     name = caller.name or "somebody"
@@ -158,7 +159,7 @@ def _describe_caller(caller: Caller) -> str:
     return f"{name if is_plain else repr(name)} ({caller.surface})"
 
 
-# ------------------------------------------------------------------ refusals
+# ------------------------------------------------------------------ errors
 
 
 def _approval_pending_error(call: Call, reason: str, request: ApprovalRequest) -> ToolError:

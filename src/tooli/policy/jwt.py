@@ -38,7 +38,7 @@ class Identity(Record):
 
 
 class TokenRejected(Exception):  # noqa: N818
-    """A token is not valid. The message continues "The token …" and quotes nothing of it."""
+    """A token is not valid. The message is the rest of "The token …" and quotes no part of it."""
 
 
 class UnusableFile(Exception):  # noqa: N818
@@ -103,7 +103,7 @@ def _from_json(text: bytes) -> tuple[VerificationKey, ...]:
 
 
 def _from_jwk(jwk: Any, *, skip_unsupported: bool) -> VerificationKey | None:
-    """Return the key of a JWK; None for one in a set that is not for signatures."""
+    """Return the key of a JWK. With `skip_unsupported`, return None if it cannot be used."""
     from joserfc.jwk import ECKey, OctKey, OKPKey, RSAKey
 
     if not is_object(jwk):
@@ -153,7 +153,10 @@ def _from_pem(text: bytes) -> VerificationKey:
 
 
 def _from_secret(text: bytes) -> VerificationKey:
-    """Return an HMAC secret. It is one line of text, so that no other key is taken for one."""
+    """Return an HMAC secret.
+
+    It must be one line of text, so that a key of another kind is not used as a secret.
+    """
     from joserfc.jwk import OctKey
 
     if not text.isascii() or not text.decode("ascii").isprintable() or b" " in text:
@@ -188,7 +191,7 @@ def _is_public_key(text: bytes) -> bool:
 
 
 def _allowed_algorithms(key: Any) -> tuple[str, ...]:
-    """Return the algorithms for a key, by its type alone."""
+    """Return the algorithms that a key may be used with, by its type, size or curve."""
     if key.key_type == "oct":
         size = len(key.raw_value)
         if size < _MIN_SECRET_BYTES:
@@ -298,7 +301,7 @@ def _identity_from_claims(
 def _check_claim_types(claims: dict[str, Any]) -> None:
     """Reject times that are not finite numbers, and subjects that are not text.
 
-    Some versions of joserfc do not check that.
+    Some versions of joserfc do not check these types.
     """
     for key_id in ("exp", "nbf", "iat"):
         value = claims.get(key_id)
@@ -311,7 +314,7 @@ def _check_claim_types(claims: dict[str, Any]) -> None:
 def _describe_invalid_claim(
     claims: dict[str, Any], issuer: str | None, audience: str | None
 ) -> str:
-    """Return the message about an invalid claim, without its value, which anybody may have set."""
+    """Return the message about an invalid claim. It does not contain the value of the claim."""
     audiences = claims.get("aud")
     if issuer is not None and claims.get("iss") != issuer:
         return "is from another issuer"

@@ -1,9 +1,9 @@
-"""The security policies as one table, which the stages, the tests and docs/safety.md read.
+"""The table of the security policies. The stages, the tests and docs/safety.md are based on it.
 
     PolicyRule ── verdict_for("strict") ──▶ Verdict: run, run with a warning, or reject
 
-If several rules apply to a call, the first one that rejects it decides. No rule depends on who
-the caller seems to be.
+If several rules apply to a call, the first one that rejects it decides. No rule depends on the
+detected category of the caller.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ class Verdict(Record):
     """The decision of a rule about a call."""
 
     summary: str
-    code: str | None = None  # of the rejection; None: it runs
+    code: str | None = None  # error code of the rejection; None: the call runs
     asks_human: bool = False  # a human is asked if one can be reached, and may allow it
-    adds_warning: bool = False  # it runs with a warning
+    adds_warning: bool = False  # the call runs with a warning
 
 
 RUN = Verdict("runs")

@@ -3,8 +3,8 @@
     token ─▶ TokenVerifier ─┬▶ tokens:     a file of digests, each with a subject and scopes
                             └▶ token_key:  a JWT, verified with the keys of a file (jwt.py)
 
-A changed file is read again, so that a token can be revoked while a server runs. A file that
-cannot be read rejects every token. No error, log or repr contains a token.
+A changed file is read again, so that a token can be revoked while a server runs. If a file cannot
+be read, every token is rejected. No error, log or repr contains a token.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 TOKEN_SETTINGS = ("token_key", "tokens")
 """The settings for the verification of tokens. Without them no token is accepted."""
 MAX_TOKEN_BYTES = 16 << 10
-"""The longest token in bytes."""
+"""Maximum length of a token in bytes."""
 _MAX_FILE_BYTES = 1 << 20  # bytes
 _WORLD_WRITABLE, _GROUP_OR_WORLD_ACCESS = 0o002, 0o077
 _HEX_DIGITS = frozenset("0123456789abcdef")
@@ -86,7 +86,7 @@ class TokenVerifier:
         return found
 
 
-# ------------------------------------------------------------------ files that are trusted
+# ------------------------------------------------------------------ trusted files
 
 
 class _TrustedFile:
@@ -102,7 +102,7 @@ class _TrustedFile:
     def get(self) -> Any:
         """Return the parsed content; raise an InputError if it cannot be used."""
         try:
-            if not os.path.isabs(self._path):  # the folder of the process must not choose the file
+            if not os.path.isabs(self._path):  # it would depend on the current folder
                 raise UnusableFile("its path is not absolute")
             state = _file_state(os.stat(self._path))
             if state != self._loaded_state:
@@ -126,7 +126,7 @@ class _TrustedFile:
 
 
 def _file_state(found: os.stat_result) -> tuple[int, ...]:
-    """Return what changes whenever a file changes."""
+    """Return the metadata that shows whether a file has changed."""
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_mode
 
 
@@ -172,11 +172,14 @@ def parse_tokens(data: bytes) -> list[tuple[bytes, Identity]]:
     return list(found.items())
 
 
-# ------------------------------------------------------------------ a caller's own file
+# ------------------------------------------------------------------ the caller's token file
 
 
 def read_token_file(path: str) -> tuple[bytes, str | None]:
-    """Return the token in a file, and a warning about the file; raise an AuthError without one."""
+    """Return the token in a file, and a warning about the file's permissions or None.
+
+    Raises AuthError if the file cannot be read.
+    """
     try:
         data, mode = read_regular_file(path, MAX_TOKEN_BYTES)
     except (UnusableFile, OSError) as failure:

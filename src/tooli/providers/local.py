@@ -3,8 +3,9 @@
     @app.command() ──▶ Registration ──▶ Tool        (read when it is first needed)
     app.tree()     ──▶ CommandGroup ──▶ CommandGroup, Registration, …
 
-`from tooli import Tooli` loads this module, so it imports nothing at run time. A Tooli keeps a log
-of its registrations until Typer is loaded; from then on Typer's own lists are the source.
+`from tooli import Tooli` loads this module, so it imports only `core.app_state` at the top. A Tooli
+keeps a log of its registrations. Once its Typer is initialized, the tree is read from Typer's own
+lists.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class Registration:
         self.name = name
         self.settings = settings
         self.target = target  # "package.module:function" of a lazy command
-        self.location = location  # "file:line" of the registration; None: that of the function
+        self.location = location  # "file:line" of the registration; None: use the function's
         self.info: CommandInfo | None = None  # Typer's record, if a plain Typer registered it
 
     @property
@@ -69,14 +70,14 @@ class Registration:
         return self._fn
 
     def tool(self, path: tuple[str, ...], root_state: AppState | None = None) -> Tool:
-        """Return the Tool at a path in an app's tree; by default the outermost app's."""
+        """Return the Tool at a path in the tree of an app, by default of the outermost app."""
         root = root_state or self._state.root
         is_only_command = root.has_one_command
         found = self._tools.get((root.name, is_only_command, path))
         if found is None:
             try:
                 found = self._read(path, root, is_only_command)
-            except TypeError as error:  # DefinitionError is one; it is imported only now
+            except TypeError as error:  # includes DefinitionError, which is not imported yet
                 raise self._located(error) from error.__cause__
             self._tools[root.name, is_only_command, path] = found
         stages = self._state.custom_stages
@@ -105,7 +106,7 @@ class Registration:
         return tool
 
     def _located(self, error: TypeError) -> TypeError:
-        """Give a DefinitionError the file and line of this registration."""
+        """Return a DefinitionError with the file and line of this registration added."""
         from tooli.errors import DefinitionError, function_location
 
         location = self.location or function_location(self._fn)
@@ -140,7 +141,7 @@ class CommandGroup:
         self.commands: dict[str, Registration] = {}
         self.groups: dict[str, CommandGroup] = {}
         self.callback: Callable[..., Any] | None = None
-        self.typer_reason: str | None = None  # why Typer must handle this level; None: it need not
+        self.typer_reason: str | None = None  # why Typer must handle this level; None: fast path
         self.has_dynamic_commands = False  # a custom class may offer commands not registered here
         self._callback_flags: dict[str, int] | None = None
         self.only_command: Registration | None = None
@@ -211,7 +212,7 @@ def read_all_tools(
 
 
 def build_command_tree(app: App) -> CommandGroup:
-    """Return an app's tree: from its log of registrations, or from Typer's lists once loaded."""
+    """Return an app's tree: from its registrations, or from Typer once Typer is initialized."""
     state = app._state
     if state.is_typer_initialized:
         return _tree_from_typer(app, state)

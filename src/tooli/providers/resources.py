@@ -1,4 +1,4 @@
-"""Resources and prompts: MCP documents and message templates that an app serves beside its tools.
+"""Resources and prompts: documents and message templates that an app serves to MCP clients.
 
     @app.resource("notes://{id}")          @app.prompt()
     def note(id: int) -> dict: …           def review(code: str) -> str: …
@@ -7,7 +7,7 @@ Each function becomes a Tool and runs through the pipeline like a command. A cli
 as text and are converted to the types of the parameters, like arguments on a command line.
 
 A URI template has `{name}` for one path segment and `{name*}` for the rest of a path. Values are
-percent-decoded. A value that would leave a folder (`..`) matches nothing.
+percent-decoded. A URI does not match if a value has `..` as a path segment.
 
 An app with resources loads this module when it starts, so json, re and urllib are imported where
 they are used.
@@ -59,7 +59,7 @@ _INHERITED_KEYWORDS = (*GUARD_KEYWORDS, "annotations", "timeout", "rate_limit", 
 
 TEXT_MIME, BYTES_MIME, JSON_MIME = "text/plain", "application/octet-stream", "application/json"
 _MIME_BY_EXTENSION = {
-    # A table of our own instead of the platform's, so that every machine gives the same answer.
+    # The table of the platform (`mimetypes`) differs between machines.
     **dict.fromkeys(("md", "markdown"), "text/markdown"),
     **dict.fromkeys(("txt", "log"), TEXT_MIME),
     **dict.fromkeys(("htm", "html"), "text/html"),
@@ -121,7 +121,7 @@ class ServedFunction:
         return self.settings.get("complete") or {}
 
     def tool(self, root: AppState) -> Tool:
-        """Return the Tool. If the function is a command as well, it has the command's guards."""
+        """Return the Tool. If the function is also a command, the command's guards apply to it."""
         found = self._tools.get(root.name)
         if found is None:
             found = self._tools[root.name] = self._build_tool(root)
@@ -175,7 +175,7 @@ class Resource(ServedFunction):
 
     @property
     def mime_type(self) -> str | None:
-        """The MIME type: declared, or guessed from the URI, or from the return annotation."""
+        """The declared MIME type, or one guessed from the URI or from the return annotation."""
         declared = self.settings.get("mime_type") or guess_mime_type(self.uri)
         if declared is not None:
             return declared
@@ -183,7 +183,7 @@ class Resource(ServedFunction):
 
 
 class Prompt(ServedFunction):
-    """A message, or several, that a user of a client picks and fills in."""
+    """A template of one or more messages, which the user of a client selects and fills in."""
 
     __slots__ = ()
 
@@ -478,13 +478,13 @@ def _leaves_folder(value: str) -> bool:
 
 
 def guess_mime_type(uri: str) -> str | None:
-    """Return the MIME type that the extension of a URI stands for, or None."""
+    """Return the MIME type for the extension of a URI, or None."""
     last = uri.partition("?")[0].rpartition("/")[2]
     return _MIME_BY_EXTENSION.get(last.rpartition(".")[2].lower()) if "." in last else None
 
 
 def mime_type_of_annotation(annotation: Any) -> str | None:
-    """Return the MIME type of what a function returns, or None if its annotation is too wide."""
+    """Return the MIME type for a return annotation, or None if the annotation is too general."""
     if annotation is str:
         return TEXT_MIME
     if annotation is bytes:

@@ -3,7 +3,7 @@
     ToolIndex(tools).search("deleting files") ──▶ [SearchHit(delete-file, 7.1), …]
 
 The ranking is BM25F. Rare terms weigh more than frequent ones, and terms in a name more than terms
-in a description. Synonyms, prefixes and misspellings count at a discount.
+in a description. Synonyms, prefixes and misspellings have a lower weight.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ class ToolIndex:
     def search(self, query: str, limit: int = 10) -> list[SearchHit]:
         """Return the tools that match a query, best first.
 
-        Ties keep the app's order; so does an empty query, which matches all. A term such as
-        `users:` or `billing.invoices:` restricts the search to that group.
+        Tools with equal scores are in the app's order. An empty query matches all tools. A term
+        such as `users:` or `billing.invoices:` restricts the search to that group.
         """
         words = query[:_MAX_TEXT_CHARS].split()
         groups = {word: _parse_group(word) for word in words if word[-1] == ":"}
@@ -101,7 +101,7 @@ class ToolIndex:
             for at, score in self._match_word(word).items():
                 total[at] = total.get(at, 0.0) + score
                 matched[at] = matched.get(at, 0) + 1
-        for at, count in matched.items():  # several partial matches beat one good match
+        for at, count in matched.items():  # prefer tools that match more terms of the query
             total[at] *= 0.4 + 0.6 * count / len(words)
         above = 1 + max(total.values(), default=0.0)
         for at, rank in self._names.get(_normalize_name(text), {}).items():
@@ -138,7 +138,10 @@ class ToolIndex:
             yield from self._correct_spelling(word)
 
     def _correct_spelling(self, word: str) -> Iterator[tuple[str, float]]:
-        """Return the closest term to a misspelled one that shares one of its first two letters."""
+        """Iterate over the closest term to a misspelled one and its synonyms, with discounts.
+
+        Terms of the index must start with one of the first two letters.
+        """
         from tooli.errors import closest_match
 
         synonyms, postings = self._synonyms, self._postings
@@ -164,7 +167,7 @@ class ToolIndex:
 
 
 def _build_postings(tools: list[Tool]) -> dict[str, dict[int, float]]:
-    """Return for each term the tools that contain it, with weights."""
+    """Return the tools that contain each term, with weights."""
     seen: dict[str, list[str]] = {}
     rows = [[_extract_terms(text, seen) for text in _searchable_fields(tool)] for tool in tools]
     sizes = [[len(terms) for terms in field if terms] or [1] for field in zip(*rows, strict=True)]
@@ -227,7 +230,7 @@ def _split_words(text: str) -> list[str]:
 
 
 def _normalize_name(text: str) -> str:
-    """Return the same text for `find-files`, `find_files`, `findFiles` and `Find files`."""
+    """Return a normalized name: equal for `find-files`, `findFiles` and `Find files`."""
     return _normalize_text(text).replace(" ", "").casefold()
 
 

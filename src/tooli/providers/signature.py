@@ -1,4 +1,4 @@
-"""The signature of a tool in one line, for agents."""
+"""Format the signature of a tool as one line, for agents."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def _format_annotation(annotation: Any, fallback: str) -> str:
 
 
 def shape_choices(shape: Shape) -> tuple[Any, ...]:
-    """Return the values that a shape allows, or none if it allows any."""
+    """Return the values that a shape allows; an empty tuple if it allows any value."""
     values = shape.values if isinstance(shape, shapes.Choice) else ()
     return tuple([getattr(value, "value", value) for value in values])
 
@@ -138,7 +138,7 @@ def _format_choices(values: tuple[Any, ...]) -> str:
 def _format_result(tool: Tool) -> str:
     try:
         annotation = return_annotation(tool)
-    except Exception:  # it names a type that is imported for type checkers only
+    except Exception:  # the annotation names a type that is imported for type checkers only
         return ""
     is_annotated = annotation not in (shapes.MISSING, None, type(None))
     return f" -> {_format_shape(infer_shape(annotation))}" if is_annotated else ""

@@ -1,1 +1,1 @@
-"""The stages: one concern around a call in each file. No stage imports another one."""
+"""The stages of a call, one concern in each file. No stage imports another one."""

@@ -1,4 +1,4 @@
-"""Require a confirmation or an approval for commands that may do damage."""
+"""Require a confirmation or an approval for destructive and restricted commands."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ if TYPE_CHECKING:
 
 
 def require_approval(context: StageContext) -> Stage:
-    """Return a stage that runs destructive commands with `--yes`, or with a human's approval.
+    """Return a stage that runs these commands only with `--yes` or with a human's approval.
 
-    The stage does not ask. It fails with a question. A surface that can reach a human asks, and
-    sends the call again as approved. Otherwise the question is stored, and a human answers it
-    elsewhere. The human sees a plan, made by a dry run inside of the stages that confine a run.
+    If a surface can reach a human, the stage raises an error that contains the question. The
+    surface asks the human and sends the call again as approved. Otherwise the stage stores a
+    request, and a human answers it elsewhere. The human sees a plan. The dry run that makes the
+    plan is confined like a run.
     """
     human_required = bool(context.state.security_settings.get("human_in_the_loop"))
     confinement = context.select(CONFINEMENT_STAGES)
@@ -88,7 +89,7 @@ def _forbidden_error(call: Call) -> AuthError:
 
 
 def confirmation_required_error(call: Call) -> InputError:
-    """Return the error for a destructive call without `--yes`, with the call that would run."""
+    """Return the error for a destructive call without `--yes`. It suggests the confirmed call."""
     from tooli.pipeline.input_errors import build_argv
 
     tool = call.tool

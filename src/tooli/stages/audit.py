@@ -1,4 +1,4 @@
-"""Write denied calls, and runs of commands that need care, to the audit log."""
+"""Write denied calls, and runs of destructive or restricted commands, to the audit log."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def select_audit_log(context: StageContext) -> Stage:
 def record_identity_denials(context: StageContext) -> Stage | None:
     """Return a stage that logs calls which are denied because of the caller's token.
 
-    It is outside of `bind`, where nobody knows yet which arguments are secrets: it logs none.
+    The stage logs no arguments. It is outside of `bind`, so it does not know which are secrets.
     """
     if "TOOLI_TOKEN_FILE" not in os.environ:
         return None
@@ -50,8 +50,8 @@ def record_identity_denials(context: StageContext) -> Stage | None:
 def record_denials(call: Call) -> Generator[Call, Outcome, Outcome]:
     """Log calls that are denied.
 
-    It is right inside of `bind`: invalid arguments are not a denial, and the secrets among the
-    logged arguments are known.
+    The stage is directly inside of `bind`. So invalid arguments do not count as a denial, and it
+    is known which of the logged arguments are secrets.
     """
     outcome = yield call
     if isinstance(outcome, Failed) and _is_denial(outcome.error):
@@ -85,13 +85,13 @@ def record_run(call: Call) -> Generator[Call, Outcome, Outcome]:
 
 
 def _is_denial(error: ToolError) -> bool:
-    """True if the call was denied, and that is not logged yet."""
+    """True if the error is a denial that is not logged yet."""
     refused = error.code == "E1010" or error.code[:2] == "E2"
     return refused and "is_logged" not in vars(error)
 
 
 def _overrides(call: Call) -> dict[str, Any]:
-    """Return what the caller confirmed the call with: a flag, a plan, an approval."""
+    """Return how the call was confirmed: by `--yes`, a plan token or an approval."""
     options = call.options
     overrides = {"yes": options.yes, "apply": options.apply is not None, "approved": call.approved}
     names = [name for name, is_set in overrides.items() if is_set]

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 def authenticate_caller(context: StageContext) -> Stage | None:
-    """Return a stage that gives the caller the identity of its token, if the token is valid.
+    """Return a stage that sets the caller's identity from its token, or rejects the token.
 
-    A request over a network carries its own token: the server's environment says nothing about
-    it. Python code is trusted and needs no token.
+    A network request carries its own token, so the environment of the server does not identify
+    its caller. Python code is trusted and needs no token.
     """
     settings = context.state.security_settings
     if "TOOLI_TOKEN_FILE" not in os.environ:

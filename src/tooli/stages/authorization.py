@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 def authorize(call: Call) -> Generator[Call, Outcome, Outcome]:
     """Reject a caller without the scopes of the command.
 
-    Under the policy `standard` a missing scope is a warning. Under `strict` it is an error, and
-    so is a command that does not declare `auth=`.
+    Under the policy `standard` a missing scope is a warning. Under `strict` it is an error. A
+    command without `auth=` is an error under `strict` as well.
     """
     scopes = call.tool.guard.scopes
     if scopes is None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def limit_size(call: Call) -> Generator[Call, Outcome, Outcome]:
-    """Truncate a result that is too large at a record, and add how to get the rest."""
+    """Truncate a result that is too large, between records, and add a command for the rest."""
     flow = call.flow
     if flow is None or not flow.result_options.has_limit:
         return (yield call)

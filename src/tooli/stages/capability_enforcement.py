@@ -1,4 +1,4 @@
-"""Monitor a function: check what it does against its capabilities and the settings."""
+"""Monitor a function: check its actions against its capabilities and the settings."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 
 def enforce_capabilities(context: StageContext) -> Stage:
-    """Return a stage that monitors what the function does.
+    """Return a stage that monitors the actions of the function.
 
-    Undeclared acts are ignored under the policy `off`, are warnings under `standard` and errors
-    under `strict`. The settings `allow_paths` and `deny_paths` hold under every policy.
+    Undeclared actions are ignored under the policy `off`. They are warnings under `standard` and
+    errors under `strict`. The settings `allow_paths` and `deny_paths` apply under every policy.
     """
     state = context.state
 
@@ -50,7 +50,7 @@ def enforce_capabilities(context: StageContext) -> Stage:
         if record is not None:
             runner = RecordingRunner(
                 runner, owns_process
-            )  # outside of the monitor: recording allows nothing
+            )  # outside of the monitor, which still applies
         outcome = yield (call if runner is call.runner else call.replace(runner=runner))
         while isinstance(runner, MonitoredRunner):
             runner.monitor.on_violation = None  # threads that still run do not report to this call

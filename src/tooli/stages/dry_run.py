@@ -21,7 +21,7 @@ def answer_with_plan(call: Call) -> Generator[Call, Outcome, Outcome]:
     """Return a plan instead of running the call.
 
     A function marked with `dry_run_support` runs and records its actions. Other functions do not
-    run. A marked function that acts before it calls `record_dry_action` is a bug of its author.
+    run. If a marked function acts before it calls `record_dry_action`, that is a bug in it.
     """
     tool = call.tool
     if getattr(tool.fn, "tooli_plan", None) is not None or not supports_dry_run(tool.fn):
@@ -47,7 +47,7 @@ def answer_with_plan(call: Call) -> Generator[Call, Outcome, Outcome]:
 
 
 def add_plan_token(call: Call, plan: dict[str, Any], actions: list[dict[str, Any]] | None) -> None:
-    """Add a token to the plan, so that it can be applied; a warning if there is no signing key."""
+    """Add a token to the plan, so that it can be applied. Warn if there is no signing key."""
     binding = compute_plan_binding(fingerprint(call), call.caller.principal)
     token = encode_plan_token(binding, digest_plan_basis(call, actions), digest_actions(actions))
     if token is None:

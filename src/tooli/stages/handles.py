@@ -24,7 +24,7 @@ _COROUTINE, _ASYNC_STREAM = 0x80, 0x200  # flags of a code object
 def open_handles(call: Call) -> Generator[Call, Outcome, Outcome]:
     """Give the function the content of its inputs; commit or discard its outputs.
 
-    Stages never wait, so the inputs are read by a wrapper of the function, in its thread.
+    Stages never wait, so a wrapper of the function reads the inputs, not the stage itself.
     """
     handles = list(_iterate_handles(call.arguments))
     outputs = [handle for handle in handles if isinstance(handle, Output)]

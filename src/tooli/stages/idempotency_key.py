@@ -47,9 +47,9 @@ if TYPE_CHECKING:
     from tooli.storage.idempotency_store import AttemptToken, BeginResult, IdempotencyStore
 
 EVENT_LOOP_WAIT_SECONDS = 2.0
-"""Seconds to wait for other processes on an event loop, which is blocked meanwhile."""
+"""Seconds to wait for other processes on an event loop. The wait blocks the loop."""
 MAX_STORE_ATTEMPTS = 300
-"""How often the outcome of a call is tried to be stored while the store is busy."""
+"""Maximum number of attempts to store an outcome while the store is busy."""
 STOPPED_CODES = frozenset(("E4051", "E4130", "E4143"))
 """Codes of calls that were stopped from outside."""
 
@@ -57,7 +57,7 @@ STOPPED_CODES = frozenset(("E4051", "E4130", "E4143"))
 def run_once(context: StageContext) -> Stage:
     """Return a stage that runs each idempotency key once and replays the stored outcome.
 
-    It stores the command's own result. Filters, pages and limits are applied to the replay.
+    It stores the complete result of the command. Filters, pages and limits apply to the replay.
     """
     store = context.state.security_settings.get("store")
 
@@ -83,7 +83,7 @@ def run_once(context: StageContext) -> Stage:
 
 
 def _look_up_key(call: Call, ledger: IdempotencyStore) -> BeginResult:
-    """Look the key up. A damaged store is replaced if the call may run twice."""
+    """Look up the key of a call. Replace a damaged store only if the call may run twice."""
     key, behavior = call.options.idempotency_key or "", call.tool.behavior
     slot = ScopedKey(call.tool.id, call.caller.principal or "", key)
     can_rerun = behavior.idempotent or behavior.read_only
@@ -108,7 +108,7 @@ def _look_up_key(call: Call, ledger: IdempotencyStore) -> BeginResult:
 
 
 def _requested_page(call: Call) -> tuple[Any, ...]:
-    """Return the requested page, which is an argument of a function that pages itself."""
+    """Return the requested page if the function pages itself: it then counts as an argument."""
     return (
         call.flow.requested_page()
         if call.tool.limits.returns_page and call.flow is not None
@@ -130,7 +130,7 @@ def _replay(call: Call, found: StoredReplay) -> Outcome:
         sys.stdout.write(stored.printed)
     outcome = stored.outcome
     if isinstance(outcome, Failed):
-        vars(outcome.error)["is_logged"] = True  # with the first run
+        vars(outcome.error)["is_logged"] = True  # the first run was logged
     elif not call.caller.gets_printed_text:
         return Ok(restore_type(call.tool, outcome.value))
     return outcome
@@ -162,7 +162,7 @@ def _run(
         )
         if not ledger.finish(found.token, state, data):
             call.warnings.append("Another call with this idempotency key ran at the same time.")
-    except StoreUnavailable as unavailable:  # it has run, and its outcome must be returned
+    except StoreUnavailable as unavailable:  # the call has run, so its outcome must be returned
         call.warnings.append(f"The outcome of the call could not be stored. {unavailable.reason}")
         _set_meta(call, found.started_at, replayed=False, kept=False)
         if unavailable.is_busy and not call.caller.owns_process:
@@ -201,7 +201,7 @@ def _pack_outcome(
     warnings: list[str],
     printed: str,
 ) -> tuple[bytes, Outcome]:
-    """Return the stored form of an outcome, and the outcome. None if it cannot be encoded."""
+    """Return the encoded outcome, or NOT_STORED if it cannot be encoded, and the outcome."""
     try:
         redactor = make_redactor(call)
         if items.is_opened and isinstance(outcome, Ok):
@@ -209,7 +209,7 @@ def _pack_outcome(
         data, outcome = encode_outcome(outcome, printed, warnings, redactor)
         call.warnings.extend([line for line in warnings if line not in call.warnings])
         return data, outcome
-    except Exception as error:  # any failure of the encoder: the call has run
+    except Exception as error:  # whatever the encoder raises, the call has run
         kind = type(error).__name__
         call.warnings.append(
             f"The result could not be stored, because it cannot be encoded ({kind})."
@@ -219,8 +219,11 @@ def _pack_outcome(
 
 
 def _is_key_free(outcome: Failed) -> bool:
-    """True if the key may be used again: the call was rejected before it ran, or ended with a
-    question and will be repeated with the answer."""
+    """True if the key may be used again.
+
+    The call was rejected before it ran, or it ended with a question and is repeated with the
+    answer.
+    """
     return (
         is_awaiting_input(outcome) or outcome.error.category == "human" or not outcome.has_started
     )
@@ -262,15 +265,15 @@ class _ItemRecorder(Sieve):
         return record
 
     def finish(self) -> object:
-        """End the stream, unless the caller had enough before."""
+        """Return True if the caller has enough items, so that no other sieve is finished."""
         return self._has_enough
 
 
-# ------------------------------------------------------------------ what is printed
+# ------------------------------------------------------------------ printed text
 
 
 def _tee_stdout(call: Call) -> Any:
-    """Copy the printed text; return a function that ends the copying and returns it."""
+    """Copy the printed text. Return a function that ends the copying and returns the text."""
     if not call.tool.returns_printed_text or not call.caller.gets_printed_text:
         return None
 
@@ -322,7 +325,7 @@ def _refusal_error(call: Call, found: BeginResult) -> StateError:
 
 
 def _interrupted_error(call: Call, found: IndeterminateAttempt) -> StateError:
-    """Return the error for a call that was interrupted: a human has to find out its effect."""
+    """Return the error for an interrupted call, whose effect a human has to find out."""
     details = _details(call, found.started_at, owner=found.owner)
     try:
         stored = decode_outcome(found.outcome).outcome if found.outcome else None

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 def isolate(context: StageContext) -> Stage | None:
     """Return a stage that runs the function in a sandbox.
 
-    The kernel allows what the command declares. Where `required` isolation is not available, the
-    call is rejected; where isolation is `wanted`, it runs with a warning.
+    The kernel allows only what the command declares. If isolation is not available, the call is
+    rejected under `required`, and runs with a warning under `wanted`.
     """
     state = context.state
     isolation = context.tool.guard.isolation or state.security_settings.get("isolation")
@@ -50,7 +50,7 @@ def isolate(context: StageContext) -> Stage | None:
             call.warnings.append(f"not isolated: {'; '.join(missing)}")
             if mechanisms.level == "none" or mechanisms.is_nested:
                 return (yield call)
-        if not state.policy_resolved:  # it cannot be read inside of the sandbox
+        if not state.policy_resolved:  # the settings cannot be read inside of the sandbox
             apply_security_policy(state)
         allowance = effective_allowance(call.tool, state)
         dirs = SandboxDirs(allowance)
@@ -71,7 +71,10 @@ def isolate(context: StageContext) -> Stage | None:
 def _make_bubblewrap(
     tool: Tool, state: AppState, missing: list[str]
 ) -> Callable[[SandboxRunner, bool], Runner] | None:
-    """Return what makes a bubblewrap sandbox in place of Landlock; or add why there is none."""
+    """Return a function that makes a bubblewrap runner, which replaces Landlock.
+
+    If bubblewrap cannot be used, add the reason to `missing` and return None.
+    """
     try:
         detect_architecture()
         program = find_bubblewrap()
@@ -88,16 +91,17 @@ def _make_bubblewrap(
 def effective_allowance(tool: Tool, state: AppState) -> AllowedAccess:
     """Return what a command may access. Without declared capabilities it may access nothing.
 
-    The settings of the machine's owner restrict both the command and what Python itself needs.
+    The settings `allow_paths` and `deny_paths` restrict the declared capabilities. In the sandbox,
+    `deny_paths` also applies to the files that Python itself needs.
     """
     declared, bounds = resolve_declared(tool, state) or AllowedAccess(), resolve_bounds(state)
     return declared if bounds is None else intersect(declared, bounds)
 
 
-# ------------------------------------------------------------------ what it finds there
+# ------------------------------------------------------------------ folders of the sandbox
 
 _TEMP_DIR_PREFIX = "tooli-room-"
-_swept_dirs: set[str] = set()  # folders that were searched for stale ones
+_swept_dirs: set[str] = set()  # parent folders in which stale folders were removed
 
 
 class SandboxDirs:
@@ -132,7 +136,9 @@ def _create_path(path: str) -> None:
 
 
 def _create_temp_dir() -> tuple[str, int]:
-    """Create a private folder; return it with a lock that ends with this process.
+    """Create a private folder. Return its path and a file descriptor that locks it.
+
+    The lock ends with this process, so that others can remove the folder of a killed one.
 
     It does not use `tempfile`, which takes longer to import.
     """
@@ -157,7 +163,7 @@ def _create_temp_dir() -> tuple[str, int]:
 def _lock_dir(temp_dir: str) -> int:
     """Lock a folder, so that `_remove_stale_dirs` of another process leaves it alone.
 
-    Raises OSError if it was removed in the moment before.
+    Raises OSError if another process has just removed it.
     """
     from fcntl import LOCK_NB, LOCK_SH, flock
 
@@ -167,7 +173,7 @@ def _lock_dir(temp_dir: str) -> int:
     except BlockingIOError:
         os.close(fd)
         raise
-    except OSError:  # without locks nothing is removed, either
+    except OSError:  # no locks here: `_remove_stale_dirs` cannot lock and removes nothing
         pass
     if os.fstat(fd).st_nlink == 0 or not os.path.isdir(temp_dir):
         os.close(fd)
@@ -176,7 +182,7 @@ def _lock_dir(temp_dir: str) -> int:
 
 
 def _remove_stale_dirs(parent_dir: str) -> None:
-    """Remove the folders of killed calls, once per process."""
+    """Remove the folders of killed calls. Each parent folder is searched once per process."""
     if parent_dir in _swept_dirs:
         return
     _swept_dirs.add(parent_dir)

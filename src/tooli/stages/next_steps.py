@@ -51,7 +51,10 @@ def add_next_steps(context: StageContext) -> Stage | None:
 def _build_step(
     call: Call, find_tool: FindTool, name: str, arguments: Mapping[str, Any] | None, why: str
 ) -> list[dict[str, Any]]:
-    """Return one step as a command line; with `--help-agent` if required arguments are unknown."""
+    """Return a list with the step, or an empty list and a warning if the command is unknown.
+
+    The command line has `--help-agent` if required arguments are unknown.
+    """
     tool = next(filter(None, map(find_tool, candidate_keys(call.tool, name))), None)
     if tool is None:
         call.warnings.append(f"The result suggests {name!r}, but there is no such command.")

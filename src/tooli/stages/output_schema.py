@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def add_output_schema(call: Call) -> Generator[Call, Outcome, Outcome]:
-    """Add the schema of the result to `meta`."""
+    """Add the schema of the result to `meta`, if it was requested or on a session's first call."""
     schema = output_schema(call.tool)
     if (
         schema is not None

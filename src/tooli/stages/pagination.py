@@ -51,7 +51,7 @@ def paginate(call: Call) -> Generator[Call, Outcome, Outcome]:
 
 
 class _Pager(Sieve):
-    """Creates a PageWindow when one is needed: most results fit on the first page."""
+    """Pages records with a PageWindow, created when needed: most results fit on one page."""
 
     def __init__(self, call: Call, flow: RecordFlow) -> None:
         self._call = call
@@ -84,7 +84,7 @@ class _Pager(Sieve):
         )
 
     def finish(self) -> object:
-        """End the records."""
+        """Finish the window, if there is one: it may have held records back."""
         return None if self._window is None else self._window.finish()
 
     def paginate_value(self, value: Any) -> Any:

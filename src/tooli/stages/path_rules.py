@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 def resolve_work_dir(context: StageContext) -> Stage:
     """Return a stage that resolves relative paths against the setting `work_dir`.
 
-    A command line changes into that folder at its start. Other processes stay where they are, so
-    there the stage joins the paths in the arguments to it, before `bind` looks at the files.
+    A command line changes into that folder when it starts. Other processes keep their current
+    folder. For these the stage joins the paths in the arguments to `work_dir`, before `bind`
+    checks the files.
     """
     state = context.state
 
@@ -47,8 +48,8 @@ def resolve_work_dir(context: StageContext) -> Stage:
 def enforce_path_rules(context: StageContext) -> Stage:
     """Return a stage that denies arguments outside `allow_paths` or below `deny_paths`.
 
-    It sees parameters that are paths. Paths in other text are checked when the function opens
-    them (stage `capabilities`).
+    The stage checks parameters that are paths. Paths in other text are checked when the function
+    opens them (stage `capabilities`).
     """
     state = context.state
 
@@ -56,7 +57,7 @@ def enforce_path_rules(context: StageContext) -> Stage:
         work_dir, bounds = _other_work_dir(state), resolve_bounds(state)
         bound = dict(call.arguments)
         for name, value in caller_arguments(call).items():
-            if work_dir is not None:  # `bind` has added the defaults
+            if work_dir is not None:  # defaults that `bind` added are not joined yet
                 bound[name] = (
                     _join_work_dir(value, work_dir) if not isinstance(value, str) else value
                 )

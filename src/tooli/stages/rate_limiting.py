@@ -17,7 +17,7 @@ _limiter: RateLimiter | None = None
 def limit_rate(context: StageContext) -> Stage | None:
     """Return a stage that rejects calls to a server beyond the rate limits.
 
-    The limits are the command's own and that of the settings. Rejected calls do not count.
+    Both the rate limit of the command and that of the settings apply. Rejected calls do not count.
     """
     if not context.caller.is_remote:
         return None
@@ -60,7 +60,10 @@ def _caller_key(caller: Caller) -> str:
 
 
 def _network_prefix(address: str) -> str:
-    """Return the /64 network of an IPv6 address: a machine may use all addresses in it."""
+    """Return the /64 network of an IPv6 address, because a machine may use all its addresses.
+
+    An IPv4 address that is mapped to IPv6 is returned as IPv4.
+    """
     from ipaddress import IPv6Address, ip_network
 
     try:

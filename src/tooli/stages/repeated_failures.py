@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     )
 
 WARN_AT, BLOCK_AT, ASK_HUMAN_AT = 3, 5, 8
-"""The failures from which on the error warns, the call is blocked, and a human is needed."""
+"""Failure counts at which the error warns, the call is blocked, and a human should be asked."""
 _STOPPED_CODES = ("E4130", "E4143", "E4031")
 _MAX_WAIT_SECONDS = 300
 _MAX_MESSAGE_CHARS = 500
@@ -90,7 +90,7 @@ def _track_failures(
 
 
 def record_failure(call: Call, outcome: Failed) -> Outcome:
-    """Record a failure after a call that no stage of this module was around."""
+    """Record the first failure of a session, after a call without a stage of this module."""
     from tooli.storage.failure_history import FileFailureHistory
 
     session_key = _session_id(call)
@@ -118,7 +118,7 @@ def _record_outcome(
     from tooli.storage.failure_history import RepeatedFailure
 
     error = outcome.error
-    if error.code in _STOPPED_CODES:  # it was stopped, it did not fail
+    if error.code in _STOPPED_CODES:  # the call was stopped or blocked, it did not fail
         return outcome
     message = present_text(error.message, call)  # the stored message must not contain secrets
     failure_digest = error.code if error.category == "input" else f"{error.code} {message}"
@@ -141,7 +141,7 @@ def _record_outcome(
     return Failed(_with_repeat_warning(error, count)) if count >= WARN_AT else outcome
 
 
-# ------------------------------------------------------------------ whose failures
+# ------------------------------------------------------------------ session
 
 
 def _session_id(call: Call) -> str | None:
@@ -155,14 +155,14 @@ def _session_id(call: Call) -> str | None:
     return detect_execution_context().session_id
 
 
-# ------------------------------------------------------------------ which call
+# ------------------------------------------------------------------ digest of a call
 
 
 def digest_call(call: Call, work_dir: str = "") -> str:
     """Return a digest of the tool, the arguments as given, and the options.
 
-    It includes size and time of the files that arguments name, so that a call with a corrected
-    input file is not a repetition.
+    It includes the size and modification time of the files that arguments name. So a call with a
+    corrected input file is not a repetition.
     """
     from tooli.core.call_fingerprint import digest, to_stable_json
     from tooli.text.json_encoder import encode
@@ -197,8 +197,8 @@ def _raw_value(value: Any) -> Any:
 def _file_candidates(call: Call, arguments: dict[str, Any]) -> list[Any]:
     """Return the values that may be file names.
 
-    On a command line that is every argument. On a server, where the caller may be anybody, it is
-    only the parameters that are paths.
+    On a command line, these are all arguments. On a server the caller is not trusted, so these
+    are only the parameters that are paths.
     """
     if call.caller.owns_process:
         return list(arguments.values())
@@ -209,7 +209,7 @@ def _file_candidates(call: Call, arguments: dict[str, Any]) -> list[Any]:
 
 
 def _file_states(values: list[Any], work_dir: str) -> Iterator[list[Any]]:
-    """Yield the current folder, and size and time of the named files."""
+    """Yield the current folder, then the size and modification time of each named file."""
     try:
         yield [os.getcwd()]
     except OSError:
@@ -223,7 +223,7 @@ def _file_states(values: list[Any], work_dir: str) -> Iterator[list[Any]]:
 
 
 def _stat_key(path: Any, work_dir: str) -> list[int]:
-    """Return size and time of a file; an empty list if it does not exist."""
+    """Return size and modification time of a file; an empty list if it cannot be read."""
     try:
         found = os.stat(os.path.join(os.path.expanduser(work_dir), path))
     except (OSError, ValueError, TypeError):

@@ -1,4 +1,4 @@
-"""Read the result options before anything runs; invalid ones are input errors."""
+"""Read the result options before the function runs. Invalid options are input errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Remember the secrets of a call, so that they can be redacted from every output."""
+"""Collect the secrets of a call, so that they can be redacted from every output."""
 
 from __future__ import annotations
 

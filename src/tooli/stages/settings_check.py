@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def reject_invalid_settings(context: StageContext) -> Stage:
     """Return a stage that raises the error for invalid settings.
 
-    Nobody knows what an invalid setting was meant to forbid, so nothing runs.
+    An invalid setting may have been meant to forbid the call, so nothing runs.
     """
     faults = context.state.security_settings.get("faults", [])
 
