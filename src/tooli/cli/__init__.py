@@ -1,1 +1,1 @@
-"""The command line: for a person, and for an agent."""
+"""The CLI surface: runs command lines of people and of agents."""

@@ -158,7 +158,7 @@ def _read_trailing_mode(line: CommandLine, words: list[str]) -> None:
 
 
 def _allowed_values(name: str) -> tuple[str, ...] | None:
-    """Return the values that an option accepts; None if any text may be one."""
+    """Return the values that an option accepts, or None if it accepts any text."""
     if name == "output":
         from tooli.core.output_modes import OUTPUT_MODES
 
@@ -196,7 +196,7 @@ def _find_command(line: CommandLine, words: list[str]) -> Registration | None:
 
 
 def _take_group_flag(line: CommandLine, group: CommandGroup, words: list[str]) -> bool:
-    """Take one flag before the command; return False if only Typer can go on."""
+    """Take one flag before the command; return False after `--` or an unknown option."""
     word = words[-1]
     name, equals, explicit = word.partition("=")
     callback_flags = group.callback_flags()
@@ -219,7 +219,7 @@ def _take_group_flag(line: CommandLine, group: CommandGroup, words: list[str]) -
 
 
 def _pass_to_typer(line: CommandLine, count: int, words: list[str]) -> None:
-    """Leave the values of a callback's option to Typer."""
+    """Move the values of a callback's option to `typer_argv`."""
     for _ in range(min(count, len(words))):
         line.typer_argv.append(words.pop())
 
@@ -256,7 +256,10 @@ def _take_short_flags(
 
 
 def framework_flag(name: str, reserved: Container[str]) -> str | None:
-    """Return the framework flag of that name, unless the command has it."""
+    """Return the framework flag with this name, or None if there is none or it is reserved.
+
+    `--tooli-NAME` always means the framework flag.
+    """
     if name.startswith("--tooli-"):
         flag = f"--{name[8:]}"
         return flag if flag in FLAGS else None
@@ -304,8 +307,8 @@ def _unknown_option_problem(name: str, known: Sequence[str]) -> Problem:
 def _varies_between_typer_versions(param: Param, tool: Tool) -> bool:
     """True if versions of Typer parse the parameter differently, or only Typer knows its type.
 
-    Some versions take a list of bools as flags, others as values. Some take a parameter without
-    an annotation for text.
+    Some versions read a list of bools as flags, others as values. Some treat a parameter without
+    an annotation as text.
     """
     shape = unwrap_optional(param.shape)
     if isinstance(shape, Scalar):
@@ -332,7 +335,7 @@ class _ArgumentParser:
         self.structured_flags: dict[str, Param] = {}
         self.texts: dict[str, list[str]] = {}
         self.reserved_flags: Container[str] = self.flags
-        self.has_unknown_option = False  # an unknown option may have left values behind
+        self.has_unknown_option = False  # its values may be among the positionals
         for param in tool.params:
             if param.kind == "argument" and is_structured(param.shape):
                 self.structured_flags[f"--{param.name.replace('_', '-')}"] = param
@@ -503,7 +506,7 @@ class _ArgumentParser:
             self.line.typer_argv.append(f"{word[0]}{''.join(own_letters)}")
 
     def _defer_to_typer(self, reason: str) -> None:
-        """Leave the line to Typer, its errors included."""
+        """Let Typer parse the line and report its errors."""
         self.line.typer_reason = reason
         self.line.is_ambiguous = True
 
@@ -511,7 +514,10 @@ class _ArgumentParser:
         self.line.problems.append(Problem(code, param.name, message))
 
     def _assign_positionals(self, words: list[str]) -> None:
-        """Assign positional values: from the left, and from the right of a list argument."""
+        """Assign the positional values to the parameters.
+
+        Parameters after a list argument get their values from the right end.
+        """
         params = [p for p in self.tool.params if p.kind == "argument"]
         many = next((i for i, p in enumerate(params) if p.is_multiple), len(params))
         start, stop = 0, len(words)
@@ -537,7 +543,10 @@ class _ArgumentParser:
             self.line.problems.append(Problem("E1005", None, f"Too many arguments: {extra}"))
 
     def _check_defaults(self) -> None:
-        """Leave the line to Typer if a default is not of its type: Typer converts defaults."""
+        """Leave the line to Typer if a default does not have the type of its parameter.
+
+        Typer converts defaults.
+        """
         for param in self.tool.params:
             unused = param.name in self.line.arguments or param.required
             if (

@@ -1,4 +1,4 @@
-"""Settings and caller detection for the command line: who is calling, and what is configured."""
+"""Caller detection and settings for the command line."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 def detect_caller(
     prog: tuple[str, ...], maybe_agent: bool, needs_checks: bool
 ) -> tuple[Caller, str | None]:
-    """Return the caller and its category; None if no agent and no CI system is calling.
+    """Return the caller and its category. The category is None unless `maybe_agent` is set.
 
-    Only `TOOLI_SESSION_ID` is its session: the session of an agent does not show which of our
-    answers the agent has seen.
+    The session is `TOOLI_SESSION_ID`. The session id of an agent is not used, because it does not
+    show which of our answers the agent has seen.
     """
     session = sanitize_value(os.environ.get("TOOLI_SESSION_ID"))
     if not maybe_agent:
@@ -56,9 +56,9 @@ def detect_caller(
 def load_settings(
     state: AppState, line: CommandLine, category: str | None, has_settings: bool, standalone: bool
 ) -> Sequence[SettingFault]:
-    """Apply the settings to the line and to the policy of the app; return what is wrong with them.
+    """Apply the settings to the line and to the policy of the app; return the invalid settings.
 
-    A command that inspects the settings runs with invalid ones, and reports them itself.
+    A command that inspects the settings runs even if some are invalid, and reports them itself.
     """
     tool = line.tool
     inspects = tool is not None and getattr(tool.fn, "tooli_runs_with_invalid_settings", False)
@@ -71,7 +71,7 @@ def load_settings(
 def _apply_settings(
     state: AppState, line: CommandLine, category: str | None, standalone: bool
 ) -> Sequence[SettingFault]:
-    """Set the options that the line leaves open, and the policy; return the invalid settings."""
+    """Set the policy, and the options that are not on the line; return the invalid settings."""
     from tooli.config.security_settings import extract_security_rules
     from tooli.config.setting_definitions import SETTINGS
 
@@ -126,7 +126,7 @@ def _change_directory(folder: str, setting: SettingValue) -> list[SettingFault]:
 
 
 def _caller_names() -> list[str]:
-    """Return the names of the sections for the caller: its name, then its category."""
+    """Return the names of the caller's configuration sections: its name, then its category."""
     context = detect_execution_context()
     return [name for name in (context.caller_id, str(context.category)) if name]
 
@@ -183,7 +183,7 @@ def _set_color_variables(options: dict[str, Any], color: str) -> None:
 
 
 def _suggest_caller_variable(context: ExecutionContext) -> None:
-    """Tell an agent that is not recognised with certainty how to identify itself."""
+    """Write a hint about TOOLI_CALLER to stderr if the caller may be an agent."""
     for candidate in context.candidates:
         if (
             candidate.category == "ai_agent"

@@ -19,7 +19,7 @@ MISSING_ARGUMENT = "E1002"
 
 
 class Confirm:
-    """Asks a person for what a call still needs, if a person can answer."""
+    """Asks a person for the approval or the secrets that a call needs."""
 
     def __init__(self, call: Call) -> None:
         self._call = call
@@ -44,7 +44,7 @@ class Confirm:
         return call.replace(arguments={**call.arguments, **secrets})
 
     def _approve(self, error: ToolError) -> bool:
-        """Show what the call would do, and ask. A dangerous call is confirmed by its name."""
+        """Show the call and ask for approval. For a dangerous call, the person types its name."""
         call = self._call
         write_stderr(f"{present_text(error.message, call)}\n{error.approval_text}")
         name = call.tool.name

@@ -103,7 +103,7 @@ def _format_rows(rows: Iterable[tuple[str, str]], width: int) -> list[str]:
 
 
 def wrap(text: str, width: int) -> list[str]:
-    """Return the lines of a text, wrapped between words. Indented and blank lines stay."""
+    """Return the lines of a text, wrapped between words. Indented lines are not wrapped."""
     lines: list[str] = []
     for paragraph in text.split("\n"):
         if not paragraph.strip() or paragraph[:1] == " " or len(paragraph) <= width:

@@ -117,7 +117,7 @@ def _terminal_width() -> int:
 
 
 def help_for_agents(invocation: Invocation) -> str:
-    """Return the help for agents: the contract in few tokens."""
+    """Return the compact help for agents."""
     from tooli.describe.agent_help import render_app_help, render_tool_help
 
     line = invocation.line
@@ -127,7 +127,7 @@ def help_for_agents(invocation: Invocation) -> str:
 
 
 def _write_text(output: CommandOutput, text: str) -> int:
-    """Write text as it is, or in an envelope if a mode with envelopes was asked for by name."""
+    """Write plain text, or an envelope if a mode with envelopes was requested explicitly."""
     invocation = output.invocation
     if (
         invocation.is_machine_mode
@@ -194,7 +194,7 @@ def _write_json(output: CommandOutput, document: Any) -> int:
 
 
 def _write_document(output: CommandOutput, options: Mapping[str, Any]) -> int:
-    """Write a description of the whole app: the manifest, the list of commands, or a page."""
+    """Write a document about the whole app: bootstrap text, manifest or list of commands."""
     from tooli.describe.app_info import collect_app_info
 
     description = collect_app_info(output.invocation.app)

@@ -8,11 +8,11 @@
 
 `CommandOutput` owns stdout and writes the answer. `Exit` and `Deadline` (in `process`) end the
 process, `Confirm` (in `confirm`) asks a person. Nothing changes an Invocation after it was read.
-The modules of this package that this one loads on demand get the `CommandOutput` and never import
-this module.
+Modules of this package that are loaded on demand receive the `CommandOutput` and never import this
+module.
 
-Every start loads this module, `argv` and `process`. They import everything else in functions, and
-they are few on purpose: one more file costs every call 0.1 ms.
+Every start loads this module, `argv` and `process`. They import everything else inside functions.
+There are only three of them because each further file costs every call 0.1 ms.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def main(app: App, args: Sequence[str] | None = None, **settings: Any) -> Any:
     command = settings.pop("typer_command", None)
     argv = list(sys.argv[1:] if args is None else args)
     expand = os.name == "nt" and args is None and not {*"*?~%["}.isdisjoint("".join(argv))
-    if command is not None:  # Typer calls us: the process is not ours to end early
+    if command is not None:  # called by Typer: no GC freeze, no deadline
         invocation = read_invocation(app, argv, prog_name, standalone, command)
         return run_and_exit(CommandOutput(invocation))
     if settings or is_completing() or expand:
@@ -94,7 +94,7 @@ def main(app: App, args: Sequence[str] | None = None, **settings: Any) -> Any:
     return run_and_exit(output)
 
 
-# ------------------------------------------------------------------ what was asked
+# ------------------------------------------------------------------ the invocation
 
 
 class Invocation(Record):
@@ -117,12 +117,12 @@ class Invocation(Record):
 
     @property
     def state(self) -> AppState:
-        """The state of the app: of the built-in commands, if one of them was named."""
+        """The state of the app, or of the built-in commands if the line names one of them."""
         return self.app._state
 
     @property
     def caller_profile(self) -> CallerProfile | None:
-        """The output that suits the caller; None if no agent and no CI system is calling."""
+        """The output defaults for the caller; None if no agent and no CI system is calling."""
         if self.category is None:
             return None
         from tooli.core.caller_profile import CALLER_PROFILES
@@ -156,7 +156,7 @@ class Invocation(Record):
         return "\0" if self.line.options.get("print0") else "\n"
 
     def milliseconds(self) -> int:
-        """Return the time since the start."""
+        """Return the milliseconds since the start of the invocation."""
         return int((perf_counter() - self.started) * 1000)
 
     def options(self, tool: Tool | None = None, *, stdin_consumed: bool = False) -> Options:
@@ -262,7 +262,7 @@ def read_invocation(
 
 
 def _choose_mode(invocation: Invocation) -> tuple[str, bool]:
-    """Return the output mode, and whether somebody asked for it by name."""
+    """Return the output mode, and whether it was requested explicitly."""
     line, tool = invocation.line, invocation.line.tool
     requested = line.options.get("output") or os.environ.get("TOOLI_OUTPUT")
     requested = requested or invocation.state.default_output
@@ -310,7 +310,10 @@ def _identify_caller(
 
 
 def find_mode(name: str) -> OutputMode:
-    """Return the row of a mode. The table is not loaded for `json`, the mode of agents."""
+    """Return the output mode with this name.
+
+    Invocation checks for `json` first, so that the calls of agents do not load the table of modes.
+    """
     from tooli.core import output_modes
 
     return output_modes.find_mode(name)
@@ -323,7 +326,7 @@ def _is_known_mode(name: str) -> bool:
 
 
 def convert_with_typer(param: Param, raw: RawText) -> Any:
-    """Convert a parameter's text with Typer, for what `tooli.schema.convert` leaves to it."""
+    """Convert a parameter's text with Typer, if `tooli.schema.convert` cannot convert it."""
     from tooli.cli import typer_params
 
     return typer_params.convert_with_typer(param, raw)
@@ -336,7 +339,7 @@ SMALL_DOCUMENT_BYTES = 10_000
 
 
 class CommandOutput:
-    """Writes the answer to an invocation: owns stdout while it runs, and knows how it ends."""
+    """Writes the answer to an invocation. Owns stdout during the run, and holds the exit code."""
 
     def __init__(self, invocation: Invocation) -> None:
         self.invocation = invocation
@@ -347,14 +350,14 @@ class CommandOutput:
         self._previous_sigterm: Any = None
 
     def take_stdout(self, *, capture: bool = False) -> None:
-        """In a machine mode, keep stdout for the answer, and turn SIGTERM into an answer."""
+        """In a machine mode, reserve stdout for the answer, and let SIGTERM raise an exception."""
         if self.guard is None and self.invocation.is_machine_mode:
             self.guard = StdoutGuard(capture)
             if self.invocation.standalone:
                 self._previous_sigterm = set_sigterm_handler()
 
     def take_stdout_for_data(self) -> None:
-        """Keep stdout for data in any mode."""
+        """Reserve stdout for data in any mode."""
         self.guard = self.guard or StdoutGuard()
 
     def write_outcome(self, outcome: Outcome, call: Call) -> int:
@@ -422,7 +425,7 @@ class CommandOutput:
         self.streamed_count = count
 
     def flush(self, code: Any) -> Any:
-        """Flush what was printed in a text mode; return the exit code, another one if it fails."""
+        """Flush stdout in a text mode; return `code`, or another exit code if that fails."""
         if self.guard is not None or not self.invocation.standalone:
             return code
         try:
@@ -448,14 +451,14 @@ class CommandOutput:
             write_stderr(f"The result could not be written to stdout: {reason}")
 
     def release(self) -> None:
-        """Give back stdout and SIGTERM."""
+        """Restore stdout and the handler of SIGTERM."""
         if self.guard is not None:
             self.guard.release(is_final=self.invocation.standalone)
         if self._previous_sigterm is not None:
             set_sigterm_handler(self._previous_sigterm)
 
 
-# ------------------------------------------------------------------ running it
+# ------------------------------------------------------------------ running the invocation
 
 
 def run_and_exit(output: CommandOutput) -> Any:
@@ -532,7 +535,7 @@ def run_invocation(output: CommandOutput) -> int:
 
 
 def _needs_typer(invocation: Invocation) -> bool:
-    """True if Typer has to parse the line: it can do more, or a person gets its messages."""
+    """True if Typer must parse the line, for its features or for its messages to a person."""
     line = invocation.line
     if any([p.code == "E1007" for p in line.problems]) or line.has_payload:
         return False

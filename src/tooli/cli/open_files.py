@@ -1,6 +1,7 @@
-"""Exit of a process with more open files than stdin, stdout and stderr.
+"""Check and flush the open files of a process before it exits.
 
-Loaded only if there is such a file. The shells of many agents leave some open to their children.
+Loaded only if files other than stdin, stdout and stderr are open. The shells of many agents pass
+open files to their child processes.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ _WRITER_TYPES = (_io.BufferedWriter, _io.BufferedRandom)
 
 
 def has_only_inherited_files(own_count: int) -> bool:
-    """True if all open files are inherited from the parent process, and none is written to.
+    """True if all open files are inherited from the parent process, and none is open for writing.
 
     Inherited files are inheritable, while files that Python opens are not. `own_count` is the
     number of descriptors that `StdoutGuard` keeps.
     """
     if None in (sys.__stdin__, sys.__stdout__, sys.__stderr__):
-        return False  # another file may have its number
+        return False  # another file may have the number of a missing stream
     try:
         numbers = [int(name) for name in os.listdir("/proc/self/fd")]
     except OSError:
@@ -32,12 +33,12 @@ def has_only_inherited_files(own_count: int) -> bool:
 def _is_inherited(descriptor: int) -> bool:
     try:
         return os.get_inheritable(descriptor)
-    except OSError:  # it is closed: the folder that was just read
+    except OSError:  # already closed: the folder that was just listed
         return True
 
 
 def has_no_open_writers() -> bool:
-    """True if no file is open for writing; visits every object."""
+    """True if no file except stdout and stderr is open for writing. Visits every object."""
     writers = [obj for obj in gc.get_objects() if type(obj) in _WRITER_TYPES]
     streams = (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__)
     standard = [id(getattr(stream, "buffer", None)) for stream in streams]

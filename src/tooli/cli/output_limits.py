@@ -1,4 +1,4 @@
-"""Size limits of an answer: those on the line, in the settings, and of the caller."""
+"""Size limits of an answer, from the command line, the settings and the caller."""
 
 from __future__ import annotations
 
@@ -22,14 +22,17 @@ if TYPE_CHECKING:
     from tooli.core.tool import Tool
 
 CALLER_OUTPUT_LIMITS: dict[str, dict[str, int]] = {
-    # these callers cut a longer answer themselves, at any place
+    # these callers cut a longer answer themselves, at an arbitrary place
     "codex": {"max_bytes": 10 * 1024, "max_lines": 256},
     "claude-code": {"max_tokens": 25_000},
 }
 
 
 def compute_result_options(invocation: Invocation, tool: Tool | None) -> ResultOptions | None:
-    """Return the result options of a call: from the line, else settings, else for the caller."""
+    """Return the result options of a call.
+
+    The line has priority over the settings, and the settings over the limits of the caller.
+    """
     line = invocation.line
     typed = {
         name: line.options[name] for name in RESULT_OPTIONS & line.options.keys() - line.from_config
@@ -50,7 +53,7 @@ def compute_result_options(invocation: Invocation, tool: Tool | None) -> ResultO
 
 
 def _default_limits(invocation: Invocation) -> dict[str, Any]:
-    """Return the limits from the settings, or those of the caller if there are none for sizes."""
+    """Return the limits from the settings, and those of the caller if no size limit is set."""
     line = invocation.line
     configured = read_result_options(
         {name: line.options[name] for name in RESULT_OPTIONS & line.from_config}
@@ -65,10 +68,10 @@ def _default_limits(invocation: Invocation) -> dict[str, Any]:
 
 
 def limit_document(invocation: Invocation, outcome: Outcome, call: Call, data: bytes) -> bytes:
-    """Return a JSON document, cut if it is larger than the caller accepts.
+    """Return a JSON document, truncated if it is larger than the caller accepts.
 
-    The result passes the stages that it would have passed with the limit on the line. They run
-    afterwards because most answers are small, and then the limits of the caller do not matter.
+    The result runs through the stages that apply a limit on the command line. They run only now,
+    after the document was encoded, because most documents are small and need no limit.
     """
     from json import loads  # slow to import, and few calls need it
 

@@ -58,7 +58,10 @@ def add_external_arguments(
 
 
 def _secrets_as_raw_text(tool: Tool, source: str, payload: dict[str, Any]) -> dict[str, Any]:
-    """Return the payload with secrets as raw text: JSON on the command line may only name them."""
+    """Return the payload of `--input`, with secrets on the command line as raw text.
+
+    Raw text must be the location of a secret, such as `@FILE` or `env:NAME`, not its value.
+    """
     if not tool.has_handles or source == "-" or source[:1] == "@":
         return payload
     secret = {
@@ -87,7 +90,7 @@ def _null_problem(reason: str) -> Problem:
 
 
 def read_payload(source: str) -> tuple[dict[str, Any], list[Problem]]:
-    """Return the arguments in a payload, and what is wrong with it."""
+    """Return the arguments in a payload, and the problems with it."""
     try:
         if source == "-":
             if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison]

@@ -153,8 +153,8 @@ def is_iterable(value: object) -> TypeGuard[Iterable[object]]:
 class EscapeTable(dict[int, str]):
     r"""A table for `str.translate` that escapes control characters and keeps the rest.
 
-    It adds characters as it meets them. `keep` are control characters that are not escaped,
-    `extra` are other characters that are. With `json`, every escape is valid in JSON.
+    Entries are added on first use. `keep` lists control characters that are not escaped, `extra`
+    lists other characters that are escaped. With `json`, every escape is valid in JSON.
     """
 
     def __init__(self, *, keep: str = "", extra: str = "", json: bool = False) -> None:
@@ -184,7 +184,7 @@ class EscapeTable(dict[int, str]):
 _BIDI_CONTROLS = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 SINGLE_LINE_ESCAPES = EscapeTable(extra=_BIDI_CONTROLS)
 MULTILINE_ESCAPES = EscapeTable(keep="\n\t", extra=_BIDI_CONTROLS)
-"""Escapes in text for a person: marks that reorder text are escaped as well."""
+"""Escapes in text for a person. Characters that reorder text (bidi controls) are escaped too."""
 _CONTROL_ESCAPES = EscapeTable()
 _JSON_ESCAPES = EscapeTable(json=True)
 _NUL_TEXT_ESCAPES = {0: "\\x00"}

@@ -1,8 +1,8 @@
 """The process of a command line: stdout, signals, environment, time limit and exit.
 
-`StdoutGuard` keeps stdout for the answer. `Exit` ends the process, as quickly as that is safe.
-`Deadline` ends it when the time is over. `sniff_environment` finds out whether an agent is calling
-and whether there are settings, without loading the packages that know more.
+`StdoutGuard` reserves stdout for the answer. `Exit` ends the process as fast as is safe. `Deadline`
+ends it when the time limit is over. `sniff_environment` checks whether an agent may be calling and
+whether there may be settings, without loading `tooli.detect` and `tooli.config`.
 
 Every start loads this module, so it imports almost nothing and is one file.
 """
@@ -38,15 +38,15 @@ if TYPE_CHECKING:
 
 
 class StdoutGuard:
-    """Keeps stdout for the answer.
+    """Reserves stdout for the answer.
 
-    While it is held, file descriptor 1 leads to stderr, so that `print`, C code and child
-    processes cannot write between the caller and the JSON. With `capture`, it leads to a file in
-    memory, which `printed` reads.
+    Until `release`, file descriptor 1 points to stderr, so that the output of `print`, C code and
+    child processes does not mix with the JSON. With `capture`, it points to a file in memory,
+    which `printed` reads.
     """
 
     _released_fd: int | None = None
-    """The real stdout after the answer; file descriptor 1 stays redirected until the exit."""
+    """Duplicate of the real stdout after `release`, while file descriptor 1 stays redirected."""
 
     def __init__(self, capture: bool = False) -> None:
         self.has_written = False
@@ -99,7 +99,7 @@ class StdoutGuard:
         self.is_incomplete = False
 
     def release(self, *, is_final: bool) -> None:
-        """Give stdout back; with `is_final`, keep it until the process ends."""
+        """Restore stdout. With `is_final`, it stays redirected until the process ends."""
         if self._stdout_fd is None:
             sys.stdout = self._original_stdout
             return
@@ -119,7 +119,7 @@ class StdoutGuard:
 
 
 class StdoutClosed(Exception):  # noqa: N818
-    """stdout cannot be written any more: the run ends."""
+    """stdout can no longer be written to, so the run ends."""
 
 
 def _is_process_stdout(stream: TextIO | None) -> bool:
@@ -156,7 +156,7 @@ def _redirect_stdout(target: int) -> None:
 
 
 def _duplicate_stdout() -> int:
-    """Return a copy of file descriptor 1, above the numbers of stdin and stderr."""
+    """Return a duplicate of file descriptor 1 with a number above 2."""
     copy = os.dup(1)
     while copy < 3:
         low_fd, copy = copy, os.dup(copy)
@@ -181,7 +181,7 @@ def _open_memory_file() -> int:
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """True if a stream is a terminal; a closed or missing stream is none."""
+    """True if a stream is a terminal; False if it is closed or missing."""
     try:
         return stream is not None and stream.isatty()
     except ValueError:
@@ -211,7 +211,7 @@ def _raise_terminated(*_: object) -> None:
 
 
 def _signal_module() -> Any:
-    """Return the C half of `signal`; the Python half imports enum."""
+    """Return the C module of `signal`, because the Python module imports enum."""
     try:
         import _signal as found  # pyright: ignore[reportMissingImports]
     except ImportError:
@@ -275,7 +275,7 @@ def _has_only_standard_files(own_count: int = 0) -> bool:
     except OSError:
         return False
     standard = (sys.__stdin__, sys.__stdout__, sys.__stderr__)
-    return count - 1 - own_count <= 3 - standard.count(None)  # 1: the folder that was just read
+    return count - 1 - own_count <= 3 - standard.count(None)  # 1: the folder that was just listed
 
 
 def fast_exit(code: Any) -> Any:
@@ -326,7 +326,7 @@ def _flush_or_has_only_inherited_files(own_count: int) -> bool:
 
 
 def _is_being_debugged() -> bool:
-    """True if a debugger, a profiler or a prompt that follows needs the interpreter."""
+    """True if a debugger, a profiler or the prompt of `python -i` needs the interpreter."""
     flags = sys.flags
     if flags.inspect or flags.dev_mode or sys.gettrace() or sys.getprofile():
         return True
@@ -451,7 +451,7 @@ def is_completing() -> bool:
 
 
 def program_argv() -> tuple[str, ...]:
-    """Return the words that start this program, as one would type them."""
+    """Return the command that starts this program, as a user would type it."""
     program = sys.argv[0] if sys.argv else ""
     spec = getattr(sys.modules.get("__main__"), "__spec__", None)
     if spec is not None and spec.name:
@@ -495,7 +495,7 @@ def run_with_deadline(
             elapsed = output.invocation.milliseconds() / 1000
             deadline.schedule(max(deadline.timeout - elapsed, 0.01) + EXIT_GRACE_SECONDS)
         else:
-            deadline.schedule(0.0)  # something above the app catches the exit and goes on
+            deadline.schedule(0.0)  # code above the app may catch the exit and continue
 
 
 class Deadline:
@@ -521,7 +521,7 @@ class Deadline:
             self.timeout = min(timeouts) if timeouts else AGENT_TIMEOUT_SECONDS * self.is_default
 
     def schedule(self, delay: float) -> None:
-        """Start the timer, which fires again and again; with 0.0, stop it."""
+        """Start the timer, which fires repeatedly; with 0.0, stop it."""
         signals = _signal_module()
         if not hasattr(signals, "setitimer") or not (delay or self._is_armed):
             return

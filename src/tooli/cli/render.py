@@ -4,8 +4,8 @@
               laid out here                     colour, encoding, width
 
 The layout is our own. rich's Table measures each cell several times, which takes seconds for ten
-thousand rows, and it narrows columns until they cannot be read. A list of records is a table while
-every column stays readable, and otherwise one card per record.
+thousand rows, and it narrows columns until they cannot be read. A list of records is a table if
+every column is readable, and otherwise one card per record.
 
 Names stay as they are, since they are what `--fields` and `--filter` take. Numbers get no
 thousands separators: an id, a port or a year must not have one, and a copied number must still
@@ -48,7 +48,7 @@ def render(
 ) -> RenderableType:
     """Return a value of JSON types as a rich renderable, no wider than `width`.
 
-    A string keeps its lines, however long: print with `crop=False`, as `print_result` does.
+    The lines of a string are not wrapped: print with `crop=False`, as `print_result` does.
     """
     return _Page(lambda room: _render_value(value, room, title), width, color)
 
@@ -58,7 +58,7 @@ def print_result(
 ) -> None:
     """Print a result for a person; None prints nothing.
 
-    With `color=None` the terminal, NO_COLOR and FORCE_COLOR decide. False writes no escapes.
+    `color=None` follows the terminal, NO_COLOR and FORCE_COLOR. False writes no escape sequences.
     """
     if value is not None:
         _print(_Page(lambda room: _render_value(value, room)), file, width, color)
@@ -260,7 +260,10 @@ def _render_table(
 
 
 def _column_widths(grid: list[list[Span]], right: list[bool], room: int) -> list[int] | None:
-    """Return the width of each column: what it needs, or a fair share for long text."""
+    """Return the width of each column, or None if the columns do not fit.
+
+    Columns with long text share the space that the others leave.
+    """
     full: list[int] = []
     widths: list[int] = []
     for index, fixed in enumerate(right):

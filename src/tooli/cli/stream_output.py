@@ -1,4 +1,4 @@
-"""Answers other than one JSON document: items as a stream yields them, and the other modes."""
+"""Output of streams, item by item, and of the machine modes other than `json`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tooli.core.output_modes import OutputMode
 
 COMPLETABLE_ERRORS = ("E1002", "E1010", "E2101")
-"""Errors after which a person may be asked: a missing secret, and an approval."""
+"""Errors after which a person may be asked for a missing secret or an approval."""
 
 
 def run_streaming(output: CommandOutput, call: Call, stages: Sequence[Stage]) -> int:
@@ -45,7 +45,7 @@ def run_streaming(output: CommandOutput, call: Call, stages: Sequence[Stage]) ->
 
 
 def show_stream(output: CommandOutput, items: Generator[Any, None, Outcome], call: Call) -> Outcome:
-    """Write each item as it comes; the outcome holds what remains to be written."""
+    """Write each item as it comes; return the outcome with what remains to be written."""
     counted = _CountedStream(items)
     try:
         _write_items(output, counted, call)
@@ -156,7 +156,7 @@ class JsonLines:
 
 
 class _CountedStream:
-    """Iterate over a stream, count its items, and keep the outcome that it returns."""
+    """An iterator over a stream that counts the items and keeps the outcome."""
 
     def __init__(self, items: Generator[Any, None, Outcome]) -> None:
         self._items = items

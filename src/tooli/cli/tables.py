@@ -11,9 +11,9 @@ that appears later has no column, and a warning says so. Without any record, the
 fields of the record type. No result is refused: an item that is not a record is in a column
 `value`, and nested values are JSON.
 
-**CSV** is RFC 4180: CRLF, quotes around what holds a comma, a quote or a line break. Null is an
-empty cell, an empty string is `""`. Values are not changed: spreadsheets treat a string that begins
-with `=`, `+`, `-` or `@` as a formula.
+**CSV** follows RFC 4180: lines end in CRLF, and a value with a comma, a quote or a line break is
+quoted. Null is an empty cell, an empty string is `""`. Values are not changed: spreadsheets treat a
+string that begins with `=`, `+`, `-` or `@` as a formula.
 
 **Markdown** shows each string literally: markup is escaped, a line break is `<br>`.
 """
@@ -212,7 +212,7 @@ def _printable_text(value: Any) -> str:
 
 
 def has_fixed_fields(tool: Tool) -> bool:
-    """True if the records of a tool all have the same fields, by their type."""
+    """True if the record type of a tool gives all records the same fields."""
     kind = _record_type(tool)
     if kind in (str, int, float, bool):
         return True
@@ -226,7 +226,7 @@ def has_fixed_fields(tool: Tool) -> bool:
 
 
 def record_fields(tool: Tool, concise: bool) -> tuple[str, ...]:
-    """Return the fields of the record type of a tool, or none if it has no fields."""
+    """Return the field names of a tool's record type; empty if it declares none."""
     kind = _record_type(tool)
     if hasattr(kind, "model_fields") or concise:
         from tooli.schema.detail_fields import is_detail

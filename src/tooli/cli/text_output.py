@@ -48,7 +48,10 @@ def show_outcome(output: CommandOutput, outcome: Outcome, call: Call) -> int:
 
 
 def _clear_traceback_locals(exc: BaseException | None) -> None:
-    """Clear the local variables in the frames of an exception: Typer shows them, with secrets."""
+    """Clear the local variables in the frames of an exception.
+
+    Typer would show them, and they may contain secrets.
+    """
     from traceback import clear_frames
 
     pending: list[Any] = [exc]
@@ -86,7 +89,7 @@ def write_text(value: Any, call: Call, end: str) -> None:
 
 
 def show_warnings(call: Call) -> None:
-    """Print the warnings of a call to stderr, one on a line."""
+    """Print the warnings of a call to stderr, one per line."""
     if call.options.quiet:
         return
     for warning in outgoing_warnings(call):
@@ -97,7 +100,10 @@ def show_warnings(call: Call) -> None:
 
 
 def _show_error(output: CommandOutput, error: ToolError, tool: Tool | None) -> int:
-    """Show an error; with a tool, an unexpected exception of it as Typer's traceback."""
+    """Show an error and return the exit code.
+
+    With `tool`, Typer shows an unexpected exception of the tool with its traceback.
+    """
     invocation = output.invocation
     cause = error.__cause__
     if isinstance(cause, BrokenPipeError) and is_stdout_closed():
@@ -207,7 +213,7 @@ def _format_action(entry: dict[str, Any], width: int) -> str:
 
 
 class StdoutErrorScope:
-    """Around code that writes text to stdout: the run ends if that fails."""
+    """Context manager for code that writes text to stdout. A failed write ends the run."""
 
     def __init__(self, output: CommandOutput) -> None:
         self.output = output
@@ -229,14 +235,14 @@ class StdoutErrorScope:
         trace: TracebackType | None,
     ) -> None:
         if isinstance(failure, SystemExit) and failure.code == 1:
-            failure = BrokenPipeError()  # how Rich and Typer end on a closed pipe
+            failure = BrokenPipeError()  # Rich and Typer exit with 1 if the pipe is closed
         if isinstance(failure, OSError):
             self.output.abandon_stdout(failure)
             raise StdoutClosed from None
 
 
 def _tolerate_unencodable_text() -> None:
-    """Let stdout accept every text: bytes of file names as they are, the rest as escapes."""
+    """Let stdout accept any text. Bytes of file names are unchanged, the rest is escaped."""
     import codecs
 
     reconfigure = getattr(sys.stdout, "reconfigure", None)
@@ -256,7 +262,7 @@ def _encode_unencodable(failure: UnicodeError) -> tuple[bytes, int]:
 
 
 def is_stdout_closed() -> bool:
-    """True if the reader of stdout is gone; False if another connection broke."""
+    """True if the reader of stdout has closed the pipe; False if another connection broke."""
     try:
         from select import POLLERR, poll
 

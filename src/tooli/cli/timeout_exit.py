@@ -1,6 +1,7 @@
-"""What happens when the time limit of an invocation is over.
+"""Handle the end of an invocation's time limit.
 
-The function is interrupted. If that does not help, the process writes the error itself and ends.
+The first alarm interrupts the function. If the function still runs at the second alarm, the
+process writes the error and exits.
 """
 
 from __future__ import annotations

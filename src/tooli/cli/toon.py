@@ -8,8 +8,8 @@
       b.py,2
 
 Version 4 of https://github.com/toon-format/spec, with its defaults: two spaces, commas. Lists of
-like objects are tables, and so are objects of like objects; texts have quotes where they would
-read as something else without. Integers keep all their digits.
+objects with equal keys are tables, and so are objects of such objects. A string is quoted if it
+would be read as something else without quotes. Integers keep all their digits.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A tool's parameters translated for Typer, and the conversion of one value by Typer."""
+"""Translate the parameters of a tool for Typer, and convert single values with Typer."""
 
 from __future__ import annotations
 
@@ -64,7 +64,10 @@ def _is_native_shape(shape: Shape) -> bool:
 
 
 def _is_native_item(shape: Shape) -> bool:
-    """True if Typer converts it as an item of a list or a tuple; it does not for a Literal."""
+    """True if Typer converts this shape as an item of a list or a tuple.
+
+    Typer does not convert a Literal there.
+    """
     if isinstance(shape, (ListOf, TupleOf, Maybe)):
         return False
     return _is_native_shape(shape) and not (isinstance(shape, Choice) and shape.enum is None)
@@ -182,7 +185,7 @@ def _text_parameter(param: Param, settings: dict[str, Any], default: Any) -> tup
 
 
 def _translate_message(param: Param, raw: RawText, exc: Exception) -> str:
-    """Return the message of an error of Typer, as every interface reports it."""
+    """Return the message of an error of Typer, in the wording of all interfaces."""
     from tooli.schema.pydantic_bridge import normalize_message
 
     shape = unwrap_optional(param.shape)

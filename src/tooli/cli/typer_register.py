@@ -1,8 +1,8 @@
-"""Typer's commands of an app: each calls its tool through the pipeline.
+"""Register an app's commands with Typer. Each command calls its tool through the pipeline.
 
-What depends on Typer's internals is in the modules `typer_*`. `typer_params` translates parameters
-for Typer. This module registers commands with the real Typer. `typer_runner` runs a command line
-on the Typer path.
+The modules `typer_*` depend on Typer's internals. `typer_params` translates parameters for Typer.
+This module registers commands with the real Typer. `typer_runner` runs a command line on the Typer
+path.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def initialize_typer(app: App) -> None:
 
 
 def register_command(app: App, registration: Registration) -> None:
-    """Register one command with the real Typer: its stub, and a class that knows the app."""
+    """Register one command with the real Typer, with a stub and a class that refers to the app."""
     kwargs: dict[str, Any] = {
         k: v for k, v in registration.settings.items() if k in COMMAND_SETTINGS
     }
@@ -213,7 +213,7 @@ def call_tool(app: App, registration: Registration, values: dict[str, Any]) -> A
 
 
 def _run_standalone(app: App, tool: Tool, values: dict[str, Any]) -> Any:
-    """Run a tool below an app that is not ours; exceptions leave it as they are."""
+    """Run a tool inside an app that is not a Tooli app. Exceptions are raised unchanged."""
     arguments = _collect_arguments(tool, values, {})
     call, stages = app.prepare(tool, arguments, Caller("cli"), Options(), warnings=[])
     return _unwrap(run(call, stages))
@@ -271,7 +271,10 @@ def _collect_arguments(
 
 
 def _order_as_typed(arguments: dict[str, Any], line: CommandLine) -> dict[str, Any]:
-    """Return the arguments in the order of the line, with our own raw text if it is certain."""
+    """Return the arguments in the order of the line.
+
+    Raw text that our own parser read replaces Typer's, unless the line is ambiguous.
+    """
     if line.is_ambiguous:
         return arguments
     typed = {name: value for name, value in line.arguments.items() if name in arguments}
@@ -285,7 +288,7 @@ def _order_as_typed(arguments: dict[str, Any], line: CommandLine) -> dict[str, A
 
 
 class TooliCommandMixin:
-    """Typer's command or group, whose `main` answers in tooli's output modes."""
+    """Mixin for Typer's commands and groups. Its `main` answers in tooli's output modes."""
 
     tooli_app: App
 
@@ -361,7 +364,7 @@ def _framework_completions(incomplete: str) -> list[str]:
 
 
 _PROMPT_MODULES = ("typer._click.termui", "click.termui")
-"""The modules with the functions that Typer prompts with, in its versions."""
+"""Modules that contain the prompt functions of Typer, in different versions of Typer."""
 
 
 @contextmanager

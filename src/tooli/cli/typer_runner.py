@@ -92,7 +92,7 @@ def _is_usage_error(exc: Exception) -> bool:
 
 
 def _usage_error(typer_run: TyperRun, exc: Exception) -> ToolError:
-    """Return the error of a line: all that our own parser finds wrong, or Typer's message."""
+    """Return the error for a line: all problems that our own parser finds, or Typer's message."""
     output = typer_run.output
     invocation, line = output.invocation, output.invocation.line
     problem = problem_from_typer(exc, line)
@@ -114,7 +114,7 @@ def _usage_error(typer_run: TyperRun, exc: Exception) -> ToolError:
 
 
 def problem_from_typer(exc: Exception, line: CommandLine) -> Problem:
-    """Return an error of Typer as a Problem, as every interface reports it."""
+    """Return the Problem for an error of Typer, in the wording of all interfaces."""
     tool = line.tool
     name = type(exc).__name__
     declared = getattr(getattr(exc, "param", None), "name", None)
@@ -145,7 +145,7 @@ def problem_from_typer(exc: Exception, line: CommandLine) -> Problem:
 
 
 def _conversion_error(param: Param, line: CommandLine) -> ConversionError | None:
-    """Return our own error for the text of a parameter, if it is certain."""
+    """Return the error of our own conversion of a parameter's text, or None if there is none."""
     raw = line.arguments.get(param.name)
     has_custom_parser = not param.settings.keys().isdisjoint(("parser", "click_type"))
     try:

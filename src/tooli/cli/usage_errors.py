@@ -1,4 +1,4 @@
-"""Errors of a command line itself: unknown commands, invalid flags, failures while answering."""
+"""Errors of a command line itself: unknown commands, invalid flags, internal errors."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def write_error(output: CommandOutput, error: ToolError, call: Call | None = Non
 
 
 def write_internal_error(output: CommandOutput, exc: BaseException) -> int:
-    """Write an exception that stopped the answering as the answer, unless one is written."""
+    """Write the error for an unexpected exception, unless an answer is already written."""
     error = as_tool_error(exc)
     if not isinstance(exc, (KeyboardInterrupt, TimeoutExceeded)):
         error = InternalError(error.message)  # its details may be what cannot be written
@@ -100,7 +100,7 @@ def _corrected_argv(
 
 
 def call_without_tool(output: CommandOutput) -> Call:
-    """Return a call of the app itself, for an answer that no tool gives."""
+    """Return a call for an answer that is not the result of a tool, such as a usage error."""
     invocation = output.invocation
     line, state = invocation.line, invocation.state
     tool = line.tool or Tool(
@@ -110,14 +110,14 @@ def call_without_tool(output: CommandOutput) -> Call:
 
 
 def _noop() -> None:
-    """Stand in for the function of a tool that is never run."""
+    """Do nothing; the function of a placeholder tool."""
 
 
 # ------------------------------------------------------------------ reading a line
 
 
 def report_invalid_mode(line: CommandLine, requested: str) -> str:
-    """Add a problem for an invalid `TOOLI_OUTPUT`; return the mode of the error."""
+    """Add a problem for an invalid `TOOLI_OUTPUT`; return the mode for writing the error."""
     message = f"TOOLI_OUTPUT={requested} is none of {', '.join(OUTPUT_MODES)}"
     line.problems.append(Problem("E1007", "output", message))
     return "json"
@@ -145,8 +145,8 @@ def parse_builtin_command(
 ) -> tuple[App, CommandLine]:
     """Return the app of the built-in commands and the line parsed for it, if the line names one.
 
-    An app with a single command may take the name as an argument: it is a built-in command only
-    if the line has too many arguments for that.
+    In an app with a single command, the name may be an argument of that command. It is a built-in
+    command only if the line has too many arguments.
     """
     word = line.unknown_word
     if line.tool is not None:
@@ -163,7 +163,7 @@ def parse_builtin_command(
 
 
 def parse_output_mode(argv: Sequence[str]) -> CommandLine:
-    """Return a line of which only the output mode is read, for an app that cannot be loaded."""
+    """Parse only the output mode of a line, for an app that cannot be loaded."""
     line = CommandLine()
     for word, following in zip(argv, (*argv[1:], ""), strict=True):
         name, equals, value = word.partition("=")

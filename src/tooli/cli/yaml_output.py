@@ -1,4 +1,4 @@
-r"""YAML: the document of `json` in the format that people write by hand.
+r"""YAML output: the document of mode `json`, written as YAML.
 
     ok: true
     result:
@@ -8,9 +8,9 @@ r"""YAML: the document of `json` in the format that people write by hand.
       tool: files.list
 
 The output is YAML 1.2. Readers of YAML 1.1, such as PyYAML, read it back to the same value: a
-string that either version takes for something else (`no`, `1e3`, `2026-01-01`, `~`) is quoted, and
-a float has a point and a signed exponent. Quoted strings use the escapes of JSON. A text of
-several lines is a literal block where that can be read back exactly.
+string that either version reads as another type (`no`, `1e3`, `2026-01-01`, `~`) is quoted, and a
+float has a point and a signed exponent. Quoted strings have double quotes and the escapes of YAML.
+A multi-line string is a literal block if that is read back exactly.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _block(value: Any, indent: str) -> Iterator[str]:
 
 
 def _entry(head: str, value: Any, indent: str) -> Iterator[str]:
-    """Yield a key or a dash with the value behind it or below it."""
+    """Yield the lines of a key or a dash, with the value after it or below it."""
     if _is_block(value):
         yield head
         yield from _block(value, f"{indent}  ")
@@ -125,7 +125,10 @@ def _quote(text: str) -> str:
 
 
 def _is_printable(text: str) -> bool:
-    """True if the text can be written as it is. Emoji and Persian need the joiners."""
+    """True if the text can be written without escapes.
+
+    The zero-width joiner and non-joiner are allowed, because emoji and Persian text need them.
+    """
     return text.isprintable() or text.replace("\u200c", "").replace("\u200d", "").isprintable()
 
 

@@ -1,8 +1,10 @@
-"""Access control: which requests reach the app. The stages decide what a caller may run.
+"""Access control: decides which requests reach the app.
+
+The stages of the pipeline decide which tools a caller may run.
 
 Host     names of this server only, against DNS rebinding
 Origin   the server's own page and the allowed origins
-Bearer   a token of the server, compared in constant time, or one that the settings verify
+Bearer   a token of the server, compared in constant time, or a token that the verifier accepts
 """
 
 from __future__ import annotations
@@ -122,7 +124,7 @@ class AccessControl:
             for known, scopes, principal in self._tokens:
                 if compare_digest(
                     known, token
-                ):  # every token is compared, so the time tells nothing
+                ):  # all tokens are compared, so that the time reveals nothing
                     found = True
                     request.scopes, request.principal = scopes, principal
         if not found and self._verifier is not None and scheme.lower() == b"bearer" and token:
@@ -143,7 +145,7 @@ class AccessControl:
             message = "Tokens cannot be verified at the moment."
             raise HttpError(TemporaryError(message, suggestion=suggestion)) from None
         if identity.principal in [principal for *_, principal in self._tokens]:
-            raise _token_error(True)  # the name of one of the server's own tokens
+            raise _token_error(True)  # it claims the principal of a token of the server
         request.scopes, request.principal = identity.scopes, identity.principal
 
 
@@ -176,7 +178,7 @@ def _read_tokens(settings: HttpSettings) -> list[tuple[bytes, frozenset[str] | N
 
 
 def _token_principal(token: bytes) -> str:
-    """Return the principal of a token: the same in every worker and after a restart."""
+    """Return the principal of a token. It does not differ between workers and restarts."""
     from hashlib import sha256
 
     return f"token:{sha256(token).hexdigest()[:16]}"
@@ -240,7 +242,10 @@ def _www_authenticate_header(error: str) -> tuple[bytes, bytes]:
 
 
 MAX_DENIALS_PER_MINUTE = 20
-"""Denials that are logged within a minute; the next entry counts those that were not."""
+"""Maximum number of denials that are logged in a minute.
+
+The next entry contains the number of denials that were not logged.
+"""
 _MINUTE = 60.0
 
 
@@ -254,7 +259,7 @@ class DenialLog:
         self._skipped = 0
 
     def should_record(self, error: ToolError) -> bool:
-        """Return True if a denial is to be logged now; counts it as logged."""
+        """True if a denial should be logged now. Counts it towards the limit."""
         if error.code[:2] != "E2" or self._app._state.policy == "off":
             return False
         now = monotonic()

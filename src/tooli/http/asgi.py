@@ -91,7 +91,7 @@ class Api:
         self._restore_stdout: Callable[[], None] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or run for the lifespan of the server."""
+        """Answer a request, or handle the lifespan protocol."""
         kind = scope["type"]
         if kind == "http":
             request = HttpRequest(scope, receive, send)
@@ -131,7 +131,10 @@ class Api:
 
     @property
     def paths(self) -> Mapping[str, Tool]:
-        """The tool at each path: `users/list`, `users.list`, and the name in other protocols."""
+        """The tools by path.
+
+        A tool has three paths: `/tools/users/list`, `/tools/users.list` and `/tools/users_list`.
+        """
         if self._revision != self.dispatcher.revision:
             revision = self.dispatcher.revision
             paths: dict[str, Tool] = {}
@@ -139,7 +142,7 @@ class Api:
             for name, tool in tools.items():
                 for suffix in ("/".join(tool.path), tool.key, name):
                     paths.setdefault(f"/tools/{suffix}", tool)
-            for tool in tools.values():  # its own path wins over another's name
+            for tool in tools.values():  # a tool's own path wins over the name of another tool
                 paths[f"/tools/{'/'.join(tool.path)}"] = tool
             self._paths, self._revision = paths, revision
         return self._paths
@@ -173,7 +176,7 @@ class Api:
             raise HttpError(InputError(message, code="E1405"), (b"allow", allowed))
 
     async def _send_preflight(self, request: HttpRequest) -> None:
-        """Answer a CORS preflight: what a page of an allowed origin may send."""
+        """Answer a CORS preflight request with the methods and headers that a page may send."""
         wants_private_network = request.headers.get(b"access-control-request-private-network")
         await request.respond_empty(
             204,
@@ -283,7 +286,7 @@ class Api:
 def _run_in_thread(prepared: PreparedCall) -> tuple[int, bytes, Headers]:
     """Run a call in this thread; return the status, body and headers of its response.
 
-    Whatever the tool raises is a failure of the call: Ctrl-C inside a tool does not end the server.
+    Every exception is a failure of the call: a KeyboardInterrupt in a tool does not end the server.
     """
     try:
         presented = prepared.run()
@@ -293,7 +296,7 @@ def _run_in_thread(prepared: PreparedCall) -> tuple[int, bytes, Headers]:
 
 
 async def _run_on_loop(prepared: PreparedCall) -> tuple[int, bytes, Headers]:
-    """Run the call of an async function like `_run_in_thread`."""
+    """Run the call of an async function on this event loop; return like `_run_in_thread`."""
     try:
         presented = await prepared.arun()
     except asyncio.CancelledError:

@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 
-class ClientTimeout(Exception):  # noqa: N818  the client is slow, not we
+class ClientTimeout(Exception):  # noqa: N818  a slow client is not an error of ours
     """The client took too long."""
 
 
 async def wait_with_timeout(seconds: float, awaitable: Awaitable[T]) -> T:
-    """Return what the awaitable returns; raise ClientTimeout if that takes too long.
+    """Return the result of an awaitable; raise ClientTimeout if it takes longer than `seconds`.
 
-    `asyncio.wait_for` starts a task and a timer. This function first takes one step without
-    either: a short body or a write to a free buffer is done after that step.
+    `asyncio.wait_for` starts a task and a timer. This function first runs a coroutine up to its
+    first suspension without either. A read of a short body and a write to a free buffer end there.
     """
     if asyncio.iscoroutine(awaitable):
         try:
@@ -53,7 +53,7 @@ def _expire(task: Task[Any], expired: list[bool]) -> None:
 
 
 class _ResumedCoroutine:
-    """A coroutine that has taken its first step; awaiting it continues from there."""
+    """A coroutine that has run up to its first suspension; awaiting it continues from there."""
 
     __slots__ = ("_coroutine", "_step")
 

@@ -1,4 +1,4 @@
-"""HttpRequest: one ASGI request and the response to it; what a call needs is read from it."""
+"""HttpRequest: one ASGI request and its response, and the functions that read a call from it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _KNOWN_HEADERS = _SINGLE_VALUE_HEADERS | {
 
 
 class HttpError(Exception):
-    """An error that answers a request before a tool is called, with additional headers."""
+    """An error response to a request that does not reach a tool, with additional headers."""
 
     def __init__(self, error: ToolError, *headers: tuple[bytes, bytes]) -> None:
         super().__init__(error.message)
@@ -55,7 +55,7 @@ class HttpDisconnect(Exception):  # noqa: N818  a disconnect is not an error
 
 
 class HttpRequest:
-    """A request, with the parts of it that are needed, and the methods to answer it."""
+    """An ASGI request: the parts that the server uses, and the methods that send the response."""
 
     __slots__ = (
         "extra_headers",
@@ -77,13 +77,16 @@ class HttpRequest:
         self.method: str = scope["method"]
         self.path = path_without_root(scope)
         self.is_response_started = False  # status and headers are sent
-        self.extra_headers: Headers = ()  # headers for whatever response follows
+        self.extra_headers: Headers = ()  # headers that are added to the response
         self.scopes: frozenset[str] | None = frozenset()  # scopes of the caller; None: all
         self.principal: str | None = None  # identity of the caller, by its token
         self.headers: dict[bytes, bytes] = {}
 
     def read_headers(self) -> None:
-        """Read the headers that are used; raise an HttpError if a single one is repeated."""
+        """Read the headers that the server uses.
+
+        Raises an HttpError if a header that has a single value is repeated.
+        """
         found = self.headers
         for name, value in self.scope["headers"]:
             if name in _KNOWN_HEADERS:
@@ -109,7 +112,7 @@ class HttpRequest:
     # -------------------------------------------------------------- the response
 
     async def respond(self, status: int, body: bytes, *headers: tuple[bytes, bytes]) -> None:
-        """Send a whole response: JSON, unless the first header is another content type."""
+        """Send a complete response. It is JSON unless the first header is a content type."""
         head = [
             *(() if headers and headers[0][0] == b"content-type" else (JSON_CONTENT_TYPE,)),
             (b"content-length", b"%d" % len(body)),
@@ -183,7 +186,7 @@ async def read_body(request: HttpRequest, settings: HttpSettings) -> bytes:
 async def _read_remaining(
     first_chunk: bytes, request: HttpRequest, settings: HttpSettings
 ) -> bytes:
-    """Return a body from its first chunk on, up to the size limit."""
+    """Read the rest of a body and return the body. Stops once it exceeds the size limit."""
     chunks, size, more = [first_chunk], len(first_chunk), True
     now = asyncio.get_running_loop().time
     deadline = now() + settings.body_timeout
@@ -204,7 +207,7 @@ def _body_chunk(message: Message) -> bytes:
 
 
 def _check_content_type(content_type: bytes) -> None:
-    """Raise an HttpError unless the type is JSON: forms of other sites cannot send that type."""
+    """Raise an HttpError unless the content type is JSON. Forms of other sites cannot send JSON."""
     media_type, _, parameters = content_type.decode("latin-1").lower().partition(";")
     media_type = media_type.strip()
     is_json = media_type == "application/json" or (

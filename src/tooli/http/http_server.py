@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from tooli.http.http_settings import HttpSettingsDict
 
     class ServableApp(App, Protocol):
-        """An app that can make its ASGI application: a Tooli."""
+        """An app with an `asgi` method, such as Tooli."""
 
         def asgi(self, *, mcp: bool = True, **settings: Unpack[HttpSettingsDict]) -> Api:
             """Return the ASGI application."""
@@ -112,7 +112,7 @@ def _requires_verified_token(state: AppState) -> bool:
 
 
 def _freeze_gc() -> None:
-    """Exclude all that is loaded from garbage collection: it lives as long as the process."""
+    """Exclude all current objects from garbage collection: they live as long as the process."""
     import gc
 
     gc.collect()
@@ -141,7 +141,7 @@ def _can_fork() -> bool:
 def _make_runner(
     api: Api, listener: socket.socket, grace: float, access_log: bool
 ) -> Callable[[int | None], None]:
-    """Return a function that runs the server until a signal comes or the parent is gone."""
+    """Return a function that runs the server until a signal arrives or the parent process ends."""
 
     def run(parent_pipe: int | None) -> None:
         from tooli.serving.uvicorn_server import run_server
@@ -159,7 +159,7 @@ def _make_runner(
 
 
 def _make_shutdown_hook(api: Api) -> Callable[[float], Awaitable[None]] | None:
-    """Return a function that closes the mounted applications, or None if none needs it."""
+    """Return a function that closes the mounted applications, or None if none can be closed."""
     close_hooks = [close for mount in api.mounts if (close := getattr(mount.app, "close", None))]
     if not close_hooks:
         return None
@@ -183,9 +183,9 @@ _EXIT_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def run_workers(run: Callable[[int | None], None], count: int, grace: float) -> None:
-    """Keep `count` workers running until a signal comes; then let them finish.
+    """Keep `count` workers running until a signal arrives; then let them finish.
 
-    They are forked after the app was loaded, so they share the memory of what is loaded.
+    The workers are forked after the app is loaded, so they share its memory.
     """
     workers = _WorkerProcesses(run, grace)
     previous_handlers = {sig: signal.signal(sig, workers.shut_down) for sig in _EXIT_SIGNALS}

@@ -1,4 +1,4 @@
-"""HttpSettings: the settings of an app's HTTP server, and types of ASGI."""
+"""HttpSettings: the settings of an app's HTTP server, and type aliases for ASGI."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 class HttpSettings(Record):
     """Access control and limits of the HTTP server."""
 
-    token: str | None = None  # its holders have `scopes`; None: no token is required
+    token: str | None = None  # a token for all callers, which grants `scopes`
     scopes: Iterable[str] | None = None  # None: all scopes
     tokens: Mapping[str, Iterable[str] | None] | None = None  # more tokens, each with its scopes
     allowed_hosts: Iterable[str] | None = None  # None: the loopback names; "*": any

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from tooli.serving.dispatcher import ToolDispatcher
 
 PUBLIC_PATHS = ("/", "/health")
-"""Paths that need no token: they contain nothing that is not public."""
+"""Paths that need no token, because their content is public."""
 
 
 class InfoPages:
-    """Pages about an app. Each is built once, and again after the app has changed."""
+    """Pages about an app. The JSON pages are cached until the app changes."""
 
     def __init__(
         self, dispatcher: ToolDispatcher, requires_token: bool, settings: HttpSettings
@@ -33,7 +33,7 @@ class InfoPages:
         self._html_template = _read_page() if settings.page and settings.tools else None
 
     def paths(self) -> tuple[str, ...]:
-        """The paths of all pages."""
+        """Return the paths of all pages."""
         return ("/", *self._json_paths) if self._html_template is not None else self._json_paths
 
     def get(self, path: str) -> tuple[bytes, Headers]:
@@ -69,7 +69,10 @@ class InfoPages:
         )
 
     def _render_page(self) -> tuple[bytes, Headers]:
-        """Return the HTML page with a new nonce: the browser runs no other scripts in it."""
+        """Return the HTML page and its headers.
+
+        Each response has a new nonce. The browser runs only scripts that carry it.
+        """
         from secrets import token_urlsafe
 
         assert self._html_template is not None
@@ -99,7 +102,7 @@ def _read_page() -> bytes | None:
 
 
 def _describe_command(name: str, tool: Tool) -> dict[str, Any]:
-    """Return what the page needs to show a form and a command line for a tool."""
+    """Return the description of a tool from which the page builds a form and a command line."""
     described = describe_tool(tool, "json")
     described["path"] = list(tool.path)
     described["words"] = list(tool.cli_path)

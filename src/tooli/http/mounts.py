@@ -30,7 +30,7 @@ class Mount:
         return path == self.path or path.startswith(self.path + "/")
 
     async def respond(self, request: HttpRequest, settings: HttpSettings) -> None:
-        """Pass a request to the application. The body is read here, with our limits."""
+        """Pass a request to the application. The body is read here, so that our limits apply."""
         pending_messages: list[Message] = []
         if request.method in ("POST", "PUT", "PATCH"):
             body = await read_body(request, settings)
@@ -80,7 +80,7 @@ class Mount:
         try:
             await self.app(scope, self._inbox.get, send)
         except Exception:
-            pass  # it does not support lifespan; requests report real failures
+            pass  # it does not support lifespan; a real failure shows up in its requests
         finally:
             replies.put_nowait("lifespan.over")
 

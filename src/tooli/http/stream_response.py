@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     from tooli.pipeline.present import Presented
 
 MAX_BUFFERED_ITEMS = 16
-"""Items that wait to be sent; the tool waits while there are more."""
+"""Maximum number of items that wait to be sent. The tool is paused while the buffer is full."""
 
 _MAX_RETRY_AFTER = 86_400
 _SCOPE_CHARACTERS = frozenset(map(chr, range(0x21, 0x7F))) - {'"', "\\"}
-"""Characters of a scope that may stand in a header."""
+"""Characters that a scope may have in a header."""
 
 
 class StreamEnd:
-    """Follows the last item: the end of the answer, or None if the client has disconnected."""
+    """Marks the end of a stream. `presented` is None if the client has disconnected."""
 
     __slots__ = ("presented",)
 
@@ -63,24 +63,24 @@ class StreamSource:
         self._waiter: Future[None] | None = None
 
     def end(self) -> None:
-        """Note that the generator has ended; called in any thread."""
+        """Record that the generator has ended. May be called in any thread."""
         self._is_generator_done = True
         if self._is_client_done:
             self._active_streams.discard(self)
 
     def mark_client_done(self) -> None:
-        """Note that the response has ended, or the client has disconnected."""
+        """Record that the response has ended, or that the client has disconnected."""
         self._is_client_done = True
         if self._is_generator_done:
             self._active_streams.discard(self)
 
     def put(self, entry: bytes | StreamEnd) -> None:
-        """Add an entry; called in the event loop's thread."""
+        """Add an entry. Must be called in the event loop's thread."""
         self._ready.append(entry)
         self._wake()
 
     def disconnect(self) -> None:
-        """End the stream for a client that has disconnected, and drop what waits for it."""
+        """End the stream because the client has disconnected. Drops the buffered items."""
         self._ready.clear()
         self.put(StreamEnd(None))
 
@@ -115,8 +115,10 @@ class StreamSource:
 
 
 class ThreadStreamSource(StreamSource):
-    """A sync generator. It runs in one thread from start to end, since it may use resources that
-    belong to a thread."""
+    """The items of a sync generator, which runs in one thread from start to end.
+
+    The generator may use resources that are bound to a thread.
+    """
 
     def __init__(self, prepared: PreparedCall, active_streams: set[StreamSource]) -> None:
         super().__init__(prepared, active_streams)
@@ -163,7 +165,7 @@ class ThreadStreamSource(StreamSource):
 
 
 class TaskStreamSource(StreamSource):
-    """An async generator on the event loop."""
+    """The items of an async generator, which runs as a task on the event loop."""
 
     def __init__(self, prepared: PreparedCall, active_streams: set[StreamSource]) -> None:
         super().__init__(prepared, active_streams)
@@ -201,7 +203,7 @@ class NdjsonWriter:
     """One JSON value per line. If the stream fails, the last line is the envelope of the error."""
 
     content_type = b"application/x-ndjson"
-    keepalive = b""  # there is no empty line in NDJSON
+    keepalive = b""  # none: an empty line is not valid NDJSON
 
     def item(self, value: bytes) -> bytes:
         """Return the chunk of one item."""
@@ -217,7 +219,7 @@ class NdjsonWriter:
 
 
 class SseWriter(NdjsonWriter):
-    """Server-sent events. The envelope of the end is an event of its own."""
+    """Server-sent events. The last event, `end` or `error`, contains the envelope."""
 
     content_type = b"text/event-stream"
     keepalive = b": still here\n\n"

@@ -2,9 +2,9 @@
 
 body ─▶ the validator of the tool's schema ─▶ problems ─▶ the call fails with them
 
-Without it, values are converted where that is unambiguous: "7" to 7, a list with duplicates to a
-set. Tests of a contract or a client need an error instead. jsonschema is loaded by the first
-request that asks for strict handling.
+Without this header, values are converted where that is unambiguous: "7" to 7, a list with
+duplicates to a set. Tests of a contract or a client need an error instead. jsonschema is loaded
+by the first request that asks for strict handling.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _MAX_PROBLEMS, _MAX_MESSAGE_CHARS = 100, 200  # per body, and per message
 
 
 def prefers_strict(prefer: bytes) -> bool:
-    """True if a Prefer header asks for strict handling; the first preference of a name counts."""
+    """True if a Prefer header asks for strict handling. Only its first `handling` counts."""
     for preference in _split(prefer.decode("latin-1"), ","):
         name, _, value = next(_split(preference, ";"), "").partition("=")
         if name.strip().lower() == "handling":
@@ -103,7 +103,7 @@ def _build_validator(schema: dict[str, Any]) -> Validator:
 
 
 def _to_problems(errors: list[ValidationError]) -> Iterator[Problem]:
-    """Yield the problems of errors; a value of the wrong type has no other problem."""
+    """Yield the problems for errors. For a value of the wrong type, no other error is reported."""
     type_error_paths = {tuple(error.absolute_path) for error in errors if error.validator == "type"}
     for error in errors:
         if error.validator == "type" or tuple(error.absolute_path) not in type_error_paths:
@@ -111,7 +111,7 @@ def _to_problems(errors: list[ValidationError]) -> Iterator[Problem]:
 
 
 def _error_problems(error: Any) -> Iterator[Problem]:
-    """Yield the problems of one error, in the form in which binding reports them."""
+    """Yield the problems for one error, in the format that argument binding uses."""
     path = [str(step) for step in error.absolute_path]
     inner = (
         _intended_branch_errors(error.context) if error.validator in ("anyOf", "oneOf") else None
@@ -167,14 +167,14 @@ def _intended_branch_errors(context: list[ValidationError]) -> list[ValidationEr
 
 # ------------------------------------------------------------------ keywords and formats
 #
-# The keywords of jsonschema collect every error of every alternative and compare all items in
-# pairs: a small body could keep the server busy for a long time.
+# jsonschema's own keywords collect every error of every alternative and compare all items in
+# pairs. With them, a small body could keep the server busy for a long time.
 
 
 def _validate_any_of(
     validator: Any, branches: Any, value: Any, _: Any
 ) -> Iterator[ValidationError]:
-    """`anyOf` that stops at the number of errors that are reported."""
+    """Validate `anyOf`, with a limit on the number of errors per alternative."""
     from jsonschema import ValidationError
 
     context: list[ValidationError] = []
@@ -190,7 +190,7 @@ def _validate_any_of(
 def _validate_one_of(
     validator: Any, branches: Any, value: Any, schema: Any
 ) -> Iterator[ValidationError]:
-    """`oneOf`: exactly one alternative matches."""
+    """Validate `oneOf`: exactly one alternative must match."""
     from jsonschema import ValidationError
 
     fitting = [branch for branch in branches if validator.evolve(schema=branch).is_valid(value)]
@@ -203,7 +203,7 @@ def _validate_one_of(
 def _validate_unique_items(
     validator: Any, wanted: Any, items: Any, _: Any
 ) -> Iterator[ValidationError]:
-    """`uniqueItems` in linear time."""
+    """Validate `uniqueItems` in linear time."""
     if wanted and is_list(items) and len({_json_identity(item) for item in items}) < len(items):
         from jsonschema import ValidationError
 
@@ -220,7 +220,7 @@ def _json_identity(value: Any) -> Hashable:
 
 
 def _text_check(is_valid: Callable[[str], bool]) -> Callable[[object], bool]:
-    """Return a check that accepts anything but strings, which `type` checks."""
+    """Return a format check for strings. Other values pass: the keyword `type` checks them."""
     return lambda value: not isinstance(value, str) or is_valid(value)
 
 
@@ -230,7 +230,7 @@ _OFFSET_PATTERN = r"(?:[Zz]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
 
 
 def _pattern_check(pattern: str) -> Callable[[str], bool]:
-    """Return a check by a pattern for the whole text; a date and a time in it must exist."""
+    """Return a check that a whole text matches a pattern, and that its date and time exist."""
     compiled = re.compile(pattern)
 
     def check(text: str) -> bool:
@@ -264,5 +264,8 @@ FORMAT_CHECKS: dict[str, Callable[[str], bool]] = {
     ),
     "uuid": _pattern_check(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"),
 }
-"""Checks for the formats of our schemas, by RFC 3339 and RFC 9562; jsonschema needs further
-packages for them. A duration may have fractions of a second, as our results have."""
+"""Checks of the formats in our schemas, by RFC 3339 and RFC 9562.
+
+jsonschema needs further packages for these formats. A duration may have fractions of a second,
+because results have them as well.
+"""

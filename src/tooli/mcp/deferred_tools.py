@@ -62,7 +62,10 @@ class DeferredTools:
         return {**self._builtin_tools, **self._dispatcher.tools}
 
     def resolve_call(self, name: str, params: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-        """Return the name and parameters of the tool that a call runs: `run_tool` runs another."""
+        """Return the name and parameters of the tool that a call runs.
+
+        For `run_tool`, these are the tool and the arguments that it is called with.
+        """
         arguments: Any = params.get("arguments") or {}
         target_name = arguments.get("name")
         if (

@@ -46,7 +46,7 @@ class McpEndpoint:
         self._pending_posts = 0  # requests that are not answered yet
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        """Answer a request, or run for the lifespan of the server."""
+        """Answer a request, or handle the lifespan protocol."""
         if scope["type"] == "lifespan":
             await self._run_lifespan(receive, send)
         elif scope["type"] == "http" and scope["method"] == "POST":
@@ -78,7 +78,7 @@ class McpEndpoint:
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
-        """Run the server; text that commands print becomes their result meanwhile."""
+        """Run the server. While it runs, text that a command prints becomes its result."""
         from tooli.pipeline.stdout_capture import route_stdout
 
         async with AsyncExitStack() as stack:
@@ -88,7 +88,7 @@ class McpEndpoint:
 
 
 class _StreamableHttpTransport:
-    """Streamable HTTP: with sessions for handshake versions, without for stateless ones."""
+    """Streamable HTTP. Handshake versions have sessions, stateless versions have none."""
 
     def __init__(self, server: AppServer, path: str) -> None:
         from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -96,7 +96,7 @@ class _StreamableHttpTransport:
         from tooli.mcp.event_store import MemoryEventStore
 
         class Manager(StreamableHTTPSessionManager):
-            """Gives each session its own events, since stream ids repeat in every session."""
+            """Session manager with one event store per session, since sessions reuse stream ids."""
 
             @property
             def event_store(self) -> MemoryEventStore:  # type: ignore[override]
@@ -120,7 +120,7 @@ class _StreamableHttpTransport:
 
 
 class _SseTransport:
-    """The transport of 2024: a stream at `/sse`, and messages posted to `/messages/`."""
+    """The SSE transport of version 2024-11-05: a stream at `/sse`, and POSTs to `/messages/`."""
 
     def __init__(self, server: AppServer) -> None:
         from mcp.server.sse import SseServerTransport

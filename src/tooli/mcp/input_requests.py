@@ -1,4 +1,4 @@
-"""Questions to the client's human: approvals, and the questions of stateless versions.
+"""Questions to the human behind a client: approvals, and input requests of stateless versions.
 
     call ─▶ needs approval ─▶ the client asks its human ─▶ yes: the same call, approved
                                                         └▶ no: the call fails
@@ -45,7 +45,7 @@ def client_supports(capabilities: object, method: str) -> bool:
     declared: object = capabilities.get(name)
     if not is_object(declared):
         return False
-    if name == "elicitation":  # {} means forms; a client may declare only URLs
+    if name == "elicitation":  # {} means that forms are supported; a client may declare only URLs
         return not declared or "form" in declared or "url" not in declared
     return True
 
@@ -128,7 +128,10 @@ class RequestState:
 
 
 class StatelessPeer(Peer):
-    """A client that answers by sending the request again; other messages go to its transport."""
+    """A client of a stateless version, which answers questions by sending the request again.
+
+    Progress and log messages go to the peer of its transport.
+    """
 
     def __init__(
         self, request_state: RequestState, capabilities: object, transport_peer: Peer | None
@@ -168,7 +171,10 @@ class StatelessPeer(Peer):
         return {name: answers[key] for name, key in keys.items()}
 
     def _unique_key(self, name: str) -> str:
-        """Return a key that is unique within the call; a repeated call asks in the same order."""
+        """Return a key that is unique within the call.
+
+        It is the same when the request is sent again, because a call asks in the same order.
+        """
         count = self._ask_counts[name] = self._ask_counts.get(name, 0) + 1
         return name if count == 1 else f"{name}-{count}"
 

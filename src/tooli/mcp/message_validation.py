@@ -1,4 +1,4 @@
-"""Validation of messages and request parameters: valid, invalid, or left to the SDK."""
+"""Validation of messages and request parameters. Unclear cases are left to the SDK."""
 
 from __future__ import annotations
 

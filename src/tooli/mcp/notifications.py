@@ -39,7 +39,7 @@ _LIST_CHANGED_EVENTS: dict[str, Any] = {
 
 
 class ChangeNotifier:
-    """Sends changes of the app to its clients; changes at the same time are sent together."""
+    """Sends changes of the app to its clients. Equal changes that wait together are sent once."""
 
     def __init__(self, app: App) -> None:
         self.bus = InMemorySubscriptionBus()
@@ -63,7 +63,7 @@ class ChangeNotifier:
     async def track_session(
         self, ctx: ServerRequestContext[Any, Any], call_next: CallNext
     ) -> HandlerResult:
-        """SDK middleware: remember the sessions of handshake versions, which get notifications."""
+        """Remember the session of a handshake version for notifications; an SDK middleware."""
         if ctx.protocol_version not in MODERN_VERSIONS:
             self._sessions.add(ctx.session._connection)
         return await call_next(ctx)

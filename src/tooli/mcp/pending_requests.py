@@ -1,4 +1,4 @@
-"""Pending calls of the stdio server: each is answered once, and can send messages meanwhile."""
+"""Pending calls of the stdio server. Each gets one answer, and can send messages while it runs."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class PendingRequests:
     # -------------------------------------------------------------- questions
 
     def ask(self, request: PendingRequest, question: Question) -> Any:
-        """Ask the client a question; waits for the answer and returns it."""
+        """Ask the client a question, wait for the answer and return it."""
         key = f"tooli-{next(self._question_numbers)}"
         pending_question = self._pending_questions[key] = PendingQuestion(request)
         params = question.params()
@@ -112,7 +112,7 @@ class PendingRequests:
         return pending_question.response
 
     def resolve_question(self, message: dict[str, Any]) -> bool:
-        """Take the answer to a question; return False if the message is not one."""
+        """Deliver the answer to a question; return False if the message answers none."""
         pending_question = self._pending_questions.get(message.get("id", ""))
         if pending_question is None:
             return False
@@ -190,9 +190,10 @@ class PendingRequest(Peer):
         self._notify("notifications/progress", params)
 
     def log(self, level: str, data: Any) -> None:
-        """Send a log message if it has the level that the client wants, or the default level.
+        """Send a log message if its level is at least the minimum level for the client.
 
-        `logging/setLevel` of the handshake versions is handled by the SDK.
+        A stateless request contains its minimum level. Handshake versions have the default level
+        here, because the SDK handles `logging/setLevel`. Without the SDK they get no messages.
         """
         server = self._pending.server
         min_level = (

@@ -33,7 +33,7 @@ INVALID_REQUEST = -32600
 METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
-RESOURCE_NOT_FOUND = -32002  # of a resource, in handshake versions
+RESOURCE_NOT_FOUND = -32002  # used in handshake versions only
 MISSING_CAPABILITY = -32021
 UNSUPPORTED_VERSION = -32022
 
@@ -45,7 +45,7 @@ DEFAULT_LOG_LEVEL = "info"
 
 
 class RpcError(Exception):
-    """An error of the protocol, as opposed to the failure of a tool."""
+    """A JSON-RPC error, as opposed to the failure of a tool."""
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
         super().__init__(message)

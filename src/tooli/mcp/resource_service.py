@@ -4,8 +4,8 @@ resources/read ─▶ read_request       ─▶ ReadRequest.run │ arun       �
 prompts/get    ─▶ prompt_request     ─▶ PromptRequest.run │ arun     ─▶ {"messages": […]}
 completion/…   ─▶ completion_request ─▶ CompletionRequest.run │ arun ─▶ {"completion": {…}}
 
-A request runs as a call. Its result cannot represent a failure: a ToolError becomes a JSON-RPC
-error that contains it.
+Each request runs as a call. The results of these methods cannot represent a failure, so a
+ToolError becomes a JSON-RPC error that contains it.
 """
 
 from __future__ import annotations
@@ -243,7 +243,7 @@ class NonToolRequest(ToolCallRequest):
     """A request that runs a function that is not a tool."""
 
     def _check_success(self, presented: Presented, missing: RpcError | None = None) -> None:
-        """Raise the protocol's error if the function failed."""
+        """Raise an RpcError if the function failed."""
         error = presented.error
         if error is not None:
             if self._modern:
@@ -272,7 +272,7 @@ class ReadRequest(NonToolRequest):
         self._resource = resource
 
     def result(self, presented: Presented) -> dict[str, Any]:
-        """Return the document; raises the error that the read ends with."""
+        """Return the contents of the resource; raises an RpcError if the read failed."""
         self._check_success(presented, resource_not_found_error(self._uri, self._modern))
         result = {"contents": presented.build(self._documents)}
         if not self._modern:
@@ -319,7 +319,7 @@ class PromptRequest(NonToolRequest):
         self._prompt = prompt
 
     def result(self, presented: Presented) -> dict[str, Any]:
-        """Return the messages; raises the error that the prompt ends with."""
+        """Return the messages of the prompt; raises an RpcError if its function failed."""
         self._check_success(presented)
         result = {
             "description": self._prompt.description,
@@ -353,7 +353,7 @@ class CompletionRequest(NonToolRequest):
         }
 
     def result(self, presented: Presented) -> dict[str, Any]:
-        """Return the values; raises the error that the completion ends with."""
+        """Return the completions; raises an RpcError if the completer failed."""
         self._check_success(presented)
         result = {"completion": presented.build(_completion)}
         return self._service.complete(result) if self._modern else result
@@ -407,12 +407,12 @@ def _prompt_message(part: Any, to_json: Callable[[Any], str]) -> dict[str, Any]:
     elif is_object(part) and part.keys() == {"role", "content"}:
         role, content = part["role"], part["content"]
         if is_object(content) and "type" in content:
-            return part  # a content block as MCP writes it
+            return part  # already an MCP content block
     return {"role": role, "content": content_blocks(content, to_json)[0]}
 
 
 def to_rpc_error(error: ToolError, missing: RpcError | None = None) -> RpcError:
-    """Return the protocol's error for a ToolError; `missing` is used for a NotFoundError."""
+    """Return the RpcError for a ToolError; `missing` is used for a NotFoundError."""
     data = {"error": error.to_dict()}
     if missing is not None and isinstance(error, NotFoundError):
         return RpcError(missing.code, error.message, {**missing.data, **data})

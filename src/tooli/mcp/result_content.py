@@ -65,7 +65,7 @@ def _replace_surrogates_deep(value: Any) -> Any:
 
 
 def replace_lone_surrogates(text: str) -> str:
-    """Return the text with lone surrogates replaced, which strict JSON parsers reject."""
+    """Return the text with lone surrogates replaced, because strict JSON parsers reject them."""
     try:
         text.encode()
     except UnicodeEncodeError:

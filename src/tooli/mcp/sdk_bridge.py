@@ -117,7 +117,7 @@ class SdkBridge:
             await server.run(incoming, outgoing, server.create_initialization_options())
 
     async def _forward_messages(self, outbox: Any) -> None:
-        """Write the SDK's messages. Writes may block: there is only this client."""
+        """Write the SDK's messages. A write may block the loop, which serves only this client."""
         async with outbox:
             async for item in outbox:
                 message = item.message.model_dump(by_alias=True, mode="json", exclude_unset=True)

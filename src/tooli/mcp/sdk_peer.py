@@ -1,4 +1,4 @@
-"""SdkPeer: the client of a call that the SDK serves, for tools that talk to it.
+"""SdkPeer: the client of a call that the SDK serves. Tools send it messages and questions.
 
     tool (in a thread or on the loop) ── progress, log ──▶ outbox ──▶ sender task ──▶ client
     tool ◀── answers ◀──────────────────── ask ──────────────────────────────────────▶ client
@@ -54,14 +54,14 @@ class SdkPeer(Peer):
         self._min_log_level = _min_log_level(ctx)
         self.shutdown_future: asyncio.Future[None] = self._loop.create_future()
 
-    # -------------------------------------------------------------- what a tool says
+    # -------------------------------------------------------------- messages of the tool
 
     def progress(self, done: float, total: float | None, message: str | None) -> None:
         """Send a progress notification; the SDK drops it if the client gave no token."""
         self._enqueue(lambda: self.ctx.session.report_progress(done, total, message))
 
     def log(self, level: str, data: Any) -> None:
-        """Send a log message if it has the level that the client wants."""
+        """Send a log message if its level is at least the minimum level for the client."""
         if level in LOG_LEVELS and LOG_LEVELS.index(level) >= self._min_log_level:
             self._enqueue(lambda: self._send_log(level, data))
 
@@ -81,7 +81,7 @@ class SdkPeer(Peer):
             self._outbox.append(message)
             self._loop.call_soon_threadsafe(self._outbox_event.set)
 
-    # -------------------------------------------------------------- what a tool asks
+    # -------------------------------------------------------------- questions of the tool
 
     def supports(self, method: str) -> bool:
         """True if the client can answer this kind of question while the call waits."""
@@ -93,7 +93,7 @@ class SdkPeer(Peer):
         return client_supports(declared_json, method)
 
     def ask(self, questions: Mapping[str, Question]) -> Mapping[str, Any]:
-        """Ask the client and return its answers; the thread waits until they come or it cancels."""
+        """Ask the client and return its answers. Blocks until the client answers or cancels."""
         from concurrent.futures import CancelledError
 
         future = asyncio.run_coroutine_threadsafe(self.ask_async(questions), self._loop)
@@ -180,5 +180,5 @@ def _min_log_level(ctx: ServerRequestContext[Any, Any]) -> int:
 
 
 def connection_state(ctx: ServerRequestContext[Any, Any]) -> dict[str, Any]:
-    """Return our data about a connection, which live as long as it does."""
+    """Return the data that tooli keeps about a connection, for the lifetime of the connection."""
     return ctx.session._connection.state.setdefault("tooli", {})

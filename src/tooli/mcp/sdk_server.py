@@ -122,7 +122,7 @@ class AppServer(Server[Any]):
         return job.result()
 
     async def close(self, grace: float) -> None:
-        """Shut down: no new calls, `grace` seconds for running ones, an error for the rest."""
+        """Shut down: reject new calls, wait `grace` seconds for running ones, cancel the rest."""
         self._is_closing = True
         self.listeners.close()
         running = {job for job, peer in self._running_jobs.items() if not peer.cancelled}
@@ -159,7 +159,7 @@ def make_server(service: McpService) -> AppServer:
 def _make_sdk_handler(
     server: AppServer, handler: MethodHandler
 ) -> Callable[[Ctx, Any], Awaitable[Any]]:
-    """Return a handler for the SDK, which gets the parameters as they were sent."""
+    """Return an SDK handler that calls `handler` with the parameters as the client sent them."""
 
     async def handle(ctx: Ctx, params: Any) -> Any:
         try:

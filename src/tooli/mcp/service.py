@@ -56,14 +56,14 @@ if TYPE_CHECKING:
     from tooli.pipeline.present import Presented
 
 PAGE_SIZE = 500
-"""Tools in one page of a list."""
+"""Entries in one page of a list."""
 
 LIST_TTL_MS = 60_000
 """Milliseconds that a client of a stateless version may cache a list."""
 
 
 class McpService:
-    """An app in the format of MCP."""
+    """An app's tools and server information in the format of MCP."""
 
     def __init__(self, app: App, *, deferred: bool = False) -> None:
         self.dispatcher = ToolDispatcher(app)
@@ -126,11 +126,11 @@ class McpService:
         return self.add_cache_hints(result)
 
     def add_cache_hints(self, result: dict[str, Any]) -> dict[str, Any]:
-        """Return a list or read result of a stateless version, with how long it is valid."""
+        """Return a result of a stateless version, with the time that a client may cache it."""
         return self.complete({**result, "ttlMs": LIST_TTL_MS, "cacheScope": "private"})
 
     def complete(self, result: dict[str, Any]) -> dict[str, Any]:
-        """Return a complete result of a stateless version."""
+        """Return a result with the fields that stateless versions require in a complete result."""
         meta = {**result.get("_meta", {}), SERVER_INFO_KEY: self.info()}
         return {"resultType": "complete", **result, "_meta": meta}
 
@@ -181,12 +181,12 @@ class McpService:
         return ToolCallRequest(self, tool, params, caller, peer, modern)
 
     def _unknown_tool_error(self, name: str, caller: Caller) -> RpcError:
-        """Return the protocol's error, with the envelope that other surfaces answer with."""
+        """Return the RpcError for an unknown tool, with the envelope that other surfaces send."""
         error = unknown_tool_error(self.app, name)
         presented = present_error(self.app, caller, error)
         data = {ENVELOPE_KEY: presented.envelope()}
         call = make_toolless_call(self.app, caller)
-        is_unknown = error.category == "input"  # or its definition is invalid
+        is_unknown = error.category == "input"  # otherwise its definition is invalid
         message = unknown_name_message("tool", name, self.tools) if is_unknown else error.message
         message = present_text(message, call)
         return RpcError(INVALID_PARAMS, message, data)
@@ -322,7 +322,7 @@ class ToolCallRequest:
         return self.result(presented)
 
     def _approval_questions(self, presented: Presented) -> Mapping[str, Question] | None:
-        """Return the question for a human that a refused call leads to, if one can be asked."""
+        """Return the approval question for a refused call, or None if there is nothing to ask."""
         error = presented.error if self._peer is not None else None
         if error is None or error.approval_text is None:
             return None
@@ -354,7 +354,7 @@ class ToolCallRequest:
         return self._service.complete(result) if self._modern else result
 
     def check_capability(self, error: ToolError) -> None:
-        """Raise the protocol's error if the call had to ask something the client cannot answer."""
+        """Raise an RpcError if the call failed because the client cannot answer a question."""
         from tooli.mcp.input_requests import missing_capability_error
 
         refusal = missing_capability_error(error)
@@ -387,7 +387,8 @@ class ToolCallRequest:
 def _error_result(presented: Presented) -> dict[str, Any]:
     """Return the envelope of a failure as text and in `_meta`.
 
-    It is no structured content: clients reject structured content that the schema does not allow.
+    The envelope is not structured content, because clients reject structured content that does
+    not match the schema.
     """
     text, envelope = to_portable_json(presented.envelope_json().decode(), [])
     return {

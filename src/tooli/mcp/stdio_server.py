@@ -4,8 +4,9 @@
                          ├▶ tools/call: in a thread, many at a time
                          └▶ anything else: the official SDK takes the connection over
 
-Importing the SDK takes longer than most sessions need, so modules it needs are imported inside
-functions. Every request id gets exactly one answer. Unclear messages are left to the SDK.
+The import of the SDK is slow, and most sessions do not need it. Modules that import the SDK are
+therefore imported inside functions. Every request id gets exactly one answer. Unclear messages are
+left to the SDK.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ MAX_THREADS = 64
 """Calls that run at the same time; later ones wait for a thread."""
 
 BATCH_VERSION = "2025-03-26"
-"""The only version with batches."""
+"""The only protocol version with batches."""
 
 STDIO_GRACE_PERIOD = 10.0
 """Seconds that running calls get when the client has closed stdin."""
@@ -175,7 +176,7 @@ class StdioServer:
     # -------------------------------------------------------------- messages
 
     def handle_message(self, message: Any) -> None:
-        """Handle one message; no message can end the server."""
+        """Handle one message. An exception is logged and answered; it does not end the server."""
         try:
             self._dispatch_message(message)
         except Exception as failure:
@@ -315,14 +316,14 @@ class StdioServer:
         return None
 
     def _delegate_to_sdk(self, message: dict[str, Any]) -> bool:
-        """Pass a request to the SDK, which takes over; return False without the SDK."""
+        """Hand the connection over to the SDK, with a request; return False if it is not usable."""
         if not self.has_sdk:
             return False
         from tooli.mcp.sdk_bridge import SdkBridge
 
         try:
             self.sdk = SdkBridge(self.service, self.transport, self.handshake_messages)
-        except ImportError as missing:  # another version than the one we support
+        except ImportError as missing:  # a version of the SDK that is not supported
             self.has_sdk = False
             log_line(f"the MCP SDK cannot be used: {missing}")
             return False
@@ -367,7 +368,7 @@ def _install_signal_handlers(server: StdioServer) -> Callable[[], None]:
 
     def handle_signal(number: int, frame: object) -> None:
         nonlocal is_ending
-        if is_ending:  # the first signal is still waiting below
+        if is_ending:  # the handler of the first signal still waits for the calls
             terminate_children()
             os._exit(0)
         is_ending = True

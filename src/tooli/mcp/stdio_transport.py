@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 MAX_LINE_BYTES = 64 << 20
-"""Bytes of a line; a longer one is skipped and answered with an error."""
+"""Maximum size of a line. A longer line is skipped and answered with an error."""
 
 _ID_SEARCH_BYTES = 1 << 20
-"""Bytes at each end of a line that is too long, which are searched for its id."""
+"""Bytes that are searched for an id at each end of a line that is too long."""
 
 
 class StdioTransport:
@@ -82,7 +82,7 @@ class StdioTransport:
             return b""
 
     def _skip_line(self, start: bytes) -> tuple[OversizedLine, bytes]:
-        """Skip to the end of a line that is too long; return its ends and what follows it."""
+        """Skip to the end of a line that is too long; return the line and the bytes after it."""
         head, tail = start[:_ID_SEARCH_BYTES], start[-_ID_SEARCH_BYTES:]
         while chunk := self._read():
             line, newline, remainder = chunk.partition(b"\n")
@@ -122,7 +122,7 @@ class StdioTransport:
             self.is_broken = True
 
     def is_disconnected(self) -> bool:
-        """True if the client has closed stdout as well."""
+        """True if the client has closed its end of stdout."""
         if self.is_broken:
             return True
         try:
@@ -131,7 +131,8 @@ class StdioTransport:
             return False
         poller = poll()
         poller.register(self._write_fd, 0)
-        return any([event & (POLLERR | POLLHUP) for _, event in poller.poll(0)])  # pipe | socket
+        # a closed pipe reports POLLERR, a closed socket reports POLLHUP
+        return any([event & (POLLERR | POLLHUP) for _, event in poller.poll(0)])
 
 
 class OversizedLine:

@@ -1,1 +1,1 @@
-"""What the server surfaces (HTTP, MCP) share: tools by name, threads, sockets."""
+"""Code that the server surfaces (HTTP, MCP) share: tool dispatch, thread pool, sockets."""

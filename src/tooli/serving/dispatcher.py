@@ -1,4 +1,4 @@
-"""ToolDispatcher: an app's tools for a server surface, by name, as calls that are ready to run.
+"""ToolDispatcher: finds an app's tools by name and prepares their calls for a server surface.
 
 name, arguments ─▶ ToolDispatcher.prepare ─▶ PreparedCall ─▶ run │ arun │ stream ─▶ Presented
 """
@@ -41,11 +41,14 @@ _ARGUMENT_TYPES: dict[str, tuple[type, ...]] = {
     "text": (str,),
     "list": (str, list),
 }
-"""JSON types of an option among the arguments, by kind; the other kinds accept any type."""
+"""JSON types that an option among the arguments may have, by option kind.
+
+An option of another kind may have any type.
+"""
 
 
 class ToolDispatcher:
-    """An app's tools by the names that protocols allow; follows later registrations."""
+    """The tools of an app, by protocol-safe name. Tools that are registered later are included."""
 
     def __init__(self, app: App) -> None:
         apply_security_policy(app._state)
@@ -62,7 +65,7 @@ class ToolDispatcher:
         self._tools: dict[str, Tool] = {}
 
     def make_verifier(self) -> TokenVerifier | None:
-        """Return the verifier of callers' tokens, or None if no setting asks for one."""
+        """Return the verifier for callers' tokens, or None if the settings define none."""
         rules = self.app._state.security_settings
         if not rules:
             return None
@@ -136,7 +139,7 @@ def check_rate_limit(rate: object) -> None:
 
 
 def is_installed(package: str) -> bool:
-    """True if a package is installed. It is not imported, and neither is `importlib.util`."""
+    """True if a package is installed. Imports neither the package nor `importlib.util`."""
     if package in sys.modules:
         return sys.modules[package] is not None  # pyright: ignore[reportUnnecessaryComparison]
     try:
@@ -150,7 +153,7 @@ def is_installed(package: str) -> bool:
 
 
 def report_invalid_definition(problem: DefinitionError) -> None:
-    """Warn the operator of a server, on stderr, about a command with an invalid definition."""
+    """Write a warning about a command with an invalid definition to stderr."""
     sys.stderr.write(f"Warning: invalid definition: {problem}\n")
 
 
@@ -186,7 +189,7 @@ GRACE_PERIOD = 10.0
 """Seconds that running calls get when a server shuts down."""
 
 MAX_CONCURRENT_CALLS = 256
-"""Concurrent calls of a server, unless its settings have another limit."""
+"""Default limit of concurrent calls of a server."""
 
 
 def too_busy_error() -> ToolError:
@@ -204,7 +207,7 @@ def present_error(app: App, caller: Caller, error: ToolError) -> Presented:
 
 
 def make_toolless_call(app: App, caller: Caller) -> Call:
-    """Return a call for the answer to a request that names no tool."""
+    """Return a placeholder call, for the response to a request that reaches no tool."""
     state = app._state
 
     def do_nothing() -> None: ...
@@ -220,8 +223,8 @@ def split_options(
 ) -> tuple[dict[str, Any], Options, tuple[Problem, ...]]:
     """Return the arguments, the framework options, and the problems with the options.
 
-    Options are in `requested`, or among the arguments unless the tool has a parameter of that
-    name. `requested` wins.
+    Options come from `requested` and from the arguments, and `requested` wins. An argument that
+    is a parameter of the tool is never an option.
     """
     arguments = dict(raw_arguments)
     values: dict[str, Any] = {"detailed": False}

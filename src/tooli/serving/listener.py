@@ -20,7 +20,10 @@ LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "::1")
 
 
 def find_token(token: str | None, token_file: str | None = None) -> str | None:
-    """Return the token from the argument, the file or TOOLI_TOKEN, which is removed."""
+    """Return the token from the argument, the file or the environment variable TOOLI_TOKEN.
+
+    TOOLI_TOKEN is removed from the environment.
+    """
     env_token = os.environ.pop("TOOLI_TOKEN", None)  # child processes must not inherit it
     if token is None and token_file is not None:
         try:

@@ -36,7 +36,7 @@ GROW_INTERVAL = 0.005
 
 
 class ThreadPool:
-    """Threads that are started when they are needed. Use either `run` or `submit` of a pool."""
+    """A pool that starts threads on demand. Call either `run` or `submit` on a pool, not both."""
 
     def __init__(self, size: int, name: str = "tooli") -> None:
         self.size = size
@@ -62,7 +62,7 @@ class ThreadPool:
                 self._start_threads(1)
 
     async def run(self, work: Callable[[], T]) -> T:
-        """Run work in a thread; return or raise what it returns or raises."""
+        """Run work in a thread; return its result or raise its exception."""
         import asyncio
 
         loop = asyncio.get_running_loop()
@@ -84,7 +84,7 @@ class ThreadPool:
             raise
 
     def shut_down(self) -> None:
-        """Let each thread end after the work it has. Later work gets new threads."""
+        """Stop the threads once the queued work is done. Later work starts new threads."""
         with self._lock:
             for _ in range(self._thread_count):
                 self._queue.put(None)
@@ -149,7 +149,7 @@ class ThreadPool:
             self._loop.call_later(GROW_INTERVAL, self._grow_if_needed, self._completed)
 
     def _deliver_results(self) -> None:
-        self._is_wakeup_scheduled = False  # first: results from now on wake the loop again
+        self._is_wakeup_scheduled = False  # set first, so that later results wake the loop again
         while self._done:
             future, result, exc = self._done.popleft()
             if future.get_loop() is not self._loop:
@@ -183,7 +183,7 @@ class EventLoopThread:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).cancel
 
     def shut_down(self) -> None:
-        """Let the loop end once everything on it has; a later coroutine gets a new loop."""
+        """Stop the loop once all its tasks are done. A later coroutine starts a new loop."""
         if self._loop is not None:
             import asyncio
 

@@ -25,17 +25,23 @@ if TYPE_CHECKING:
     from types import FrameType
 
 HEADER_TIMEOUT = 10.0
-"""Seconds for the headers of a request, from the connection or from its first byte."""
+"""Seconds within which the headers of a request must arrive.
+
+The timer starts with the connection, and with the first byte of each later request.
+"""
 
 STALL_TIMEOUT = 60.0
 """Seconds that a client may take to read what was sent."""
 
 MAX_CORKED_BYTES = 1 << 16
-"""A larger body is not held back to be sent together with the headers."""
+"""Largest chunk that is held back to be sent together with another one."""
 
 FORWARDED_IPS_VARIABLE = "FORWARDED_ALLOW_IPS"
-"""uvicorn's variable: the proxies whose X-Forwarded-For is trusted. Without it no proxy is trusted:
-any client on this machine could claim another address with every call."""
+"""Environment variable of uvicorn that lists the proxies whose X-Forwarded-For is trusted.
+
+If it is not set, no proxy is trusted. uvicorn's default would trust this machine, and any client
+on it could claim another address with every call.
+"""
 
 FORCED_EXIT_DELAY = 5.0
 """Seconds after the grace period until the process ends, even if calls still run."""
@@ -57,7 +63,7 @@ def run_server(
     access_log: bool = False,
     on_shutdown: Callable[[float], Awaitable[None]] | None = None,
 ) -> None:
-    """Serve an ASGI application until a signal comes or the parent process is gone."""
+    """Serve an ASGI application until a signal arrives or the parent process ends."""
     config = uvicorn.Config(
         app,
         http=TimeoutProtocol,
@@ -74,7 +80,7 @@ def run_server(
 
 
 class GracefulServer(uvicorn.Server):
-    """A server that shuts down in order, after a signal or when its parent process is gone."""
+    """A server that shuts down gracefully after a signal, or when its parent process ends."""
 
     def __init__(
         self,
@@ -104,7 +110,7 @@ class GracefulServer(uvicorn.Server):
                 signal.signal(sig, handler)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Shut down; a call that never returns does not keep the process alive."""
+        """Start the shutdown, and a timer that ends the process even if a call never returns."""
         if self._on_shutdown is None or self._loop is None or self._shutdown_task is not None:
             super().handle_exit(sig, frame)
         else:
@@ -130,7 +136,7 @@ class GracefulServer(uvicorn.Server):
             self._start_shutdown()
 
     def _start_shutdown(self) -> None:
-        """Shut the application down first: `should_exit` would cut its streams off."""
+        """Shut down the application first, because the server's shutdown cuts off open streams."""
         if self._shutdown_task is None and self._loop is not None:
             self._shutdown_task = self._loop.create_task(self._shut_down())
 
@@ -154,9 +160,10 @@ class CorkedTransport:
         self._awaits_body = False  # headers with a content length wait for their body
 
     def write(self, data: bytes) -> None:
-        """Send data at the end of this loop iteration; a large or a third chunk is sent at once.
+        """Send data together with the chunks that follow it in this iteration of the event loop.
 
-        A stream may write many chunks before the event loop gets its turn.
+        Headers with a content length wait for their body. A large chunk or a third chunk is sent
+        at once, because a stream may write many chunks within one iteration.
         """
         parts = self._parts
         if parts:
@@ -177,12 +184,12 @@ class CorkedTransport:
             self._transport.write(data)
 
     def close(self) -> None:
-        """Close after everything is sent."""
+        """Send the remaining data, then close the transport."""
         self._flush()
         self._transport.close()
 
     def is_closing(self) -> bool:
-        """True if it is closed or closing."""
+        """True if the transport is closed or closing."""
         return self._transport.is_closing()
 
     def __getattr__(self, name: str) -> Any:
@@ -190,7 +197,7 @@ class CorkedTransport:
 
 
 class TimeoutProtocol(H11Protocol):
-    """One connection; closed if the client does not send its headers or does not read."""
+    """One connection. It is closed if the client is too slow to send headers or to read."""
 
     header_timeout = HEADER_TIMEOUT
     stall_timeout = STALL_TIMEOUT
@@ -265,7 +272,7 @@ class TimeoutProtocol(H11Protocol):
 
 
 def _build_log_config(access_log: bool) -> dict[str, Any]:
-    """Return uvicorn's log settings: errors, and requests if wanted, on stderr."""
+    """Return uvicorn's log settings: errors go to stderr, and requests if `access_log` is set."""
     return {
         "version": 1,
         "disable_existing_loggers": False,
