@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 POSIX_CONFIG_PATH = "/etc/tooli/config.yaml"
 WINDOWS_CONFIG_PATH = ("PROGRAMDATA", "C:/ProgramData", "/tooli/config.yaml")
-"""The variable with the folder, the folder if it is not set, and the path below it."""
+"""Variable that names the folder, default folder, and path of the file below the folder."""
 SYSTEM_CONFIG_PATH = (
     os.environ.get(*WINDOWS_CONFIG_PATH[:2]) + WINDOWS_CONFIG_PATH[2]
     if os.name == "nt"
@@ -23,7 +23,7 @@ MAX_PARENT_FOLDERS = 40
 """Maximum number of parent folders that are searched for the project."""
 
 DISABLED_VALUES = ("off", "0", "false", "no")
-"""Values of `TOOLI_CONFIG` that ignore the files of project and user, but not of the system."""
+"""Values of `TOOLI_CONFIG` that disable the files of project and user, but not of the system."""
 
 
 class ConfigFile(Record):
@@ -50,7 +50,7 @@ _work_dir_change = ("", "")
 
 
 def change_work_dir(folder: str) -> None:
-    """Change to the folder of `work_dir`. The project stays that of the original folder."""
+    """Change to the folder of `work_dir`. Project files are still searched from the old folder."""
     global _work_dir_change  # a process has one current folder
     before = original_work_dir()
     os.chdir(folder)

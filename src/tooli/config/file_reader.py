@@ -1,4 +1,4 @@
-"""Read settings files into sections of values that know their line.
+"""Read settings files into sections. Each value keeps the number of its line.
 
 YAML files are read by PyYAML, TOML files by tomllib (tomli on Python 3.10). Both libraries are
 loaded only for such a file. `.env` files need no library.
@@ -7,8 +7,8 @@ PyYAML adds about 20 ms to a call that takes 16 ms without it. So `read_plain_ya
 that contain only names, values, sections and comments, in 2 ms. It reads such a file exactly as
 PyYAML does, and raises NeedsYamlLibrary for any other file, which PyYAML then reads as a whole.
 
-Every value stays the text that is written in the file. So `security_policy: off` is a policy and
-`quiet: off` is a boolean: the setting decides.
+Values are returned as text, and the definition of the setting converts them later. So `off` is a
+policy in `security_policy: off` and a boolean in `quiet: off`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,10 @@ class NeedsYamlLibrary(Exception):  # noqa: N818
 
 
 def read_config_file(path: str) -> ConfigSection:
-    """Return the settings of a file; raise UnreadableConfig. The file name decides the format."""
+    """Return the settings of a file; raise UnreadableConfig if it is invalid.
+
+    The file name determines the format.
+    """
     text = _read_text(path)
     if path.endswith(".toml"):
         return read_toml(text)
@@ -90,7 +93,7 @@ def read_yaml(text: str) -> ConfigSection:
 
 
 def read_with_pyyaml(text: str, reason: NeedsYamlLibrary) -> ConfigSection:
-    """Return the settings of any YAML file. Nothing is constructed: values stay text.
+    """Return the settings of any YAML file as text. No Python objects are constructed.
 
     Args:
         text: the content of the file.
@@ -120,7 +123,7 @@ def read_with_pyyaml(text: str, reason: NeedsYamlLibrary) -> ConfigSection:
 
 
 class _NodeConverter:
-    """Converts PyYAML's nodes; limits depth and number, aliases included."""
+    """Converts the nodes of PyYAML and limits their depth and number, aliases included."""
 
     def __init__(self, library: Any, loader: Any) -> None:
         self._library = library

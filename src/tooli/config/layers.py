@@ -1,4 +1,4 @@
-"""Merge the seven layers of settings into one value each, with its origin."""
+"""Merge the seven layers of settings into one value per setting, with its origin."""
 
 from __future__ import annotations
 
@@ -78,7 +78,10 @@ class Settings:
         return value.value if value is not None else None
 
     def effective(self, name: str) -> SettingValue | None:
-        """Return the effective value: of the highest layer, or the strictest if it is security."""
+        """Return the effective value: that of the highest layer.
+
+        For a security setting, the values of all layers are merged.
+        """
         values = self.all_values.get(name)
         if not values:
             return None
@@ -99,7 +102,7 @@ class Settings:
         return {name: value for name, value in effective.items() if value.layer != "default"}
 
     def add(self, name: str, value: SettingValue) -> None:
-        """Add a value of the same layer as the last one, or of a lower layer."""
+        """Add a value. Values must be added from the highest layer to the lowest."""
         self.all_values.setdefault(name, []).append(value)
 
 
@@ -302,7 +305,11 @@ def _add_fault(
 
 
 def _add_dotenv(settings: Settings, file: ConfigFile, content: ConfigSection) -> None:
-    """Add the variables of a `.env`. Other programs share it: only near misses are reported."""
+    """Add the variables of a `.env` file.
+
+    Other programs use the file as well, so an unknown name is reported only if it resembles a
+    setting.
+    """
     by_variable = {key.variable: key for key in SETTINGS.values()}
     for name, scalar in content.entries.items():
         assert isinstance(scalar, RawSetting)

@@ -1,7 +1,7 @@
-"""Security settings for every interface, also those without a command line.
+"""Apply security settings to an app, for every interface.
 
-For speed, this module imports `config.layers` inside functions: if there are no settings at all,
-`apply_security_policy` returns without it.
+For speed, this module imports `config.layers` inside functions. If there are no settings,
+`apply_security_policy` returns without importing it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tooli.core.app_state import AppState, SecuritySettings
 
 _TOKEN_SETTINGS = ("token_key", "tokens")
-"""Settings that together define which tokens are accepted. All come from the lowest layer."""
+"""Settings that define which tokens are accepted. Only those of the lowest layer apply."""
 
 
 def extract_security_rules(settings: Settings) -> SecuritySettings:
@@ -46,8 +46,8 @@ def extract_security_rules(settings: Settings) -> SecuritySettings:
 def apply_security_policy(state: AppState) -> None:
     """Apply the strictest security settings of all layers to an app, once per app.
 
-    Invalid settings become `faults`: they reject every call and keep a server from starting,
-    because what they were meant to protect is unknown.
+    Invalid settings become `faults`, which reject every call and prevent a server from starting:
+    an invalid setting may have been a restriction.
     """
     if state.policy_resolved:
         return

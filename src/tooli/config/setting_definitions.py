@@ -22,7 +22,8 @@ BOOLEAN_VALUES = {
 class RawSetting(Record):
     """A value as it is written in a file or a variable.
 
-    The setting interprets the text: `security_policy: off` is a policy, `quiet: off` is False.
+    The definition of the setting converts it: `off` is a policy in `security_policy: off`, and
+    False in `quiet: off`.
     """
 
     text: str
@@ -40,10 +41,10 @@ class SettingDefinition(Record):
     name: str
     kind: str  # "choice" | "count" | "seconds" | "boolean" | "level" | "text" | "paths"
     description: str
-    choices: tuple[str, ...] = ()  # of a security setting: least strict first
+    choices: tuple[str, ...] = ()  # for security settings, the least strict comes first
     default: Any = None
     is_security: bool = False
-    merge_rule: str = "strictest"  # of a security setting; or "union", "each", "lowest"
+    merge_rule: str = "strictest"  # for security settings: or "union", "each", "lowest"
     shared_variables: tuple[tuple[str, str], ...] = ()  # common variables, and the value they set
 
     @property
@@ -105,7 +106,7 @@ def _parse_level(text: str, kind: str) -> int | None:
     if kind == "boolean" or (kind == "any" and text.lower() in ("true", "false")):
         return int(text.lower() == "true")
     is_digits = text.isascii() and text.isdigit() and len(text) <= 18
-    # A leading zero is refused: YAML 1.1 reads 010 as 8.
+    # A leading zero is refused, because YAML 1.1 reads 010 as 8.
     return int(text) if is_digits and (text == "0" or text[0] != "0") else None
 
 
@@ -130,7 +131,7 @@ SECURITY_POLICIES = ("off", "standard", "strict")
 def _owner_setting(
     name: str, description: str, kind: str = "text", merge_rule: str = "lowest"
 ) -> SettingDefinition:
-    """Define a security setting for which the lowest layer, the system, wins."""
+    """Define a security setting. By default the lowest layer that sets it wins."""
     return SettingDefinition(name, kind, description, is_security=True, merge_rule=merge_rule)
 
 

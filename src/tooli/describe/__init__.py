@@ -1,1 +1,1 @@
-"""Pure pictures of the catalogue: they run nothing."""
+"""Descriptions of an app and its tools for people, agents and programs. They run no tools."""

@@ -1,7 +1,7 @@
-"""AGENTS.md, CLAUDE.md and llms.txt of an app, and the document that an agent prefers.
+"""Render AGENTS.md, CLAUDE.md and llms.txt of an app, and the document that an agent prefers.
 
-llms.txt follows llmstxt.org: a title, one quoted line, one paragraph, then lists of links. The
-links lead to the pages of the commands beside it.
+llms.txt follows llmstxt.org: a title, one quoted line, one paragraph, then lists of links to the
+pages of the commands.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FORMAT_BY_AGENT = {
         "agents-md",
     ),
 }
-"""The document that each agent prefers. Others get the skill."""
+"""The document that each agent prefers. Other agents get the skill."""
 
 
 def render_document(app_info: AppInfo, document_format: str) -> str:
@@ -58,7 +58,7 @@ def render_agents_md(app_info: AppInfo) -> str:
 
 
 def render_agents_md_block(app_info: AppInfo) -> str:
-    """Return the app's section of an AGENTS.md that has other content, too."""
+    """Return the app's section of an AGENTS.md that may have other content."""
     return sections.render_within_budget(
         lambda detail: _render_agents_md(app_info, detail),
         *[(detail, _MAX_AGENTS_MD_TOKENS) for detail in range(sections.GROUPS + 1)],
@@ -91,12 +91,15 @@ def _render_agents_md(app_info: AppInfo, detail: int) -> str:
 
 
 def render_claude_md(app_info: AppInfo) -> str:
-    """Return CLAUDE.md: only what Claude Code should always have in its context."""
+    """Return CLAUDE.md. It is short, because Claude Code always keeps it in its context."""
     return join_blocks("# CLAUDE.md", render_claude_md_block(app_info))
 
 
 def render_claude_md_block(app_info: AppInfo, *, refer_to_agents_md: bool = False) -> str:
-    """Return the app's section of a CLAUDE.md; short if it refers to AGENTS.md for the rest."""
+    """Return the app's section of a CLAUDE.md.
+
+    With `refer_to_agents_md` it is short and imports AGENTS.md.
+    """
     if refer_to_agents_md:
         return join_blocks(
             "@AGENTS.md", f"## {single_line(app_info.name)}", _invocation_section(app_info)

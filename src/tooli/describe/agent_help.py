@@ -1,6 +1,7 @@
-"""Compact help for agents (`--help-agent`): one line per command, or one command in detail.
+"""Render compact help for agents (`--help-agent`): one line per command, or one command in detail.
 
-Its start-up time is benchmarked: it reads `Shape`s and annotations, and loads no JSON Schema code.
+For speed, this module reads `Shape`s and annotations and loads no JSON Schema code. Its start-up
+time is benchmarked.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def _single_line(text: str) -> str:
 
 
 def render_usage(tool: Tool) -> str:
-    """Return a command with its parameters; optional ones are in brackets."""
+    """Return a command with its parameters. Optional parameters are in brackets."""
     return " ".join(
         [
             *tool.cli_path,
@@ -149,7 +150,7 @@ def _display_name(param: Param) -> str:
 
 
 def type_name(shape: Shape) -> str:
-    """Return the type of a parameter in one word."""
+    """Return a short name of a parameter's type, such as `int`, `path` or `a|b`."""
     shape = unwrap_optional(shape)
     match shape:
         case Scalar(kind):

@@ -1,4 +1,4 @@
-"""AppInfo: what documents and exports need to know about an app."""
+"""AppInfo, the description of an app that documents and exports are rendered from."""
 
 from __future__ import annotations
 

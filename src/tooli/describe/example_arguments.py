@@ -1,4 +1,4 @@
-"""Arguments of example calls: JSON arguments from an example's argv, and made-up sample values."""
+"""Arguments for example calls: parsed from the examples of a tool, or generated from schemas."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _assign_tokens(tool: Tool, argv: list[str]) -> tuple[dict[str, list[str]], J
 
 
 def _find_flag(tool: Tool, flag: str) -> tuple[Param, str, bool]:
-    """Return the parameter of a flag, its field, and False if the flag is a negation."""
+    """Return the parameter of a flag, the field in `--param.field`, and False for a negation."""
     head, _, subfield = flag.partition(".")
     for param in tool.public_params:
         if head in param.flags:
@@ -172,7 +172,7 @@ _MAX_DEPTH = 6
 def sample_argv(param: Param) -> list[str]:
     """Return a valid value of a parameter as command line tokens."""
     shape = unwrap_optional(param.shape)
-    if isinstance(shape, Handle):  # the token names a file, it is not the content
+    if isinstance(shape, Handle):  # the token is the name of a file, not its content
         return [shape.metavar.partition("|")[0]]
     has_parser = param.settings.keys() & {"parser", "click_type"}  # its schema allows any text
     schema = shape_schema(param.shape) if has_parser else param_schema(param)
@@ -183,7 +183,7 @@ def sample_argv(param: Param) -> list[str]:
 
 
 def sample_value(schema: Any, name: str = "TEXT", depth: int = 0) -> Any:
-    """Return a small value that matches the schema; a string without a format is `name`."""
+    """Return a small value for a schema. A string without a format is `name`."""
     if not is_object(schema) or depth > _MAX_DEPTH:
         return name
     if is_object(schema.get("$defs")) and "$ref" in schema:

@@ -1,9 +1,8 @@
-"""Man pages: one for an app and one for each of its commands.
+"""Render man pages: one for an app and one for each of its commands.
 
     AppInfo ─▶ {"file-tools.1": …, "file-tools-find-files.1": …}
 
-Parameters and results are described from the JSON Schemas that programs get. `roff` writes text
-and blocks.
+Parameters and results are described from their JSON Schemas. The module `roff` formats the text.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ _COMMON_ERROR_CODES = ("E1002", "E1003", "E1004")
 
 
 def build_man_pages(app_info: AppInfo, date: str = DEFAULT_DATE) -> dict[str, str]:
-    """Return the pages of an app by file name; a single-command app has one page."""
+    """Return the pages of an app by file name. An app with a single command has one page."""
     pages = _tools_by_page(app_info)
     lines_by_page = {
         name: _app_page(app_info, name, pages, date)
@@ -74,7 +73,10 @@ def build_man_page(app_info: AppInfo, command_path: Sequence[str], date: str = D
 
 
 def _tools_by_page(app_info: AppInfo) -> dict[str, Tool | None]:
-    """Return commands by page name, the app (None) first. Page names are unique in any case."""
+    """Return the tools by page name. The first page is the app's, with None as its tool.
+
+    Page names are unique even if upper and lower case are not distinguished.
+    """
     top = _slug(app_info.name)
     pages: dict[str, Tool | None] = {top: None}
     taken: set[str] = set()
@@ -123,7 +125,7 @@ def _app_page(
 def _command_page(
     app_info: AppInfo, tool: Tool, name: str, pages: Mapping[str, Tool | None], date: str
 ) -> list[str]:
-    """Return the page of a command; for a single-command app, also the app's page."""
+    """Return the page of a command. For an app with a single command it includes the app's page."""
     doc = tool.doc
     is_root = not tool.cli_path
     schemas: JsonObject = input_schema(tool).get("properties", {})
@@ -469,7 +471,10 @@ def _errors_section(
 
 
 def _common_options_section(taken_flags: frozenset[str]) -> list[str]:
-    """Describe the framework options. A flag that a command has itself is `--tooli-NAME`."""
+    """Return the section about the framework options.
+
+    If the command uses a flag itself, the framework's flag is `--tooli-NAME`.
+    """
     rows = [
         line
         for option in OPTIONS
@@ -490,7 +495,10 @@ def _common_options_summary(taken_flags: frozenset[str], page: str) -> list[str]
 
 
 def _format_option_token(token: str, taken_flags: frozenset[str]) -> str:
-    """Return a flag, prefixed if the command has the same one, or the placeholder of a value."""
+    """Return a formatted flag, or the placeholder of a value.
+
+    A flag that the command uses itself gets the prefix `--tooli-`.
+    """
     flag = token.rstrip(",")
     if flag[:1] != "-":
         return italic(token)

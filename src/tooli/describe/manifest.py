@@ -1,4 +1,4 @@
-"""The agent manifest (`--agent-manifest`) and the list of commands (`--discover`), as JSON."""
+"""Build the agent manifest (`--agent-manifest`) and the list of commands (`--discover`)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KNOWN_CALLERS = (
 
 
 def build_manifest(app_info: AppInfo) -> JsonObject:
-    """Return everything about an app, for a program that plans with it."""
+    """Return the manifest: a complete description of an app for agents and planners."""
     head: JsonObject = {"name": app_info.name}
     if app_info.version:
         head["version"] = app_info.version
@@ -69,11 +69,11 @@ _EXAMPLE_ERROR = {
     "is_retryable": False,
 }
 _HTTP_ONLY_FAMILIES = ("E14", "E24")
-"""Families of codes that only an HTTP server returns."""
+"""Prefixes of error codes that only an HTTP server returns."""
 
 
 def _describe_command(app_info: AppInfo, tool: Tool) -> JsonObject:
-    """Describe one command, without what the manifest states for all commands."""
+    """Describe one command, without the fields that the manifest has for all commands."""
     described = describe_tool(tool, "json")
     for name in ("name", "tool"):
         described.pop(name, None)

@@ -1,4 +1,4 @@
-"""Markdown writer: blocks, code, lists and tables."""
+"""Write Markdown: blocks, code, lists and tables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def join_blocks(*blocks: str | Iterable[str]) -> str:
 
 
 def _close_fence(block: str) -> str:
-    """Close an open code fence, so that it does not swallow the next block."""
+    """Close an open code fence, so that the next block is not part of the code."""
     if "```" not in block and "~~~" not in block:
         return block
     fence = ""
@@ -48,7 +48,7 @@ def sentence(text: str) -> str:
 
 
 def code(text: str) -> str:
-    """Return the text as inline code, whatever it contains."""
+    """Return the text as inline code. It may contain backquotes."""
     line = single_line(text)
     ticks = "`"
     while ticks in line:
@@ -58,7 +58,7 @@ def code(text: str) -> str:
 
 
 def fence(lines: Iterable[str], language: str = "") -> str:
-    """Return lines as a code block, with a fence that none of them closes."""
+    """Return lines as a code block. The fence is longer than any run of backquotes in them."""
     body = "\n".join(lines)
     ticks = "```"
     while ticks in body:

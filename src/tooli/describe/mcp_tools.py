@@ -1,8 +1,8 @@
-"""Tools and result schemas for MCP clients, in both versions of the protocol.
+"""Describe tools and result schemas for MCP clients, in both versions of the protocol.
 
-Clients of the handshake version accept only objects as structured content: any other result is
-wrapped as `{"result": …}`, in the schema and in the response. Later clients accept any JSON value
-but a bare null.
+Clients of the handshake version accept only objects as structured content. Any other result is
+wrapped as `{"result": …}`, in the schema and in the response. Clients of the later version accept
+any JSON value except null.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def tools_by_safe_name(tools: Iterable[Tool]) -> dict[str, Tool]:
 def describe_mcp_tool(
     name: str, tool: Tool, *, modern: bool = False, version: str | None = None
 ) -> JsonObject:
-    """Describe a tool for `tools/list`; the tool's version is left out if it equals `version`."""
+    """Describe a tool for `tools/list`. A tool version that equals `version` is left out."""
     described: JsonObject = {
         "name": name,
         "title": tool_title(tool),
@@ -73,8 +73,8 @@ def describe_mcp_tool(
 def _behavior_hints(behavior: Behavior) -> dict[str, bool]:
     """Return the tool annotations, without those that equal the protocol's defaults.
 
-    For a read-only tool only `openWorldHint` matters. If the author declared no behavior, it is
-    unknown and left out.
+    A read-only tool needs no other hint than `openWorldHint`. If the author declared no behavior,
+    `openWorldHint` is left out, because it is unknown.
     """
     if behavior == DEFAULT_BEHAVIOR:
         return {"destructiveHint": False}
@@ -93,7 +93,7 @@ def tool_title(tool: Tool) -> str:
 
 
 def arguments_schema(tool: Tool) -> JsonObject:
-    """JSON Schema of a tool's arguments, with the framework options that matter for the tool."""
+    """Return the JSON Schema of a tool's arguments, with the framework options that apply to it."""
     schema = input_schema(tool)
     own = schema.get("properties", {})
     options = {
@@ -106,7 +106,7 @@ def arguments_schema(tool: Tool) -> JsonObject:
 
 
 def _option_kinds(tool: Tool) -> list[str]:
-    """Keys of `TOOL_SCHEMA_OPTIONS` that apply to a tool."""
+    """Return the keys of `TOOL_SCHEMA_OPTIONS` that apply to a tool."""
     kinds = ["all"]
     if needs_confirmation(tool):
         kinds.append("destructive")
@@ -118,12 +118,12 @@ def _option_kinds(tool: Tool) -> list[str]:
 
 
 def needs_confirmation(tool: Tool) -> bool:
-    """True if a client confirms a call, or asks for a plan, among the arguments."""
+    """True if the arguments of a call include options to confirm it or to request a plan."""
     return tool.behavior.destructive and not tool.guard.approval
 
 
 def _tool_meta(tool: Tool) -> JsonObject:
-    """Return what clients may want to know beyond the protocol's fields, for `_meta`."""
+    """Return the fields for `_meta`, which the protocol does not define."""
     guard, guidance, limits = tool.guard, tool.guidance, tool.limits
     fields: JsonObject = {
         "when_to_use": guidance.when_to_use,
@@ -164,7 +164,7 @@ def result_schema(tool: Tool, modern: bool) -> JsonObject | None:
 def _allow_plan(schema: JsonObject) -> JsonObject:
     """Return a schema that accepts the result or the plan of a dry run.
 
-    For an open object it is enough to require no field.
+    For an object that allows additional properties, it is enough to remove `required`.
     """
     is_object = schema.get("type") == "object"
     is_open = schema.get("additionalProperties", True) is True
@@ -181,7 +181,7 @@ _PLAN_FIELDS = frozenset(
 
 
 def _inline_root_ref(schema: JsonObject) -> JsonObject:
-    """Inline a `$ref` at the root: clients do not resolve it there."""
+    """Inline a `$ref` at the root, where clients do not resolve it."""
     reference = schema.get("$ref")
     if not isinstance(reference, str):
         return schema

@@ -1,4 +1,7 @@
-"""OpenAPI 3.1 document of an app: each command is an operation, each response an envelope."""
+"""Build the OpenAPI 3.1 document of an app.
+
+Each command is an operation, and each response is an envelope.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ def build_openapi(
     server_url: str | None = None,
     secured: bool = False,
 ) -> JsonObject:
-    """Return the document; `secured` means that calls need a token."""
+    """Return the OpenAPI document. `secured` is True if calls need a token."""
     tools_by_id = tools_by_safe_name(tools)
     schemas: JsonObject = _shared_schemas()
     paths = {
@@ -138,7 +141,7 @@ def _statuses(tool: Tool, secured: bool) -> list[int]:
 
 
 def _extensions(tool: Tool) -> JsonObject:
-    """Return the `x-tooli-` extensions: what OpenAPI has no field for."""
+    """Return the `x-tooli-` extensions, for which OpenAPI has no fields."""
     guard, limits, guidance = tool.guard, tool.limits, tool.guidance
     fields: JsonObject = {
         "command": " ".join([tool.app, *tool.cli_path]),
@@ -213,7 +216,7 @@ def shared_parameters() -> JsonObject:
 
 
 def operation_parameters(tool: Tool) -> list[JsonObject]:
-    """Return the parameters of a tool's operation: the shared ones, and those that it supports."""
+    """Return the parameters of a tool's operation: the shared ones and those of its own options."""
     parameters = [{"$ref": f"#/components/parameters/{name}"} for name in shared_parameters()]
     kinds = ["paginated"] if tool.limits.paginated else []
     kinds += ["plannable"] if getattr(tool.fn, "tooli_supports_dry_run", False) else []
@@ -247,7 +250,7 @@ def _parameter(location: str, name: str, schema: JsonObject, description: str) -
 
 
 _NO_CONTROL_CHARACTERS = "^[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f]*$"
-"""HTTP rejects strings with control characters."""
+"""Pattern for strings without control characters, which the HTTP server rejects."""
 
 
 def _strict_text_schema(tool: Tool, schema: JsonObject) -> JsonObject:
@@ -347,7 +350,7 @@ def _shared_schemas() -> JsonObject:
 
 
 def _plan_schema() -> JsonObject:
-    """Return the schema of a dry run's result; docs/plans.md describes it."""
+    """Return the schema of a plan, the result of a dry run (docs/plans.md)."""
     text: JsonObject = {"type": "string"}
     known = {"action": text, "target": text, "details": {"type": "object"}, "state": text}
     action = {"type": "object", "properties": known, "required": ["action", "target"]}

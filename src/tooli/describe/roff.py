@@ -1,6 +1,6 @@
-"""roff writer for man pages: text and blocks that groff and mandoc show unchanged.
+"""Write roff for man pages, so that groff and mandoc show every character of the text.
 
-The output is plain ASCII. Characters with a meaning in roff, and non-ASCII ones, are escaped.
+The output is plain ASCII. Non-ASCII characters and characters with a meaning in roff are escaped.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-_MAX_WORD_LENGTH = 24  # longer words may be broken, for windows of 40 columns
+_MAX_WORD_LENGTH = 24  # longer words can be broken, for windows of 40 columns
 _MAX_NAME_WORD_LENGTH = 60  # in NAME, which whatis reads
 _ESCAPES = {
     "\\": "\\(rs",
@@ -39,18 +39,18 @@ def name_line(name: str, summary: str) -> str:
 
 
 def escape_literal(line: str) -> str:
-    """Return a line unchanged, spaces included."""
+    """Return a line of code, escaped, with all its spaces."""
     escaped = "".join(map(_escape_char, _remove_unprintable(line.expandtabs()).rstrip()))
     return f"\\&{escaped}" if escaped[:1] in (".", " ") else escaped
 
 
 def bold(text: str) -> str:
-    """Return bold text: what a user types."""
+    """Return bold text, which marks what a user types."""
     return f"\\fB{escape(text)}\\fR"
 
 
 def italic(text: str) -> str:
-    """Return italic text: a placeholder."""
+    """Return italic text, which marks a placeholder."""
     return f"\\fI{escape(text)}\\fR"
 
 
@@ -73,7 +73,7 @@ def _format_span(part: str, is_code: bool) -> str:
 
 
 def protect_line(line: str) -> str:
-    """Keep a line from being read as a roff request."""
+    """Return a line that roff does not read as a request."""
     line = line.strip(" ")
     return f"\\&{line}" if line[:1] in (".", "'") else line
 
@@ -96,7 +96,7 @@ def _escape_char(char: str) -> str:
 
 
 def _escape_word(word: str, max_word_length: int) -> str:
-    """Return a word; one that is too long may be broken without a hyphen."""
+    """Return an escaped word. A word that is too long can be broken without a hyphen."""
     if len(word) <= max_word_length:
         return "".join(map(_escape_char, word))
     pieces = [word[i : i + max_word_length] for i in range(0, len(word), max_word_length)]

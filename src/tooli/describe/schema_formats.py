@@ -1,4 +1,4 @@
-"""Schemas of tools for programs, in the formats json, mcp, openai and anthropic (`--schema`)."""
+"""Describe tools for programs (`--schema`), in the formats json, mcp, openai and anthropic."""
 
 from __future__ import annotations
 
@@ -41,14 +41,17 @@ def environment_variables() -> dict[str, str]:
 
 
 def describe_tool(tool: Tool, schema_format: str) -> JsonObject:
-    """Describe one tool in a format."""
+    """Return the description of one tool in a format."""
     return _FORMATTERS[schema_format](tool)
 
 
 def describe_app(
     name: str, version: str | None, tools: Iterable[Tool], schema_format: str
 ) -> JsonObject | list[Any]:
-    """Describe every tool of an app; the OpenAI and Anthropic formats are bare lists."""
+    """Return the descriptions of all tools of an app.
+
+    The formats openai and anthropic are lists, the others are objects.
+    """
     described = [describe_tool(tool, schema_format) for tool in tools if not tool.hidden]
     if schema_format in ("openai", "anthropic"):
         return described
@@ -115,7 +118,7 @@ def _guidance_fields(tool: Tool) -> JsonObject:
             "danger_level": guard.danger,
             "agent_auto_confirm": guard.auto_confirm,
         }
-    # `auth=[]` is meant: any token will do.
+    # An empty list is kept: `auth=[]` means that any token is accepted.
     explicit_auth: JsonObject = {"auth": []} if guard.scopes == () else {}
     return {name: value for name, value in fields.items() if value} | explicit_auth
 

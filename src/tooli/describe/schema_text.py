@@ -1,12 +1,12 @@
-"""JSON Schema in words: `classify` reads a schema, the other functions write one form each.
+"""Describe JSON Schemas as text.
 
     describe_type     prose for man pages       list of paths
     format_type       notation for documents    [{path: str, size: int}]
     describe_limits   a sentence                From 1 to 9.
 
-Everything that turns a schema into text goes through `classify`: these functions, sample values
-and the annotations of exported Python functions. `--help-agent` is the exception. It reads
-`Shape`s, because building schemas would slow its start-up.
+All of these functions read a schema with `classify`, and so do sample values and the annotations
+of exported Python functions. `--help-agent` does not: it reads `Shape`s, because building schemas
+would slow its start-up.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def classify(schema: Any) -> tuple[str, Any]:
-    """Return what kind of value a schema describes, and the detail that belongs to the kind.
+    """Return the kind of value that a schema describes, and a detail that depends on the kind.
 
     kind        detail                      kind        detail
     "ref"       name of the definition      "record"    schemas of the properties
@@ -69,7 +69,7 @@ def _classify_object(schema: JsonObject) -> tuple[str, Any]:
 def without_null(schema: JsonObject) -> JsonObject:
     """Return the schema without `null`, and with its `$ref` resolved.
 
-    This is the schema of an optional parameter's value, if there is one.
+    For an optional parameter, this is the schema of a value that is given.
     """
     kind, alternatives = classify(schema)
     if kind != "union":

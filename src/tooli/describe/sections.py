@@ -1,4 +1,4 @@
-"""Sections of an app's documents, each in several levels of detail."""
+"""Render the sections of an app's documents, in several levels of detail."""
 
 from __future__ import annotations
 
@@ -29,7 +29,12 @@ CALLER_VARIABLES = (
 
 
 def render_within_budget(render: Callable[[int], str], *budgets: tuple[int, int]) -> str:
-    """Return the most detailed document within its budget; `budgets` are (detail, tokens)."""
+    """Return the most detailed document that fits its token budget, or else the last one.
+
+    Args:
+        render: Returns the document in a level of detail.
+        budgets: Pairs of level of detail and maximum number of tokens, most detailed first.
+    """
     text = ""
     for detail, max_tokens in budgets:
         text = render(detail)
@@ -103,7 +108,7 @@ def _command_section(
 
 
 def _when_clause(text: str) -> str:
-    """Return the author's `when_to_use` as the end of "Use it …"."""
+    """Return the author's `when_to_use` so that it completes the sentence "Use it …"."""
     line = sentence(text)
     head = line.split(" ", 1)[0].lower()
     if head in ("when", "if", "to", "for", "whenever", "before", "after", "where", "as", "in"):
@@ -187,7 +192,7 @@ def safety_rules(app_info: AppInfo) -> list[str]:
 
 
 def example_call(app_info: AppInfo) -> str:
-    """Return a call to start with, read-only if possible."""
+    """Return an example call, of a read-only command if there is one."""
     tools = sorted(app_info.tools, key=lambda tool: not tool.behavior.read_only)
     return (
         tool_facts.shortest_call(app_info.name, tools[0])
@@ -197,7 +202,7 @@ def example_call(app_info: AppInfo) -> str:
 
 
 def workflow_section(app_info: AppInfo) -> Iterator[str]:
-    """Yield the workflows: which command follows which, and pipes."""
+    """Yield the workflows: the usual order of commands, and examples of pipes."""
     steps: list[str] = []
     for tool in app_info.tools:
         before = tool_facts.previous_commands(app_info, tool)

@@ -1,4 +1,4 @@
-"""SKILL.md and the pages of its commands: an app as a skill that agents load on demand."""
+"""Render SKILL.md and the pages of its commands, a skill that agents load on demand."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _DETAIL_BUDGETS = (
     (sections.NAMES, 5_000),
     (sections.GROUPS, 5_000),
 )
-"""Token budget of each level of detail. Estimates are about a third too high."""
+"""Token budget of each level of detail. Token estimates are about a third too high."""
 
-_MAX_DESCRIPTION_LENGTH = 420  # an agent has the descriptions of all skills in its context
+_MAX_DESCRIPTION_LENGTH = 420  # agents keep the descriptions of all skills in context
 
 
 def build_skill_files(app_info: AppInfo) -> dict[str, str]:
@@ -46,7 +46,7 @@ def skill_slug(name: str) -> str:
 
 
 def render_skill_md(app_info: AppInfo, *, linked: bool = False) -> str:
-    """Return SKILL.md; with `linked`, it links to the pages of the commands."""
+    """Return SKILL.md. With `linked`, it has links to the pages of the commands."""
     return sections.render_within_budget(
         lambda detail: _render_skill(app_info, detail, linked), *_DETAIL_BUDGETS
     )
@@ -107,7 +107,10 @@ def _skill_description(app_info: AppInfo) -> str:
 
 
 def _fold_yaml(text: str) -> list[str]:
-    """Return text as lines of a YAML block; three hyphens would end the front matter."""
+    """Return text as lines of a YAML block.
+
+    Three hyphens are replaced, because they would end the front matter.
+    """
     words = "".join([c if c.isprintable() else " " for c in text.replace("---", "—")])
     lines: list[str] = []
     line = " "
@@ -135,7 +138,7 @@ def render_reference_page(app_info: AppInfo, tool: Tool) -> str:
 
 
 def reference_sections(app_info: AppInfo, tool: Tool, level: int) -> Iterator[str]:
-    """Yield the sections of a command's page; `level` is that of the headings."""
+    """Yield the sections of a command's page. `level` is the level of their headings."""
     mark = "#" * level
     yield tool.doc.summary
     yield tool.doc.description or ""
@@ -160,7 +163,7 @@ def reference_sections(app_info: AppInfo, tool: Tool, level: int) -> Iterator[st
 
 
 def _example_blocks(app_info: AppInfo, tool: Tool) -> Iterator[str]:
-    """Yield the author's examples, with their outputs if they have been run."""
+    """Yield the author's examples, with their outputs if the examples were run."""
     if not tool.guidance.examples:
         yield fence([tool_facts.shortest_call(app_info.name, tool)], "bash")
     for i, example in enumerate(tool.guidance.examples):

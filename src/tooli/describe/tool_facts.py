@@ -1,4 +1,4 @@
-"""Facts about a tool for documents: how to call it, what it returns, what may follow."""
+"""Facts about a tool for documents: calls, results, effects, errors and related commands."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 
 def command_title(tool: Tool) -> str:
-    """Return the command as typed after the program name; the program name if it has none."""
+    """Return the command as it is typed after the program name.
+
+    For an app with a single command, return the program name.
+    """
     return " ".join(tool.cli_path) or tool.app
 
 
@@ -36,7 +39,7 @@ def file_stem(tool: Tool) -> str:
     name = ".".join(plain_parts).strip("-.") or "command"
     if tuple(plain_parts) == tool.path and name.islower():
         return name
-    # Characters were replaced, or differ only in case: a digest keeps names unique.
+    # A digest keeps names unique if characters were replaced or names differ only in case.
     return f"{name}-{sha256(repr(parts).encode()).hexdigest()[:6]}"
 
 
@@ -44,7 +47,7 @@ def file_stem(tool: Tool) -> str:
 
 
 def format_command_line(program: str, tool: Tool, argv: Iterable[Any], *flags: str) -> str:
-    """Return a command line; `flags` go before `--`, where they are read as flags."""
+    """Return a command line. `flags` are inserted before `--`, where they count as flags."""
     arguments = [str(argument) for argument in argv]
     more = [flag for flag in flags if flag not in arguments]
     at = arguments.index("--") if "--" in arguments else len(arguments)
@@ -54,7 +57,7 @@ def format_command_line(program: str, tool: Tool, argv: Iterable[Any], *flags: s
 
 
 def shortest_call(program: str, tool: Tool) -> str:
-    """Return a short valid call: the author's shortest example, or one with sample values."""
+    """Return a short valid call: the author's shortest example, or a call with sample values."""
     best = best_example(tool)
     argv = sample_arguments(tool) if best is None else tool.guidance.examples[best].get("args", ())
     if tool.behavior.destructive:  # copying the line must not destroy anything
@@ -111,7 +114,7 @@ _FORBIDDEN_SUFFIX = ", never runs"
 
 
 def effect_phrases(tool: Tool) -> list[str]:
-    """Return short phrases about a tool's effects and what it requires first."""
+    """Return short phrases about a tool's effects, approval, cost and deprecation."""
     behavior, guard, limits = tool.behavior, tool.guard, tool.limits
     phrases: list[str] = []
     if behavior.read_only:
@@ -171,7 +174,7 @@ _REMEDIES = {
 
 
 def remedy(code: str) -> str:
-    """Return what to do about an error, by the family of its code."""
+    """Return advice about an error, which depends on the first digit of its code."""
     return _REMEDIES.get(code[:2], "read `error.suggestion`")
 
 
@@ -215,7 +218,7 @@ def pipe_examples(app_info: AppInfo) -> list[str]:
 
 
 def _pipe_targets(app_info: AppInfo, source: Tool) -> Iterator[Tool]:
-    """Yield the tools that may take a result: handoffs, or else read-only tools."""
+    """Yield the tools that may use a result: the handoffs, or read-only tools if there are none."""
     named = [handoff.command for handoff in source.guidance.handoffs]
     for tool in app_info.tools:
         if tool is not source and (tool.key in named or (not named and tool.behavior.read_only)):
@@ -237,7 +240,10 @@ def _pipe_example(program: str, source: Tool, target: Tool) -> str | None:
 
 
 def _matching_field(param: Param, fields: JsonObject) -> str | None:
-    """Return the field of a result that fits a parameter: by name, or a path for paths."""
+    """Return the field of a result that can be passed as a parameter, or None.
+
+    It has the name of the parameter, or is `path` or `file` if the parameter takes paths.
+    """
     names: Sequence[str] = [param.name, param.name.removesuffix("s")]
     item = unwrap_optional(param.shape)
     if isinstance(item, ListOf) and isinstance(item.item, PathShape):

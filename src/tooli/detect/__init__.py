@@ -3,9 +3,9 @@
     TOOLI_CALLER ▸ strong markers ▸ AI_AGENT ▸ AGENT ▸ CI ▸ container ▸ terminal
     ╰ 1.0        ╰ 0.95, 0.9      ╰ 0.9      ╰ 0.85, 0.75 ╰ 0.95  ╰ 0.7     ╰ 0.8, 0.6
 
-The first signal that is present determines the caller, with the confidence below it. All signals
-are listed as candidates. Weak signals, which also occur in people's shells, are listed and never
-decide. Detection changes output and wording, never permissions.
+The first signal that is present determines the caller. The numbers are the confidence. All signals
+are listed as candidates. Weak signals also occur in the shells of people, so they are only listed.
+Detection changes output and wording, never permissions.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class CallerCategory(str):
 
     @property
     def value(self) -> str:
-        """The text, as in an enum."""
+        """The category as a plain str, like the `value` of an enum member."""
         return str(self)
 
 
@@ -144,12 +144,12 @@ def category_of(name: str) -> CallerCategory:
 
 
 def display_name(name: str) -> str:
-    """Return the name of an agent as people write it."""
+    """Return the name of an agent for display, for example "Claude Code"."""
     return DISPLAY_NAMES.get(name) or (name.replace("-", " ").title() if name.islower() else name)
 
 
 def sanitize_value(text: str | None) -> str | None:
-    """Return a value of the environment, printable and shortened; None if it is empty."""
+    """Return a value of the environment without control characters, shortened; None if empty."""
     if not text:
         return None
     if not text.isprintable():
@@ -258,7 +258,7 @@ def _from_agent_variable(value: str, found: list[Candidate]) -> list[Candidate]:
 
 
 def _merge_candidates(found: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
-    """Merge candidates of the same name: all signals, the highest confidence."""
+    """Merge candidates of the same name into one with all signals and the highest confidence."""
     merged: dict[str, Candidate] = {}
     for candidate in found:
         first = merged.get(candidate.name)
@@ -273,7 +273,7 @@ def _merge_candidates(found: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
 def _detect_systems(
     env: Mapping[str, str], table: tuple[tuple[str, str], ...], category: CallerCategory
 ) -> tuple[Candidate, ...]:
-    """Return CI systems or containers; the generic `CI` counts only without a specific one."""
+    """Return CI systems or containers. The generic `CI` counts only if no system is recognized."""
     confidence = 0.95 if category == "ci_cd" else 0.7
     found: list[Candidate] = []
     for name, marker in table:
@@ -298,7 +298,7 @@ def _container_candidate(found: tuple[str, str]) -> Candidate:
 
 
 def _terminal_candidate(terminals: tuple[bool, ...], in_process: bool) -> Candidate:
-    """Return the caller if there is no marker: a person at a terminal, or unknown."""
+    """Return the candidate without markers: Python code, a person at a terminal, or unknown."""
     stdin, stdout, stderr = terminals
     if in_process:
         return Candidate("python", CallerCategory.PYTHON_API, 0.9, ("app.call",))
@@ -311,7 +311,7 @@ def _terminal_candidate(terminals: tuple[bool, ...], in_process: bool) -> Candid
 
 
 def _prefer_human_in_container(candidates: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
-    """Put the person first if there is a terminal in a container."""
+    """Put the person before the container if a terminal is attached."""
     fallback = candidates[-1]
     if fallback.category == "human" and candidates[0].category == "container":
         return (fallback, *candidates[:-1])

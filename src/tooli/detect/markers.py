@@ -1,7 +1,8 @@
 """Tables of the environment variables that agents, CI systems and containers set.
 
-A marker is a variable that is set (`CODEX_THREAD_ID`), one with a certain value (`GEMINI_CLI=1`,
-`…=0|1`), one that contains a text (`PATH~.pi/agent/bin`), or several of them (`A & B`).
+A marker has one of these forms: a variable that is set (`CODEX_THREAD_ID`), a variable with a
+certain value (`GEMINI_CLI=1`, `…=0|1`), a variable that contains a text (`PATH~.pi/agent/bin`), or
+several markers that must all match (`A & B`).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ MEASURED_CONFIDENCE, SOURCED_CONFIDENCE = 0.95, 0.9
 """Confidence of a strong marker: measured in the real program, or documented by its vendor."""
 
 STRONG_MARKERS: tuple[tuple[str, float, tuple[str, ...]], ...] = (
-    # The first matching row decides, so that agents that imitate others come before them.
+    # The first matching row decides. Agents that also set variables of other agents come first.
     ("amp", SOURCED_CONFIDENCE, ("AGENT=amp", "AMP_CURRENT_THREAD_ID", "AGENT_THREAD_ID")),
     ("kilo", SOURCED_CONFIDENCE, ("KILO=1", "KILO_PID", "KILOCODE_FEATURE=cli")),
     ("goose", SOURCED_CONFIDENCE, ("AGENT=goose", "GOOSE_TERMINAL=1", "AGENT_SESSION_ID")),
@@ -55,7 +56,7 @@ STRONG_MARKERS: tuple[tuple[str, float, tuple[str, ...]], ...] = (
 )
 
 WEAK_MARKERS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    # They also occur in people's shells, so that they are listed and never decide.
+    # These also occur in the shells of people. They are listed as candidates and never decide.
     ("claude-code", ("ANTHROPIC_API_KEY", "CLAUDE_CODE", "CLAUDE_CODE_ENTRYPOINT")),
     ("codex", ("CODEX_HOME",)),
     ("gemini-cli", ("GEMINI_API_KEY",)),
@@ -76,7 +77,7 @@ WEAK_MARKERS: tuple[tuple[str, tuple[str, ...]], ...] = (
 )
 
 HUMAN_TERMINAL_VARIABLES: dict[str, str] = {"opencode": "OPENCODE_TERMINAL"}
-"""Variable that an agent sets in the terminal that it opens for a person."""
+"""Variable that an agent sets in a terminal for a person. It cancels the agent's markers."""
 
 CI_MARKERS: tuple[tuple[str, str], ...] = (
     ("github-actions", "GITHUB_ACTIONS"),
@@ -97,7 +98,7 @@ CI_MARKERS: tuple[tuple[str, str], ...] = (
     ("netlify", "NETLIFY"),
     ("ci", "CI"),
 )
-"""CI systems by the variable that each of them sets; the last row is any CI system."""
+"""CI systems and the variable that each of them sets. The last row matches any CI system."""
 
 CONTAINER_MARKERS: tuple[tuple[str, str], ...] = (
     ("kubernetes", "KUBERNETES_SERVICE_HOST"),
@@ -126,7 +127,7 @@ AGENT_ALIASES: dict[str, str] = {
     "github_copilot_vscode": "copilot-vscode",
     "github_copilot_cloud": "copilot-cloud",
 }
-"""Our names for agents that use another name in `AI_AGENT`."""
+"""Names in `AI_AGENT` that differ from the names in these tables."""
 
 DISPLAY_NAMES: dict[str, str] = {
     "claude-code": "Claude Code",
@@ -147,7 +148,7 @@ DISPLAY_NAMES: dict[str, str] = {
     "kimi-code": "Kimi Code",
     "v0": "v0",
 }
-"""Names as the vendors write them, if capital letters are not enough."""
+"""Names as the vendors write them, if str.title() does not produce them."""
 
 NON_AGENT_CALLERS: dict[str, str] = {
     **dict.fromkeys(("human", "person", "terminal", "shell"), "human"),
@@ -164,7 +165,7 @@ FALSE_VALUES = frozenset(("", "0", "false", "no", "off", "none"))
 
 
 def is_set(env: Mapping[str, str], name: str) -> bool:
-    """True if a variable is set to something that does not mean false."""
+    """True if a variable is set and its value does not mean false, such as "0" or "off"."""
     return env.get(name, "").lower() not in FALSE_VALUES
 
 
@@ -187,7 +188,7 @@ def marker_variables(marker: str) -> Iterator[str]:
 
 
 def strong_variables() -> frozenset[str]:
-    """Return every variable that can decide; without any of them, detection can be skipped."""
+    """Return every variable that can decide. If none is set, detection can be skipped."""
     markers = [marker for _, _, row in STRONG_MARKERS for marker in row]
     markers += [marker for _, marker in CI_MARKERS]
     named = {name for marker in markers for name in marker_variables(marker)}
@@ -195,7 +196,7 @@ def strong_variables() -> frozenset[str]:
 
 
 def all_variables() -> frozenset[str]:
-    """Return the variables of strong and weak markers, without those of every process."""
+    """Return the variables of all markers, without common ones such as HOME."""
     rows = (*[row for _, row in WEAK_MARKERS], [marker for _, marker in CONTAINER_MARKERS])
     weak_variables = {name for row in rows for marker in row for name in marker_variables(marker)}
     weak_variables.update(HUMAN_TERMINAL_VARIABLES.values())

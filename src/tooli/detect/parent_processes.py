@@ -1,7 +1,7 @@
 """Detect agents in the parent processes, and containers by their files.
 
-Only `detect-context --deep` and `detect_execution_context(deep=True)` use this module: it opens
-files, and starts `ps` on systems without /proc.
+Only `detect-context --deep` and `detect_execution_context(deep=True)` use this module, because it
+is slow: it opens files, and starts `ps` on systems without /proc.
 """
 
 from __future__ import annotations
@@ -64,7 +64,10 @@ MAX_PROCESSES = 32
 
 
 def find_agents(root: str = "/", pid: int | None = None) -> list[tuple[str, str]]:
-    """Return agents among the parent processes, and agents that run in a known machine."""
+    """Return the agents among the parent processes, and agents that a file of the machine reveals.
+
+    Each is a pair of name and signal.
+    """
     found: list[tuple[str, str]] = []
     for number, argv in iter_processes_upwards(root, os.getppid() if pid is None else pid):
         name = identify_agent(argv)
@@ -76,7 +79,7 @@ def find_agents(root: str = "/", pid: int | None = None) -> list[tuple[str, str]
 
 
 def find_containers(root: str = "/") -> list[tuple[str, str]]:
-    """Return containers by the files in their file system."""
+    """Return the containers that files and control groups indicate, as pairs of name and signal."""
     found = [
         (name, f"/{path} exists")
         for name, path in CONTAINER_FILES
@@ -92,7 +95,7 @@ def find_containers(root: str = "/") -> list[tuple[str, str]]:
 
 
 def identify_agent(argv: list[str]) -> str | None:
-    """Return the agent that a process runs, by its command line."""
+    """Return the name of the agent that a command line starts, or None."""
     for argument in argv[:2]:  # the program, and the script if the program is an interpreter
         path = argument.replace("\\", "/")
         name = path.rpartition("/")[2].lower()
@@ -133,7 +136,7 @@ def _read_proc(root: str, pid: int) -> tuple[int, list[str]]:
 
 
 def _list_with_ps() -> dict[int, tuple[int, list[str]]]:
-    """Return parent and command line of every process; empty without `ps`."""
+    """Return the parent and the command line of every process by PID; empty without `ps`."""
     import subprocess
 
     command_line = ["ps", "-A", "-o", "pid=,ppid=,command="]

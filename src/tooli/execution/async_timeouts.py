@@ -1,4 +1,7 @@
-"""Timeouts on an event loop: the task is cancelled; a task that ignores this is abandoned."""
+"""Time limits for calls on an event loop.
+
+At the deadline the task is cancelled. A task that ignores the cancellation is abandoned.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
 CANCEL_GRACE_SECONDS = 0.3
 """Seconds that a cancelled task has to clean up."""
 _abandoned_tasks: set[asyncio.Task[Any]] = set()
-"""Abandoned tasks. They are kept here because an event loop has only weak references."""
+"""Abandoned tasks. An event loop holds only weak references, so this set keeps them alive."""
 
 
 async def run_with_timeout(call: Call, timeout: float) -> Any:
@@ -44,12 +47,12 @@ async def _await_until(
 
 
 async def _cancel_task(task: asyncio.Task[Any], call: Call) -> bool:
-    """Cancel a task; True if it ends in time."""
+    """Cancel a task and return True if it ends in time. Otherwise abandon it and add a warning."""
     task.cancel()
     await asyncio.wait({task}, timeout=CANCEL_GRACE_SECONDS)
     if task.done():
         if not task.cancelled():
-            task.exception()  # retrieved, or asyncio would log it
+            task.exception()  # asyncio logs an exception that nobody retrieves
         return True
     call.warnings.append("the function ignored its cancellation and may still be running")
     _abandoned_tasks.add(task)
@@ -66,9 +69,9 @@ def _discard_task(task: asyncio.Task[Any]) -> None:
 async def _stream_until(
     items: Any, call: Call, timeout: float, deadline: float
 ) -> AsyncGenerator[Any]:
-    """Yield the items of a stream, all of them before the deadline.
+    """Yield the items of a stream; raise a timeout error if it does not end by the deadline.
 
-    One task requests all items, because context variables and cancel scopes belong to a task.
+    A single task reads all items, because context variables and cancel scopes belong to a task.
     """
     item_requested = asyncio.Event()
     produced: asyncio.Queue[Any] = asyncio.Queue()

@@ -1,7 +1,7 @@
 """Handle the messages that a worker process sends while its function runs.
 
     warning, meta                  go into the envelope
-    text                           goes to the object that stands in for stdout or stderr
+    text                           is written to sys.stdout or sys.stderr of this process
     progress, log, ask, let go     go to the client
 
 Messages of an untrusted process are validated first: their kind, their types and their size. An
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from tooli.core.call import Call, Runner
 
 RESULT_KINDS = ("value", "stream", "item", "done", "error")
-"""Kinds of messages that are kept until they are requested."""
+"""Kinds of messages with results. They are queued until the caller asks for them."""
 MAX_ENTRIES = 1000
 """Maximum number of warnings, and of violations, that an untrusted process may report."""
 MAX_TEXT_CHARS = 10_000
-"""Maximum length of each, in characters."""
+"""Maximum length of a text that an untrusted process sends, such as a warning."""
 
 
 class ChildMessages:
@@ -37,11 +37,12 @@ class ChildMessages:
 
     def __init__(self, call: Call, send_answer: Callable[[bytes], None]) -> None:
         self.call = call
-        self.send_answer = send_answer  # sends the answer to a question
+        self.send_answer = send_answer  # sends an answer of the client to the worker
 
     def handle(self, kind: Any, payload: Any) -> bool:
-        """Handle a message; return False if it is a result, which the caller of the function waits
-        for.
+        """Handle a message and return True, or return False if it is a result.
+
+        Results are not handled here: the process that made the call waits for them.
         """
         if kind in RESULT_KINDS:
             return False
@@ -55,11 +56,11 @@ class ChildMessages:
         return (payload[0], unpack(payload[1])) if kind == "log" else payload
 
     def warn(self, text: str) -> None:
-        """Add a warning of the function."""
+        """Add a warning to the call."""
         self.call.warnings.append(text)
 
     def update_meta(self, meta: dict[str, Any]) -> None:
-        """Add metadata of the call."""
+        """Add metadata to the call."""
         if self.call.meta is not None:
             self.call.meta.update(meta)
 
@@ -84,7 +85,10 @@ class ChildMessages:
             self.call.peer.disconnect_client()
 
     def ask(self, questions: dict[str, Question]) -> None:
-        """Ask the client and send back its answers; InputRequired ends the call and its process."""
+        """Ask the client and send its answers, or the exception, to the worker.
+
+        InputRequired is not an Exception: it ends the call and its process.
+        """
         if self.call.peer is None:
             return
         try:
@@ -104,7 +108,7 @@ _HANDLERS: dict[str, Callable[[Any, Any], None]] = {
     "ask": ChildMessages.ask,
     "let go": ChildMessages.disconnect_client,
 }
-"""The handlers of messages by kind."""
+"""The method that handles each kind of message, except results."""
 
 
 # ------------------------------------------------------------------ untrusted processes
@@ -117,10 +121,11 @@ class UntrustedMessages(ChildMessages):
         super().__init__(call, send_answer)
         self._warning_count = 0
         self._printed_chars = 0
-        self._has_enforcement = False  # set before the function runs; later values are ignored
+        # The sandbox reports its level before the function runs. Later values are ignored.
+        self._has_enforcement = False
 
     def handle(self, kind: Any, payload: Any) -> bool:
-        """Handle a message if its kind is known and the limits are not exceeded."""
+        """Handle a message of a known kind. Messages beyond the limits are dropped."""
         if type(kind) is not str or not (kind in _HANDLERS or kind in RESULT_KINDS):
             raise invalid_message_error("unknown message")
         if kind == "warning":
@@ -164,7 +169,7 @@ class UntrustedMessages(ChildMessages):
         return accepted
 
     def validate_text(self, message: Any) -> tuple[str, str]:
-        """Return the stream and the text, until too much was printed."""
+        """Return the stream name and the text, or no text once too much was printed."""
         name, text = message
         self._printed_chars += len(text)
         if self._printed_chars > MAX_FRAME_BYTES:
@@ -173,19 +178,19 @@ class UntrustedMessages(ChildMessages):
         return name, str.__str__(text)
 
     def validate_progress(self, raw: Any) -> tuple[Any, Any, str | None]:
-        """Return progress: two numbers and a text."""
+        """Return the progress, the total and a message; raise TypeError if a type is wrong."""
         done, total, message = raw
         if not (type(done) in (int, float) and type(total) in (int, float, type(None))):
             raise TypeError
         return done, total, None if message is None else _truncate_text(message)
 
     def validate_log(self, entry: Any) -> tuple[str, Any]:
-        """Return a level and data."""
+        """Return the level and the data of a log entry."""
         level, packed = entry
         return _truncate_text(level), unpack(packed, is_untrusted=True)
 
     def validate_questions(self, packed: Any) -> dict[str, Question]:
-        """Return questions by name."""
+        """Return the questions by name; raise TypeError if one is not a Question."""
         questions: Any = unpack(packed, is_untrusted=True)
         for name, question in questions.items():
             if not isinstance(question, Question):
@@ -209,7 +214,7 @@ _VALIDATORS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def _is_monitored(runner: Runner | None, monitored_runner: Any) -> bool:
-    """True if the call is monitored: only then can it have violations."""
+    """True if the call is monitored. Only monitored calls can report violations."""
     while runner is not None and not isinstance(runner, monitored_runner.MonitoredRunner):
         runner = runner.inner
     return runner is not None
@@ -220,7 +225,7 @@ def _truncate_text(text: Any) -> str:
 
 
 def _validate_violation(row: Any) -> list[str]:
-    """Return a violation: capability, target and code."""
+    """Return a violation as [capability, target, code]; raise an error if it is invalid."""
     capability, target, code = row
     if code not in ("E2003", "E2005"):
         raise TypeError
@@ -228,7 +233,7 @@ def _validate_violation(row: Any) -> list[str]:
 
 
 def validate_error(packed: Any) -> tuple[str, Any, str | None]:
-    """Return a packed error if it is valid; otherwise raise an error."""
+    """Return the packed error if it is valid; otherwise raise the error E4051."""
     try:
         return _validate_error_fields(*packed)
     except (TypeError, ValueError, KeyError, AttributeError):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tooli.execution.process_runner import ChildCall
 
 open_pipe_ends: set[int] = set()
-"""Pipe ends of the calls that are running: no other child process may inherit them."""
+"""Pipe ends of running calls. A new child process closes them (reset_after_fork)."""
 _fork_locks = [allocate_lock()]
 
 
@@ -27,7 +27,7 @@ def fork_lock() -> Any:
 
 
 def fork() -> int:
-    """Fork without the warning about threads, which docs/deadlines.md explains."""
+    """Fork without Python's warning about threads (docs/deadlines.md explains why it is safe)."""
     if sys.version_info < (3, 12):
         return os.fork()
     import warnings
@@ -38,7 +38,10 @@ def fork() -> int:
 
 
 def open_pipes() -> list[int]:
-    """Open four pipes, read end first; no descriptor is below 3."""
+    """Open four pipes and return their ends, each read end before its write end.
+
+    All descriptors are 3 or higher, so none is taken for a standard stream.
+    """
     ends: list[int] = []
     try:
         for _ in range(4):
@@ -80,19 +83,19 @@ def flush_open_files() -> None:
 
 
 class DeferredInterrupt:
-    """Context manager that lets the function handle Ctrl-C while it runs at a terminal."""
+    """Context manager that passes the first Ctrl-C to the function instead of raising here."""
 
     def __init__(self, child_call: ChildCall) -> None:
         self._child_call = child_call
         self._previous_handler: Any = None
 
     def __enter__(self) -> Any:
-        """Return the handler to restore, which the function uses."""
+        """Return the previous SIGINT handler, which the worker installs; None if not replaced."""
         is_default = signals.getsignal(SIGINT) is signals.default_int_handler
         if is_default and self._child_call.call.caller.owns_process:
             try:
                 self._previous_handler = signals.signal(SIGINT, self._child_call.interrupt)
-            except ValueError:  # not the main thread, which gets no signals
+            except ValueError:  # only the main thread can set signal handlers
                 pass
         return self._previous_handler
 

@@ -2,8 +2,8 @@
 
     frame: length, then (kind, payload), marshalled or pickled
 
-A sandboxed process sends data instead (execution/safe_codec.py). Values and errors are packed
-first, so that one that cannot be pickled is converted to JSON.
+A sandboxed process sends JSON instead (execution/safe_codec.py). Values and errors are packed
+before they are put into a frame. A value that cannot be pickled is converted to JSON.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ MAX_FRAME_BYTES = 64 << 20
 _STACK_GLOBAL = b"\x93"  # opcode of a pickle that imports a class or function
 _PLAIN_TYPES = frozenset((str, int, float, bool, type(None), bytes))
 _MAX_MARSHAL_PARTS = 200
-"""Maximum number of parts of a value that is checked for marshal; larger ones are pickled."""
+"""Maximum number of parts of a value that is marshalled. Larger values are pickled."""
 
 
 def dumps(value: Any) -> bytes:
-    """Encode any value. Small plain values do not need `pickle`, which is slow to import."""
+    """Encode any value. Small plain values are marshalled, because `pickle` is slow to import."""
     if _is_plain(value, [_MAX_MARSHAL_PARTS]):
         return b"m" + marshal.dumps(value)
     return b"p" + _import_pickle().dumps(value, 5)
@@ -41,7 +41,7 @@ def dumps(value: Any) -> bytes:
 
 def loads(data: bytes) -> Any:
     """Decode a value of a trusted process."""
-    if data[:1] == b"j":  # sent from a sandbox within this sandbox
+    if data[:1] == b"j":  # sent by a nested sandboxed process
         return loads_untrusted(data)
     return marshal.loads(data[1:]) if data[:1] == b"m" else _import_pickle().loads(data[1:])
 
@@ -54,7 +54,7 @@ def loads_untrusted(data: bytes) -> Any:
 
 
 def _is_plain(value: Any, budget: list[int]) -> bool:
-    """True if a value has only types of JSON, and few parts."""
+    """True if a value consists of a few parts of built-in plain types."""
     if type(value) in _PLAIN_TYPES:
         return True
     if type(value) not in (list, tuple, dict) or len(value) >= budget[0]:
@@ -83,7 +83,7 @@ class FrameSender:
         self._lock = allocate_lock()
 
     def send(self, kind: str, payload: Any = None) -> None:
-        """Write one frame; signals are blocked until it is written."""
+        """Write one frame. Signals are blocked meanwhile, so a frame is never cut off."""
         data = _encode_frame(kind, payload)
         view = memoryview(len(data).to_bytes(_HEADER_BYTES, "big") + data)
         previous_mask = signals.pthread_sigmask(signals.SIG_BLOCK, (SIGINT, SIGTERM))
@@ -134,7 +134,7 @@ class FrameReceiver:
 
 
 def invalid_message_error(reason: str) -> ToolRuntimeError:
-    """Return the error of a call whose process sends an invalid message."""
+    """Return the error for a call whose process sent an invalid message."""
     return ToolRuntimeError(
         f"The isolated command was stopped: it sent an invalid message ({reason[:200]}).",
         code="E4051",
@@ -163,7 +163,7 @@ def pack(value: Any, warn: Callable[[str], None]) -> bytes:
     try:
         data = dumps(value)
         if data[:1] == b"p" and _STACK_GLOBAL in data:
-            loads(data)  # a class may not be found or built by its name
+            loads(data)  # fails if a class cannot be imported by its name or rebuilt
     except Exception:
         warnings: list[str] = []
         data = dumps(to_jsonable(value, warnings))
@@ -174,12 +174,12 @@ def pack(value: Any, warn: Callable[[str], None]) -> bytes:
 
 
 def unpack(data: bytes, is_untrusted: bool = False) -> Any:
-    """Return the value that was packed."""
+    """Return the value that pack() encoded."""
     return loads_untrusted(data) if is_untrusted else loads(data)
 
 
 _safe_codec_enabled = [False]
-"""A stack of flags; the last one says whether values are packed with the safe codec."""
+"""A stack of flags. The last one is True if values are packed with the safe codec."""
 
 
 def _encode_frame(kind: str, payload: Any) -> bytes:
@@ -192,7 +192,7 @@ def _encode_frame(kind: str, payload: Any) -> bytes:
 
 def enable_safe_codec() -> None:
     """Pack all values of this process with the safe codec from now on."""
-    __import__("tooli.execution.safe_codec")  # while it can be read
+    __import__("tooli.execution.safe_codec")  # now: the sandbox may not be able to read it
     _safe_codec_enabled.append(True)
 
 
@@ -207,9 +207,9 @@ class RemoteTraceback(Exception):  # noqa: N818
 
 
 def pack_error(exc: BaseException) -> tuple[str, Any, str | None]:
-    """Pack an exception: itself if it can be pickled, otherwise the fields of its error."""
+    """Pack an exception. If it cannot be pickled, pack the fields of its ToolError."""
     if isinstance(exc.__cause__, KeyboardInterrupt) and type(exc).__name__ == "Abort":
-        exc = exc.__cause__  # Click raises Abort instead
+        exc = exc.__cause__  # Click turns KeyboardInterrupt into Abort
     trace = None
     if isinstance(exc, Exception) and not isinstance(exc, ToolError):
         from traceback import format_exception
@@ -228,7 +228,7 @@ def pack_error(exc: BaseException) -> tuple[str, Any, str | None]:
 
 
 def _pack_error_fields(exc: BaseException, trace: str | None) -> tuple[str, Any, str | None]:
-    """Pack an exception as data: an exit code, or the fields of an error."""
+    """Pack an exception without pickle, as an exit code or as the fields of its ToolError."""
     code = requested_exit_code(exc)
     if code is not None:
         exit_value = getattr(exc, "code", code)
@@ -249,7 +249,7 @@ def _error_fields(error: Any) -> dict[str, Any]:
 
 
 def unpack_error(packed: tuple[str, Any, str | None], is_untrusted: bool = False) -> BaseException:
-    """Return the exception that was packed, to be raised in this process."""
+    """Return the exception that pack_error() encoded, to be raised in this process."""
     name, data, trace = packed
     if name == "exit":
         return SystemExit(data)
@@ -260,9 +260,8 @@ def unpack_error(packed: tuple[str, Any, str | None], is_untrusted: bool = False
         return exc
     suggestion = data.get("suggestion")
     error_class = error_class_for(data["code"], data["category"])
-    if (
-        is_untrusted and error_class.__init__ is not ToolError.__init__
-    ):  # a class of the app could run any code
+    # An error class of the app could run any code in its __init__.
+    if is_untrusted and error_class.__init__ is not ToolError.__init__:
         candidates = (error_class_for("", data["category"]), ToolError)
         error_class = next(item for item in candidates if item.__init__ is ToolError.__init__)
     error = error_class(

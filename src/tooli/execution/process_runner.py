@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 CANCEL_POLL_INTERVAL = 0.1
 """Seconds between two checks whether the client has cancelled the call."""
 REPORT_TIMEOUT = 5.0
-"""Seconds to wait for a report of the supervisor that is overdue."""
+"""Seconds to wait for an overdue report of the supervisor."""
 MAX_PENDING_FRAMES = 8
 """Maximum number of results that an untrusted process may send before they are requested."""
 
@@ -104,13 +104,13 @@ class ChildCall:
         self._messages = (UntrustedMessages if self.is_untrusted else ChildMessages)(
             call, self._write
         )
-        self._pending_frames: list[tuple[str, Any]] = []  # received, and not requested yet
+        self._pending_frames: list[tuple[str, Any]] = []  # received but not requested yet
         self._pipe_ends: list[int] = []  # the descriptors of this process
         self._end_lock = allocate_lock()  # held while the end of the call is decided
         self._interrupt_count = 0
         self._is_running = self._is_cancelled = False
         self._is_data_closed = False  # the worker has closed its end
-        self._report_deadline: float | None = None  # when the report of the supervisor is overdue
+        self._report_deadline: float | None = None  # after this the supervisor's report is overdue
 
     # -------------------------------------------------------------- start
 
@@ -137,10 +137,10 @@ class ChildCall:
             self.cancel()
 
     def _prepare_fork(self) -> None:
-        """Do in this process what must be done before the fork, or only once.
+        """Do the work that must happen before the fork: load secrets, reserve outputs, flush.
 
-        It does not count towards the time limit. The event loop is loaded here, because each
-        worker process would load it again.
+        It does not count towards the time limit. asyncio is imported here, so that worker
+        processes do not import it again and again.
         """
         call = self.call
         for secret in call.secrets or ():
@@ -157,7 +157,7 @@ class ChildCall:
             preload_modules()
 
     def _fork_supervisor(self, interrupt_handler: Any, deadline: float | None) -> int:
-        """Open the pipes and fork; return the descriptor that frames are read from."""
+        """Open the pipes and fork the supervisor; return the descriptor to read frames from."""
         call, caller_pid = self.call, os.getpid()
         try:
             pipes = open_pipes()
@@ -263,7 +263,10 @@ class ChildCall:
         self.shut_down()
 
     def _next_frame(self, kinds: tuple[str, ...]) -> tuple[str, Any]:
-        """Return the next frame of these kinds, or ("", None) if the process ends without one."""
+        """Return the next frame of one of these kinds.
+
+        Return ("", None) if the process ends without one.
+        """
         while True:
             for i, (kind, _) in enumerate(self._pending_frames):
                 if kind in kinds:
@@ -280,7 +283,7 @@ class ChildCall:
             self._receive()
 
     def _receive(self, timeout: float | None = None) -> None:
-        """Wait for frames or for the report of the supervisor, and process them."""
+        """Wait for frames or for the report of the supervisor, and handle them."""
         peer, report_deadline = self.call.peer, self._report_deadline
         timeouts = [
             s
@@ -299,9 +302,8 @@ class ChildCall:
         for kind, payload in self._receiver.read_frames():
             if not self._messages.handle(kind, payload):
                 self._queue_frame(kind, payload)
-        if (
-            self._receiver.is_closed and not self._is_data_closed
-        ):  # a closed pipe would be reported by every poll
+        # Every poll() would return at once for a closed pipe.
+        if self._receiver.is_closed and not self._is_data_closed:
             self._is_data_closed = True
             self._poller.unregister(self._receiver.descriptor)
 
@@ -312,10 +314,10 @@ class ChildCall:
             raise invalid_message_error("more results than were requested")
 
     def _await_final_report(self) -> None:
-        """Wait a last time for the report, then kill the supervisor; on Linux the worker dies with
-        it.
+        """Wait a last time for the report, then kill the supervisor.
 
-        The wait starts now, because both processes may have been suspended until a moment ago.
+        On Linux the worker dies with the supervisor. The full time is granted even after the
+        deadline, because the whole process tree may have been suspended.
         """
         if select.select((self._report_fd,), (), (), REPORT_TIMEOUT)[0]:
             self.report = self._read_report()
@@ -336,7 +338,7 @@ class ChildCall:
         return EMPTY_REPORT  # the supervisor was killed
 
     def _write(self, data: bytes, descriptor: int | None = None) -> None:
-        """Send bytes to the worker, or to another descriptor such as the supervisor's."""
+        """Write bytes to the worker, or to another descriptor such as the supervisor's."""
         view = memoryview(data)
         try:
             while view:
@@ -361,7 +363,7 @@ class ChildCall:
                 self._write(b"s", self._control_fd)
 
     def shut_down(self) -> None:
-        """End the processes and close the pipes; take partial output files back."""
+        """End the processes, close the pipes and reclaim the output files of the worker."""
         with self._end_lock:
             if not self._is_running:
                 return
@@ -375,7 +377,7 @@ class ChildCall:
         self._pipe_ends = []
         try:
             os.waitpid(self.supervisor_pid, 0)
-        except OSError:  # other code waits for all children
+        except OSError:  # other code of the app has reaped it
             pass
         if self.call.tool.has_handles:
             for output in find_outputs(self.call.arguments):
@@ -383,7 +385,7 @@ class ChildCall:
 
 
 _COMPLETED_KINDS = ("value", "done")
-"""Kinds of the last frame of a function that has returned."""
+"""Kinds of frames that show that the function has returned."""
 
 
 def _fork_failed_error(failure: OSError) -> ToolError:

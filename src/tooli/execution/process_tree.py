@@ -1,4 +1,4 @@
-"""Find and kill the descendants of a process. Linux supports all of it."""
+"""Find and kill the descendants of a process. Other systems than Linux support only a part."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def _import_signal_module() -> Any:
 
 
 signals = _import_signal_module()
-"""The C part of `signal`: the Python part imports enum."""
-_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # names of prctl
+"""The C part of `signal`. The Python part imports enum, which is slow."""
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # options of prctl
 SIGKILL, SIGTERM, SIGINT = 9, 15, 2
 KILL_TIMEOUT = 2.0
-"""Seconds after which processes that do not die are abandoned."""
+"""Seconds to wait for killed processes to end."""
 
 
 def adopt_orphans() -> bool:
@@ -48,7 +48,7 @@ _prctl_cache: list[tuple[Any, Any]] = []
 
 
 def load_prctl() -> tuple[Any, Any]:
-    """Return `_ctypes` and the address of prctl, or None.
+    """Return the module `_ctypes` and the address of prctl, or (None, None).
 
     `_ctypes` takes a tenth of the time of `ctypes` to import.
     """
@@ -127,9 +127,9 @@ def find_descendants(root: int, processes: Mapping[int, Process]) -> dict[int, s
 def kill_descendants(root: int, *, reaps: bool = False) -> list[str]:
     """Kill all descendants of a process and return their names.
 
-    A process that forks meanwhile is found in the next round: its orphans become children of
-    `root`, if that has called adopt_orphans(). `reaps` collects exit statuses; other code may wait
-    for them.
+    The search is repeated until nothing is found, because a process may fork meanwhile. Orphans
+    become children of `root` if it has called adopt_orphans(). With `reaps`, exit statuses are
+    collected. Without it, other code can wait for them.
     """
     killed: dict[int, str] = {}
     deadline = monotonic() + KILL_TIMEOUT
@@ -149,14 +149,14 @@ def kill_descendants(root: int, *, reaps: bool = False) -> list[str]:
 
 
 def _exclusive_groups(found: Mapping[int, str], processes: Mapping[int, Process]) -> set[int]:
-    """Return the process groups that contain no other process: killing a group is atomic."""
+    """Return the process groups that contain only these processes. Killing a group is atomic."""
     ours = {processes[pid].group for pid in found}
     others = {process.group for pid, process in processes.items() if pid not in found}
     return {group for group in ours - others if group > 1}
 
 
 def kill_process_group(leader: int) -> None:
-    """Kill a process and its group, which is all that can be found without /proc."""
+    """Kill a process and its process group. Without /proc no other descendants can be found."""
     try:
         os.killpg(leader, SIGKILL)
     except OSError:
@@ -164,7 +164,7 @@ def kill_process_group(leader: int) -> None:
 
 
 def reap_children() -> dict[int, int]:
-    """Return the children that have ended, with their exit statuses."""
+    """Reap the children that have ended and return their exit statuses by pid."""
     killed: dict[int, int] = {}
     while True:
         try:
@@ -177,7 +177,7 @@ def reap_children() -> dict[int, int]:
 
 
 def close_descriptors_except(keep: Sequence[int]) -> None:
-    """Close all descriptors of this process but these."""
+    """Close all descriptors of this process except these."""
     try:
         numbers = [int(name) for name in os.listdir("/proc/self/fd")]
     except OSError:

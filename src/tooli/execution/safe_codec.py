@@ -3,10 +3,10 @@
     text, numbers, lists, objects    as in JSON
     {"!": [kind, part, …]}           other values: a kind of VALUE_KINDS and its parts
 
-A sandboxed process is not trusted. Its messages are JSON. A value of another kind is built from
-parts whose types are checked, by the class in VALUE_KINDS: nothing that the process names is
-imported, called or set. Pickle and marshal do not allow this. Values of other classes are converted
-to JSON.
+A sandboxed process is not trusted, so its messages are JSON. A value that JSON lacks is tagged with
+its kind. The decoder checks the types of the parts and builds the value with the class that
+VALUE_KINDS lists, so the process cannot choose what is imported or called. Pickle and marshal give
+no such guarantee. Values of other classes are converted to JSON.
 """
 
 from __future__ import annotations
@@ -29,21 +29,20 @@ if TYPE_CHECKING:
 
 
 _TAG = "!"
-_TAG_PREFIX = b'{"!"'  # in encoded data: a value that JSON does not have
+_TAG_PREFIX = b'{"!"'  # how a tagged value starts in encoded data
 _JSON_SCALARS = frozenset((str, int, float, bool, type(None)))
 _type: Callable[[Any], Any] = type
 
 
 class ValueKind(Record):
-    """A kind of value: its class, how it is split into parts, and how it is built from them."""
+    """A kind of value: its class, and functions that split it into parts and rebuild it."""
 
     module: str
     name: str
     to_parts: Callable[[Any], Iterable[Any]]
     part_types: tuple[tuple[type, ...] | None, ...]  # the types of the parts; None: any data
-    from_parts: Callable[..., Any] | None = (
-        None  # gets the class and the parts; None: the class itself
-    )
+    # Called with the class and the parts; None: the class is called with the parts.
+    from_parts: Callable[..., Any] | None = None
 
 
 # ------------------------------------------------------------------ kinds
@@ -181,7 +180,7 @@ VALUE_KINDS: dict[str, ValueKind] = {
     ),
     "roots": ValueKind(_PEER_MODULE, "Roots", _record_parts, ()),
 }
-"""The kinds that keep their class. Building one of them has no side effects."""
+"""The kinds of values that keep their class. Building one of them has no side effects."""
 _KIND_NAMES = {(kind.module, kind.name): name for name, kind in VALUE_KINDS.items()}
 
 
@@ -193,12 +192,12 @@ def _to_base64(data: bytes) -> str:
 
 
 def dumps(value: Any, warn: Callable[[str], None] | None = None) -> bytes:
-    """Encode a value; convert it to JSON if it has no kind."""
+    """Encode a value. Values of classes without a kind are converted to JSON."""
     warnings: list[str] = []
     try:
         data = _encode_json(_to_tagged(value, warnings, 0))
         if _TAG_PREFIX in data:
-            loads(data)  # a part may be of a type that its kind does not accept
+            loads(data)  # fails if a part has a type that its kind does not accept
     except Exception:
         warnings = []
         data = _encode_json(_to_tagged(to_jsonable(value, warnings), warnings, 0))
@@ -209,7 +208,7 @@ def dumps(value: Any, warn: Callable[[str], None] | None = None) -> bytes:
 
 
 def encode_frame(kind: str, payload: Any) -> bytes:
-    """Encode a message to the caller; values in it are encoded already."""
+    """Encode a message to the caller. Values in its payload are encoded already (dumps)."""
     data = _encode_json([kind, _to_tagged(payload, [], 0)])
     if len(data) > MAX_FRAME_BYTES:
         raise frame_too_large_error(len(data))
@@ -222,7 +221,7 @@ def _encode_json(tree: Any) -> bytes:
 
 
 def _to_tagged(value: Any, warnings: list[str], depth: int) -> Any:
-    """Return a value in the types of JSON, with tags for other values."""
+    """Return a value as JSON types, in which other values are tagged objects."""
     cls = _type(value)
     if cls in _JSON_SCALARS:
         return value
@@ -258,7 +257,7 @@ def _find_kind(cls: type) -> str | None:
     )
 
 
-# ------------------------------------------------------------------ decoding, outside
+# ------------------------------------------------------------------ decoding, outside the sandbox
 
 
 def loads(data: bytes) -> Any:
@@ -293,7 +292,7 @@ _DECODER = JSONDecoder(object_hook=_from_tagged)
 
 
 def frame_too_large_error(size: int) -> ToolRuntimeError:
-    """Return the error of a call whose result is too large for one message."""
+    """Return the error for a call whose result is too large for one message."""
     return ToolRuntimeError(
         f"The result of the isolated command has {size} bytes. "
         f"The limit is {MAX_FRAME_BYTES >> 20} MB at once.",

@@ -3,8 +3,8 @@
     caller ── control ──▶ supervisor ── fork ──▶ worker and its descendants
     caller ◀── report ─── supervisor ◀── adopts their orphans
 
-The supervisor adopts orphans, so it finds every descendant of the worker. It outlives a caller that
-is killed, just long enough to end the worker. It runs no code of the app and imports nothing after
+The supervisor adopts orphans, so it finds every descendant of the worker. If the caller is killed,
+the supervisor ends the worker and then itself. It runs no code of the app and imports nothing after
 the fork, because another thread of the caller may have held an import lock. Without /proc it can
 only kill the process group of the worker.
 """
@@ -40,11 +40,14 @@ if TYPE_CHECKING:
 TERM_GRACE_SECONDS = 0.3
 """Seconds between SIGTERM and SIGKILL."""
 LIVENESS_INTERVAL, REAP_INTERVAL = 0.5, 0.02
-"""Seconds between two checks: whether the caller lives; whether the worker has ended (no pidfd)."""
+"""Seconds between two checks that the caller lives, and (without pidfd) that the worker does."""
 EMPTY_REPORT: dict[str, Any] = {"status": None, "overran": False, "stopped": []}
-"""The report of a supervisor that could not send one."""
+"""The report that is assumed if the supervisor sent none."""
 INTERRUPT_FORWARD_DELAY = 0.05
-"""Seconds to wait for SIGINT of the terminal before an interrupt of the caller is forwarded."""
+"""Seconds before an interrupt of the caller is forwarded to the worker.
+
+The terminal usually sends SIGINT to the worker itself within this time.
+"""
 
 
 class Supervisor:
@@ -62,7 +65,7 @@ class Supervisor:
         self.status: int | None = None
 
     def note_interrupt(self, *_: object) -> None:
-        """Handle SIGINT of the terminal; the worker has received it as well."""
+        """Note that the terminal has sent SIGINT, which the worker has received as well."""
         self.is_interrupted = True
 
     def supervise(self) -> dict[str, Any]:
@@ -103,7 +106,7 @@ class Supervisor:
             self._request_stop()
 
     def _check_due(self) -> bool:
-        """Do what is due; return True if it is time to kill."""
+        """Forward interrupts and enforce the deadline; return True if it is time for SIGKILL."""
         now = monotonic()
         if self.forward_interrupt_at is not None and now >= self.forward_interrupt_at:
             if not self.is_interrupted:
@@ -164,7 +167,7 @@ def run_supervisor(
         signals.set_wakeup_fd(-1)
         adopt_orphans()
         own_pid = os.getpid()
-        # An app may ignore SIGCHLD, and then exit statuses are lost.
+        # If the app ignores SIGCHLD, the kernel discards exit statuses.
         previous_handler = signals.signal(signals.SIGCHLD, signals.SIG_DFL)
         worker_pid = os.fork()
         if worker_pid == 0:

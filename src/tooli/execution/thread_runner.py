@@ -1,4 +1,7 @@
-"""Timeouts without fork: the caller stops waiting, and the function runs on in its thread."""
+"""Time limits on systems without fork.
+
+At the deadline the caller stops waiting, and the function continues in its thread.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,7 @@ class ThreadRunner(Runner):
 
 
 class _WorkerThread:
-    """A thread that runs one step at a time."""
+    """A thread that runs a call step by step: the function, then each item of a stream."""
 
     def __init__(self, call: Call, timeout: float) -> None:
         self.call = call
@@ -73,7 +76,7 @@ class _WorkerThread:
         try:
             value, exc = self._results.get(timeout=max(0.0, self.deadline - monotonic()))
         except Empty:
-            if step is None:  # a stream is ended by the code that reads it
+            if step is None:  # for a stream, _iterate_stream() ends the thread
                 self._steps.put(None)
             self.call.warnings.append(
                 "the function cannot be stopped on this system and may still be running"

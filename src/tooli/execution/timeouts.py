@@ -1,4 +1,4 @@
-"""Timeouts: which limit applies to a call, and the errors of calls that exceed it.
+"""Find the time limit of a call, and build the errors of calls that exceed it.
 
     where                           how it is stopped                   what is not stopped
     ------------------------------  ----------------------------------  -------------------------
@@ -47,7 +47,14 @@ def can_fork() -> bool:
 def timeout_error(
     timeout: float, stopped: str, processes: Sequence[str] = (), has_returned: bool = False
 ) -> ToolError:
-    """Return the error of a call that exceeded its time limit."""
+    """Return the error for a call that exceeded its time limit.
+
+    Args:
+        timeout: The time limit in seconds.
+        stopped: What was stopped, a key of _STOP_DESCRIPTIONS.
+        processes: Names of the processes that were killed.
+        has_returned: True if the function had returned and only its threads or processes ran on.
+    """
     from tooli.errors import Suggestion, TimeoutExceeded
 
     details: dict[str, Any] = {
@@ -89,7 +96,7 @@ _ENDINGS = {"nothing": _STILL_RUNNING, "no task": _STILL_RUNNING}
 
 
 def process_died_error(status: int | None, supervisor_error: str | None = None) -> ToolRuntimeError:
-    """Return the error of a call whose process ended without a result."""
+    """Return the error for a call whose process ended without a result."""
     from tooli.errors import Suggestion, ToolRuntimeError
 
     details: dict[str, Any] = {}

@@ -36,7 +36,7 @@ else:
 
 
 class StopRequested(KeyboardInterrupt):
-    """The command was asked to stop. It may clean up."""
+    """Raised in the function when the command has to stop. The function may clean up."""
 
 
 def _raise_stop(*_: object) -> None:
@@ -44,13 +44,13 @@ def _raise_stop(*_: object) -> None:
 
 
 class Worker:
-    """One call, in its worker process."""
+    """Runs one call in the worker process and sends frames to the caller."""
 
     def __init__(
         self, call: Call, inner: Runner | None, data_fd: int, answer_fd: int, cancel_flag: Any
     ) -> None:
         self.call = call
-        self.cancel_flag = cancel_flag  # one shared byte: the client has cancelled the call
+        self.cancel_flag = cancel_flag  # one shared byte: 1 if the client has cancelled the call
         self.inner = inner
         self.answer_fd = answer_fd
         self.interrupt: Any = None  # handler of Ctrl-C in this process, if the caller defers it
@@ -73,7 +73,7 @@ class Worker:
             os._exit(0)
         if self.has_own_session:
             os.setsid()
-        signals.set_wakeup_fd(-1)  # or signals would wake the event loop of the parent
+        signals.set_wakeup_fd(-1)  # signals must not wake the event loop of the parent
         signals.signal(SIGTERM, _raise_stop)
         if self.interrupt is not None:
             signals.signal(SIGINT, self.interrupt)
@@ -87,11 +87,11 @@ class Worker:
 
     @property
     def has_own_session(self) -> bool:
-        """True if the worker gets its own session, apart from the terminal of the server."""
+        """True if the worker starts a session (setsid), detached from the terminal."""
         return self.call.caller.is_remote or not sys.platform.startswith("linux")
 
     def _redirect_stream(self, name: str) -> None:
-        """Write each line at once if the stream is a file; otherwise send it to the caller."""
+        """Flush each line if the stream is descriptor 1 or 2; otherwise send it to the caller."""
         stream = getattr(sys, name)
         try:
             if stream is not None and stream.fileno() in (1, 2):
@@ -185,13 +185,11 @@ class Worker:
     # -------------------------------------------------------------- exit
 
     def _finish(self) -> None:
-        """Do what the interpreter does at exit: close outputs, join threads, run exit handlers,
-        flush.
-        """
+        """Close outputs, join threads, run exit handlers and flush, as Python does at exit."""
         if self.call.tool.has_handles:
             for output in find_outputs(self.call.arguments):
                 output.close()
-        signals.signal(SIGTERM, signals.SIG_DFL)  # nothing is left to clean up
+        signals.signal(SIGTERM, signals.SIG_DFL)  # the function has no more work to clean up
         threading: Any = sys.modules.get("threading")
         import atexit
 
@@ -199,7 +197,7 @@ class Worker:
             if threading is not None:
                 threading._shutdown()
             atexit._run_exitfuncs()
-        except Exception:  # the handlers have printed it
+        except Exception:  # atexit has printed the traceback
             pass
         for stream in (sys.stdout, sys.stderr):
             try:
@@ -211,7 +209,7 @@ class Worker:
 
 
 def _clear_exit_handlers() -> None:
-    """Forget exit handlers and thread pools of the parent process."""
+    """Remove exit handlers and executors that were inherited from the parent process."""
     import atexit
 
     atexit._clear()
@@ -221,7 +219,10 @@ def _clear_exit_handlers() -> None:
 
 
 def detach_server_sockets() -> None:
-    """Replace the sockets of a server by /dev/null, or its clients would wait for this process."""
+    """Replace inherited server sockets by /dev/null.
+
+    Otherwise connections would stay open, and clients would wait, until this process ends.
+    """
     sockets: dict[int, tuple[bool, Any]] = {}
     try:
         numbers = [int(name) for name in os.listdir("/proc/self/fd")]
@@ -242,7 +243,7 @@ def detach_server_sockets() -> None:
 
 
 def _inspect_socket(descriptor: int) -> tuple[bool, Any]:
-    """Return whether a socket listens, and its address; the descriptor is closed."""
+    """Return whether a socket listens, and its port or address. Closes the descriptor."""
     import socket
 
     try:
@@ -336,7 +337,10 @@ class RemotePeer(Peer):
 
 
 class ForwardedStream(io.TextIOBase):
-    """Stands in for sys.stdout or sys.stderr if the caller has an object there, not a file."""
+    """Replaces sys.stdout or sys.stderr and sends text to the caller.
+
+    It is used if the caller has replaced the stream by an object that is not a file.
+    """
 
     encoding = "utf-8"
     errors = "backslashreplace"
@@ -358,7 +362,7 @@ class ForwardedStream(io.TextIOBase):
 
     @property
     def buffer(self) -> _ForwardedBytes:
-        """A binary stream that sends the same way."""
+        """A binary stream that decodes UTF-8 and sends the text to the caller."""
         return _ForwardedBytes(self)
 
 

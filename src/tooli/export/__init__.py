@@ -1,1 +1,1 @@
-"""Exports: an app's tools as code for agent frameworks, Python functions or permission rules."""
+"""Export the tools of an app to agent frameworks, Python functions or permission rules."""

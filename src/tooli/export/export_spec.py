@@ -1,4 +1,4 @@
-"""ExportSpec describes an export; ExportedTool is one tool of it."""
+"""ExportSpec, the description of an export, and ExportedTool, one tool in it."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ RESERVED_NAMES = frozenset(
         *("super", "threading", "tool", "toolset", "tuple", "without_none"),
     )
 )
-"""Names that generated modules use. A tool's variable gets another name."""
+"""Names that generated modules use themselves. A tool's variable must have another name."""
 
 
 class ExportSpec(Record):
-    """An app and how generated code calls its tools."""
+    """An app to export, and how the generated code calls its tools."""
 
     app_info: AppInfo
     target: str
@@ -66,7 +66,7 @@ class ExportSpec(Record):
 
 
 class ExportedTool(Record):
-    """One tool: what the model sees, and what runs."""
+    """One exported tool, with the name, description and schema that the model sees."""
 
     tool: Tool
     name: str  # the name that the model sees
@@ -109,7 +109,7 @@ def tool_description(tool: Tool) -> str:
 
 
 def flag_prefix(tools: Iterable[Tool]) -> str:
-    """Return the prefix of tooli's own flags: `--tooli-` if a tool has a flag of the same name."""
+    """Return the prefix of the framework's flags: `--tooli-` if a tool uses one of them itself."""
     framework_flags = {f"--{name}" for name in ("json", "input", "yes", "dry-run")}
     for tool in tools:
         for param in tool.params:

@@ -1,11 +1,11 @@
 """The agent frameworks that tools can be exported to, one record each.
 
 `module_source.render_framework` turns a record into a module. To support another framework, add
-a record to `FRAMEWORKS`. What differs in more than text is a small function of the record.
+a record to `FRAMEWORKS`. Parts that are not fixed text are functions in the record.
 
-In `usage`, `body` and `definition` the skeleton fills in: `$module`, `$stem`, `$package`,
-`$command` and `$command_type` (the parameter that names the command), `$flags_parameter` and
-`$flags_argument` (both empty if no tool has flags).
+`usage`, `body` and `definition` are templates with these placeholders: `$module`, `$stem`,
+`$package`, `$command` and `$command_type` (name and type of the parameter for the command),
+`$flags_parameter` and `$flags_argument` (both empty if no tool has flags).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Framework(Record):
-    """Everything that is special about the export to one framework."""
+    """The parts of an export that differ between frameworks."""
 
     target: str  # the value of `--target`
     caller: str  # the caller ID that exported tools report to the app
@@ -62,8 +62,8 @@ class Framework(Record):
 
 # ------------------------------------------------------------------ OpenAI Agents SDK
 
-# FunctionTool takes the schema as it is. A schema that the SDK derives from annotations makes
-# every parameter required and rejects open objects.
+# FunctionTool uses the schema unchanged. A schema that the SDK derives from annotations would make
+# every parameter required and reject additional properties.
 _OPENAI = Framework(
     target="openai",
     caller="openai-agents",
@@ -145,8 +145,8 @@ def _langchain_values(tools: list[ExportedTool]) -> dict[str, str]:
     }
 
 
-# StructuredTool takes the schema as it is, so LangChain passes arguments on unchanged. The app
-# checks them; its error messages suggest corrections.
+# StructuredTool uses the schema unchanged, so LangChain does not convert the arguments. The app
+# validates them, and its error messages suggest corrections.
 _LANGCHAIN = Framework(
     target="langchain",
     caller="langchain",
@@ -208,7 +208,7 @@ def _adk_values(tools: list[ExportedTool]) -> dict[str, str]:
 
 
 def _adk_files(spec: ExportSpec, tools: list[ExportedTool]) -> dict[str, str]:
-    """The files beside tools.py: a package marker, and the agent as ADK's loader reads it."""
+    """Return the other files of the package: __init__.py, and the agent as YAML."""
     package = f"adk_{spec.module_stem}"
     summary = f"{spec.title} as an agent for Google ADK: root_agent.yaml and tools.py."
     return {
@@ -248,8 +248,8 @@ def _quote_yaml(value: str) -> str:
     return value if plain and value[0].isalpha() else dumps(value, ensure_ascii=False)
 
 
-# A class instead of plain functions: a function's annotations cannot express the whole schema,
-# and ADK reports missing arguments of a function in its own format.
+# This is a class, because the annotations of a function cannot express the whole schema, and ADK
+# reports missing arguments of a function in its own format.
 _ADK = Framework(
     target="adk",
     caller="google-adk",
@@ -314,7 +314,7 @@ def _adapt_claude_tool(entry: ExportedTool) -> ToolKeywords:
 
 
 def _mcp_hints(tool: Tool) -> SourceText:
-    """Return the tool annotations, without those that equal the protocol's defaults."""
+    """Return the MCP annotations of a tool as source code."""
     behavior = tool.behavior
     hints: dict[str, bool] = {}
     if behavior.read_only:
@@ -385,7 +385,7 @@ BUILT_IN_TOOLS = frozenset(
         *("write_agent", "write_bash", "write_powershell"),
     )
 )
-"""Copilot's own tools. A session rejects a tool of the same name that declares no override."""
+"""Copilot's own tools. A tool of the same name must declare that it overrides the built-in one."""
 
 
 def _adapt_copilot_tool(entry: ExportedTool) -> ToolKeywords:
@@ -456,8 +456,8 @@ def _pydantic_ai_tail(spec: ExportSpec, tools: list[ExportedTool]) -> str:
     return f"toolset = {toolset}"
 
 
-# Tool.from_schema passes arguments on unchanged. An error that the model can correct becomes
-# ModelRetry; any other becomes ToolFailed, which does not count as a retry.
+# Tool.from_schema does not convert the arguments. An error that the model can correct is raised as
+# ModelRetry. Any other error is raised as ToolFailed, which does not count as a retry.
 _PYDANTIC_AI = Framework(
     target="pydantic-ai",
     caller="pydantic-ai",

@@ -1,4 +1,4 @@
-"""Tests for an export: every tool exists and returns an envelope in every case.
+"""Generate tests for an export. They check that every tool exists and returns an envelope.
 
 The tests call the tools as the framework does, without a model.
 """
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def render_tests(spec: ExportSpec, framework: Framework | None) -> dict[str, str]:
-    """Return the test file of an export; without a framework, of the Python functions."""
+    """Return the test file of an export. Without a framework, it tests the Python functions."""
     path = module_path(spec, framework) if framework else f"{spec.module_stem}_api.py"
     module = path.removesuffix(".py").replace("/", ".")
     file = module.partition(".")[0]

@@ -1,4 +1,4 @@
-"""The skeleton of every exported module: docstring, imports, constants, functions, tools."""
+"""Render an exported module: docstring, imports, constants, functions and tools."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def render_module(
 ) -> str:
     """Return the source of a module.
 
-    `standard` has names of standard library modules and complete from-lines; `others` has the
+    `standard` has names of standard library modules, and `from … import …` lines. `others` has the
     import lines of other packages.
     """
     plain = sorted([f"import {name}" for name in standard if " " not in name])
@@ -130,7 +130,7 @@ def standard_imports(runner: RunnerSource, *extra: str) -> list[str]:
 
 
 def call_target(spec: ExportSpec, entry: ExportedTool) -> str | list[str]:
-    """Return the first argument of `call`: the tool's key, or the path of its command."""
+    """Return the first argument of `call`: the tool's key, or its command as a list of names."""
     return entry.tool.key if spec.is_in_process else list(entry.tool.cli_path)
 
 
@@ -146,7 +146,7 @@ def command_values(spec: ExportSpec, entries: Iterable[ExportedTool]) -> dict[st
 
 
 def fill_template(template: str, values: Mapping[str, str]) -> str:
-    """Substitute `$name` placeholders; unknown ones stay."""
+    """Substitute `$name` placeholders. Unknown placeholders stay unchanged."""
     return Template(template.strip("\n")).safe_substitute(values)
 
 

@@ -1,9 +1,8 @@
 """Permission rules for coding agents: which commands are allowed, ask first, or are denied.
 
-A command is allowed only if its author declares that it only reads. Everything else asks. Each
-host matches rules in its own way; a rule that would also match other commands is left out, and
-the host then asks. The rules do not replace the app's own checks: it still requires `--yes` or a
-human's approval.
+A command is allowed only if its author declares that it only reads. For other commands the host
+asks. A rule that would also match other commands is left out, and the host then asks as well. The
+rules do not replace the checks of the app, which still requires `--yes` or a human's approval.
 """
 
 from __future__ import annotations
@@ -91,10 +90,10 @@ def decide(tool: Tool) -> tuple[str, str]:
 
 
 def _is_unambiguous_prefix(tool: Tool, app_info: AppInfo) -> bool:
-    """True if no other command line starts with the words of this command.
+    """True if no other command of the app starts with the path of this command.
 
-    It is False for an app that is a single command: the built-in commands, which write files and
-    open ports, follow the same program name.
+    It is False for an app with a single command, because built-in commands, which write files and
+    open ports, start with the same program name.
     """
     path = tool.cli_path
     others = [other.cli_path for other in app_info.tools if other is not tool]
@@ -105,7 +104,7 @@ def _is_unambiguous_prefix(tool: Tool, app_info: AppInfo) -> bool:
 
 
 def _claude_code(app_info: AppInfo, server: str, rules: list[PermissionRule]) -> dict[str, str]:
-    """Rules for Claude Code, which applies deny rules before ask rules before allow rules."""
+    """Return the rules for Claude Code. It checks deny rules first, then ask rules, then allow."""
     lists: dict[str, list[str]] = {ALLOW: [], ASK: [], DENY: []}
     for rule in rules:
         if rule.argv:
@@ -117,7 +116,10 @@ def _claude_code(app_info: AppInfo, server: str, rules: list[PermissionRule]) ->
 
 
 def _with_flags_between(rule: PermissionRule, flags: str) -> list[str]:
-    """Return the patterns for the command with flags between its words."""
+    """Return patterns that match the command with flags between its parts.
+
+    Allow rules get none, because such a pattern could match other commands.
+    """
     program, *path = rule.argv or ("",)
     if rule.decision == ALLOW or not path:
         return []
@@ -128,7 +130,7 @@ def _with_flags_between(rule: PermissionRule, flags: str) -> list[str]:
 
 
 def _cursor(app_info: AppInfo, server: str, rules: list[PermissionRule]) -> dict[str, str]:
-    """Rules for the Cursor CLI, which asks about everything that is in neither list.
+    """Return the rules for the Cursor CLI, which asks about everything that is in neither list.
 
     It is undocumented how Cursor matches a line of several commands, so no shell command is
     allowed. Tools of the MCP server are allowed by their full names.
@@ -155,7 +157,7 @@ _CODEX_APPROVAL_MODES = {ALLOW: "approve", ASK: "prompt"}
 
 
 def _codex(app_info: AppInfo, server: str, rules: list[PermissionRule]) -> dict[str, str]:
-    """Rules for Codex, which matches whole words and applies the strictest matching rule."""
+    """Return the rules for Codex, which matches whole words and applies the strictest match."""
     parts: list[str] = []
     for rule in rules:
         if rule.argv:
@@ -188,11 +190,11 @@ def _codex(app_info: AppInfo, server: str, rules: list[PermissionRule]) -> dict[
 
 
 _GEMINI_DECISIONS = {ALLOW: ("allow", 100), ASK: ("ask_user", 200), DENY: ("deny", 300)}
-"""Decision and priority: a stricter rule has a higher priority."""
+"""Decision and priority of each rule. A stricter rule has a higher priority."""
 
 
 def _gemini(app_info: AppInfo, server: str, rules: list[PermissionRule]) -> dict[str, str]:
-    """Policy for Gemini CLI, which matches whole words in each command of a line."""
+    """Return the policy for Gemini CLI, which matches whole words in each command of a line."""
     parts: list[str] = []
     for rule in rules:
         decision, priority = _GEMINI_DECISIONS[rule.decision]

@@ -1,4 +1,4 @@
-"""The export to plain Python: one typed function per tool."""
+"""Export tools as a Python module with one typed function per tool."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 _MAX_DEFAULT_LENGTH = 60
-"""Longer defaults are left to the command."""
+"""Maximum length of a default in a signature. Longer defaults are applied by the command."""
 
 
 def render_functions(spec: ExportSpec) -> dict[str, str]:
@@ -93,7 +93,7 @@ def _typing_imports(types: PythonTypes, sources: list[str]) -> list[str]:
 
 
 class _Parameter:
-    """One parameter of a function: its source, and how its value is passed on."""
+    """One parameter of a function: its source code, and how its value is passed to the tool."""
 
     def __init__(
         self, entry: ExportedTool, name: str, types: PythonTypes, imported_names: set[str]
@@ -110,7 +110,7 @@ class _Parameter:
         value = schema.get("default")
         fixed = "default" in schema and not is_list(value) and not is_object(value)
         fixed = fixed and len(str(value)) <= _MAX_DEFAULT_LENGTH
-        self.is_omitted_if_none = not self.required and not fixed  # None means: not passed
+        self.is_omitted_if_none = not self.required and not fixed  # None is not passed on
         if self.is_omitted_if_none and "None" not in kind.split(" | ") and kind != "Any":
             kind += " | None"
         self.source = f"{self.variable}: {kind}"
@@ -140,7 +140,7 @@ def _function(spec: ExportSpec, entry: ExportedTool, types: PythonTypes) -> str:
 
 
 def _omitted_flags(entry: ExportedTool) -> set[str]:
-    """Return the flags that the function does not offer: a dry run returns another type."""
+    """Return the flags that the function lacks: `dry_run`, whose result has another type."""
     return {"dry_run"}.intersection(entry.flags)
 
 
@@ -198,15 +198,17 @@ def _optional_arguments(parameters: list[_Parameter]) -> str:
 
 
 def _return_annotation(spec: ExportSpec, entry: ExportedTool, types: PythonTypes) -> str:
-    """Return the type of a result: a JSON type, or in import mode the function's own type."""
+    """Return the annotation of the result.
+
+    In import mode it is `Any` unless the tool returns JSON values.
+    """
     try:
         annotation = return_annotation(entry.tool)
     except Exception:  # it names something imported under TYPE_CHECKING
         return "Any"
     if annotation in (None, type(None)):
-        return (
-            "None" if spec.is_in_process else "Any"
-        )  # the printed text of a program is its result
+        # The result of a program is the text that it prints.
+        return "None" if spec.is_in_process else "Any"
     if annotation is MISSING or (spec.is_in_process and not _is_native(annotation)):
         return "Any"
     name = _class_name(annotation) or class_name(entry.variable, "result")

@@ -1,6 +1,6 @@
 """Write Python source: literals, docstrings, calls and names, in the layout of `ruff format`.
 
-All text that comes from an app passes through here, so no description can end a string literal.
+All text of an app is escaped here, so that no description can end a string literal.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _escape_char(char: str, quote: str = "") -> str:
 
 
 def docstring(value: str, indent: str = "") -> str:
-    """Return a docstring with its quotes. Its value is the given text."""
+    """Return the source of a docstring, with quotes, whose value is the text."""
     lines = [_escape_docstring(line.rstrip()) for line in value.strip().split("\n")]
     if len(lines) == 1:
         last = lines[0][-2:]
@@ -65,7 +65,7 @@ def _escape_docstring(line: str) -> str:
 
 
 def wrap_text(value: str, indent: str = "", width: int = MAX_LINE_LENGTH) -> str:
-    """Wrap prose; existing line breaks stay."""
+    """Wrap prose. Existing line breaks are kept."""
     paragraphs = value.split("\n")
     return "\n".join(
         [
@@ -83,8 +83,8 @@ def value_literal(
 ) -> str:
     """Return a JSON value, tuple or `SourceText` as source.
 
-    `depth` is the indentation level; `columns_before` and `columns_after` are the number of
-    other characters on its first and last line.
+    `depth` is the indentation level. `columns_before` and `columns_after` are the number of
+    characters before it on its first line, and after it on its last line.
     """
     one_line = _one_line(value)
     available = MAX_LINE_LENGTH - depth * len(_INDENT) - columns_before - columns_after
@@ -167,7 +167,7 @@ def _split_point(value: str, available: int) -> int:
 def call_source(
     name: str, *values: Any, depth: int = 0, columns_before: int = 0, **keywords: Any
 ) -> str:
-    """Return a call; one argument per line if it is too long for one line."""
+    """Return the source of a call, with one argument per line if it does not fit on one line."""
     return _layout_call(f"{name}(", ")", _arguments(values, keywords), depth, columns_before)
 
 
@@ -223,6 +223,6 @@ def identifier(name: str, taken: Iterable[str] = ()) -> str:
 
 
 def class_name(*names: str) -> str:
-    """Return one CamelCase class name for several names."""
+    """Return a CamelCase class name that joins several names."""
     words = [word for name in names for word in identifier(name).split("_") if word]
     return "".join([word[:1].upper() + word[1:] for word in words]) or "Value"

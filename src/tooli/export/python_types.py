@@ -1,7 +1,7 @@
-"""JSON Schema as Python annotations for the parameters and results of exported functions.
+"""Convert JSON Schemas to Python annotations for exported functions.
 
-An object with named properties becomes a TypedDict, which is defined once. A schema that has no
-readable equivalent becomes `Any`.
+An object with named properties becomes a TypedDict. Equal objects share one TypedDict. A schema
+without a readable equivalent becomes `Any`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PYTHON_TYPES = {
     "array": "list[Any]",
 }
 _MAX_LITERAL_LENGTH = 60
-"""A longer Literal is replaced by the type of its values."""
+"""Maximum length of a Literal. A longer one is replaced by the type of its values."""
 
 
 class PythonTypes:
@@ -48,7 +48,7 @@ class PythonTypes:
         return list(self._classes)
 
     def parameter_type(self, schema: JsonObject, name: str) -> str:
-        """Return the annotation of a parameter; a path may be a `pathlib.Path`."""
+        """Return the annotation of a parameter. A path can be `str` or `pathlib.Path`."""
         return self._expression(schema, name, is_parameter=True)
 
     def return_type(self, schema: JsonObject | None, name: str) -> str:
@@ -99,10 +99,8 @@ class PythonTypes:
 
     def _array(self, items: Any, name: str, is_parameter: bool) -> str:
         item = self._expression(items, name, is_parameter)
-        if is_parameter:
-            self.imported_names.add(
-                "Sequence"
-            )  # list is invariant: list[str] is no list[str | Path]
+        if is_parameter:  # list is invariant: list[str] is not a list[str | Path]
+            self.imported_names.add("Sequence")
         return f"Sequence[{item}]" if is_parameter else f"list[{item}]"
 
     def _typed_dict_for(
@@ -132,7 +130,7 @@ class PythonTypes:
     def _add_typed_dict(
         self, name: str, description: Any, fields: dict[str, str], required: list[str]
     ) -> None:
-        """Define a TypedDict; required fields go into a base class if others are optional."""
+        """Define a TypedDict. If some fields are optional, a base class has the required ones."""
         self.imported_names.add("TypedDict")
         doc = description if isinstance(description, str) and description else None
         required_fields = {key: kind for key, kind in fields.items() if key in required}

@@ -1,4 +1,4 @@
-"""The part of a generated module that runs a tool and always returns an envelope.
+"""Write the code of a generated module that runs a tool and always returns an envelope.
 
     mode          async frameworks                  other frameworks
     subprocess    asyncio.create_subprocess_exec    subprocess.Popen
@@ -35,8 +35,8 @@ def build_runner(
 ) -> RunnerSource:
     """Return the code that runs the tools of a module.
 
-    `is_async` is true if the framework awaits tools. `other_code` is the rest of the module, if
-    it calls `failure` too: FIXES contains the codes that the module uses.
+    `is_async` is True if the framework awaits tools. `other_code` is other code of the module that
+    calls `failure`. FIXES gets the error codes that the module uses.
     """
     has_flags = any([entry.flags for entry in tools])
     fill = {
@@ -69,7 +69,7 @@ def build_runner(
 
 
 class _ModeSource(Record):
-    """The parts that differ between the modes."""
+    """The parts of the runner that differ between the modes."""
 
     imports: tuple[str, ...]
     app: str | None

@@ -1,1 +1,1 @@
-"""Installing: an app's skill, its documents and its MCP server, put where agents look for them."""
+"""Install the skill, the documents and the MCP server of an app where agents find them."""

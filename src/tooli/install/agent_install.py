@@ -1,4 +1,7 @@
-"""The `skills` and `mcp add/remove/list` commands: plan the steps, apply them, return rows."""
+"""Implement the commands `skills` and `mcp add/remove/list`.
+
+Each function plans the steps, applies them and returns result rows.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +83,7 @@ def add_skill(
 def remove_skill(
     app: ToolSource, agent: Sequence[str], user: bool, force: bool, *, dry: bool = False
 ) -> Rows:
-    """Remove what `add_skill` wrote; with `agent`, only for those agents."""
+    """Remove the files that `add_skill` wrote. With `agent`, only those of these agents."""
     name, files = app._state.name, app_skill_files(app)
 
     def plan() -> list[InstallStep]:
@@ -200,14 +203,14 @@ def _apply_server_plan(
         apply_steps(steps)
         for server_plan in server_plans:
             records.set(server_plan.file, skill_slug(app._state.name), server_plan.written_entry)
-        records.save()  # if it fails, an entry is still recognized by its content
+        records.save()  # may fail; entries are then recognized by their content
     return to_rows(steps, with_diffs=False)
 
 
 def _plan_blocks(
     app: ToolSource, names: Collection[str], *, removal: bool = False
 ) -> list[InstallStep]:
-    """Plan the managed blocks; a file with two names gets one block."""
+    """Plan the managed blocks. If one document is a link to the other, it gets one block."""
     root, app_name, app_info = project_root(), app._state.name, collect_app_info(app)
     shared = os.path.join(root, "AGENTS.md")
     has_agents_md = "AGENTS.md" in names or has_block(shared, app_name)
@@ -227,7 +230,7 @@ def _plan_blocks(
 
 
 def _drop_duplicate_files(steps: list[InstallStep]) -> list[InstallStep]:
-    """Drop changes of files that an earlier step changes: two paths may be linked."""
+    """Drop changes of files that an earlier step changes, because two paths may be links."""
     seen: set[str] = set()
     unique_steps: list[InstallStep] = []
     for step in steps:
@@ -240,7 +243,7 @@ def _drop_duplicate_files(steps: list[InstallStep]) -> list[InstallStep]:
 def _status_row(
     agent_path: AgentPath, scope: str, plan: Callable[[], InstallStep]
 ) -> dict[str, str]:
-    """Return a path and its state; the state is "damaged" if no plan can be made."""
+    """Return a row with a path and its state. The state is "damaged" if planning fails."""
     try:
         state = plan().state
     except (ToolError, OSError):
@@ -254,12 +257,12 @@ def _status_row(
 
 
 def _display_agent(agent_path: AgentPath, agent: Sequence[str]) -> str:
-    """Return the agent to show; without `agent`, the first one that reads the path."""
+    """Return the agents to show for a path: those requested, or the first that reads it."""
     return agent_path.agent if agent else agent_path.agent.partition(",")[0]
 
 
 def _server_argv(app: ToolSource, command: str | None) -> Sequence[str]:
-    """Return the argv of the server; one that matches no entry if it is unknown."""
+    """Return the argv of the server. If it is unknown, return one that matches no entry."""
     try:
         return server_argv(app._state.name, command)
     except InputError:

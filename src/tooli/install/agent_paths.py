@@ -1,7 +1,7 @@
 """Paths at which agents look for skills and MCP servers, in a project and for a user.
 
-HOME, CLAUDE_CONFIG_DIR, CODEX_HOME, GEMINI_CLI_HOME and XDG_CONFIG_HOME have the same effect here
-as in the agents themselves.
+The variables HOME, CLAUDE_CONFIG_DIR, CODEX_HOME, GEMINI_CLI_HOME and XDG_CONFIG_HOME change these
+paths, as they do in the agents.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ SKILL_PATHS: dict[str, tuple[str, str]] = {
     "qwen-code": _SHARED_PATHS,
 }
 DEFAULT_AGENTS = ("agents", "claude-code")
-"""Agents that a skill is installed for by default. Their folders reach all agents."""
+"""Agents that a skill is installed for by default. Every agent reads one of their folders."""
 
 DOCUMENT_AGENTS = {"AGENTS.md": "agents", "CLAUDE.md": "claude-code"}
 
 
 class ServerConfigFile(Record):
-    """A settings file in which an agent keeps its MCP servers."""
+    """The settings file of an agent that lists MCP servers."""
 
     project: str
     user: str

@@ -1,12 +1,12 @@
-"""File changes: planned completely, checked for conflicts, then applied all or none.
+"""Plan file changes, check them for conflicts, and apply all of them or none.
 
     existing files ─┐
                     ├─▶ InstallStep: state, action, changes ─▶ resolve_conflicts ─▶ apply_steps
     wanted files ───┘
 
-A file is *current* (equal to what would be written), *stale* (an older version of ours, which may
-be replaced), *edited* (changed by a person, which needs `--force`) or *absent*. A digest of what
-we wrote tells a stale file from an edited one.
+A file is *current* (it has the content that would be written), *stale* (an older version of ours,
+which may be replaced), *edited* (changed by a person, which needs `--force`) or *absent*. A digest
+of the text that we wrote distinguishes a stale file from an edited one.
 
 Files are replaced atomically and keep their mode. Before a file is replaced, it is compared with
 the content that the plan was made from. If a later file cannot be written, earlier ones are
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class FileChange(Record):
-    """One file before and after; None means no file."""
+    """The content of a file before and after a change. None means that there is no file."""
 
     path: str
     before: bytes | None
@@ -57,7 +57,7 @@ class InstallStep(Record):
 
 
 def digest(data: bytes) -> str:
-    """Return the SHA-256 of a text; line ends are normalized because Git may change them."""
+    """Return the SHA-256 of a text. Line ends are normalized, because Git may change them."""
     return sha256(data.replace(b"\r\n", b"\n")).hexdigest()
 
 
@@ -80,7 +80,7 @@ def read_file(path: str) -> bytes | None:
 
 
 def resolve_link(path: str) -> str:
-    """Return the file that a path refers to: the target of a symbolic link, so the link stays."""
+    """Return the target of a symbolic link, or else the path. So a link is not overwritten."""
     if not os.path.islink(path):
         return path
     real = os.path.realpath(path)
@@ -174,7 +174,10 @@ def _with_backups(step: InstallStep) -> InstallStep:
 
 @contextmanager
 def install_lock() -> Generator[None]:
-    """Hold the lock that keeps other apps from planning or writing, if it can be taken."""
+    """Context manager that prevents other apps from planning or writing at the same time.
+
+    If the lock file cannot be created, there is no lock.
+    """
     lock = _acquire_lock()
     try:
         yield
@@ -207,7 +210,10 @@ def apply_steps(steps: Iterable[InstallStep]) -> None:
 def plan_and_apply(
     plan: Callable[[], list[InstallStep]], *, force: bool, dry_run: bool
 ) -> list[dict[str, str]]:
-    """Make a plan and apply it under the lock; in a dry run only return its rows."""
+    """Make a plan, apply it while holding the lock, and return its rows.
+
+    A dry run only returns the rows.
+    """
     if dry_run:
         return to_rows(resolve_conflicts(plan(), force=force), with_diffs=True)
     with install_lock():
@@ -217,7 +223,7 @@ def plan_and_apply(
 
 
 def write_atomically(path: str, data: bytes) -> None:
-    """Replace a file atomically; an existing file keeps its mode."""
+    """Replace a file atomically. An existing file keeps its mode."""
     descriptor, temp_path = mkstemp(prefix=".tooli-", dir=os.path.dirname(path))
     try:
         with os.fdopen(descriptor, "wb") as file:

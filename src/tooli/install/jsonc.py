@@ -1,4 +1,4 @@
-"""Parser for JSON with comments and trailing commas that keeps the position of every value."""
+"""Parse JSON with comments and trailing commas, and keep the position of every value."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DECODER = json.JSONDecoder()
 
 
 class MalformedFileError(ValueError):
-    """A settings file cannot be parsed; `line` says where."""
+    """A settings file cannot be parsed. `line` is the line of the problem."""
 
     def __init__(self, line: int, problem: str) -> None:
         super().__init__(problem)
@@ -137,7 +137,7 @@ def line_number(text: str, position: int) -> int:
 
 
 def find_member(node: JsonNode, name: str) -> JsonMember | None:
-    """Return the member of that name; of several the last, as JSON parsers do."""
+    """Return the member of that name, or None. Of duplicates the last one counts, as in JSON."""
     return next((member for member in reversed(node.members) if member.name == name), None)
 
 

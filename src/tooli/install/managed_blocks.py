@@ -1,12 +1,12 @@
-"""Managed blocks: a marked part of a Markdown file that we own. The rest belongs to a person.
+"""Write and remove managed blocks, the marked parts of Markdown files that tooli owns.
 
     <!-- tooli:file-tools begin sha256=… -->
     …
     <!-- tooli:file-tools end -->
 
-The digest is that of the text between the markers. One newline is added before the block and one
-after it, so that removing the block restores the original bytes. A file that begins with the block
-was created for it and is removed with it.
+The digest covers the text between the markers. The rest of the file belongs to a person. One
+newline is added before the block and one after it, so that removing the block restores the original
+bytes. A file that starts with the block was created for it, and is deleted if nothing else remains.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class ManagedBlock(Record):
 
 
 def plan_block(path: str, agent: str, app: str, body: str) -> InstallStep:
-    """Plan to make the file contain our block with this text."""
+    """Plan to write our block with this text into the file."""
     file_path = resolve_link(path)
     before = read_file(file_path)
     text = _decode(before)
@@ -98,7 +98,7 @@ def find_block(text: str, app: str, path: str = "the file") -> ManagedBlock | No
 
 
 def marker_name(app: str) -> str:
-    """Return the app's name without what an HTML comment cannot contain."""
+    """Return the app's name without characters that an HTML comment cannot contain."""
     name = " ".join(app.split())
     while "--" in name:
         name = name.replace("--", "-")
@@ -106,14 +106,14 @@ def marker_name(app: str) -> str:
 
 
 def add_markers(app: str, body: str) -> str:
-    """Return the text between its markers."""
+    """Return the text of a block, enclosed in its markers."""
     name, inside = marker_name(app), _normalize_body(body)
     begin = f"{_BEGIN_MARKER.format(name)}{digest(inside.encode())} -->"
     return f"{begin}\n{inside}\n{_END_MARKER.format(name)}"
 
 
 def _normalize_body(body: str) -> str:
-    """Return the text between the markers, with markers inside it made harmless."""
+    """Return the body with normalized newlines. Markers inside it are changed to plain comments."""
     return body.replace("\r\n", "\n").strip("\n").replace("<!-- tooli:", "<!-- tooli ")
 
 
@@ -126,9 +126,8 @@ def _remove_block(text: str, block: ManagedBlock) -> str:
     if tail.startswith(("\n", "\r\n")):
         tail = tail.partition("\n")[2]
     if not head and tail.lstrip("\r\n").startswith("<!-- tooli:"):
-        return tail.lstrip(
-            "\r\n"
-        )  # the file was created for a block; the next one is another app's
+        # The file was created for this block. A block of another app follows.
+        return tail.lstrip("\r\n")
     before = head[:-1].removesuffix("\r") if head.endswith("\n") else head
     joined = before and tail and not before.endswith("\n")
     return (head if joined else before) + tail

@@ -1,4 +1,4 @@
-"""Generated documents in a project: write them, and check whether they are current.
+"""Write generated documents in a project, and check whether they are current.
 
 generate-skill --out skills   docs llms --out .   docs man --out man
 docs check                    report the documents that differ from the code
@@ -71,8 +71,8 @@ def write_files(
 ) -> list[dict[str, str]]:
     """Write files into a folder; raise a ConflictError for a file that is not ours.
 
-    With `is_hand_edited`, people edit such files: any difference counts as an edit unless the
-    digest line of the file is valid.
+    `is_hand_edited` is for files that people edit, such as exports. Then a difference counts as an
+    edit unless the digest line of the file is valid. Otherwise the first line identifies our files.
     """
 
     def plan() -> list[InstallStep]:
@@ -101,7 +101,7 @@ def write_document(
 
 
 def render_marked_document(app_info: AppInfo, document_format: str) -> str:
-    """Return the document as text, with the markers by which `docs check` recognizes it."""
+    """Return the document as text, with the markers that `docs check` searches for."""
     if document_format == "skill":
         return render_skill_md(app_info)
     file, body = _document_block(app_info, document_format)
@@ -139,7 +139,7 @@ def _is_unmodified_export(before: bytes) -> bool:
 
 
 class ProjectDocument(Record):
-    """A document of the app in a project: current and expected content."""
+    """A document of the app in a project, with its present and its expected content."""
 
     path: str
     before: bytes
@@ -210,7 +210,7 @@ def _walk_files(path: str) -> Iterator[str]:
 
 
 def _is_hidden(folder: str, name: str) -> bool:
-    """True if a folder is hidden and has no skills that agents read."""
+    """True if a folder is hidden and has no subfolder `skills`, which agents read."""
     return name[:1] == "." and not os.path.isdir(os.path.join(folder, name, "skills"))
 
 
@@ -224,7 +224,7 @@ class _DocumentFinder:
         self._named_pages: dict[str, str] | None = None
 
     def find_documents(self, path: str) -> Iterator[ProjectDocument]:
-        """Yield the document in a file; nothing if it is not ours."""
+        """Yield the document in a file, and nothing if the file is not a document of the app."""
         name = os.path.basename(path)
         if name == "SKILL.md":
             yield from self._find_skill(path)
@@ -256,7 +256,7 @@ class _DocumentFinder:
         yield from self._missing_files(skill_dir)
 
     def _missing_files(self, skill_dir: str) -> Iterator[ProjectDocument]:
-        """Yield the pages that are missing beside a document."""
+        """Yield the files of the skill that are missing in its folder."""
         for place, text in self._skill_files.items():
             file = os.path.join(skill_dir, *place.split("/"))
             if not os.path.exists(file):
@@ -329,7 +329,7 @@ def _normalize_newlines(data: bytes) -> bytes:
 
 
 def build_date() -> str:
-    """Return the date for man pages: that of SOURCE_DATE_EPOCH, or a fixed one."""
+    """Return the date for man pages, from SOURCE_DATE_EPOCH or a fixed default."""
     epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
     if not epoch.isdecimal():
         return DEFAULT_DATE

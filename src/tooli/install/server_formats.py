@@ -1,6 +1,6 @@
-"""Settings files of agents: read, insert, replace and remove an MCP server.
+"""Read, insert, replace and remove an MCP server in the settings file of an agent.
 
-Everything else in a file stays byte for byte, comments and line ends included. JSON is edited as
+The rest of the file does not change, comments and line ends included. JSON is edited as
 text, with the positions that `jsonc` reports. TOML is read and edited with tomlkit.
 """
 
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from tooli.install.jsonc import JsonMember, JsonNode
 
     class ServerFileFormat(Protocol):
-        """A file format that holds servers by name, in one object or table: the container."""
+        """A file format with servers by name in one object or table, the container."""
 
         def get_entry(self, text: str, name: str) -> Any:
             """Return the entry of a server, or None."""
             ...
 
         def other_entries(self, text: str, name: str) -> Any:
-            """Return everything but that entry; an empty container counts as none."""
+            """Return the whole content without that entry. An empty container is left out."""
             ...
 
         def insert_entry(self, text: str, name: str, entry: JsonObject) -> tuple[str, str]:
@@ -46,11 +46,11 @@ if TYPE_CHECKING:
         def replace_entry(
             self, text: str, name: str, entry: JsonObject, inserted: str
         ) -> tuple[str, str]:
-            """Replace an entry; return the new text and what now counts as inserted."""
+            """Replace an entry; return the new text, and `inserted` with the new entry."""
             ...
 
         def remove_entry(self, text: str, name: str, *, container: bool) -> str:
-            """Return the text without an entry; `container`: and without an empty container."""
+            """Return the text without an entry. With `container`, an empty container is removed."""
             ...
 
         def is_empty(self, text: str) -> bool:
@@ -72,7 +72,7 @@ class JsonServers:
         return self._entries(text).get(name)
 
     def other_entries(self, text: str, name: str) -> Any:
-        """Return everything but that entry; an empty container counts as none."""
+        """Return the whole content without that entry. An empty container is left out."""
         rest = {key: entry for key, entry in self._entries(text).items() if key != name}
         root = parse_jsonc(text)
         whole: JsonObject = dict(root.value) if root is not None else {}
@@ -99,7 +99,7 @@ class JsonServers:
     def replace_entry(
         self, text: str, name: str, entry: JsonObject, inserted: str
     ) -> tuple[str, str]:
-        """Replace an entry; return the new text and what now counts as inserted."""
+        """Replace an entry; return the new text, and `inserted` with the new entry."""
         root = parse_jsonc(text)
         container_member = find_member(root, self.container) if root is not None else None
         found = find_member(container_member.node, name) if container_member is not None else None
@@ -115,7 +115,7 @@ class JsonServers:
         return text[: node.start] + new_text + text[node.end :], inserted
 
     def remove_entry(self, text: str, name: str, *, container: bool) -> str:
-        """Return the text without an entry; `container`: and without an empty container."""
+        """Return the text without an entry. With `container`, an empty container is removed."""
         root = parse_jsonc(text)
         container_member = find_member(root, self.container) if root is not None else None
         if root is None or container_member is None:
@@ -187,7 +187,7 @@ def _insertion(
         return end, f",{member_text}"
     if not rest.replace(",", "", 1).strip():
         return end + rest.index(",") + 1, f"{member_text},"
-    # A comment follows the last member: insert before the first.
+    # A comment follows the last member, so the new member becomes the first.
     return _after_opening(text, container_node), f"{member_text},"
 
 
@@ -215,7 +215,7 @@ def _indent_at(text: str, position: int) -> str:
 
 
 def _remove_member(text: str, parent: JsonNode, member: JsonMember) -> str:
-    """Return the text without a member and one comma; comments beside it stay."""
+    """Return the text without a member and one comma. Comments beside it stay."""
     start, end = member.start, member.node.end
     index = parent.members.index(member)
     comma = skip_space(text, end)
@@ -228,7 +228,7 @@ def _remove_member(text: str, parent: JsonNode, member: JsonMember) -> str:
         head, tail = text[:comma] + text[comma + 1 : start], text[end:]
     line = head.rstrip(" \t")
     if line.endswith("\n") and tail.lstrip(" \t").startswith(("\n", "\r\n")):
-        head = line[:-1].removesuffix("\r")  # remove its line, if it had a line of its own
+        head = line[:-1].removesuffix("\r")  # the member had its own line, which is removed
     return head + tail
 
 
@@ -246,7 +246,7 @@ class TomlServers:
         return self._entries(_parse_toml(text).unwrap()).get(name)
 
     def other_entries(self, text: str, name: str) -> Any:
-        """Return everything but that entry; an empty container counts as none."""
+        """Return the whole content without that entry. An empty container is left out."""
         document = _parse_toml(text).unwrap()
         rest = {key: value for key, value in self._entries(document).items() if key != name}
         document.pop(self.container, None)
@@ -269,7 +269,7 @@ class TomlServers:
     def replace_entry(
         self, text: str, name: str, entry: JsonObject, inserted: str
     ) -> tuple[str, str]:
-        """Replace a table; return the new text and what now counts as inserted."""
+        """Replace a table; return the new text, and `inserted` with the new table."""
         spans = _removed_lines(text, self._without(text, name))
         if spans is None or self._is_inline(text, name):
             return self._set_inline(text, name, entry), ""
@@ -282,7 +282,7 @@ class TomlServers:
         return text[:start] + table + text[end:], inserted
 
     def remove_entry(self, text: str, name: str, *, container: bool) -> str:
-        """Return the text without a server's tables; comments below them stay."""
+        """Return the text without the tables of a server. Comments below them stay."""
         without = self._without(text, name)
         spans = _removed_lines(text, without)
         if spans is None:
@@ -357,7 +357,7 @@ def _newline(text: str) -> str:
 
 
 def _removed_lines(text: str, without: str) -> list[tuple[int, int]] | None:
-    """Return the spans of lines that are in `text` only; None if a line itself differs.
+    """Return the spans of the lines that `without` lacks; None if it has other lines than `text`.
 
     tomlkit counts the comments after a table as part of it. They may belong to the next table,
     so a span ends before them.

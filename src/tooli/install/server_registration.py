@@ -1,8 +1,8 @@
-"""Registration of an app's MCP server in the settings files of agents.
+"""Register the MCP server of an app in the settings files of agents.
 
-`plan_server` and `plan_server_removal` plan the change of one file. `ServerRecords` remembers what
-was written, in the user's state folder: some agents reject unknown keys in their settings, so a
-digest cannot be stored there.
+`plan_server` and `plan_server_removal` plan the change of one file. `ServerRecords` stores digests
+of the written entries in the user's state folder. They cannot be stored in the settings files,
+because some agents reject unknown keys.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 class WrittenEntry(Record):
-    """What we wrote for one server. The field names are keys in installed.json."""
+    """A record of the entry that we wrote for a server. The fields are keys in installed.json."""
 
     digest: str  # of the entry
     text: str = ""  # the inserted text, for removal
@@ -52,7 +52,7 @@ class WrittenEntry(Record):
 
 
 class ServerRecords:
-    """Every entry that we wrote, by file and server."""
+    """The records of all entries that we wrote, by file and server (installed.json)."""
 
     def __init__(self) -> None:
         self.path = os.path.join(get_state_dir(), "installed.json")
@@ -65,11 +65,14 @@ class ServerRecords:
         self._data: JsonObject = data if is_object(data) else {}
 
     def get(self, file: str, server: str) -> WrittenEntry | None:
-        """Return what we wrote for a server, or None."""
+        """Return the record of a server's entry, or None."""
         return _parse_entry(self._entries(file).get(server))
 
     def creation_record(self, file: str) -> WrittenEntry:
-        """Return what was created for any app in a file. The last entry to go removes it."""
+        """Return whether the file, its folders or the container were created for any app.
+
+        They are deleted when the last entry is removed.
+        """
         known = [_parse_entry(entry) for entry in self._entries(file).values()]
         return WrittenEntry(
             "",
@@ -124,7 +127,7 @@ def _parse_entry(data: Any) -> WrittenEntry | None:
 
 
 class ServerPlan(Record):
-    """A step, and what to record about it."""
+    """An install step, and the record to store when it is applied."""
 
     step: InstallStep
     file: str
@@ -200,7 +203,10 @@ def plan_server_removal(
 def _remove_server_text(
     file_format: ServerFileFormat, text: str, name: str, recorded: WrittenEntry | None
 ) -> str:
-    """Return the text without the entry. The recorded insertion is cut out if it is unchanged."""
+    """Return the text without the entry.
+
+    If the inserted text is unchanged, exactly that text is removed.
+    """
     if recorded is not None and recorded.text and text.count(recorded.text) == 1:
         after = text.replace(recorded.text, "", 1)
         try:
@@ -210,7 +216,7 @@ def _remove_server_text(
             ):
                 return after
         except MalformedFileError:
-            pass  # a later edit needs a comma or a bracket of the insertion
+            pass  # after a later edit, the rest needs a comma or bracket of the insertion
     return file_format.remove_entry(
         text, name, container=recorded is not None and recorded.container
     )
@@ -219,7 +225,10 @@ def _remove_server_text(
 def _creation_record(
     file: str, before: bytes | None, inserted: str, records: ServerRecords, agent_path: AgentPath
 ) -> WrittenEntry:
-    """Return the record of what is created for an entry, now or earlier by another app."""
+    """Return a record of whether file, folders and container are created by tooli.
+
+    They may also have been created earlier, for another app.
+    """
     record = records.creation_record(file)
     if before is None:
         folder, missing = os.path.dirname(file), 0
@@ -280,22 +289,21 @@ def _unreadable_config(path: str, reason: str) -> FormatError:
     )
 
 
-# ------------------------------------------------------------------ how the server is started
+# ------------------------------------------------------------------ start the server
 
 _SERVE_ARGV = ("mcp", "serve", "--transport", "stdio")
 
 
 def server_argv(name: str, command: str | None = None) -> tuple[str, ...]:
-    """Return the argv of an app's MCP server; `command` starts the app if not the usual one."""
+    """Return the argv of an app's MCP server. `command` overrides how the app is started."""
     return (*(_split_command(command) if command is not None else program_argv(name)), *_SERVE_ARGV)
 
 
 def program_argv(name: str) -> tuple[str, ...]:
     """Return an argv that starts the running program from any folder.
 
-    It is the bare name if that is on the PATH and means the same program, the full path if the
-    program belongs to a virtual environment, and the interpreter with a module or script if there
-    is no program.
+    A module or a script is started with the interpreter. Otherwise it is the name of the program if
+    the PATH finds the same program, or its full path, for example in a virtual environment.
     """
     spec = getattr(sys.modules.get("__main__"), "__spec__", None)
     if spec is not None and spec.name:

@@ -1,8 +1,7 @@
-"""Skill folders: plan to write, update or remove the skill files that agents read.
+"""Plan to write, update or remove the skill folders that agents read.
 
 `.tooli.json` beside SKILL.md lists the files that we wrote with their digests, and how many parent
-folders we created. An edited file is therefore recognized on any machine to which the folder is
-copied.
+folders we created. So an edited file is recognized even if the folder is copied to another machine.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 MANIFEST = ".tooli.json"
 
 SKILL_FOLDER = "_skill"
-"""Folder of the skill in the package of the module that creates the app."""
+"""Folder of the skill in the top-level package of the app."""
 
 
 def top_level_package(module: str) -> str:
@@ -61,13 +60,13 @@ def read_packaged_skill(app: ToolSource) -> dict[str, str] | None:
 
 
 def app_skill_files(app: ToolSource) -> dict[str, str]:
-    """Return the files of an app's skill, by path: the packaged ones if there are any."""
+    """Return the files of an app's skill by path, from its package if that contains them."""
     packaged = read_packaged_skill(app)
     return build_skill_files(collect_app_info(app)) if packaged is None else packaged
 
 
 def plan_skill(folder: str, agent: str, app: str, files: Mapping[str, str]) -> InstallStep:
-    """Plan to make the folder contain exactly these files of ours."""
+    """Plan to write these files into the folder, and to delete other files that we wrote."""
     digests, folders_created = _read_manifest(folder)
     wanted = {path: text.encode() for path, text in files.items()}
     changes: list[FileChange] = []
@@ -171,7 +170,7 @@ def _read_manifest(folder: str) -> tuple[dict[str, str], int | None]:
 
 
 def _is_inside(path: str) -> bool:
-    """True if a path stays inside the folder. Anybody can edit a manifest."""
+    """True if a path is inside the folder. A manifest is not trusted, since anybody can edit it."""
     parts = path.replace("\\", "/").split("/")
     return not os.path.splitdrive(path)[0] and not {"", ".", ".."} & {*parts}
 
@@ -192,7 +191,7 @@ def _manifest_changes(
 
 
 def _count_created_folders(folder: str) -> int:
-    """Return how many parent folders are ours: missing ones, and those of another app."""
+    """Return how many parent folders tooli creates: now, or earlier for another app."""
     above = os.path.dirname(folder)
     if not os.path.isdir(above):
         return 1 + (not os.path.isdir(os.path.dirname(above)))

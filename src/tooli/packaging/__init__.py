@@ -1,1 +1,1 @@
-"""Build hooks: a package that is built with its app's skill inside."""
+"""Build hooks that include the skill of an app in its wheel."""

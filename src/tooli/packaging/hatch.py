@@ -1,4 +1,4 @@
-"""The build hook for hatchling.
+"""The build hook for hatchling. Enable it in pyproject.toml:
 
 [build-system]
 requires = ["hatchling", "tooli"]
@@ -21,13 +21,13 @@ from tooli.packaging.skill_build import build_skill
 
 
 class SkillHook(BuildHookInterface[Any]):
-    """Puts the app's skill into the wheel."""
+    """Adds the skill of the app to the wheel."""
 
     PLUGIN_NAME = "tooli"
     _temp_dir: str | None = None
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Write the files beside the sources' tree, and have them included."""
+        """Write the skill to a temporary folder and include its files in the wheel."""
         if self.target_name != "wheel" or version == "editable":
             return
         roots = [os.path.join(self.root, "src"), self.root]
@@ -40,7 +40,7 @@ class SkillHook(BuildHookInterface[Any]):
             build_data["force_include"][path] = relative_path
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
-        """Leave nothing behind."""
+        """Delete the temporary folder."""
         self.app.display_debug(f"the skill is in {artifact_path}")
         if self._temp_dir is not None:
             shutil.rmtree(self._temp_dir, ignore_errors=True)
@@ -48,5 +48,5 @@ class SkillHook(BuildHookInterface[Any]):
 
 @hookimpl
 def hatch_register_build_hook() -> type[SkillHook]:
-    """What hatchling asks its plugins."""
+    """Return the hook class. hatchling calls this function of each plugin."""
     return SkillHook

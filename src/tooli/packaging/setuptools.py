@@ -1,4 +1,4 @@
-"""The build hook for setuptools: its `build_py`, with the app's skill.
+"""The build hook for setuptools, a `build_py` command. Enable it in pyproject.toml:
 
 [build-system]
 requires = ["setuptools", "tooli"]
@@ -21,10 +21,10 @@ from tooli.packaging.skill_build import build_skill
 
 
 class BuildSkill(build_py):
-    """Copies the package as ever, then writes the skill beside the copy."""
+    """The command `build_py` that also writes the skill of the app to the build folder."""
 
     def run(self) -> None:
-        """Build."""
+        """Copy the package, then write the skill. An editable install gets no skill."""
         super().run()
         if self.editable_mode:
             return
@@ -34,7 +34,7 @@ class BuildSkill(build_py):
                 file.write(text)
 
     def get_outputs(self, include_bytecode: bool = True) -> list[str]:
-        """The files that the build makes, the skill's among them."""
+        """Return the paths of all files that the command writes, including the skill."""
         outputs: Any = super().get_outputs(include_bytecode)
         return [*outputs, *(() if self.editable_mode else self._skill_files())]
 
@@ -48,7 +48,7 @@ class BuildSkill(build_py):
 
 
 def _app_setting(folder: str) -> object:
-    """What pyproject.toml says about the app."""
+    """Return `app` of the table `tool.tooli.build` in pyproject.toml, or None."""
     from setuptools.config.pyprojecttoml import load_file
 
     pyproject: Any = load_file(os.path.join(folder, "pyproject.toml"))

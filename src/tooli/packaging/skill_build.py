@@ -1,4 +1,4 @@
-"""What every build hook does: load the app, write its skill, say where it belongs."""
+"""Build the files of an app's skill. Every build hook uses this module."""
 
 from __future__ import annotations
 
@@ -15,13 +15,17 @@ if TYPE_CHECKING:
 
 
 class SkillBuildError(Exception):
-    """The build cannot write the skill, and says why."""
+    """The skill cannot be built; the message says why."""
 
 
 def build_skill(target: object, roots: Iterable[str]) -> dict[str, str]:
-    """The files of an app's skill, by their places in the wheel; `roots` is where code stands.
+    """Return the text of each file of an app's skill, by its path in the wheel.
 
-    An app that does not say `skill_auto_generate=True` has none.
+    The result is empty unless the app is defined with `skill_auto_generate=True`.
+
+    Args:
+        target: The app, as "package.module:app".
+        roots: Folders to import the app from.
     """
     if not isinstance(target, str) or ":" not in target:
         raise SkillBuildError(f"app = {target!r}: say where the app is, as in 'package.module:app'")

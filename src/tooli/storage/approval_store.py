@@ -4,10 +4,10 @@
                                       └ deny  ▶ MATCH.ID.denied ──▶ the next call is refused, once
 
 MATCH is a digest of everything that a request is bound to: the tool, its arguments, the caller and
-what the call would do. A file counts only if it is signed with the user's key, its name included,
-and has not expired, neither by the clock nor by the time since the machine was started. If several
-processes want the same file, the one that creates the next file gets it. A call that claimed a
-grant and did not run deletes its marker again.
+what the call would do. A file is valid only if it is signed with the user's key, its name included,
+and has not expired, neither by the clock nor by the time since the machine was started. A grant is
+claimed by creating its marker file (ID.used), which only one process can do. A call that claimed a
+grant and did not run deletes the marker again.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MAX_PENDING_REQUESTS = 500
 _MAX_FILE_BYTES = 1 << 18
 _FILE_RETENTION_SECONDS = 4 * APPROVAL_TTL_SECONDS
 _SIGNATURE_BYTES = 32
-_CODE_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # without letters that look like others
+_CODE_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # without i, l, o and u
 
 
 class ApprovalRequest(Record):
@@ -66,7 +66,7 @@ class ApprovalRequest(Record):
 
 
 class ClockReading(Record):
-    """The current time: by the clock, which can be set, and since the machine was started."""
+    """The current time by two clocks: the system clock, and the seconds since the last boot."""
 
     clock: float
     ticks: float
@@ -74,7 +74,7 @@ class ClockReading(Record):
 
 
 def read_clocks() -> ClockReading:
-    """Return the current time."""
+    """Return the current time by both clocks."""
     boottime_clock = getattr(time, "CLOCK_BOOTTIME", None)
     ticks = time.monotonic() if boottime_clock is None else time.clock_gettime(boottime_clock)
     return ClockReading(time.time(), ticks, current_process().partition(":")[0])
@@ -96,8 +96,8 @@ def make_unavailable_error(reason: str) -> AuthError:
 class ApprovalStore:
     """The approval requests of one user, in a folder that only the user can enter.
 
-    Every method raises E2104 if the files or the key cannot be used: what cannot be checked is
-    not granted.
+    Every method raises E2104 if the files or the key cannot be used. An approval that cannot be
+    checked is not granted.
     """
 
     def __init__(self) -> None:
@@ -128,7 +128,7 @@ class ApprovalStore:
     def claim_grant(self, match: str) -> ApprovalRequest | None:
         """Return a grant for a call and mark it as used; None if there is none.
 
-        The marker decides: restoring a used grant's file does not make it valid again.
+        The marker file decides. A used grant stays used even if its file is restored.
         """
         for request in self._iter_requests("granted", match):
             try:

@@ -2,12 +2,12 @@
 
     {"seq":7,"prev":"…","time":"…","event":"destructive_run",…,"sum":"…"}
          │        └── the sum of line 6
-         └── no number is missing
+         └── numbered without gaps
 
-The sum is a signature of everything before it, with a key of the user if one can be kept. The
-file `….head` has the first and the last link of the chain, so lines that were cut off at either
-end are detected as well. A line is one write under a lock. If a crash leaves a partial line, it
-stays there, `audit verify` reports it, and the next line starts on a line of its own.
+The sum is a signature of the rest of the line. Its key is a file of the user, or empty if no file
+can be kept. The file `….head` has the first and the last link of the chain, so that lines that were
+removed at either end are detected as well. A line is one write under a lock. A partial line that a
+crash leaves stays in the file, and `audit verify` reports it. The next record starts on a new line.
 
 A user who can read the key can write a valid log. So the log detects mistakes and tampering by
 other users, but not by its owner.
@@ -42,13 +42,13 @@ MAX_LOG_BYTES, MAX_ROTATED_FILES = 8 << 20, 4
 """Size at which a new file is started, and the number of older files that are kept."""
 MAX_LINE_BYTES = 8192
 LOCK_TIMEOUT_SECONDS, EVENT_LOOP_LOCK_TIMEOUT_SECONDS = 5.0, 0.5
-"""Seconds to wait for other writers. On an event loop, other tasks wait as well."""
+"""Seconds to wait for other writers. The wait on an event loop is short, because it blocks."""
 SUM_FIELD = b',"sum":"'
 FIRST_LINK = (1, "")
-"""The first link of a log from which no file was dropped."""
+"""The first link of a log that is complete from its start."""
 _SEQ_PREFIX = b'{"seq":'
 _SUM_BYTES = 16
-_EMPTY_SUM = "-" * 2 * _SUM_BYTES  # as long as a sum: a new head overwrites the old one in place
+_EMPTY_SUM = "-" * 2 * _SUM_BYTES  # as long as a sum, because a head is overwritten in place
 _FILE_TYPE_MASK, _REGULAR_FILE = 0o170000, 0o100000
 _MAX_ARGUMENT_CHARS, _MAX_FACT_CHARS = 200, 500
 _SECRET_NAMES = (
@@ -77,7 +77,7 @@ def log_event(event: str, call: Call, *, required: bool = False, **facts: Any) -
     try:
         record = {"event": event, **describe_call(call), **facts}
         append_line(get_log_path(call.tool.app), record, _lock_timeout_for(call))
-    except Exception as failure:  # any error: a problem with the log must not lose an outcome
+    except Exception as failure:  # a problem with the log must not hide the outcome
         if required and call.policy == "strict":
             raise make_unwritable_error(failure) from None
         warning = f"{_WRITE_FAILED_PREFIX}{_error_text(failure)}"
@@ -236,7 +236,7 @@ def append_line(
                 os.close(log)
                 log = -1
                 first = _oldest_link_after_rotation(path, first, key)
-                head.write((seq - 1, prev), first, key)  # first, because a crash may follow
+                head.write((seq - 1, prev), first, key)  # before _rotate(), which a crash may stop
                 _rotate(path)
                 log, size, has_partial_line = open_log(path), 0, False
             _write_line(log, b"\n" + line if has_partial_line else line, size)
@@ -301,7 +301,10 @@ def _last_line(log: int, size: int, key: bytes) -> tuple[ChainLink | None, bool]
 def _next_link(
     head: ChainLink | None, last: ChainLink | None, size: int
 ) -> tuple[int, str, str | None]:
-    """Return the number of the next line, the sum before it, and a problem to record in it."""
+    """Return the number of the next line, the sum of the line before it, and a problem or None.
+
+    The problem is recorded in the next line.
+    """
     if last is None:
         newest = head or (0, "")
         return newest[0] + 1, newest[1], "the last line was not readable" if size else None
@@ -337,8 +340,8 @@ def _find_oldest_link(path: str, key: bytes) -> ChainLink:
 def _oldest_link_after_rotation(path: str, first: ChainLink, key: bytes) -> ChainLink:
     """Return the first link of a log after its oldest file was dropped.
 
-    If the next file does not continue the dropped one, lines were removed. Then the link stays
-    what it was, so that the gap remains visible.
+    If the next file does not continue the dropped one, lines were removed. Then the link does not
+    change, so that verify_log() still finds the gap.
     """
     oldest, following = list_log_files(path)[:2]
     if not (os.path.exists(oldest) and os.path.exists(following)):
@@ -435,7 +438,7 @@ class AuditHead:
     def __exit__(self, *_: object) -> None:
         if self._file < 0:
             return
-        _unlock(self._file)  # closing is not enough: a forked child has the file open as well
+        _unlock(self._file)  # closing does not unlock it if a forked child has it open
         os.close(self._file)
 
     def read(self, key: bytes) -> tuple[ChainLink, ChainLink] | None:
@@ -459,7 +462,7 @@ class AuditHead:
 
 
 def _lock(file: int, timeout: float) -> None:
-    """Wait for the lock for some seconds: a stopped process may hold it."""
+    """Wait for the lock, but no longer than the timeout, because a stopped process may hold it."""
     deadline = monotonic() + timeout
     while True:
         try:
@@ -473,7 +476,7 @@ def _lock(file: int, timeout: float) -> None:
 def _try_lock(file: int) -> None:
     try:
         import fcntl
-    except ImportError:  # Windows locks bytes: one far beyond the end stands for the file
+    except ImportError:  # Windows locks bytes; a byte beyond the end represents the file
         import msvcrt
 
         os.lseek(file, 4096, os.SEEK_SET)

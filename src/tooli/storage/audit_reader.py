@@ -51,7 +51,7 @@ def verify_log(path: str) -> VerificationResult:
     result = VerificationResult(path)
     key = load_key("audit") or b""  # verifying must not create a key
     if not any([os.path.exists(name) for name in (*list_log_files(path), f"{path}.head")]):
-        if key:  # the key was created for a log: this one, or that of another app
+        if key:  # a log existed: this one, or the log of another app
             result.fault = IntegrityFault(
                 path, 0, "there is no log: nothing was logged yet, or all of it was removed"
             )
@@ -87,9 +87,8 @@ class _ChainVerifier:
         self._first_link = first  # None if there is no valid head
         self._last_seq, self._last_sum = 0, ""
         self._position = (result.path, 0)
-        self._unverified: list[
-            tuple[str, int, bytes]
-        ] = []  # invalid lines since the last valid one
+        # Invalid lines since the last valid one.
+        self._unverified: list[tuple[str, int, bytes]] = []
 
     def read(self, name: str, file: IO[bytes], size: int) -> None:
         """Verify one file of the log."""
@@ -135,8 +134,8 @@ class _ChainVerifier:
     def _may_be_first(self, seq: int, prev: Any) -> bool:
         """True if a line may be the oldest of the log, because older files were dropped.
 
-        After a crash, a file that should have been dropped may still be there. A missing head is
-        reported at the end.
+        A crash during rotation can leave a file that should have been dropped. A missing head is
+        reported by finish().
         """
         first = self._first_link
         return first is None or seq < first[0] or (seq, prev) == first
@@ -182,7 +181,7 @@ def _describe_gap(before: int, seq: int) -> str:
 
 
 def _is_complete_line(line: bytes) -> bool:
-    """True if a line is not just the beginning of one."""
+    """True if a line looks complete. A crash leaves only the beginning of a line."""
     return SUM_FIELD in line and line.rstrip(b"\n").endswith(b'"}')
 
 
@@ -197,7 +196,7 @@ def read_last_records(path: str, count: int) -> list[dict[str, Any]]:
 def _read_last(
     count: int, names: list[str], result: list[dict[str, Any]] | None = None
 ) -> list[dict[str, Any]]:
-    """Return the last records of some files and of `result`, which follows them."""
+    """Return the last records of some files, followed by those of `result`."""
     result = [] if result is None else result[max(0, len(result) - count) :]
     for name in reversed(names):
         if len(result) >= count or not os.path.exists(name):
@@ -224,7 +223,7 @@ def follow_log(
             older = [name for name in list_log_files(path)[:-1] if not _is_same_file(name, file)]
             yield from _read_last(count, older, _parse_lines(lines)) if count else ()
         while not should_stop():
-            # Checked before the file is read to its end: no line is written to it afterwards.
+            # This check comes before the read. A rotated file gets no more lines.
             is_rotated = file is None or not _is_same_file(path, file)
             data = file.read() if file is not None else b""
             *lines, rest = (rest + data).split(b"\n")

@@ -2,9 +2,9 @@
 
     "c" + base64url( binding │ digests of the last records │ position │ source cursor │ signature )
 
-A cursor reveals nothing that the records do not, can be used any number of times, and is valid
-only for the call that it was made for. The digests of the last records find the position again if
-earlier records were inserted or deleted meanwhile.
+A cursor contains no secrets and can be used any number of times. It is valid only for a call with
+the same tool and arguments. The digests of the last records find the position again if earlier
+records were inserted or deleted meanwhile.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def encode_cursor(start: CursorPosition, key: bytes) -> str:
 
 
 def decode_cursor(text: str, key: bytes) -> CursorPosition:
-    """Return the position that a cursor stands for; raise InvalidToken."""
+    """Return the content of a cursor; raise InvalidToken if it is not valid."""
     body = decode_token("c", text, key, _SIGNATURE_BYTES)
     count = body[_BINDING_BYTES]
     after = _BINDING_BYTES + 1 + count * RECORD_DIGEST_BYTES

@@ -1,8 +1,8 @@
 """Repeated failures: the last failure of each tool in a session.
 
 A server keeps them in memory, for a limited number of sessions. On the command line each call is a
-new process, so each session with failures has a small file. Nothing depends on it: if the file
-cannot be written, nothing is remembered.
+new process, so each session with failures has a small file. If the file cannot be written, the
+failure is not remembered, and the call is not affected.
 """
 
 from __future__ import annotations

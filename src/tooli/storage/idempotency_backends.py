@@ -1,4 +1,4 @@
-"""The idempotency store of a setting: SQLite for one user, Postgres for several machines."""
+"""Choose the idempotency store: SQLite for one user, Postgres for several machines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tooli.storage.idempotency_store import IdempotencyStore
 
-# By process, because a forked process needs locks and files of its own.
+# The key contains the process ID, because a forked process needs its own locks and files.
 _open_stores: dict[tuple[int, str], IdempotencyStore] = {}
 _pids_with_exit_hook: list[int] = []
 

@@ -1,7 +1,8 @@
 """The idempotency store for several machines: one table on a Postgres server.
 
-A process on another machine cannot be checked. So each running call holds a lease by the clock of
-the server and renews it while it runs. A call whose lease has expired counts as stopped.
+A process cannot check whether a process on another machine is alive. So each running call holds a
+lease, measured by the clock of the server, and renews it. A call whose lease has expired counts as
+stopped.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 LEASE_SECONDS = 60.0
-"""Lifetime of a lease in seconds. It is renewed three times as often."""
+"""Lifetime of a lease in seconds. It is renewed after a third of this time."""
 _CONNECTION_DEFAULTS = {
     "application_name": "tooli",
     "keepalives": "1",
@@ -46,7 +47,7 @@ _CONNECTION_DEFAULTS = {
     "keepalives_count": "3",
     "tcp_user_timeout": "10000",
 }
-"""Connection options unless the URL sets them: they detect a lost network in about ten seconds."""
+"""Connection options that the URL can override. They detect a lost network in about ten seconds."""
 
 _CREATE_TABLE = """
 CREATE TABLE IF NOT EXISTS tooli_keys (
@@ -139,7 +140,7 @@ class PostgresIdempotencyStore(IdempotencyStore):
     # -------------------------------------------------------------- connection
 
     def _execute(self, work: Callable[[SqlConnection], T], timeout: float) -> T:
-        """Run some work on the connection; repeat it once if an old connection is dead."""
+        """Run some work on the connection. If a reused connection fails, retry with a new one."""
         psycopg = _load_psycopg()
         deadline = monotonic() + timeout  # includes waiting for other threads of this process
         if not self._lock.acquire(timeout=timeout):
@@ -224,7 +225,7 @@ class PostgresIdempotencyStore(IdempotencyStore):
                 self._renewal_thread.start()
 
     def _renew_leases(self) -> None:
-        timer = Event()  # never set: it only waits
+        timer = Event()  # never set; wait() is used as a sleep
         while True:
             timer.wait(self._lease / 3)
             with self._renewal_lock:  # an attempt that starts later starts another thread

@@ -49,7 +49,7 @@ _DIALECT = SqlDialect(
     empty_bytes="x''",
 )
 _inherited_connections: list[Connection] = []
-"""Connections of a parent process. They stay open, because closing them releases its locks."""
+"""Connections of a parent process. Closing them would release the locks of the parent."""
 
 
 class SqliteIdempotencyStore(IdempotencyStore):
@@ -123,7 +123,7 @@ class SqliteIdempotencyStore(IdempotencyStore):
             self._lock.release()
 
     def _retry_while_busy(self, work: Callable[[SqlConnection], T], deadline: float) -> T:
-        """Repeat the work until the deadline: SQLite's own timeout does not cover every lock."""
+        """Repeat the work until the deadline. SQLite's own timeout does not cover every lock."""
         sqlite3 = _load_sqlite()
         while True:
             # In tenths of a second, so that the timeout of the connection rarely changes.
@@ -133,7 +133,7 @@ class SqliteIdempotencyStore(IdempotencyStore):
             except sqlite3.OperationalError as failure:
                 if not _is_busy(failure) or monotonic() > deadline:
                     raise
-                sleep(0.002 + os.urandom(1)[0] / 20_000)  # random: processes must not keep step
+                sleep(0.002 + os.urandom(1)[0] / 20_000)  # random, to avoid collisions
 
     def _connect(self, timeout: float) -> Connection:
         """Return the connection; reopen it after a fork and if the file was replaced."""
@@ -223,7 +223,7 @@ def _open_database(path: str, timeout: float) -> Connection:
 
 
 def _create_schema(connection: Connection, path: str) -> None:
-    """Create the table, unless another process has."""
+    """Create the table, unless another process has created it meanwhile."""
     version = _read_schema_version(connection)
     if version == 0:
         connection.execute(_CREATE_TABLE)
@@ -241,7 +241,7 @@ def _read_schema_version(connection: Connection) -> int:
 
 
 def _load_sqlite() -> Any:
-    """Return the C half of `sqlite3`: the Python half imports `datetime`."""
+    """Return the C part of `sqlite3`. The Python part imports `datetime`, which is slow."""
     try:
         import _sqlite3 as module  # pyright: ignore
     except ImportError:
@@ -287,13 +287,13 @@ def _find_recent_quarantine(path: str) -> str | None:
 
 
 def _quarantine_database(path: str) -> str:
-    """Rename a damaged database and return its new path; the old one if that is impossible."""
+    """Rename a damaged database and return its new path, or the old path if that fails."""
     with _ProcessLock(f"{path}.lock"):
         if _is_intact(path):  # another process has renamed it
             return _find_recent_quarantine(path) or path
         quarantined_path = f"{path}.damaged-{int(time() * 1000)}"
         try:
-            # The journal first: a new database must not find the journal of the old one.
+            # The journal is renamed first, so that a new database does not find it.
             for suffix in ("-wal", "-shm", ""):
                 if os.path.exists(path + suffix):
                     os.rename(path + suffix, quarantined_path + suffix)
@@ -315,7 +315,7 @@ def _is_intact(path: str) -> bool:
 
 
 class _ProcessLock:
-    """A lock that one process of the machine holds at a time."""
+    """A file lock that only one process of the machine holds at a time."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -328,7 +328,7 @@ class _ProcessLock:
             self._file = os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600)
             fcntl.flock(self._file, fcntl.LOCK_EX)
         except (ImportError, OSError):
-            pass  # without the lock two processes may try: the second one finds an intact database
+            pass  # without a lock, a second process finds the new, intact database
 
     def __exit__(self, *_: object) -> None:
         if self._file is not None:

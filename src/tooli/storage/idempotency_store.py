@@ -1,4 +1,4 @@
-"""Idempotency keys: which calls with a key have started, and what their outcome was.
+"""Store idempotency keys: which calls have started with a key, and their outcomes.
 
     begin ─┬─▶ NewAttempt: run the call ──▶ finish("done" │ "broken", outcome) │ release
            ├─▶ StoredReplay: the call has run; this is its outcome
@@ -10,7 +10,7 @@ The entry is written before the tool runs and finished after it. If the process 
 the entry stays unfinished, so a call never runs twice unnoticed. The store does not interpret the
 outcome bytes.
 
-The statements and the protocol are here, for every database. `idempotency_sqlite` and
+This module has the statements and the protocol for every database. `idempotency_sqlite` and
 `idempotency_postgres` add the connection and a `SqlDialect`.
 """
 
@@ -85,7 +85,7 @@ class AttemptToken(Record):
     scoped_key: ScopedKey
     attempt: str
     durable: bool = True
-    timeout: float = STORE_TIMEOUT_SECONDS  # also for finishing the entry
+    timeout: float = STORE_TIMEOUT_SECONDS  # seconds to wait when the entry is finished
 
 
 class NewAttempt(Record):
@@ -116,7 +116,7 @@ class KeyMismatch(Record):
 
 
 class IndeterminateAttempt(Record):
-    """The call was stopped while it ran; `outcome` is what is known about it."""
+    """The call was stopped while it ran. `outcome` has what is known about it."""
 
     started_at: float
     owner: str
@@ -232,7 +232,7 @@ class _Statements:
         listed = f"{columns}, {dialect.empty_bytes} FROM {table}"
         is_key = f"tool = {p} AND principal = {p} AND key = {p}"
         of_app = f"(tool = {p} OR substr(tool, 1, {p}) = {p})"
-        # The join returns one row even if there is no entry: it has the time of the database.
+        # The join returns a row with the time of the database even if there is no entry.
         self.find = (
             f"SELECT {columns}, outcome FROM (SELECT 1) AS one LEFT JOIN {table} ON {is_key}"
         )
@@ -317,7 +317,7 @@ class IdempotencyStore:
         attempt_values = (fingerprint, current_process(), token.attempt)
 
         def begin_call(connection: SqlConnection) -> BeginResult:
-            while True:  # until nobody changes the entry between the two statements
+            while True:  # repeat if another process changes the entry between find and claim
                 row = connection.execute(self._statements.find, scoped_key.columns).fetchone()
                 now, entry = _entry_from_row(row)
                 replaced = ("", "")
@@ -397,7 +397,7 @@ class IdempotencyStore:
         """Close the connection. The next call opens it again."""
         raise NotImplementedError
 
-    # -------------------------------------------------------------- what a database adds
+    # -------------------------------------------------------------- implemented by subclasses
 
     def _execute(self, work: Callable[[SqlConnection], T], timeout: float) -> T:
         """Run some work on the connection within a number of seconds."""

@@ -1,7 +1,7 @@
 """Encode outcomes as JSON for the idempotency store, and decode them for a replay.
 
-JSON, so that reading an outcome back never executes code. A replay returns what the
-first call returned: `Page`, `Next` and content keep their types, other values become JSON types.
+Decoding JSON never executes code, unlike pickle. A replay returns what the first call returned.
+`Page`, `Next` and content keep their types, and other values become JSON types.
 Python callers get values of the tool's return type. Secrets of a call are redacted before its
 outcome is stored, because a replay does not know them.
 """
@@ -58,8 +58,8 @@ def encode_outcome(
 ) -> tuple[bytes, Outcome]:
     """Return an outcome as bytes, and the outcome to return to the caller.
 
-    Encoding consumes iterators, so the second value is a copy if the outcome has any. `warnings`
-    gets a line for each value that JSON cannot hold.
+    Encoding consumes iterators. So the second outcome is a copy if the value is not plain JSON, and
+    then `warnings` gets a line for each value that JSON cannot hold.
     """
     all_warnings = list(warnings)
     if isinstance(outcome, Failed):
@@ -129,7 +129,7 @@ def _parse_json(data: bytes) -> Any:
 def _encode_value(
     value: Any, warnings: list[str], redactor: Redactor | None
 ) -> tuple[Any, dict[str, Any]]:
-    """Return the value or a copy of it, and the JSON object that stands for it."""
+    """Return the value or a copy of it, and the JSON object that represents it."""
     kind = value.__class__
     if kind is Page:
         _, items = measure_json(value.items, warnings)
@@ -168,8 +168,8 @@ def _redact_value(value: Any, redactor: Redactor | None) -> Any:
 def _is_json(value: Any, depth_left: int = MAX_JSON_DEPTH) -> bool:
     """True if a value consists of JSON types and NaN, so that it can be read repeatedly.
 
-    Deep values are not searched: they may contain themselves. The search stops at the first other
-    type, because many paths may lead to the same part.
+    Values that are nested too deeply return False, because they may contain themselves. The search
+    stops at the first other type, because a part that occurs many times is searched many times.
     """
     if is_object(value):
         return depth_left > 0 and all(_is_json(item, depth_left - 1) for item in value.values())
@@ -226,7 +226,7 @@ def _content_class() -> type[Content]:
 
 
 def restore_type(tool: Tool, value: Any) -> Any:
-    """Return a value as the tool's return type; the value itself if it does not fit."""
+    """Return a value converted to the tool's return type, or unchanged if that fails."""
     cached = _validators.get(tool.id)
     if cached is None or cached[0] is not tool.returns:
         cached = _validators[tool.id] = (tool.returns, _make_validator(tool))
@@ -303,7 +303,7 @@ def _decode_error(parts: dict[str, Any]) -> ToolError:
     )
     error.http_status = parts["http_status"]
     error.is_translated = True
-    if error.category != fields["category"]:  # of a class that this process does not know
+    if error.category != fields["category"]:  # the class is not defined in this process
         error.__dict__["category"] = fields["category"]
     return error
 

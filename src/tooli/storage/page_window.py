@@ -1,8 +1,8 @@
-"""The window of a page: passes on the records of one page and makes the cursor of the next one.
+"""Select the records of one page and make the cursor of the next page.
 
-The tool is asked for no more records than the page needs: a stream is closed after the last one.
-A cursor knows how many records were returned and the digests of the last ones. So records that are
-inserted or deleted before it neither repeat nor hide others.
+A stream is closed after the last record of the page, so the tool produces no more than necessary.
+A cursor contains the number of returned records and the digests of the last ones. So no record is
+repeated or skipped if earlier records were inserted or deleted meanwhile.
 """
 
 from __future__ import annotations
@@ -28,9 +28,12 @@ if TYPE_CHECKING:
     from tooli.records.record_flow import Push, RecordFlow
 
 SEARCH_DISTANCE = 500
-"""How far from its position a record of a stream is searched for. Lists are searched whole."""
+"""Number of records before and after its position in which a stream is searched.
+
+Lists are searched whole.
+"""
 CONTEXT_CHARS = 64
-"""Characters before a position in a text that identify it."""
+"""Number of characters before a position in a text that identify the position."""
 
 
 def make_page_window(call: Call, flow: RecordFlow) -> PageWindow | None:
@@ -44,7 +47,7 @@ def make_page_window(call: Call, flow: RecordFlow) -> PageWindow | None:
 
 
 class PageWindow(Sieve):
-    """Passes on the records of a page."""
+    """A sieve that passes on the records of one page."""
 
     def __init__(self, flow: RecordFlow, binding: bytes, key: bytes) -> None:
         self.flow = flow
@@ -55,7 +58,7 @@ class PageWindow(Sieve):
         self._key = key
         self._offset = self._start.position
         self._limit = flow.result_options.limit or -1
-        self._passed_records: list[Any] = []  # of a stream only the last few
+        self._passed_records: list[Any] = []  # for a stream, only the last few
         self._known_total: int | None = None  # the number of all records, if it is known
         self._seen_count = 0
         self._is_positioned = self._offset == 0

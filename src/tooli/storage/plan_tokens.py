@@ -2,8 +2,8 @@
 
     "p" + base64url( expiry │ nonce │ binding │ plan digest │ action digests │ signature )
 
-The key belongs to the user, so only a dry run can create a token. A marker file records each
-used token.
+Tokens are signed with a key of the user, so only a dry run can create one. A marker file records
+each used token.
 """
 
 from __future__ import annotations
@@ -77,7 +77,11 @@ def decode_plan_token(text: str) -> PlanToken:
 
 
 def claim_plan_token(token: PlanToken) -> bool:
-    """Mark a token as used; return False if it already was. Raises OSError if that is unknown."""
+    """Mark a token as used; return False if it was used before.
+
+    Raises:
+        OSError: the marker can be neither created nor found.
+    """
     return claim_once(_used_tokens_dir(), token.nonce, 2 * PLAN_TTL_SECONDS)
 
 

@@ -1,7 +1,7 @@
 """Identify processes, so that another process can check whether one is still running.
 
-On Linux the check is certain: the start time distinguishes a process from a later one with
-the same number. On other systems there is only the number, so callers also consider how old it is.
+On Linux the check is certain, because the start time distinguishes a process from a later one with
+the same PID. On other systems only the PID is known, so callers also consider its age.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ def is_alive(owner: str) -> bool | None:
 
 
 def is_from_this_boot(owner: str) -> bool:
-    """True if a process was started since this machine was booted."""
+    """True if a process was started on this machine since it was booted."""
     return _split_identity(owner)[0] == _split_identity(current_process())[0]
 
 
 def has_boot_id(owner: str) -> bool:
-    """True if an identity names its machine. Otherwise the number may belong to any machine."""
+    """True if an identity has a boot ID. Without one, the PID may belong to any machine."""
     return bool(_split_identity(owner)[0])
 
 
@@ -62,7 +62,7 @@ def read_boot_id() -> str:
 
 
 def _pid_namespace() -> str:
-    """Return the PID namespace: containers on one machine have their own process numbers."""
+    """Return the ID of the PID namespace. Each container on a machine has its own PIDs."""
     try:
         return "".join(filter(str.isdigit, os.readlink("/proc/self/ns/pid")))
     except OSError:

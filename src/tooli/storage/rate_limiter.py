@@ -1,8 +1,8 @@
 """Rate limits: how often each caller has called each command recently, in this process.
 
-The package `limits`, which comes with tooli[http] and tooli[mcp], implements moving windows. The
-timestamps are kept here, because the memory storage of `limits` never forgets a caller. This one
-has a maximum size and drops the callers that have been idle the longest.
+The package `limits`, which comes with tooli[http] and tooli[mcp], implements moving windows. This
+module stores the timestamps, because the memory storage of `limits` never forgets a caller. The
+storage has a maximum size and drops the callers that have been idle the longest.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 MAX_WINDOWS = 65_536
 MAX_RECORDED_CALLS = 500_000
 """Maximum number of windows, one per caller and command, and of calls in all of them."""
-_EVICTION_DIVISOR = 8  # one eighth is dropped at a time, so that few calls search all windows
+_EVICTION_DIVISOR = 8  # one eighth is dropped at a time, so that eviction is rare
 
 
 class RateWindow:
@@ -41,7 +41,7 @@ class RateWindow:
 
 
 class RateWindowStorage:
-    """The times of calls by caller and command, as moving windows need them."""
+    """Moving windows of call times, one for each caller and command."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -145,7 +145,7 @@ class RateLimiter:
 
 
 def _make_storage() -> Any:
-    """Return the windows as a storage for `limits`."""
+    """Return a RateWindowStorage that implements the storage interface of `limits`."""
     from limits.storage import MovingWindowSupport, Storage
 
     class Store(RateWindowStorage, Storage, MovingWindowSupport):

@@ -1,4 +1,4 @@
-"""Signatures: keys, signed tokens, single use. Every signature of the package is made here.
+"""Keys, signatures and signed tokens. Every signature of the package is made here.
 
 A signature is a keyed BLAKE2b digest (`sign`, `verify`). It appears in these places:
 
@@ -10,8 +10,8 @@ A signature is a keyed BLAKE2b digest (`sign`, `verify`). It appears in these pl
 
 The body of an expiring token starts with its expiry time and a nonce.
 
-For speed, this module loads no `hmac`, `hashlib`, `base64` or `json`: a command line call that
-returns a cursor loads it.
+For speed, this module does not import `hmac`, `hashlib`, `base64` or `json` at the top, because
+every command line call that returns a cursor loads it.
 """
 
 from __future__ import annotations
@@ -96,10 +96,10 @@ def get_cursor_key(*, owns_process: bool) -> bytes:
     Args:
         owns_process: True if each call has a process of its own, as on the command line.
 
-    If no file can be kept, for example in a sandbox, a server uses a random key. The command
-    line cannot: the next process has to accept the cursors of this one. It then uses a key that
-    anybody can derive. Such a signature detects mistakes but no forgery, and the only person who
-    could forge it is the one who types the command.
+    If no file can be kept, for example in a sandbox, a server uses a random key. On the command
+    line the next process must accept the cursors of this one, so the key is derived from the user
+    ID. Such a signature detects mistakes but not forgery. Only the person who types the command
+    could forge it.
     """
     secret = os.environ.get("TOOLI_SEAL_KEY")
     if secret:
@@ -165,7 +165,7 @@ def encode_token(prefix: str, body: bytes, key: bytes, signature_size: int) -> s
 
 
 def decode_token(prefix: str, text: str, key: bytes, signature_size: int) -> bytes:
-    """Return the body of a signed token; raise InvalidToken."""
+    """Return the body of a signed token; raise InvalidToken if it is not valid."""
     padded = text[1:].replace("-", "+").replace("_", "/") + "=" * (-len(text[1:]) % 4)
     try:
         data = a2b_base64(padded.encode("ascii"))
@@ -196,9 +196,9 @@ def encode_expiring_token(
 
 
 def decode_expiring_token(prefix: str, text: str, key: bytes, signature_size: int) -> ExpiringToken:
-    """Return the content of a token that has not expired; raise InvalidToken.
+    """Return the content of a token; raise InvalidToken if it is not valid or has expired.
 
-    The caller claims the nonce before it acts on the token.
+    The caller must claim the nonce before it acts on the token.
     """
     body = decode_token(prefix, text, key, signature_size)
     if len(body) < _EXPIRY_BYTES + _NONCE_BYTES:
@@ -258,7 +258,7 @@ class _MessageKey:
         folder = os.path.join(get_state_dir(), "seals")
         try:
             return claim_once(folder, token.nonce, 2 * MAX_MESSAGE_TTL_SECONDS)
-        except OSError:  # whether it was used is unknown: refuse it
+        except OSError:  # it is unknown whether the token was used, so it is refused
             return False
 
 

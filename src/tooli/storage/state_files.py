@@ -1,8 +1,8 @@
 """Files in the user's state directory: its location, safe file names, single-use marker files.
 
-A marker is an empty file that records that something happened once: a token was used, a session
-made its first call. Creating a file exclusively is one system call that only one of many
-processes can win, and it needs no database.
+A marker is an empty file that records that something happened once, for example that a token was
+used or that a session made its first call. Only one of several processes can create the file, so
+no database is needed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,10 @@ from time import time
 SESSION_RETENTION_SECONDS = 30 * 24 * 3600
 """Seconds after which the first call of a session may be forgotten."""
 _PURGE_ONE_IN = 61
-"""One in this many marker names triggers a purge. A prime, so that every character counts."""
+"""One in this many marker names triggers a purge.
+
+It is a prime number, so that every character of the name influences the remainder.
+"""
 
 
 def get_state_dir() -> str:
@@ -83,7 +86,7 @@ def claim_once(folder: str, name: str, ttl: float) -> bool:
 
 
 def release_claim(folder: str, name: str) -> None:
-    """Delete a marker file, because what it records did not happen after all."""
+    """Delete a marker file, because the recorded event did not happen after all."""
     try:
         os.unlink(os.path.join(folder, name))
     except OSError:

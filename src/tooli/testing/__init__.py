@@ -1,4 +1,4 @@
-"""Tools for the tests of an app: run commands, compare interfaces, check snapshots.
+"""Test an app: run commands, compare interfaces, check snapshots.
 
 invoke, run            run a command line, in this process or in a new one ─▶ CommandResult
 Case, assert_parity    send one request through every interface ─▶ equal envelopes

@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     from tooli.app import Tooli
 
 
-_RECORD_VARIABLE = (
-    "TOOLI_RECORD_CAPABILITIES"  # `tooli capabilities record` runs tests to observe their calls
-)
+# `tooli capabilities record` runs tests with this variable, which must reach the commands.
+_RECORD_VARIABLE = "TOOLI_RECORD_CAPABILITIES"
 
 
 class CommandResult(Record):
@@ -42,7 +41,7 @@ class CommandResult(Record):
 
     @property
     def envelope(self) -> dict[str, Any]:
-        """The JSON document on stdout; fails if there is other output."""
+        """The JSON document on stdout. Raises AssertionError if stdout has other output."""
         found = self._parse(self.stdout)
         assert isinstance(found, dict), f"stdout is JSON, but no envelope{self._report()}"
         return found  # pyright: ignore[reportUnknownVariableType]
@@ -88,13 +87,13 @@ def invoke(
 ) -> CommandResult:
     """Run a command line in this process: `invoke(app, "find-files", "*.py", "--root", "src")`.
 
-    There is no terminal and no detected caller: variables about agents, CI and tooli's settings are
-    removed, so that a test gives the same result everywhere. Output that does not pass through
-    Python (`os.write(1, …)`, child processes) is not captured; `run` captures it.
+    There is no terminal, and no caller is detected: the variables of agents, CI systems and tooli's
+    settings are removed, so that a test gives the same result everywhere. Output that does not pass
+    through sys.stdout (`os.write(1, …)`, child processes) is not captured. `run` captures it.
 
     Args:
         app: The app.
-        argv: The arguments of the command line.
+        args: The arguments of the command line.
         env: Variables to set; None removes one.
         mode: The output mode.
         input: The content of stdin.
@@ -110,7 +109,7 @@ def invoke(
 
 
 def app_name(app: Tooli) -> str:
-    """Return the name of the app, as it is typed."""
+    """Return the name of the app's program."""
     return app._state.name
 
 
@@ -151,7 +150,7 @@ def invoke_callable(
     env: Mapping[str, str | None] | None = None,
     mode: str | None = None,
 ) -> CommandResult:
-    """Run a function that acts as a program (reads argv, writes stdout, exits) in this process."""
+    """Run a function as a program in this process: it reads sys.argv, writes stdout and exits."""
     exception: BaseException | None = None
     with _replaced_process_state(argv, _as_bytes(input), build_environment(env, mode)) as (
         out,
@@ -180,9 +179,11 @@ def _exit_code(end: SystemExit) -> int:
 
 
 def build_environment(added: Mapping[str, str | None] | None, mode: str | None) -> dict[str, str]:
-    """Return the environment of this process without a caller, 80 columns wide, and with `env`.
+    """Return the environment for a command in a test: that of this process with changes.
 
-    Settings files of users and projects are ignored, unless `env` has `{"TOOLI_CONFIG": "on"}`.
+    Variables of agents, CI systems and settings are removed, the width is 80 columns, and the
+    variables in `added` are set. Settings files of users and projects are ignored, unless `added`
+    has `{"TOOLI_CONFIG": "on"}`.
     """
     callers = all_variables()
     settings = {

@@ -17,11 +17,11 @@ _FILE_MESSAGES = (
     *("does not exist", "cannot be read", "is a file", "is a directory"),
     *("is not readable", "is not writable"),
 )
-"""Errors about files are ignored: an example may name files that do not exist here."""
+"""Messages that are ignored, because an example may name files that do not exist."""
 
 
 def assert_examples(app: Tooli) -> None:
-    """Check that the command accepts every entry of its `examples=`."""
+    """Check that each command of the app accepts all of its `examples=`."""
     wrong = [
         f"{tool.key}: {problem}"
         for tool in app.catalog
@@ -32,12 +32,12 @@ def assert_examples(app: Tooli) -> None:
 
 
 def check_line(app: Tooli, argv: Sequence[str]) -> list[str]:
-    """Return the problems of a command line, given without the program; files need not exist.
+    """Return the problems of a command line, which does not include the program.
 
-    The app parses the line and runs all checks of a dry run.
+    The app parses the line and runs all checks of a dry run. Files need not exist.
     """
     end = argv.index("--") if "--" in argv else len(argv)
-    json_argv = [*argv[:end], "--tooli-json", *argv[end:]]  # whatever mode the line sets
+    json_argv = [*argv[:end], "--tooli-json", *argv[end:]]  # overrides the output mode of the line
     with DryRunExecutionDisabled():
         command_result = invoke(app, "--tooli-dry-run", *json_argv, mode="json")
     if command_result.exit_code == 0:

@@ -1,4 +1,4 @@
-"""The HTTP interfaces of the parity tests: a case as a request, without a network."""
+"""The HTTP interfaces of the parity tests. They send a case to the ASGI app without a network."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class HttpInterface(Interface):
     accept = "application/json"
 
     def skip_reason(self, case: Case) -> str | None:
-        """Return why a case is skipped, such as an option that only a terminal has."""
+        """Return why a case is skipped, for example because HTTP lacks an option, or None."""
         if case.options.keys() - _QUERY_NAMES.keys():
             return "HTTP has no word for the option"
         return super().skip_reason(case)
@@ -143,7 +143,7 @@ class HttpLinesInterface(HttpInterface):
     accept = "application/x-ndjson"
 
     def send_case(self, case: Case) -> InterfaceResponse:
-        """Return the items; the last line of a failed stream is its error."""
+        """Return the items, or the error in the last line if the stream failed."""
         response = run_awaitable(post_case(self.app, case, self.accept))
         if response.headers["content-type"] == "application/json":
             envelope = response.json()
@@ -160,7 +160,7 @@ class HttpLinesInterface(HttpInterface):
 
 
 async def post_case(app: Tooli, case: Case, accept: str) -> HttpResponse:
-    """Send a case as a request."""
+    """Send a case as a POST request and return the response."""
     arguments = to_jsonable(dict(case.arguments), [])
     options = case.options.items()
     query = urlencode(

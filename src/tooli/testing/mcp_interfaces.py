@@ -1,4 +1,7 @@
-"""The MCP interfaces of the parity tests: both protocol eras, through the stdio server."""
+"""The MCP interfaces of the parity tests, for both generations of the protocol.
+
+They use the stdio server without a process.
+"""
 
 from __future__ import annotations
 
@@ -28,23 +31,23 @@ _CLIENT = {"name": "parity", "version": "1"}
 
 
 class MemoryWire(StdioTransport):
-    """A connection that collects what is sent in a list."""
+    """A transport that collects the sent messages in a list."""
 
     def __init__(self) -> None:
         super().__init__(-1, -1)
         self.sent: list[Any] = []
 
     def send(self, data: bytes) -> None:
-        """Keep a message as a client would read it."""
+        """Decode a message and add it to the list."""
         self.sent.append(from_json(data))
 
     def is_disconnected(self) -> bool:
-        """Return True."""
+        """Return False."""
         return False
 
 
 class McpInterface(Interface):
-    """`tools/call`, as a client of one protocol era sends it."""
+    """Sends `tools/call` as a client of one protocol generation does."""
 
     surface: ClassVar[str] = "mcp"
     modern: ClassVar[bool]
@@ -90,14 +93,14 @@ class McpInterface(Interface):
 
 @register_interface
 class HandshakeInterface(McpInterface):
-    """MCP up to 2025-11-25."""
+    """MCP up to version 2025-11-25, with an `initialize` handshake."""
 
     name, modern = "mcp", False
 
 
 @register_interface
 class StatelessInterface(McpInterface):
-    """MCP since 2026-07-28."""
+    """MCP since version 2026-07-28, without a handshake."""
 
     name, modern = "mcp-stateless", True
 
@@ -111,7 +114,7 @@ def _find_tool(server: StdioServer, name: str) -> tuple[str, Tool | None]:
 
 
 def envelope_from_reply(reply: dict[str, Any], tool: Tool | None, modern: bool) -> dict[str, Any]:
-    """Return the envelope of an MCP result: whole if it failed, otherwise from its parts."""
+    """Return the envelope of a reply. A successful result is put together from its parts."""
     if "error" in reply:
         return reply["error"]["data"][ENVELOPE_KEY]
     result = reply["result"]
@@ -137,6 +140,6 @@ def _result_value(result: dict[str, Any], tool: Tool | None, modern: bool) -> An
 
 
 def _without_client(envelope: dict[str, Any]) -> dict[str, Any]:
-    """Remove the name of the client, which only this protocol requires."""
+    """Remove name and version of the client, which other interfaces do not have."""
     meta = {k: v for k, v in envelope["meta"].items() if k not in ("caller_id", "caller_version")}
     return {**envelope, "meta": meta}

@@ -1,4 +1,4 @@
-"""Parity: one request gives the same answer through every interface of an app.
+"""Check that one request gives the same answer through every interface of an app.
 
     Case ─┬▶ command line, parsed by tooli ─┐
           ├▶ command line, parsed by Typer ─┤
@@ -6,8 +6,8 @@
           └▶ jsonl, app.stream, astream ────┘
 
 The comparison ignores `duration_ms`, which is a measurement. Everything else must be equal, and the
-keys must have the same order. Answers do not depend on the caller, because all callers are alike:
-the program has the name of the app, and the environment has no signals of an agent.
+keys must have the same order. The caller has no influence on the answers: the program always has
+the name of the app, and the environment has no variables of an agent.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class Case(Record):
         tool: The command.
         arguments: Python values, in the order of the parameters.
         options: Options of the framework, such as `{"yes": True}`.
-        argv: Arguments that only a command line can have, such as an option without its value; the
-            case then runs on the command line only.
+        argv: Command line arguments that other interfaces cannot express, such as an option
+            without its value. The case then runs on the command line only.
         skip: Names of interfaces, or of whole surfaces, with the reason why they differ.
     """
 
@@ -57,14 +57,14 @@ class Case(Record):
 
 
 class InterfaceResponse(Record):
-    """The answer of an interface in the types of JSON; `exit_code` if the interface has one."""
+    """The answer of an interface as JSON types, and the exit code if the interface has one."""
 
     envelope: dict[str, Any]
     exit_code: int | None = None
 
 
 class Interface:
-    """One way to call an app; a subclass sends a Case and returns the answer."""
+    """Base class of an interface: a way to call an app with a Case."""
 
     name: ClassVar[str]
     surface: ClassVar[str]
@@ -91,7 +91,7 @@ InterfaceType = TypeVar("InterfaceType", bound=type[Interface])
 
 
 def register_interface(interface_class: InterfaceType) -> InterfaceType:
-    """Register an interface: from now on every parity test uses it."""
+    """Register an interface class, which every parity test then uses."""
     _INTERFACES.append(interface_class)
     return interface_class
 
@@ -134,7 +134,7 @@ def _difference(
 
 
 def without_volatile_fields(envelope: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an envelope without what differs between calls: duration and token of a plan."""
+    """Return an envelope without the fields that differ between calls: duration and plan token."""
     found = dict(envelope)
     if "result" in found:
         found["result"] = _without_token(found["result"])
@@ -144,7 +144,7 @@ def without_volatile_fields(envelope: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _without_token(result: Any) -> Any:
-    """Return a plan without its token; alone or as the item of a stream."""
+    """Return a result without the token of a plan, which may be the only item of a stream."""
     if is_list(result) and len(result) == 1:
         return [_drop_token(result[0])]
     return _drop_token(result)
@@ -187,7 +187,7 @@ class CallInterface(Interface):
     name, surface = "call", "python"
 
     def send_case(self, case: Case) -> InterfaceResponse:
-        """Call and return the answer."""
+        """Call the tool and return the answer."""
         return _response_from_result(
             self.app.options(**case.options).call(case.tool, **case.arguments)
         )
@@ -200,7 +200,7 @@ class AsyncCallInterface(Interface):
     name, surface = "acall", "python"
 
     def send_case(self, case: Case) -> InterfaceResponse:
-        """Call and return the answer."""
+        """Call the tool and return the answer."""
         surface = self.app.options(**case.options)
         return _response_from_result(run_awaitable(surface.acall(case.tool, **case.arguments)))
 
@@ -237,7 +237,7 @@ def _response_from_result(result: TooliResult[Any]) -> InterfaceResponse:
 
 
 def _response_from_items(items: Iterable[Any], app: Tooli) -> InterfaceResponse:
-    """Return Python values as they would be encoded for another process."""
+    """Return the items, or the error that ended them, encoded as for another process."""
     redaction_policy, received = RedactionPolicy(app._state.policy), list[Any]()
     try:
         received += (json.loads(encode_redacted(item, [], redaction_policy)) for item in items)
@@ -252,7 +252,7 @@ def _response_from_items(items: Iterable[Any], app: Tooli) -> InterfaceResponse:
 
 @register_interface
 class CommandLineInterface(Interface):
-    """The command line, parsed by tooli if it can."""
+    """The command line, parsed by tooli where possible."""
 
     name, surface, accepts_argv = "cli", "cli", True
 
@@ -269,7 +269,7 @@ class JsonLinesInterface(Interface):
     name, surface, accepts_argv, streams = "jsonl", "cli", True, True
 
     def send_case(self, case: Case) -> InterfaceResponse:
-        """Return the lines on stdout; the last line of a failed stream is its error."""
+        """Return the lines on stdout, or the error in the last line if the stream failed."""
         return _response_from_lines(invoke(self.app, *command_line(self.app, case), mode="jsonl"))
 
 
@@ -332,9 +332,10 @@ def _flags(options: Mapping[str, Any], own_flags: Sequence[str]) -> list[str]:
 
 
 def normalize_next_steps(app: Tooli, envelope: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an envelope whose steps in `meta.next` have no command lines.
+    """Return an envelope in which the command lines in `meta.next` are parsed.
 
-    One interface builds a line from arguments, another one repeats what was typed.
+    Equivalent lines differ in their text: one interface builds a line from arguments, another one
+    repeats what was typed.
     """
     envelope = _mask_approval(envelope)
     meta = dict(envelope.get("meta", {}))
@@ -347,7 +348,7 @@ def normalize_next_steps(app: Tooli, envelope: Mapping[str, Any]) -> dict[str, A
 
 
 def _mask_approval(envelope: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return an envelope without the id of an approval request, which differs for each caller."""
+    """Replace id and expiry of an approval request, which differ for each call."""
     error: dict[str, Any] = envelope.get("error") or {}
     details: dict[str, Any] = error.get("details") or {}
     approval: Any = details.get("approval")

@@ -54,7 +54,7 @@ def assert_envelope_snapshot(
 
 
 def assert_help_snapshot(app: Tooli, path: str | Path, *, update: bool = False) -> None:
-    """Check the help of the app and of each command, plain and for agents, against a file."""
+    """Check the help of the app and of each command, for people and for agents, against a file."""
     pages: list[str] = []
     for command_path in _command_paths(app):
         for help_flags in (("--help", "--plain"), ("--help-agent",)):
@@ -66,7 +66,7 @@ def assert_help_snapshot(app: Tooli, path: str | Path, *, update: bool = False) 
 
 
 def _command_paths(app: Tooli) -> list[tuple[str, ...]]:
-    """Yield the app, its groups and its commands as lists of names, parents first."""
+    """Return the paths of the app, its groups and its commands, parents first."""
     if app.tree().only_command is not None:
         return [()]
     paths = [tool.path for tool in app.catalog if not tool.hidden]

@@ -1,8 +1,8 @@
-"""Translate audit events of Python into actions: what is done, and to which target.
+"""Translate audit events of Python into actions. An action has a name and a target.
 
     "open" (path, mode, flags) ─▶ ("read", path) │ ("write", path) │ ("make", path)
 
-`place` puts something at a path without following a link. `make` creates something new at a path.
+`place` puts a file at a path and does not follow a link there. `make` creates a new file or folder.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _sqlite_actions(args: tuple[Any, ...]) -> Actions:
 
 
 def _sqlite_uri_actions(rest: str) -> Actions:
-    """Return what a URI of SQLite opens; if in doubt, it is opened for writing."""
+    """Return the actions for a SQLite URI. In case of doubt it is opened for writing."""
     rest = rest.partition("#")[0]
     path_index, _, query = rest.partition("?")
     if path_index[:2] == "//":  # an authority: empty, or localhost
@@ -109,7 +109,7 @@ def _format_address(address: Any) -> str:
 
 
 def _to_text(value: Any) -> str:
-    """Return text or a path as text, and "" for anything else."""
+    """Return a str, bytes or path as text, and "" for anything else."""
     return os.fsdecode(value) if isinstance(value, (str, bytes, os.PathLike)) else ""  # pyright: ignore[reportUnknownArgumentType]
 
 
@@ -118,7 +118,7 @@ def _resolve_actions(args: tuple[Any, ...]) -> Actions:
 
 
 def _spawn_actions(args: tuple[Any, ...]) -> Actions:
-    """Return the program that is started."""
+    """Return a spawn action with the name of the program."""
     for arg in args:
         if _to_text(arg):
             return (("spawn", _to_text(arg)),)
@@ -155,7 +155,7 @@ def _environment_actions(args: tuple[Any, ...]) -> Actions:
 
 
 def _path_action(action: str, dir_fd_index: int = 99) -> Callable[[tuple[Any, ...]], Actions]:
-    """Return a translation of events with one path, which may be relative to a directory."""
+    """Return a translator for events with one path, which may be relative to a directory."""
     return lambda args: ((action, _path_argument(args, 0, dir_fd_index)),)
 
 
@@ -181,7 +181,7 @@ EVENTS: dict[str, Callable[[tuple[Any, ...]], Actions]] = {
         ("place", _path_argument(args, 1, 3)),
     ),
     "os.symlink": lambda args: (("place", _path_argument(args, 1, 2)),),
-    # a new link gives access to the content of the file
+    # A new hard link gives access to the content of the file.
     "os.link": lambda args: (
         ("read", _path_argument(args, 0, 2)),
         ("write", _path_argument(args, 0, 2)),
@@ -219,4 +219,4 @@ EVENTS: dict[str, Callable[[tuple[Any, ...]], Actions]] = {
     "os.putenv": _environment_actions,
     "os.unsetenv": _environment_actions,
 }
-"""The events that are translated. Other events cost one lookup in this table."""
+"""The translator of each event. All other events are ignored after one lookup in this table."""

@@ -5,8 +5,9 @@
 
 Python calls one hook for every event of the process. A hook cannot be removed, so it does almost
 nothing if no call is monitored. A context variable says which calls an event belongs to. Tasks
-inherit it, and so do threads that copy the context. Threads that a command starts are followed. A
-thread of unknown origin belongs to all monitored calls: at worst too much is refused.
+inherit it, and so do threads that copy the context. A thread that a command starts belongs to the
+command's call. A thread of unknown origin belongs to all monitored calls, which may refuse too much
+but never too little.
 """
 
 from __future__ import annotations
@@ -73,8 +74,9 @@ class Monitor:
     Args:
         declared: What the command declares. Other actions are violations.
         bounds: What the configuration allows. Other actions are always refused.
-        is_blocking: Refuse what is not declared.
-        owns_process: The process belongs to the call, with threads that existed before it.
+        is_blocking: Refuse undeclared actions instead of only recording them.
+        owns_process: True if the process runs only this call. Its threads then belong to the call,
+            except threads of the framework.
         max_violations: How many violations are kept.
     """
 
@@ -93,9 +95,8 @@ class Monitor:
         self.is_loop_shared = False  # it runs on an event loop that other calls use
         self.violations: list[Violation] = []
         self.on_violation: Callable[[], None] | None = None  # called for each new violation
-        self.denial: Violation | None = (
-            None  # the first refused action; the call fails even if the error was caught
-        )
+        # The first refused action. The call fails even if the function caught the error.
+        self.denial: Violation | None = None
         self._declared = _AllowanceMatcher(declared) if declared is not None else None
         self._bounds = _AllowanceMatcher(bounds) if bounds is not None else None
         matchers = [limits for limits in (self._declared, self._bounds) if limits is not None]
@@ -111,7 +112,7 @@ class Monitor:
         self._max_violations = max_violations
 
     def begin(self) -> bool:
-        """Start monitoring; threads of unknown origin belong to this call from now on.
+        """Start monitoring. Threads of unknown origin belong to this call from now on.
 
         Return False if nothing can be monitored, because another audit hook forbids ours.
         """
@@ -126,7 +127,7 @@ class Monitor:
         return self.is_blocking or self._bounds is not None
 
     def finish(self) -> None:
-        """End the call; threads that it left running stay monitored."""
+        """Mark the call as ended. Threads that it left running stay monitored."""
         self.is_finished = True
         _active_monitors.pop(self, None)
 
@@ -189,7 +190,10 @@ class _AllowanceMatcher:
         return self._prefixes[action] is None and not self._denied
 
     def allows(self, action: str, target: str, created: set[str]) -> bool:
-        """True if an action is allowed; a call may delete what it created and may write."""
+        """True if an action is allowed.
+
+        A call may also delete what it created itself, if it may write there.
+        """
         is_allowed = self._flags.get(action)
         if is_allowed is not None:
             return is_allowed
@@ -215,7 +219,7 @@ def _is_created(path: str, created: set[str]) -> bool:
 
 
 def _is_exempt(action: str, target: str, is_owner_denied: bool) -> bool:
-    """True if the action is not the command's own."""
+    """True if Python, a library or the framework does the action, and not the command."""
     if action == "native":
         return is_library_call()
     if action == "net":
@@ -228,22 +232,21 @@ def _is_exempt(action: str, target: str, is_owner_denied: bool) -> bool:
 _current_monitors: ContextVar[tuple[Monitor, ...] | None] = ContextVar(
     "tooli_monitors", default=None
 )
-_thread_monitors: dict[
-    int, tuple[Monitor, ...]
-] = {}  # threads that run a monitored function, by ident
+# Monitors of threads that run a monitored function, by thread ident.
+_thread_monitors: dict[int, tuple[Monitor, ...]] = {}
 _active_monitors: dict[Monitor, None] = {}  # monitors of calls that have not ended
-_has_followed_threads = (
-    False  # a monitored function has started a thread, which has _THREAD_ATTRIBUTE
-)
+# True once a monitored function has started a thread. Such a thread has _THREAD_ATTRIBUTE.
+_has_followed_threads = False
 _lock = allocate_lock()
 _hook_installed = False
 _hook_called = False  # set by the hook itself
 
 
 class MonitorScope:
-    """One section of a call that is monitored in one thread.
+    """Monitors a section of a call in the current thread, from begin() to end().
 
-    It restores the previous state even if an interrupt strikes between begin() and end().
+    The previous state is saved when the object is created, so end() restores it even if an
+    interrupt stops begin().
     """
 
     __slots__ = ("_ident", "_monitor", "_previous", "_token")
@@ -271,8 +274,8 @@ class MonitorScope:
             _current_monitors.reset(self._token)
 
 
-class unmonitored:  # noqa: N801  reads like a word
-    """Context manager for work of the framework during a monitored call."""
+class unmonitored:  # noqa: N801  lower case, like contextlib.suppress
+    """Context manager that turns monitoring off while the framework itself does something."""
 
     def __enter__(self) -> None:
         self._token = _current_monitors.set(())
@@ -301,7 +304,7 @@ def _install_hook() -> None:
 
 
 def _patch_thread_start() -> None:
-    """Follow new threads on Python 3.10 and 3.11, which raise no event for them."""
+    """Follow new threads on Python 3.10 and 3.11, which lack the audit event for them."""
     import threading
 
     module: Any = threading
@@ -353,7 +356,7 @@ def _check_event(
 
 
 def _owning_monitors() -> tuple[Monitor, ...]:
-    """Return the monitors of an event that has no context."""
+    """Return the monitors of an event in a thread whose context names none."""
     ident = get_ident()
     monitors = _thread_monitors.get(ident)
     if monitors is not None:
@@ -389,10 +392,10 @@ def _follow_thread(args: tuple[Any, ...]) -> None:
         return
     thread = getattr(args[0], "__self__", None) if args else None
     if thread is None or not hasattr(thread, "_bootstrap"):
-        return  # unknown: it belongs to all monitored calls
+        return  # not a threading.Thread: it counts as a thread of unknown origin
     is_loop_thread = str(getattr(thread, "name", "")).startswith("asyncio_")
     if is_loop_thread and any([monitor.is_loop_shared for monitor in monitors]):
-        return  # a thread of the event loop, shared by all
+        return  # a pool thread of the event loop, which other calls use as well
     thread.__dict__[_THREAD_ATTRIBUTE] = monitors
     _has_followed_threads = True
 

@@ -1,7 +1,7 @@
-"""What Python accesses by itself while a command runs, and where a path leads.
+"""Recognize file access by Python itself, and resolve paths.
 
-Importing reads modules and writes bytecode. Time zones, locales, certificates and the like are
-public files. None of this is an act of the command, so no declaration has to name it.
+While a command runs, Python imports modules and writes bytecode, and libraries read public files
+such as time zones, locales and certificates. A command does not have to declare this access.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NON_FILE_DEVICES = frozenset(
         *("/dev/stdin", "/dev/stdout", "/dev/stderr"),
     )
 )
-"""Devices that hold no data."""
+"""Devices that store no data. Access to them needs no capability."""
 
 PUBLIC_PATHS = (
     *("/usr/share/zoneinfo", "/usr/lib/zoneinfo", "/usr/share/lib/zoneinfo", "/etc/zoneinfo"),
@@ -39,7 +39,7 @@ PUBLIC_PATHS = (
     *("/proc/cpuinfo", "/proc/meminfo", "/proc/sys/vm/overcommit_memory"),
     "/sys/devices/system/cpu",
 )
-"""Public facts about the machine that libraries read by themselves."""
+"""Files with public information about the machine, which libraries read by themselves."""
 
 CODE_SUFFIXES = (".py", ".pyc", ".pyi", ".so", ".pyd", ".pth", ".egg-link")
 _IMPORT_FRAME_PREFIXES = ("<frozen importlib", "<frozen zipimport")
@@ -50,21 +50,21 @@ _STORAGE_DIR = os.path.join(PACKAGE_DIR, "storage") + os.sep
 _STDLIB_DIR = os.path.dirname(os.__file__) + os.sep
 
 _DOT_NAMES = ("", ".", "..")
-_IMPORT_FUNCTIONS = (
-    "_find_and_load",
-    "exec_module",
-    "load_module",
-)  # functions of the import system
+# Functions of the import system that load a module.
+_IMPORT_FUNCTIONS = ("_find_and_load", "exec_module", "load_module")
 _SOURCE_READERS = ("traceback", "warnings", "inspect")  # modules that read source code to show it
 _O_PATH = getattr(os, "O_PATH", 0)  # 0 if the system has no O_PATH
 _DELETED_SUFFIX = " (deleted)"
 
 
-# ------------------------------------------------------------------ where a path leads
+# ------------------------------------------------------------------ resolve paths
 
 
 def resolve_path(path: Any, follow: bool) -> str | None:
-    """Return the real path, or None if it is not a file. `follow` resolves a link at the end."""
+    """Return the real path of a path or descriptor, or None if it is not a file.
+
+    With `follow`, a link in the last part of the path is resolved as well.
+    """
     try:
         if isinstance(path, DirFdPath):
             inner = os.fsdecode(path.path)
@@ -79,7 +79,7 @@ def resolve_path(path: Any, follow: bool) -> str | None:
         return _real_path(path, follow)
     except (ValueError, TypeError):  # not a path: the system call will fail
         return None
-    except OSError:  # the current directory was deleted, or links form a circle
+    except OSError:  # the current directory was deleted, or links form a loop
         return os.path.normcase(str(path))
 
 
@@ -95,7 +95,7 @@ def _real_path(path: str, follow: bool) -> str:
 
 
 def _follow_links(path: str) -> str:
-    """Return the target of an absolute path, with links resolved.
+    """Return an absolute path with all links resolved.
 
     Nothing is cached, because another process may change a link at any time.
     """
@@ -134,7 +134,7 @@ def _descriptor_path(fd: int) -> str | None:
     return found if found[:1] == os.sep else None
 
 
-# ------------------------------------------------------------------ what Python accesses
+# ------------------------------------------------------------------ access by Python itself
 
 
 class CodePaths:
@@ -157,8 +157,9 @@ class CodePaths:
 
     @property
     def libraries(self) -> tuple[str, ...]:
-        """Directories where every file may be read: installed packages, standard library, public
-        files.
+        """Directories where every file may be read.
+
+        They contain installed packages, the standard library and public files.
         """
         if self._libraries is None:
             locale_dir = os.path.join(sys.base_prefix, "share", "locale")
@@ -178,7 +179,7 @@ class CodePaths:
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """Directories of the app's own modules: only code may be read there."""
+        """Directories of the app's own modules, where only code may be read."""
         return self._sources if self.libraries else ()
 
 
@@ -188,7 +189,7 @@ def _is_installed(folder: str) -> bool:
 
 
 def path_prefixes(paths: Iterable[str]) -> tuple[str, ...]:
-    """Return real paths with a separator at the end, for comparisons with str.startswith."""
+    """Return paths with a separator at the end, for comparisons with str.startswith."""
     return tuple([os.path.normcase(path).rstrip(os.sep) + os.sep for path in paths])
 
 
@@ -209,8 +210,9 @@ private_temp_dirs: list[str] = []
 def is_implicit_access(action: str, path: str, is_owner_denied: bool = False) -> bool:
     """True if Python itself accesses the file, and not the command.
 
-    If the owner's path lists refuse the access (`is_owner_denied`), code of the app may be read
-    only to import it or to show it in a traceback, not because its name ends with `.py`.
+    `is_owner_denied` means that allow_paths or deny_paths of the configuration refuse the access.
+    Then code of the app may be read only to import it or to show it in a traceback. Otherwise any
+    file with a suffix such as `.py` counts as code.
     """
     prefix = path + os.sep
     if private_temp_dirs and prefix.startswith(tuple(private_temp_dirs)):
@@ -257,8 +259,8 @@ def _is_bytecode_path(action: str, path: str) -> bool:
 def _is_caching_bytecode(frame: FrameType | None) -> bool:
     """True if the import system reads or writes the bytecode of a module that it loads.
 
-    All frames up to `get_code` must be its own: a command that calls the functions that write
-    the file, such as `SourceFileLoader.set_data` or `py_compile.compile`, writes it itself.
+    All frames up to `get_code` must belong to the import system. A command that calls
+    `SourceFileLoader.set_data` or `py_compile.compile` writes the file itself.
     """
     while frame is not None and frame.f_code.co_filename.startswith(_IMPORT_FRAME_PREFIXES):
         if frame.f_code.co_name == "get_code":
@@ -276,7 +278,7 @@ def _is_code(path: str) -> bool:
 
 
 def is_library_call() -> bool:
-    """True if installed code calls native code, and not the app itself."""
+    """True if an installed library calls native code, and not the app."""
     frame = _calling_frame()
     while frame is not None and _is_from_stdlib(frame, "ctypes"):
         if frame.f_code.co_name == "<module>":
@@ -286,7 +288,7 @@ def is_library_call() -> bool:
 
 
 def is_socketpair() -> bool:
-    """True if a socket pair is emulated on a system that has none."""
+    """True if the standard library emulates socketpair() on a system that lacks it."""
     frame = _calling_frame()
     return (
         frame is not None
@@ -296,7 +298,7 @@ def is_socketpair() -> bool:
 
 
 def is_framework_thread() -> bool:
-    """True if the framework itself works in this thread."""
+    """True if this thread runs code of the framework."""
     frame = _calling_frame()
     while frame is not None:
         if frame.f_code.co_filename.startswith(PACKAGE_DIR):
@@ -319,7 +321,7 @@ def _calling_frame() -> FrameType | None:
 
 
 def _is_framework_storage(frame: FrameType | None) -> bool:
-    """True if the framework writes its storage during a command that calls another one."""
+    """True if the framework accesses its storage, as when a command calls another command."""
     while frame is not None and frame.f_code.co_filename.startswith(_STDLIB_DIR):
         frame = frame.f_back
     return frame is not None and frame.f_code.co_filename.startswith(_STORAGE_DIR)
@@ -350,7 +352,7 @@ def _is_loading_module(frame: FrameType | None) -> bool:
 
 
 def _is_showing_source(frame: FrameType | None) -> bool:
-    """True if the standard library shows a line of code that is loaded."""
+    """True if the standard library reads source code to show it, as in a traceback."""
     while frame is not None and frame.f_code.co_filename.startswith(_STDLIB_DIR):
         if any([_is_from_stdlib(frame, module) for module in _SOURCE_READERS]):
             return True

@@ -1,4 +1,4 @@
-"""Run a function with a monitor: report what it does not declare, or record all it accesses."""
+"""Run a function with a monitor that reports undeclared access, or records all access."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ RECORDED_PREFIX = "recorded:"
 
 
 class MonitoredRunner(Runner):
-    """Runs a function, or another runner, with a monitor; steps of a stream are monitored as well.
+    """Runs a function, or another runner, with a monitor. Streams are monitored item by item.
 
     A refused action fails the call even if the function catches the error.
     """
@@ -37,9 +37,9 @@ class MonitoredRunner(Runner):
     def __init__(self, monitor: Monitor, inner: Runner | None = None) -> None:
         super().__init__(inner)
         self.monitor = monitor
-        self._reported_count = 0  # violations that were reported
+        self._reported_count = 0  # how many violations were reported
         self._has_raised_denial = False
-        self._pid = 0  # forks of the process do not report
+        self._pid = 0  # the process that reports; its forks do not
 
     def run(self, call: Call) -> Any:
         """Run the call and return its value, or an iterator of its items."""
@@ -71,8 +71,9 @@ class MonitoredRunner(Runner):
         )
 
     def begin(self, call: Call) -> bool:
-        """Start the monitor; return False if that is impossible, or raise if it must enforce
-        limits.
+        """Start the monitor and return True.
+
+        If it cannot start, return False, or raise an error if the monitor must enforce limits.
         """
         self._pid = os.getpid()
         self.monitor.on_violation = lambda: self._on_violation(call)
@@ -97,7 +98,7 @@ class MonitoredRunner(Runner):
         return value
 
     async def _ainvoke(self, call: Call) -> Any:
-        """Call the function; a coroutine is returned before it starts."""
+        """Call the function and return its value, or a coroutine that has not started."""
         if self.inner is not None:
             return self.inner.arun(call.replace(runner=self.inner))
         from asyncio import to_thread
@@ -115,7 +116,7 @@ class MonitoredRunner(Runner):
     # -------------------------------------------------------------- monitored steps
 
     def run_monitored(self, call: Call, work: Callable[[], Any]) -> Any:
-        """Do a step with the monitor; raise an error if an action was refused."""
+        """Run one step of the call with the monitor; raise an error if an action was refused."""
         scope = MonitorScope(self.monitor)
         try:
             try:
@@ -161,7 +162,7 @@ class MonitoredRunner(Runner):
         """Raise an error if an action was refused."""
         monitor = self.monitor
         if monitor.denial is not None and not self._has_raised_denial:
-            self._has_raised_denial = True  # once: a stream is closed after its failure
+            self._has_raised_denial = True  # only once: closing a failed stream is a step as well
             raise capability_error(call, monitor.denial) from failure
 
 
@@ -207,9 +208,10 @@ def capability_error(call: Call, denial: Violation) -> AuthError:
 
 
 def suggest_declaration(violation: Violation) -> str:
-    """Return the capability that would allow the access: the folder of the file.
+    """Return the capability to declare, such as `fs:read:./data`.
 
-    For a file in the current folder it names the file, since the whole folder would be too much.
+    It names the folder of the file. For a file in the current folder it names the file itself,
+    because the whole folder would allow too much.
     """
     if violation.capability[:3] != "fs:":
         return violation.capability
@@ -257,7 +259,7 @@ class _MonitoredItems:
 
 
 class _MonitoredAwaitable:
-    """A coroutine whose steps are monitored; between steps other code uses the loop."""
+    """An awaitable whose steps are monitored. Other tasks, which run between steps, are not."""
 
     def __init__(self, runner: MonitoredRunner, call: Call, awaitable: Awaitable[Any]) -> None:
         self._runner, self._call, self._awaitable = runner, call, awaitable
@@ -317,10 +319,9 @@ class _MonitoredAsyncItems:
 MAX_RECORDED = 10_000
 """Maximum number of recorded actions of one call."""
 MAX_IMMEDIATE_REPORTS = 100
-"""Actions that are reported at once, with all earlier ones; later ones follow at the end."""
-_RECORDING_STARTED = Violation(
-    f"{RECORDED_PREFIX}none", "", "E2003"
-)  # shows that the call was monitored
+"""Number of actions that are reported at once. Later ones are reported when the call ends."""
+# A row that shows that the call was monitored, even if it did nothing.
+_RECORDING_STARTED = Violation(f"{RECORDED_PREFIX}none", "", "E2003")
 
 
 class RecordingRunner(MonitoredRunner):
@@ -332,7 +333,7 @@ class RecordingRunner(MonitoredRunner):
         )
 
     def begin(self, call: Call) -> bool:
-        """Start monitoring and report it; a sandbox may run without the monitor."""
+        """Start monitoring and store a row that says so."""
         is_monitored = super().begin(call)
         if is_monitored:
             store_violations(call, [_RECORDING_STARTED])
@@ -345,7 +346,7 @@ class RecordingRunner(MonitoredRunner):
             self._store_recorded(call)
 
     def raise_denial(self, call: Call, failure: BaseException | None = None) -> None:
-        """Do nothing: nothing was refused."""
+        """Do nothing, because a recording monitor refuses nothing."""
 
     def finish(self, call: Call) -> None:
         """Report the actions that were not reported yet."""

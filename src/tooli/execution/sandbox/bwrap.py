@@ -4,8 +4,8 @@
                                          │
     caller ◀──────────── frames ◀────────┘
 
-A new interpreter sees only files that are bound into its file system; names and sizes of others are
-hidden as well. The app must be importable again, and the arguments must be picklable.
+A new interpreter sees only the files that are bound into its file system. Even the names and sizes
+of other files are hidden. The app must be importable again, and the arguments must be picklable.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ BWRAP_DIRS = (
     "/run/wrappers/bin",
     "/run/current-system/sw/bin",
 )
-"""Where the program is searched. PATH is not used, because the caller can set it."""
+"""Folders that are searched for bwrap. PATH is not used, because the caller can set it."""
 
 
 class AppEntryPoint(Record):
-    """Where to import an app from: a file or a module, and its name there."""
+    """The file or module to import an app from, and the name of its global variable there."""
 
     file: str | None
     module: str | None
@@ -52,7 +52,7 @@ class AppEntryPoint(Record):
 
 
 def find_bubblewrap() -> str | None:
-    """Return the path of bwrap, or None; _check_bwrap() tests whether it works."""
+    """Return the path of bwrap, or None if it is not installed. It may still not work."""
     for folder in BWRAP_DIRS:
         program = os.path.join(folder, "bwrap")
         if os.access(program, os.X_OK):
@@ -76,7 +76,7 @@ def locate_app(state: AppState, tool: Tool) -> AppEntryPoint:
     """Return where to import the app of a tool from, or raise SandboxUnavailable."""
     if tool.has_handles:
         raise SandboxUnavailable("files that are passed as inputs or outputs need Landlock")
-    if hasattr(tool.fn, "tooli_is_wrapper"):  # the imported app would have the original function
+    if hasattr(tool.fn, "tooli_is_wrapper"):  # a new import would find the original function
         raise SandboxUnavailable("plans need Landlock")
     module_globals: dict[str, Any] = state.root.module_globals
     names = [n for n, v in module_globals.items() if getattr(v, "_state", None) is state.root]
@@ -109,16 +109,18 @@ class BubblewrapRunner(Runner):
         assert fallback_runner.temp_dir is not None
         self.program = program
         self.location = location
-        self.fallback_runner = (
-            fallback_runner  # runs the call if bubblewrap does not work and isolation is optional
-        )
+        # Runs the call if bubblewrap does not work and isolation is optional.
+        self.fallback_runner = fallback_runner
         self.allowance = fallback_runner.allowance
         self.temp_dir = fallback_runner.temp_dir
         self.uses_seccomp = uses_seccomp  # filter system calls inside as well
         self._creator_pid = os.getpid()
 
     def run(self, call: Call) -> Any:
-        """Replace the process; return only if isolation is optional and bubblewrap is missing."""
+        """Replace the process with bubblewrap.
+
+        If bubblewrap does not work and isolation is optional, run the call without it.
+        """
         self._exec_bwrap(call)
         return self.fallback_runner.run(call)
 
@@ -159,10 +161,10 @@ class BubblewrapRunner(Runner):
         ]
 
     def _write_payload(self, call: Call) -> int:
-        """Write the call to a memory file that only the new process inherits; return its
-        descriptor.
+        """Write the call to a memory file that the new process inherits; return its descriptor.
 
-        The arguments are packed twice: their classes can be found only after the app is imported.
+        The arguments are encoded separately, because their classes can be found only after the app
+        is imported.
         """
         context_names = [
             name for name, value in call.arguments.items() if isinstance(value, Context)
@@ -218,12 +220,11 @@ class BubblewrapRunner(Runner):
         argv = ["--unshare-all", "--die-with-parent", "--new-session"]
         argv += ["--share-net"] * allowance.net
         writable_paths = [path for path, option in bind_options.items() if option == "--bind-try"]
-        for path in sorted(
-            bind_options, key=len
-        ):  # parents first, or they would cover their children
+        # Parents come first. A parent that is bound later would hide its children.
+        for path in sorted(bind_options, key=len):
             covering = writable_paths if bind_options[path] == "--bind-try" else bind_options
             if any([is_below(path, other) for other in covering if other != path]):
-                continue  # part of another path; bwrap cannot bind over a link
+                continue  # inside another bound path; bwrap cannot bind over a link
             if not path.startswith(("/proc/", "/dev/", "/sys/")):
                 argv += [bind_options[path], path, path]
         argv += ["--proc", "/proc", "--dev", "/dev", "--bind", self.temp_dir, self.temp_dir]
@@ -240,15 +241,15 @@ class BubblewrapRunner(Runner):
 
 
 def _set_inheritable(descriptor: int, inheritable: bool) -> None:
-    """Set whether a descriptor is inherited: processes inside can reach what bwrap has open."""
+    """Set whether bwrap inherits a descriptor. Processes inside can use what bwrap has open."""
     try:
         os.set_inheritable(descriptor, inheritable)
-    except OSError:  # the descriptor of the listing itself
+    except OSError:  # the descriptor that os.listdir() used, which is closed by now
         pass
 
 
 def _interpreter_paths(location: AppEntryPoint) -> Iterable[str]:
-    """Yield the Python executable with every link to it, its libraries, and the file of the app."""
+    """Yield the Python executable, every link on the way to it, libpython and the app's file."""
     path = sys.executable
     for _ in range(20):
         yield path

@@ -28,7 +28,7 @@ ENFORCEMENT_LEVEL = "bwrap"
 
 
 class InnerSandboxRunner(Runner):
-    """Runs the function after the process was cleaned as in any sandbox."""
+    """Enters the sandbox inside bubblewrap, without Landlock, and runs the function."""
 
     needs_own_process = True
 
@@ -101,7 +101,7 @@ def _load_arguments(data: bytes, name: str) -> Any:
 
 
 def load_app_module(location: AppEntryPoint) -> Any:
-    """Import the module of the app; a script becomes `__main__`, as pickles of its classes need."""
+    """Import the module of the app. A script becomes `__main__`, where pickle finds its classes."""
     import importlib
     from importlib.util import module_from_spec, spec_from_file_location
 

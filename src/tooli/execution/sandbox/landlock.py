@@ -1,8 +1,8 @@
-"""Landlock: the kernel restricts this process to some files and folders.
+"""Restrict this process to some files and folders with Landlock, a feature of the kernel.
 
     Ruleset ──add(path, rights)──▶ … ──▶ enforce(): permanent, and for child processes as well
 
-Features that this version of the kernel's ABI lacks are left to seccomp.
+seccomp covers what the Landlock version of the kernel cannot restrict.
 """
 
 from __future__ import annotations
@@ -18,11 +18,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = (
-    444,
-    445,
-    446,
-)  # the numbers are the same on every processor
+# System call numbers, which are equal on all processors.
+_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _PATH_BENEATH = 1
 
 EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1, 2, 4, 8
@@ -42,12 +39,10 @@ _FILE_RIGHTS = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | _IOCTL_DEV
 """Rights that can be given for a single file."""
 
 _RIGHTS_BY_ABI = {1: 0x1FFF, 2: 0x3FFF, 3: 0x7FFF, 4: 0x7FFF, 5: 0xFFFF}
-_TCP_RIGHTS, _SCOPE_FLAGS = (
-    0x3,
-    0x3,
-)  # bind and connect (ABI 4); abstract sockets and signals (ABI 6)
+# Bind and connect (ABI 4); abstract sockets and signals (ABI 6).
+_TCP_RIGHTS, _SCOPE_FLAGS = 0x3, 0x3
 TRUNCATE_ABI, NETWORK_ABI, SCOPES_ABI = 3, 4, 6
-"""The ABI versions that introduced them."""
+"""The ABI versions that introduced restrictions of truncate, network and scopes."""
 
 
 def detect_abi() -> int:
@@ -87,10 +82,11 @@ class Ruleset:
             raise SandboxUnavailable(f"Landlock takes no rules: {error.strerror}") from None
 
     def add(self, path: str, rights: int, *, follow_symlinks: bool = False) -> bool:
-        """Add rights on a file, or on a folder and everything below it; False if it does not exist.
+        """Grant rights on a file, or on a folder and everything below it.
 
-        A declared path is a real path. If its last part is a link, somebody replaced it meanwhile,
-        and it gets no rights. Links of the system are followed.
+        Return False if the path does not exist or no right applies to it. Declared paths are
+        resolved before. If such a path is a link now, somebody has replaced it, and it gets no
+        rights. Use `follow_symlinks` for paths of the system.
         """
         from ctypes import create_string_buffer
 
@@ -125,7 +121,7 @@ class Ruleset:
 
 
 def paths_outside_denied(path: str, denied: tuple[str, ...]) -> Iterator[str]:
-    """Yield parts of a path that together exclude what is denied: rules can only add rights."""
+    """Yield the parts of a path that are not denied. Landlock rules can only add rights."""
     if any([is_below(path, denied_path) for denied_path in denied]):
         return
     if not any([is_below(denied_path, path) for denied_path in denied]):
@@ -142,5 +138,5 @@ def paths_outside_denied(path: str, denied: tuple[str, ...]) -> Iterator[str]:
 
 
 def is_below(path: str, folder: str) -> bool:
-    """True if a path is a folder or below it."""
+    """True if a path is the folder itself or below it."""
     return path == folder or path.startswith(folder.rstrip("/") + "/")

@@ -1,7 +1,7 @@
 """Find the files that a Python process needs to run: modules, libraries, certificates.
 
-The caller controls the environment and often the layout of folders. So a folder that a variable
-names is not opened as a whole: only code, programs and certificates in it, each after a check.
+The caller controls environment variables such as PATH. So a folder that a variable names does not
+become readable as a whole. Only the code, programs and certificates in it do, each after a check.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ LIBRARY_DIRS = ("/lib", "/lib32", "/lib64", "/libx32", "/usr/lib", "/usr/lib64",
 LOADER_FILES = (
     *("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/ld-musl-x86_64.path"),
 )
-"""Files of the loader of native libraries."""
+"""Files of the dynamic linker."""
 READABLE_DEVICES = ("/dev/urandom", "/dev/random", "/dev/zero")
 WRITABLE_DEVICES = ("/dev/null", "/dev/full")
-"""Readable devices, and writable ones; the terminal is not among them."""
+"""Devices that can be read, and devices that can be written. The terminal is not included."""
 RESOLVER_FILES = (
     *("/etc/resolv.conf", "/etc/hosts", "/etc/host.conf", "/etc/nsswitch.conf", "/etc/gai.conf"),
     *("/etc/services", "/etc/protocols", "/etc/networks", "/run/systemd/resolve"),
 )
-"""Files that resolve host names."""
+"""Files that are read to resolve host names."""
 PROGRAM_DIRS = (
     *("/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin"),
     *("/usr/libexec", "/usr/share", "/etc/alternatives"),
@@ -38,7 +38,7 @@ PROGRAM_DIRS = (
 _PYTHON_LIB_DIR = os.path.dirname(os.path.realpath(os.path.dirname(os.__file__)))
 """The folder of libpython, which a new Python process needs."""
 _INSTALL_DIR_NAMES = ("site-packages", "dist-packages", "lib-dynload")
-_EXECUTABLE_MAGIC = (b"\x7fELF", b"#!")  # how an executable starts
+_EXECUTABLE_MAGIC = (b"\x7fELF", b"#!")  # first bytes of programs and scripts
 _WINDOWS_SUFFIXES = (".dll", ".exe")  # WSL has thousands of them in PATH
 _CERTIFICATE_MARKERS, _PRIVATE_KEY_MARKER = (
     (b"-----BEGIN CERTIFICATE-----", b"-----BEGIN TRUSTED CERT"),
@@ -120,11 +120,10 @@ def _read_head(path: str, max_bytes: int) -> bytes:
 
 
 def find_module_paths() -> tuple[list[str], list[str]]:
-    """Return the paths of modules, and the folders that must be listed.
+    """Return the paths of modules, and the folders that Python must be able to list.
 
-    Folders of installed packages are returned whole, other folders only as far as they contain
-    code: a script may be in somebody's home folder, and a project may be its own virtual
-    environment.
+    Folders of installed packages are returned whole. Of other folders only the code is returned,
+    because a script may be in a home folder, and a project folder may be a virtual environment.
     """
     standard = os.path.realpath(os.path.dirname(os.__file__))
     paths, packages = [standard, PACKAGE_DIR], list[str]()
@@ -153,7 +152,7 @@ def find_module_paths() -> tuple[list[str], list[str]]:
 
 
 def _loaded_packages() -> Iterator[str]:
-    """Yield the folders of imported packages, which include editable installs."""
+    """Yield the folders of imported packages, editable installs included."""
     for name, module in list(sys.modules.items()):
         if "." not in name:
             folders: Any = getattr(module, "__path__", None) or ()
@@ -179,7 +178,7 @@ def _scan_path_entry(folder: str) -> tuple[list[str], list[str]]:
 def _scan_package(folder: str) -> tuple[list[str], bool]:
     """Return the code of a package, and whether the whole folder is code.
 
-    A subfolder counts if it contains code; others are not searched further.
+    A subfolder without code is skipped, together with everything below it.
     """
     paths: list[str] = []
     is_all_code, has_code = True, False
@@ -195,7 +194,7 @@ def _scan_package(folder: str) -> tuple[list[str], bool]:
         elif _is_code(entry):
             paths.append(entry.path)
             has_code = True
-            is_all_code = is_all_code and not entry.is_symlink()  # a link leads elsewhere
+            is_all_code = is_all_code and not entry.is_symlink()  # a link leads out
         else:
             is_all_code = False
     if not has_code:
@@ -233,7 +232,7 @@ def _scan_directory(folder: str) -> Iterable[os.DirEntry[str]]:
 
 
 def warm_import_caches() -> None:
-    """Let the import system list its folders while it can read them."""
+    """Make the import system list its folders now, while it can read them."""
     for finder in sys.meta_path:
         find_spec: Any = getattr(finder, "find_spec", None)
         if find_spec is not None and getattr(finder, "__name__", "") == "PathFinder":

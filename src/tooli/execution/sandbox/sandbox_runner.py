@@ -70,7 +70,7 @@ class SandboxSupport(Record):
 
     @property
     def level(self) -> str:
-        """The features as `meta.enforcement` names them."""
+        """The value of `meta.enforcement`, such as "landlock:4+seccomp"."""
         parts = [f"landlock:{self.landlock}"] * bool(self.landlock) + ["seccomp"] * self.seccomp
         return "+".join(parts) or "none"
 
@@ -98,7 +98,7 @@ def detect_sandbox_support() -> SandboxSupport:
 
 
 def isolation_error(name: str, missing: Iterable[str]) -> AuthError:
-    """Return the error of a command that requires isolation where there is none."""
+    """Return the error for a command that requires isolation on a machine that has none."""
     return AuthError(
         f"{name} requires isolation, which is not available here: {'; '.join(missing)}.",
         code="E2006",
@@ -166,7 +166,7 @@ class SandboxRunner(Runner):
         if support.missing and self.required:
             raise isolation_error(call.tool.name, support.missing)
         files = list(_caller_files(call)) if call.tool.has_handles else []
-        if self.temp_dir is not None:  # the monitor allows it as well
+        if self.temp_dir is not None:  # the monitor must allow it too
             implicit_access.private_temp_dirs.append(self.temp_dir + "/")
         try:
             enter_sandbox(self.allowance, support, self.kept_fds, self.temp_dir, files)
@@ -180,7 +180,7 @@ class SandboxRunner(Runner):
 
 
 def _warn_about_isolation(call: Call) -> None:
-    """Warn that the sandbox may have caused the error, which looks like a wrong file mode."""
+    """Warn that the sandbox may have caused a PermissionError."""
     call.warnings.append(
         f"{call.tool.name} ran isolated: it can access only what its capabilities declare"
     )
@@ -189,7 +189,7 @@ def _warn_about_isolation(call: Call) -> None:
 def _caller_files(call: Call) -> Iterator[tuple[str, int]]:
     """Yield the files that the caller passed as inputs and outputs, with their rights.
 
-    Secrets are loaded now: one may be in an environment variable, which the sandbox removes.
+    Secrets are loaded now, because the sandbox removes the environment variables that hold them.
     """
     for value in call.arguments.values():
         for item in value if type(value) in (list, tuple, set, frozenset) else (value,):
@@ -211,7 +211,7 @@ def enter_sandbox(
     temp_dir: str | None = None,
     files: Iterable[tuple[str, int]] = (),
 ) -> None:
-    """Restrict this process to an allowance, permanently. It must have a single thread."""
+    """Restrict this process permanently to the allowed access. It must have a single thread."""
     global _is_sandboxed
     _require_single_thread()
     runtime_paths.warm_import_caches()
@@ -252,7 +252,7 @@ def enter_sandbox(
 
 
 def _require_single_thread() -> None:
-    """Raise SandboxUnavailable if there are other threads: Landlock applies to one thread."""
+    """Raise SandboxUnavailable if there are other threads, which Landlock would not restrict."""
     try:
         threads = len(os.listdir("/proc/self/task"))
     except OSError as error:
@@ -296,7 +296,11 @@ def _exclude_denied(paths: Iterable[str], allowance: AllowedAccess) -> Iterator[
 
 
 def build_environment(allowance: AllowedAccess, temp_dir: str | None) -> dict[str, str]:
-    """Return the environment of a command: all variables only if it may read them."""
+    """Return the environment of a command.
+
+    Commands that may read the environment get all variables except the framework's secrets.
+    Others get only the listed variables.
+    """
     environment = {
         name: value
         for name, value in os.environ.items()
@@ -309,10 +313,10 @@ def build_environment(allowance: AllowedAccess, temp_dir: str | None) -> dict[st
 
 
 def _replace_environment(allowance: AllowedAccess, temp_dir: str | None) -> None:
-    """Remove the other variables from this process."""
+    """Remove all variables from this process that the command must not read."""
     environment = build_environment(allowance, temp_dir)
     os.environ.clear()
-    os.environ.update(environment)  # as copies, so that the originals can be wiped
+    os.environ.update(environment)  # new copies, because the original block is wiped
     wipe_initial_environment()
     tempfile: Any = sys.modules.get("tempfile")
     if tempfile is not None:
@@ -320,9 +324,10 @@ def _replace_environment(allowance: AllowedAccess, temp_dir: str | None) -> None
 
 
 def _detach_descriptors(keep: Iterable[int]) -> None:
-    """Replace inherited descriptors by /dev/null.
+    """Replace inherited descriptors by /dev/null, except these and the standard streams.
 
-    Their numbers stay in use, so that an object that closes one of them closes no other file.
+    The numbers stay in use. Otherwise an object that closes an old descriptor could close a new
+    file with the same number.
     """
     kept_numbers = {0, 1, 2, *keep}
     try:
@@ -333,7 +338,7 @@ def _detach_descriptors(keep: Iterable[int]) -> None:
     for number in open_numbers:
         if number not in kept_numbers and number != devnull:
             try:
-                os.fstat(number)  # the descriptor of the listing is closed by now
+                os.fstat(number)  # fails for the descriptor that os.listdir() used
                 os.dup2(devnull, number, inheritable=False)
             except OSError:
                 pass

@@ -1,8 +1,8 @@
-"""seccomp: the kernel refuses system calls that Landlock does not cover.
+"""Refuse system calls that Landlock does not cover, with seccomp, a feature of the kernel.
 
     number, arguments ──▶ a filter program in the kernel ──▶ allowed │ refused with an error
 
-The tables list what is refused. Numbers above MAX_KNOWN_SYSCALL are newer than the tables: they
+The tables list the refused calls. Calls above MAX_KNOWN_SYSCALL are newer than the tables. They
 fail with ENOSYS, as on an older kernel.
 """
 
@@ -47,19 +47,19 @@ clock_adjtime 305 266, adjtimex 159 171, sethostname 170 161, setdomainname 171 
 vhangup 153 58, personality 135 92, modify_ldt 154 0, ioperm 173 0, iopl 172 0, uselib 134 0,
 nfsservctl 180 42, lookup_dcookie 212 18, _sysctl 156 0, vserver 236 0
 """
-"""Always refused: other processes, the machine, access to files that bypasses Landlock."""
+"""Calls that are always refused: they affect other processes or the machine, or bypass Landlock."""
 _METADATA_CALLS = """
 chmod 90 0, fchmod 91 52, fchmodat 268 53, fchmodat2 452 452, chown 92 0, fchown 93 55,
 lchown 94 0, fchownat 260 54, utime 132 0, utimes 235 0, futimesat 261 0, utimensat 280 88,
 setxattr 188 5, lsetxattr 189 6, fsetxattr 190 7, removexattr 197 14, lremovexattr 198 15,
 fremovexattr 199 16
 """
-"""Metadata of files, which Landlock does not restrict."""
+"""Calls that change metadata of files, which Landlock does not restrict."""
 _PROCESS_CALLS = """
 fork 57 0, vfork 58 0, execve 59 221, execveat 322 281, pidfd_open 434 434,
 pidfd_send_signal 424 424, tkill 200 130
 """
-"""Starting and controlling other processes."""
+"""Calls that start or control other processes."""
 _NETWORK_CALLS = "connect 42 203, bind 49 200, listen 50 201, accept 43 202, accept4 288 242"
 _ARGUMENT_CHECKED_CALLS = """
 socket 41 198, socketpair 53 199, clone 56 220, clone3 435 435, ioctl 16 29, fcntl 72 25,
@@ -78,11 +78,14 @@ _ALLOWED_IOCTLS = (
     *(0x541B, 0x5421, 0x5450, 0x5451),  # bytes to read; non-blocking mode; close on exec
     *(0x40049409, 0x4020940D),  # clone the content of a file
 )
-"""Allowed requests of ioctl. TIOCSTI (typing into the terminal) and file flags are missing."""
+"""Requests of ioctl that are allowed. TIOCSTI (type into the terminal) and file flags are not."""
 
 
 class ArgumentCheck(Record):
-    """A condition for an argument, after masking: one of some values, or none of them."""
+    """A condition for one argument of a call, which is masked before the comparison.
+
+    The argument must be one of the values, or none of them if `is_allowlist` is False.
+    """
 
     index: int
     values: tuple[int, ...]
@@ -91,7 +94,7 @@ class ArgumentCheck(Record):
 
 
 class SeccompRules(Record):
-    """System calls by number: refused with an error, or checked by their arguments."""
+    """Rules by system call number: the error of refused calls, and the checks of other calls."""
 
     refused: Mapping[int, int]
     checked: Mapping[int, tuple[int, tuple[ArgumentCheck, ...]]]
@@ -100,7 +103,7 @@ class SeccompRules(Record):
 def build_rules(
     *, net: bool, spawns: bool, metadata: bool, sockets: bool, truncates: bool, pid: int
 ) -> SeccompRules:
-    """Return the rules of a process, by what it may do."""
+    """Return the rules for a process that may do what the arguments allow."""
     numbers = _parse_numbers(_ARGUMENT_CHECKED_CALLS)
     refused = dict.fromkeys(_parse_numbers(_ALWAYS_REFUSED).values(), errno.EPERM)
     if not metadata:
@@ -120,7 +123,10 @@ def build_rules(
 
 
 def _parse_numbers(table: str) -> dict[str, int]:
-    """Return the numbers of the calls of a table that exist on this processor, by name."""
+    """Return the numbers of the calls of a table on this processor, by name.
+
+    Calls that this processor lacks are skipped.
+    """
     column = 1 + (detect_architecture() == "aarch64")
     rows = [entry.split() for entry in table.split(",")]
     return {row[0]: int(row[column]) for row in rows if int(row[column])}
@@ -190,12 +196,14 @@ def assemble(rules: SeccompRules, arch: int) -> bytes:
 
 
 def _assemble_check(check: ArgumentCheck, code: int) -> Iterable[bytes]:
-    """Yield the instructions of one check, which compares 32 bits as the kernel does."""
+    """Yield the instructions of one check. It compares the low 32 bits of the argument."""
     yield _load_word(16 + 8 * check.index)
     if check.mask is not None:
         yield _instruction(_AND, check.mask)
     after = len(check.values)
-    for value in check.values:  # a good value jumps over the refusal, a bad one to it
+    # An equal value skips the next instruction after the list: the refusal, or (in a denylist)
+    # the jump over the refusal.
+    for value in check.values:
         yield _instruction(_EQUAL, value, after, 0)
         after -= 1
     if not check.is_allowlist:
@@ -212,7 +220,7 @@ def _instruction(code: int, operand: int, jump_true: int = 0, jump_false: int = 
 
 
 def is_available() -> bool:
-    """True if the kernel supports filters; a null pointer is an invalid one."""
+    """True if the kernel supports filters. Then a null pointer fails with EFAULT."""
     try:
         syscall(_SECCOMP_SYSCALL[detect_architecture()], 1, 0, 0)
     except OSError as error:
@@ -229,6 +237,6 @@ def enforce(rules: SeccompRules) -> None:
     code_buffer = create_string_buffer(program, len(program))
     header = create_string_buffer(struct.pack("=H6xQ", len(program) // 8, addressof(code_buffer)))
     try:
-        syscall(_SECCOMP_SYSCALL[name], 1, 1, header)  # a filter for every thread
+        syscall(_SECCOMP_SYSCALL[name], 1, 1, header)  # set a filter for all threads
     except OSError as error:
         raise SandboxUnavailable(f"seccomp rejected the filter: {error.strerror}") from None

@@ -1,4 +1,4 @@
-"""System calls that Python has no functions for, on Linux for x86_64 and aarch64."""
+"""System calls of Linux (x86_64 and aarch64) for which Python has no functions."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _load_libc() -> Any:
 
 
 def lock_down_process() -> None:
-    """Forbid new privileges, core dumps and access by other processes."""
+    """Forbid new privileges, core dumps and inspection by other processes (ptrace)."""
     import resource
 
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -68,7 +68,7 @@ def lock_down_process() -> None:
 
 
 def drop_privileges(keep_mask: int) -> None:
-    """Drop all capabilities of root but these; does nothing for other users."""
+    """Drop all Linux capabilities except these. Processes without capabilities are unchanged."""
     import struct
     from ctypes import create_string_buffer
 
@@ -87,7 +87,7 @@ def drop_privileges(keep_mask: int) -> None:
 def wipe_initial_environment() -> None:
     """Overwrite the environment block that the process was started with.
 
-    Removing a variable only removes a pointer: its text stays on the stack and in
+    Removing a variable removes only a pointer. The text stays on the stack and in
     /proc/self/environ.
     """
     from ctypes import memset
