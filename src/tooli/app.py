@@ -28,7 +28,7 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
-    from typing import Any, TypeVar
+    from typing import Any, TypeVar, overload
 
     import typer as real_typer
     from typing_extensions import Unpack
@@ -60,6 +60,10 @@ if TYPE_CHECKING:
     S = TypeVar("S", bound=Stage)
     _TyperPlaceholder = real_typer.Typer
 else:
+
+    def overload(function):
+        """Stand in for `typing.overload`, which would load typing at start-up."""
+        return function
 
     class _TyperPlaceholder:
         """The base class of Tooli until `typer` is imported."""
@@ -239,7 +243,15 @@ class Tooli(_TyperPlaceholder):
         """Notify the subscribed clients that a resource has changed."""
         self._state.notify_change("resource", uri)
 
-    def use(self, stage: S, *, before: str | None = None, after: str | None = None) -> S:
+    @overload
+    def use(self, stage: S, *, before: str | None = None, after: str | None = None) -> S: ...
+    @overload
+    def use(  # noqa: F811  ruff knows only typing's own overload
+        self, *, before: str | None = None, after: str | None = None
+    ) -> Callable[[S], S]: ...
+    def use(  # noqa: F811
+        self, stage: S | None = None, *, before: str | None = None, after: str | None = None
+    ) -> S | Callable[[S], S]:
         """Add a stage of your own around every call of this app and of the apps below it.
 
         A stage is a generator function. It takes the call, yields it to the stages inside of it,
@@ -252,8 +264,11 @@ class Tooli(_TyperPlaceholder):
                 return outcome
 
         `before` or `after` names a built-in stage. The new stage runs next to it. The default is
-        `before="bind"`. Stages at the same place run in the order in which they are added.
+        `before="bind"`. Stages at the same place run in the order in which they are added. Without
+        a stage, `use` returns a decorator: `@app.use(after="bind")`.
         """
+        if stage is None:
+            return lambda stage: self.use(stage, before=before, after=after)
         from tooli.pipeline.custom_stages import add_custom_stage
 
         add_custom_stage(self._state, stage, before, after)

@@ -56,6 +56,20 @@ def stages_of(app: Tooli, name: str, **options: Any) -> list[str]:
 
 
 class TestPlace:
+    def test_a_decorator_with_a_place(self, app: Tooli) -> None:
+        @app.use(after="bind")
+        def later(call: Call) -> Generator[Call, Outcome, Outcome]:
+            return (yield call)
+
+        assert stages_of(app, "double") == ["bind", "later"]
+
+    def test_a_decorator_with_an_unknown_place(self, app: Tooli) -> None:
+        with pytest.raises(DefinitionError, match="Did you mean 'bind'"):
+
+            @app.use(before="bnd")
+            def later(call: Call) -> Generator[Call, Outcome, Outcome]:
+                return (yield call)
+
     def test_before_bind_by_default(self, app: Tooli) -> None:
         @app.use
         def mine(call: Call) -> Generator[Call, Outcome, Outcome]:
