@@ -1,11 +1,21 @@
-"""The App protocol: the part of `Tooli` that the packages below `tooli.app` may use.
+"""Types that all packages share: the App protocol and the JSON types.
 
     if TYPE_CHECKING:
-        from tooli.core.protocols import App
+        from tooli.core.protocols import App, JsonObject, JsonValue
 
-`tooli.app` imports the packages below it, so they cannot import the class `Tooli`. They use these
-protocols instead. The protocols exist for type checkers only: at run time this module is empty and
-nothing imports it.
+`tooli.app` imports the packages below it, so they cannot import the class `Tooli`. They use the
+protocols `App` and `ToolSource` instead.
+
+The type of a JSON value depends on what the code does with it:
+
+    JsonObject   a document that the code builds, or whose fields it reads by name: a schema, an
+                 envelope, the params of a request. The type checker does not check its fields.
+    JsonValue    a value that is decoded, written or returned as it is. To look into it, narrow it
+                 with `isinstance(value, dict)`; the type checker then knows the members.
+    object       a parameter that accepts any value and tests it with `isinstance`, `is_object` or
+                 `is_list` (`tooli.text.jsonable`).
+
+These types exist for type checkers only: at run time this module is empty and nothing imports it.
 """
 
 from __future__ import annotations
@@ -32,8 +42,13 @@ if TYPE_CHECKING:
 
     F = TypeVar("F", bound=Callable[..., Any])
 
+    JsonValue: TypeAlias = (
+        "None | bool | int | float | str | list[JsonValue] | dict[str, JsonValue]"
+    )
+    """Any JSON value."""
+
     JsonObject: TypeAlias = dict[str, Any]
-    """A JSON object. Its values are JSON types."""
+    """A JSON object that is built or read by field name."""
 
     class TyperApp(Protocol):
         """The attributes in which a `typer.Typer` stores its registrations."""

@@ -21,9 +21,10 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from typing import Any
+    from pydantic import GetJsonSchemaHandler
+    from pydantic_core import CoreSchema
 
-    from tooli.core.protocols import JsonObject
+    from tooli.core.protocols import JsonObject, JsonValue
 
 _DATA_KEYWORDS = frozenset(("default", "const", "enum", "examples"))
 """Keywords of JSON Schema whose value is data, not a schema."""
@@ -34,7 +35,9 @@ class _DetailMarker:
 
     __slots__ = ()
 
-    def __get_pydantic_json_schema__(self, core: Any, handler: Any) -> JsonObject:
+    def __get_pydantic_json_schema__(
+        self, core: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonObject:
         return {**handler(core), "detail": True}
 
     def __repr__(self) -> str:
@@ -45,7 +48,7 @@ Detail = _DetailMarker()
 """`Annotated[str, Detail]`: a field that `--response-format concise` leaves out."""
 
 
-def is_detail(schema: Any) -> bool:
+def is_detail(schema: object) -> bool:
     """True if the schema of a field marks it as a detail."""
     if not is_object(schema):
         return False
@@ -54,7 +57,7 @@ def is_detail(schema: Any) -> bool:
     return is_marked or schema.get("detail") is True
 
 
-def has_details(schema: Any) -> bool:
+def has_details(schema: object) -> bool:
     """True if a schema has detail fields at any depth."""
     return any(
         is_detail(part) for node in _iter_schemas(schema) for part in _properties(node).values()
@@ -75,7 +78,7 @@ def make_details_optional(schema: JsonObject) -> JsonObject:
     return schema
 
 
-def _iter_schemas(node: Any) -> Iterator[JsonObject]:
+def _iter_schemas(node: object) -> Iterator[JsonObject]:
     """Iterate over a schema and every schema inside it."""
     if is_list(node):
         for item in node:
@@ -95,7 +98,7 @@ def _properties(node: JsonObject) -> JsonObject:
     return found if is_object(found) else {}
 
 
-def _required(node: JsonObject) -> Sequence[Any]:
+def _required(node: JsonObject) -> Sequence[str]:
     found = node.get("required")
     return found if is_list(found) else ()  # an author's own schema may be invalid
 
@@ -103,20 +106,20 @@ def _required(node: JsonObject) -> Sequence[Any]:
 # ------------------------------------------------------------------ values
 
 
-def drop_details(value: Any, schema: Any, root: JsonObject) -> Any:
+def drop_details(value: JsonValue, schema: object, root: JsonObject) -> JsonValue:
     """Return a JSON value without its detail fields.
 
     `root` is the schema that references are resolved in. If a value matches several members of a
     union, a field is dropped if all of them mark it.
     """
-    if not is_object(value) and not is_list(value):
+    if not isinstance(value, (dict, list)):
         return value
     variants = list(_iter_variants(schema, root, ()))
     if len(variants) > 1:
         variants = [node for node in variants if _may_match(value, node)]
     if not variants:
         return value
-    if not is_object(value):
+    if isinstance(value, list):
         return [_drop_in_item(item, i, variants, root) for i, item in enumerate(value)]
     kept: JsonObject = {}
     for name, item in value.items():
@@ -128,27 +131,29 @@ def drop_details(value: Any, schema: Any, root: JsonObject) -> Any:
     return kept
 
 
-def _drop_by_schemas(value: Any, schemas: list[Any], root: JsonObject) -> Any:
+def _drop_by_schemas(value: JsonValue, schemas: list[object], root: JsonObject) -> JsonValue:
     """Return a value without the detail fields of one or several schemas."""
     return drop_details(value, schemas[0] if len(schemas) == 1 else {"anyOf": schemas}, root)
 
 
-def _drop_in_item(item: Any, i: int, variants: list[JsonObject], root: JsonObject) -> Any:
-    schemas: list[Any] = []
+def _drop_in_item(
+    item: JsonValue, i: int, variants: list[JsonObject], root: JsonObject
+) -> JsonValue:
+    schemas: list[object] = []
     for node in variants:
         row = node.get("prefixItems", ())
         schemas.append(row[i] if i < len(row) else node.get("items", {}))
     return _drop_by_schemas(item, schemas, root)
 
 
-def _field_schema(node: JsonObject, name: str) -> Any:
+def _field_schema(node: JsonObject, name: str) -> object:
     """Return the schema of a field, or of additional properties."""
     found = _properties(node).get(name)
     return node.get("additionalProperties", {}) if found is None else found
 
 
 def _iter_variants(
-    schema: Any, root: JsonObject, parent_references: tuple[str, ...]
+    schema: object, root: JsonObject, parent_references: tuple[str, ...]
 ) -> Iterator[JsonObject]:
     """Iterate over the schema, or over the members of its union, with references resolved."""
     if not is_object(schema):
@@ -170,7 +175,7 @@ def _iter_variants(
         yield schema
 
 
-def _may_match(value: Any, node: JsonObject) -> bool:
+def _may_match(value: JsonValue, node: JsonObject) -> bool:
     """True if a value may match a member of a union, by its type, keys and constants."""
     if not is_object(value):
         return node.get("type", "array") == "array"
@@ -184,7 +189,7 @@ def _may_match(value: Any, node: JsonObject) -> bool:
     return all([_allows_value(part, value[name]) for name, part in parts.items() if name in value])
 
 
-def _allows_value(part: Any, item: Any) -> bool:
+def _allows_value(part: object, item: JsonValue) -> bool:
     """True if a field with `const` or `enum` allows the value."""
     if not is_object(part):
         return True
