@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     F = TypeVar("F", bound=Callable[..., Any])
 
     JsonValue: TypeAlias = (
-        "None | bool | int | float | str | list[JsonValue] | dict[str, JsonValue]"
+        "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
     )
     """Any JSON value."""
 

@@ -21,6 +21,7 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
     from pydantic import GetJsonSchemaHandler
     from pydantic_core import CoreSchema
 
