@@ -7,6 +7,7 @@ import pathlib
 from functools import cache
 
 import pytest
+from tests.architecture import metrics
 
 import tooli
 
@@ -28,37 +29,28 @@ def tree(file: pathlib.Path) -> ast.Module:
     return ast.parse(file.read_text(encoding="utf-8"))
 
 
-def imports(file: pathlib.Path) -> set[str]:
-    """The modules of ours that a file imports when it is imported itself."""
-    found: set[str] = set()
-    todo: list[ast.AST] = list(tree(file).body)
-    while todo:
-        node = todo.pop()
-        if isinstance(node, ast.Import):
-            found.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{file}: say where from"
-            module = node.module or ""
-            found.add(module)
-            found.update(f"{module}.{alias.name}" for alias in node.names)
-        elif isinstance(node, ast.If):
-            is_typing = isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
-            todo.extend(node.orelse if is_typing else [*node.body, *node.orelse])
-        elif isinstance(node, (ast.Try, ast.With, ast.ClassDef)):
-            todo.extend(ast.iter_child_nodes(node))
-    return found & MODULES.keys()
-
-
 def test_no_import_cycle() -> None:
-    graph = {name: imports(file) - {name} for name, file in MODULES.items()}
-    while ready := [name for name, needs in graph.items() if not needs & graph.keys()]:
-        for name in ready:
-            del graph[name]
-    assert not graph, f"a cycle among {sorted(graph)}"
+    """Imports inside functions count as well."""
+    cycles = metrics.find_cycles(metrics.import_graph(metrics.load_modules(SOURCE), lazy=True))
+    assert cycles == []
 
 
 def test_imports_are_found() -> None:
-    assert "tooli.core.tool" in imports(MODULES["tooli.schema.convert"])
+    modules = metrics.load_modules(SOURCE)
+    eager, lazy = (metrics.import_graph(modules, lazy=lazy) for lazy in (False, True))
+    assert "tooli.core.tool" in eager["tooli.schema.convert"]
+    assert all(eager[name] <= lazy[name] for name in modules)
+    assert eager != lazy
+
+
+def test_no_relative_import() -> None:
+    relative = [
+        name
+        for name, file in MODULES.items()
+        for node in ast.walk(tree(file))
+        if isinstance(node, ast.ImportFrom) and node.level
+    ]
+    assert relative == []
 
 
 def test_nothing_from_elsewhere_at_module_level_below_the_surfaces() -> None:

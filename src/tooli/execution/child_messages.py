@@ -14,7 +14,8 @@ import sys
 
 from tooli.core.peer import Question
 from tooli.errors import APPLICABILITY_LEVELS, SUGGESTION_ACTIONS
-from tooli.execution.ipc import MAX_FRAME_BYTES, dumps, invalid_message_error, unpack
+from tooli.execution.ipc import dumps, unpack
+from tooli.execution.timeouts import MAX_FRAME_BYTES, invalid_message_error
 
 TYPE_CHECKING = False
 

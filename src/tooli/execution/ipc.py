@@ -11,8 +11,9 @@ from __future__ import annotations
 import marshal
 import os
 
-from tooli.errors import Suggestion, ToolError, ToolRuntimeError, error_class_for
+from tooli.errors import Suggestion, ToolError, error_class_for
 from tooli.execution.process_tree import SIGINT, SIGTERM, signals
+from tooli.execution.timeouts import MAX_FRAME_BYTES, invalid_message_error
 from tooli.pipeline.failure import as_tool_error, requested_exit_code
 from tooli.text.jsonable import is_object, to_jsonable
 
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
 
 _HEADER_BYTES = 8
-MAX_FRAME_BYTES = 64 << 20
-"""Maximum size of a frame of an untrusted process, in bytes."""
 _STACK_GLOBAL = b"\x93"  # opcode of a pickle that imports a class or function
 _PLAIN_TYPES = frozenset((str, int, float, bool, type(None), bytes))
 _MAX_MARSHAL_PARTS = 200
@@ -131,17 +130,6 @@ class FrameReceiver:
             if self.is_untrusted and (message.__class__ is not list or len(message) != 2):
                 raise invalid_message_error("not a message")
             yield message
-
-
-def invalid_message_error(reason: str) -> ToolRuntimeError:
-    """Return the error for a call whose process sent an invalid message."""
-    return ToolRuntimeError(
-        f"The isolated command was stopped: it sent an invalid message ({reason[:200]}).",
-        code="E4051",
-        suggestion=Suggestion(
-            "abort", "Inspect the command: its code tampers with its own result."
-        ),
-    )
 
 
 def preload_modules() -> None:

@@ -31,14 +31,13 @@ from tooli.execution.forking import (
 )
 from tooli.execution.ipc import (
     FrameReceiver,
-    invalid_message_error,
     preload_modules,
     unpack,
     unpack_error,
 )
 from tooli.execution.process_tree import KILL_TIMEOUT, SIGKILL, load_prctl, send_signal, signals
 from tooli.execution.supervisor import EMPTY_REPORT, TERM_GRACE_SECONDS, run_supervisor
-from tooli.execution.timeouts import process_died_error, timeout_error
+from tooli.execution.timeouts import invalid_message_error, process_died_error, timeout_error
 from tooli.execution.worker import Worker
 from tooli.inputs.output import find_outputs
 from tooli.pipeline.drivers import is_async

@@ -18,7 +18,7 @@ from json import JSONDecoder, JSONEncoder
 
 from tooli.core.record import Record
 from tooli.errors import Suggestion, ToolRuntimeError
-from tooli.execution.ipc import MAX_FRAME_BYTES, invalid_message_error
+from tooli.execution.timeouts import MAX_FRAME_BYTES, invalid_message_error
 from tooli.text.jsonable import MAX_JSON_DEPTH, to_jsonable
 
 TYPE_CHECKING = False

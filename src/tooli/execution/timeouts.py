@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from tooli.core.call import Call
     from tooli.errors import ToolError, ToolRuntimeError
 
+MAX_FRAME_BYTES = 64 << 20
+"""Maximum size of a frame of an untrusted process, in bytes."""
+
 
 def effective_timeout(call: Call, settings: Mapping[str, Any]) -> float | None:
     """Return the time limit of a call in seconds, or None.
@@ -120,6 +123,19 @@ def process_died_error(status: int | None, supervisor_error: str | None = None) 
             "abort", "Inspect the command: its process ended before the function returned."
         ),
         details=details,
+    )
+
+
+def invalid_message_error(reason: str) -> ToolRuntimeError:
+    """Return the error for a call whose process sent an invalid message."""
+    from tooli.errors import Suggestion, ToolRuntimeError
+
+    return ToolRuntimeError(
+        f"The isolated command was stopped: it sent an invalid message ({reason[:200]}).",
+        code="E4051",
+        suggestion=Suggestion(
+            "abort", "Inspect the command: its code tampers with its own result."
+        ),
     )
 
 
