@@ -16,13 +16,11 @@ from tooli.core.call import Caller, RedactionPolicy
 from tooli.pipeline.present import (
     ItemPresenter,
     encode_redacted,
-    make_redacting_encoder,
     may_need_redaction,
     present_text,
-    redact_value,
 )
 from tooli.text.json_encoder import encode, has_escaped_controls, make_json_writer
-from tooli.text.redact import is_clean_json
+from tooli.text.redact import RecordRedactor, find_safe_cut, is_clean_json
 from tooli.text.sanitize import sanitize
 
 STANDARD, STRICT, OFF = RedactionPolicy(), RedactionPolicy("strict"), RedactionPolicy("off")
@@ -44,6 +42,12 @@ def texts(value: Any) -> list[str]:
     if isinstance(value, dict):
         return [text for pair in value.items() for part in pair for text in texts(part)]
     return [text for part in value for text in texts(part)] if isinstance(value, list) else []
+
+
+def redact_value(
+    value: Any, policy: RedactionPolicy, warnings: list[str], part: str = "result"
+) -> Any:
+    return ItemPresenter(policy, warnings, part).value(value)
 
 
 class TestQuickCheck:
@@ -107,9 +111,9 @@ def test_warnings() -> None:
 
 def test_warnings_of_a_stream_count_all_items() -> None:
     warnings: list[str] = []
-    write = make_redacting_encoder(warnings, STANDARD)
-    assert [write(f"{n}\x07") for n in range(3)] == [b'"0"', b'"1"', b'"2"']
-    assert write("clean") == b'"clean"'
+    encode_item = ItemPresenter(STANDARD, warnings).encode
+    assert [encode_item(f"{n}\x07") for n in range(3)] == [b'"0"', b'"1"', b'"2"']
+    assert encode_item("clean") == b'"clean"'
     assert warnings == ["3 control characters were removed from the result"]
 
 
@@ -131,7 +135,8 @@ def test_deep_nesting() -> None:
 
 def test_a_clean_value_is_returned_unchanged() -> None:
     value = {"a": ["x", 1.5, None]}
-    assert redact_value(value, STANDARD, []) is value
+    assert ItemPresenter(STANDARD, []).redact_json(json.dumps(value)) is None
+    assert redact_value(value, STANDARD, []) == value
     assert redact_value({"a": "\x07"}, OFF, []) == {"a": "\x07"}
 
 
@@ -420,7 +425,9 @@ class TestInOneProcess:
 
     def test_unusual_clean_text_is_returned_unchanged(self) -> None:
         value = {"a": "größe 😀"}
-        assert redact_value(value, STANDARD, []) is value
+        text = json.dumps(value, ensure_ascii=False)
+        assert ItemPresenter(STANDARD, []).redact_json(text) is None
+        assert redact_value(value, STANDARD, []) == value
 
     def test_secrets_only(self) -> None:
         from tooli.core.call import PYTHON_CALLER, Call
@@ -438,8 +445,34 @@ class TestInOneProcess:
         assert ItemPresenter(call).value(dirty) == {"***": ["***", 7, None]}
 
     def test_a_cut_splits_no_secret(self) -> None:
-        from tooli.text.redact import find_safe_cut
-
         terms = RedactionPolicy("standard", secrets=[SecretInput("hunter22")])
         assert find_safe_cut("say hunter22 twice", 8, terms) == 4
         assert find_safe_cut("say hunter22 twice", 14, terms) == 14
+
+
+class TestStoredRecords:
+    """`RecordRedactor` removes the secrets of a call from what is stored."""
+
+    def test_a_value_without_secrets_is_the_same_object(self) -> None:
+        value = {"a": ["\x1b[1mx"]}
+        redactor = RecordRedactor(RedactionPolicy(secrets=[SecretInput("hunter22")]))
+        assert redactor.value(value) is value
+        assert RecordRedactor(STANDARD).value(value) is value
+
+    def test_secrets_are_masked_and_counted(self) -> None:
+        redactor = RecordRedactor(RedactionPolicy(secrets=[SecretInput("hunter22")]))
+        assert redactor.value({"a": ["hunter22"]}) == {"a": ["***"]}
+        warnings: list[str] = []
+        redactor.add_warnings(warnings, "result")
+        assert warnings == ["1 secret was hidden in the result"]
+
+    def test_fields_of_an_error(self) -> None:
+        redactor = RecordRedactor(RedactionPolicy(secrets=[SecretInput("hunter22")]))
+        fields = {"code": "E1", "message": "no hunter22"}
+        assert redactor.error_fields(fields) == {"code": "E1", "message": "no ***"}
+        assert RecordRedactor(STANDARD).error_fields(fields) == fields
+
+    def test_without_secrets_there_is_no_warning(self) -> None:
+        warnings: list[str] = []
+        RecordRedactor(STANDARD).add_warnings(warnings, "result")
+        assert warnings == []

@@ -274,7 +274,7 @@ class ReadRequest(NonToolRequest):
     def result(self, presented: Presented) -> dict[str, Any]:
         """Return the contents of the resource; raises an RpcError if the read failed."""
         self._check_success(presented, resource_not_found_error(self._uri, self._modern))
-        result = {"contents": presented.build(self._documents)}
+        result = {"contents": presented.format_with(self._documents)}
         if not self._modern:
             return result
         # the next read may return another document
@@ -323,7 +323,7 @@ class PromptRequest(NonToolRequest):
         self._check_success(presented)
         result = {
             "description": self._prompt.description,
-            "messages": presented.build(_prompt_messages),
+            "messages": presented.format_with(_prompt_messages),
         }
         return self._service.complete(result) if self._modern else result
 
@@ -355,7 +355,7 @@ class CompletionRequest(NonToolRequest):
     def result(self, presented: Presented) -> dict[str, Any]:
         """Return the completions; raises an RpcError if the completer failed."""
         self._check_success(presented)
-        result = {"completion": presented.build(_completion)}
+        result = {"completion": presented.format_with(_completion)}
         return self._service.complete(result) if self._modern else result
 
 

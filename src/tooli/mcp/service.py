@@ -364,7 +364,7 @@ class ToolCallRequest:
     def _success_result(self, presented: Presented) -> dict[str, Any]:
         result: dict[str, Any]
         if presented.kind == "content":
-            result = {"content": presented.build(content_blocks), "isError": False}
+            result = {"content": presented.format_with(content_blocks), "isError": False}
         else:
             result = build_structured_result(self._tool, presented, self._modern)
             content = result.get("structuredContent", {})

@@ -170,7 +170,7 @@ class PreparedCall:
         meta = build_meta(call, self.milliseconds())
         result: TooliResult[Any] = TooliResult(error is None, value, error, meta)
         if call.secrets or call.policy != "standard":
-            result.set_redaction(call)
+            result.set_output_policy(call)
         return result
 
 

@@ -2,7 +2,7 @@
 
     Outcome, Call ─▶ present ─▶ Presented ─┬▶ envelope_json(), envelope()
                                            ├▶ error, warnings(), meta()
-                                           └▶ value(), result_json(), build(…)
+                                           └▶ value(), result_json(), format_with(…)
     item of a stream ─▶ ItemPresenter ─▶ encode(item) or value(item)
     log, progress, question, warning ─▶ present_text, present_message, present_questions
 
@@ -18,19 +18,21 @@ methods to find that nothing has to be redacted.
 from __future__ import annotations
 
 from tooli.core._hot_tables import INJECTION_MARKERS
-from tooli.core.call import DEFAULT_OPTIONS, PYTHON_CALLER, Failed, Ok
+from tooli.core.call import DEFAULT_OPTIONS, PYTHON_CALLER, Call, Failed, Ok
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Any, TypeAlias
+    from typing import Any, TypeAlias, TypeVar
 
-    from tooli.core.call import Call, Caller, Outcome, RedactionPolicy
+    from tooli.core.call import Caller, Outcome, RedactionPolicy
     from tooli.core.peer import Question
+    from tooli.core.protocols import JsonObject
     from tooli.errors import ToolError
     from tooli.text.redact import Redactor
 
+    T = TypeVar("T")
     Redaction: TypeAlias = Call | RedactionPolicy
 
 MAX_DURATION_MS = 9_999_999
@@ -86,7 +88,7 @@ class Presented:
     def meta(self) -> dict[str, Any]:
         """Return the envelope's `meta`. Call it last: the other methods may add warnings to it."""
         call = self._call
-        return _convert_and_redact(build_meta(call, self._milliseconds()), call, [], "")
+        return ItemPresenter(call, [], "").value(build_meta(call, self._milliseconds()))
 
     def warnings(self) -> list[str]:
         """Return the warnings of the call."""
@@ -122,7 +124,7 @@ class Presented:
         if isinstance(self._outcome, Ok):
             return None
         if self._error is None:
-            self._error = redact_error(self._outcome.error, self._call, self._call.warnings)
+            self._error = present_error(self._outcome.error, self._call, self._call.warnings)
         return self._error
 
     def with_error(self, error: ToolError) -> Presented:
@@ -131,8 +133,7 @@ class Presented:
 
     def _error_fields(self) -> dict[str, Any]:
         assert not isinstance(self._outcome, Ok)
-        fields, call = self._outcome.error.to_dict(), self._call
-        return _convert_and_redact(fields, call, call.warnings, "error")
+        return ItemPresenter(self._call, None, "error").value(self._outcome.error.to_dict())
 
     @property
     def can_show_traceback(self) -> bool:
@@ -161,58 +162,80 @@ class Presented:
 
         return "content" if is_content(value) else "data"
 
+    @property
+    def _result(self) -> Any:
+        return self._outcome.value if isinstance(self._outcome, Ok) else None
+
     def value(self, *, secrets_only: bool = False) -> Any:
         """Return the result in JSON types; with `secrets_only`, redact secrets and nothing else."""
-        value = self._outcome.value if isinstance(self._outcome, Ok) else None
-        return ItemPresenter(self._call, secrets_only=secrets_only).value(value)
+        presenter = ItemPresenter(self._call, secrets_only=secrets_only)
+        return presenter.value(self._result)
 
     def result_json(self, wrap: bool = False) -> str:
         """Return the result as JSON text; with `wrap`, as `{"result": …}`."""
-        value = self._outcome.value if isinstance(self._outcome, Ok) else None
-        return self._to_json({"result": value} if wrap else value)
+        return self._to_json({"result": self._result} if wrap else self._result)
 
-    def build(self, make: Callable[[Any, Callable[[Any], str]], Any]) -> Any:
-        """Call `make(value, to_json)` and return its return value, redacted, in JSON types.
+    def format_with(self, make: Callable[[Any, Callable[[object], str]], T]) -> T:
+        """Return `make(value, to_json)`, redacted, in JSON types.
 
         It is for protocols with their own result format. `value` is the result, and `to_json`
         returns a part of it as redacted JSON text.
         """
-        value = self._outcome.value if isinstance(self._outcome, Ok) else None
-        call = self._call
-        return _convert_and_redact(make(value, self._to_json), call, call.warnings)
+        return ItemPresenter(self._call).value(make(self._result, self._to_json))
 
-    def _to_json(self, value: Any) -> str:
+    def _to_json(self, value: object) -> str:
         return encode_redacted(value, self._call.warnings, self._call).decode()
 
 
 class ItemPresenter:
-    """Redacts and encodes the items of a stream, one after another.
+    """Redacts and encodes values, such as the items of a stream, one after another.
 
-    The warnings of the call count the redactions of all items together.
+    It counts the redactions of all values together, and adds the counts to `warnings`, or to the
+    warnings of the call. `part` names the values in these warnings: "result", "error", or "" for
+    no warnings.
     """
 
-    __slots__ = ("_call", "_encode", "_redactor", "_secrets_only", "_write")
+    __slots__ = (
+        *("_encode", "_part", "_redaction", "_redactor", "_secrets_only", "_warnings", "_write"),
+    )
 
-    def __init__(self, call: Call, *, secrets_only: bool = False) -> None:
-        self._call = call
+    def __init__(
+        self,
+        redaction: Redaction,
+        warnings: list[str] | None = None,
+        part: str = "result",
+        *,
+        secrets_only: bool = False,
+    ) -> None:
+        if warnings is None:
+            warnings = redaction.warnings if isinstance(redaction, Call) else []
+        self._redaction = redaction
+        self._warnings = warnings
+        self._part = part
         self._secrets_only = secrets_only
-        self._encode: Callable[[Any], bytes] | None = None
-        self._write: Callable[[Any], str] | None = None
+        self._encode: Callable[[object], str] | None = None
+        self._write: Callable[[object], str] | None = None
         self._redactor: Redactor | None = None
 
-    def encode(self, item: Any) -> bytes:
-        """Return an item as JSON."""
-        if self._encode is None:
-            self._encode = make_redacting_encoder(self._call.warnings, self._call)
-        return self._encode(item)
+    def encode(self, item: object) -> bytes:
+        """Return an item as JSON. Never fails: values that JSON cannot hold are replaced."""
+        text = _encode_small(item) if self._encode is None else None
+        if text is not None and not may_need_redaction(text, self._redaction, self._part):
+            return text.encode()
+        from tooli.text.json_encoder import encode_text, make_json_encoder
 
-    def value(self, item: Any) -> Any:
+        if self._encode is None:
+            self._encode = make_json_encoder(self._warnings)
+        text = self._encode(item)
+        redacted = self.redact_json(text)
+        return encode_text(text if redacted is None else self._encode(redacted[0]))
+
+    def value(self, item: object) -> Any:
         """Return an item in JSON types."""
         from tooli.text.jsonable import to_jsonable
 
-        call = self._call
-        value = to_jsonable(item, call.warnings)
-        if call.policy == "off" or value is None:
+        value = to_jsonable(item, self._warnings)
+        if self._redaction.policy == "off" or value is None:
             return value
         if self._secrets_only:
             return self._redact_secrets(value)
@@ -220,22 +243,36 @@ class ItemPresenter:
             from tooli.text.json_encoder import make_json_writer
 
             self._write = make_json_writer()
-        text = self._write(value)
-        if not may_need_redaction(text, call):
-            return value
-        redacted = _redact_json(text, call, self._redactor, "result")
-        if redacted is None:
-            return value
-        value, self._redactor = redacted
-        self._redactor.add_warnings(call.warnings, "result")
-        return value
+        redacted = self.redact_json(self._write(value))
+        return value if redacted is None else redacted[0]
 
     def _redact_secrets(self, value: Any) -> Any:
         if self._redactor is None:
             from tooli.text.redact import Redactor
 
-            self._redactor = Redactor(self._call, secrets_only=True)
+            self._redactor = Redactor(self._redaction, secrets_only=True)
         return self._redactor.redact_value(value) if self._redactor.secret_variants else value
+
+    def redact_json(self, text: str) -> tuple[Any] | None:
+        """Return the redacted value of JSON text in a tuple, or None if nothing changes.
+
+        The value is parsed from the JSON, because parts of the original may be readable only once.
+        """
+        redaction = self._redaction
+        if not may_need_redaction(text, redaction, self._part):
+            return None
+        from tooli.text.redact import Redactor, is_clean_json
+
+        has_injection = _reader_may_be_agent(redaction) and may_contain_injection(text)
+        must_redact = has_injection or redaction.policy == "strict" or redaction.secrets
+        if not must_redact and is_clean_json(text):
+            return None
+        if self._redactor is None:
+            self._redactor = Redactor(redaction)
+        value = self._redactor.redact_json(text, self._part, has_injection)
+        if self._part:
+            self._redactor.add_warnings(self._warnings, self._part)
+        return (value,)
 
 
 # ------------------------------------------------------------------ the envelope
@@ -286,7 +323,7 @@ def build_meta(call: Call, milliseconds: int) -> dict[str, Any]:
         meta["deprecated"] = tool.deprecated
     if call.meta:
         meta.update(call.meta)
-    return meta if not call.secrets else _convert_and_redact(meta, call, [], "")
+    return meta if not call.secrets else ItemPresenter(call, [], "").value(meta)
 
 
 MAX_WARNINGS_PER_KIND = 3
@@ -352,38 +389,12 @@ def encode_redacted(
     text = _encode_small(value)
     if text is not None and not may_need_redaction(text, redaction, part):
         return text.encode()
-    return make_redacting_encoder(warnings, redaction, part)(value)
+    return ItemPresenter(redaction, warnings, part).encode(value)
 
 
-def make_redacting_encoder(
-    warnings: list[str], redaction: Redaction, part: str = "result"
-) -> Callable[[Any], bytes]:
-    """Return a function like `encode_redacted`, for many values in a row."""
-    write: Callable[[Any], str] | None = None
-    redactor: Redactor | None = None
-
-    def encode_one(value: Any) -> bytes:
-        nonlocal write, redactor
-        text = _encode_small(value) if write is None else None
-        if text is not None and not may_need_redaction(text, redaction, part):
-            return text.encode()
-        from tooli.text.json_encoder import encode_text, make_json_encoder
-
-        write = write or make_json_encoder(warnings)
-        text = write(value)
-        if may_need_redaction(text, redaction, part):
-            redacted = _redact_json(text, redaction, redactor, part)
-            if redacted is not None:
-                redacted_value, redactor = redacted
-                text = write(redacted_value)
-                if part:
-                    redactor.add_warnings(warnings, part)
-        return encode_text(text)
-
-    return encode_one
-
-
-def measure_value(value: Any, warnings: list[str], redaction: Redaction) -> tuple[int, Any, bool]:
+def measure_value(
+    value: object, warnings: list[str], redaction: Redaction
+) -> tuple[int, Any, bool]:
     """Return the size of a value's redacted JSON, the value, and whether redaction changes nothing.
 
     The value is a copy if a part of it can be read only once.
@@ -391,11 +402,10 @@ def measure_value(value: Any, warnings: list[str], redaction: Redaction) -> tupl
     from tooli.text.json_encoder import encode_text, make_json_encoder, measure_json
 
     text, value = measure_json(value, warnings)
-    if may_need_redaction(text, redaction):
-        redacted = _redact_json(text, redaction, None, "result")
-        if redacted is not None:
-            return len(encode_text(make_json_encoder(warnings)(redacted[0]))), value, False
-    return len(encode_text(text)), value, True
+    redacted = ItemPresenter(redaction, []).redact_json(text)
+    if redacted is not None:
+        text = make_json_encoder(warnings)(redacted[0])
+    return len(encode_text(text)), value, redacted is None
 
 
 def _encode_small(value: Any, depth: int = 0) -> str | None:
@@ -471,59 +481,14 @@ MAX_SCANNED_CHARS = 1 << 18
 """Number of characters of an answer that are searched for prompt injections."""
 
 
-def _redact_json(
-    text: str, redaction: Redaction, redactor: Redactor | None, part: str
-) -> tuple[Any, Redactor] | None:
-    """Return the redacted value of JSON text and the Redactor, or None if nothing changes.
-
-    The value is parsed from the JSON, because parts of the original may be readable only once.
-    """
-    from tooli.text.redact import Redactor, is_clean_json
-
-    has_injection = _reader_may_be_agent(redaction) and may_contain_injection(text)
-    must_redact = has_injection or redaction.policy == "strict" or redaction.secrets
-    if not must_redact and is_clean_json(text):
-        return None
-    redactor = redactor or Redactor(redaction)
-    return redactor.redact_json(text, part, has_injection), redactor
-
-
-def redact_value(
-    value: Any, redaction: Redaction, warnings: list[str], part: str = "result"
-) -> Any:
-    """Return a value of JSON types, redacted; the value itself if nothing changes."""
-    if redaction.policy == "off" or value is None:
-        return value
-    from tooli.text.json_encoder import make_json_writer
-
-    text = make_json_writer()(value)
-    if not may_need_redaction(text, redaction, part):
-        return value
-    result = _redact_json(text, redaction, None, part)
-    if result is None:
-        return value
-    redacted, redactor = result
-    if part:
-        redactor.add_warnings(warnings, part)
-    return redacted
-
-
-def _convert_and_redact(
-    value: Any, redaction: Redaction, warnings: list[str], part: str = "result"
-) -> Any:
-    from tooli.text.jsonable import to_jsonable
-
-    return redact_value(to_jsonable(value, warnings), redaction, warnings, part)
-
-
-def redact_error(error: ToolError, redaction: Redaction, warnings: list[str]) -> ToolError:
+def present_error(error: ToolError, redaction: Redaction, warnings: list[str]) -> ToolError:
     """Return the error if nothing in it needs redaction, otherwise a redacted copy."""
     if redaction.policy == "off":
         return error
     from tooli.text.jsonable import to_jsonable
 
-    fields: dict[str, Any] = to_jsonable(error.to_dict(), warnings)
-    redacted: Mapping[str, Any] = redact_value(fields, redaction, warnings, "error")
+    fields: JsonObject = to_jsonable(error.to_dict(), warnings)
+    redacted: JsonObject = ItemPresenter(redaction, warnings, "error").value(fields)
     if redacted == fields:
         return error
     from copy import copy
@@ -537,6 +502,15 @@ def redact_error(error: ToolError, redaction: Redaction, warnings: list[str]) ->
     redacted_error.suggestion = Suggestion.from_dict(suggestion) if suggestion else None
     redacted_error.__cause__, redacted_error.is_translated = error.__cause__, False
     return redacted_error
+
+
+def find_cut(text: str, position: int, redaction: Redaction) -> int:
+    """Return the last position up to `position` at which a cut splits no secret."""
+    if not redaction.secrets:
+        return position
+    from tooli.text.redact import find_safe_cut
+
+    return find_safe_cut(text, position, redaction)
 
 
 # ------------------------------------------------------------------ messages

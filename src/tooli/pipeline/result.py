@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tooli.core.call import RedactionPolicy
 from tooli.core.record import Record
-from tooli.pipeline.present import encode_envelope, redact_error
+from tooli.pipeline.present import encode_envelope, present_error
 
 TYPE_CHECKING = False
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
     class _GenericBase(Generic[T]):
-        _redaction: Call | RedactionPolicy
+        _output_policy: Call | RedactionPolicy
 
 else:
 
     class _GenericBase:
-        __slots__ = ("_redaction",)
+        __slots__ = ("_output_policy",)
 
         def __class_getitem__(cls, item):
             return cls
@@ -44,7 +44,7 @@ class TooliError(Record):
     source: ToolError | None = None
 
     def __repr__(self) -> str:
-        """Return a text without `source`, which may contain text that was redacted elsewhere."""
+        """Return a text without `source`, which may contain secrets."""
         names = [name for name in type(self).__match_args__ if name != "source"]
         fields = ", ".join([f"{name}={getattr(self, name)!r}" for name in names])
         return f"{type(self).__name__}({fields})"
@@ -92,19 +92,16 @@ class TooliResult(Record, _GenericBase[T]):
             raise self.error.to_exception()
         return self.result  # pyright: ignore[reportReturnType]
 
-    def set_redaction(self, redaction: Call | RedactionPolicy) -> None:
-        """Set the redaction policy for output made from this result."""
-        object.__setattr__(
-            self,
-            "_redaction",
-            RedactionPolicy(redaction.policy, redaction.secrets, redaction.caller),
-        )
+    def set_output_policy(self, source: Call | RedactionPolicy) -> None:
+        """Set the policy for output made from this result."""
+        policy = RedactionPolicy(source.policy, source.secrets, source.caller)
+        object.__setattr__(self, "_output_policy", policy)
 
     def replace(self, **changes: Any) -> TooliResult[T]:
-        """Return a copy with some fields changed, and the same redaction policy."""
+        """Return a copy with some fields changed, and the same output policy."""
         copy = super().replace(**changes)
-        if hasattr(self, "_redaction"):
-            copy.set_redaction(self._redaction)
+        if hasattr(self, "_output_policy"):
+            copy.set_output_policy(self._output_policy)
         return copy
 
     def to_dict(self) -> dict[str, Any]:
@@ -122,12 +119,12 @@ class TooliResult(Record, _GenericBase[T]):
             self.result,
             lambda: _merge_warnings(self.meta, warnings),
             warnings,
-            getattr(self, "_redaction", _DEFAULT_REDACTION),
+            getattr(self, "_output_policy", _DEFAULT_POLICY),
         )
         return text.decode()
 
 
-_DEFAULT_REDACTION = RedactionPolicy()
+_DEFAULT_POLICY = RedactionPolicy()
 
 
 def _merge_warnings(meta: Mapping[str, Any], warnings: list[str]) -> dict[str, Any]:
@@ -147,11 +144,11 @@ def _merge_warnings(meta: Mapping[str, Any], warnings: list[str]) -> dict[str, A
 
 def to_tooli_error(
     error: ToolError,
-    redaction: Call | RedactionPolicy = _DEFAULT_REDACTION,
+    policy: Call | RedactionPolicy = _DEFAULT_POLICY,
     warnings: list[str] | None = None,
 ) -> TooliError:
-    """Return a ToolError as a redacted value, with the exception as its source."""
-    source, error = error, redact_error(error, redaction, [] if warnings is None else warnings)
+    """Return a ToolError as a value for output, with the exception as its source."""
+    source, error = error, present_error(error, policy, [] if warnings is None else warnings)
     return TooliError(
         code=error.code,
         category=error.category,

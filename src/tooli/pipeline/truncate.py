@@ -12,12 +12,11 @@ texts and lists are cut at the end, and every part keeps its type.
 from __future__ import annotations
 
 from tooli.core.call import Ok
-from tooli.pipeline.present import make_redacting_encoder, measure_envelope, redact_value
+from tooli.pipeline.present import ItemPresenter, find_cut, measure_envelope
 from tooli.pipeline.retry_command import build_retry_argv
 from tooli.records.record_flow import as_records
 from tooli.text.json_encoder import encode
 from tooli.text.jsonable import is_list, is_object, to_jsonable
-from tooli.text.redact import find_safe_cut
 from tooli.text.tokens import BYTES_PER_TOKEN
 
 TYPE_CHECKING = False
@@ -93,19 +92,19 @@ class _Truncation:
     def _estimate_count(self, records: list[Any]) -> int:
         """Return how many records fit if the rest of the document is not counted."""
         assert self.byte_budget is not None
-        write, used = make_redacting_encoder([], self.call), 0
+        encode_item, used = ItemPresenter(self.call, []).encode, 0
         for count, record in enumerate(records):
-            used += len(write(record)) + 1
+            used += len(encode_item(record)) + 1
             if used > self.byte_budget:
                 return count
         return len(records)
 
     def _reduce_count(self, records: list[Any], count: int, excess: int) -> int:
         """Return the number of records after removing at least `excess` bytes and one record."""
-        write = make_redacting_encoder([], self.call)
+        encode_item = ItemPresenter(self.call, []).encode
         while count > 0 and excess > 0:
             count -= 1
-            excess -= len(write(records[count])) + 1
+            excess -= len(encode_item(records[count])) + 1
         return count
 
     def _preview_first_record(self, records: list[Any]) -> Outcome:
@@ -129,7 +128,7 @@ class _Truncation:
         spare_bytes = self.byte_budget - measure_envelope(empty, self.call)
         if spare_bytes > 60:
             preview = shorten_value(
-                self._redact(record), spare_bytes - len(',"preview":'), self.call.warnings
+                self._present(record), spare_bytes - len(',"preview":'), self.call.warnings
             )
             if preview is not None:
                 meta["truncated"]["preview"] = preview
@@ -167,8 +166,7 @@ class _Truncation:
             else:
                 high = middle - 1
         shown_count = text.rfind("\n", low // 2, low) + 1 or low
-        if self.call.secrets:
-            shown_count = find_safe_cut(text, shown_count, self.call)
+        shown_count = find_cut(text, shown_count, self.call)
         if shown_count:
             self._set_text_meta(shown_count, len(text), full_budget)
             return Ok(text[:shown_count])
@@ -192,7 +190,7 @@ class _Truncation:
         """Return a shortened value, and add a next step with the budget for the whole value."""
         assert self.byte_budget is not None
         call = self.call
-        value = self._redact(self.value)
+        value = self._present(self.value)
         total = len(encode(value, call.warnings))
         required_budget = self._required_budget(Ok(self.value))
         truncated = {"shown": total, "total": total, "unit": "bytes", "by": self.limit_name}
@@ -209,10 +207,9 @@ class _Truncation:
         self._trim_meta(outcome)
         return outcome
 
-    def _redact(self, value: Any) -> Any:
-        """Return a redacted value. Redact before cutting: half a secret would not be recognized."""
-        call = self.call
-        return redact_value(to_jsonable(value, call.warnings), call, call.warnings)
+    def _present(self, value: Any) -> Any:
+        """Return a value for output. This is done before cutting, which could split a secret."""
+        return ItemPresenter(self.call).value(value)
 
     # -------------------------------------------------------------- meta
 
@@ -274,15 +271,15 @@ def next_page_step(call: Call, cursor: str) -> dict[str, Any]:
 
 def _encode_lines(value: Any, call: Call) -> Iterable[bytes]:
     """Yield a result as JSON, each record of a list on its own line."""
-    write = make_redacting_encoder(call.warnings, call)
+    encode_item = ItemPresenter(call).encode
     records = as_records(value)
     if records is None:
-        yield write(value)
+        yield encode_item(value)
         yield b"\n"
         return
     for i, record in enumerate(records):
         yield b",\n" if i else b"[\n"
-        yield write(record)
+        yield encode_item(record)
     yield b"\n]\n"
 
 

@@ -29,7 +29,6 @@ from tooli.storage.outcome_codec import (
     decode_outcome,
     encode_items,
     encode_outcome,
-    make_redactor,
     restore_type,
 )
 from tooli.text.json_encoder import encode_text, measure_json
@@ -203,10 +202,9 @@ def _pack_outcome(
 ) -> tuple[bytes, Outcome]:
     """Return the encoded outcome, or NOT_STORED if it cannot be encoded, and the outcome."""
     try:
-        redactor = make_redactor(call)
         if items.is_opened and isinstance(outcome, Ok):
-            return encode_items(items.encoded_items, warnings, redactor), outcome
-        data, outcome = encode_outcome(outcome, printed, warnings, redactor)
+            return encode_items(items.encoded_items, warnings, call), outcome
+        data, outcome = encode_outcome(outcome, printed, warnings, call)
         call.warnings.extend([line for line in warnings if line not in call.warnings])
         return data, outcome
     except Exception as error:  # whatever the encoder raises, the call has run

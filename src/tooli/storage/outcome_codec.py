@@ -20,8 +20,8 @@ from tooli.core.tool import MISSING
 from tooli.errors import Suggestion, ToolError, error_class_for
 from tooli.schema.tool_reader import return_annotation
 from tooli.text.json_encoder import encode, measure_json
-from tooli.text.jsonable import MAX_JSON_DEPTH, is_list, is_object, to_jsonable
-from tooli.text.redact import Redactor
+from tooli.text.jsonable import MAX_JSON_DEPTH, is_list, is_object
+from tooli.text.redact import RecordRedactor
 
 TYPE_CHECKING = False
 
@@ -47,21 +47,15 @@ class StoredOutcome(Record):
     warnings: tuple[str, ...] = ()
 
 
-def make_redactor(call: Call) -> Redactor | None:
-    """Return the redactor for the secrets of a call; None if it has none."""
-    redactor = Redactor(call) if call.secrets else None
-    return redactor if redactor is not None and redactor.secret_variants else None
-
-
 def encode_outcome(
-    outcome: Outcome, printed: str, warnings: list[str], redactor: Redactor | None = None
+    outcome: Outcome, printed: str, warnings: list[str], call: Call
 ) -> tuple[bytes, Outcome]:
-    """Return an outcome as bytes, and the outcome to return to the caller.
+    """Return the outcome of a call as bytes, and the outcome to return to the caller.
 
     Encoding consumes iterators. So the second outcome is a copy if the value is not plain JSON, and
     then `warnings` gets a line for each value that JSON cannot hold.
     """
-    all_warnings = list(warnings)
+    all_warnings, redactor = list(warnings), RecordRedactor(call)
     if isinstance(outcome, Failed):
         payload: dict[str, Any] = {"failed": _encode_error(outcome.error, redactor)}
     else:
@@ -69,7 +63,7 @@ def encode_outcome(
         if value is not outcome.value:
             outcome, warnings[:] = Ok(value), all_warnings
     if printed:
-        payload["printed"] = _redact_value(printed, redactor)
+        payload["printed"] = redactor.value(printed)
     _add_warnings(
         payload, all_warnings, redactor, "error" if isinstance(outcome, Failed) else "result"
     )
@@ -77,28 +71,26 @@ def encode_outcome(
     return (data if len(data) <= MAX_OUTCOME_BYTES else NOT_STORED), outcome
 
 
-def encode_items(
-    items: list[bytes] | None, warnings: list[str], redactor: Redactor | None = None
-) -> bytes:
+def encode_items(items: list[bytes] | None, warnings: list[str], call: Call) -> bytes:
     """Return the items of a stream as bytes. `items` is None if there were too many."""
     if items is None:
         return NOT_STORED
-    if redactor is not None:
-        items = [encode(_redact_value(_parse_json(item), redactor), []) for item in items]
+    redactor = RecordRedactor(call)
+    if redactor.is_active:
+        items = [encode(redactor.value(_parse_json(item)), []) for item in items]
     rest: dict[str, Any] = {}
     _add_warnings(rest, warnings, redactor, "result")
     return b'{"value":[' + b",".join(items) + b"]" + (b"," + encode(rest, [])[1:] if rest else b"}")
 
 
 def _add_warnings(
-    payload: dict[str, Any], warnings: list[str], redactor: Redactor | None, subject: str
+    payload: dict[str, Any], warnings: list[str], redactor: RecordRedactor, subject: str
 ) -> None:
     """Store the warnings, and one about redacted secrets."""
     warnings = list(warnings)
-    if redactor is not None and redactor.secrets:
-        redactor.add_warnings(warnings, subject)
+    redactor.add_warnings(warnings, subject)
     if warnings:
-        payload["warnings"] = _redact_value(warnings, redactor)
+        payload["warnings"] = redactor.value(warnings)
 
 
 def decode_outcome(data: bytes) -> StoredOutcome:
@@ -127,23 +119,23 @@ def _parse_json(data: bytes) -> Any:
 
 
 def _encode_value(
-    value: Any, warnings: list[str], redactor: Redactor | None
+    value: Any, warnings: list[str], redactor: RecordRedactor
 ) -> tuple[Any, dict[str, Any]]:
     """Return the value or a copy of it, and the JSON object that represents it."""
     kind = value.__class__
     if kind is Page:
         _, items = measure_json(value.items, warnings)
         page = Page(items, next_cursor=value.next_cursor, total=value.total)
-        rest = {"next_cursor": _redact_value(value.next_cursor, redactor), "total": value.total}
-        return page, {"page": {"items": _redact_value(items, redactor), **rest}}
+        rest = {"next_cursor": redactor.value(value.next_cursor), "total": value.total}
+        return page, {"page": {"items": redactor.value(items), **rest}}
     if kind is Next:
         result, parts = _encode_value(value.result, warnings, redactor)
         value.result = result
         steps = [
             [
                 step.command,
-                _redact_value(step.arguments, redactor),
-                _redact_value(step.why, redactor),
+                redactor.value(step.arguments),
+                redactor.value(step.why),
             ]
             for step in value.steps
         ]
@@ -153,16 +145,7 @@ def _encode_value(
         blocks = [_encode_content(item, redactor) for item in (value if listed else (value,))]
         return value, {"shown": blocks, "listed": listed}
     _, copy = measure_json(value, warnings)
-    return (value if _is_json(value) else copy), {"value": _redact_value(copy, redactor)}
-
-
-def _redact_value(value: Any, redactor: Redactor | None) -> Any:
-    """Return a value without secrets; the value itself if it has none."""
-    if redactor is None:
-        return value
-    before = redactor.secrets
-    redacted = redactor.redact_value(to_jsonable(value, []))
-    return redacted if redactor.secrets > before else value
+    return (value if _is_json(value) else copy), {"value": redactor.value(copy)}
 
 
 def _is_json(value: Any, depth_left: int = MAX_JSON_DEPTH) -> bool:
@@ -198,16 +181,14 @@ def _is_content(value: Any) -> bool:
     return content_module is not None and content_module.is_content(value)
 
 
-def _encode_content(item: Any, redactor: Redactor | None) -> list[Any]:
+def _encode_content(item: Any, redactor: RecordRedactor) -> list[Any]:
     if not isinstance(item, _content_class()):
-        return ["", _redact_value(item, redactor)]
+        return ["", redactor.value(item)]
     fields: dict[str, Any] = {}
     for name in type(item).__match_args__:
         part = getattr(item, name)
         raw = isinstance(part, bytes)
-        fields[name] = (
-            [b2a_base64(part, newline=False).decode()] if raw else _redact_value(part, redactor)
-        )
+        fields[name] = [b2a_base64(part, newline=False).decode()] if raw else redactor.value(part)
     return [type(item).__name__, fields]
 
 
@@ -269,15 +250,9 @@ def _is_json_type(annotation: Any) -> bool:
 
 # ------------------------------------------------------------------ errors
 
-_UNREDACTED_FIELDS = ("code", "category", "is_retryable")
-"""Fields of an error that contain no text of the tool."""
 
-
-def _encode_error(error: ToolError, redactor: Redactor | None) -> dict[str, Any]:
-    kind, fields = type(error), error.to_dict()
-    if redactor is not None:
-        redactable = {name: part for name, part in fields.items() if name not in _UNREDACTED_FIELDS}
-        fields.update(redactor.redact_error(to_jsonable(redactable, [])))
+def _encode_error(error: ToolError, redactor: RecordRedactor) -> dict[str, Any]:
+    kind, fields = type(error), redactor.error_fields(error.to_dict())
     return {
         "kind": f"{kind.__module__}:{kind.__qualname__}",
         "fields": fields,

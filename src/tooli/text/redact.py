@@ -227,6 +227,47 @@ class Redactor:
             )
 
 
+class RecordRedactor:
+    """Removes the secrets of a call from a record that is stored, such as its outcome.
+
+    Only records that contain a secret are changed: a replay must return what the call returned.
+    """
+
+    def __init__(self, redaction: Call | RedactionPolicy) -> None:
+        redactor = Redactor(redaction) if redaction.secrets else None
+        has_secrets = redactor is not None and bool(redactor.secret_variants)
+        self._redactor = redactor if has_secrets else None
+
+    @property
+    def is_active(self) -> bool:
+        """True if there are secrets to remove."""
+        return self._redactor is not None
+
+    def value(self, value: Any) -> Any:
+        """Return a value without secrets; the value itself if it has none."""
+        if self._redactor is None:
+            return value
+        before = self._redactor.secrets
+        redacted = self._redactor.redact_value(to_jsonable(value, []))
+        return redacted if self._redactor.secrets > before else value
+
+    def error_fields(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields of an error without secrets. Code and category contain none."""
+        if self._redactor is None:
+            return fields
+        texts = {name: part for name, part in fields.items() if name not in _TEXTLESS_FIELDS}
+        return {**fields, **self._redactor.redact_error(to_jsonable(texts, []))}
+
+    def add_warnings(self, warnings: list[str], part: str) -> None:
+        """Add a warning about the secrets that were removed."""
+        if self._redactor is not None and self._redactor.secrets:
+            self._redactor.add_warnings(warnings, part)
+
+
+_TEXTLESS_FIELDS = ("code", "category", "is_retryable")
+"""Fields of an error that contain no text of the tool."""
+
+
 def _add_warning(warnings: list[str], subject: str, count: int, action: str) -> None:
     if count:
         _replace_warning(
