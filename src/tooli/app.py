@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from tooli.core._hot_tables import CallOptions
-    from tooli.core.call import Call, Caller, Options, Problem, Stage
+    from tooli.core.call import Call, Caller, Options, Stage
     from tooli.core.catalog import Catalog
     from tooli.core.keywords import (
         AppOptions,
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
         Transport,
         TyperSettings,
     )
-    from tooli.core.peer import Peer
     from tooli.core.tool import Tool
     from tooli.http.asgi import Api
     from tooli.http.http_settings import HttpSettingsDict
@@ -432,46 +431,27 @@ class Tooli(_TyperPlaceholder):
         return state.python_surface
 
     def prepare(
-        self,
-        tool: Tool,
-        arguments: Mapping[str, Any],
-        caller: Caller,
-        options: Options,
-        warnings: list[str],
-        *,
-        problems: tuple[Problem, ...] = (),
-        approved: bool = False,
-        peer: Peer | None = None,
-        failure_history: MemoryFailureHistory | None = None,
+        self, call: Call, failure_history: MemoryFailureHistory | None = None
     ) -> tuple[Call, tuple[Stage, ...]]:
-        """Return a call of a tool, and the stages that apply to it.
+        """Return a call with the state that the app adds to it, and the stages that apply to it.
 
         `failure_history` is the failure history of the server that received the call, if any.
         """
-        from tooli.core.call import Call
         from tooli.pipeline import StageContext, select_stages
 
-        tool = self._resolve_handoffs(tool)
-        if tool.guidance.problem is not None:
-            warnings.append(tool.guidance.problem)
         state = self._state
+        tool = self._resolve_handoffs(call.tool)
+        if tool.guidance.problem is not None:
+            call.warnings.append(tool.guidance.problem)
         stages = select_stages(
-            StageContext(tool, options, state, caller, self.find, approved, failure_history)
+            StageContext(
+                tool, call.options, state, call.caller, self.find, call.approved, failure_history
+            )
         )
-        is_fast_path = len(stages) == 1
-        call = Call(
-            tool,
-            arguments,
-            caller,
-            warnings,
-            options,
-            state.policy,
-            approved,
-            problems,
-            None if is_fast_path else {},
-            peer,
-            secrets=None if is_fast_path else [],
-        )
+        if len(stages) > 1:  # the fast path fills neither `meta` nor `secrets`
+            call = call.replace(tool=tool, policy=state.policy, meta={}, secrets=[])
+        elif tool is not call.tool or state.policy != call.policy:
+            call = call.replace(tool=tool, policy=state.policy)
         return call, stages
 
     def stages_for(
@@ -481,11 +461,9 @@ class Tooli(_TyperPlaceholder):
 
         Without a caller, the call comes from Python code.
         """
-        from tooli.core.call import PYTHON_CALLER
-        from tooli.pipeline import StageContext, select_stages
+        from tooli.core.call import PYTHON_CALLER, Call
 
-        caller = caller or PYTHON_CALLER
-        return select_stages(StageContext(tool, options, self._state, caller, self.find))
+        return self.prepare(Call(tool, {}, caller or PYTHON_CALLER, [], options))[1]
 
 
 # ------------------------------------------------------------------ keywords

@@ -82,8 +82,6 @@ class PythonSurface:
                 self._app.stages_for(tool, DEFAULT_OPTIONS),
             )
         tool, stages = cached
-        problem = tool.guidance.problem
-        warnings = [problem] if problem is not None else []
         recorder = modules.get("tooli.pipeline.dry_run_recorder")
         is_dry_run = (
             recorder is not None and recorder.is_dry_run_active() and not tool.behavior.read_only
@@ -96,9 +94,10 @@ class PythonSurface:
                 option_values["dry_run"] = True
             if option_values:
                 options, problems = build_options(option_values)
-                call = Call(tool, arguments, self._caller, warnings, options, state.policy, meta={})
-                call = call.replace(problems=problems, secrets=[])
-                return PreparedCall(call, self._app.stages_for(tool, options), started)
+                call = Call(tool, arguments, self._caller, [], options, problems=problems)
+                return PreparedCall(*self._app.prepare(call), started)
+        problem = tool.guidance.problem
+        warnings = [problem] if problem is not None else []
         call = Call(tool, arguments, self._caller, warnings, DEFAULT_OPTIONS, state.policy)
         if stages is not ONLY_BIND:
             call = call.replace(meta={}, secrets=[])

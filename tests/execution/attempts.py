@@ -41,7 +41,7 @@ def by_policy(policy: str, **more: Any) -> Enforcement:
 
     def enforce(attempt: Attempt, ground: Ground) -> dict[str, Any]:
         from tooli import Tooli
-        from tooli.core.call import Caller, Options
+        from tooli.core.call import Call, Caller, Options
         from tooli.pipeline.drivers import run
 
         app = Tooli("evading", security_policy=policy)
@@ -53,7 +53,7 @@ def by_policy(policy: str, **more: Any) -> Enforcement:
 
         tool = app.find("try")
         assert tool is not None
-        call, stages = app.prepare(tool, {}, Caller("cli"), Options(), [])
+        call, stages = app.prepare(Call(tool, {}, Caller("cli"), [], Options()))
         outcome = run(call, stages)
         error = getattr(outcome, "error", None)
         return {

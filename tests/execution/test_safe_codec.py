@@ -236,7 +236,7 @@ def talked(fn: Callable[[Context], Any]) -> tuple[Ok | Failed, list[Any]]:
 
     tool = app.find("talk")
     assert tool is not None
-    call, stages = app.prepare(tool, {}, PYTHON_CALLER, Options(), [], peer=client)
+    call, stages = app.prepare(Call(tool, {}, PYTHON_CALLER, [], Options(), peer=client))
     return run(call, stages), client.heard
 
 

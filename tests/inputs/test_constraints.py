@@ -10,7 +10,7 @@ import pydantic
 import pytest
 
 from tooli import Identifier, Output, StdinOr, Tooli, Verbatim, Within
-from tooli.core.call import Caller
+from tooli.core.call import Call, Caller
 from tooli.pipeline.drivers import run
 from tooli.testing import invoke
 
@@ -92,7 +92,7 @@ def test_callers_of_servers_are_checked(app: Tooli, surface: str) -> None:
     from tooli.core.call import DEFAULT_OPTIONS
 
     caller = Caller(surface, maybe_agent=True)
-    call, stages = app.prepare(tool, {"text": "a\x1bb"}, caller, DEFAULT_OPTIONS, [])
+    call, stages = app.prepare(Call(tool, {"text": "a\x1bb"}, caller, [], DEFAULT_OPTIONS))
     assert run(call, stages).error.code == "E1030"  # type: ignore[union-attr]
 
 

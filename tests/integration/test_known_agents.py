@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.integration.outside import APPS, converse, envelope, environment, run
 
-from tooli.core.call import Caller, Failed, Options
+from tooli.core.call import Call, Caller, Failed, Options
 from tooli.detect import detect_execution_context
 from tooli.detect.markers import AGENT_ALIASES, NON_AGENT_CALLERS, STRONG_MARKERS, WEAK_MARKERS
 from tooli.pipeline.drivers import run as run_call
@@ -131,7 +131,7 @@ def test_by_what_it_calls_itself(
         }
         for surface in ("cli", "python", "http", "mcp"):
             who = Caller(surface, name, category="ai_agent", maybe_agent=True)
-            call, stages = app.prepare(tool, given, who, Options(), [])
+            call, stages = app.prepare(Call(tool, given, who, [], Options()))
             outcome = run_call(call, stages)
             assert isinstance(outcome, Failed)
             assert outcome.error.code in ("E1010", "E2101"), outcome.error

@@ -11,7 +11,7 @@ import pytest
 from pydantic import BaseModel
 
 from tooli import Context, Output, StdinOr, Tooli, dry_run_support, record_dry_action
-from tooli.core.call import Caller, Options
+from tooli.core.call import Call, Caller, Options
 from tooli.pipeline import dry_run_recorder
 from tooli.pipeline.dry_run_recorder import digest_state, is_dry_run_active
 
@@ -370,7 +370,7 @@ def test_a_plan_on_the_spot(tool: str, tmp_path: Path) -> None:
 
     (tmp_path / "text").touch()
     given = {"name": "n", **({"text": tmp_path / "text"} if tool == "reads" else {})}
-    call, _ = app.prepare(app.find(tool), given, Caller("cli"), Options(), [])
+    call, _ = app.prepare(Call(app.find(tool), given, Caller("cli"), [], Options()))
     call = call.replace(arguments=bind_arguments(call))
     plan = make_plan(call, ())
     if tool in ("undeclared", "reads"):
@@ -448,7 +448,7 @@ def test_what_stands_in_for_a_function_is_never_loaded_anew(tmp_path: Path) -> N
     @dry_run_support
     def act() -> None: ...
 
-    call, _ = app.prepare(app.find("act"), {}, Caller("cli"), Options(), [])
+    call, _ = app.prepare(Call(app.find("act"), {}, Caller("cli"), [], Options()))
     for fn in (make_dry_run_function(call), make_planned_function(call, lambda told: None)):
         with pytest.raises(SandboxUnavailable, match="plans need Landlock"):
             locate_app(app._state, call.tool.replace(fn=fn))

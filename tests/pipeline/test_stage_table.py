@@ -201,7 +201,7 @@ class TestUnconditionalRow:
             return "text"
 
         tool = app._state.resources[0].tool(app._state)
-        call, stages = app.prepare(tool, {}, Caller("mcp"), Options(), [])
+        call, stages = app.prepare(Call(tool, {}, Caller("mcp"), [], Options()))
         assert isinstance(run(call, stages), Ok)
         assert [event for _, event in seen] == ["in", "out"]
 

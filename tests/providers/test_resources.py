@@ -10,7 +10,7 @@ import pytest
 
 from tooli import Context, DefinitionError, Tooli
 from tooli.annotations import Destructive, ReadOnly
-from tooli.core.call import Caller, Failed, Options
+from tooli.core.call import Call, Caller, Failed, Options
 from tooli.pipeline.drivers import run
 from tooli.providers.resources import (
     UriTemplate,
@@ -287,7 +287,7 @@ def test_texts_are_fitted_like_words() -> None:
     from tooli.pipeline.drivers import run
 
     call, stages = app.prepare(
-        tool, texts_to_arguments(tool, texts), Caller("mcp"), DEFAULT_OPTIONS, []
+        Call(tool, texts_to_arguments(tool, texts), Caller("mcp"), [], DEFAULT_OPTIONS)
     )
     assert isinstance(run(call, stages), Ok)
     assert {key: seen[key] for key in texts} == {
@@ -390,7 +390,7 @@ def test_documents_are_held_to_what_the_app_is_permitted(tmp_path: pathlib.Path)
     (resource,) = iter_resources(app)
     tool = resource.tool(app._state)
     assert tool.guard.app_permissions == (("none",),)
-    call, stages = app.prepare(tool, {}, Caller("mcp"), Options(), [])
+    call, stages = app.prepare(Call(tool, {}, Caller("mcp"), [], Options()))
     outcome = run(call, stages)
     assert isinstance(outcome, Failed)
     assert outcome.error.code == "E2003"

@@ -82,7 +82,7 @@ class Desk:
         tool = self.app.find(name)
         assert tool is not None
         who = caller or Caller("cli", "codex")
-        call, stages = self.app.prepare(tool, arguments, who, Options(yes=True), [])
+        call, stages = self.app.prepare(Call(tool, arguments, who, [], Options(yes=True)))
         return run(call, stages)
 
     def code(self, name: str, caller: Caller | None = None, **arguments: Any) -> str | None:
@@ -214,7 +214,9 @@ class TestBinding:
         tool = desk.app.find("wipe")
         assert tool is not None
         options = Options(yes=True, dry_run=True)
-        call, stages = desk.app.prepare(tool, {"paths": ["a"]}, Caller("cli", "codex"), options, [])
+        call, stages = desk.app.prepare(
+            Call(tool, {"paths": ["a"]}, Caller("cli", "codex"), [], options)
+        )
         assert isinstance(run(call, stages), Ok)
         assert desk.ran == []
         assert desk.code("wipe", paths=["a"]) is None
@@ -283,7 +285,9 @@ class TestDryRun:
     """A dry run before the approval is confined like the run itself."""
 
     def ask(self, app: Tooli, name: str, **given: Any) -> Any:
-        call, stages = app.prepare(app.find(name), given, Caller("cli", "codex"), Options(), [])
+        call, stages = app.prepare(
+            Call(app.find(name), given, Caller("cli", "codex"), [], Options())
+        )
         outcome = run(call, stages)
         assert isinstance(outcome, Failed)
         return outcome.error
@@ -417,12 +421,14 @@ class TestUse:
 
         def go(answered: bool) -> Any:
             call, stages = app.prepare(
-                app.find("ask"),
-                {},
-                Caller("mcp", "client"),
-                Options(),
-                [],
-                peer=_Answers(answered),
+                Call(
+                    app.find("ask"),
+                    {},
+                    Caller("mcp", "client"),
+                    [],
+                    Options(),
+                    peer=_Answers(answered),
+                )
             )
             return run(call, stages)
 
@@ -474,7 +480,7 @@ class TestWord:
         app.command("wipe", requires_approval=True, auth=[])(lambda: "wiped")
         tool = app.find("wipe")
         assert tool is not None
-        call, stages = app.prepare(tool, {}, Caller("cli"), Options(), [], approved=True)
+        call, stages = app.prepare(Call(tool, {}, Caller("cli"), [], Options(), approved=True))
         outcome = run(call, stages)
         assert isinstance(outcome, Ok) is RULES["approval"].verdict_for(policy).asks_human
 
@@ -482,7 +488,9 @@ class TestWord:
         tool = desk.app.find("pay")
         assert tool is not None
         given = {"amount": 7, "key": "hush"}
-        call, stages = desk.app.prepare(tool, given, Caller("mcp"), Options(), [], peer=_Asked())
+        call, stages = desk.app.prepare(
+            Call(tool, given, Caller("mcp"), [], Options(), peer=_Asked())
+        )
         outcome = run(call, stages)
         assert isinstance(outcome, Failed)
         assert outcome.error.approval_text == 'desk.pay\n  amount: 7\n  key: "***"'

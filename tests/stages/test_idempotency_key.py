@@ -14,7 +14,7 @@ import pytest
 
 from tooli import Context, SecretInput, Tooli, dry_run_support, record_dry_action
 from tooli.annotations import Destructive, Idempotent, ReadOnly
-from tooli.core.call import Caller, Options
+from tooli.core.call import Call, Caller, Options
 from tooli.core.content import Image, Link
 from tooli.core.handoffs import Next
 from tooli.core.page import Page
@@ -665,7 +665,7 @@ def test_principals_have_keys_of_their_own_and_names_do_not(shop: Shop) -> None:
     ]
     values: list[Any] = []
     for caller in callers:
-        call, stages = shop.app.prepare(tool, {}, caller, options, [])
+        call, stages = shop.app.prepare(Call(tool, {}, caller, [], options))
         values.append(run(call, stages).value)
     assert values == [1, 2, 1, 3, 3]
 

@@ -9,7 +9,7 @@ from tests.stages.plan_zoo import ALL, KINDS, make_app
 
 from tooli import Context, Tooli, dry_run_support, record_dry_action
 from tooli.annotations import Destructive, ReadOnly
-from tooli.core.call import Caller, Failed, Ok, Options
+from tooli.core.call import Call, Caller, Failed, Ok, Options
 from tooli.core.peer import InputRequired, Peer
 from tooli.pipeline.drivers import run
 from tooli.testing import Case, assert_parity
@@ -269,7 +269,7 @@ def test_another_principal(files: list[str]) -> None:
 
     def as_(principal: str | None, **options):
         caller = Caller("http", principal=principal)
-        call, stages = app.prepare(tool, {"files": files}, caller, Options(**options), [])
+        call, stages = app.prepare(Call(tool, {"files": files}, caller, [], Options(**options)))
         return run(call, stages)
 
     token = as_("ada", dry_run=True).value["token"]
@@ -423,7 +423,7 @@ def test_a_call_that_only_paused_has_not_used_its_token() -> None:
 
     def go(**options):
         asked = Options(**options)
-        call, stages = app.prepare(app.find("ask"), {}, Caller("mcp"), asked, [], peer=client)
+        call, stages = app.prepare(Call(app.find("ask"), {}, Caller("mcp"), [], asked, peer=client))
         return run(call, stages)
 
     token = go(dry_run=True).value["token"]

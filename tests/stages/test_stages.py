@@ -9,7 +9,7 @@ import pytest
 
 from tooli import ApprovalRequired, Argument, AuthError, InputError, Tooli
 from tooli.annotations import Destructive, Idempotent
-from tooli.core.call import Caller, Ok, Options
+from tooli.core.call import Call, Caller, Ok, Options
 from tooli.pipeline.drivers import run
 
 
@@ -28,7 +28,7 @@ class Files:
     def run(self, name: str, *, caller: Caller | None = None, approved: bool = False, **options):
         tool = self.app.find(name)
         call, stages = self.app.prepare(
-            tool, {}, caller or Caller("cli"), Options(**options), [], approved=approved
+            Call(tool, {}, caller or Caller("cli"), [], Options(**options), approved=approved)
         )
         return run(call, stages), call
 
@@ -144,7 +144,7 @@ class TestAuthorization:
         from tooli.stages.authorization import authorize
 
         files = Files().add("list", lambda: 5)
-        call, _ = files.app.prepare(files.app.find("list"), {}, Caller("cli"), Options(), [])
+        call, _ = files.app.prepare(Call(files.app.find("list"), {}, Caller("cli"), [], Options()))
         assert run(call, [authorize]) == Ok(5)
 
     def test_strict_holds_on_a_dry_run(self) -> None:

@@ -42,7 +42,7 @@ from tooli.cli.process import (
 )
 from tooli.core._hot_tables import EXTRA_OPTIONS, INFO_OPTIONS, OPTION_FIELDS
 from tooli.core.app_state import BUILTIN_COMMANDS
-from tooli.core.call import Caller, Failed, Options
+from tooli.core.call import Call, Caller, Failed, Options
 from tooli.core.record import Record
 from tooli.pipeline.drivers import run
 from tooli.pipeline.present import present
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from tooli.cli.process import Deadline
     from tooli.config.layers import SettingFault
     from tooli.core.app_state import AppState
-    from tooli.core.call import Call, Outcome, Problem, Stage
+    from tooli.core.call import Outcome, Problem, Stage
     from tooli.core.caller_profile import CallerProfile
     from tooli.core.output_modes import OutputMode
     from tooli.core.protocols import App
@@ -205,7 +205,7 @@ class Invocation(Record):
         options = self.options(tool, stdin_consumed=stdin_consumed)
         warnings = [] if warnings is None else warnings
         return self.app.prepare(
-            tool, arguments, self.caller, options, warnings, problems=tuple(problems)
+            Call(tool, arguments, self.caller, warnings, options, problems=tuple(problems))
         )
 
 

@@ -28,7 +28,7 @@ from tooli.cli.typer_params import (
 )
 from tooli.core._hot_tables import FLAGS
 from tooli.core.app_state import COMMAND_SETTINGS
-from tooli.core.call import Caller, Failed, Options
+from tooli.core.call import Call, Caller, Failed, Options
 from tooli.core.output_modes import OUTPUT_MODES
 from tooli.errors import DefinitionError
 from tooli.pipeline.drivers import run, stream
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from tooli.cli.argv import CommandLine
     from tooli.cli.main import CommandOutput, Invocation
-    from tooli.core.call import Call, Outcome, Stage
+    from tooli.core.call import Outcome, Stage
     from tooli.core.protocols import App
     from tooli.core.tool import Tool
     from tooli.providers.local import Registration
@@ -215,7 +215,7 @@ def call_tool(app: App, registration: Registration, values: dict[str, Any]) -> A
 def _run_standalone(app: App, tool: Tool, values: dict[str, Any]) -> Any:
     """Run a tool inside an app that is not a Tooli app. Exceptions are raised unchanged."""
     arguments = _collect_arguments(tool, values, {})
-    call, stages = app.prepare(tool, arguments, Caller("cli"), Options(), warnings=[])
+    call, stages = app.prepare(Call(tool, arguments, Caller("cli"), [], Options()))
     return _unwrap(run(call, stages))
 
 

@@ -23,7 +23,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+    from collections.abc import AsyncGenerator, Callable, Generator
     from typing import Any, Protocol, TypeAlias, TypeVar
 
     from typer import Typer
@@ -31,10 +31,9 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from tooli.core.app_state import AppState
-    from tooli.core.call import Call, Caller, Options, Problem, Stage
+    from tooli.core.call import Call, Caller, Options, Stage
     from tooli.core.catalog import Catalog
     from tooli.core.keywords import CommandOptions, GroupOptions
-    from tooli.core.peer import Peer
     from tooli.core.tool import Tool
     from tooli.pipeline.result import TooliResult
     from tooli.providers.local import CommandGroup
@@ -102,19 +101,9 @@ if TYPE_CHECKING:
             ...
 
         def prepare(
-            self,
-            tool: Tool,
-            arguments: Mapping[str, Any],
-            caller: Caller,
-            options: Options,
-            warnings: list[str],
-            *,
-            problems: tuple[Problem, ...] = (),
-            approved: bool = False,
-            peer: Peer | None = None,
-            failure_history: MemoryFailureHistory | None = None,
+            self, call: Call, failure_history: MemoryFailureHistory | None = None
         ) -> tuple[Call, tuple[Stage, ...]]:
-            """Return a Call of a tool, and the stages that apply to it."""
+            """Return a call with the state that the app adds to it, and its stages."""
             ...
 
         def stages_for(

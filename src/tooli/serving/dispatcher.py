@@ -116,15 +116,17 @@ class ToolDispatcher:
         """Return a call that is ready to run."""
         started = perf_counter()
         call, stages = self.app.prepare(
-            tool,
-            arguments,
-            caller,
-            options,
-            [],
-            problems=problems,
-            approved=approved,
-            peer=peer,
-            failure_history=self._failures,
+            Call(
+                tool,
+                arguments,
+                caller,
+                [],
+                options,
+                problems=problems,
+                approved=approved,
+                peer=peer,
+            ),
+            self._failures,
         )
         return PreparedCall(call, stages, started)
 
