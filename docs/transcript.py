@@ -1,9 +1,9 @@
-"""Play a Markdown page: write the files that it shows, run the commands, compare what comes.
+"""Run the examples of a Markdown page: write its files, run its commands, replace their output.
 
-    ```python        a block whose first line is `# name.py` is that file
-    ```console       `$ …` is run at a terminal; what follows is what it shows
+    ```python        a block whose first line is `# name.py` is written to that file
+    ```console       the commands after `$ ` are run at a terminal; the other lines are their output
 
-All blocks of a page share one folder, in order.
+All blocks of a page share one folder and run in order.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from examples.terminal import run_at_terminal, strip_escapes
 
 _BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _DURATION = re.compile(r'(duration_ms(?:\\?")?: ?)\d+')
-_TOKEN = re.compile(r'((?:"token": ?"|--apply )p)[\w-]{50,}')  # of a plan
+_PLAN_TOKEN = re.compile(r'((?:"token": ?"|--apply )p)[\w-]{50,}')
 
 
-def play(page: str, folder: Path) -> str:
-    """The page with what its commands really show."""
+def run_examples(page: str, folder: Path) -> str:
+    """Return the page with the real output of its commands."""
     env = _environment(folder)
 
-    def perform(block: re.Match[str]) -> str:
+    def run_block(block: re.Match[str]) -> str:
         language, body = block.groups()
         if language == "python":
             _write_file(body, folder)
             return block.group()
-        return f"```console\n{_run(body, folder, env)}```"
+        return f"```console\n{_run_commands(body, folder, env)}```"
 
-    return _BLOCK.sub(perform, page)
+    return _BLOCK.sub(run_block, page)
 
 
-def settled(page: str) -> str:
-    """The page without what differs from run to run."""
-    return _TOKEN.sub(r"\g<1>AGr6C…", _DURATION.sub(r"\g<1>0", page))
+def normalize(page: str) -> str:
+    """Return the page with placeholders for values that change with every run."""
+    return _PLAN_TOKEN.sub(r"\g<1>AGr6C…", _DURATION.sub(r"\g<1>0", page))
 
 
 def _write_file(body: str, folder: Path) -> None:
@@ -45,17 +45,17 @@ def _write_file(body: str, folder: Path) -> None:
         (folder / first[2:]).write_text(body, encoding="utf-8")
 
 
-def _run(body: str, folder: Path, env: dict[str, str]) -> str:
-    shown = ""
+def _run_commands(body: str, folder: Path, env: dict[str, str]) -> str:
+    output = ""
     for line in body.splitlines():
         if line.startswith("$ "):
             text, _ = run_at_terminal(["sh", "-c", line[2:]], folder, env)
-            shown += f"{line}\n{settled(strip_escapes(text))}"
-    return shown
+            output += f"{line}\n{normalize(strip_escapes(text))}"
+    return output
 
 
 def _environment(folder: Path) -> dict[str, str]:
-    """A new user's: the project's Python in front, nothing that speaks of an agent."""
+    """Return the environment of a new user: no settings, no agent, the current Python first."""
     programs = Path(sys.executable).parent
     return {
         "PATH": f"{programs}{os.pathsep}{os.environ.get('PATH', os.defpath)}",

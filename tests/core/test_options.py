@@ -105,7 +105,7 @@ assert "tooli.core._hot_tables" not in sys.modules
 tables = sys.modules["tooli.core._hot_tables"] = types.ModuleType("tooli.core._hot_tables")
 exec(hot_tables_source(), tables.__dict__)
 
-from docs.option_table import option_table
+from docs.tables import framework_options
 from tooli import Context, Tooli
 from tooli.describe.app_info import collect_app_info
 from tooli.describe.man import build_man_pages
@@ -157,7 +157,7 @@ assert "Tooli-Zone and ?zone= differ" in problem.message
 tool = app.find("show")
 assert {"$ref": "#/components/parameters/region"} in operation_parameters(tool)
 assert "night_mode" in describe_mcp_tool("show", tool)["inputSchema"]["properties"]
-assert "| `--region REGION` | Run in this region | HTTP, MCP, Python |" in option_table()
+assert "| `--region REGION` | Run in this region |  | HTTP, MCP, Python |" in framework_options()
 '''
 
 

@@ -326,7 +326,7 @@ def _gone(place: ProcessEnv) -> None:
 # ------------------------------------------------------------------ the default limit of agents
 
 CHEAP = tuple(name for name in HANGS if name not in ("blocked-signals", "c-code", "daemon"))
-"""Hangs that an alarm in the process can end; docs/deadlines.md names the others."""
+"""Hangs that an alarm in the process can end; docs/timeouts.md names the others."""
 
 
 @pytest.mark.parametrize("hang", CHEAP)

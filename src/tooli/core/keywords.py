@@ -51,37 +51,66 @@ if TYPE_CHECKING:
         rich_help_panel: str | None
 
     class CommandOptions(_SharedTyperOptions, total=False):
-        """Keywords of `@app.command(…)` and `app.lazy_command(…)`, except `name`."""
+        """Keywords of `@app.command(…)` and `app.lazy_command(…)`, except `name`.
+
+        The docstrings of the fields are the table in docs/reference.md.
+        """
 
         cls: type[TyperCommand] | None
         options_metavar: str | None
         deprecated: bool | str
+        """Mark the command as deprecated, with an optional message for its callers."""
 
         annotations: Behavior | None
+        """`ReadOnly`, `Idempotent`, `Destructive`, `OpenWorld`, or several joined by `|`."""
         capabilities: Sequence[str] | frozenset[str] | set[str] | None
+        """What the command may access, such as `fs:read:./data` and `net:read`."""
         auth: Sequence[str] | None
+        """The scopes that a caller needs; an empty list allows every caller."""
         requires_approval: bool
+        """The command runs only if a human approves the call."""
         human_in_the_loop: bool
+        """The same rule as `requires_approval`; documents list it separately."""
         danger_level: DangerLevel | None
+        """`none`, `low`, `medium`, `high`, `critical` or `forbidden`."""
         agent_auto_confirm: bool
+        """`ctx.confirm` answers yes for agents; for harmless questions only."""
         isolation: Literal["required"] | None
+        """The command runs in a sandbox, or not at all."""
         timeout: float | None
+        """Stop the function after this many seconds."""
         rate_limit: str | None
+        """How often each caller of a server may run the command, such as `10/minute`."""
         paginated: bool | int
+        """Return pages: of 100 records, or of this many."""
         max_tokens: int | None
+        """Limit every answer to about this many tokens."""
         cost_hint: str | None
+        """What a call costs, for the documents: `low`, `$0.02 a call`."""
         examples: Sequence[ExampleOptions]
+        """Example calls, each with `args` and a `description`."""
         when_to_use: str | None
+        """When an agent should choose this command."""
         handoffs: Sequence[str | Handoff | HandoffOptions]
+        """The commands that often come next."""
         delegation_hint: str | None
+        """Which kind of agent should run the command."""
         error_codes: Mapping[str, str]
+        """The command's own error codes and their meanings."""
         task_group: str | None
+        """The heading under which the documents list the command."""
         always_visible: bool
+        """MCP clients see the tool even if the others are found by search."""
         version: str | None
+        """The version of the command, if it differs from the version of the app."""
         native: bool
+        """False: always parse the command line with Typer."""
         input_model: type[BaseModel] | type[object] | None
+        """A pydantic model whose fields are the parameters."""
         input_schema: Mapping[str, Any] | None
+        """A JSON Schema that replaces the generated schema of the arguments."""
         resource: str
+        """An MCP resource URI under which a read-only command is available as well."""
 
     class CallbackOptions(_SharedTyperOptions, total=False):
         """Keywords of `@app.callback(…)`."""

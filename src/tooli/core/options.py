@@ -187,7 +187,7 @@ OPTIONS: tuple[Option, ...] = (
         in_openapi="paginated",
         in_tool_schema="paginated",
         tool_schema_help="Records on a page; 0 is all.",
-        page="budget.md",
+        page="filtering-and-paging.md",
     ),
     Option(
         "cursor",
@@ -201,7 +201,7 @@ OPTIONS: tuple[Option, ...] = (
         in_openapi="paginated",
         in_tool_schema="paginated",
         tool_schema_help="Where to go on: next_cursor of the page before.",
-        page="budget.md",
+        page="filtering-and-paging.md",
     ),
     Option(
         "filter",
@@ -212,7 +212,7 @@ OPTIONS: tuple[Option, ...] = (
         interfaces=ALL_INTERFACES,
         metavar="EXPRESSION",
         target="result_options",
-        page="budget.md",
+        page="filtering-and-paging.md",
     ),
     Option(
         "fields",
@@ -224,7 +224,7 @@ OPTIONS: tuple[Option, ...] = (
         metavar="LIST",
         target="result_options",
         aliases=("select",),
-        page="budget.md",
+        page="filtering-and-paging.md",
     ),
     Option(
         "max_items",
@@ -237,7 +237,7 @@ OPTIONS: tuple[Option, ...] = (
         target="result_options",
         setting="max_items",
         note="A cut answer says how much there is and how to get the rest.",
-        page="budget.md",
+        page="filtering-and-paging.md",
     ),
     Option(
         "max_bytes",
@@ -249,7 +249,7 @@ OPTIONS: tuple[Option, ...] = (
         metavar="N",
         target="result_options",
         setting="max_bytes",
-        page="budget.md",
+        page="filtering-and-paging.md",
     ),
     Option(
         "max_tokens",
@@ -261,7 +261,7 @@ OPTIONS: tuple[Option, ...] = (
         metavar="N",
         target="result_options",
         setting="max_tokens",
-        page="budget.md",
+        page="filtering-and-paging.md",
     ),
     Option(
         "yes",
@@ -329,7 +329,7 @@ OPTIONS: tuple[Option, ...] = (
         setting="timeout",
         in_openapi="all",
         note="Write it in plain digits. A shorter limit of the command itself still holds.",
-        page="deadlines.md",
+        page="timeouts.md",
     ),
     Option(
         "idempotency_key",

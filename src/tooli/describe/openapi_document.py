@@ -301,6 +301,57 @@ _FAILURE_SCHEMA: JsonObject = {
 }
 
 
+META_FIELDS: dict[str, JsonObject] = {
+    "tool": {"type": "string", "description": "The app and the command, such as `notes.add`."},
+    "version": {"type": "string", "description": "The version of the command or its app."},
+    "duration_ms": {
+        "type": "integer",
+        "minimum": 0,
+        "description": "The duration of the call in milliseconds.",
+    },
+    "warnings": {
+        "type": "array",
+        "items": {"type": "string"},
+        "description": "Messages about the call that are not errors.",
+    },
+    "dry_run": {"const": True, "description": "The call was a dry run; the result is a plan."},
+    "deprecated": {
+        "type": ["boolean", "string"],
+        "description": "The command is deprecated; may contain a message.",
+    },
+    "caller_id": {"type": "string", "description": "The name of the caller."},
+    "caller_version": {"type": "string", "description": "The version of the caller."},
+    "session_id": {"type": "string", "description": "The session that the call belongs to."},
+    "execution_context": {
+        "type": "string",
+        "description": "The category of the caller, such as `ai_agent` or `ci_cd`.",
+    },
+    "output_schema": {"description": "The schema of the result (`--response-format detailed`)."},
+    "page": {
+        "type": "object",
+        "description": "A page of a longer result: `limit`, `next_cursor` and `total`.",
+    },
+    "truncated": {
+        "type": "object",
+        "description": "How the result was cut: `shown`, `total`, `by`, `unit`, `full` and more.",
+    },
+    "next": {
+        "type": "array",
+        "items": {"type": "object"},
+        "description": "Calls that may come next, each with `argv` and `why`.",
+    },
+    "idempotency": {
+        "type": "object",
+        "description": "The idempotency key: `key`, `replayed` and `first_run`.",
+    },
+    "enforcement": {
+        "type": "string",
+        "description": "How the declared capabilities were enforced, such as `audit`.",
+    },
+}
+"""The fields of `meta` in an envelope; only `tool` and `duration_ms` are always present."""
+
+
 def _shared_schemas() -> JsonObject:
     text: JsonObject = {"type": "string"}
     texts: JsonObject = {"type": "array", "items": text}
@@ -331,19 +382,7 @@ def _shared_schemas() -> JsonObject:
     }
     meta: JsonObject = {
         "type": "object",
-        "properties": {
-            "tool": text,
-            "version": text,
-            "duration_ms": {"type": "integer", "minimum": 0},
-            "warnings": texts,
-            "dry_run": {"const": True},
-            "caller_id": text,
-            "session_id": text,
-            "output_schema": {},
-            "page": {"type": "object"},
-            "truncated": {"type": "object"},
-            "next": {"type": "array", "items": {"type": "object"}},
-        },
+        "properties": META_FIELDS,
         "required": ["tool", "duration_ms"],
     }
     return {"Error": error, "Failure": _FAILURE_SCHEMA, "Meta": meta, "Plan": _plan_schema()}

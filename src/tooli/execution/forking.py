@@ -27,7 +27,7 @@ def fork_lock() -> Any:
 
 
 def fork() -> int:
-    """Fork without Python's warning about threads (docs/deadlines.md explains why it is safe)."""
+    """Fork without Python's warning about threads (docs/timeouts.md explains why it is safe)."""
     if sys.version_info < (3, 12):
         return os.fork()
     import warnings

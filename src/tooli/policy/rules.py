@@ -27,18 +27,16 @@ class Verdict(Record):
 
 RUN = Verdict("runs")
 WARN = Verdict("runs, with a warning", adds_warning=True)
-ASK_CONFIRMATION = Verdict("a person is asked; anybody else: E1010", "E1010", asks_human=True)
-NEEDS_CONFIRMATION = Verdict("E1010, nobody is asked", "E1010")
-ASK_HUMAN = Verdict(
-    "a person is asked; anybody else needs a grant: E2101", "E2101", asks_human=True
-)
-NEEDS_GRANT = Verdict("needs a grant: E2101, nobody is asked", "E2101")
+ASK_CONFIRMATION = Verdict("a person is asked; other callers get E1010", "E1010", asks_human=True)
+NEEDS_CONFIRMATION = Verdict("E1010; nobody is asked", "E1010")
+ASK_HUMAN = Verdict("a person is asked; other callers get E2101", "E2101", asks_human=True)
+NEEDS_GRANT = Verdict("E2101; nobody is asked", "E2101")
 FORBIDDEN = Verdict("E2000", "E2000")
 MISSING_SCOPE = Verdict("E2001", "E2001")
 MISSING_AUTH = Verdict("E2002", "E2002")
-UNDECLARED = Verdict("the act is refused, and the call fails: E2003", "E2003")
-UNCHANGED = Verdict("given as it is")
-SANITIZED = Verdict("taken out, with a warning", adds_warning=True)
+UNDECLARED = Verdict("the access is blocked; the call fails with E2003", "E2003")
+UNCHANGED = Verdict("unchanged")
+SANITIZED = Verdict("removed, with a warning", adds_warning=True)
 
 
 class PolicyRule(Record):
@@ -56,7 +54,7 @@ class PolicyRule(Record):
 
 RULES: dict[str, PolicyRule] = {
     "forbidden": PolicyRule('`danger_level="forbidden"`', FORBIDDEN, FORBIDDEN, FORBIDDEN),
-    "unsaid": PolicyRule("a command that does not say `auth=`", RUN, RUN, MISSING_AUTH),
+    "unsaid": PolicyRule("the command does not set `auth=`", RUN, RUN, MISSING_AUTH),
     "scope": PolicyRule("the caller lacks a scope of `auth=`", RUN, WARN, MISSING_SCOPE),
     "approval": PolicyRule(
         "`requires_approval=True`, with or without `--yes`", ASK_HUMAN, ASK_HUMAN, NEEDS_GRANT
@@ -76,7 +74,7 @@ RULES: dict[str, PolicyRule] = {
     ),
     "confirmed": PolicyRule("a destructive command with `--yes`", RUN, RUN, RUN),
     "undeclared": PolicyRule(
-        "a command touches what its `capabilities=` do not declare", RUN, WARN, UNDECLARED
+        "the command uses a capability that it does not declare", RUN, WARN, UNDECLARED
     ),
     "dirty": PolicyRule(
         "terminal escapes and invisible characters in a result", UNCHANGED, SANITIZED, SANITIZED

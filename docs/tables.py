@@ -1,0 +1,291 @@
+"""The generated parts of the documents: tables from the source, by the name in their marker.
+
+    <!-- generated: error codes -->
+    …
+    <!-- end of generated part -->
+
+`with_tables` replaces the text between such markers. The rest of a page is written by hand.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import itertools
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tooli import Context, Tooli, errors
+from tooli.config.setting_definitions import SETTINGS
+from tooli.core import keywords
+from tooli.core.caller_profile import CALLER_PROFILES
+from tooli.core.options import OPTIONS, Option
+from tooli.core.output_modes import MODE_TABLE
+from tooli.describe.openapi_document import META_FIELDS
+from tooli.detect import display_name
+from tooli.detect.markers import CI_MARKERS, SOURCED_CONFIDENCE, STRONG_MARKERS, WEAK_MARKERS
+from tooli.policy.rules import RULES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+_MARKED = re.compile(
+    r"(<!-- generated: ([a-z ]+) -->\n)(?:.*?\n)??(<!-- end of generated part -->)", re.DOTALL
+)
+
+
+def with_tables(page: str) -> str:
+    """Return a page with the current table between each pair of markers."""
+    return _MARKED.sub(lambda found: f"{found[1]}\n{TABLES[found[2]]()}\n\n{found[3]}", page)
+
+
+def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    """Return a Markdown table."""
+    lines = [head, ("---",) * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _code(text: str) -> str:
+    return f"`{text}`".replace("|", "\\|") if text else ""
+
+
+def _codes(texts: Iterable[str]) -> str:
+    return ", ".join([_code(text) for text in texts])
+
+
+# ------------------------------------------------------------------ errors.md
+
+
+def error_classes() -> str:
+    """Return the tree of error classes."""
+    tree = (errors.__doc__ or "").partition("\n\n")[2].partition("\n\n")[0]
+    lines = [line[4:] for line in tree.splitlines()]
+    return "\n".join(["```text", *lines, "```"])
+
+
+def exit_codes() -> str:
+    """Return the exit codes and their meanings."""
+    return table(("exit code", "meaning"), [(str(c), m) for c, m in errors.EXIT_CODES.items()])
+
+
+def error_codes() -> str:
+    """Return the error codes of tooli."""
+    return table(
+        ("code", "class", "exit code", "HTTP status", "meaning"),
+        [
+            (code, f"`{class_of_code(code).__name__}`", str(exit_code), str(status), meaning)
+            for code, (meaning, exit_code, status) in errors.ERROR_CODES.items()
+        ],
+    )
+
+
+def class_of_code(code: str) -> type[errors.ToolError]:
+    """Return the error class that has the code as its default, or else the class of its family."""
+    classes: list[type[errors.ToolError]] = errors.ToolError.__subclasses__()
+    for error_class in classes:
+        classes.extend(error_class.__subclasses__())
+    by_code = {error_class.default_code: error_class for error_class in reversed(classes)}
+    return by_code.get(code) or by_code[f"{code[:2]}000"]
+
+
+def suggestion_fields() -> str:
+    """Return the fields of a suggestion."""
+    return table(
+        ("field", "content"),
+        [
+            ("`action`", f"what kind of step helps: {_codes(errors.SUGGESTION_ACTIONS)}"),
+            ("`fix`", "the step in words"),
+            ("`argv`", "a complete command as a list of words, if one is known"),
+            ("`example`", "the same command as one line"),
+            ("`applicability`", f"how reliable it is: {_codes(errors.APPLICABILITY_LEVELS)}"),
+        ],
+    )
+
+
+# ------------------------------------------------------------------ output modes and options
+
+
+def output_modes() -> str:
+    """Return the output modes."""
+    return table(
+        ("mode", "flag", "description"),
+        [
+            (_code(mode.name), _code(mode.flag if mode.renderer else ""), mode.summary)
+            for mode in MODE_TABLE
+        ],
+    )
+
+
+_INTERFACES = {"http": "HTTP", "mcp": "MCP", "python": "Python"}
+
+
+def framework_options() -> str:
+    """Return the framework options: flags, effect, and the other interfaces that accept them."""
+    options = [_option_row(option) for option in OPTIONS if option.flags]
+    return table(("flag", "effect", "guide", "also accepted by"), options)
+
+
+def _option_row(option: Option) -> tuple[str, ...]:
+    value = f" {option.value_name}" if option.value_name else ""
+    spellings = [f"{flag}{value}" for flag in option.flags]
+    spellings += [flag for flag, _ in option.shortcuts]
+    interfaces = [_INTERFACES[name] for name in option.interfaces if name in _INTERFACES]
+    guide = f"[{option.page[:-3]}]({option.page})" if option.page else ""
+    effect = option.help.replace("|", "\\|")
+    return _codes(spellings), effect, guide, ", ".join(interfaces)
+
+
+# ------------------------------------------------------------------ safety.md
+
+
+def policy_rules() -> str:
+    """Return what each security policy does with a call."""
+    return table(
+        ("a call", "off", "standard", "strict"),
+        [
+            (rule.description, rule.off.summary, rule.standard.summary, rule.strict.summary)
+            for rule in RULES.values()
+        ],
+    )
+
+
+# ------------------------------------------------------------------ callers.md
+
+
+def caller_profiles() -> str:
+    """Return the defaults for each kind of caller."""
+    fields: tuple[str, ...] = type(CALLER_PROFILES["human"]).__match_args__
+    rows = [
+        (_code(name), *[str(getattr(profile, field)).lower() for field in fields])
+        for name, profile in CALLER_PROFILES.items()
+    ]
+    return table(("caller", *fields), rows)
+
+
+def agent_markers() -> str:
+    """Return the environment variables that identify an agent."""
+    agents: dict[str, tuple[list[str], list[str]]] = {}
+    for name, confidence, markers in STRONG_MARKERS:
+        measured, documented = agents.setdefault(name, ([], []))
+        (measured if confidence > SOURCED_CONFIDENCE else documented).extend(markers)
+    rows = [
+        (f"{display_name(name)} (`{name}`)", _codes(measured), _codes(documented))
+        for name, (measured, documented) in agents.items()
+    ]
+    return table(("agent", "measured", "documented by its vendor"), rows)
+
+
+def ci_markers() -> str:
+    """Return the environment variables that identify a CI system."""
+    return table(("CI system", "variable"), [(name, _code(var)) for name, var in CI_MARKERS])
+
+
+def weak_markers() -> str:
+    """Return the signals that do not identify a caller."""
+    rows = [(display_name(name), _codes(markers)) for name, markers in WEAK_MARKERS]
+    return table(("agent", "signals"), rows)
+
+
+# ------------------------------------------------------------------ configuration.md
+
+
+def settings() -> str:
+    """Return the settings of configuration files."""
+    return table(
+        ("setting", "value", "variable", "flag", "meaning"),
+        [
+            (
+                _code(name),
+                setting.type.replace("|", ", "),
+                _code(setting.variable),
+                _code(setting.flag or ""),
+                setting.description,
+            )
+            for name, setting in SETTINGS.items()
+        ],
+    )
+
+
+# ------------------------------------------------------------------ reference.md
+
+
+def app_keywords() -> str:
+    """Return the keywords of `Tooli(…)`, from its signature and its docstring."""
+    described = dict(re.findall(r"^ *- `(\w+)`: (.+)$", Tooli.__doc__ or "", re.MULTILINE))
+    parameters = inspect.signature(Tooli).parameters.values()
+    rows = [
+        (_code(param.name), _code(_default(param.default)), _sentence(described[param.name]))
+        for param in parameters
+        if param.kind is param.KEYWORD_ONLY
+    ]
+    return table(("keyword", "default", "meaning"), rows)
+
+
+def command_keywords() -> str:
+    """Return the keywords of `@app.command(…)`, from the docstrings of `CommandOptions`."""
+    fields = field_docstrings("CommandOptions")
+    rows = [(_code(name), text.replace("|", "\\|")) for name, text in fields.items()]
+    return table(("keyword", "meaning"), rows)
+
+
+def field_docstrings(name: str) -> dict[str, str]:
+    """Return the docstrings of the fields of a class in `tooli.core.keywords`.
+
+    The classes exist for type checkers only, so they are read from the source.
+    """
+    tree = ast.parse(Path(keywords.__file__).read_text(encoding="utf-8"))
+    body = next(
+        node.body for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and node.name == name
+    )
+    fields: dict[str, str] = {}
+    for field, docstring in itertools.pairwise(body):
+        if isinstance(field, ast.AnnAssign) and isinstance(docstring, ast.Expr):
+            fields[ast.unparse(field.target)] = ast.literal_eval(docstring.value)
+    return fields
+
+
+def context_members() -> str:
+    """Return the methods and attributes of `Context`, from their docstrings."""
+    rows: list[tuple[str, ...]] = []
+    for name, member in vars(Context).items():
+        if not name.startswith("_") and (docstring := inspect.getdoc(member)):
+            call = "" if isinstance(member, property) else _call_form(member)
+            first_paragraph = " ".join(docstring.partition("\n\n")[0].split())
+            rows.append((_code(f"ctx.{name}{call}"), first_paragraph))
+    return table(("member", "meaning"), rows)
+
+
+def _call_form(function: Callable[..., object]) -> str:
+    parameters = list(inspect.signature(function).parameters.values())[1:]
+    names = [
+        param.name if param.default is param.empty else f"{param.name}={_default(param.default)}"
+        for param in parameters
+    ]
+    return f"({', '.join(names)})"
+
+
+def _default(value: object) -> str:
+    return f'"{value}"' if isinstance(value, str) else repr(value)
+
+
+def meta_fields() -> str:
+    """Return the fields of `meta` in an envelope."""
+    rows = [(_code(name), str(schema["description"])) for name, schema in META_FIELDS.items()]
+    return table(("field", "meaning"), rows)
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    function.__name__.replace("_", " "): function
+    for function in (
+        *(error_classes, exit_codes, error_codes, suggestion_fields),
+        *(output_modes, framework_options, policy_rules),
+        *(caller_profiles, agent_markers, ci_markers, weak_markers, settings),
+        *(app_keywords, command_keywords, context_members, meta_fields),
+    )
+}
+"""The tables, by the name in their marker."""
