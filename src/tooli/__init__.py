@@ -57,8 +57,8 @@ if TYPE_CHECKING:
     from tooli.pipeline.context import Context as Context
     from tooli.pipeline.dry_run_recorder import dry_run_support as dry_run_support
     from tooli.pipeline.dry_run_recorder import record_dry_action as record_dry_action
-    from tooli.pipeline.result import TooliError as TooliError
-    from tooli.pipeline.result import TooliResult as TooliResult
+    from tooli.pipeline.prepared_call import TooliError as TooliError
+    from tooli.pipeline.prepared_call import TooliResult as TooliResult
     from tooli.schema.detail_fields import Detail as Detail
 
 _ERRORS = (
@@ -74,8 +74,8 @@ _LAZY_IMPORTS = {
     "Context": "tooli.pipeline.context",
     "dry_run_support": "tooli.pipeline.dry_run_recorder",
     "record_dry_action": "tooli.pipeline.dry_run_recorder",
-    "TooliResult": "tooli.pipeline.result",
-    "TooliError": "tooli.pipeline.result",
+    "TooliResult": "tooli.pipeline.prepared_call",
+    "TooliError": "tooli.pipeline.prepared_call",
     "Next": "tooli.core.handoffs",
     "Detail": "tooli.schema.detail_fields",
     "Page": "tooli.core.page",

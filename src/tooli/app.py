@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from tooli.core.tool import Tool
     from tooli.http.asgi import Api
     from tooli.http.http_settings import HttpSettingsDict
-    from tooli.pipeline.result import TooliResult
+    from tooli.pipeline.prepared_call import TooliResult
     from tooli.providers.local import CommandGroup
     from tooli.python_api import PythonSurface
     from tooli.storage.failure_history import MemoryFailureHistory

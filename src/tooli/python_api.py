@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tooli.core.call import Outcome
     from tooli.core.protocols import App
     from tooli.errors import ToolError
-    from tooli.pipeline.result import TooliResult
+    from tooli.pipeline.prepared_call import TooliResult
     from tooli.providers.local import CommandGroup
 
 

@@ -18,7 +18,7 @@ from tooli.mcp import resource_service, service
 from tooli.mcp.sdk_peer import MAX_QUEUED_MESSAGES
 from tooli.mcp.sdk_server import AppServer, make_server
 from tooli.mcp.service import McpService
-from tooli.stages import rate_limiting
+from tooli.stages import rate_limit
 
 ERAS = pytest.mark.parametrize("mode", ["legacy", "auto"])
 
@@ -359,7 +359,7 @@ async def test_completions_are_cleaned(mode: Any) -> None:
 
 
 async def test_completions_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rate_limiting, "_limiter", None)
+    monkeypatch.setattr(rate_limit, "_limiter", None)
     monkeypatch.setenv("TOOLI_RATE_LIMIT", "2/hour")
     app, asked = letters()
     prompt = types.PromptReference(name="letter")

@@ -12,7 +12,7 @@ from tooli import ApprovalRequired, Context, Elicit, Roots, Sample, SecretInput,
 from tooli.core.call import DEFAULT_OPTIONS, Call, Caller, Options
 from tooli.core.peer import Peer, Question
 from tooli.errors import Interrupted
-from tooli.pipeline.client_requests import Reply, is_yes, parse_reply, sample_text
+from tooli.pipeline.context import Reply, is_yes, parse_reply, sample_text
 
 
 class Client(Peer):

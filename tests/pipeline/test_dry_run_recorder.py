@@ -191,9 +191,9 @@ def test_an_input_that_can_be_read_once_is_there_twice(tmp_path: Path) -> None:
 
 
 def test_an_endless_stream(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tooli.pipeline import dry_run_execution
+    from tooli.pipeline import planning
 
-    monkeypatch.setattr(dry_run_execution, "MAX_STREAM_ITEMS", 50)
+    monkeypatch.setattr(planning, "MAX_STREAM_ITEMS", 50)
     app = Tooli("a")
     closed = []
 
@@ -339,7 +339,7 @@ class TestState:
 def test_a_plan_on_the_spot(tool: str, tmp_path: Path) -> None:
     """What a human is shown before a call is the plan that a dry run gives."""
     from tooli.pipeline.drivers import bind_arguments
-    from tooli.pipeline.dry_run_execution import make_plan
+    from tooli.pipeline.planning import make_plan
 
     app = Tooli("a")
 
@@ -440,7 +440,7 @@ def test_what_stands_in_for_a_function_is_never_loaded_anew(tmp_path: Path) -> N
     """bubblewrap would load the app and run the function itself: a dry run that acts."""
     from tooli.execution.sandbox.bwrap import locate_app
     from tooli.execution.sandbox.syscalls import SandboxUnavailable
-    from tooli.pipeline.dry_run_execution import make_dry_run_function, make_planned_function
+    from tooli.pipeline.planning import make_dry_run_function, make_planned_function
 
     app = Tooli("a")
 

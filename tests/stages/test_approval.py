@@ -517,7 +517,7 @@ class TestWord:
 
 class TestShown:
     def test_long_and_wide(self) -> None:
-        from tooli.pipeline.approval_view import format_lines
+        from tooli.policy.approval_grants import format_lines
 
         lines = format_lines({"paths": [str(n) for n in range(100)], "text": "x" * 500}, {"a": []})
         assert len(lines) == 25
@@ -526,7 +526,7 @@ class TestShown:
         assert line.endswith("more characters")
 
     def test_nested(self) -> None:
-        from tooli.pipeline.approval_view import format_lines
+        from tooli.policy.approval_grants import format_lines
 
         assert format_lines({"a": {"b": [1, {"c": None}], "\x1b": "\x07"}}, "just so") == [
             "  a:",

@@ -141,7 +141,7 @@ class TestAuthorization:
         assert files.run("write")[1].warnings == []
 
     def test_a_tool_that_says_nothing_is_anyones(self) -> None:
-        from tooli.stages.authorization import authorize
+        from tooli.stages.auth import authorize
 
         files = Files().add("list", lambda: 5)
         call, _ = files.app.prepare(Call(files.app.find("list"), {}, Caller("cli"), [], Options()))

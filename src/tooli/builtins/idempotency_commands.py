@@ -7,10 +7,10 @@ from typing import Annotated
 
 from tooli.config.security_settings import apply_security_policy
 from tooli.errors import NotFoundError, StateError, Suggestion, TemporaryError
-from tooli.pipeline.approval_view import format_timestamp
 from tooli.schema.param_info import Argument, Option
 from tooli.storage.idempotency_backends import get_idempotency_store
 from tooli.storage.idempotency_store import KeyStillRunning, StoreUnavailable, is_running
+from tooli.text.jsonable import format_timestamp
 
 TYPE_CHECKING = False
 

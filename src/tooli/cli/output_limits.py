@@ -80,9 +80,9 @@ def limit_document(invocation: Invocation, outcome: Outcome, call: Call, data: b
     result_options = compute_result_options(invocation, call.tool)
     if result_options is None:
         return data
-    from tooli.stages.budget import limit_size
     from tooli.stages.pagination import paginate
-    from tooli.stages.result_setup import open_record_flow
+    from tooli.stages.record_selection import open_record_flow
+    from tooli.stages.size_limit import limit_size
 
     value = loads(data).get("result")  # the value itself may be an iterator that is exhausted
 

@@ -168,7 +168,7 @@ def _format_plan(plan: dict[str, Any], call: Call) -> list[str]:
     if token is None:
         return [*lines, "", "Nothing was done."]
     from tooli.errors import shell_quote
-    from tooli.pipeline.retry_command import build_retry_argv
+    from tooli.pipeline.truncate import build_retry_argv
 
     argv = build_retry_argv(call.replace(options=call.options.replace(dry_run=False)), apply=token)
     command = " ".join(map(shell_quote, argv)).translate(SINGLE_LINE_ESCAPES)

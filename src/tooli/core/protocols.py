@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tooli.core.catalog import Catalog
     from tooli.core.keywords import CommandOptions, GroupOptions
     from tooli.core.tool import Tool
-    from tooli.pipeline.result import TooliResult
+    from tooli.pipeline.prepared_call import TooliResult
     from tooli.providers.local import CommandGroup
     from tooli.storage.failure_history import MemoryFailureHistory
 

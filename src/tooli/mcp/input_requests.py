@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from tooli.core.peer import InputRequired, Peer
 from tooli.mcp.protocol import INVALID_PARAMS, MISSING_CAPABILITY, RpcError
-from tooli.pipeline.client_requests import YES_NO_SCHEMA, build_elicit, is_yes, parse_reply
+from tooli.pipeline.context import YES_NO_SCHEMA, build_elicit, is_yes, parse_reply
 from tooli.text.jsonable import is_object
 
 TYPE_CHECKING = False

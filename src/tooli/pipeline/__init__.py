@@ -71,7 +71,7 @@ STAGES: tuple[StageRow, ...] = (
     ),
     (
         "rate_limit",
-        "tooli.stages.rate_limiting:limit_rate",
+        "tooli.stages.rate_limit:limit_rate",
         ("tool.limits.rate_limit", "state.security_settings:rate_limit"),
         ("approved",),  # the call was counted when it requested the approval
     ),
@@ -84,20 +84,20 @@ STAGES: tuple[StageRow, ...] = (
     ("identity_audit", "tooli.stages.audit:record_identity_denials", _AUDITED, _POLICY_OFF),
     (
         "authentication",
-        "tooli.stages.authentication:authenticate_caller",
+        "tooli.stages.auth:authenticate_caller",
         ("state.security_settings", "tool.guard.scopes"),
         (),
     ),
     # Read the arguments.
     (
         "secret_tracking",
-        "tooli.stages.secret_tracking:track_secrets",
+        "tooli.stages.handles:track_secrets",
         ("tool.may_have_secrets",),
         _POLICY_OFF,
     ),
     (
         "record_flow",
-        "tooli.stages.result_setup:open_record_flow",
+        "tooli.stages.record_selection:open_record_flow",
         (
             "options.result_options",
             "options.idempotency_key",
@@ -113,7 +113,7 @@ STAGES: tuple[StageRow, ...] = (
     ("denial_audit", "tooli.stages.audit:record_denials", _AUDITED, _POLICY_OFF),
     (
         "authorization",
-        "tooli.stages.authorization:authorize",
+        "tooli.stages.auth:authorize",
         ("is_strict", "tool.guard.scopes"),
         _POLICY_OFF,
     ),
@@ -128,11 +128,11 @@ STAGES: tuple[StageRow, ...] = (
     # Change the result. The plan of a dry run is not changed.
     (
         "output_schema",
-        "tooli.stages.output_schema:add_output_schema",
+        "tooli.stages.result_meta:add_output_schema",
         ("options.detailed", "caller.session"),
         _DRY_RUN,
     ),
-    ("size_limit", "tooli.stages.budget:limit_size", _HAS_SIZE_LIMIT, _DRY_RUN),
+    ("size_limit", "tooli.stages.size_limit:limit_size", _HAS_SIZE_LIMIT, _DRY_RUN),
     (
         "concise",
         "tooli.stages.concise:omit_details",
@@ -141,14 +141,14 @@ STAGES: tuple[StageRow, ...] = (
     ),
     (
         "field_selection",
-        "tooli.stages.field_selection:select_fields",
+        "tooli.stages.record_selection:select_fields",
         ("options.result_options:fields",),
         _DRY_RUN,
     ),
     ("pagination", "tooli.stages.pagination:paginate", (*_HAS_SIZE_LIMIT, *_IS_PAGED), _DRY_RUN),
     (
         "filter",
-        "tooli.stages.filtering:filter_records",
+        "tooli.stages.record_selection:filter_records",
         ("options.result_options:filter",),
         _DRY_RUN,
     ),
@@ -160,14 +160,14 @@ STAGES: tuple[StageRow, ...] = (
     ),
     (
         "next_steps",
-        "tooli.stages.next_steps:add_next_steps",
+        "tooli.stages.result_meta:add_next_steps",
         ("tool.guidance.may_return_next", "options.detailed"),
         _DRY_RUN,
     ),
     # Run the function. The stages above also change a stored result that `idempotency` returns.
     (
         "idempotency",
-        "tooli.stages.idempotency_key:run_once",
+        "tooli.stages.idempotency:run_once",
         ("options.idempotency_key",),
         _DRY_RUN,
     ),
@@ -175,7 +175,7 @@ STAGES: tuple[StageRow, ...] = (
     ("run_audit", "tooli.stages.audit:record_run", _AUDITED, _POLICY_OFF),
     (
         "capabilities",
-        "tooli.stages.capability_enforcement:enforce_capabilities",
+        "tooli.stages.capabilities:enforce_capabilities",
         (
             "tool.guard.capabilities",
             "tool.guard.app_permissions",

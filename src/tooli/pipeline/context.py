@@ -1,4 +1,4 @@
-"""Context: gives a function access to the running call.
+"""Context: gives a function access to the running call, its caller and its MCP client.
 
 A parameter with this annotation is injected and does not appear in the schema:
 `def sync(path: Path, ctx: Context) -> dict`.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 
+from tooli.core.record import Record
 from tooli.pipeline.present import present_message, present_questions, present_text
 
 TYPE_CHECKING = False
@@ -18,9 +19,9 @@ if TYPE_CHECKING:
 
     from tooli.core.call import Call, Caller, Options
     from tooli.core.page import PageRequest
-    from tooli.core.peer import Question
+    from tooli.core.peer import Elicit, Peer, Question, Sample
+    from tooli.core.tool import Param
     from tooli.detect import ExecutionContext
-    from tooli.pipeline.client_requests import Reply
     from tooli.pipeline.dry_run_recorder import ActionRecorder
 
     T = TypeVar("T")
@@ -148,8 +149,6 @@ class Context:
             if is_auto_confirmed(self._call):
                 return True
         if self._call.peer is not None and self._call.peer.supports("elicitation/create"):
-            from tooli.pipeline.client_requests import YES_NO_SCHEMA, is_yes
-
             return is_yes(self.elicit(question, YES_NO_SCHEMA), default)
         if not options.interactive or options.no_input:
             return default
@@ -162,28 +161,20 @@ class Context:
 
         The schema is a flat JSON Schema object, or a model or a dataclass.
         """
-        from tooli.pipeline.client_requests import build_elicit, parse_reply
-
         return parse_reply(self.ask({"answer": build_elicit(message, schema)})["answer"])
 
     async def aelicit(self, message: str, schema: Any) -> Reply:
         """Ask the user of the MCP client to fill in a form, from async code."""
-        from tooli.pipeline.client_requests import build_elicit, parse_reply
-
         return parse_reply((await self.aask({"answer": build_elicit(message, schema)}))["answer"])
 
     def sample(self, prompt: Any, *, max_tokens: int = 1000, system: str | None = None) -> str:
         """Ask the model of the MCP client; the prompt is a text or a list of messages."""
-        from tooli.pipeline.client_requests import build_sample, sample_text
-
         return sample_text(self.ask({"answer": build_sample(prompt, max_tokens, system)})["answer"])
 
     async def asample(
         self, prompt: Any, *, max_tokens: int = 1000, system: str | None = None
     ) -> str:
         """Ask the model of the MCP client, from async code."""
-        from tooli.pipeline.client_requests import build_sample, sample_text
-
         questions = {"answer": build_sample(prompt, max_tokens, system)}
         return sample_text((await self.aask(questions))["answer"])
 
@@ -194,14 +185,10 @@ class Context:
 
     def ask(self, questions: Mapping[str, Question]) -> Mapping[str, Any]:
         """Ask several questions at once (Elicit, Sample, Roots); return the MCP results by name."""
-        from tooli.pipeline.client_requests import require_peer
-
         return require_peer(self._call, questions).ask(present_questions(questions, self._call))
 
     async def aask(self, questions: Mapping[str, Question]) -> Mapping[str, Any]:
         """Ask several questions at once, from async code."""
-        from tooli.pipeline.client_requests import require_peer
-
         return await require_peer(self._call, questions).ask_async(
             present_questions(questions, self._call)
         )
@@ -234,6 +221,12 @@ def _progress_bar(items: Iterable[Any], total: int | None, label: str) -> Iterat
     yield from track(items, description=label, total=total, console=console, transient=True)
 
 
+def make_injected(param: Param, call: Call) -> Any:
+    """Return the value of an injected parameter: a Context or a `typer.Context`."""
+    is_context = getattr(param.shape, "kind", None) == "context"
+    return Context(call) if is_context else typer_context(call)
+
+
 def typer_context(call: Call) -> Any:
     """Return a `typer.Context` for a function that takes one but is not called by Typer."""
     import typer
@@ -241,3 +234,89 @@ def typer_context(call: Call) -> Any:
 
     command = TyperCommand(name=call.tool.name, callback=call.tool.fn)
     return typer.Context(command, info_name=call.tool.name)
+
+
+# ------------------------------------------------------------------ requests to the MCP client
+
+
+class Reply(Record):
+    """The reply to a form: "accept", "decline" or "cancel", and the content."""
+
+    action: str
+    content: Mapping[str, Any] = {}
+
+    @property
+    def accepted(self) -> bool:
+        """True if the form was filled in."""
+        return self.action == "accept"
+
+
+YES_NO_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"yes": {"type": "boolean", "title": "Yes"}},
+    "required": ["yes"],
+}
+"""The form of a yes-or-no question."""
+
+
+def is_yes(answer: Reply, default: bool = False) -> bool:
+    """True if a yes-or-no form was answered with yes. Return the default if it was cancelled."""
+    if answer.action == "cancel":
+        return default
+    return answer.accepted and answer.content.get("yes") is True
+
+
+def build_elicit(message: str, schema: Any) -> Elicit:
+    """Return the question that shows a form."""
+    from tooli.core.peer import Elicit
+
+    if not isinstance(schema, dict):
+        from tooli.schema.json_schema import result_schema
+
+        schema = result_schema(schema)
+    return Elicit(message, {"type": "object", "properties": {}, **schema})
+
+
+def parse_reply(response: Any) -> Reply:
+    """Return the reply in an MCP result. A malformed result counts as cancelled."""
+    from tooli.text.jsonable import is_object
+
+    if not is_object(response):
+        return Reply("cancel")
+    content = response.get("content")
+    return Reply(str(response.get("action", "cancel")), content if is_object(content) else {})
+
+
+def build_sample(prompt: Any, max_tokens: int, system: str | None) -> Sample:
+    """Return the question for the client's model."""
+    from tooli.core.peer import Sample
+
+    if isinstance(prompt, str):
+        prompt = [{"role": "user", "content": {"type": "text", "text": prompt}}]
+    return Sample(prompt, max_tokens, system)
+
+
+def sample_text(response: Any) -> str:
+    """Return the text in the answer of the client's model."""
+    from tooli.text.jsonable import is_list, is_object
+
+    content = response.get("content") if is_object(response) else None
+    blocks = content if is_list(content) else [content]
+    return "".join([str(block.get("text", "")) for block in blocks if is_object(block)])
+
+
+def require_peer(call: Call, questions: Mapping[str, Question]) -> Peer:
+    """Return the client; raise ApprovalRequired (exit 101) if it cannot answer."""
+    peer = call.peer
+    unable = [q.method for q in questions.values() if peer is None or not peer.supports(q.method)]
+    if peer is not None and not unable:
+        return peer
+    from tooli.errors import ApprovalRequired, Suggestion
+
+    raise ApprovalRequired(
+        f"{call.tool.name} has to ask ({', '.join(sorted(set(unable)))}), "
+        "but the client cannot answer.",
+        code="E2102",
+        details={"asked": sorted(set(unable))},
+        suggestion=Suggestion("ask_human", "Use a client that supports these requests."),
+    )

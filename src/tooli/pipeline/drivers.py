@@ -14,7 +14,6 @@ path.
 from __future__ import annotations
 
 from tooli.core.call import Call, Failed, Ok
-from tooli.core.tool import Handle, unwrap_optional
 from tooli.pipeline import stage_name
 from tooli.schema.convert import ConversionError, Converted, RawText, convert_raw_text
 
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, TypeGuard
 
-    from tooli.core.call import Outcome, Problem, Stage
+    from tooli.core.call import Outcome, Stage
     from tooli.core.tool import Param
 
 
@@ -136,11 +135,11 @@ def bind(call: Call) -> Generator[Call, Outcome, Outcome]:
 
 def bind_arguments(call: Call) -> dict[str, Any]:
     """Return the arguments for the function; raise an InputError that lists every problem."""
-    arguments = call.arguments
+    tool, arguments = call.tool, call.arguments
     bound: dict[str, Any] = {}
-    problems: list[Problem] | None = None
+    errors: list[tuple[Param, ConversionError | None]] = []
     used_count = 0
-    for param in call.tool.params:
+    for param in tool.params:
         name = param.name
         if name in arguments:
             used_count += 1
@@ -159,73 +158,33 @@ def bind_arguments(call: Call) -> dict[str, Any]:
 
                     bound[name] = convert(param, value)
             except ConversionError as error:
-                problems = _add_problems(problems, param, error)
+                errors.append((param, error))
         elif param.has_valid_default:
             bound[name] = param.default
         elif param.kind == "injected":
-            bound[name] = _inject(param, call)
+            from tooli.pipeline.context import make_injected
+
+            bound[name] = make_injected(param, call)
         elif param.required:
-            piped = _read_piped(param, call) if call.tool.has_handles else None
-            if piped is None:
-                problems = _add_problems(problems, param, None)
-            else:
-                bound[name] = piped
+            errors.append((param, None))
         else:
             from tooli.schema.convert_values import convert_default
 
             try:
                 bound[name] = convert_default(param)
             except ConversionError as error:
-                problems = _add_problems(problems, param, error)
-    if call.tool.has_handles or call.caller.maybe_agent:
-        from tooli.pipeline.argument_checks import check_arguments
+                errors.append((param, error))
+    has_unknown = used_count != len(arguments)
+    needs_checks = tool.has_handles or call.caller.maybe_agent or tool.input_model is not None
+    if not (errors or call.problems or has_unknown or needs_checks):
+        return bound
+    from tooli.pipeline.input_errors import finish_binding
 
-        problems = check_arguments(call, bound, problems)
-    if problems is not None or call.problems or used_count != len(arguments):
-        from tooli.pipeline.input_errors import build_input_error
-
-        raise build_input_error(call, problems or [])
-    return bound if call.tool.input_model is None else _bind_model(call, bound)
-
-
-def _bind_model(call: Call, bound: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a function that takes a model: the model and the injected values."""
-    from tooli.pipeline.input_errors import build_input_error, model_problems
-    from tooli.schema.pydantic_bridge import validate
-
-    assert call.tool.input_model is not None
-    name, model = call.tool.input_model
-    fields = {param.name: bound.pop(param.name) for param in call.tool.public_params}
-    try:
-        return {name: validate(model, fields), **bound}
-    except ConversionError as error:
-        raise build_input_error(call, list(model_problems(error))) from None
-
-
-def _read_piped(param: Param, call: Call) -> Any:
-    """Return piped stdin as the value of a missing input argument; None if it cannot be used."""
-    shape = unwrap_optional(param.shape)
-    if param.kind != "argument" or not isinstance(shape, Handle) or call.options.stdin_consumed:
-        return None
-    return shape.default_when_missing(may_read_stdin=call.caller.owns_process) or None
+    return finish_binding(call, bound, errors, has_unknown)
 
 
 ONLY_BIND = (bind,)
 """The stages of an ordinary call. With exactly this tuple a call takes the fast path."""
-
-
-def _add_problems(
-    problems: list[Problem] | None, param: Param, error: ConversionError | None
-) -> list[Problem]:
-    from tooli.pipeline.input_errors import conversion_problems
-
-    return [*(problems or ()), *conversion_problems(param, error)]
-
-
-def _inject(param: Param, call: Call) -> Any:
-    from tooli.pipeline.context import Context, typer_context
-
-    return Context(call) if param.shape.kind == "context" else typer_context(call)  # type: ignore[union-attr]
 
 
 # ------------------------------------------------------------------ the drivers

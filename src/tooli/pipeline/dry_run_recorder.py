@@ -193,12 +193,27 @@ class PlanEnforcer(ActionRecorder):
         """Return False for a planned action; raise for any other."""
         entry = describe_action(action, target, None, None)
         if (entry["action"], entry["target"]) not in self._planned_actions:
-            from tooli.pipeline.planning import unplanned_action_error
-
-            self.error = unplanned_action_error(entry, self._completed_actions)
+            self.error = _unplanned_action_error(entry, self._completed_actions)
             raise self.error
         self._completed_actions.append(entry)
         return False
+
+
+def _unplanned_action_error(entry: dict[str, Any], done: list[dict[str, Any]]) -> ToolError:
+    """Return the error for an action that is not in the plan that is being applied."""
+    from tooli.errors import StateError, Suggestion
+
+    action = f"{entry['action']} {entry['target']}"
+    progress = f"{len(done)} of its actions were done" if done else "nothing was done"
+    return StateError(
+        f"The command was stopped before {action}, which is not in the plan: {progress}.",
+        code="E3053",
+        suggestion=Suggestion(
+            "ask_human", "Check what was done, then plan the rest with --dry-run."
+        ),
+        is_retryable=False,
+        details={"unplanned": entry, "done": done},
+    )
 
 
 def describe_action(action: str, target: object, details: Any, state: Any) -> dict[str, Any]:

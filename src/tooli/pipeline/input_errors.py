@@ -1,4 +1,9 @@
-"""Input errors: messages for every problem with a call, and a corrected command line."""
+"""Check bound arguments, and report every problem with a call with a corrected command line.
+
+Text from an agent must not contain control characters: terminals, logs and file systems act on
+them. `Within` and `Identifier` restrict a parameter for every caller. `Verbatim` turns the check
+for control characters off.
+"""
 
 from __future__ import annotations
 
@@ -31,6 +36,68 @@ if TYPE_CHECKING:
     from tooli.providers.local import CommandGroup
 
 
+_MAX_DEPTH = 50
+_TYPES_WITHOUT_TEXT = frozenset((int, float, bool, type(None)))
+
+
+def finish_binding(
+    call: Call,
+    bound: dict[str, Any],
+    errors: Sequence[tuple[Param, ConversionError | None]],
+    has_unknown: bool,
+) -> dict[str, Any]:
+    """Return the arguments for the function, after the checks that few calls need.
+
+    Args:
+        call: The call.
+        bound: The arguments that were converted.
+        errors: The parameters without a value (None), or whose value was not converted.
+        has_unknown: True if the call has arguments of unknown names.
+
+    Raises:
+        InputError: One error for all problems.
+    """
+    tool = call.tool
+    problems: list[Problem] = []
+    for param, error in errors:
+        piped = _read_piped(param, call) if error is None and tool.has_handles else None
+        if piped is None:
+            problems += conversion_problems(param, error)
+        else:
+            bound[param.name] = piped
+    if call.caller.maybe_agent:
+        problems += _check_agent_values(call, bound)
+    if tool.has_handles:
+        problems += _check_streams(call, bound)
+    if problems or call.problems or has_unknown:
+        raise build_input_error(call, problems)
+    return bound if tool.input_model is None else _bind_model(call, bound, *tool.input_model)
+
+
+def _bind_model(
+    call: Call, bound: dict[str, Any], name: str, model: type[object]
+) -> dict[str, Any]:
+    """Return the arguments of a function that takes a model: the model and the injected values."""
+    from tooli.schema.pydantic_bridge import validate
+
+    fields = {param.name: bound.pop(param.name) for param in call.tool.public_params}
+    try:
+        return {name: validate(model, fields), **bound}
+    except ConversionError as error:
+        raise build_input_error(call, list(model_problems(error))) from None
+
+
+def _read_piped(param: Param, call: Call) -> Any:
+    """Return piped stdin as the value of a missing input argument; None if it cannot be used."""
+    shape = unwrap_optional(param.shape)
+    if param.kind != "argument" or not isinstance(shape, Handle) or call.options.stdin_consumed:
+        return None
+    return shape.default_when_missing(may_read_stdin=call.caller.owns_process) or None
+
+
+# ------------------------------------------------------------------ problems
+
+
 def conversion_problems(param: Param, error: ConversionError | None) -> Iterator[Problem]:
     """Yield the problems of one parameter: a missing value, or values that cannot be converted."""
     if error is None:
@@ -56,16 +123,16 @@ def unknown_parameter_problem(name: str, tool: Tool) -> Problem:
     if name in tool.param_names:
         message = f"{name!r} is an argument: give it by position, without a name"
         return Problem("E1004", name, message, name)
-    names_by_word = {name: name for name in tool.param_names}
+    param_by_spelling = {name: name for name in tool.param_names}
     for param in tool.public_params:
         for flag in param.flags:
-            names_by_word.setdefault(flag.lstrip("-").replace("-", "_"), param.name)
-    suggested = names_by_word.get(closest_match(name, names_by_word) or "")
+            param_by_spelling.setdefault(flag.lstrip("-").replace("-", "_"), param.name)
+    suggested = param_by_spelling.get(closest_match(name, param_by_spelling) or "")
     hint = f"; did you mean {suggested!r}?" if suggested else ""
     return Problem("E1004", name, f"There is no parameter {name!r}{hint}", suggested)
 
 
-def build_input_error(call: Call, wrong: Sequence[Problem]) -> InputError:
+def build_input_error(call: Call, value_problems: Sequence[Problem]) -> InputError:
     """Return one error for all problems of a call, with a suggestion."""
     tool = call.tool
     unknown_problems = [
@@ -73,25 +140,19 @@ def build_input_error(call: Call, wrong: Sequence[Problem]) -> InputError:
         for name, value in call.arguments.items()
         if name not in tool.param_names and type(value) is not Converted
     ]
-    surface_problems = (
-        _exclude_known(call.problems, [*unknown_problems, *wrong]) if call.problems else []
-    )
+    surface_problems = _exclude_known(call.problems, [*unknown_problems, *value_problems])
     suggested_names = {problem.suggested_value for problem in unknown_problems}
-    missing = [p for p in wrong if p.code == "E1002" and p.field in suggested_names]
-    wrong = sorted([p for p in wrong if p not in missing], key=_typer_order(call))
-    extra_words = [p for p in surface_problems if p.code == "E1005"]
+    misspelled = [p for p in value_problems if p.code == "E1002" and p.field in suggested_names]
     problems = [
         *[p for p in surface_problems if p.code != "E1005"],
         *unknown_problems,
-        *wrong,
-        *extra_words,
+        *sorted([p for p in value_problems if p not in misspelled], key=_typer_order(call)),
+        *[p for p in surface_problems if p.code == "E1005"],
     ]
     first = problems[0]
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
     details = [
-        {"field": p.field, "code": p.code, "message": p.message}
-        if p.field is not None
-        else {"code": p.code, "message": p.message}
+        {**({} if p.field is None else {"field": p.field}), "code": p.code, "message": p.message}
         for p in problems
     ]
     return InputError(
@@ -120,22 +181,14 @@ def _exclude_known(found: Sequence[Problem], known: Sequence[Problem]) -> list[P
 
 def unknown_command_error(group: CommandGroup, name: str, typed: Sequence[str]) -> InputError:
     """Return the error for an unknown command, with the closest name."""
-    known = [
-        ".".join(path)
-        for path, registration in group.walk()
-        if not registration.settings.get("hidden")
-    ]
+    known = _visible_commands(group)
     suggested = closest_match(name.replace("_", "-"), [*group.commands, *group.groups, *known])
     hint = f"; did you mean {suggested!r}?" if suggested else ""
-    if suggested is not None:
-        argv = [*typed, *suggested.split(".")]
-        suggestion = Suggestion(
-            "retry_with_modified_input",
-            f"Use {suggested!r}.",
-            argv=argv,
-        )
-    else:
-        suggestion = Suggestion("retry_with_modified_input", "Name one of the commands.")
+    suggestion = Suggestion(
+        "retry_with_modified_input",
+        f"Use {suggested!r}." if suggested else "Name one of the commands.",
+        argv=[*typed, *suggested.split(".")] if suggested else None,
+    )
     return InputError(
         f"There is no command {name!r}{hint}",
         code="E1001",
@@ -146,19 +199,19 @@ def unknown_command_error(group: CommandGroup, name: str, typed: Sequence[str]) 
 
 def missing_command_error(group: CommandGroup) -> InputError:
     """Return the error for a command line without a command."""
-    known = [
-        ".".join(path)
-        for path, registration in group.walk()
-        if not registration.settings.get("hidden")
-    ]
     return InputError(
         "No command was given.",
         code="E1001",
         suggestion=Suggestion(
             "retry_with_modified_input", "Name one of the commands; --help-agent describes them."
         ),
-        details={"commands": known},
+        details={"commands": _visible_commands(group)},
     )
+
+
+def _visible_commands(group: CommandGroup) -> list[str]:
+    commands = group.walk()
+    return [".".join(path) for path, command in commands if not command.settings.get("hidden")]
 
 
 def _typer_order(call: Call) -> Callable[[Problem], tuple[int, int]]:
@@ -247,10 +300,8 @@ def _handle_argument(param: Param, value: Any) -> Any:
         converted = _convert(param, value)
     except ConversionError:
         return _Placeholder(param.name)
-    names_by_word = [
-        item.tooli_cli_text for item in (converted if param.is_multiple else [converted])
-    ]
-    return _Placeholder(param.name) if None in names_by_word else names_by_word
+    locations = [item.tooli_cli_text for item in (converted if param.is_multiple else [converted])]
+    return _Placeholder(param.name) if None in locations else locations
 
 
 def _has_secret_parts(param: Param) -> bool:
@@ -323,16 +374,16 @@ def _build_fix(tool: Tool, problems: Sequence[Problem]) -> str:
 
 def describe_param(param: Param) -> str:
     """Describe the values of a parameter, with its bounds."""
-    low, high = param.settings.get("min"), param.settings.get("max")
-    if low is not None and high is not None:
-        return f"{describe_shape(param.shape)} from {low} to {high}"
-    if low is not None:
-        return f"{describe_shape(param.shape)}, {low} or more"
-    return (
-        describe_shape(param.shape)
-        if high is None
-        else f"{describe_shape(param.shape)}, {high} at most"
+    low, high, text = (
+        param.settings.get("min"),
+        param.settings.get("max"),
+        describe_shape(param.shape),
     )
+    if low is not None and high is not None:
+        return f"{text} from {low} to {high}"
+    if low is not None:
+        return f"{text}, {low} or more"
+    return text if high is None else f"{text}, {high} at most"
 
 
 def describe_shape(shape: Shape) -> str:
@@ -383,15 +434,15 @@ def _is_default(param: Param, value: Any) -> bool:
 
 def _positional_words(tool: Tool, arguments: Mapping[str, Any]) -> list[str]:
     """Return the positional arguments, up to the last one that is needed."""
-    names_by_word: list[str] = []
+    words: list[str] = []
     needed_count = 0
     for param in tool.public_params:
         if param.kind == "argument":
             value = arguments.get(param.name, param.default)
-            names_by_word += _value_words(value)
+            words += _value_words(value)
             if not _is_default(param, value):
-                needed_count = len(names_by_word)
-    return names_by_word[:needed_count]
+                needed_count = len(words)
+    return words[:needed_count]
 
 
 def _option_words(param: Param, value: Any) -> list[str]:
@@ -406,14 +457,14 @@ def _option_words(param: Param, value: Any) -> list[str]:
     texts = _value_words(value)
     if param.nargs > 1 and len(texts) == param.nargs:
         return [flag, *texts]
-    names_by_word: list[str] = []
+    words: list[str] = []
     for text in texts:
-        names_by_word += [f"{flag}={text}"] if text[:1] == "-" else [flag, text]
+        words += [f"{flag}={text}"] if text[:1] == "-" else [flag, text]
     if isinstance(value, RawText):
         for path, parts in (value.dotted or {}).items():
             for text in parts:
-                names_by_word += [f"{flag}.{path}", text]
-    return names_by_word
+                words += [f"{flag}.{path}", text]
+    return words
 
 
 def _value_words(value: Any) -> list[str]:
@@ -433,5 +484,108 @@ def _value_words(value: Any) -> list[str]:
     from tooli.text.json_encoder import encode
     from tooli.text.jsonable import to_jsonable
 
-    step = to_jsonable(value, [])
-    return [step if isinstance(step, str) else encode(step, []).decode()]
+    json_value = to_jsonable(value, [])
+    return [json_value if isinstance(json_value, str) else encode(json_value, []).decode()]
+
+
+# ------------------------------------------------------------------ text from agents
+
+
+def _check_agent_values(call: Call, bound: Mapping[str, Any]) -> Iterator[Problem]:
+    from tooli.inputs.constraints import Verbatim, find_control_character
+
+    for param in call.tool.params:
+        name = param.name
+        if name not in bound or name not in call.arguments:
+            continue
+        value = bound[name]
+        kind = value.__class__
+        if kind in _TYPES_WITHOUT_TEXT or (kind is str and value.isprintable()):
+            continue
+        if param.kind == "injected" or Verbatim in param.constraints:
+            continue
+        for path, text in _iterate_texts(value, (), 0):
+            character = find_control_character(text)
+            if character:
+                message = f"contains the control character {character}: remove it"
+                yield from conversion_problems(param, ConversionError(message, path, code="E1030"))
+
+
+def _iterate_texts(
+    value: Any, path: tuple[Any, ...], depth: int
+) -> Iterator[tuple[tuple[Any, ...], str]]:
+    """Yield every text inside a value, with its path."""
+    if isinstance(value, str):
+        if not value.isprintable():
+            yield path, value
+    elif depth > _MAX_DEPTH or isinstance(value, (int, float, bytes, type(None))):
+        return
+    elif isinstance(value, dict):
+        items: Any = value.items()  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+        for key, item in items:
+            yield from _iterate_texts(key, path, depth + 1)
+            yield from _iterate_texts(
+                item, (*path, key if str(key).isprintable() else "?"), depth + 1
+            )
+    elif isinstance(value, (list, tuple, set, frozenset)):
+        parts: Any = value  # pyright: ignore[reportUnknownVariableType]
+        for i, item in enumerate(parts):
+            yield from _iterate_texts(item, (*path, i), depth + 1)
+    elif hasattr(value, "__fspath__"):
+        yield from _iterate_texts(value.__fspath__(), path, depth)
+    elif hasattr(value, "tooli_location"):
+        yield from _iterate_texts(value.tooli_location, path, depth)
+    elif not hasattr(value, "tooli_json"):
+        fields = getattr(value.__class__, "__dataclass_fields__", ())  # also for classes with slots
+        attributes: Any = {name: getattr(value, name, None) for name in fields}
+        yield from _iterate_texts(attributes or getattr(value, "__dict__", None), path, depth + 1)
+
+
+# ------------------------------------------------------------------ stdin and stdout
+
+
+def _check_streams(call: Call, bound: Mapping[str, Any]) -> Iterator[Problem]:
+    """Yield a problem for each argument that names stdin or stdout but cannot use it.
+
+    Also pass the option `nul` on to the inputs.
+    """
+    readers: list[str] = []
+    for name, value in bound.items():
+        for item in value if isinstance(value, (list, tuple, set, frozenset)) else (value,):  # pyright: ignore[reportUnknownVariableType]
+            if getattr(item, "is_stdin", False):  # pyright: ignore[reportUnknownArgumentType]
+                readers.append(name)
+                yield from _check_stdin(call, name)
+            elif getattr(item, "is_stdout", False):  # pyright: ignore[reportUnknownArgumentType]
+                yield from _check_stdout(call, name)
+            if call.options.nul and hasattr(item, "nul"):  # pyright: ignore[reportUnknownArgumentType]
+                item.nul = True  # pyright: ignore[reportUnknownMemberType, reportAttributeAccessIssue]
+    if len(readers) > 1:
+        message = f"stdin can be read only once, and {readers[0]!r} reads it"
+        yield Problem("E1035", readers[-1], f"{readers[-1]!r}: {message}")
+
+
+def _check_stdin(call: Call, name: str) -> Iterator[Problem]:
+    stdin: Any = sys.stdin
+    if call.caller.is_remote:
+        message = "stdin is not available here: give a path, a URL, or the content"
+    elif call.options.stdin_consumed:
+        message = "stdin can be read only once, and an option reads it"
+    elif stdin is None:
+        message = "stdin is closed"
+    elif call.options.no_input and stdin.isatty():
+        message = "stdin is a terminal, which --no-input does not read: give a path or a URL"
+    else:
+        return
+    yield Problem("E1035", name, f"{name!r}: {message}")
+
+
+def _check_stdout(call: Call, name: str) -> Iterator[Problem]:
+    """Yield a problem if stdout is reserved for the answer of the call.
+
+    A command whose printed text is its result may write to stdout.
+    """
+    if call.tool.returns_printed_text or call.options.dry_run:
+        return
+    if call.options.is_machine_mode or call.caller.is_remote:
+        message = "stdout is reserved for the answer: name a file, or use --text"
+        yield Problem("E1036", name, f"{name!r}: {message}")

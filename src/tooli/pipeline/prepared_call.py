@@ -4,27 +4,51 @@
     prepared.stream() │ prepared.astream(ended)     ─▶ items as JSON, then Presented
     prepared.result(), items() and their async forms ─▶ Python values, for `app.call`
 
-A surface gets only presented output. Python code that calls `app.call` gets the values themselves.
+A surface gets only presented output. Python code that calls `app.call` gets the values themselves,
+in a TooliResult. `app.call` never raises; `TooliResult.unwrap` does.
 """
 
 from __future__ import annotations
 
 from time import perf_counter
 
-from tooli.core.call import Failed, Ok
+from tooli.core.call import Failed, Ok, RedactionPolicy
+from tooli.core.record import Record
 from tooli.pipeline.drivers import is_async, run, stream
-from tooli.pipeline.present import ItemPresenter, build_meta, present
-from tooli.pipeline.result import TooliResult, to_tooli_error
+from tooli.pipeline.failure import to_outcome
+from tooli.pipeline.present import (
+    ItemPresenter,
+    build_meta,
+    encode_envelope,
+    present,
+    present_error,
+)
 from tooli.pipeline.stdout_capture import StdoutCapture, attach_printed_text
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Generator, Iterator
-    from typing import Any
+    from collections.abc import AsyncGenerator, Generator, Iterator, Mapping
+    from typing import Any, Generic, TypeVar
 
     from tooli.core.call import Call, Outcome, Stage
+    from tooli.errors import ToolError
     from tooli.pipeline.present import Presented
+
+    T = TypeVar("T")
+
+    class _GenericBase(Generic[T]):
+        _output_policy: Call | RedactionPolicy
+
+else:
+
+    class _GenericBase:
+        __slots__ = ("_output_policy",)
+
+        def __class_getitem__(cls, item):
+            return cls
+
+    T = None
 
 
 class PreparedCall:
@@ -66,7 +90,6 @@ class PreparedCall:
 
     def fail(self, failure: BaseException) -> Presented:
         """Return the answer for a call that ended with an exception and has no outcome."""
-        from tooli.pipeline.failure import to_outcome
 
         return self._present(to_outcome(failure))
 
@@ -175,7 +198,6 @@ class PreparedCall:
 
 
 def _interrupted_outcome(stop: BaseException) -> Outcome:
-    from tooli.pipeline.failure import to_outcome
 
     return to_outcome(stop)
 
@@ -191,3 +213,136 @@ def _remaining_items(outcome: Outcome) -> Iterator[Any]:
         yield from sort_set(value)
     elif value is not None:
         yield value
+
+
+# ------------------------------------------------------------------ results for Python code
+
+
+class TooliError(Record):
+    """An error as a value, with the fields that the envelope has."""
+
+    code: str
+    category: str
+    message: str
+    suggestion: Mapping[str, Any] | None = None
+    is_retryable: bool = False
+    field: str | None = None
+    details: Mapping[str, Any] | None = None
+    source: ToolError | None = None
+
+    def __repr__(self) -> str:
+        """Return a text without `source`, which may contain secrets."""
+        names = [name for name in type(self).__match_args__ if name != "source"]
+        fields = ", ".join([f"{name}={getattr(self, name)!r}" for name in names])
+        return f"{type(self).__name__}({fields})"
+
+    def to_exception(self) -> ToolError:
+        """Return the error as an exception of its class."""
+        if self.source is not None:
+            return self.source
+        from tooli.errors import Suggestion, error_class_for
+
+        return error_class_for(self.code, self.category)(
+            self.message,
+            code=self.code,
+            field=self.field,
+            suggestion=Suggestion.from_dict(self.suggestion) if self.suggestion else None,
+            is_retryable=self.is_retryable,
+            details=self.details,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the error as in the envelope: in fixed order, without empty fields."""
+        fields: dict[str, Any] = {
+            "code": self.code,
+            "category": self.category,
+            "message": self.message,
+            "field": self.field,
+            "suggestion": dict(self.suggestion) if self.suggestion else None,
+            "is_retryable": self.is_retryable,
+            "details": dict(self.details) if self.details else None,
+        }
+        return {name: value for name, value in fields.items() if value is not None}
+
+
+class TooliResult(Record, _GenericBase[T]):
+    """The result of a call: `ok`, and a result or an error."""
+
+    ok: bool
+    result: T | None = None
+    error: TooliError | None = None
+    meta: Mapping[str, Any] = {}
+
+    def unwrap(self) -> T:
+        """Return the result, or raise the ToolError."""
+        if self.error is not None:
+            raise self.error.to_exception()
+        return self.result  # pyright: ignore[reportReturnType]
+
+    def set_output_policy(self, source: Call | RedactionPolicy) -> None:
+        """Set the policy for output made from this result."""
+        policy = RedactionPolicy(source.policy, source.secrets, source.caller)
+        object.__setattr__(self, "_output_policy", policy)
+
+    def replace(self, **changes: Any) -> TooliResult[T]:
+        """Return a copy with some fields changed, and the same output policy."""
+        copy = super().replace(**changes)
+        if hasattr(self, "_output_policy"):
+            copy.set_output_policy(self._output_policy)
+        return copy
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the envelope as JSON values."""
+        from json import loads
+
+        return loads(self.model_dump_json())
+
+    def model_dump_json(self) -> str:
+        """Return the envelope as JSON text."""
+        error = self.error.to_dict() if self.error is not None else None
+        warnings: list[str] = []
+        text = encode_envelope(
+            error,
+            self.result,
+            lambda: _merge_warnings(self.meta, warnings),
+            warnings,
+            getattr(self, "_output_policy", _DEFAULT_POLICY),
+        )
+        return text.decode()
+
+
+_DEFAULT_POLICY = RedactionPolicy()
+
+
+def _merge_warnings(meta: Mapping[str, Any], warnings: list[str]) -> dict[str, Any]:
+    """Return `meta` with more warnings, after the fields that every call has."""
+    if not warnings:
+        return dict(meta)
+    known = meta.get("warnings", ())
+    more = [line for line in warnings if line not in known]
+    merged: dict[str, Any] = {"warnings": [*known, *more]}
+    leading = [name for name in ("tool", "version", "duration_ms") if name in meta]
+    return (
+        {name: meta[name] for name in leading}
+        | merged
+        | {name: value for name, value in meta.items() if name not in (*leading, "warnings")}
+    )
+
+
+def to_tooli_error(
+    error: ToolError,
+    policy: Call | RedactionPolicy = _DEFAULT_POLICY,
+    warnings: list[str] | None = None,
+) -> TooliError:
+    """Return a ToolError as a value for output, with the exception as its source."""
+    source, error = error, present_error(error, policy, [] if warnings is None else warnings)
+    return TooliError(
+        code=error.code,
+        category=error.category,
+        message=error.message,
+        suggestion=error.suggestion.to_dict() if error.suggestion else None,
+        is_retryable=error.is_retryable,
+        field=error.field,
+        details=error.details,
+        source=source,
+    )

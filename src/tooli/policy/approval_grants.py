@@ -1,21 +1,21 @@
-"""Grants that humans give for calls: find one, use it, or store a request for one."""
+"""Grants that humans give for calls: find one, use it, or store a request for one.
+
+A request describes the call. The description has a maximum length: omitted text is counted, and
+invisible characters are escaped.
+"""
 
 from __future__ import annotations
 
 from tooli.core.call_fingerprint import caller_arguments, fingerprint, to_stable_json
+from tooli.core.event_loop import is_in_event_loop
 from tooli.errors import ApprovalRequired, Suggestion, shell_quote
-from tooli.pipeline.approval_view import (
-    arguments_for_display,
-    escape_text,
-    escape_value,
-    format_timestamp,
-    plan_for_display,
-)
-from tooli.pipeline.planning import digest_plan
+from tooli.pipeline.dry_run_recorder import supports_dry_run
+from tooli.pipeline.planning import digest_plan, make_plan
 from tooli.pipeline.single_use_claims import SingleUseClaim
 from tooli.storage.approval_store import ApprovalStore
 from tooli.storage.audit_log import log_event
-from tooli.text.jsonable import is_set
+from tooli.text.json_encoder import encode
+from tooli.text.jsonable import format_timestamp, is_list, is_object, is_set, to_jsonable
 from tooli.text.traverse import iter_children
 
 TYPE_CHECKING = False
@@ -131,7 +131,7 @@ def _check_inputs_known(call: Call) -> None:
     """Raise ApprovalRequired if the call reads a pipe or a stream, which cannot be shown first."""
     for name, value in caller_arguments(call).items():
         items: list[Any] = list(value) if type(value) in (list, tuple) else [value]
-        if any([_is_one_shot(item) for item in items]):
+        if any([getattr(item, "is_stdin", False) or _is_one_shot(item) for item in items]):
             raise ApprovalRequired(
                 f"{call.tool.name} needs a human's approval, but what {name!r} reads from a pipe "
                 "or a stream cannot be shown first.",
@@ -144,9 +144,10 @@ def _check_inputs_known(call: Call) -> None:
 
 
 def _is_one_shot(value: Any) -> bool:
+    """True for a stream, which can be read only once. Showing it would consume it."""
     kind = value.__class__
-    if hasattr(kind, "is_stdin"):
-        return bool(value.is_stdin)
+    if hasattr(kind, "tooli_json"):
+        return False
     return any([hasattr(kind, name) for name in ("__next__", "__anext__", "read")])
 
 
@@ -194,3 +195,96 @@ def _approval_denied_error(call: Call, request: ApprovalRequest) -> ToolError:
         code="E2103",
         suggestion=Suggestion("abort", "Do not repeat the call. Ask the human what to do instead."),
     )
+
+
+# ------------------------------------------------------------------ descriptions for humans
+
+_MAX_LINE_CHARS, _MAX_LINES = 160, 24
+
+
+def arguments_for_display(call: Call) -> dict[str, Any]:
+    """Return the bound arguments as JSON values.
+
+    Secrets are replaced by a placeholder. A value that can be read only once is replaced by the
+    name of its class.
+    """
+    return {
+        name: f"<{value.__class__.__name__}>" if _is_one_shot(value) else to_jsonable(value, [])
+        for name, value in caller_arguments(call).items()
+    }
+
+
+def plan_for_display(call: Call, enforcement_stages: Sequence[Stage]) -> Any:
+    """Return the plan of a call, or None if the function cannot make one.
+
+    Returns None for a function that needs a dry run on an event loop: it would block the loop.
+    """
+    tool = call.tool
+    can_dry_run = not tool.has_handles and supports_dry_run(tool.fn) and not is_in_event_loop()
+    if not can_dry_run and getattr(tool.fn, "tooli_plan", None) is None:
+        return None
+    return to_jsonable(make_plan(call, enforcement_stages), [])
+
+
+def describe_call(call: Call, enforcement_stages: Sequence[Stage]) -> str:
+    """Return a description of a call and its plan, to be shown before the question."""
+    effects = ", ".join(call.tool.behavior.labels())
+    lines = [
+        call.tool.id,
+        *format_lines(arguments_for_display(call), plan_for_display(call, enforcement_stages)),
+    ]
+    return "\n".join([*lines, f"  effects: {effects}"] if effects else lines)
+
+
+def format_lines(arguments: Any, plan: Any, max_lines: int = _MAX_LINES) -> list[str]:
+    """Return the arguments and the plan as lines. An extra last line counts omitted lines."""
+    lines = _format_value(arguments, 1)
+    if plan is not None:
+        lines += ["  plan:", *_format_value(plan, 2)]
+    if len(lines) > max_lines:
+        lines[max_lines:] = [f"  … and {len(lines) - max_lines} more lines"]
+    return lines
+
+
+def _format_value(value: Any, depth: int) -> list[str]:
+    indent = "  " * depth
+    pairs: list[tuple[str, Any]]
+    if is_object(value):
+        pairs = [(f"{escape_text(str(name))}: ", item) for name, item in value.items()]
+    elif is_list(value):
+        pairs = [("- ", item) for item in value]
+    else:
+        return [indent + _truncate_line(_format_scalar(value))]
+    lines: list[str] = []
+    for head, item in pairs:
+        if (is_object(item) or is_list(item)) and item:
+            lines += [indent + _truncate_line(head.rstrip()), *_format_value(item, depth + 1)]
+        else:
+            lines.append(indent + _truncate_line(head + _format_scalar(item)))
+    return lines
+
+
+def _format_scalar(value: Any) -> str:
+    return escape_text(encode(value, []).decode())
+
+
+def _truncate_line(text: str) -> str:
+    if len(text) <= _MAX_LINE_CHARS:
+        return text
+    return f"{text[:_MAX_LINE_CHARS]}… and {len(text) - _MAX_LINE_CHARS} more characters"
+
+
+def escape_value(value: Any) -> Any:
+    """Return a JSON value with every string escaped for a terminal."""
+    if isinstance(value, str):
+        return escape_text(value)
+    if is_object(value):
+        return {escape_text(str(name)): escape_value(item) for name, item in value.items()}
+    return [escape_value(item) for item in value] if is_list(value) else value
+
+
+def escape_text(text: str) -> str:
+    """Return a text in which control and invisible characters are escaped."""
+    if text.isprintable():
+        return text
+    return "".join([c if c.isprintable() else c.encode("unicode_escape").decode() for c in text])

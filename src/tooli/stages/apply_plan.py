@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from tooli.core.call_fingerprint import fingerprint
 from tooli.errors import InputError, Suggestion, TemporaryError
-from tooli.pipeline.dry_run_execution import make_planned_function
 from tooli.pipeline.dry_run_recorder import supports_dry_run
-from tooli.pipeline.planning import digest_plan_basis, plan_changed_error
+from tooli.pipeline.planning import digest_plan_basis, make_planned_function, plan_changed_error
 from tooli.pipeline.single_use_claims import SingleUseClaim, with_claim
 from tooli.storage.plan_tokens import (
     claim_plan_token,

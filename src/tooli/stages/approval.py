@@ -63,7 +63,7 @@ def _question_error(
     call: Call, verdict: Verdict, confinement: Sequence[Stage]
 ) -> InputError | ApprovalRequired:
     """Return the error that asks a human, with a description of the call and its plan."""
-    from tooli.pipeline.approval_view import describe_call
+    from tooli.policy.approval_grants import describe_call
 
     description = describe_call(call, confinement)
     error = (

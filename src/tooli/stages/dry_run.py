@@ -30,7 +30,7 @@ def answer_with_plan(call: Call) -> Generator[Call, Outcome, Outcome]:
             record_nested_call(plan)
             add_plan_token(call, plan, None)
         return Ok(plan)
-    from tooli.pipeline.dry_run_execution import make_dry_run_function
+    from tooli.pipeline.planning import make_dry_run_function
 
     outcome = yield call.replace(tool=tool.replace(fn=make_dry_run_function(call)))
     if isinstance(outcome, Failed):

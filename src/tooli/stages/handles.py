@@ -1,11 +1,11 @@
-"""Read inputs before the function runs, and put output files in place afterwards."""
+"""Open the inputs, secrets and output files of a call, and put the output files in place."""
 
 from __future__ import annotations
 
 from tooli.core.call import Failed
 from tooli.core.tool import ListOf, unwrap_optional
 from tooli.inputs.output import Output
-from tooli.inputs.secret import SecretInput
+from tooli.inputs.secret import SecretInput, call_secrets
 from tooli.inputs.source import Input, SourceShape
 from tooli.pipeline.failure import mark_not_started
 
@@ -19,6 +19,25 @@ if TYPE_CHECKING:
     from tooli.core.tool import Tool
 
 _COROUTINE, _ASYNC_STREAM = 0x80, 0x200  # flags of a code object
+
+
+def track_secrets(call: Call) -> Generator[Call, Outcome, Outcome]:
+    """Collect the secrets of a call, even if an inner stage rejects it.
+
+    `pipeline/present.py` redacts them from all output of the call.
+    """
+    secrets = call.secrets
+    if secrets is None:
+        return (yield call)
+    for param in call.tool.params:
+        if isinstance(param.default, SecretInput):
+            secrets.append(param.default)  # pyright: ignore[reportUnknownMemberType]
+    previous = call_secrets.get()
+    call_secrets.set(secrets)
+    try:
+        return (yield call)
+    finally:
+        call_secrets.set(previous)
 
 
 def open_handles(call: Call) -> Generator[Call, Outcome, Outcome]:

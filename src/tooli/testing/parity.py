@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from typing import ClassVar
 
     from tooli.app import Tooli
-    from tooli.pipeline.result import TooliResult
+    from tooli.pipeline.prepared_call import TooliResult
     from tooli.testing.command_runner import CommandResult
 
 

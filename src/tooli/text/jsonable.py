@@ -7,6 +7,7 @@ its module is loaded, so nothing needs to be imported.
 from __future__ import annotations
 
 import sys
+from time import gmtime, strftime
 
 TYPE_CHECKING = False
 
@@ -246,3 +247,8 @@ def _convert_key(key: Any, warnings: list[str]) -> str:
 def _add_warning(warnings: list[str], text: str) -> None:
     if text not in warnings:
         warnings.append(text)
+
+
+def format_timestamp(timestamp: float) -> str:
+    """Return a time as ISO 8601, in UTC."""
+    return strftime("%Y-%m-%dT%H:%M:%SZ", gmtime(timestamp))

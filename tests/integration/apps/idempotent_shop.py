@@ -159,7 +159,7 @@ def _load() -> None:
     """Import what every child needs. Nothing is opened."""
     import sqlite3
 
-    import tooli.stages.idempotency_key
+    import tooli.stages.idempotency
     import tooli.storage.idempotency_sqlite
 
     assert sqlite3 and tooli.storage.idempotency_sqlite

@@ -8,7 +8,6 @@ from tooli.core.call import Failed, Ok
 from tooli.core.call_fingerprint import fingerprint
 from tooli.core.event_loop import is_in_event_loop
 from tooli.errors import StateError, Suggestion, TemporaryError
-from tooli.pipeline.approval_view import format_timestamp
 from tooli.pipeline.single_use_claims import is_awaiting_input
 from tooli.pipeline.stdout_capture import tee_stdout
 from tooli.records.record_flow import Sieve
@@ -32,6 +31,7 @@ from tooli.storage.outcome_codec import (
     restore_type,
 )
 from tooli.text.json_encoder import encode_text, measure_json
+from tooli.text.jsonable import format_timestamp
 
 TYPE_CHECKING = False
 

@@ -1,10 +1,10 @@
-"""Identify the caller by the token in TOOLI_TOKEN_FILE."""
+"""Identify the caller by the token in TOOLI_TOKEN_FILE, and check its scopes."""
 
 from __future__ import annotations
 
 import os
 
-from tooli.policy.token_verifier import make_verifier, read_token_file
+from tooli.errors import AuthError, Suggestion
 
 TYPE_CHECKING = False
 
@@ -30,6 +30,8 @@ def authenticate_caller(context: StageContext) -> Stage | None:
         path = os.environ.get("TOOLI_TOKEN_FILE")
         if not caller.uses_environment_token or not path or caller.principal is not None:
             return (yield call)
+        from tooli.policy.token_verifier import make_verifier, read_token_file
+
         verifier = make_verifier(settings)
         if verifier is None:
             if call.tool.guard.scopes:
@@ -45,3 +47,34 @@ def authenticate_caller(context: StageContext) -> Stage | None:
         return (yield call.replace(caller=identified))
 
     return authenticate
+
+
+def authorize(call: Call) -> Generator[Call, Outcome, Outcome]:
+    """Reject a caller without the scopes of the command.
+
+    Under the policy `standard` a missing scope is a warning. Under `strict` it is an error. A
+    command without `auth=` is an error under `strict` as well.
+    """
+    scopes = call.tool.guard.scopes
+    if scopes is None:
+        if call.policy == "strict":
+            raise AuthError(
+                f"{call.tool.name} does not declare its scopes, which the policy strict requires.",
+                code="E2002",
+                suggestion=Suggestion(
+                    "ask_human",
+                    "Declare auth=[…] for the command, or auth=[] to allow every caller.",
+                ),
+            )
+        return (yield call)
+    missing = sorted(set(scopes) - call.caller.scopes)
+    if missing and call.policy == "strict":
+        raise AuthError(
+            f"{call.tool.name} needs the scope {', '.join(missing)}.",
+            code="E2001",
+            suggestion=Suggestion("ask_human", "Ask for a token with this scope."),
+            details={"missing_scopes": missing},
+        )
+    if missing and call.policy == "standard":
+        call.warnings.append(f"the caller lacks the scope {', '.join(missing)}")
+    return (yield call)

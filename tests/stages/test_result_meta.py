@@ -143,7 +143,7 @@ def test_a_handoff_to_an_unknown_command_is_reported_for_its_command_only() -> N
     assert "handoffs= names 'othr', which is not a command of the app" in message
     assert "did you mean 'other'?" in message
     line = find.__code__.co_firstlineno
-    assert message.endswith(f"test_next_steps.py:{line})")
+    assert message.endswith(f"test_result_meta.py:{line})")
     assert [handoff.command for handoff in catalog["find"].guidance.handoffs] == ["other"]
     assert app.call("find").result == 1
     assert app.call("find").meta["warnings"] == [catalog.problems["find"].message]

@@ -18,7 +18,7 @@ from tooli import (
     ToolRuntimeError,
 )
 from tooli.errors import Interrupted, StateError
-from tooli.pipeline.result import to_tooli_error
+from tooli.pipeline.prepared_call import to_tooli_error
 
 META = {"tool": "app.find", "version": "1.0", "duration_ms": 3}
 GONE = NotFoundError(

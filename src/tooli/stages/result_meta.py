@@ -1,10 +1,12 @@
-"""Add suggested commands to `meta.next`."""
+"""Add suggested commands and the schema of the result to `meta`."""
 
 from __future__ import annotations
 
 from tooli.core.call import Ok
 from tooli.core.handoffs import Next, candidate_keys
 from tooli.pipeline.input_errors import build_argv
+from tooli.schema.json_schema import output_schema
+from tooli.storage.state_files import is_first_call
 
 TYPE_CHECKING = False
 
@@ -66,3 +68,21 @@ def _build_step(
     elif any(param.required for param in tool.public_params):
         argv.append("--help-agent")
     return [{"argv": argv, "why": why} if why else {"argv": argv}]
+
+
+def add_output_schema(call: Call) -> Generator[Call, Outcome, Outcome]:
+    """Add the schema of the result to `meta`, if it was requested or on a session's first call."""
+    schema = output_schema(call.tool)
+    if (
+        schema is not None
+        and call.meta is not None
+        and (call.options.detailed or (call.options.detailed is None and _is_first_call(call)))
+    ):
+        call.meta["output_schema"] = schema
+    return (yield call)
+
+
+def _is_first_call(call: Call) -> bool:
+    """True if this is the first call of its session."""
+    app, session = call.tool.id.partition(".")[0], call.caller.session
+    return session is not None and is_first_call(app, session)

@@ -442,7 +442,7 @@ def test_details_that_were_left_out_are_there_for_who_wants_them(shop: Shop) -> 
 def test_a_stream_that_is_too_large_runs_to_its_end_all_the_same(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tooli.stages.idempotency_key.MAX_OUTCOME_BYTES", 1000)
+    monkeypatch.setattr("tooli.stages.idempotency.MAX_OUTCOME_BYTES", 1000)
     ended: list[int] = []
 
     def do(count: int) -> Iterator[dict[str, int]]:
@@ -485,7 +485,7 @@ def test_who_leaves_a_stream_leaves_it_open(shop: Shop) -> None:
 def test_what_is_too_large_is_done_and_reported(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("tooli.storage.outcome_codec", "tooli.stages.idempotency_key"):
+    for module in ("tooli.storage.outcome_codec", "tooli.stages.idempotency"):
         monkeypatch.setattr(f"{module}.MAX_OUTCOME_BYTES", 1000)
 
     def do() -> str:
@@ -826,7 +826,7 @@ def test_a_loop_waits_no_longer_for_the_end_than_for_the_beginning(
     """Where others are in the way then, the entry is settled as soon as they are not."""
     import sqlite3
 
-    monkeypatch.setattr("tooli.stages.idempotency_key.EVENT_LOOP_WAIT_SECONDS", 0.3)
+    monkeypatch.setattr("tooli.stages.idempotency.EVENT_LOOP_WAIT_SECONDS", 0.3)
     waited: list[float] = []
     do_it = SqliteIdempotencyStore._execute
 

@@ -1,10 +1,13 @@
-"""Read the result options before the function runs. Invalid options are input errors."""
+"""Read the result options, filter the records of the result, and select their fields.
+
+Options are read before the function runs. Invalid options are input errors.
+"""
 
 from __future__ import annotations
 
-from tooli.core.call import Problem
+from tooli.core.call import Ok, Problem
 from tooli.records.field_paths import ExpressionError, RecordFields
-from tooli.records.record_flow import RecordFlow
+from tooli.records.record_flow import MapSieve, RecordFlow, Sieve, as_records
 from tooli.records.result_options import resolve_result_options
 from tooli.schema.record_schema import record_schema
 from tooli.storage.cursors import decode_cursor
@@ -13,9 +16,11 @@ from tooli.storage.signing import InvalidToken, get_cursor_key
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator
+    from typing import Any
 
     from tooli.core.call import Call, Outcome
+    from tooli.records.record_flow import Push
     from tooli.records.result_options import ResultOptions
 
 
@@ -65,3 +70,44 @@ def _require_list(fields: RecordFields) -> None:
 def _option_field(call: Call, name: str) -> str:
     """Return the name of a framework option: with a prefix if the tool has that parameter."""
     return f"tooli_{name}" if name in call.tool.param_names else name
+
+
+class _FilterSieve(Sieve):
+    def __init__(self, predicate: Callable[[Any], bool]) -> None:
+        self._predicate = predicate
+
+    def open(self, push: Push) -> Push:
+        predicate = self._predicate
+        return lambda record: predicate(record) and push(record)
+
+
+def filter_records(call: Call) -> Generator[Call, Outcome, Outcome]:
+    """Keep the records that match the filter."""
+    flow = call.flow
+    if flow is None or flow.predicate is None:
+        return (yield call)
+    sieve = _FilterSieve(flow.predicate)
+    flow.sieves.append(sieve)
+    outcome = yield call
+    if sieve.is_opened or not isinstance(outcome, Ok):
+        return outcome
+    records = as_records(outcome.value)
+    if records is not None:
+        return Ok(sieve.sift(records))
+    if outcome.value is not None:
+        call.warnings.append("The result is not a list, so it was not filtered.")
+    return outcome
+
+
+def select_fields(call: Call) -> Generator[Call, Outcome, Outcome]:
+    """Reduce each record, or the object that is the result, to the selected fields."""
+    flow = call.flow
+    if flow is None or flow.projection is None:
+        return (yield call)
+    sieve = MapSieve(flow.projection)
+    flow.sieves.append(sieve)
+    outcome = yield call
+    if sieve.is_opened or not isinstance(outcome, Ok) or outcome.value is None:
+        return outcome
+    records = as_records(outcome.value)
+    return Ok(flow.projection(outcome.value) if records is None else sieve.sift(records))
