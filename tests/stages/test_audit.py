@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from tooli import InputError, SecretInput, Tooli
+from tooli import AuthError, InputError, SecretInput, Tooli
 from tooli.annotations import Destructive
 from tooli.storage import audit_reader
 from tooli.storage.audit_log import get_log_path, log_app_event, log_event
@@ -178,6 +178,20 @@ def test_no_secret_is_written_down(tmp_path: Path) -> None:
     written = Path(get_log_path("clerk")).read_text()
     assert "hush" not in written
     assert json.loads(written.splitlines()[0])["arguments"]["password"] == "(hidden)"
+
+
+def test_secret_in_another_argument_or_a_message_is_not_logged() -> None:
+    app = Tooli("clerk")
+
+    @app.command(annotations=Destructive)
+    def push(key: SecretInput[str], url: str) -> str:
+        raise AuthError(f"{url} was rejected")
+
+    app.call("push", key="hush-1234", url="https://example.org/?k=hush-1234")
+    app.call("push", key="hush-1234", url="https://example.org/?k=hush-1234", yes=True)
+    assert "hush-1234" not in Path(get_log_path("clerk")).read_text()
+    first = audit_reader.read_last_records(get_log_path("clerk"), 9)[0]
+    assert first["arguments"]["url"] == "https://example.org/?k=***"
 
 
 class Account(BaseModel):

@@ -13,6 +13,7 @@ from tooli.core.tool import MISSING, SCALAR_SHAPES, Handle
 from tooli.errors import InputError
 from tooli.inputs.source import Input
 from tooli.schema.convert import ConversionError
+from tooli.text.redact import REDACTED
 
 TYPE_CHECKING = False
 
@@ -33,7 +34,6 @@ else:
         __class_getitem__ = classmethod(type(list[int]))
 
 
-SECRET_MASK = "***"
 call_secrets: ContextVar[list[Any] | None] = ContextVar("tooli_secrets", default=None)
 """Collects the secrets of the current call, so that its output can be redacted."""
 
@@ -97,7 +97,7 @@ class SecretInput(_SecretBase[T]):
     @property
     def tooli_json(self) -> str:
         """The mask that replaces the value in JSON."""
-        return SECRET_MASK
+        return REDACTED
 
     @property
     def tooli_cli_text(self) -> str | None:
@@ -105,13 +105,13 @@ class SecretInput(_SecretBase[T]):
         return self._source
 
     def __repr__(self) -> str:
-        return f"SecretInput({SECRET_MASK!r})"
+        return f"SecretInput({REDACTED!r})"
 
     def __str__(self) -> str:
-        return SECRET_MASK
+        return REDACTED
 
     def __format__(self, spec: str) -> str:
-        return SECRET_MASK
+        return REDACTED
 
     def __bool__(self) -> bool:
         return bool(self.reveal())
@@ -156,7 +156,7 @@ class SecretInput(_SecretBase[T]):
 
         return core_schema.no_info_plain_validator_function(
             check,
-            serialization=core_schema.plain_serializer_function_ser_schema(lambda _: SECRET_MASK),
+            serialization=core_schema.plain_serializer_function_ser_schema(lambda _: REDACTED),
         )
 
     @classmethod

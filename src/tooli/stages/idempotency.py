@@ -58,20 +58,20 @@ def run_once(context: StageContext) -> Stage:
 
     It stores the complete result of the command. Filters, pages and limits apply to the replay.
     """
-    store = context.state.security_settings.get("store")
+    url = context.state.security_settings.get("store")
 
     def run_with_key(call: Call) -> Generator[Call, Outcome, Outcome]:
-        ledger = get_idempotency_store(store)
+        store = get_idempotency_store(url)
         try:
-            found = _look_up_key(call, ledger)
+            found = _look_up_key(call, store)
             if isinstance(found, StoredReplay):
                 return _replay(call, found)
             if not isinstance(found, NewAttempt):
                 raise _refusal_error(call, found)
-            return (yield from _run(call, ledger, found))
+            return (yield from _run(call, store, found))
         finally:
             if call.caller.owns_process:  # the process ends with the call
-                ledger.close()
+                store.close()
             else:
                 close_at_exit()
 
@@ -81,22 +81,22 @@ def run_once(context: StageContext) -> Stage:
 # ------------------------------------------------------------------ before
 
 
-def _look_up_key(call: Call, ledger: IdempotencyStore) -> BeginResult:
+def _look_up_key(call: Call, store: IdempotencyStore) -> BeginResult:
     """Look up the key of a call. Replace a damaged store only if the call may run twice."""
     key, behavior = call.options.idempotency_key or "", call.tool.behavior
-    slot = ScopedKey(call.tool.id, call.caller.principal or "", key)
+    scoped_key = ScopedKey(call.tool.id, call.caller.principal or "", key)
     can_rerun = behavior.idempotent or behavior.read_only
     must_be_intact = not can_rerun or call.policy == "strict"
     call_fingerprint = fingerprint(call, *_requested_page(call))
-    patience = EVENT_LOOP_WAIT_SECONDS if is_in_event_loop() else STORE_TIMEOUT_SECONDS
+    timeout = EVENT_LOOP_WAIT_SECONDS if is_in_event_loop() else STORE_TIMEOUT_SECONDS
     for attempt in (1, 2):
         try:
-            return ledger.begin(
-                slot,
+            return store.begin(
+                scoped_key,
                 call_fingerprint,
                 can_rerun=can_rerun,
                 durable=not behavior.read_only,
-                timeout=patience,
+                timeout=timeout,
                 require_intact=must_be_intact,
             )
         except StoreUnavailable as error:
@@ -139,7 +139,7 @@ def _replay(call: Call, found: StoredReplay) -> Outcome:
 
 
 def _run(
-    call: Call, ledger: IdempotencyStore, found: NewAttempt
+    call: Call, store: IdempotencyStore, found: NewAttempt
 ) -> Generator[Call, Outcome, Outcome]:
     """Run the call and store its outcome, however it ends."""
     _set_meta(call, found.started_at, replayed=False)
@@ -154,23 +154,23 @@ def _run(
     data: bytes | None = None
     try:
         if isinstance(outcome, Failed) and _is_key_free(outcome):
-            ledger.release(found.token)
+            store.release(found.token)
             return outcome
         data, outcome = _pack_outcome(
             call, found.started_at, outcome, items, call.warnings[warning_count:], printed
         )
-        if not ledger.finish(found.token, state, data):
+        if not store.finish(found.token, state, data):
             call.warnings.append("Another call with this idempotency key ran at the same time.")
     except StoreUnavailable as unavailable:  # the call has run, so its outcome must be returned
         call.warnings.append(f"The outcome of the call could not be stored. {unavailable.reason}")
         _set_meta(call, found.started_at, replayed=False, kept=False)
         if unavailable.is_busy and not call.caller.owns_process:
-            _settle_later(ledger, found.token, state, data)
+            _settle_later(store, found.token, state, data)
     return outcome
 
 
 def _settle_later(
-    ledger: IdempotencyStore, token: AttemptToken, state: str, data: bytes | None
+    store: IdempotencyStore, token: AttemptToken, state: str, data: bytes | None
 ) -> None:
     """Keep trying to store the outcome while the store is busy.
 
@@ -183,7 +183,7 @@ def _settle_later(
         for _ in range(MAX_STORE_ATTEMPTS):
             timer.wait(1.0)
             try:
-                ledger.release(token) if data is None else ledger.finish(token, state, data)
+                store.release(token) if data is None else store.finish(token, state, data)
                 return
             except StoreUnavailable as error:
                 if not error.is_busy:
@@ -203,8 +203,8 @@ def _pack_outcome(
     """Return the encoded outcome, or NOT_STORED if it cannot be encoded, and the outcome."""
     try:
         if items.is_opened and isinstance(outcome, Ok):
-            return encode_items(items.encoded_items, warnings, call), outcome
-        data, outcome = encode_outcome(outcome, printed, warnings, call)
+            return encode_items(call, items.encoded_items, warnings), outcome
+        data, outcome = encode_outcome(call, outcome, printed, warnings)
         call.warnings.extend([line for line in warnings if line not in call.warnings])
         return data, outcome
     except Exception as error:  # whatever the encoder raises, the call has run

@@ -24,15 +24,16 @@ from tooli.errors import Suggestion, TemporaryError
 from tooli.storage.signing import load_or_create_key, sign_hex, verify_hex
 from tooli.storage.state_files import get_state_dir
 from tooli.text.json_encoder import encode
-from tooli.text.jsonable import is_list, is_object, to_jsonable
+from tooli.text.redact import RecordRedactor
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any, TypeAlias
+    from typing import TypeAlias
 
     from tooli.core.call import Call
+    from tooli.core.protocols import JsonObject
     from tooli.errors import ToolError
 
     ChainLink: TypeAlias = tuple[int, str]
@@ -51,11 +52,6 @@ _SUM_BYTES = 16
 _EMPTY_SUM = "-" * 2 * _SUM_BYTES  # as long as a sum, because a head is overwritten in place
 _FILE_TYPE_MASK, _REGULAR_FILE = 0o170000, 0o100000
 _MAX_ARGUMENT_CHARS, _MAX_FACT_CHARS = 200, 500
-_SECRET_NAMES = (
-    *("password", "passwd", "passphrase", "secret", "token", "credential"),
-    *("apikey", "privatekey", "authorization"),
-)
-_REDACTED = "(hidden)"
 _WRITE_FAILED_PREFIX = "the audit log cannot be written: "
 _ESSENTIAL_FIELDS = (
     *("seq", "prev", "time", "event", "app", "tool", "call", "policy", "phase", "code", "after"),
@@ -66,7 +62,7 @@ _configured_paths: dict[str, str] = {}
 # ------------------------------------------------------------------ events
 
 
-def log_event(event: str, call: Call, *, required: bool = False, **facts: Any) -> bool:
+def log_event(event: str, call: Call, *, required: bool = False, **facts: object) -> bool:
     """Log an event of a call; return False if the log cannot be written.
 
     If it cannot be written, the call gets a warning. With `required=True` and the strict policy
@@ -75,7 +71,9 @@ def log_event(event: str, call: Call, *, required: bool = False, **facts: Any) -
     if call.policy == "off":
         return True
     try:
-        record = {"event": event, **describe_call(call), **facts}
+        redactor = RecordRedactor(call)
+        redacted_facts = {name: redactor.redact(value) for name, value in facts.items()}
+        record = {"event": event, **_describe_call(call, redactor), **redacted_facts}
         append_line(get_log_path(call.tool.app), record, _lock_timeout_for(call))
     except Exception as failure:  # a problem with the log must not hide the outcome
         if required and call.policy == "strict":
@@ -87,7 +85,7 @@ def log_event(event: str, call: Call, *, required: bool = False, **facts: Any) -
     return True
 
 
-def log_app_event(app: str, event: str, policy: str, **facts: Any) -> str | None:
+def log_app_event(app: str, event: str, policy: str, **facts: object) -> str | None:
     """Log an event that belongs to no call, for example a grant; return a warning on failure.
 
     With the strict policy a failure raises E4061. With the policy "off" nothing is logged.
@@ -146,16 +144,16 @@ def get_log_path(app: str) -> str:
     return os.path.join(get_state_dir(), "audit", f"{name}.jsonl")
 
 
-def describe_call(call: Call) -> dict[str, Any]:
+def _describe_call(call: Call, redactor: RecordRedactor) -> JsonObject:
     """Return the fields that describe a call in the log, without secrets."""
     tool, caller = call.tool, call.caller
     names = tool.param_names if tool.input_model is None else {tool.input_model[0]}
     arguments = {
-        name: _redact_argument(name, call.arguments[name])
-        for name in call.arguments
+        name: _shorten_argument(redactor.redact_argument(name, value))
+        for name, value in call.arguments.items()
         if name in names
     }
-    record: dict[str, Any] = {"app": tool.app, "tool": tool.id}
+    record: JsonObject = {"app": tool.app, "tool": tool.id}
     if tool.version is not None:
         record["version"] = tool.version
     identity = {
@@ -177,38 +175,14 @@ def _process_info() -> dict[str, int]:
     return {**uid, "pid": os.getpid()}
 
 
-def _redact_argument(name: str, value: Any) -> Any:
-    """Return an argument for the log: shortened, without secrets."""
-    kind = value.__class__
-    if kind in (bool, type(None)):
-        return value
-    if hasattr(kind, "reveal") or _is_secret_name(name):
-        return _REDACTED
-    if hasattr(kind, "__next__") or hasattr(kind, "read"):
-        return f"({kind.__name__})"
-    redacted = _redact_secrets(to_jsonable(value, []))
-    text = encode(redacted, []).decode("utf-8", "replace")
+def _shorten_argument(value: object) -> object:
+    text = encode(value, []).decode("utf-8", "replace")
     if len(text) <= _MAX_ARGUMENT_CHARS:
-        return redacted
+        return value
     return f"{text[:_MAX_ARGUMENT_CHARS]}… ({len(text)} characters)"
 
 
-def _redact_secrets(value: Any) -> Any:
-    """Replace the values of fields whose names sound secret, at any depth."""
-    if is_object(value):
-        return {
-            name: _REDACTED if item is not None and _is_secret_name(name) else _redact_secrets(item)
-            for name, item in value.items()
-        }
-    return [_redact_secrets(item) for item in value] if is_list(value) else value
-
-
-def _is_secret_name(name: str) -> bool:
-    normalized = name.lower().replace("_", "").replace("-", "")
-    return any([part in normalized for part in _SECRET_NAMES])
-
-
-def _shorten(value: Any) -> Any:
+def _shorten(value: object) -> object:
     if isinstance(value, str) and len(value) > _MAX_FACT_CHARS:
         return f"{value[:_MAX_FACT_CHARS]}…"
     return value
@@ -218,7 +192,7 @@ def _shorten(value: Any) -> Any:
 
 
 def append_line(
-    path: str, facts: Mapping[str, Any], lock_timeout: float = LOCK_TIMEOUT_SECONDS
+    path: str, facts: Mapping[str, object], lock_timeout: float = LOCK_TIMEOUT_SECONDS
 ) -> None:
     """Append a line to a log; raise OSError if that fails."""
     _prepare_path(path)
@@ -257,14 +231,14 @@ def _prepare_path(path: str) -> None:
     raise OSError(22, "it is not a file")
 
 
-def _add_timestamp(facts: Mapping[str, Any], after: str | None) -> dict[str, Any]:
+def _add_timestamp(facts: Mapping[str, object], after: str | None) -> JsonObject:
     now = time()
     stamp = strftime("%Y-%m-%dT%H:%M:%S", gmtime(now)) + f".{int(now % 1 * 1000):03d}Z"
     record = {"time": stamp, **{name: _shorten(value) for name, value in facts.items()}}
     return record if after is None else {**record, "after": after}
 
 
-def encode_line(record: dict[str, Any], key: bytes) -> bytes:
+def encode_line(record: JsonObject, key: bytes) -> bytes:
     """Return a signed line. A line that is too long keeps only its essential fields."""
     body = encode(record, [])[:-1]
     if len(body) > MAX_LINE_BYTES - 64:

@@ -29,14 +29,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from tooli.core.call import Call, Outcome
+    from tooli.core.call import Call, Outcome, RedactionPolicy
     from tooli.core.content import Content
+    from tooli.core.protocols import JsonObject
     from tooli.core.tool import Tool
 
 MAX_OUTCOME_BYTES = 16 << 20
 """Maximum size of a stored outcome."""
 NOT_STORED = b'{"large":true}'
 """Stored instead of an outcome that is too large."""
+_TOOL_DATA = (
+    *("value", "items", "next_cursor", "arguments", "why", "texts", "printed"),
+    "fields",  # of an error
+)
+"""Names in a payload whose values come from the tool, so that they may contain secrets."""
 
 
 class StoredOutcome(Record):
@@ -48,49 +54,64 @@ class StoredOutcome(Record):
 
 
 def encode_outcome(
-    outcome: Outcome, printed: str, warnings: list[str], call: Call
+    redaction: Call | RedactionPolicy, outcome: Outcome, printed: str, warnings: list[str]
 ) -> tuple[bytes, Outcome]:
-    """Return the outcome of a call as bytes, and the outcome to return to the caller.
+    """Return an outcome as bytes, and the outcome to return to the caller.
 
     Encoding consumes iterators. So the second outcome is a copy if the value is not plain JSON, and
     then `warnings` gets a line for each value that JSON cannot hold.
     """
-    all_warnings, redactor = list(warnings), RecordRedactor(call)
+    all_warnings = list(warnings)
     if isinstance(outcome, Failed):
-        payload: dict[str, Any] = {"failed": _encode_error(outcome.error, redactor)}
+        payload: JsonObject = {"failed": _encode_error(outcome.error)}
     else:
-        value, payload = _encode_value(outcome.value, all_warnings, redactor)
+        value, payload = _encode_value(outcome.value, all_warnings)
         if value is not outcome.value:
             outcome, warnings[:] = Ok(value), all_warnings
     if printed:
-        payload["printed"] = redactor.value(printed)
-    _add_warnings(
-        payload, all_warnings, redactor, "error" if isinstance(outcome, Failed) else "result"
-    )
-    data = encode(payload, [])
+        payload["printed"] = printed
+    subject = "error" if isinstance(outcome, Failed) else "result"
+    data = encode(_finish_payload(payload, all_warnings, subject, RecordRedactor(redaction)), [])
     return (data if len(data) <= MAX_OUTCOME_BYTES else NOT_STORED), outcome
 
 
-def encode_items(items: list[bytes] | None, warnings: list[str], call: Call) -> bytes:
+def encode_items(
+    redaction: Call | RedactionPolicy, items: list[bytes] | None, warnings: list[str]
+) -> bytes:
     """Return the items of a stream as bytes. `items` is None if there were too many."""
     if items is None:
         return NOT_STORED
-    redactor = RecordRedactor(call)
-    if redactor.is_active:
-        items = [encode(redactor.value(_parse_json(item)), []) for item in items]
-    rest: dict[str, Any] = {}
-    _add_warnings(rest, warnings, redactor, "result")
-    return b'{"value":[' + b",".join(items) + b"]" + (b"," + encode(rest, [])[1:] if rest else b"}")
+    redactor = RecordRedactor(redaction)
+    if redactor.has_secrets:
+        payload = {"value": [_parse_json(item) for item in items]}
+        return encode(_finish_payload(payload, list(warnings), "result", redactor), [])
+    end = b',"warnings":' + encode(warnings, []) + b"}" if warnings else b"}"
+    return b'{"value":[' + b",".join(items) + b"]" + end
 
 
-def _add_warnings(
-    payload: dict[str, Any], warnings: list[str], redactor: RecordRedactor, subject: str
-) -> None:
-    """Store the warnings, and one about redacted secrets."""
-    warnings = list(warnings)
+def _finish_payload(
+    payload: JsonObject, warnings: list[str], subject: str, redactor: RecordRedactor
+) -> JsonObject:
+    """Return the payload to store: without secrets, with a warning about removed ones."""
+    payload = _redact_payload(payload, redactor)
     redactor.add_warnings(warnings, subject)
-    if warnings:
-        payload["warnings"] = redactor.value(warnings)
+    return {**payload, "warnings": redactor.redact(warnings)} if warnings else payload
+
+
+def _redact_payload(part: Any, redactor: RecordRedactor) -> Any:
+    """Redact the data of the tool. Decoding needs the other names and values of the format."""
+    if is_list(part):
+        return [_redact_payload(item, redactor) for item in part]
+    if not is_object(part) or not redactor.has_secrets:
+        return part
+    return {
+        name: redactor.redact_error(item)
+        if name == "fields"
+        else redactor.redact(item)
+        if name in _TOOL_DATA
+        else _redact_payload(item, redactor)
+        for name, item in part.items()
+    }
 
 
 def decode_outcome(data: bytes) -> StoredOutcome:
@@ -118,34 +139,28 @@ def _parse_json(data: bytes) -> Any:
 # ------------------------------------------------------------------ values
 
 
-def _encode_value(
-    value: Any, warnings: list[str], redactor: RecordRedactor
-) -> tuple[Any, dict[str, Any]]:
+def _encode_value(value: Any, warnings: list[str]) -> tuple[Any, JsonObject]:
     """Return the value or a copy of it, and the JSON object that represents it."""
     kind = value.__class__
     if kind is Page:
         _, items = measure_json(value.items, warnings)
         page = Page(items, next_cursor=value.next_cursor, total=value.total)
-        rest = {"next_cursor": redactor.value(value.next_cursor), "total": value.total}
-        return page, {"page": {"items": redactor.value(items), **rest}}
+        return page, {
+            "page": {"items": items, "next_cursor": value.next_cursor, "total": value.total}
+        }
     if kind is Next:
-        result, parts = _encode_value(value.result, warnings, redactor)
-        value.result = result
+        value.result, result = _encode_value(value.result, warnings)
         steps = [
-            [
-                step.command,
-                redactor.value(step.arguments),
-                redactor.value(step.why),
-            ]
+            {"command": step.command, "arguments": step.arguments, "why": step.why}
             for step in value.steps
         ]
-        return value, {"next": {"result": parts, "steps": steps}}
+        return value, {"next": {"result": result, "steps": steps}}
     if _is_content(value):
         listed = kind in (list, tuple)
-        blocks = [_encode_content(item, redactor) for item in (value if listed else (value,))]
+        blocks = [_encode_content(item) for item in (value if listed else (value,))]
         return value, {"shown": blocks, "listed": listed}
     _, copy = measure_json(value, warnings)
-    return (value if _is_json(value) else copy), {"value": redactor.value(copy)}
+    return (value if _is_json(value) else copy), {"value": copy}
 
 
 def _is_json(value: Any, depth_left: int = MAX_JSON_DEPTH) -> bool:
@@ -161,17 +176,17 @@ def _is_json(value: Any, depth_left: int = MAX_JSON_DEPTH) -> bool:
     return value is None or isinstance(value, (str, int, float))
 
 
-def _decode_value(payload: dict[str, Any]) -> Any:
+def _decode_value(payload: JsonObject) -> Any:
     if "page" in payload:
         page = payload["page"]
         return Page(page["items"], next_cursor=page["next_cursor"], total=page["total"])
     if "next" in payload:
         result = Next(_decode_value(payload["next"]["result"]))
-        for command, arguments, reason in payload["next"]["steps"]:
-            result.then(command, arguments, why=reason)
+        for step in payload["next"]["steps"]:
+            result.then(step["command"], step["arguments"], why=step["why"])
         return result
     if "shown" in payload:
-        items = [_decode_content(*block) for block in payload["shown"]]
+        items = [_decode_content(block) for block in payload["shown"]]
         return items if payload["listed"] else items[0]
     return payload["value"]
 
@@ -181,23 +196,24 @@ def _is_content(value: Any) -> bool:
     return content_module is not None and content_module.is_content(value)
 
 
-def _encode_content(item: Any, redactor: RecordRedactor) -> list[Any]:
+def _encode_content(item: Any) -> JsonObject:
     if not isinstance(item, _content_class()):
-        return ["", redactor.value(item)]
-    fields: dict[str, Any] = {}
-    for name in type(item).__match_args__:
-        part = getattr(item, name)
-        raw = isinstance(part, bytes)
-        fields[name] = [b2a_base64(part, newline=False).decode()] if raw else redactor.value(part)
-    return [type(item).__name__, fields]
+        return {"value": item}
+    parts = {name: getattr(item, name) for name in type(item).__match_args__}
+    data = {name: part for name, part in parts.items() if isinstance(part, bytes)}
+    return {
+        "kind": type(item).__name__,
+        "texts": {name: part for name, part in parts.items() if name not in data},
+        "base64": {name: b2a_base64(part, newline=False).decode() for name, part in data.items()},
+    }
 
 
-def _decode_content(kind: str, fields: Any) -> Any:
-    if not kind:
-        return fields
+def _decode_content(block: JsonObject) -> Any:
+    if "value" in block:
+        return block["value"]
     classes = {cls.__name__: cls for cls in _content_class().__subclasses__()}
-    parts = {name: a2b_base64(part[0]) if is_list(part) else part for name, part in fields.items()}
-    return classes[kind](**parts)
+    data = {name: a2b_base64(text) for name, text in block["base64"].items()}
+    return classes[block["kind"]](**block["texts"], **data)
 
 
 def _content_class() -> type[Content]:
@@ -250,19 +266,23 @@ def _is_json_type(annotation: Any) -> bool:
 
 # ------------------------------------------------------------------ errors
 
+_ERROR_CODES = ("code", "category", "is_retryable")
+"""Fields of an error that contain no text of the tool."""
 
-def _encode_error(error: ToolError, redactor: RecordRedactor) -> dict[str, Any]:
-    kind, fields = type(error), redactor.error_fields(error.to_dict())
+
+def _encode_error(error: ToolError) -> JsonObject:
+    kind, fields = type(error), error.to_dict()
     return {
         "kind": f"{kind.__module__}:{kind.__qualname__}",
+        **{name: fields.pop(name) for name in _ERROR_CODES},
         "fields": fields,
         "exit_code": error.exit_code,
         "http_status": error.http_status,
     }
 
 
-def _decode_error(parts: dict[str, Any]) -> ToolError:
-    fields = parts["fields"]
+def _decode_error(parts: JsonObject) -> ToolError:
+    fields = {**parts, **parts["fields"]}
     kind = _find_error_class(parts["kind"]) or error_class_for(fields["code"], fields["category"])
     error = kind.__new__(kind)
     suggestion = fields.get("suggestion")

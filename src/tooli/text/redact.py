@@ -228,44 +228,74 @@ class Redactor:
 
 
 class RecordRedactor:
-    """Removes the secrets of a call from a record that is stored, such as its outcome.
+    """Redacts records that are stored: outcomes of calls and lines of the audit log.
 
-    Only records that contain a secret are changed: a replay must return what the call returned.
+    All redaction for storage happens here. It is stricter than that of output and does not depend
+    on the policy, because a record is kept longer than the call and its secrets.
     """
 
     def __init__(self, redaction: Call | RedactionPolicy) -> None:
-        redactor = Redactor(redaction) if redaction.secrets else None
-        has_secrets = redactor is not None and bool(redactor.secret_variants)
-        self._redactor = redactor if has_secrets else None
+        self._redactor = Redactor(redaction)
+        self.has_secrets = bool(self._redactor.secret_variants)
 
-    @property
-    def is_active(self) -> bool:
-        """True if there are secrets to remove."""
-        return self._redactor is not None
-
-    def value(self, value: Any) -> Any:
-        """Return a value without secrets; the value itself if it has none."""
-        if self._redactor is None:
+    def redact(self, value: Any) -> Any:
+        """Return a value without the secrets of the call; the value itself if it has none."""
+        if not self.has_secrets:
             return value
         before = self._redactor.secrets
         redacted = self._redactor.redact_value(to_jsonable(value, []))
         return redacted if self._redactor.secrets > before else value
 
-    def error_fields(self, fields: dict[str, Any]) -> dict[str, Any]:
-        """Return the fields of an error without secrets. Code and category contain none."""
-        if self._redactor is None:
-            return fields
-        texts = {name: part for name, part in fields.items() if name not in _TEXTLESS_FIELDS}
-        return {**fields, **self._redactor.redact_error(to_jsonable(texts, []))}
+    def redact_error(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields of an error without the secrets of the call."""
+        return self._redactor.redact_error(to_jsonable(fields, [])) if self.has_secrets else fields
+
+    def redact_argument(self, name: str, value: Any) -> Any:
+        """Return an argument in JSON types, without secrets.
+
+        The secrets of the call are removed, and values whose names sound secret, at any depth. A
+        stream is not read: its class represents it.
+        """
+        kind = value.__class__
+        if value is None or kind is bool:
+            return value
+        if hasattr(kind, "reveal"):
+            return HIDDEN
+        if hasattr(kind, "__next__") or hasattr(kind, "read"):
+            return HIDDEN if _is_secret_name(name) else f"({kind.__name__})"
+        return _hide_named_secrets({name: self.redact(to_jsonable(value, []))})[name]
 
     def add_warnings(self, warnings: list[str], part: str) -> None:
         """Add a warning about the secrets that were removed."""
-        if self._redactor is not None and self._redactor.secrets:
+        if self._redactor.secrets:
             self._redactor.add_warnings(warnings, part)
 
 
-_TEXTLESS_FIELDS = ("code", "category", "is_retryable")
-"""Fields of an error that contain no text of the tool."""
+HIDDEN = "(hidden)"
+"""Represents an argument that is secret, or whose name sounds secret."""
+_SECRET_NAMES = (
+    *("password", "passwd", "passphrase", "secret", "token", "credential"),
+    *("apikey", "privatekey", "authorization"),
+)
+
+
+def _is_secret_name(name: str) -> bool:
+    normalized = name.lower().replace("_", "").replace("-", "")
+    return any([part in normalized for part in _SECRET_NAMES])
+
+
+def _hide_named_secrets(value: Any) -> Any:
+    if is_object(value):
+        return {
+            name: HIDDEN
+            if item is not None and _is_secret_name(name)
+            else _hide_named_secrets(item)
+            for name, item in value.items()
+        }
+    return [_hide_named_secrets(item) for item in value] if is_list(value) else value
+
+
+# ------------------------------------------------------------------ warnings
 
 
 def _add_warning(warnings: list[str], subject: str, count: int, action: str) -> None:
