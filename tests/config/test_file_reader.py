@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -36,7 +35,7 @@ def by_name(block: ConfigSection) -> dict[str, Any]:
 
 def with_library(text: str) -> ConfigSection:
     """The same text, read by PyYAML."""
-    return read_with_pyyaml(text, NeedsYamlLibrary(1, "all of it"))
+    return read_with_pyyaml(text, 1)
 
 
 NAMES = st.text("abcdefg_-.", min_size=1, max_size=6).filter(
@@ -120,16 +119,6 @@ class TestYaml:
         file = tmp_path / ".tooli.yaml"
         file.write_text("apps: {shop: {output: &x json, color: never}}\n")
         assert by_name(read_config_file(str(file)))["apps"]["shop"]["output"] == ("json", 1, "any")
-
-    def test_without_the_library_the_error_has_a_line(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setitem(sys.modules, "yaml", None)
-        file = tmp_path / ".tooli.yaml"
-        file.write_text("# x\noutput: [json]\n")
-        with pytest.raises(UnreadableConfig, match="pip install pyyaml") as failure:
-            read_config_file(str(file))
-        assert failure.value.line == 2
 
     @pytest.mark.parametrize(
         "text",
@@ -328,11 +317,3 @@ class TestToml:
         with pytest.raises(UnreadableConfig, match="must be text") as failure:
             read_toml("[tool.tooli]\noutput = ['json']\n")
         assert failure.value.line == 2
-
-
-def test_toml_without_a_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("tomllib", "tomli"):
-        monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(UnreadableConfig, match="pip install tomli") as failure:
-        read_toml("x = 1\n[tool.tooli]\noutput = ['json']\n")
-    assert failure.value.line == 2

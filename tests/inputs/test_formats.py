@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -132,16 +131,6 @@ def test_yaml_by_name(app: Tooli, tmp_path: Path) -> None:
     error = app.call("object", data=file).error
     assert error is not None
     assert (error.code, error.details["line"]) == ("E1065", 2)
-
-
-def test_yaml_without_pyyaml(app: Tooli, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setitem(sys.modules, "yaml", None)
-    file = tmp_path / "a.yaml"
-    file.write_text("a: 1")
-    error = app.call("object", data=file).error
-    assert error is not None
-    assert error.code == "E4040"
-    assert "PyYAML" in error.message
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import pytest
 
 from tooli import Option, SecretInput, StdinOr, Tooli
 from tooli.annotations import Destructive
+from tooli.inputs.secret import MAX_SECRET_BYTES
 from tooli.testing import invoke
 
 if TYPE_CHECKING:
@@ -298,3 +299,46 @@ def test_a_secret_in_a_model_is_masked_everywhere(
     ]
     done = invoke(app, *[word.removesuffix("=True") for word in words], mode="json")
     assert CANARY not in done.stdout + done.stderr
+
+
+# ------------------------------------------------------------------ lists and locations
+
+
+def make_list_app() -> Tooli:
+    app = Tooli("vault")
+
+    @app.command()
+    def lengths(
+        keys: Annotated[list[SecretInput[str]], Option("--key", envvar="VAULT_KEYS")],
+    ) -> list[int]:
+        return [len(key.reveal()) if key.is_loaded else -1 for key in keys]
+
+    return app
+
+
+def test_environment_variable_holds_a_list_of_secrets() -> None:
+    done = invoke(make_list_app(), "lengths", mode="json", env={"VAULT_KEYS": "abcd efghi"})
+    assert done.envelope.get("result") == [4, 5], done.stdout
+
+
+def test_list_of_secrets_is_loaded_before_the_function_runs(tmp_path: Path) -> None:
+    file = tmp_path / "key"
+    file.write_text("abcd\n")
+    arguments = ["lengths", "--key", f"@{file}", "--key", "env:OTHER_KEY"]
+    done = invoke(make_list_app(), *arguments, mode="json", env={"OTHER_KEY": "efghi"})
+    assert done.envelope.get("result") == [4, 5], done.stdout
+    file.write_bytes(b"\xff\xfe")
+    done = invoke(make_list_app(), *arguments, mode="json", env={"OTHER_KEY": "efghi"})
+    assert done.error["code"] == "E1003"
+
+
+def test_large_secret_is_an_error(tmp_path: Path) -> None:
+    file = tmp_path / "key"
+    file.write_bytes(b"x" * MAX_SECRET_BYTES)
+    done = invoke(make(), "login", f"@{file}", mode="json")
+    assert done.envelope["result"]["length"] == MAX_SECRET_BYTES
+    file.write_bytes(b"x" * (MAX_SECRET_BYTES + 1))
+    for argument, data in ((f"@{file}", None), ("-", file.read_bytes())):
+        done = invoke(make(), "login", argument, mode="json", input=data)
+        assert (done.error["code"], done.error["field"]) == ("E1003", "token")
+        assert "1,048,576 bytes" in done.error["message"]

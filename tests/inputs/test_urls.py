@@ -193,6 +193,15 @@ class TestAllowed:
         error = fails("text", web("/ok"))
         assert (error.code, error.details["max_bytes"]) == ("E1034", 3)
 
+    def test_size_error_does_not_contain_the_query(self, web: Site, monkeypatch) -> None:
+        from tooli.inputs import source
+
+        monkeypatch.setattr(source, "MAX_URL_BYTES", 3)
+        web.pages["/ok?key=hush"] = web.pages["/ok"]
+        error = fails("text", web("/ok?key=hush"))
+        assert error.code == "E1034"
+        assert "hush" not in f"{error.to_dict()}" and error.details["source"].endswith("/ok?…")
+
     def test_proxies_of_the_environment_are_not_used(self, web: Site, monkeypatch) -> None:
         for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
             monkeypatch.setenv(name, "http://127.0.0.1:9/")

@@ -36,12 +36,12 @@ from tooli.testing.parity import Case, interfaces, without_volatile_fields
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A ledger of its own for each test."""
+    """A store of its own for each test."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     (tmp_path / "tooli").mkdir()
     yield tmp_path / "tooli"
-    for ledger in idempotency_backends._open_stores.values():
-        ledger.close()
+    for store in idempotency_backends._open_stores.values():
+        store.close()
     idempotency_backends._open_stores.clear()
 
 
@@ -239,8 +239,7 @@ SECRET = "hunter2hunter2"
 
 
 @pytest.mark.parametrize("kind", ["value", "number", "split", "page", "next", "shown", "error"])
-def test_a_secret_is_not_kept_and_so_not_given_out_again(shop: Shop, home: Path, kind: str) -> None:
-    """Nothing of it is read for a replay: it could not be hidden there."""
+def test_secret_is_not_stored(shop: Shop, home: Path, kind: str) -> None:
 
     def do(pw: SecretInput[str], number: SecretInput[int], ctx: Context) -> Any:
         shop.ran()
@@ -262,7 +261,7 @@ def test_a_secret_is_not_kept_and_so_not_given_out_again(shop: Shop, home: Path,
     shop.add(do)
     words = ["do", "env:PW", "env:NO", "--idempotency-key=k", "--json"]
     first = invoke(shop.app, *words, env={"PW": SECRET, "NO": "71077345"})
-    again = invoke(shop.app, *words, env={"PW": "another one by now", "NO": "4711"})
+    again = invoke(shop.app, *words, env={"PW": SECRET, "NO": "71077345"})
     shown = [done.envelope for done in (first, again)]
     assert [one["meta"].pop("idempotency")["replayed"] for one in shown] == [False, True]
     messages = [one["meta"].pop("warnings") for one in shown]
@@ -270,10 +269,41 @@ def test_a_secret_is_not_kept_and_so_not_given_out_again(shop: Shop, home: Path,
     assert without_volatile_fields(shown[0]) == without_volatile_fields(shown[1])
     assert "***" in again.stdout
     assert shop.runs == 1
-    for ledger in idempotency_backends._open_stores.values():
-        ledger.close()
+    for store in idempotency_backends._open_stores.values():
+        store.close()
     kept = b"".join([path.read_bytes() for path in home.iterdir() if path.is_file()])
     assert SECRET[4:].encode() not in kept and b"71077345" not in kept
+
+
+def test_changed_secret_at_the_same_location_is_another_call(shop: Shop, tmp_path: Path) -> None:
+    class Login(pydantic.BaseModel):
+        pw: SecretInput[str]
+
+    def one(pw: SecretInput[str]) -> str:
+        return "done"
+
+    def several(pws: list[SecretInput[str]]) -> str:
+        return "done"
+
+    for name, function in (("one", one), ("several", several)):
+        shop.app.command(name)(function)
+        words = [name, "env:PW", f"--idempotency-key={name}", "--json"]
+        codes = [
+            (invoke(shop.app, *words, env={"PW": value}).envelope.get("error") or {}).get("code")
+            for value in (SECRET, SECRET, "another one by now")
+        ]
+        assert codes == [None, None, "E3050"], name
+
+    def nested(login: Login) -> str:
+        return "done"
+
+    nested.__annotations__["login"] = Login
+    shop.app.command("nested")(nested)
+    errors = [
+        shop.app.call("nested", login={"pw": value}, idempotency_key="n").error
+        for value in (SECRET, SECRET, "another one by now")
+    ]
+    assert [error and error.code for error in errors] == [None, None, "E3050"]
 
 
 def test_an_error_of_the_function_is_no_refusal_when_it_is_given_again(home: Path) -> None:
@@ -774,12 +804,12 @@ def test_two_at_a_time_run_once(shop: Shop) -> None:
     assert second.error.code == "E3051" and second.error.is_retryable
 
 
-# ------------------------------------------------------------------ a ledger that fails
+# ------------------------------------------------------------------ a store that fails
 
 
 def damage(home: Path) -> None:
-    for ledger in idempotency_backends._open_stores.values():
-        ledger.close()
+    for store in idempotency_backends._open_stores.values():
+        store.close()
     for path in home.iterdir():
         path.unlink()
     (home / "idempotency.db").write_bytes(b"no database at all" * 400)

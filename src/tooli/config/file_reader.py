@@ -13,14 +13,22 @@ policy in `security_policy: off` and a boolean in `quiet: off`.
 
 from __future__ import annotations
 
+import sys
+from importlib import import_module
+
 from tooli.config.setting_definitions import RawSetting
 from tooli.core.record import Record
+from tooli.text.jsonable import is_object
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from typing import Any, TypeAlias
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import TypeAlias
+
+    from yaml import MappingNode, Node, SafeLoader, ScalarNode
+
+    from tooli.core.protocols import JsonObject
 
     SectionValue: TypeAlias = "RawSetting | ConfigSection"
 
@@ -89,34 +97,30 @@ def read_yaml(text: str) -> ConfigSection:
     try:
         return read_plain_yaml(text)
     except NeedsYamlLibrary as reason:
-        return read_with_pyyaml(text, reason)
+        return read_with_pyyaml(text, reason.line)
 
 
-def read_with_pyyaml(text: str, reason: NeedsYamlLibrary) -> ConfigSection:
+def read_with_pyyaml(text: str, unknown_line: int) -> ConfigSection:
     """Return the settings of any YAML file as text. No Python objects are constructed.
 
     Args:
         text: the content of the file.
-        reason: why the plain reader cannot read the file.
+        unknown_line: the first line that the plain reader does not understand.
     """
-    try:
-        import yaml
-    except ImportError:
-        message = f"{reason} needs PyYAML, which is not installed; run: pip install pyyaml"
-        raise UnreadableConfig(reason.line, message) from None
-    library: Any = yaml
-    loader = library.SafeLoader(text)
+    import yaml
+
+    loader = yaml.SafeLoader(text)
     try:
         node = loader.get_single_node()
-    except (library.YAMLError, RecursionError) as failure:
+    except (yaml.YAMLError, RecursionError) as failure:
         mark = getattr(failure, "problem_mark", None)
-        line = mark.line + 1 if mark is not None else reason.line
+        line = mark.line + 1 if mark is not None else unknown_line
         problem = getattr(failure, "problem", None) or getattr(failure, "reason", None)
         message = f"invalid YAML: {problem}" if problem else "invalid YAML"
         raise UnreadableConfig(line, message) from None
     if node is None or node.value == "":
         return ConfigSection({})
-    found = _NodeConverter(library, loader).convert(node, 0)
+    found = _NodeConverter(loader).convert(node, 0)
     if not isinstance(found, ConfigSection):
         raise UnreadableConfig(1, "the file must contain names and values")
     return found
@@ -125,29 +129,32 @@ def read_with_pyyaml(text: str, reason: NeedsYamlLibrary) -> ConfigSection:
 class _NodeConverter:
     """Converts the nodes of PyYAML and limits their depth and number, aliases included."""
 
-    def __init__(self, library: Any, loader: Any) -> None:
-        self._library = library
+    def __init__(self, loader: SafeLoader) -> None:
+        import yaml
+
+        self._scalar_class, self._mapping_class = yaml.ScalarNode, yaml.MappingNode
+        self._sequence_class = yaml.SequenceNode
         self._loader = loader
         self._count = 0
 
-    def convert(self, node: Any, depth: int) -> SectionValue:
+    def convert(self, node: Node, depth: int) -> SectionValue:
         line = node.start_mark.line + 1
         self._count += 1
         if depth > _MAX_DEPTH or self._count > _MAX_NODES:
             raise UnreadableConfig(line, "the file has too many sections, or too deep ones")
-        if isinstance(node, self._library.ScalarNode):
+        if isinstance(node, self._scalar_class):
             return RawSetting(node.value, line, self._scalar_kind(node, line))
-        if not isinstance(node, self._library.MappingNode):
+        if not isinstance(node, self._mapping_class):
             raise UnreadableConfig(line, "a list is not allowed here")
         self._check_tag(node, f"{_YAML_TAG}map", line)
         return ConfigSection(self._convert_entries(node, depth), line)
 
-    def _convert_entries(self, node: Any, depth: int) -> dict[str, SectionValue]:
+    def _convert_entries(self, node: MappingNode, depth: int) -> dict[str, SectionValue]:
         entries: dict[str, SectionValue] = {}
         merged: dict[str, SectionValue] = {}
         for name, value in node.value:
             line = name.start_mark.line + 1
-            if not isinstance(name, self._library.ScalarNode):
+            if not isinstance(name, self._scalar_class):
                 raise UnreadableConfig(line, "a name must be plain text")
             if name.tag == f"{_YAML_TAG}merge":
                 for inner, part in self._convert_merged(value, depth).items():
@@ -159,9 +166,9 @@ class _NodeConverter:
             entries[name.value] = self.convert(value, depth + 1)
         return {**merged, **entries}
 
-    def _convert_merged(self, node: Any, depth: int) -> dict[str, SectionValue]:
+    def _convert_merged(self, node: Node, depth: int) -> dict[str, SectionValue]:
         """Return the entries of `<<: *section` or `<<: [*section, …]`."""
-        is_list = isinstance(node, self._library.SequenceNode)
+        is_list = isinstance(node, self._sequence_class)
         merged: dict[str, SectionValue] = {}
         for part in node.value if is_list else [node]:
             section = self.convert(part, depth + 1)
@@ -171,18 +178,19 @@ class _NodeConverter:
                 merged.setdefault(name, value)
         return merged
 
-    def _scalar_kind(self, node: Any, line: int) -> str:
+    def _scalar_kind(self, node: ScalarNode, line: int) -> str:
         """Return the kind of a value; raise UnreadableConfig for tags other than !!str."""
         if node.style:
             self._check_tag(node, f"{_YAML_TAG}str", line)
             return "text"
-        implicit = self._loader.resolve(self._library.ScalarNode, node.value, (True, False))
+        resolve: Callable[..., str] = self._loader.resolve  # pyright: ignore[reportUnknownMemberType]
+        implicit = resolve(self._scalar_class, node.value, (True, False))
         if node.tag == implicit:
             return "any"
         self._check_tag(node, f"{_YAML_TAG}str", line)
         return "text"
 
-    def _check_tag(self, node: Any, allowed: str, line: int) -> None:
+    def _check_tag(self, node: Node, allowed: str, line: int) -> None:
         if node.tag != allowed:
             tag = "".join([char for char in node.tag if char.isprintable()])[:60]
             raise UnreadableConfig(line, f"the tag {tag!r} is not allowed")
@@ -279,36 +287,19 @@ def _parse_quoted(rest: str, number: int) -> RawSetting:
 
 def read_toml(text: str) -> ConfigSection:
     """Return the table `tool.tooli` of a pyproject.toml; an empty section if there is none."""
-    library = _load_toml_library(text)
+    library = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
     try:
-        document: dict[str, Any] = library.loads(text)
+        document: JsonObject = library.loads(text)
     except library.TOMLDecodeError as failure:
         line = _line_from_message(str(failure))
         raise UnreadableConfig(line, f"invalid TOML: {failure}") from None
     except RecursionError:
         raise UnreadableConfig(0, "the tables are too deep") from None
-    table: Any = document.get("tool")
-    table = table.get("tooli", {}) if isinstance(table, dict) else {}  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    if not isinstance(table, dict):
+    tools = document.get("tool")
+    table: object = tools.get("tooli", {}) if is_object(tools) else {}
+    if not is_object(table):
         raise UnreadableConfig(_find_line(text, ("tool", "tooli")), "tool.tooli must be a table")
-    return _section_from_table(text, table, ("tool", "tooli"))  # pyright: ignore[reportUnknownArgumentType]
-
-
-def _load_toml_library(text: str) -> Any:
-    try:
-        import tomllib  # pyright: ignore[reportMissingImports, reportMissingTypeStubs]
-
-        return tomllib  # pyright: ignore[reportUnknownVariableType]
-    except ImportError:
-        pass
-    try:
-        import tomli  # pyright: ignore[reportMissingImports]
-
-        return tomli  # pyright: ignore[reportUnknownVariableType]
-    except ImportError:
-        line = _find_line(text, ("tool", "tooli"))
-        message = "TOML needs tomli, which is not installed; run: pip install tomli"
-        raise UnreadableConfig(line, message) from None
+    return _section_from_table(text, table, ("tool", "tooli"))
 
 
 def _section_from_table(
@@ -320,8 +311,8 @@ def _section_from_table(
     entries: dict[str, SectionValue] = {}
     for name, value in table.items():
         line = _find_line(text, (*path, name))
-        if isinstance(value, dict):
-            entries[name] = _section_from_table(text, value, (*path, name))  # pyright: ignore[reportUnknownArgumentType]
+        if is_object(value):
+            entries[name] = _section_from_table(text, value, (*path, name))
         elif isinstance(value, bool):
             entries[name] = RawSetting("true" if value else "false", line, "boolean")
         elif isinstance(value, (int, float)):

@@ -6,8 +6,9 @@ Cursors, idempotency keys, approvals and plan tokens are bound to a call by its 
 from __future__ import annotations
 
 from tooli.core.tool import MISSING
+from tooli.errors import ToolError
 from tooli.text.json_encoder import encode
-from tooli.text.jsonable import to_jsonable
+from tooli.text.jsonable import is_list, is_set, to_jsonable
 
 TYPE_CHECKING = False
 
@@ -33,8 +34,12 @@ def canonical_arguments(call: Call) -> list[tuple[str, Any]]:
 
 
 def canonical_bytes(call: Call, *more: Any) -> bytes:
-    """Return the canonical arguments of a call, followed by `more`, as JSON in UTF-8."""
-    return encode([canonical_arguments(call), *more], [])
+    """Return the canonical arguments of a call, followed by `more`, as JSON in UTF-8.
+
+    The secrets of the call are included, because JSON masks those inside of models.
+    """
+    secrets = sorted({_secret_identity(secret) for secret in call.secrets or ()})
+    return encode([canonical_arguments(call), *more, *([secrets] if secrets else ())], [])
 
 
 def fingerprint(call: Call, *more: Any) -> str:
@@ -43,10 +48,10 @@ def fingerprint(call: Call, *more: Any) -> str:
 
 
 def to_stable_json(value: Any) -> Any:
-    """Return a value as JSON types, without reading inputs, secrets and streams.
+    """Return a value as JSON types, without reading inputs and streams.
 
     An input is represented by its location, or by its content if the caller passed the content. A
-    secret is represented by its location or a digest, an open file or iterator by its class name.
+    secret is represented by a digest of its value, an open file or iterator by its class name.
     """
     kind = value.__class__
     if hasattr(kind, "reveal"):
@@ -55,19 +60,26 @@ def to_stable_json(value: Any) -> Any:
         content = getattr(value, "content", MISSING)
         content_part = [] if content is MISSING else [to_jsonable(content, [])]
         return [kind.__name__, str(getattr(value, "tooli_location", None) or ""), *content_part]
+    if is_list(value) or is_set(value):
+        items = list(value)
+        if any([hasattr(item.__class__, "reveal") for item in items]):
+            return [to_stable_json(item) for item in items]
     if any([hasattr(kind, name) for name in ("__next__", "read")]):
         return kind.__name__
     return to_jsonable(value, [])
 
 
 def _secret_identity(secret: Any) -> str:
-    """Return a text that identifies a secret: its location, or a digest too short to reveal it.
+    """Return a digest of a secret's value that is too short to reveal it.
 
-    A secret with a location, such as `@file` or `env:NAME`, is not read.
+    A secret passed as `@file` or `env:NAME` is read. If that fails, its location identifies it, and
+    the call fails when it runs.
     """
-    if secret.tooli_cli_text is not None:
+    try:
+        value = secret.reveal()
+    except ToolError:
         return str(secret.tooli_cli_text)
-    return digest(repr(secret.reveal()).encode("utf-8", "surrogatepass"), 3).hex()
+    return digest(repr(value).encode("utf-8", "surrogatepass"), 3).hex()
 
 
 def digest(data: bytes, size: int, key: bytes = b"") -> bytes:

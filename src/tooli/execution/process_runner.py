@@ -146,7 +146,7 @@ class ChildCall:
             secret.load()  # this process redacts, so it must know the value
         if call.tool.has_handles:
             for output in find_outputs(call.arguments):
-                output.reserve()
+                output.choose_temporary_path()
         if is_async(call.tool.fn):
             for name in ("asyncio", "tooli.core.event_loop"):
                 __import__(name)
@@ -380,7 +380,7 @@ class ChildCall:
             pass
         if self.call.tool.has_handles:
             for output in find_outputs(self.call.arguments):
-                output.reclaim()
+                output.adopt_temporary_file()
 
 
 _COMPLETED_KINDS = ("value", "done")

@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 
 from tooli.core.tool import MISSING
-from tooli.errors import DependencyError, FormatError, Suggestion
+from tooli.errors import FormatError
 from tooli.schema.convert import ConversionError
 from tooli.text.jsonable import is_list, is_object
 
@@ -153,13 +153,8 @@ def _parse_json(source: Input) -> Any:
 
 
 def _parse_yaml(source: Input) -> Any:
-    try:
-        import yaml
-    except ImportError:
-        raise DependencyError(
-            f"{source.source!r} is YAML, but PyYAML is not installed.",
-            suggestion=Suggestion("fix", "Run: pip install pyyaml, or pass JSON."),
-        ) from None
+    import yaml
+
     try:
         return yaml.safe_load(source.read_text())
     except yaml.YAMLError as failure:

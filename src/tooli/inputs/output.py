@@ -12,6 +12,7 @@ import sys
 
 from tooli.core.tool import Handle
 from tooli.schema.convert import ConversionError
+from tooli.text.jsonable import iter_items
 
 TYPE_CHECKING = False
 
@@ -38,7 +39,7 @@ class Output:
         self.field: str | None = None
         self._temporary_file: str | None = None
         self._reserved_path: str | None = None  # temporary file of a child process
-        self._open_files: list[Any] = []
+        self._open_files: list[IO[Any]] = []
 
     @staticmethod
     def tooli_shape() -> OutputShape:
@@ -80,13 +81,13 @@ class Output:
         if mode not in ("w", "wt", "wb"):
             raise ValueError(f"the mode of an output must be 'w' or 'wb', not {mode!r}")
         binary = "b" in mode
-        if self.is_stdout:
-            return _StdoutBytes() if binary else _StdoutText()  # type: ignore[return-value]
         path = self._write_path()
-        text_options: dict[str, Any] = {}
-        if not binary:
-            text_options = {"encoding": encoding or "utf-8", "errors": errors, "newline": newline}
-        file = open(path, "wb" if binary else "w", buffering, **text_options)  # noqa: SIM115
+        if path is None:
+            return _StdoutBytes() if binary else _StdoutText()  # type: ignore[return-value]
+        if binary:
+            file = open(path, "wb", buffering)  # noqa: SIM115
+        else:
+            file = open(path, "w", buffering, encoding or "utf-8", errors, newline)  # noqa: SIM115
         self._open_files.append(file)
         return file
 
@@ -112,8 +113,13 @@ class Output:
 
     # -------------------------------------------------------------- commit and discard
 
-    def _write_path(self) -> str:
-        """Return the temporary file next to the target, or the target if it is a device or pipe."""
+    def _write_path(self) -> str | None:
+        """Return the path to write: a temporary file next to the target; None for stdout.
+
+        A device or a pipe is written directly.
+        """
+        if self.is_stdout:
+            return None
         target = os.path.realpath(self.target)
         if os.path.exists(target) and not os.path.isfile(target):
             return target
@@ -125,18 +131,18 @@ class Output:
                 os.chmod(temporary_path, os.stat(target).st_mode & 0o7777)
         return self._temporary_file
 
-    def prepare(self) -> str:
+    def create_temporary_file(self) -> str:
         """Create the temporary file for a process that may not create files; return its path.
 
         It contains a marker until it is opened, so that an unused file is not committed.
         """
-        path = self._write_path()
+        path = self._write_path() or os.devnull
         if path == self._temporary_file:
             with open(path, "wb") as file:
                 file.write(UNWRITTEN_MARKER)
         return path
 
-    def reserve(self) -> None:
+    def choose_temporary_path(self) -> None:
         """Choose the path of the temporary file that a child process writes.
 
         The parent process then knows the file even if the child is killed.
@@ -144,7 +150,7 @@ class Output:
         if not self.is_stdout:
             self._reserved_path = _temporary_path(os.path.realpath(self.target))
 
-    def reclaim(self) -> None:
+    def adopt_temporary_file(self) -> None:
         """Take over the temporary file that the child process has written."""
         if self._reserved_path is not None and os.path.exists(self._reserved_path):
             self._temporary_file = self._reserved_path
@@ -199,7 +205,7 @@ def _temporary_path(target: str) -> str:
 def find_outputs(arguments: Mapping[str, Any]) -> Iterator[Output]:
     """Yield the outputs among the arguments of a call."""
     for value in arguments.values():
-        for item in value if type(value) in (list, tuple, set, frozenset) else (value,):
+        for item in iter_items(value):
             if isinstance(item, Output):
                 yield item
 
@@ -214,20 +220,11 @@ class _DryRunOutput(Output):
         self.field = output.field
         self._record_action: Callable[..., object] | None = record_action
 
-    def open(
-        self,
-        mode: str = "w",
-        buffering: int = -1,
-        encoding: str | None = None,
-        errors: str | None = None,
-        newline: str | None = None,
-    ) -> IO[Any]:
+    def _write_path(self) -> str:
         record_action, self._record_action = self._record_action, None
         if record_action is not None:
             record_action("write", self.target, None, None)
-        file = Output(os.devnull).open(mode, buffering, encoding, errors, newline)
-        self._open_files.append(file)
-        return file
+        return os.devnull
 
 
 class OutputShape(Handle):

@@ -34,6 +34,8 @@ else:
         __class_getitem__ = classmethod(type(list[int]))
 
 
+MAX_SECRET_BYTES = 1 << 20
+"""Maximum size of a secret in a file or on stdin."""
 call_secrets: ContextVar[list[Any] | None] = ContextVar("tooli_secrets", default=None)
 """Collects the secrets of the current call, so that its output can be redacted."""
 
@@ -224,7 +226,9 @@ def _read_source(source: str) -> str:
         data = Input("-").read_bytes()
     else:
         with open(source[1:], "rb") as file:
-            data = file.read(1 << 20)
+            data = file.read(MAX_SECRET_BYTES + 1)
+    if len(data) > MAX_SECRET_BYTES:
+        raise ConversionError(f"{source} is larger than the limit of {MAX_SECRET_BYTES:,} bytes")
     text = data.decode("utf-8")
     return text.removesuffix("\n").removesuffix("\r")
 

@@ -16,7 +16,7 @@ from tooli.core.tool import MISSING, Handle
 from tooli.errors import FormatError, InputError, StateError, Suggestion
 from tooli.inputs.constraints import DEFAULT_INPUT_LIMITS, get_input_limits
 from tooli.inputs.formats import build_format_error, content_schema, fill_with_content
-from tooli.inputs.urls import check_url, fetch
+from tooli.inputs.urls import check_url, display_url, fetch
 from tooli.schema.convert import ConversionError
 
 TYPE_CHECKING = False
@@ -189,7 +189,7 @@ class Input:
     @property
     def display_name(self) -> str:
         """Name for messages, without the query of a URL, which may contain a key."""
-        return self.source.partition("?")[0] if self.is_url else self.source
+        return display_url(self.source) if self.is_url else self.source
 
     @property
     def tooli_json(self) -> str:
@@ -207,7 +207,7 @@ class Input:
         return None if self.is_stdin or self.content is not MISSING else self.source
 
     def __repr__(self) -> str:
-        return f"Input({self.source!r})"
+        return f"Input({self.display_name!r})"
 
     def open(
         self,
@@ -327,11 +327,11 @@ class _LimitedReader(io.RawIOBase):
 def _input_too_large_error(source: Input, limit: int) -> Exception:
     """Return the error for an input that exceeds the size limit."""
     return FormatError(
-        f"{source.source!r} is larger than the limit of {limit:,} bytes.",
+        f"{source.display_name!r} is larger than the limit of {limit:,} bytes.",
         code="E1034",
         field=source.field,
         suggestion=Suggestion("ask_human", "Pass less data, or raise TOOLI_MAX_INPUT."),
-        details={"source": source.source, "max_bytes": limit},
+        details={"source": source.display_name, "max_bytes": limit},
     )
 
 

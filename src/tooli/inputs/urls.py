@@ -165,10 +165,10 @@ def fetch(url: str, limits: InputLimits, field: str | None = None) -> UrlBody:
             parts = check_url(url, limits)
         except ConversionError as error:
             raise InputError(
-                f"{_display_url(url)}: {error.message}", code="E1033", field=field
+                f"{display_url(url)}: {error.message}", code="E1033", field=field
             ) from None
         if is_https and parts.scheme == "http":
-            raise DependencyError(f"{_display_url(url)}: the server redirects from https to http")
+            raise DependencyError(f"{display_url(url)}: the server redirects from https to http")
         is_https = parts.scheme == "https"
         connection = _connect(
             parts, limits, min(READ_TIMEOUT_SECONDS, limits.timeout or READ_TIMEOUT_SECONDS), field
@@ -176,19 +176,19 @@ def fetch(url: str, limits: InputLimits, field: str | None = None) -> UrlBody:
         response = _send_request(connection, parts)
         location = response.headers.get("location") if 300 <= response.status < 400 else None
         if location is None:
-            body = UrlBody(_display_url(url), connection, response, deadline)
+            body = UrlBody(display_url(url), connection, response, deadline)
             if response.status == 200 and not response.headers.get("content-encoding"):
                 return body
             body.close()
-            raise _status_error(_display_url(url), response)
+            raise _status_error(display_url(url), response)
         response.close()
         connection.close()
         from urllib.parse import urljoin
 
         url = urljoin(url, location)
         if monotonic() > deadline:
-            raise _timeout_error(_display_url(url))
-    raise DependencyError(f"{_display_url(url)}: more than {MAX_REDIRECTS} redirects")
+            raise _timeout_error(display_url(url))
+    raise DependencyError(f"{display_url(url)}: more than {MAX_REDIRECTS} redirects")
 
 
 def _connect(
@@ -256,7 +256,7 @@ def _send_request(connection: HTTPConnection, parts: SplitResult) -> HTTPRespons
         ) from None
 
 
-def _display_url(url: str) -> str:
+def display_url(url: str) -> str:
     """Return a URL for messages, without its query, which may contain a key."""
     head, question_mark, _ = url.partition("?")
     scheme, slashes, rest = head.partition("://")

@@ -107,10 +107,11 @@ def convert_text(param: Param, raw: RawText) -> Any:
         return parse_structured(param, texts, raw.dotted or {})
     if isinstance(shape, Handle):
         return shape.parse(texts[-1], param, raw.is_cli_text)
+    convert_item = _convert_one if raw.is_cli_text else _convert_variable
     if isinstance(shape, ListOf):
-        return shape.container(convert_each(_convert_one, [shape.item] * len(texts), texts, param))
+        return shape.container(convert_each(convert_item, [shape.item] * len(texts), texts, param))
     if isinstance(shape, TupleOf) and len(texts) == len(shape.items):
-        return tuple(convert_each(_convert_one, shape.items, texts, param))
+        return tuple(convert_each(convert_item, shape.items, texts, param))
     if isinstance(shape, TupleOf):
         raise NeedsFallback
     return _convert_one(shape, texts[-1], param)
@@ -159,6 +160,13 @@ def _convert_one(shape: Shape, text: str, param: Param) -> Any:
     if isinstance(shape, Handle):
         return shape.parse(text, param, True)
     raise NeedsFallback
+
+
+def _convert_variable(shape: Shape, text: str, param: Param) -> Any:
+    """Convert one item of an environment variable, which may contain secrets themselves."""
+    if isinstance(shape, Handle):
+        return shape.parse(text, param, False)
+    return _convert_one(shape, text, param)
 
 
 _PORTABLE_FORMATS = {

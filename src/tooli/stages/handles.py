@@ -8,6 +8,7 @@ from tooli.inputs.output import Output
 from tooli.inputs.secret import SecretInput, call_secrets
 from tooli.inputs.source import Input, SourceShape
 from tooli.pipeline.failure import mark_not_started
+from tooli.text.jsonable import iter_items
 
 TYPE_CHECKING = False
 
@@ -63,7 +64,7 @@ def open_handles(call: Call) -> Generator[Call, Outcome, Outcome]:
 
 def _iterate_handles(arguments: Mapping[str, Any]) -> Iterator[Any]:
     for value in arguments.values():
-        for item in value if type(value) in (list, tuple, set, frozenset) else (value,):
+        for item in iter_items(value):
             if isinstance(item, (Input, Output)):
                 yield item
 
@@ -114,6 +115,9 @@ def _load_inputs(tool: Tool, arguments: Mapping[str, Any]) -> Iterator[tuple[str
     for param in tool.public_params:
         shape = unwrap_optional(param.shape)
         value = arguments.get(param.name)
+        for item in iter_items(value):
+            if isinstance(item, SecretInput):
+                item.load()  # pyright: ignore[reportUnknownMemberType]
         if isinstance(shape, ListOf):
             if isinstance(shape.item, SourceShape) and value is not None:
                 annotation = shape.item.annotation
@@ -121,7 +125,5 @@ def _load_inputs(tool: Tool, arguments: Mapping[str, Any]) -> Iterator[tuple[str
                     param.name,
                     shape.container([read_content(item, annotation) for item in value]),
                 )
-        elif isinstance(value, SecretInput):
-            value.load()  # pyright: ignore[reportUnknownMemberType]
         elif isinstance(shape, SourceShape) and isinstance(value, Input):
             yield param.name, read_content(value, shape.annotation)

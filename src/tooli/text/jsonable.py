@@ -12,7 +12,7 @@ from time import gmtime, strftime
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Any, TypeGuard
 
 MAX_JSON_DEPTH = 150
@@ -64,6 +64,11 @@ def is_list(value: object) -> TypeGuard[list[Any] | tuple[Any, ...]]:
 def is_set(value: object) -> TypeGuard[set[Any] | frozenset[Any]]:
     """True for a set or a frozenset."""
     return isinstance(value, (set, frozenset))
+
+
+def iter_items(value: Any) -> Iterable[Any]:
+    """Return the items of a list, tuple or set; any other value is its only item."""
+    return value if is_list(value) or is_set(value) else (value,)
 
 
 class _NotConverted: ...

@@ -27,6 +27,7 @@ from tooli.inputs.output import Output
 from tooli.inputs.secret import SecretInput
 from tooli.inputs.source import Input
 from tooli.pipeline.drivers import invoke
+from tooli.text.jsonable import iter_items
 
 TYPE_CHECKING = False
 
@@ -192,13 +193,14 @@ def _caller_files(call: Call) -> Iterator[tuple[str, int]]:
     Secrets are loaded now, because the sandbox removes the environment variables that hold them.
     """
     for value in call.arguments.values():
-        for item in value if type(value) in (list, tuple, set, frozenset) else (value,):
+        for item in iter_items(value):
             if isinstance(item, SecretInput):
                 item.load()  # pyright: ignore[reportUnknownMemberType]
             elif isinstance(item, Input) and item.tooli_location and not item.is_url:
                 yield os.path.realpath(item.tooli_location), landlock.READ_FILE
             elif isinstance(item, Output) and not item.is_stdout:
-                yield item.prepare(), landlock.WRITE_FILE | landlock.READ_FILE | landlock.TRUNCATE
+                rights = landlock.WRITE_FILE | landlock.READ_FILE | landlock.TRUNCATE
+                yield item.create_temporary_file(), rights
 
 
 # ------------------------------------------------------------------ enter the sandbox
