@@ -317,14 +317,14 @@ def make_list_app() -> Tooli:
 
 
 def test_environment_variable_holds_a_list_of_secrets() -> None:
-    done = invoke(make_list_app(), "lengths", mode="json", env={"VAULT_KEYS": "abcd efghi"})
+    done = invoke(make_list_app(), mode="json", env={"VAULT_KEYS": "abcd efghi"})
     assert done.envelope.get("result") == [4, 5], done.stdout
 
 
 def test_list_of_secrets_is_loaded_before_the_function_runs(tmp_path: Path) -> None:
     file = tmp_path / "key"
     file.write_text("abcd\n")
-    arguments = ["lengths", "--key", f"@{file}", "--key", "env:OTHER_KEY"]
+    arguments = ["--key", f"@{file}", "--key", "env:OTHER_KEY"]
     done = invoke(make_list_app(), *arguments, mode="json", env={"OTHER_KEY": "efghi"})
     assert done.envelope.get("result") == [4, 5], done.stdout
     file.write_bytes(b"\xff\xfe")

@@ -14,7 +14,6 @@ policy in `security_policy: off` and a boolean in `quiet: off`.
 from __future__ import annotations
 
 import sys
-from importlib import import_module
 
 from tooli.config.setting_definitions import RawSetting
 from tooli.core.record import Record
@@ -24,7 +23,7 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from typing import TypeAlias
+    from typing import Any, TypeAlias
 
     from yaml import MappingNode, Node, SafeLoader, ScalarNode
 
@@ -183,8 +182,8 @@ class _NodeConverter:
         if node.style:
             self._check_tag(node, f"{_YAML_TAG}str", line)
             return "text"
-        resolve: Callable[..., str] = self._loader.resolve  # pyright: ignore[reportUnknownMemberType]
-        implicit = resolve(self._scalar_class, node.value, (True, False))
+        loader: Any = self._loader  # its methods have no annotations
+        implicit = loader.resolve(self._scalar_class, node.value, (True, False))
         if node.tag == implicit:
             return "any"
         self._check_tag(node, f"{_YAML_TAG}str", line)
@@ -287,10 +286,9 @@ def _parse_quoted(rest: str, number: int) -> RawSetting:
 
 def read_toml(text: str) -> ConfigSection:
     """Return the table `tool.tooli` of a pyproject.toml; an empty section if there is none."""
-    library = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
     try:
-        document: JsonObject = library.loads(text)
-    except library.TOMLDecodeError as failure:
+        document = _toml_parser()(text)
+    except ValueError as failure:
         line = _line_from_message(str(failure))
         raise UnreadableConfig(line, f"invalid TOML: {failure}") from None
     except RecursionError:
@@ -300,6 +298,14 @@ def read_toml(text: str) -> ConfigSection:
     if not is_object(table):
         raise UnreadableConfig(_find_line(text, ("tool", "tooli")), "tool.tooli must be a table")
     return _section_from_table(text, table, ("tool", "tooli"))
+
+
+def _toml_parser() -> Callable[[str], JsonObject]:
+    if sys.version_info >= (3, 11):
+        from tomllib import loads
+    else:
+        from tomli import loads  # pyright: ignore
+    return loads  # pyright: ignore[reportUnknownVariableType]
 
 
 def _section_from_table(
