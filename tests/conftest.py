@@ -8,6 +8,7 @@ from itertools import count
 
 import pytest
 from hypothesis import HealthCheck, settings
+from tests import child_coverage
 
 settings.register_profile(
     "busy-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
@@ -36,6 +37,22 @@ def own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         yield
+
+
+@pytest.fixture(scope="session")
+def measured_children() -> child_coverage.ChildCoverage | None:
+    """Coverage of forked processes, if coverage is measured."""
+    return child_coverage.start()
+
+
+@pytest.fixture(autouse=True)
+def collect_child_coverage(
+    measured_children: child_coverage.ChildCoverage | None,
+) -> Iterator[None]:
+    """Add what the forked processes of a test executed to the measured coverage."""
+    yield
+    if measured_children is not None:
+        measured_children.collect()
 
 
 @pytest.fixture(scope="session")
