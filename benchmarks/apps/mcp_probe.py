@@ -47,7 +47,7 @@ class Client:
         return answer
 
     def open(self) -> None:
-        """Shake hands, and see that a wrong argument is refused."""
+        """Initialize the session and check that an invalid argument is rejected."""
         self.ask(INITIALIZE)
         os.write(self.write_to, INITIALIZED)
         answer = self.ask(CALL % (1_000_000, b'"many"'))

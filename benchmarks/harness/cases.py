@@ -57,7 +57,7 @@ CASES: dict[str, str] = {
 GUARDS = {
     "destructive": "a destructive command with `--yes`: on record, before and after",
     "dry-run": "a dry run, with a token for its plan",
-    "capabilities": "declared capabilities, under watch",
+    "capabilities": "declared capabilities, monitored",
     "timeout": "a deadline: a process of its own",
     "isolation": "isolation: behind Landlock and seccomp",
     "key": "an idempotency key, new (SQLite, on this disk)",

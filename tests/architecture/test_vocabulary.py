@@ -17,6 +17,7 @@ OTHERS = (
     "CHANGELOG.md",
 )
 """Data that other programs wrote, and names that the conformance suite asks for."""
+PRODUCT_NAMES = ("OpenHands",)
 
 
 def banned_words() -> list[str]:
@@ -49,6 +50,8 @@ def searched_files() -> list[Path]:
 
 def find_words(text: str, words: list[str]) -> set[str]:
     """The banned words in a text: alone, or as a part of an identifier."""
+    for name in PRODUCT_NAMES:
+        text = text.replace(name, "")
     parts = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", text)
     return {part.lower() for part in parts} & set(words)
 

@@ -979,7 +979,7 @@ def reaches_for_the_variable(ground: Ground) -> Any:
 
 
 @attempt("read")
-def reaches_for_the_watch(ground: Ground) -> Any:
+def uses_the_internal_exception(ground: Ground) -> Any:
     """tooli's own way out, for its own files"""
     from tooli.execution.monitor.audit_hook import unmonitored  # type: ignore[import-not-found]
 

@@ -233,9 +233,9 @@ def test_much_print_is_cut() -> None:
     assert done.err == b""
 
 
-def test_the_typer_lane_is_as_quiet() -> None:
-    lane = APPS / "lane.py"
-    assert envelope(run(lane, "say", "--child", "--json").out)["result"] == "spoken\nfrom a child"
+def test_typer_path_keeps_stdout_clean() -> None:
+    app = APPS / "typer_path.py"
+    assert envelope(run(app, "say", "--child", "--json").out)["result"] == "spoken\nfrom a child"
     for line, code, error in (
         (["leave", "3"], 3, "E4001"),
         (["abort"], 1, "E4001"),
@@ -247,14 +247,14 @@ def test_the_typer_lane_is_as_quiet() -> None:
         (["--loud", "echo", "a", "b"], 2, "E1005"),
         (["echo", "a", "--bogus"], 2, "E1004"),
     ):
-        done = run(lane, *line, "--json")
+        done = run(app, *line, "--json")
         assert done.code == code, line
         assert envelope(done.out)["error"]["code"] == error, line
         assert done.err == b"", line
     for line in (["leave", "0"], ["--leave-with", "0", "say"]):
-        done = run(lane, *line, "--json")
+        done = run(app, *line, "--json")
         assert (done.code, envelope(done.out)["ok"]) == (0, True)
-    done = run(lane, "--leave-with", "4", "say", "--json")
+    done = run(app, "--leave-with", "4", "say", "--json")
     assert (done.code, envelope(done.out)["error"]["code"]) == (4, "E4001")
 
 

@@ -231,7 +231,7 @@ _LONG = (
     *("--bee", "--bee-x", "--foo_bar", "--output", "--json", "--x", "-long", "-nn", "--quiet"),
     *("--Bee", "--no-bee", "--tooli-yes", "--a.b", "--timeout"),
 )
-_VARIABLES = ("'LANE_ONE'", "'LANE_TWO'", "['LANE_NO', 'LANE_ONE']")
+_VARIABLES = ("'FUZZ_ONE'", "'FUZZ_TWO'", "['FUZZ_NO', 'FUZZ_ONE']")
 _SHOWN = ("hidden=True", "help='Help.'", "show_default=False", "metavar='WORD'")
 _STRANGE = ("+p", "/s", "++plus", "---three")
 

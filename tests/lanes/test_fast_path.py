@@ -294,7 +294,7 @@ def as_plain_typer(ours: Verdict, plain: Verdict) -> bool:
 def _home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     home = tmp_path_factory.mktemp("lanes")
     make_home(home)
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("TOOLI_", "LANE_"))}
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("TOOLI_", "FUZZ_"))}
     before = os.getcwd()
     os.chdir(home)
     with mock.patch.dict(os.environ, kept, clear=True):

@@ -106,7 +106,7 @@ def ours() -> int:
     return sum(thread.name in ("tooli-call", "tooli-loop") for thread in threading.enumerate())
 
 
-def test_hands_that_rest_keep_no_thread_and_lose_no_call() -> None:
+def test_idle_pool_keeps_no_thread_and_loses_no_call() -> None:
     app, begun, go = make()
     wire = MemoryWire()
     front = StdioServer(app, wire)

@@ -233,7 +233,7 @@ def test_groups() -> None:
     assert list(collect_prompts(app)) == ["greet", "users_greet", "leave"]
 
 
-def test_editions_and_watchers() -> None:
+def test_revisions_and_subscribers() -> None:
     app, users = Tooli("app"), Tooli("users")
     app.add_typer(users)
     heard: list[tuple[str, str | None]] = []

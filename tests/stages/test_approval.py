@@ -317,7 +317,7 @@ class TestDryRun:
         assert self.ask(app, "wipe").code == "E4050"
         assert ApprovalStore().list_pending("desk") == []
 
-    def test_under_watch(self, tmp_path: Path) -> None:
+    def test_monitored(self, tmp_path: Path) -> None:
         app = Tooli("desk", security_policy="strict")
         (tmp_path / "in").mkdir()
         (tmp_path / "out.txt").write_text("outside")

@@ -853,7 +853,7 @@ def test_what_cannot_be_kept_afterwards_is_reported(shop: Shop, home: Path) -> N
 def test_a_loop_waits_no_longer_for_the_end_than_for_the_beginning(
     shop: Shop, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where others are in the way then, the entry is settled as soon as they are not."""
+    """If the store is locked after the call, the outcome is stored once the lock is released."""
     import sqlite3
 
     monkeypatch.setattr("tooli.stages.idempotency.EVENT_LOOP_WAIT_SECONDS", 0.3)

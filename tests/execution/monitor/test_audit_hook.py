@@ -53,7 +53,7 @@ def refused(app: Tooli, **arguments: Any) -> dict[str, Any]:
 
 
 class TestPolicies:
-    def test_off_watches_nothing(self, secret: Path) -> None:
+    def test_off_monitors_nothing(self, secret: Path) -> None:
         def go() -> str:
             return secret.read_text()
 
@@ -257,8 +257,8 @@ def _acts(folder: Path) -> dict[str, tuple[str, Callable[[], Any]]]:
         "getaddrinfo": ("net:read", lambda: socket.getaddrinfo("localhost", 1)),
         "gethostbyname": ("net:read", lambda: socket.gethostbyname("localhost")),
         "ctypes": ("proc:spawn", lambda: __import__("ctypes").CDLL(None)),
-        "setenv": ("env:write", lambda: os.environ.__setitem__("TEST_OF_WATCHING", "1")),
-        "unsetenv": ("env:write", lambda: os.unsetenv("TEST_OF_WATCHING")),
+        "setenv": ("env:write", lambda: os.environ.__setitem__("TEST_OF_MONITOR", "1")),
+        "unsetenv": ("env:write", lambda: os.unsetenv("TEST_OF_MONITOR")),
     }
 
 
@@ -628,7 +628,7 @@ class TestThreads:
         refused(holding(go))
         assert len(seen) == 1
 
-    def test_it_stays_under_watch_when_the_call_is_over(self, secret: Path) -> None:
+    def test_thread_stays_monitored_after_the_call(self, secret: Path) -> None:
         over, seen = threading.Event(), []
 
         def read() -> None:
@@ -799,7 +799,7 @@ class TestStreams:
         assert not audit_hook._active_monitors
         assert not audit_hook._thread_monitors
 
-    def test_leaving_early_leaves_no_watch(self, secret: Path) -> None:
+    def test_early_exit_ends_the_monitoring(self, secret: Path) -> None:
         def go() -> Iterator[int]:
             yield from range(10)
 
@@ -839,7 +839,7 @@ class TestStreams:
         assert len(result.meta["warnings"]) == 1
 
 
-def test_an_interrupt_leaves_no_watch(secret: Path) -> None:
+def test_interrupt_ends_the_monitoring(secret: Path) -> None:
     def go() -> None:
         raise KeyboardInterrupt
 
@@ -875,7 +875,7 @@ class TestNesting:
 
         return app
 
-    def test_the_inner_watch_applies(self, secret: Path) -> None:
+    def test_inner_monitor_applies(self, secret: Path) -> None:
         result = self.app(secret).call("outer", inner="narrow")
         assert result.result == ["secret", None, "E2003", "secret"]
 

@@ -503,9 +503,7 @@ def test_in_the_sandbox_as_well(places: tuple[Path, Path], tmp_path: Path) -> No
     assert json.loads(record.read_text())["uses"] == [["fs:read", str(inside)]]
 
 
-def test_what_nobody_could_watch_is_no_record(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unmonitored_run_is_not_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As in bubblewrap, where a new interpreter runs the function."""
     record = tmp_path / "record.jsonl"
     app = make("standard", tmp_path)

@@ -245,7 +245,7 @@ def test_an_archive_of_modules_is_read(ground: Path, monkeypatch: pytest.MonkeyP
     assert sandboxed([], work).value == "found"
 
 
-def test_what_is_open_to_all_is_the_same_for_the_watch() -> None:
+def test_always_readable_paths_match_the_monitor() -> None:
     whole = implicit_access.CodePaths().libraries
     facts = {os.path.realpath(one) + "/" for one in implicit_access.PUBLIC_PATHS}
     assert all([one.startswith(whole) for one in facts])

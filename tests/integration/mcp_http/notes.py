@@ -149,7 +149,7 @@ def consult(question: str, ctx: Context) -> str:
 
 @app.command()
 def write_note(id: int, text: str) -> str:
-    """Change a note, and tell who watches it."""
+    """Change a note, and notify its subscribers."""
     NOTES[id] = text
     app.announce(f"notes://{id}")
     return "written"

@@ -1,4 +1,4 @@
-"""The command line of the lane: the whole comparison, or single tests of it.
+"""Command line of the Typer suite: the whole comparison, or single tests of it.
 
 Without options it compares on the newest Typer, with ``--version 0.27.0`` on another one.
 ``-k test_tracebacks --show`` runs what matches and shows pytest's output; ``--last --show``

@@ -1,4 +1,4 @@
-"""Where the lane keeps its files, and the Typer versions it runs on."""
+"""Where the Typer suite keeps its files, and the Typer versions it runs on."""
 
 from __future__ import annotations
 

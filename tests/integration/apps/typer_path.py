@@ -10,7 +10,7 @@ import typer
 
 from tooli import Tooli
 
-app = Tooli("lane", version="1")
+app = Tooli("typer-path", version="1")
 
 
 @app.callback()
