@@ -167,6 +167,29 @@ class TestChecking:
         (written / "other" / "llms.txt").write_text("# Other\n")
         assert invoke(app, "docs", "check").exit_code == 0
 
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            *("things to disk", "--target nowhere --mode import", "--target", "don't"),
+            *("--target openai", "--target openai --mode remote", ""),
+        ],
+    )
+    def test_python_file_that_is_not_an_export(
+        self, app: Tooli, written: Path, arguments: str
+    ) -> None:
+        """A line in a docstring may look like the beginning of an export command."""
+        usage = f'"""Helpers.\n\n    \'My tool\' export {arguments}\n"""\n'
+        (written / "helpers.py").write_text(usage)
+        done = invoke(app, "docs", "check", "--json")
+        assert done.exit_code == 0
+        assert "helpers.py" not in {row["path"] for row in done.result}
+
+    def test_export_after_another_line_about_exports(self, app: Tooli, written: Path) -> None:
+        file = written / "tools" / "my_tool_openai.py"
+        file.write_text(f'"""\n    \'My tool\' export things\n"""\n{file.read_text()}')
+        stale = invoke(app, "docs", "check", "tools", "--json").error["details"]["stale"]
+        assert [row["path"] for row in stale] == ["tools/my_tool_openai.py"]
+
     def test_line_ends_are_ignored(self, app: Tooli, written: Path) -> None:
         file = written / "skills" / "my-tool" / "SKILL.md"
         file.write_bytes(file.read_bytes().replace(b"\n", b"\r\n"))

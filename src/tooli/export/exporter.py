@@ -28,6 +28,8 @@ CALLERS = {target: framework.caller for target, framework in FRAMEWORKS.items()}
 }
 """The targets of an export, and the caller ID that the generated code reports to the app."""
 
+EXPORT_MODES = ("subprocess", "import")
+
 
 def export(
     app_info: AppInfo,

@@ -26,7 +26,7 @@ from tooli.describe.man import DEFAULT_DATE, build_man_pages
 from tooli.describe.markdown import join_blocks
 from tooli.describe.skill import build_skill_files, render_skill_md, skill_slug
 from tooli.errors import NotFoundError, StateError, Suggestion
-from tooli.export.exporter import export, is_unmodified
+from tooli.export.exporter import CALLERS, EXPORT_MODES, export, is_unmodified
 from tooli.install.file_changes import (
     FileChange,
     InstallStep,
@@ -285,14 +285,14 @@ class _DocumentFinder:
 
     def _find_export(self, path: str) -> Iterator[ProjectDocument]:
         before = read_file(path) or b""
-        mark = f"\n    {quote(self.app_info.name)} export ".encode()
-        at = before[:4096].find(mark)
-        if at >= 0:
-            command_line = before[at:].decode("utf-8", "replace").strip().partition("\n")[0]
-            files = _regenerate_export(self.app_info, command_line)
-            name = os.path.basename(path)
-            texts = [text for place, text in files.items() if place.rpartition("/")[2] == name]
-            yield ProjectDocument(path, before, texts[0].encode() if texts else None)
+        line_start = f"\n    {quote(self.app_info.name)} export "
+        for command_line in before[:4096].decode("utf-8", "replace").split(line_start)[1:]:
+            files = _regenerate_export(self.app_info, command_line.partition("\n")[0])
+            if files is not None:
+                name = os.path.basename(path)
+                texts = [text for place, text in files.items() if place.rpartition("/")[2] == name]
+                yield ProjectDocument(path, before, texts[0].encode() if texts else None)
+                return
 
     def _pages_by_name(self) -> dict[str, str]:
         """Return the documents that are recognized by their file names."""
@@ -305,14 +305,23 @@ class _DocumentFinder:
         return self._named_pages
 
 
-def _regenerate_export(app_info: AppInfo, line: str) -> dict[str, str]:
-    """Return the files of an export from the command line in its docstring."""
-    argv = split(line)[2:]
+def _regenerate_export(app_info: AppInfo, arguments: str) -> dict[str, str] | None:
+    """Return the files of an export from the command line in its docstring.
+
+    Returns None if the line is not an export command, such as a line of another program's code.
+    """
+    try:
+        argv = split(arguments)
+    except ValueError:  # unbalanced quotes
+        return None
     options = {flag[2:]: value for flag, value in pairwise(argv) if flag[:2] == "--"}
+    target, mode = options.get("target"), options.get("mode")
+    if target not in CALLERS or mode not in EXPORT_MODES:
+        return None
     return export(
         app_info,
-        options["target"],
-        options["mode"],
+        target,
+        mode,
         command=options.get("command"),
         app=options.get("app"),
         model=options.get("model"),
