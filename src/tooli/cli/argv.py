@@ -75,7 +75,7 @@ class CommandLine:
         """True if arguments come from `--input` or `--null`, which Typer does not know."""
         return "input" in self.options or "null" in self.options
 
-    def shapes_result(self, tool: Tool | None) -> bool:
+    def needs_result_options(self, tool: Tool | None) -> bool:
         """True if the line or the tool limits or selects the records of the result."""
         limits = None if tool is None else tool.limits
         return not RESULT_OPTIONS.isdisjoint(self.options) or (
@@ -98,15 +98,7 @@ class CommandLine:
             return
         allowed = _allowed_values(name) if constant is None else None
         if allowed is not None and value not in allowed:
-            from tooli.errors import closest_match
-
-            suggestion = closest_match(str(value), allowed)
-            hint = f"; did you mean {suggestion!r}?" if suggestion else ""
-            self.problems.append(
-                Problem(
-                    "E1007", name, f"{flag} must be one of {', '.join(allowed)}{hint}", suggestion
-                )
-            )
+            self.problems.append(choice_problem(flag, name, str(value), allowed))
             return
         self.options[name] = value
 
@@ -278,8 +270,7 @@ def _take_framework_flag(
         if explicit is None and words and words[-1] in CHOICES[name]:
             explicit = words.pop()
         if explicit is not None and explicit not in CHOICES[name]:
-            message = f"{typed} must be one of {', '.join(CHOICES[name])}"
-            line.problems.append(Problem("E1007", name, message))
+            line.problems.append(choice_problem(typed, name, explicit, CHOICES[name]))
             return
         line.set_option(flag, explicit)
     elif arity == 0:
@@ -291,6 +282,16 @@ def _take_framework_flag(
         line.problems.append(Problem("E1007", flag.lstrip("-"), f"{typed} needs a value"))
     else:
         line.set_option(flag, explicit if explicit is not None else words.pop())
+
+
+def choice_problem(source: str, name: str, value: str, allowed: Sequence[str]) -> Problem:
+    """Return the problem for a value of an option that is not among the allowed ones."""
+    from tooli.errors import closest_match
+
+    suggestion = closest_match(value, allowed)
+    hint = f"; did you mean {suggestion!r}?" if suggestion else ""
+    message = f"{source}: {value!r} is not one of {', '.join(allowed)}{hint}"
+    return Problem("E1007", name, message, suggestion or tuple(allowed))
 
 
 def _unknown_option_problem(name: str, known: Sequence[str]) -> Problem:

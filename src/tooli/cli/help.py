@@ -1,8 +1,6 @@
-"""Help as plain text for a pipe, and the framework options below Typer's help."""
+"""Help as plain text, for a pipe."""
 
 from __future__ import annotations
-
-import os
 
 from tooli.core.options import help_rows
 from tooli.describe.agent_help import format_bounds, format_default, type_name
@@ -11,7 +9,6 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from typing import Any
 
     from tooli.core.app_state import AppState
     from tooli.core.tool import Param, Tool
@@ -118,27 +115,3 @@ def wrap(text: str, width: int) -> list[str]:
                 line = f"{line} {word}" if line else word
         lines.append(line)
     return lines
-
-
-# ------------------------------------------------------------------ below Typer's help
-
-
-def print_framework_options(state: AppState, command: Any, formatter: Any) -> None:
-    """Print the framework options in one small panel below Typer's help."""
-    if not state.framework_help or os.environ.get("TOOLI_FRAMEWORK_HELP") == "0":
-        return
-    if getattr(command, "rich_markup_mode", None) is None:
-        with formatter.section("Framework options"):
-            formatter.write_dl(list(help_rows()))
-        return
-    from rich.panel import Panel
-    from rich.table import Table
-    from typer import rich_utils
-
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="dim")
-    table.add_column(style="cyan", no_wrap=False)
-    for group, flags in help_rows():
-        table.add_row(group, flags)
-    console: Any = rich_utils._get_rich_console()  # pyright: ignore[reportPrivateUsage]
-    console.print(Panel(table, title="Framework options", title_align="left", border_style="dim"))

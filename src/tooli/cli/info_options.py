@@ -11,17 +11,16 @@ from tooli.cli.usage_errors import call_without_tool, no_command_error, write_er
 from tooli.core._hot_tables import DOCUMENT_OPTIONS
 from tooli.core.call import Ok
 from tooli.core.output_modes import find_mode
-from tooli.errors import DefinitionError, InputError
+from tooli.errors import InputError
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
     from tooli.cli.argv import CommandLine
     from tooli.cli.main import CommandOutput, Invocation
-    from tooli.core.app_state import AppState
     from tooli.core.tool import Tool
 
 
@@ -62,7 +61,7 @@ def _report_unresolved(output: CommandOutput) -> int:
     invocation = output.invocation
     has_invalid_flag = any(p.code == "E1007" for p in invocation.line.problems)
     if invocation.is_interactive_mode and not has_invalid_flag:
-        return output.run_on_typer_path()
+        return _run_on_typer_path(output)
     return report_missing_command(output)
 
 
@@ -88,7 +87,13 @@ def _write_typer_help(output: CommandOutput) -> int:
     if line.tool is not None:
         argv = argv[: line.command_prefix_length]
     with StdoutErrorScope(output):
-        return output.run_on_typer_path([*argv, "--help"])
+        return _run_on_typer_path(output, [*argv, "--help"])
+
+
+def _run_on_typer_path(output: CommandOutput, argv: Sequence[str] | None = None) -> int:
+    from tooli.cli.typer_runner import run_on_typer_path
+
+    return run_on_typer_path(output, argv)
 
 
 def plain_help(invocation: Invocation) -> str:
@@ -120,10 +125,9 @@ def help_for_agents(invocation: Invocation) -> str:
     """Return the compact help for agents."""
     from tooli.describe.agent_help import render_app_help, render_tool_help
 
-    line = invocation.line
-    if line.tool is not None:
-        return render_tool_help(line.tool)
-    return render_app_help(invocation.state, _iter_tools(line, invocation.state))
+    if invocation.line.tool is not None:
+        return render_tool_help(_resolve_handoffs(invocation, invocation.line.tool))
+    return render_app_help(invocation.state, _list_tools(invocation))
 
 
 def _write_text(output: CommandOutput, text: str) -> int:
@@ -162,21 +166,30 @@ def build_schema(invocation: Invocation, form: str) -> Any:
     """Return the schema of the command, or of every command of the app."""
     from tooli.describe.schema_formats import describe_app, describe_tool
 
-    line = invocation.line
-    if line.tool is not None:
-        return describe_tool(line.tool, form)
-    return describe_app(
-        invocation.state.name, invocation.state.version, _iter_tools(line, invocation.state), form
-    )
+    tool, state = invocation.line.tool, invocation.state
+    if tool is not None:
+        return describe_tool(_resolve_handoffs(invocation, tool), form)
+    return describe_app(state.name, state.version, _list_tools(invocation), form)
 
 
-def _iter_tools(line: CommandLine, state: AppState) -> Iterator[Tool]:
-    """Yield the tools of a group. A warning on stderr names each one that cannot be loaded."""
-    for path, registration in line.group.walk(line.path):
-        try:
-            yield registration.tool(path, state)
-        except DefinitionError as error:
-            write_stderr(f"Warning: {'.'.join(path)} is left out: {error}")
+def _resolve_handoffs(invocation: Invocation, tool: Tool) -> Tool:
+    """Return a tool without handoffs to unknown commands; a warning on stderr names the first."""
+    if not tool.guidance.handoffs:
+        return tool  # most tools have none, and the catalog reads every command of the app
+    catalog = invocation.app.catalog
+    if tool.key in catalog.problems:
+        write_stderr(f"Warning: {catalog.problems[tool.key]}")
+    return catalog[tool.key]
+
+
+def _list_tools(invocation: Invocation) -> Iterator[Tool]:
+    """Return the tools of a group. Warnings on stderr name the invalid definitions."""
+    catalog, path = invocation.app.catalog, invocation.line.path
+    for key, problem in catalog.problems.items():
+        if not path or key.startswith(f"{'.'.join(path)}."):
+            left_out = "" if key in catalog else f"{key} is left out: "
+            write_stderr(f"Warning: {left_out}{problem}")
+    return (tool for tool in catalog if tool.path[: len(path)] == path)
 
 
 def _write_json(output: CommandOutput, document: Any) -> int:

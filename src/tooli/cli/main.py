@@ -22,8 +22,9 @@ import os
 import sys
 from time import perf_counter
 
-from tooli.cli.argv import COMPLETION_FLAGS, CommandLine, parse_command_line
+from tooli.cli.argv import COMPLETION_FLAGS, CommandLine, choice_problem, parse_command_line
 from tooli.cli.process import (
+    Deadline,
     Exit,
     StdoutClosed,
     StdoutGuard,
@@ -32,10 +33,8 @@ from tooli.cli.process import (
     is_completing,
     is_terminal,
     needs_argument_checks,
-    needs_deadline,
     program_argv,
     redirect_to_devnull,
-    run_with_deadline,
     set_sigterm_handler,
     sniff_environment,
     write_stderr,
@@ -53,7 +52,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from tooli.cli.process import Deadline
     from tooli.config.layers import SettingFault
     from tooli.core.app_state import AppState
     from tooli.core.call import Outcome, Problem, Stage
@@ -89,9 +87,25 @@ def main(app: App, args: Sequence[str] | None = None, **settings: Any) -> Any:
     if gc_was_on:
         gc.enable()
     output = CommandOutput(invocation)
-    if standalone and needs_deadline(invocation):
-        return run_with_deadline(output, run_and_exit, _handle_alarm)
+    if standalone and invocation.has_time_limit:
+        return _run_with_deadline(output)
     return run_and_exit(output)
+
+
+def _run_with_deadline(output: CommandOutput) -> Any:
+    """Run an invocation that has a time limit, and exit."""
+    invocation = output.invocation
+    is_agent = invocation.caller.category == "ai_agent"
+
+    def handle(deadline: Deadline) -> None:
+        from tooli.cli.timeout_exit import handle_alarm
+
+        handle_alarm(deadline, output)
+
+    deadline = Deadline(
+        invocation.line.tool, invocation.line.options.get("timeout"), is_agent, handle
+    )
+    return deadline.run(lambda: run_and_exit(output), invocation.milliseconds)
 
 
 # ------------------------------------------------------------------ the invocation
@@ -130,10 +144,22 @@ class Invocation(Record):
         return CALLER_PROFILES[self.category]
 
     @property
-    def has_human(self) -> bool:
+    def may_have_human(self) -> bool:
         """True unless an agent or a CI system is calling."""
         profile = self.caller_profile
         return profile is None or profile.output != "json"
+
+    @property
+    def can_prompt(self) -> bool:
+        """True if a person may be asked questions on the terminal."""
+        return self.is_interactive_mode and self.may_have_human and is_terminal(sys.stderr)
+
+    @property
+    def has_time_limit(self) -> bool:
+        """True if the line, the tool or the kind of caller sets a time limit."""
+        tool = self.line.tool
+        is_declared = tool is not None and tool.limits.timeout is not None
+        return self.maybe_agent or is_declared or "timeout" in self.line.options
 
     @property
     def is_machine_mode(self) -> bool:
@@ -173,7 +199,7 @@ class Invocation(Record):
             if response_format is None and self.is_document_mode
             else response_format == "detailed",
             concise=response_format == "concise",
-            interactive=self.is_interactive_mode and self.has_human and is_terminal(sys.stderr),
+            interactive=self.can_prompt,
             is_machine_mode=self.is_machine_mode,
             stdin_consumed=stdin_consumed or options.get("input") == "-",
             result_options=self._result_options(tool),
@@ -181,7 +207,8 @@ class Invocation(Record):
         )
 
     def _result_options(self, tool: Tool | None) -> ResultOptions | None:
-        if not self.line.shapes_result(tool) and (not self.maybe_agent or self.mode == "json"):
+        has_caller_limits = self.maybe_agent and self.mode != "json"
+        if not has_caller_limits and not self.line.needs_result_options(tool):
             return None  # a JSON document that is too large for an agent is cut when it is written
         from tooli.cli.output_limits import compute_result_options
 
@@ -241,6 +268,7 @@ def read_invocation(
         from tooli.cli.cli_settings import load_settings
 
         setting_errors = load_settings(state, line, category, has_settings, standalone)
+    requested = _read_requested_mode(line, app._state)
     invocation = Invocation(
         app,
         argv,
@@ -255,21 +283,31 @@ def read_invocation(
         parse_error=parse_error,
         started=started,
     )
-    mode, has_explicit_mode = _choose_mode(invocation)
+    mode, has_explicit_mode = _choose_mode(invocation, requested)
     if mode == "json" and not has_explicit_mode:
         return invocation
     return invocation.replace(mode=mode, has_explicit_mode=has_explicit_mode)
 
 
-def _choose_mode(invocation: Invocation) -> tuple[str, bool]:
+def _read_requested_mode(line: CommandLine, state: AppState) -> str | None:
+    """Return the requested output mode. If there is no such mode, report it in the line."""
+    requested: str = line.options.get("output") or os.environ.get("TOOLI_OUTPUT") or ""
+    requested = requested or state.default_output
+    if requested in ("auto", "json"):  # the calls of agents do not load the table of modes
+        return requested
+    from tooli.core.output_modes import OUTPUT_MODES
+
+    if requested in OUTPUT_MODES:
+        return requested
+    line.problems.append(choice_problem("TOOLI_OUTPUT", "output", requested, OUTPUT_MODES))
+    return None
+
+
+def _choose_mode(invocation: Invocation, requested: str | None) -> tuple[str, bool]:
     """Return the output mode, and whether it was requested explicitly."""
     line, tool = invocation.line, invocation.line.tool
-    requested = line.options.get("output") or os.environ.get("TOOLI_OUTPUT")
-    requested = requested or invocation.state.default_output
-    if requested not in ("auto", "json") and not _is_known_mode(requested):
-        from tooli.cli.usage_errors import report_invalid_mode
-
-        return report_invalid_mode(line, requested), False
+    if requested is None:
+        return "json", False
     if tool is None and any([word in invocation.argv for word in COMPLETION_FLAGS]):
         return "text", requested != "auto"
     command_mode = None if tool is None else getattr(tool.fn, "tooli_mode", None)
@@ -319,12 +357,6 @@ def find_mode(name: str) -> OutputMode:
     return output_modes.find_mode(name)
 
 
-def _is_known_mode(name: str) -> bool:
-    from tooli.core.output_modes import OUTPUT_MODES
-
-    return name in OUTPUT_MODES
-
-
 def convert_with_typer(param: Param, raw: RawText) -> Any:
     """Convert a parameter's text with Typer, if `tooli.schema.convert` cannot convert it."""
     from tooli.cli import typer_params
@@ -366,17 +398,14 @@ class CommandOutput:
             from tooli.cli.text_output import show_outcome
 
             if not isinstance(outcome, Failed):
-                self.exit.value = outcome.value
+                self.exit.set_outcome(outcome)
             return show_outcome(self, outcome, call)
         printed = self.guard.printed()
         if printed:
             from tooli.pipeline.stdout_capture import attach_printed_text
 
             outcome = attach_printed_text(outcome, printed, call)
-        if isinstance(outcome, Failed):
-            self.exit.code = outcome.error.exit_code & 0xFF or 70
-        else:
-            self.exit.value = outcome.value
+        self.exit.set_outcome(outcome)
         invocation = self.invocation
         if invocation.mode != "json":
             from tooli.cli.stream_output import write_machine_outcome
@@ -389,26 +418,6 @@ class CommandOutput:
             document = limit_document(invocation, outcome, call, document)
         self.emit(document)
         return self.exit.code
-
-    def run_call(self, call: Call, stages: tuple[Stage, ...]) -> int:
-        """Run a call, write its outcome, and return the exit code."""
-        if not self.invocation.is_document_mode:
-            from tooli.cli.stream_output import run_streaming
-
-            return run_streaming(self, call, stages)
-        return self.write_outcome(capture_outcome(lambda: run(call, stages)), call)
-
-    def run_on_typer_path(self, argv: Sequence[str] | None = None) -> int:
-        """Let Typer parse the line, run it, and return the exit code."""
-        from tooli.cli.typer_runner import run_on_typer_path
-
-        return run_on_typer_path(self, self.invocation.line.typer_argv if argv is None else argv)
-
-    def show_exception(self, tool: Tool, exc: BaseException) -> int:
-        """Let Typer show an exception that a tool raised; return the exit code."""
-        from tooli.cli.typer_runner import show_exception
-
-        return show_exception(self.invocation, tool, exc)
 
     def emit(self, data: bytes) -> None:
         """Write one line of the answer to stdout; raise StdoutClosed if that is impossible."""
@@ -473,7 +482,7 @@ def run_and_exit(output: CommandOutput) -> Any:
         output.release()
         raise
     output.release()
-    return output.exit.leave(code)
+    return output.exit.exit_or_return(code)
 
 
 def _run_to_exit_code(output: CommandOutput) -> Any:
@@ -519,7 +528,7 @@ def run_invocation(output: CommandOutput) -> int:
 
         return run_info_option(output)
     if _needs_typer(invocation):
-        return output.run_on_typer_path()
+        return _run_on_typer_path(output)
     if line.tool is None:
         from tooli.cli.info_options import report_missing_command
 
@@ -530,8 +539,18 @@ def run_invocation(output: CommandOutput) -> int:
         from tooli.cli.usage_errors import has_invalid_arguments
 
         if has_invalid_arguments(invocation, call):  # a person gets Typer's message
-            return output.run_on_typer_path()
-    return output.run_call(call, stages)
+            return _run_on_typer_path(output)
+    if not invocation.is_document_mode:
+        from tooli.cli.stream_output import run_streaming
+
+        return run_streaming(output, call, stages)
+    return output.write_outcome(capture_outcome(lambda: run(call, stages)), call)
+
+
+def _run_on_typer_path(output: CommandOutput) -> int:
+    from tooli.cli.typer_runner import run_on_typer_path
+
+    return run_on_typer_path(output)
 
 
 def _needs_typer(invocation: Invocation) -> bool:
@@ -549,9 +568,3 @@ def _needs_typer(invocation: Invocation) -> bool:
     if line.unknown_word is not None and not line.group.has_dynamic_commands:
         return False
     return line.typer_reason is not None
-
-
-def _handle_alarm(deadline: Deadline) -> None:
-    from tooli.cli.timeout_exit import handle_alarm
-
-    handle_alarm(deadline)

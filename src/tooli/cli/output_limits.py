@@ -39,7 +39,7 @@ def compute_result_options(invocation: Invocation, tool: Tool | None) -> ResultO
     }
     result_options = read_result_options(typed, tuple(invocation.argv))
     if tool is None or hasattr(tool.fn, "tooli_mode"):
-        return result_options if line.shapes_result(tool) else None
+        return result_options if line.needs_result_options(tool) else None
     limits = _default_limits(invocation)
     if result_options.max_items is not None:
         limits["max_items"] = result_options.max_items
@@ -47,7 +47,7 @@ def compute_result_options(invocation: Invocation, tool: Tool | None) -> ResultO
         limits = {"max_items": limits.get("max_items")}
     elif any(limits.values()):
         limits["has_default_sizes"] = True
-    if not line.shapes_result(tool) and not any(limits.values()):
+    if not line.needs_result_options(tool) and not any(limits.values()):
         return None
     return result_options.replace(**limits)
 

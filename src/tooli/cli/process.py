@@ -25,16 +25,18 @@ from tooli.core._hot_tables import (
     SETTING_VARIABLES,
     SYSTEM_CONFIG_PATH,
 )
-from tooli.core.call import MAX_PRINTED_CHARS
+from tooli.core.call import MAX_PRINTED_CHARS, Failed
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import Any, TextIO
+    from typing import Any, TextIO, TypeVar
 
-    from tooli.cli.main import CommandOutput, Invocation
     from tooli.core.call import Outcome
+    from tooli.core.tool import Tool
+
+    T = TypeVar("T")
 
 
 class StdoutGuard:
@@ -239,7 +241,14 @@ class Exit:
         self.code = 0  # of a failure, or of an answer that could not be written
         self.value: Any = None
 
-    def leave(self, code: int) -> Any:
+    def set_outcome(self, outcome: Outcome) -> None:
+        """Keep the value of a success, or the exit code of a failure."""
+        if isinstance(outcome, Failed):
+            self.code = outcome.error.exit_code & 0xFF or 70
+        else:
+            self.value = outcome.value
+
+    def exit_or_return(self, code: int) -> Any:
         """Exit the process; with `standalone_mode=False`, return the value or the code."""
         if not self.standalone:
             return self.value if code == 0 else code
@@ -468,57 +477,44 @@ EXIT_GRACE_SECONDS = 0.5
 """Time that a process has to end once its time limit is over."""
 
 
-def needs_deadline(invocation: Invocation) -> bool:
-    """True if the line, the tool or the kind of caller sets a time limit."""
-    tool = invocation.line.tool
-    has_declared_timeout = tool is not None and tool.limits.timeout is not None
-    return invocation.maybe_agent or has_declared_timeout or "timeout" in invocation.line.options
-
-
-def run_with_deadline(
-    output: CommandOutput, run: Callable[[CommandOutput], Any], handle: Callable[[Deadline], None]
-) -> Any:
-    """Call `run(output)`; call `handle` when the time is over.
+class Deadline:
+    """The time limit of an invocation, kept by a timer of the operating system.
 
     A timeout that was declared or requested is enforced where the function runs
     (`tooli.execution`); the deadline then covers the exit of the process only. The default timeout
     of an agent's call is enforced here, because a timer costs nothing.
     """
-    deadline = Deadline(output, handle)
-    if deadline.is_default:
-        deadline.schedule(deadline.timeout)
-    try:
-        return run(output)
-    finally:
-        deadline.is_exiting = True
-        if deadline.timeout and _is_top_level():
-            elapsed = output.invocation.milliseconds() / 1000
-            deadline.schedule(max(deadline.timeout - elapsed, 0.01) + EXIT_GRACE_SECONDS)
-        else:
-            deadline.schedule(0.0)  # code above the app may catch the exit and continue
 
-
-class Deadline:
-    """The time limit of an invocation, kept by a timer of the operating system."""
-
-    def __init__(self, output: CommandOutput, handle: Callable[[Deadline], None]) -> None:
-        self.output = output
+    def __init__(
+        self,
+        tool: Tool | None,
+        requested: float | None,
+        is_agent: bool,
+        handle: Callable[[Deadline], None],
+    ) -> None:
         self._handle = handle  # called in the main thread when the timer fires
-        self.fired_count = 0
+        self._alarm_count = 0
         self.is_exiting = False  # the answer is written; only the exit is left
         self._is_armed = False
-        invocation = output.invocation
-        tool, option = invocation.line.tool, invocation.line.options.get("timeout")
-        is_long_running = tool is not None and hasattr(tool.fn, "tooli_long_running")
         declared = None if tool is None else tool.limits.timeout
-        timeouts = [seconds for seconds in (declared, option) if seconds is not None]
-        self.is_default = (
-            not timeouts and not is_long_running and invocation.caller.category == "ai_agent"
-        )
-        if is_long_running:
-            self.timeout = 0.0
-        else:
-            self.timeout = min(timeouts) if timeouts else AGENT_TIMEOUT_SECONDS * self.is_default
+        timeouts = [seconds for seconds in (declared, requested) if seconds is not None]
+        is_limited = tool is None or not hasattr(tool.fn, "tooli_long_running")
+        self._is_default = is_limited and is_agent and not timeouts
+        self.timeout = min(timeouts or (AGENT_TIMEOUT_SECONDS * is_agent,)) * is_limited
+
+    def run(self, work: Callable[[], T], elapsed_ms: Callable[[], int]) -> T:
+        """Return the result of `work`; call the handler when the time is over."""
+        if self._is_default:
+            self.schedule(self.timeout)
+        try:
+            return work()
+        finally:
+            self.is_exiting = True
+            if self.timeout and _is_top_level():
+                remaining = max(self.timeout - elapsed_ms() / 1000, 0.01)
+                self.schedule(remaining + EXIT_GRACE_SECONDS)
+            else:
+                self.schedule(0.0)  # code above the app may catch the exit and continue
 
     def schedule(self, delay: float) -> None:
         """Start the timer, which fires repeatedly; with 0.0, stop it."""
@@ -537,6 +533,11 @@ class Deadline:
                 signals.signal(signals.SIGALRM, signals.SIG_DFL)
         except ValueError:
             pass  # only the main thread can set handlers
+
+    def count_alarm(self) -> int:
+        """Count an alarm; return how many there were."""
+        self._alarm_count += 1
+        return self._alarm_count
 
     def _on_alarm(self, *_: object) -> None:
         self._handle(self)

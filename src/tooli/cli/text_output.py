@@ -13,10 +13,13 @@ from tooli.pipeline.present import ItemPresenter, outgoing_warnings, present
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from types import TracebackType
     from typing import Any
 
-    from tooli.cli.main import CommandOutput
+    from typer import Context
+
+    from tooli.cli.main import CommandOutput, Invocation
     from tooli.core.call import Call, Outcome
     from tooli.core.tool import Tool
     from tooli.errors import ToolError
@@ -118,7 +121,7 @@ def _show_error(output: CommandOutput, error: ToolError, tool: Tool | None) -> i
         and cause is not None
         and _is_translated(error, cause)
     ):
-        return output.show_exception(tool, cause)
+        return _show_with_typer(invocation, tool, cause)
     if not invocation.is_interactive_mode:
         write_plain_error(error)
     else:
@@ -129,6 +132,43 @@ def _show_error(output: CommandOutput, error: ToolError, tool: Tool | None) -> i
         verbose = verbose or (profile is not None and profile.errors == "full")
         print_error(error.to_dict(), file=sys.stderr, verbose=verbose)
     return error.exit_code
+
+
+def _show_with_typer(invocation: Invocation, tool: Tool, exc: BaseException) -> int:
+    """Let Typer show an exception that a tool raised, as it does for its own commands."""
+    from tooli.pipeline.failure import requested_exit_code
+
+    names = {cls.__name__ for cls in type(exc).__mro__}
+    is_typer_error = not names.isdisjoint(("ClickException", "TyperException", "Abort"))
+    if invocation.command is not None or (requested_exit_code(exc) is None and not is_typer_error):
+        raise exc
+    from typer.core import TyperCommand
+
+    if getattr(exc, "ctx", exc) is None:
+        vars(exc)["ctx"] = _build_context(invocation, tool.path)
+
+    def raise_again() -> None:
+        raise exc
+
+    command = TyperCommand(name=None, callback=raise_again)
+    command.main([], prog_name=invocation.prog_name, standalone_mode=invocation.standalone)
+    return 0
+
+
+def _build_context(invocation: Invocation, path: Sequence[str]) -> Context:
+    """Return Typer's context of a command, for the usage line of an error."""
+    from typer import Context
+    from typer.main import get_command
+
+    command = get_command(invocation.app)  # type: ignore[arg-type]  # pyright: ignore
+    program = invocation.prog_name or sys.argv[0].rpartition("/")[2]
+    context = Context(command, info_name=program)
+    for name in path:
+        command = getattr(command, "commands", {}).get(name)
+        if command is None:
+            break
+        context = Context(command, info_name=name, parent=context)
+    return context
 
 
 def _is_translated(error: ToolError, cause: BaseException) -> bool:

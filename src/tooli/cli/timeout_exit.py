@@ -25,21 +25,20 @@ if TYPE_CHECKING:
 TIMEOUT_EXIT_CODE = 50
 
 
-def handle_alarm(deadline: Deadline) -> None:
+def handle_alarm(deadline: Deadline, output: CommandOutput) -> None:
     """Interrupt the function the first time; the second time, write the error and exit."""
-    output = deadline.output
     guard = output.guard
     if guard is not None and guard.is_incomplete:
         return  # an answer is being written, and its reader is slow
     is_document = output.invocation.is_document_mode
     has_answered = guard is not None and guard.has_written and is_document
-    deadline.fired_count += 1
+    alarm_count = deadline.count_alarm()
     if deadline.is_exiting or has_answered:
-        if deadline.fired_count > 1:
+        if alarm_count > 1:
             write_stderr(f"The process did not end within {deadline.timeout:g} s and was stopped.")
             _kill_and_exit()
         return
-    if deadline.fired_count == 1:
+    if alarm_count == 1:
         stopped_processes = kill_descendants(os.getpid())
         raise timeout_error(deadline.timeout, "main thread", stopped_processes)
     _write_timeout_error(output, deadline.timeout)

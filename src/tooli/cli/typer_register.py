@@ -8,6 +8,7 @@ path.
 from __future__ import annotations
 
 import functools
+import os
 import sys
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -17,8 +18,8 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command_from_info
 from typer.models import CommandInfo
 
-from tooli.cli.help import print_framework_options
 from tooli.cli.process import capture_outcome, is_completing, is_terminal
+from tooli.cli.stream_output import run_streaming, show_stream
 from tooli.cli.typer_params import (
     convert_with_typer,
     is_documented,
@@ -29,25 +30,38 @@ from tooli.cli.typer_params import (
 from tooli.core._hot_tables import FLAGS
 from tooli.core.app_state import COMMAND_SETTINGS
 from tooli.core.call import Call, Caller, Failed, Options
+from tooli.core.options import help_rows
 from tooli.core.output_modes import OUTPUT_MODES
 from tooli.errors import DefinitionError
 from tooli.pipeline.drivers import run, stream
 from tooli.pipeline.terminal_prompts import ask_hidden, ask_line, has_terminal
 from tooli.schema.convert import Converted, RawText
 from tooli.schema.tool_reader import read_tool
+from tooli.text.jsonable import is_list
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping, Sequence
+    from types import ModuleType
     from typing import Any
+
+    from typer._click.core import Command, Context
+    from typer._click.formatting import HelpFormatter
+    from typer._click.shell_completion import CompletionItem
+    from typing_extensions import TypeIs
 
     from tooli.cli.argv import CommandLine
     from tooli.cli.main import CommandOutput, Invocation
-    from tooli.core.call import Outcome, Stage
-    from tooli.core.protocols import App
+    from tooli.core.app_state import AppState
+    from tooli.core.call import Outcome, Problem, Stage
+    from tooli.core.protocols import App, TyperApp
     from tooli.core.tool import Tool
     from tooli.providers.local import Registration
+
+    CommandBase = TyperCommand
+else:
+    CommandBase = object
 
 
 # ------------------------------------------------------------------ registration
@@ -56,9 +70,9 @@ if TYPE_CHECKING:
 def initialize_typer(app: App) -> None:
     """Register everything in an app with the real Typer."""
     state = app._state
-    settings = dict(state.settings)
-    settings["cls"] = _group_class(app, settings.get("cls"))
-    typer_class(app).__init__(app, **settings)
+    settings: dict[str, Any] = dict(state.settings)
+    settings["cls"] = _tooli_class(app, settings.get("cls") or TyperGroup)
+    as_typer(app).__init__(**settings)
     for registration in state.commands:
         register_command(app, registration)
     for group, kwargs in state.groups:
@@ -72,8 +86,7 @@ def register_command(app: App, registration: Registration) -> None:
     kwargs: dict[str, Any] = {
         k: v for k, v in registration.settings.items() if k in COMMAND_SETTINGS
     }
-    base = kwargs.pop("cls", None) or TyperCommand
-    kwargs["cls"] = type(base.__name__, (TooliCommandMixin, base), {"tooli_app": app})
+    kwargs["cls"] = _tooli_class(app, kwargs.get("cls") or TyperCommand)
     name = registration.name
     if name is None and registration.target is not None:
         name = registration.command_name
@@ -81,31 +94,32 @@ def register_command(app: App, registration: Registration) -> None:
     doc = getattr(stub, "tooli_help", None)
     if doc is not None:
         kwargs.setdefault("help", doc)
-    typer_class(app).command(app, name, **kwargs)(stub)
+    as_typer(app).command(name, **kwargs)(stub)
     vars(app.registered_commands[-1])["tooli"] = registration
 
 
-def register_group(app: App, group: Any, kwargs: Mapping[str, Any]) -> None:
+def register_group(app: App, group: TyperApp, kwargs: Mapping[str, Any]) -> None:
     """Add another app as a group, in the real Typer."""
-    typer_class(app).add_typer(app, group, **kwargs)
+    if is_typer(group):
+        as_typer(app).add_typer(group, **kwargs)
 
 
-def register_callback(app: App, fn: Callable[..., Any], kwargs: Mapping[str, Any]) -> None:
+def register_callback(app: App, fn: Callable[..., object], kwargs: Mapping[str, Any]) -> None:
     """Register the app's callback with the real Typer."""
     kwargs = dict(kwargs)
     if kwargs.get("cls") is not None:
-        kwargs["cls"] = _group_class(app, kwargs["cls"])
-    typer_class(app).callback(app, **kwargs)(_typer_callback(fn))
+        kwargs["cls"] = _tooli_class(app, kwargs["cls"])
+    as_typer(app).callback(**kwargs)(_typer_callback(fn))
 
 
-def _typer_callback(fn: Callable[..., Any]) -> Callable[..., Any]:
+def _typer_callback(fn: Callable[..., object]) -> Callable[..., object]:
     """Return a callback that Typer can read, with tooli's Option and Argument translated."""
     tool = read_tool(fn, app="", path=("",), kwargs={})
     if not any(needs_translation(p) for p in tool.params):
         return fn
 
     @functools.wraps(fn)
-    def called(**values: Any) -> Any:
+    def called(**values: object) -> object:
         return fn(**values)
 
     vars(called)["__signature__"] = typer_signature(tool)
@@ -113,24 +127,24 @@ def _typer_callback(fn: Callable[..., Any]) -> Callable[..., Any]:
     return called
 
 
-def _group_class(app: App, base: Any) -> type:
-    base = base or TyperGroup
+def _tooli_class(app: App, base: type) -> type:
+    """Return a command or group class of Typer with our mixin."""
     return type(base.__name__, (TooliCommandMixin, base), {"tooli_app": app})
 
 
-def _build_stub(app: App, registration: Registration) -> Callable[..., Any]:
+def _build_stub(app: App, registration: Registration) -> Callable[..., object]:
     """Return the function that Typer calls instead of the command's own."""
     try:
         fn = registration.fn
     except DefinitionError as error:
         return _failing_stub(error)
     try:
-        tool: Tool = registration.tool((registration.command_name,))
+        tool = registration.tool((registration.command_name,))
     except DefinitionError:
         return fn  # Typer accepts it, or reports what is wrong
 
     @functools.wraps(fn)
-    def stub(**values: Any) -> Any:
+    def stub(**values: object) -> object:
         return call_tool(app, registration, values)
 
     if any(needs_translation(p) for p in tool.params) or is_documented(tool):
@@ -142,7 +156,7 @@ def _build_stub(app: App, registration: Registration) -> Callable[..., Any]:
     return stub
 
 
-def _failing_stub(error: Exception) -> Callable[..., Any]:
+def _failing_stub(error: Exception) -> Callable[[], None]:
     """Return a stub for a lazy command that cannot be loaded: it raises the error."""
 
     def fails() -> None:
@@ -151,27 +165,32 @@ def _failing_stub(error: Exception) -> Callable[..., Any]:
     return fails
 
 
-def wrap_plain_commands(app: App, command: Any) -> Any:
+def wrap_plain_commands(app: App, command: Command) -> Command:
     """Return Typer's command tree with the commands of plain Typer apps wrapped as tools."""
     for path, registration in app.tree().walk():
-        if not registration.is_from_plain_typer:
+        if registration.info is None:
             continue
-        parent: Any = command
-        for word in path[:-1]:
-            parent = getattr(parent, "commands", {}).get(word)
-        found = getattr(parent, "commands", {}).get(path[-1])
-        if parent is None or found is None or isinstance(found, TooliCommandMixin):
-            continue
-        parent.commands[path[-1]] = _wrap_command(app, registration, found)
+        parent: Command | None = command
+        for name in path[:-1]:
+            parent = subcommands(parent).get(name)
+        siblings = subcommands(parent)
+        found = siblings.get(path[-1])
+        if found is not None and not isinstance(found, TooliCommandMixin):
+            siblings[path[-1]] = _wrap_command(app, registration, registration.info, found)
     return command
 
 
-def _wrap_command(app: App, registration: Registration, found: Any) -> Any:
+def subcommands(command: Command | None) -> dict[str, Command]:
+    """Return the commands of a group by name; empty for a command that is not a group."""
+    return getattr(command, "commands", {})
+
+
+def _wrap_command(
+    app: App, registration: Registration, info: CommandInfo, found: Command
+) -> Command:
     """Return a command of a plain Typer app, built again with our stub."""
-    fields: dict[str, Any] = registration.info.__dict__
-    kwargs = {name: value for name, value in fields.items() if name != "tooli"}
-    base: Any = kwargs.get("cls") or TyperCommand
-    kwargs["cls"] = type(base.__name__, (TooliCommandMixin, base), {"tooli_app": app})
+    kwargs = {name: value for name, value in vars(info).items() if name != "tooli"}
+    kwargs["cls"] = _tooli_class(app, kwargs.get("cls") or TyperCommand)
     kwargs["callback"] = _build_stub(app, registration)
     return get_command_from_info(
         CommandInfo(**kwargs),
@@ -180,10 +199,19 @@ def _wrap_command(app: App, registration: Registration, found: Any) -> Any:
     )
 
 
-def typer_class(app: App) -> Any:
-    """Return Typer's own class among the bases of an app, even if `typer.Typer` was replaced."""
-    wanted = ("typer.main", "Typer")
-    return next(c for c in type(app).__mro__ if (c.__module__, c.__name__) == wanted)
+_TYPER_CLASS = ("typer.main", "Typer")
+
+
+def is_typer(app: App | TyperApp) -> TypeIs[typer.Typer]:
+    """True if Typer's own class is among the bases, even if `typer.Typer` was replaced."""
+    return any((c.__module__, c.__name__) == _TYPER_CLASS for c in type(app).__mro__)
+
+
+def as_typer(app: App) -> typer.Typer:
+    """Return the app with the methods of Typer's own class, which Tooli overrides."""
+    classes = type(app).__mro__
+    index = next(i for i, c in enumerate(classes) if (c.__module__, c.__name__) == _TYPER_CLASS)
+    return super(classes[index - 1], app)  # type: ignore[return-value]  # pyright: ignore
 
 
 # ------------------------------------------------------------------ a tool, called by Typer
@@ -197,64 +225,60 @@ class TyperRun:
         self.outcome: Outcome | None = None
         self.call: Call | None = None
 
+    def prepare(
+        self, tool: Tool, arguments: dict[str, Any], problems: Sequence[Problem] = ()
+    ) -> tuple[Call, tuple[Stage, ...]]:
+        """Return the call of a tool and its stages; keep the call for the answer."""
+        self.call, stages = self.output.invocation.prepare(
+            tool, arguments, problems, self.output.warnings
+        )
+        return self.call, stages
+
+    def run_tool(self, tool: Tool, values: dict[str, object]) -> object:
+        """Run a tool, and write or keep its outcome as the mode needs it."""
+        output = self.output
+        invocation = output.invocation
+        arguments = _collect_arguments(tool, values, invocation.line.dotted)
+        call, stages = self.prepare(tool, _order_as_typed(arguments, invocation.line))
+        if invocation.is_document_mode:
+            self.outcome = capture_outcome(lambda: run(call, stages))
+        elif invocation.is_machine_mode:
+            self.outcome = capture_outcome(lambda: show_stream(output, stream(call, stages), call))
+        elif not invocation.standalone:
+            return _unwrap(run(call, stages))
+        else:
+            code = run_streaming(output, call, stages)
+            if code:
+                raise typer.Exit(code)
+            return output.exit.value
+        return None
+
 
 current_run: ContextVar[TyperRun | None] = ContextVar("tooli_typer_run", default=None)
 
 
-def call_tool(app: App, registration: Registration, values: dict[str, Any]) -> Any:
+def call_tool(app: App, registration: Registration, values: dict[str, object]) -> object:
     """Run the tool of a command with the values that Typer parsed."""
     typer_run = current_run.get()
-    if typer_run is None:
-        return _run_standalone(app, registration.tool((registration.command_name,)), values)
+    if typer_run is None:  # inside an app that is not a Tooli app: exceptions are raised unchanged
+        tool = registration.tool((registration.command_name,))
+        arguments = _collect_arguments(tool, values, {})
+        call = Call(tool, arguments, Caller("cli"), [], Options())
+        return _unwrap(run(*app.prepare(call)))
     invocation = typer_run.output.invocation
     line = invocation.line
     path = line.path if line.path and line.tool is not None else (registration.command_name,)
-    return _run_in_output(typer_run, registration.tool(path, invocation.state), values)
+    return typer_run.run_tool(registration.tool(path, invocation.state), values)
 
 
-def _run_standalone(app: App, tool: Tool, values: dict[str, Any]) -> Any:
-    """Run a tool inside an app that is not a Tooli app. Exceptions are raised unchanged."""
-    arguments = _collect_arguments(tool, values, {})
-    call, stages = app.prepare(Call(tool, arguments, Caller("cli"), [], Options()))
-    return _unwrap(run(call, stages))
-
-
-def _unwrap(outcome: Outcome) -> Any:
+def _unwrap(outcome: Outcome) -> object:
     if isinstance(outcome, Failed):
         raise outcome.error.__cause__ or outcome.error
     return outcome.value
 
 
-def _run_in_output(typer_run: TyperRun, tool: Tool, values: dict[str, Any]) -> Any:
-    """Run a tool, and write or keep its outcome as the mode needs it."""
-    output = typer_run.output
-    invocation = output.invocation
-    arguments = _collect_arguments(tool, values, invocation.line.dotted)
-    arguments = _order_as_typed(arguments, invocation.line)
-    call, stages = invocation.prepare(tool, arguments, warnings=output.warnings)
-    typer_run.call = call
-    if invocation.is_document_mode:
-        typer_run.outcome = capture_outcome(lambda: run(call, stages))
-    elif invocation.is_machine_mode:
-        from tooli.cli.stream_output import show_stream
-
-        typer_run.outcome = capture_outcome(lambda: show_stream(output, stream(call, stages), call))
-    else:
-        return _run_in_text_mode(output, call, stages)
-    return None
-
-
-def _run_in_text_mode(output: CommandOutput, call: Call, stages: tuple[Stage, ...]) -> Any:
-    if not output.invocation.standalone:
-        return _unwrap(run(call, stages))
-    code = output.run_call(call, stages)
-    if code:
-        raise typer.Exit(code)
-    return output.exit.value
-
-
 def _collect_arguments(
-    tool: Tool, values: dict[str, Any], dotted: dict[str, dict[str, list[str]]]
+    tool: Tool, values: dict[str, object], dotted: dict[str, dict[str, list[str]]]
 ) -> dict[str, Any]:
     """Return the arguments of a call: values that Typer converted, and raw text of the others."""
     arguments: dict[str, Any] = {}
@@ -265,7 +289,7 @@ def _collect_arguments(
             if param.name in values:
                 arguments[param.name] = Converted(value)
         elif value not in (None, (), []) or dotted_parts:
-            texts = [value] if isinstance(value, str) else list(value or ())
+            texts = [value] if isinstance(value, str) else [*value] if is_list(value) else []
             arguments[param.name] = RawText(texts, convert_with_typer, dotted_parts)
     return arguments
 
@@ -287,7 +311,7 @@ def _order_as_typed(arguments: dict[str, Any], line: CommandLine) -> dict[str, A
 # ------------------------------------------------------------------ Typer's command classes
 
 
-class TooliCommandMixin:
+class TooliCommandMixin(CommandBase):
     """Mixin for Typer's commands and groups. Its `main` answers in tooli's output modes."""
 
     tooli_app: App
@@ -306,13 +330,12 @@ class TooliCommandMixin:
             # rich leaves out every frame up to the last one with a variable of this name
             _rich_traceback_guard = getattr(self.tooli_app, "pretty_exceptions_short", True)
             raise _strip_internal_frames(args)
-        inner: Any = super()
         app = self.tooli_app
         use_typer = (
             current_run.get() is not None or extra or complete_var or app._state.parent is not None
         )
         if use_typer or is_completing():
-            return inner.main(
+            return super().main(
                 args=args,
                 prog_name=prog_name,
                 complete_var=complete_var,
@@ -324,25 +347,21 @@ class TooliCommandMixin:
             args, prog_name=prog_name, standalone_mode=standalone_mode, typer_command=self
         )
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
         """Parse a line; prompt on the terminal only, and not at all if nobody can answer."""
-        inner: Any = super()
         typer_run = current_run.get()
         with _prompt_on_terminal(self, None if typer_run is None else typer_run.output.invocation):
-            found: list[str] = inner.parse_args(ctx, args)
-        return found
+            return super().parse_args(ctx, args)
 
-    def format_help(self, ctx: Any, formatter: Any) -> None:
+    def format_help(self, ctx: Context, formatter: HelpFormatter) -> None:
         """Write Typer's help, then the framework options in one small panel."""
-        inner: Any = super()
-        inner.format_help(ctx, formatter)
+        super().format_help(ctx, formatter)
         if ctx.parent is None or hasattr(ctx.parent.command, "tooli_app"):
             print_framework_options(self.tooli_app._state.root, self, formatter)
 
-    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+    def shell_complete(self, ctx: Context, incomplete: str) -> list[CompletionItem]:
         """Return Typer's completions and those of the framework options."""
-        inner: Any = super()
-        items: list[Any] = inner.shell_complete(ctx, incomplete)
+        items = super().shell_complete(ctx, incomplete)
         if incomplete[:1] == "-":
             from typer._click.shell_completion import CompletionItem
 
@@ -353,6 +372,27 @@ class TooliCommandMixin:
                 if text not in known
             ]
         return items
+
+
+def print_framework_options(state: AppState, command: Command, formatter: HelpFormatter) -> None:
+    """Print the framework options in one small panel below Typer's help."""
+    if not state.framework_help or os.environ.get("TOOLI_FRAMEWORK_HELP") == "0":
+        return
+    if getattr(command, "rich_markup_mode", None) is None:
+        with formatter.section("Framework options"):
+            formatter.write_dl(list(help_rows()))
+        return
+    from rich.panel import Panel
+    from rich.table import Table
+    from typer import rich_utils
+
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim")
+    table.add_column(style="cyan", no_wrap=False)
+    for group, flags in help_rows():
+        table.add_row(group, flags)
+    console = rich_utils._get_rich_console()  # pyright: ignore[reportPrivateUsage]
+    console.print(Panel(table, title="Framework options", title_align="left", border_style="dim"))
 
 
 def _framework_completions(incomplete: str) -> list[str]:
@@ -368,7 +408,7 @@ _PROMPT_MODULES = ("typer._click.termui", "click.termui")
 
 
 @contextmanager
-def _prompt_on_terminal(command: Any, invocation: Invocation | None) -> Generator[None]:
+def _prompt_on_terminal(command: Command, invocation: Invocation | None) -> Generator[None]:
     """While Typer parses a line, prompt on the terminal itself, never on a stream with data.
 
     If nobody can answer, the parameters have no prompt. Typer then reports the missing option.
@@ -383,11 +423,11 @@ def _prompt_on_terminal(command: Any, invocation: Invocation | None) -> Generato
         or (is_real_stdin and not (is_terminal(sys.stdout) and has_terminal()))
     ):
         for param in command.params:
-            param.prompt = None
+            vars(param)["prompt"] = None
     if not is_real_stdin or is_terminal(sys.stdin):
         yield
         return
-    originals: list[tuple[Any, str, Any]] = []
+    originals: list[tuple[ModuleType, str, object]] = []
     for module in filter(None, map(sys.modules.get, _PROMPT_MODULES)):
         for name, replacement in (
             ("visible_prompt_func", ask_line),

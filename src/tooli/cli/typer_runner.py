@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import sys
-
-import typer
-from typer.core import TyperCommand
 from typer.main import get_command
 
 from tooli.cli.process import capture_outcome
-from tooli.cli.typer_register import TyperRun, current_run, typer_class, wrap_plain_commands
+from tooli.cli.typer_register import TyperRun, as_typer, current_run, wrap_plain_commands
 from tooli.cli.usage_errors import call_without_tool, no_command_error
 from tooli.core.call import Failed, Ok, Problem
 from tooli.errors import InputError
 from tooli.pipeline.drivers import bind_arguments
-from tooli.pipeline.failure import requested_exit_code, to_outcome
+from tooli.pipeline.failure import to_outcome
 from tooli.pipeline.input_errors import (
     build_input_error,
     conversion_problems,
@@ -28,24 +24,31 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+    from typer._click.core import Command
+
     from tooli.cli.argv import CommandLine
-    from tooli.cli.main import CommandOutput, Invocation
+    from tooli.cli.main import CommandOutput
     from tooli.core.call import Outcome
     from tooli.core.protocols import App
-    from tooli.core.tool import Param, Tool
+    from tooli.core.tool import Param
     from tooli.errors import ToolError
 
 
 def run_with_typer(app: App, args: Sequence[str] | None, **settings: Any) -> Any:
     """Let Typer run a command line on its own."""
-    command: Any = get_command(app)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-    return command.main(args, **settings)
+    return _get_command(app).main(args, **settings)
 
 
-def run_on_typer_path(output: CommandOutput, argv: Sequence[str]) -> int:
-    """Let Typer parse and run a line; write the answer, and return the exit code."""
+def run_on_typer_path(output: CommandOutput, argv: Sequence[str] | None = None) -> int:
+    """Let Typer parse and run a line; write the answer, and return the exit code.
+
+    `argv` is the line without the framework options, unless it is given.
+    """
     invocation = output.invocation
-    command = wrap_plain_commands(invocation.app, invocation.command or _get_command(invocation))
+    argv = invocation.line.typer_argv if argv is None else argv
+    command = wrap_plain_commands(
+        invocation.app, invocation.command or _get_command(invocation.app)
+    )
     typer_run = TyperRun(output)
     token = current_run.set(typer_run)
     try:
@@ -53,7 +56,7 @@ def run_on_typer_path(output: CommandOutput, argv: Sequence[str]) -> int:
             value = command.main(
                 argv, prog_name=invocation.prog_name, standalone_mode=invocation.standalone
             )
-            output.exit.value = value
+            output.exit.set_outcome(Ok(value))
             return 0
         tool = invocation.line.tool
         output.take_stdout(capture=tool is None or tool.returns_printed_text)
@@ -63,11 +66,11 @@ def run_on_typer_path(output: CommandOutput, argv: Sequence[str]) -> int:
     return output.write_outcome(outcome, typer_run.call or call_without_tool(output))
 
 
-def _get_command(invocation: Invocation) -> Any:
-    return get_command(invocation.app)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+def _get_command(app: App) -> Command:
+    return get_command(app)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
-def _run_in_machine_mode(typer_run: TyperRun, command: Any, argv: Sequence[str]) -> Outcome:
+def _run_in_machine_mode(typer_run: TyperRun, command: Command, argv: Sequence[str]) -> Outcome:
     prog_name = typer_run.output.invocation.prog_name
     try:
         code = command.main(argv, prog_name=prog_name, standalone_mode=False)
@@ -94,7 +97,7 @@ def _is_usage_error(exc: Exception) -> bool:
 def _usage_error(typer_run: TyperRun, exc: Exception) -> ToolError:
     """Return the error for a line: all problems that our own parser finds, or Typer's message."""
     output = typer_run.output
-    invocation, line = output.invocation, output.invocation.line
+    line = output.invocation.line
     problem = problem_from_typer(exc, line)
     if line.tool is None:
         if not line.group.has_dynamic_commands and (problem.code == "E1001" or line.problems):
@@ -103,8 +106,7 @@ def _usage_error(typer_run: TyperRun, exc: Exception) -> ToolError:
     command = getattr(getattr(exc, "ctx", None), "command", None)
     if hasattr(command, "commands") and problem.code in ("E1002", "E1003"):  # of a callback
         return InputError(problem.message, code=problem.code, field=problem.field)
-    call, _ = invocation.prepare(line.tool, dict(line.arguments), line.problems, output.warnings)
-    typer_run.call = call
+    call, _ = typer_run.prepare(line.tool, dict(line.arguments), line.problems)
     if not line.is_ambiguous:
         try:
             bind_arguments(call)
@@ -158,44 +160,6 @@ def _conversion_error(param: Param, line: CommandLine) -> ConversionError | None
     return None
 
 
-# ------------------------------------------------------------------ exceptions
-
-
-def show_exception(invocation: Invocation, tool: Tool, exc: BaseException) -> int:
-    """Let Typer show an exception that a tool raised, as it does for its own commands."""
-    if invocation.command is not None or (
-        requested_exit_code(exc) is None and not _is_typer_exception(exc)
-    ):
-        raise exc
-    if getattr(exc, "ctx", exc) is None:
-        vars(exc)["ctx"] = _build_context(invocation, tool.path)
-
-    def raise_again() -> None:
-        raise exc
-
-    command = TyperCommand(name=None, callback=raise_again)
-    command.main([], prog_name=invocation.prog_name, standalone_mode=invocation.standalone)
-    return 0
-
-
-def _build_context(invocation: Invocation, path: Sequence[str]) -> typer.Context:
-    """Return Typer's context of a command, for the usage line of an error."""
-    command = _get_command(invocation)
-    program = invocation.prog_name or sys.argv[0].rpartition("/")[2]
-    context = typer.Context(command, info_name=program)
-    for word in path:
-        command = getattr(command, "commands", {}).get(word)
-        if command is None:
-            break
-        context = typer.Context(command, info_name=word, parent=context)
-    return context
-
-
-def _is_typer_exception(exc: BaseException) -> bool:
-    names = ("ClickException", "TyperException", "Abort")
-    return any(cls.__name__ in names for cls in type(exc).__mro__)
-
-
 def raise_through_typer(app: App, exc: Exception) -> None:
     """Raise an exception through Typer, which shows it."""
-    typer_class(app).__call__(app, exc)
+    as_typer(app)(exc)

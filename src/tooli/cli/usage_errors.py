@@ -7,12 +7,15 @@ from tooli.cli.process import StdoutClosed
 from tooli.core._hot_tables import FLAGS
 from tooli.core.app_state import BUILTIN_COMMANDS
 from tooli.core.call import Call, Failed, Problem
-from tooli.core.output_modes import OUTPUT_MODES
 from tooli.core.tool import Tool
 from tooli.errors import InputError, InternalError, Suggestion, TimeoutExceeded
 from tooli.pipeline.drivers import bind_arguments
 from tooli.pipeline.failure import as_tool_error
-from tooli.pipeline.input_errors import missing_command_error, unknown_command_error
+from tooli.pipeline.input_errors import (
+    describe_option_fix,
+    missing_command_error,
+    unknown_command_error,
+)
 
 TYPE_CHECKING = False
 
@@ -75,9 +78,7 @@ def no_command_error(output: CommandOutput) -> ToolError:
         argv = _corrected_argv(invocation.argv, prog, first.message, first.suggested_value)
     advice = Suggestion(
         "retry_with_modified_input",
-        f"Use {first.suggested_value}."
-        if first.suggested_value
-        else "Run --help-agent to see the commands and options.",
+        _describe_fix(first),
         example=" ".join(argv) if argv else None,
         argv=argv,
     )
@@ -85,6 +86,14 @@ def no_command_error(output: CommandOutput) -> ToolError:
     return InputError(
         first.message, code=first.code, field=first.field, suggestion=advice, details=details
     )
+
+
+def _describe_fix(problem: Problem) -> str:
+    if problem.code == "E1007":
+        return describe_option_fix(problem)
+    if problem.suggested_value:
+        return f"Use {problem.suggested_value}."
+    return "Run --help-agent to see the commands and options."
 
 
 def _corrected_argv(
@@ -114,13 +123,6 @@ def _noop() -> None:
 
 
 # ------------------------------------------------------------------ reading a line
-
-
-def report_invalid_mode(line: CommandLine, requested: str) -> str:
-    """Add a problem for an invalid `TOOLI_OUTPUT`; return the mode for writing the error."""
-    message = f"TOOLI_OUTPUT={requested} is none of {', '.join(OUTPUT_MODES)}"
-    line.problems.append(Problem("E1007", "output", message))
-    return "json"
 
 
 def resolve_text_command_mode(invocation: Invocation, requested: str) -> str:

@@ -87,7 +87,10 @@ class Options(Record):
 
 
 class Problem(Record):
-    """One error in the input of a call. `suggested_value` is a value that is probably right."""
+    """One error in the input of a call.
+
+    `suggested_value` is a value that is probably right, or a tuple of all values of an option.
+    """
 
     code: str
     field: str | None

@@ -361,6 +361,8 @@ def _build_fix(tool: Tool, problems: Sequence[Problem]) -> str:
             )
         elif problem.code == "E1005":
             parts.append("Remove the extra arguments.")
+        elif problem.code == "E1007":
+            parts.append(describe_option_fix(problem))
         elif problem.code in _FRAMEWORK_OPTION_CODES:
             parts.append(problem.message if problem.message[-1] == "?" else f"{problem.message}.")
         elif param is not None:
@@ -370,6 +372,17 @@ def _build_fix(tool: Tool, problems: Sequence[Problem]) -> str:
         else:
             parts.append("Give the option its value.")
     return " ".join(dict.fromkeys(parts))
+
+
+def describe_option_fix(problem: Problem) -> str:
+    """Return how to correct an invalid framework option."""
+    suggested = problem.suggested_value
+    if suggested is not None:
+        values = suggested if isinstance(suggested, str) else f"one of {', '.join(suggested)}"
+        return f"Use {values} as {problem.field!r}."
+    if problem.field is None:  # the message says where the option belongs
+        return f"{problem.message}."
+    return f"Leave {problem.field!r} out, or correct it: {problem.message}."
 
 
 def describe_param(param: Param) -> str:
