@@ -26,7 +26,7 @@ from tooli.core.content import Audio, Embedded, Image, Link, Message
 from tooli.core.handoffs import NextStep
 from tooli.core.peer import Elicit, Question, Roots, Sample
 from tooli.errors import ToolError
-from tooli.execution import child_messages, ipc, safe_codec
+from tooli.execution import ipc, safe_codec
 from tooli.execution.sandbox.sandbox_runner import detect_sandbox_support
 from tooli.pipeline.drivers import run
 
@@ -82,7 +82,7 @@ def test_a_pickle_runs_where_it_is_trusted_and_is_not_read_where_it_is_not(tmp_p
         with pytest.raises(ToolError, match="it sent an invalid message"):
             safe_codec.loads(made_up)
     assert not place.exists()
-    ipc.unpack(data)
+    ipc.Codec().unpack(data)
     assert place.exists()
 
 
@@ -206,10 +206,8 @@ class Odd(ToolError):
 
 
 def test_no_class_of_the_apps_is_made_by_an_error_from_there() -> None:
-    from tooli.execution.child_messages import validate_error
-
     fields = {"code": "E4991", "category": "runtime", "message": "m", "is_retryable": True}
-    error = ipc.unpack_error(validate_error(["Odd", fields, None]), is_untrusted=True)
+    error = safe_codec.SafeCodec().unpack_error(("Odd", fields, None))
     assert isinstance(error, ToolError)
     assert (error.code, error.category, error.is_retryable) == ("E4991", "runtime", True)
     assert Odd.made == []
@@ -275,11 +273,10 @@ def test_a_client_hears_nothing_that_was_made_up(frame: bytes) -> None:
 def test_what_is_printed_without_end_is_left_out(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(child_messages, "MAX_FRAME_BYTES", 10)
+    monkeypatch.setattr(safe_codec, "MAX_FRAME_BYTES", 10)
     warnings: list[str] = []
-    heard = child_messages.UntrustedMessages(
-        Call(cast("Any", None), {}, PYTHON_CALLER, warnings), lambda _: None
-    )
+    call = Call(cast("Any", None), {}, PYTHON_CALLER, warnings)
+    heard = safe_codec.UntrustedMessages(call, safe_codec.SafeCodec(), lambda _: None)
     for text in ("12345", "67890", "beyond", "and more"):
         assert heard.handle("text", ["stdout", text])
     assert capsys.readouterr().out == "1234567890"

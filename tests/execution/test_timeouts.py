@@ -377,8 +377,8 @@ def test_who_catches_the_exit_goes_on(place: ProcessEnv, tmp_path: Path) -> None
 
 SLOW_LOOK = """
 import os, sys, time
-from tooli.execution import process_tree
-process_tree.adopt_orphans()
+from tooli.execution import processes
+processes.adopt_orphans()
 until = time.monotonic() + 5
 for _ in range(5):
     if os.fork() == 0:
@@ -387,15 +387,15 @@ for _ in range(5):
             time.sleep(0.01)
         time.sleep(30)
         os._exit(0)
-look = process_tree.list_processes
+look = processes.list_processes
 def slow():
     seen = look()
     time.sleep(0.4)  # as where others have the processor
     return seen
-process_tree.list_processes = slow
+processes.list_processes = slow
 time.sleep(0.2)
-process_tree.kill_descendants(os.getpid(), reaps=True)
-print(len(process_tree.find_descendants(os.getpid(), look())))
+processes.kill_descendants(os.getpid(), reaps=True)
+print(len(processes.find_descendants(os.getpid(), look())))
 """
 
 

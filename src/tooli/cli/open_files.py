@@ -50,6 +50,6 @@ def flush_open_files(gc_is_frozen: bool, *, is_exiting: bool) -> None:
     if gc_is_frozen:
         gc.unfreeze()
     if is_exiting:
-        from tooli.execution.forking import flush_open_files
+        from tooli.execution.processes import flush_open_files
 
         flush_open_files()

@@ -13,7 +13,7 @@ from tooli.cli.stream_output import render_envelope
 from tooli.cli.usage_errors import call_without_tool
 from tooli.core.call import Failed
 from tooli.core.output_modes import find_mode
-from tooli.execution.process_tree import kill_descendants
+from tooli.execution.processes import kill_descendants
 from tooli.execution.timeouts import timeout_error
 
 TYPE_CHECKING = False

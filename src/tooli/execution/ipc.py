@@ -1,34 +1,51 @@
-"""Messages between a worker process and the calling process, in frames.
+"""Messages between a worker process and the calling process.
 
-    frame: length, then (kind, payload), marshalled or pickled
+    frame: length, then (kind, payload), encoded by a Codec
 
-A sandboxed process sends JSON instead (execution/safe_codec.py). Values and errors are packed
-before they are put into a frame. A value that cannot be pickled is converted to JSON.
+    kind                                  the calling process
+    ------------------------------------  -------------------------------------------------
+    value, stream, item, done, error      returns or raises it (execution/process_runner.py)
+    warning, meta                         puts it into the envelope
+    text                                  writes it to sys.stdout or sys.stderr
+    progress, log, ask, disconnect        forwards it to the client
+
+Values and errors are packed before they are put into a frame. A trusted process sends marshalled or
+pickled data, and a value that cannot be pickled is converted to JSON. A sandboxed process is not
+trusted and uses another codec (execution/safe_codec.py).
 """
 
 from __future__ import annotations
 
 import marshal
 import os
+import sys
+from _thread import allocate_lock
 
-from tooli.errors import Suggestion, ToolError, error_class_for
-from tooli.execution.process_tree import SIGINT, SIGTERM, signals
-from tooli.execution.timeouts import MAX_FRAME_BYTES, invalid_message_error
-from tooli.pipeline.failure import as_tool_error, requested_exit_code
+from tooli.errors import Suggestion, ToolError, ToolRuntimeError, error_class_for
+from tooli.execution.processes import SIGINT, SIGTERM, signals
+from tooli.pipeline.failure import as_tool_error
 from tooli.text.jsonable import is_object, to_jsonable
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import Any
+    from typing import Any, TypeAlias
 
+    from tooli.core.call import Call
+    from tooli.core.peer import Question
+    from tooli.core.protocols import JsonObject
+
+    # A name, the pickled exception or the fields of its ToolError, and the traceback.
+    PackedError: TypeAlias = tuple[str, Any, str | None]
 
 _HEADER_BYTES = 8
 _STACK_GLOBAL = b"\x93"  # opcode of a pickle that imports a class or function
 _PLAIN_TYPES = frozenset((str, int, float, bool, type(None), bytes))
 _MAX_MARSHAL_PARTS = 200
 """Maximum number of parts of a value that is marshalled. Larger values are pickled."""
+RESULT_KINDS = ("value", "stream", "item", "done", "error")
+"""Kinds of messages with results. They are queued until the caller asks for them."""
 
 
 def dumps(value: Any) -> bytes:
@@ -40,16 +57,7 @@ def dumps(value: Any) -> bytes:
 
 def loads(data: bytes) -> Any:
     """Decode a value of a trusted process."""
-    if data[:1] == b"j":  # sent by a nested sandboxed process
-        return loads_untrusted(data)
     return marshal.loads(data[1:]) if data[:1] == b"m" else _import_pickle().loads(data[1:])
-
-
-def loads_untrusted(data: bytes) -> Any:
-    """Decode a value of an untrusted process."""
-    from tooli.execution.safe_codec import loads as read
-
-    return read(data)
 
 
 def _is_plain(value: Any, budget: list[int]) -> bool:
@@ -72,119 +80,25 @@ def _import_pickle() -> Any:
     return found  # pyright: ignore[reportUnknownVariableType]
 
 
-class FrameSender:
-    """Writes frames to a pipe; several threads may use it."""
-
-    def __init__(self, descriptor: int) -> None:
-        from _thread import allocate_lock
-
-        self.descriptor = descriptor
-        self._lock = allocate_lock()
-
-    def send(self, kind: str, payload: Any = None) -> None:
-        """Write one frame. Signals are blocked meanwhile, so a frame is never cut off."""
-        data = _encode_frame(kind, payload)
-        view = memoryview(len(data).to_bytes(_HEADER_BYTES, "big") + data)
-        previous_mask = signals.pthread_sigmask(signals.SIG_BLOCK, (SIGINT, SIGTERM))
-        try:
-            with self._lock:
-                while view:
-                    view = view[os.write(self.descriptor, view) :]
-        finally:
-            signals.pthread_sigmask(signals.SIG_SETMASK, previous_mask)
-
-
-class FrameReceiver:
-    """Reads frames from a pipe without blocking."""
-
-    def __init__(self, descriptor: int, is_untrusted: bool = False) -> None:
-        os.set_blocking(descriptor, False)
-        self.descriptor = descriptor
-        self.is_untrusted = is_untrusted
-        self.is_closed = False  # the other end is closed
-        self._buffer = bytearray()
-
-    def read_frames(self) -> Iterator[tuple[str, Any]]:
-        """Yield the frames that have arrived."""
-        while not self.is_closed:
-            try:
-                chunk = os.read(self.descriptor, 1 << 16)
-            except BlockingIOError:
-                return
-            self.is_closed = not chunk
-            self._buffer += chunk
-            yield from self._complete_frames()
-
-    def _complete_frames(self) -> Iterator[tuple[str, Any]]:
-        data = self._buffer
-        while len(data) >= _HEADER_BYTES:
-            size = int.from_bytes(data[:_HEADER_BYTES], "big")
-            if self.is_untrusted and size > MAX_FRAME_BYTES:
-                raise invalid_message_error(f"{size} bytes at once, more than {MAX_FRAME_BYTES}")
-            end = _HEADER_BYTES + size
-            if len(data) < end:
-                return
-            frame = bytes(data[_HEADER_BYTES:end])
-            del data[:end]
-            message: Any = unpack(frame, self.is_untrusted)
-            if self.is_untrusted and (message.__class__ is not list or len(message) != 2):
-                raise invalid_message_error("not a message")
-            yield message
-
-
 def preload_modules() -> None:
     """Import modules that are needed later, when the sandbox may not be able to read them."""
-    for name in ("atexit", "traceback", "tooli.pipeline.failure", "tooli.execution.safe_codec"):
+    for name in ("atexit", "traceback", "tooli.pipeline.failure"):
         __import__(name)
     _import_pickle()
 
 
-# ------------------------------------------------------------------ values
+def invalid_message_error(reason: str) -> ToolRuntimeError:
+    """Return the error for a call whose process sent an invalid message."""
+    return ToolRuntimeError(
+        f"The isolated command was stopped: it sent an invalid message ({reason[:200]}).",
+        code="E4051",
+        suggestion=Suggestion(
+            "abort", "Inspect the command: its code tampers with its own result."
+        ),
+    )
 
 
-def pack(value: Any, warn: Callable[[str], None]) -> bytes:
-    """Pack a value for the calling process; convert it to JSON if it cannot be pickled."""
-    if _safe_codec_enabled[-1]:
-        from tooli.execution import safe_codec
-
-        return safe_codec.dumps(value, warn)
-    try:
-        data = dumps(value)
-        if data[:1] == b"p" and _STACK_GLOBAL in data:
-            loads(data)  # fails if a class cannot be imported by its name or rebuilt
-    except Exception:
-        warnings: list[str] = []
-        data = dumps(to_jsonable(value, warnings))
-        for warning in warnings:
-            warn(warning)
-        warn(f"a {type(value).__name__} cannot be sent between processes; it was converted to JSON")
-    return data
-
-
-def unpack(data: bytes, is_untrusted: bool = False) -> Any:
-    """Return the value that pack() encoded."""
-    return loads_untrusted(data) if is_untrusted else loads(data)
-
-
-_safe_codec_enabled = [False]
-"""A stack of flags. The last one is True if values are packed with the safe codec."""
-
-
-def _encode_frame(kind: str, payload: Any) -> bytes:
-    if not _safe_codec_enabled[-1]:
-        return dumps((kind, payload))
-    from tooli.execution import safe_codec
-
-    return safe_codec.encode_frame(kind, payload)
-
-
-def enable_safe_codec() -> None:
-    """Pack all values of this process with the safe codec from now on."""
-    __import__("tooli.execution.safe_codec")  # now: the sandbox may not be able to read it
-    _safe_codec_enabled.append(True)
-
-
-# ------------------------------------------------------------------ errors
+# ------------------------------------------------------------------ codec
 
 
 class RemoteTraceback(Exception):  # noqa: N818
@@ -194,75 +108,239 @@ class RemoteTraceback(Exception):  # noqa: N818
         return f"\n{self.args[0]}"
 
 
-def pack_error(exc: BaseException) -> tuple[str, Any, str | None]:
-    """Pack an exception. If it cannot be pickled, pack the fields of its ToolError."""
-    if isinstance(exc.__cause__, KeyboardInterrupt) and type(exc).__name__ == "Abort":
-        exc = exc.__cause__  # Click turns KeyboardInterrupt into Abort
-    trace = None
-    if isinstance(exc, Exception) and not isinstance(exc, ToolError):
-        from traceback import format_exception
+class Codec:
+    """Encodes and decodes the messages of a trusted process."""
 
-        trace = "".join(format_exception(type(exc), exc, exc.__traceback__))
-    try:
-        if _safe_codec_enabled[-1]:
-            return _pack_error_fields(exc, trace)
-        data = dumps(exc)
-        if _is_same_error(loads(data), exc):
-            return "itself", data, trace
-    except Exception:
-        pass
-    error = exc if isinstance(exc, ToolError) else as_tool_error(exc)
-    return type(exc).__name__, _error_fields(error), trace
+    max_frame_bytes: int | None = None  # larger frames are refused
 
+    def encode_frame(self, kind: str, payload: object) -> bytes:
+        """Encode a message. Values in its payload are packed already."""
+        return dumps((kind, payload))
 
-def _pack_error_fields(exc: BaseException, trace: str | None) -> tuple[str, Any, str | None]:
-    """Pack an exception without pickle, as an exit code or as the fields of its ToolError."""
-    code = requested_exit_code(exc)
-    if code is not None:
-        exit_value = getattr(exc, "code", code)
-        return "exit", exit_value if isinstance(exit_value, str) else code, None
-    error = exc if isinstance(exc, ToolError) else as_tool_error(exc)
-    return type(exc).__name__, _error_fields(error), trace
+    def decode_frame(self, data: bytes) -> tuple[str, Any]:
+        """Return the kind and the payload of a message."""
+        return loads(data)
 
+    def pack(self, value: object, warn: Callable[[str], None]) -> bytes:
+        """Pack a value for the calling process; convert it to JSON if it cannot be pickled."""
+        try:
+            data = dumps(value)
+            if data[:1] == b"p" and _STACK_GLOBAL in data:
+                loads(data)  # fails if a class cannot be imported by its name or rebuilt
+        except Exception:
+            warnings: list[str] = []
+            data = dumps(to_jsonable(value, warnings))
+            for warning in warnings:
+                warn(warning)
+            name = type(value).__name__
+            warn(f"a {name} cannot be sent between processes; it was converted to JSON")
+        return data
 
-def _is_same_error(restored: BaseException, exc: BaseException) -> bool:
-    return type(restored) is type(exc) and str(restored) == str(exc)
+    def unpack(self, data: bytes) -> Any:
+        """Return the value that pack() encoded."""
+        return loads(data)
 
+    def pack_error(self, exc: BaseException) -> PackedError:
+        """Pack an exception. If it cannot be pickled, pack the fields of its ToolError."""
+        exc, trace = prepare_exception(exc)
+        try:
+            data = dumps(exc)
+            restored = loads(data)
+            if type(restored) is type(exc) and str(restored) == str(exc):
+                return "itself", data, trace
+        except Exception:
+            pass
+        return pack_error_fields(exc, trace)
 
-def _error_fields(error: Any) -> dict[str, Any]:
-    fields = error.to_dict()
-    fields["details"] = to_jsonable(error.details, []) if error.details else None
-    fields["exit_code"] = error.exit_code
-    return fields
-
-
-def unpack_error(packed: tuple[str, Any, str | None], is_untrusted: bool = False) -> BaseException:
-    """Return the exception that pack_error() encoded, to be raised in this process."""
-    name, data, trace = packed
-    if name == "exit":
-        return SystemExit(data)
-    if name == "itself" and not is_untrusted:
+    def unpack_error(self, packed: PackedError) -> BaseException:
+        """Return the exception that pack_error() encoded, to be raised in this process."""
+        name, data, trace = packed
+        if name != "itself":
+            error_class = error_class_for(data["code"], data["category"])
+            return build_error(error_class, name, data, trace)
         exc: BaseException = loads(data)
         if trace is not None:
             exc.__cause__ = RemoteTraceback(trace)
         return exc
-    suggestion = data.get("suggestion")
-    error_class = error_class_for(data["code"], data["category"])
-    # An error class of the app could run any code in its __init__.
-    if is_untrusted and error_class.__init__ is not ToolError.__init__:
-        candidates = (error_class_for("", data["category"]), ToolError)
-        error_class = next(item for item in candidates if item.__init__ is ToolError.__init__)
+
+
+def prepare_exception(exc: BaseException) -> tuple[BaseException, str | None]:
+    """Return the exception to pack, and its traceback as text if the author needs it."""
+    if isinstance(exc.__cause__, KeyboardInterrupt) and type(exc).__name__ == "Abort":
+        exc = exc.__cause__  # Click turns KeyboardInterrupt into Abort
+    if not isinstance(exc, Exception) or isinstance(exc, ToolError):
+        return exc, None
+    from traceback import format_exception
+
+    return exc, "".join(format_exception(type(exc), exc, exc.__traceback__))
+
+
+def pack_error_fields(exc: BaseException, trace: str | None) -> PackedError:
+    """Pack an exception without pickle, as the fields of its ToolError."""
+    error = exc if isinstance(exc, ToolError) else as_tool_error(exc)
+    details = to_jsonable(error.details, []) if error.details else None
+    fields = {**error.to_dict(), "details": details, "exit_code": error.exit_code}
+    return type(exc).__name__, fields, trace
+
+
+def build_error(
+    error_class: type[ToolError], name: str, fields: JsonObject, trace: str | None
+) -> ToolError:
+    """Return an error with these fields. With a traceback its cause is an exception `name`."""
+    suggestion = fields.get("suggestion")
     error = error_class(
-        data["message"],
-        code=data["code"],
-        field=data.get("field"),
+        fields["message"],
+        code=fields["code"],
+        field=fields.get("field"),
         suggestion=Suggestion.from_dict(suggestion) if suggestion else None,
-        is_retryable=data["is_retryable"],
-        details=data["details"],
-        exit_code=data["exit_code"],
+        is_retryable=fields["is_retryable"],
+        details=fields["details"],
+        exit_code=fields["exit_code"],
     )
     if trace is not None:
-        error.__cause__ = type(name, (Exception,), {})(data["message"])
+        error.__cause__ = type(name, (Exception,), {})(fields["message"])
         error.__cause__.__cause__ = RemoteTraceback(trace)
         error.is_translated = True
     return error
+
+
+# ------------------------------------------------------------------ pipes
+
+
+class FrameSender:
+    """Writes frames to a pipe; several threads may use it."""
+
+    def __init__(self, fd: int, codec: Codec) -> None:
+        self.fd = fd
+        self._codec = codec
+        self._lock = allocate_lock()
+
+    def send(self, kind: str, payload: object = None) -> None:
+        """Write one frame. Signals are blocked meanwhile, so a frame is never cut off."""
+        data = self._codec.encode_frame(kind, payload)
+        view = memoryview(len(data).to_bytes(_HEADER_BYTES, "big") + data)
+        previous_mask = signals.pthread_sigmask(signals.SIG_BLOCK, (SIGINT, SIGTERM))
+        try:
+            with self._lock:
+                while view:
+                    view = view[os.write(self.fd, view) :]
+        finally:
+            signals.pthread_sigmask(signals.SIG_SETMASK, previous_mask)
+
+
+class FrameReceiver:
+    """Reads frames from a pipe without blocking."""
+
+    def __init__(self, fd: int, codec: Codec) -> None:
+        os.set_blocking(fd, False)
+        self.fd = fd
+        self.is_closed = False  # the other end is closed
+        self._codec = codec
+        self._buffer = bytearray()
+
+    def read_frames(self) -> Iterator[tuple[str, Any]]:
+        """Yield the frames that have arrived."""
+        while not self.is_closed:
+            try:
+                chunk = os.read(self.fd, 1 << 16)
+            except BlockingIOError:
+                return
+            self.is_closed = not chunk
+            self._buffer += chunk
+            yield from self._complete_frames()
+
+    def _complete_frames(self) -> Iterator[tuple[str, Any]]:
+        data, limit = self._buffer, self._codec.max_frame_bytes
+        while len(data) >= _HEADER_BYTES:
+            size = int.from_bytes(data[:_HEADER_BYTES], "big")
+            if limit is not None and size > limit:
+                raise invalid_message_error(f"{size} bytes at once, more than {limit}")
+            end = _HEADER_BYTES + size
+            if len(data) < end:
+                return
+            frame = bytes(data[_HEADER_BYTES:end])
+            del data[:end]
+            yield self._codec.decode_frame(frame)
+
+
+# ------------------------------------------------------------------ messages during the call
+
+
+class ChildMessages:
+    """Handles the messages that a trusted process sends while its function runs."""
+
+    def __init__(self, call: Call, codec: Codec, send_answer: Callable[[bytes], None]) -> None:
+        self.call = call
+        self.codec = codec
+        self.send_answer = send_answer  # sends an answer of the client to the worker
+
+    def handle(self, kind: str, payload: Any) -> bool:
+        """Handle a message and return True, or return False if it is a result.
+
+        Results are not handled here: the process that made the call waits for them.
+        """
+        if kind in RESULT_KINDS:
+            return False
+        MESSAGE_HANDLERS[kind](self, self.decode(kind, payload))
+        return True
+
+    def decode(self, kind: str, payload: Any) -> Any:
+        """Return the payload with its values unpacked."""
+        if kind in ("meta", "ask"):
+            return self.codec.unpack(payload)
+        return (payload[0], self.codec.unpack(payload[1])) if kind == "log" else payload
+
+    def warn(self, text: str) -> None:
+        """Add a warning to the call."""
+        self.call.warnings.append(text)
+
+    def update_meta(self, meta: JsonObject) -> None:
+        """Add metadata to the call."""
+        if self.call.meta is not None:
+            self.call.meta.update(meta)
+
+    def write(self, message: tuple[str, str]) -> None:
+        """Write a text to sys.stdout or sys.stderr."""
+        if message[0] in ("stdout", "stderr"):
+            getattr(sys, message[0]).write(message[1])
+
+    def progress(self, update: tuple[float, float | None, str | None]) -> None:
+        """Forward progress to the client."""
+        if self.call.peer is not None:
+            self.call.peer.progress(*update)
+
+    def log(self, entry: tuple[str, object]) -> None:
+        """Forward a log entry to the client."""
+        if self.call.peer is not None:
+            self.call.peer.log(*entry)
+
+    def disconnect_client(self, _: None) -> None:
+        """Let the client disconnect and fetch the result later."""
+        if self.call.peer is not None:
+            self.call.peer.disconnect_client()
+
+    def ask(self, questions: dict[str, Question]) -> None:
+        """Ask the client and send its answers, or the exception, to the worker.
+
+        InputRequired is not an Exception: it ends the call and its process.
+        """
+        if self.call.peer is None:
+            return
+        try:
+            answer: object = self.call.peer.ask(questions)
+        except Exception as exc:
+            answer = exc
+        data = dumps(answer)
+        self.send_answer(len(data).to_bytes(_HEADER_BYTES, "big") + data)
+
+
+MESSAGE_HANDLERS: dict[str, Callable[[ChildMessages, Any], None]] = {
+    "warning": ChildMessages.warn,
+    "meta": ChildMessages.update_meta,
+    "text": ChildMessages.write,
+    "progress": ChildMessages.progress,
+    "log": ChildMessages.log,
+    "ask": ChildMessages.ask,
+    "disconnect": ChildMessages.disconnect_client,
+}
+"""The method that handles each kind of message, except results."""

@@ -13,32 +13,30 @@ from __future__ import annotations
 
 import os
 import select
-import sys
 from _thread import allocate_lock
 from marshal import loads
 from time import monotonic
 
 from tooli.core.call import Runner
 from tooli.errors import Interrupted, Suggestion, TemporaryError
-from tooli.execution.child_messages import ChildMessages, UntrustedMessages, validate_error
-from tooli.execution.forking import (
+from tooli.execution.ipc import ChildMessages, FrameReceiver, invalid_message_error, preload_modules
+from tooli.execution.processes import (
+    KILL_TIMEOUT,
+    SIGKILL,
     DeferredInterrupt,
-    flush_open_files,
+    flush_output,
     fork,
     fork_lock,
+    is_readable,
+    load_prctl,
     open_pipe_ends,
     open_pipes,
+    send_signal,
+    signals,
 )
-from tooli.execution.ipc import (
-    FrameReceiver,
-    preload_modules,
-    unpack,
-    unpack_error,
-)
-from tooli.execution.process_tree import KILL_TIMEOUT, SIGKILL, load_prctl, send_signal, signals
 from tooli.execution.supervisor import EMPTY_REPORT, TERM_GRACE_SECONDS, run_supervisor
-from tooli.execution.timeouts import invalid_message_error, process_died_error, timeout_error
-from tooli.execution.worker import Worker
+from tooli.execution.timeouts import process_died_error, timeout_error
+from tooli.execution.worker import Worker, select_codec
 from tooli.inputs.output import find_outputs
 from tooli.pipeline.drivers import is_async
 from tooli.pipeline.failure import mark_not_started
@@ -50,6 +48,8 @@ if TYPE_CHECKING:
 
     from tooli.core.call import Call
     from tooli.errors import ToolError
+    from tooli.execution.processes import SignalHandler
+    from tooli.execution.supervisor import SupervisorReport
 
 CANCEL_POLL_INTERVAL = 0.1
 """Seconds between two checks whether the client has cancelled the call."""
@@ -76,7 +76,7 @@ class ProcessRunner(Runner):
         A coroutine function runs on the loop itself, unless the inner runner needs its own process.
         """
         if is_async(call.tool.fn) and not (self.inner is not None and self.inner.needs_own_process):
-            from tooli.execution.async_timeouts import run_with_timeout
+            from tooli.execution.cooperative_timeouts import run_with_timeout
 
             assert self.timeout is not None
             return await run_with_timeout(call.replace(runner=self.inner), self.timeout)
@@ -99,27 +99,25 @@ class ChildCall:
         # Messages of a process that needs isolation are validated.
         self.is_untrusted = self.inner is not None and self.inner.needs_own_process
         self.timeout = runner.timeout
-        self.report: dict[str, Any] | None = None
-        self._messages = (UntrustedMessages if self.is_untrusted else ChildMessages)(
-            call, self._write
-        )
+        self.report: SupervisorReport | None = None
+        self._codec = select_codec(self.inner)
+        messages_class = ChildMessages
+        if self.is_untrusted:
+            from tooli.execution.safe_codec import UntrustedMessages as messages_class  # noqa: N813
+        self._messages = messages_class(call, self._codec, self._write)
         self._pending_frames: list[tuple[str, Any]] = []  # received but not requested yet
         self._pipe_ends: list[int] = []  # the descriptors of this process
         self._end_lock = allocate_lock()  # held while the end of the call is decided
         self._interrupt_count = 0
         self._is_running = self._is_cancelled = False
+        self._has_sent_cancel = False  # the worker knows that the client has cancelled the call
         self._is_data_closed = False  # the worker has closed its end
         self._report_deadline: float | None = None  # after this the supervisor's report is overdue
 
     # -------------------------------------------------------------- start
 
-    def _start(self, interrupt_handler: Any) -> None:
+    def _start(self, interrupt_handler: SignalHandler) -> None:
         """Fork the supervisor, which forks the worker process."""
-        self._cancel_flag = None
-        if self.call.peer is not None:
-            from mmap import mmap
-
-            self._cancel_flag = mmap(-1, 1)
         self._prepare_fork()
         deadline = None if self.timeout is None else monotonic() + self.timeout
         if deadline is not None:
@@ -127,10 +125,10 @@ class ChildCall:
         with fork_lock():
             if self._is_cancelled:
                 raise _cancelled_error()
-            data_read = self._fork_supervisor(interrupt_handler, deadline)
-        self._receiver = FrameReceiver(data_read, self.is_untrusted)
+            data_fd = self._fork_supervisor(interrupt_handler, deadline)
+        self._receiver = FrameReceiver(data_fd, self._codec)
         self._poller = select.poll()
-        self._poller.register(data_read, select.POLLIN)
+        self._poller.register(data_fd, select.POLLIN)
         self._poller.register(self._report_fd, select.POLLIN)
         if self._is_cancelled:  # while the processes were started
             self.cancel()
@@ -150,39 +148,43 @@ class ChildCall:
         if is_async(call.tool.fn):
             for name in ("asyncio", "tooli.core.event_loop"):
                 __import__(name)
-        self._flush()
+        flush_output(includes_files=call.caller.owns_process)
         load_prctl()
         if self.is_untrusted:
             preload_modules()
 
-    def _fork_supervisor(self, interrupt_handler: Any, deadline: float | None) -> int:
+    def _fork_supervisor(self, interrupt_handler: SignalHandler, deadline: float | None) -> int:
         """Open the pipes and fork the supervisor; return the descriptor to read frames from."""
-        call, caller_pid = self.call, os.getpid()
         try:
             pipes = open_pipes()
         except OSError as failure:
             raise _fork_failed_error(failure) from None
-        data_read, data_write, answer_read, answer_write = pipes[:4]
-        report_read, report_write, control_read, control_write = pipes[4:]
-        self._pipe_ends = [data_read, answer_write, report_read, control_write]
+        data_out, answer_in, cancel_in, report_out, control_in = (
+            *(pipes[1], pipes[2], pipes[4], pipes[7], pipes[8]),
+        )
+        data_in, self._answer_fd, self._cancel_fd, self._report_fd, self._control_fd = (
+            *(pipes[0], pipes[3], pipes[5], pipes[6], pipes[9]),
+        )
+        self._pipe_ends = [
+            *(data_in, self._answer_fd, self._cancel_fd, self._report_fd, self._control_fd)
+        ]
+        caller_pid = os.getpid()
         signal_mask = signals.pthread_sigmask(signals.SIG_BLOCK, (1, 2, 3, 15))
         try:
-            worker = Worker(call, self.inner, data_write, answer_read, self._cancel_flag)
-            worker.interrupt = interrupt_handler
+            worker = Worker(self.call, self.inner, data_out, answer_in, cancel_in)
+            worker.interrupt_handler = interrupt_handler
             self.supervisor_pid = fork()
             if self.supervisor_pid == 0:
                 run_supervisor(
                     worker,
                     caller_pid,
                     self._pipe_ends,
-                    control_read,
-                    report_write,
+                    control_in,
+                    report_out,
                     deadline,
                     signal_mask,
                 )
             open_pipe_ends.update(self._pipe_ends)
-            self._answer_fd, self._report_fd = answer_write, report_read
-            self._control_fd = control_write
             self._is_running = True
         except OSError as failure:
             for own_end in self._pipe_ends:
@@ -190,19 +192,9 @@ class ChildCall:
             raise _fork_failed_error(failure) from None
         finally:
             signals.pthread_sigmask(signals.SIG_SETMASK, signal_mask)
-            for other_end in (data_write, answer_read, report_write, control_read):
+            for other_end in (data_out, answer_in, cancel_in, report_out, control_in):
                 os.close(other_end)
-        return data_read
-
-    def _flush(self) -> None:
-        """Flush the streams, so that buffered output is not written by both processes."""
-        for stream in (sys.stdout, sys.stderr):
-            try:
-                stream.flush()
-            except (OSError, ValueError, AttributeError):
-                pass
-        if self.call.caller.owns_process:
-            flush_open_files()
+        return data_in
 
     # -------------------------------------------------------------- wait
 
@@ -223,20 +215,19 @@ class ChildCall:
 
     def _build_result(self, kind: str, payload: Any) -> Any:
         """Return the value or raise the error of a call whose process has ended."""
-        report_read = self.report or EMPTY_REPORT
-        if report_read["overran"]:
+        report = self.report or EMPTY_REPORT
+        if report["timed_out"]:
             raise timeout_error(
-                self.timeout or 0.0, "process", report_read["stopped"], kind in _COMPLETED_KINDS
+                self.timeout or 0.0, "process", report["killed"], kind in _COMPLETED_KINDS
             )
-        for _, failure in self._frames_of_kind("error"):
-            kind, payload = "error", failure
+        for pending_kind, pending_payload in self._pending_frames:
+            if pending_kind == "error":
+                kind, payload = "error", pending_payload
         if kind == "error":
-            raise unpack_error(
-                validate_error(payload) if self.is_untrusted else payload, self.is_untrusted
-            )
+            raise self._codec.unpack_error(payload)
         if kind == "":
-            raise process_died_error(report_read["status"], report_read.get("broken"))
-        return unpack(payload, self.is_untrusted) if payload is not None else None
+            raise process_died_error(report["status"], report.get("error"))
+        return self._codec.unpack(payload) if payload is not None else None
 
     def next_item(self) -> tuple[bool, Any]:
         """Return True and the next item, or False and None at the end of the stream."""
@@ -245,7 +236,7 @@ class ChildCall:
                 self._write(b"n")
                 kind, payload = self._next_frame(("item", "error", "done"))
                 if kind == "item":
-                    return True, unpack(payload, self.is_untrusted)
+                    return True, self._codec.unpack(payload)
                 self._wait_for_end()
         except BaseException:
             self.shut_down()
@@ -274,9 +265,6 @@ class ChildCall:
                 return "", None
             self._receive()
 
-    def _frames_of_kind(self, kind: str) -> list[tuple[str, Any]]:
-        return [frame for frame in self._pending_frames if frame[0] == kind]
-
     def _wait_for_end(self) -> None:
         while self.report is None:
             self._receive()
@@ -292,9 +280,10 @@ class ChildCall:
         if report_deadline is not None:
             timeouts.append(max(0.0, report_deadline - monotonic()))
         events = self._poller.poll(min(timeouts) * 1000 if timeouts else None)
-        if peer is not None and peer.cancelled and self._cancel_flag is not None:
-            self._cancel_flag[0] = 1
-        if any(descriptor == self._report_fd for descriptor, _ in events):
+        if peer is not None and peer.cancelled and not self._has_sent_cancel:
+            self._has_sent_cancel = True
+            self._write(b"c", self._cancel_fd)
+        if any(fd == self._report_fd for fd, _ in events):
             self.report = self._read_report()
         elif report_deadline is not None and monotonic() >= report_deadline:
             self._await_final_report()
@@ -304,7 +293,7 @@ class ChildCall:
         # Every poll() would return at once for a closed pipe.
         if self._receiver.is_closed and not self._is_data_closed:
             self._is_data_closed = True
-            self._poller.unregister(self._receiver.descriptor)
+            self._poller.unregister(self._receiver.fd)
 
     def _queue_frame(self, kind: str, payload: Any) -> None:
         """Keep a frame until it is requested; fail if an untrusted process sends too many."""
@@ -318,30 +307,28 @@ class ChildCall:
         On Linux the worker dies with the supervisor. The full time is granted even after the
         deadline, because the whole process tree may have been suspended.
         """
-        if select.select((self._report_fd,), (), (), REPORT_TIMEOUT)[0]:
+        if is_readable(self._report_fd, REPORT_TIMEOUT):
             self.report = self._read_report()
             return
         send_signal(self.supervisor_pid, SIGKILL)
-        self.report = {**EMPTY_REPORT, "overran": True}
+        self.report = {**EMPTY_REPORT, "timed_out": True}
         self.call.warnings.append(
             "the supervisor of the command did not answer and was killed: "
             "processes that the command started may still be running"
         )
 
-    def _read_report(self) -> dict[str, Any]:
-        data_read = b""
+    def _read_report(self) -> SupervisorReport:
+        data = b""
         while chunk := os.read(self._report_fd, 1 << 16):
-            data_read += chunk
-        if data_read:
-            return loads(data_read)
-        return EMPTY_REPORT  # the supervisor was killed
+            data += chunk
+        return loads(data) if data else EMPTY_REPORT  # empty: the supervisor was killed
 
-    def _write(self, data: bytes, descriptor: int | None = None) -> None:
+    def _write(self, data: bytes, fd: int | None = None) -> None:
         """Write bytes to the worker, or to another descriptor such as the supervisor's."""
         view = memoryview(data)
         try:
             while view:
-                view = view[os.write(self._answer_fd if descriptor is None else descriptor, view) :]
+                view = view[os.write(self._answer_fd if fd is None else fd, view) :]
         except OSError:  # the process has ended; its report says how
             pass
 
@@ -371,8 +358,8 @@ class ChildCall:
             self._write(b"s", self._control_fd)
             self._await_final_report()
         open_pipe_ends.difference_update(self._pipe_ends)
-        for descriptor in self._pipe_ends:
-            os.close(descriptor)
+        for fd in self._pipe_ends:
+            os.close(fd)
         self._pipe_ends = []
         try:
             os.waitpid(self.supervisor_pid, 0)

@@ -1,4 +1,4 @@
-"""Encode values of an untrusted process as data that is safe to decode.
+"""Exchange messages with an untrusted process: encode data that is safe to decode, and validate it.
 
     text, numbers, lists, objects    as in JSON
     {"!": [kind, part, …]}           other values: a kind of VALUE_KINDS and its parts
@@ -6,7 +6,8 @@
 A sandboxed process is not trusted, so its messages are JSON. A value that JSON lacks is tagged with
 its kind. The decoder checks the types of the parts and builds the value with the class that
 VALUE_KINDS lists, so the process cannot choose what is imported or called. Pickle and marshal give
-no such guarantee. Values of other classes are converted to JSON.
+no such guarantee. Values of other classes are converted to JSON. The kind, the types and the size
+of each message are validated. An invalid message ends the call.
 """
 
 from __future__ import annotations
@@ -16,22 +17,56 @@ from base64 import b64decode, b64encode
 from importlib import import_module
 from json import JSONDecoder, JSONEncoder
 
+from tooli.core.peer import Question
 from tooli.core.record import Record
-from tooli.errors import Suggestion, ToolRuntimeError
-from tooli.execution.timeouts import MAX_FRAME_BYTES, invalid_message_error
+from tooli.errors import (
+    APPLICABILITY_LEVELS,
+    SUGGESTION_ACTIONS,
+    Suggestion,
+    ToolError,
+    ToolRuntimeError,
+    error_class_for,
+)
+from tooli.execution.ipc import (
+    MESSAGE_HANDLERS,
+    RESULT_KINDS,
+    ChildMessages,
+    Codec,
+    build_error,
+    invalid_message_error,
+    pack_error_fields,
+    prepare_exception,
+)
+from tooli.execution.monitor.monitored_runner import VIOLATIONS_KEY, MonitoredRunner
+from tooli.pipeline.failure import requested_exit_code
 from tooli.text.jsonable import MAX_JSON_DEPTH, to_jsonable
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Any
+    from collections.abc import Callable, Iterable, Mapping
+    from datetime import datetime, time, timedelta, timezone
+    from typing import Any, TypeVar
 
+    from tooli.core.call import Call, Runner
+    from tooli.core.content import Image, Message
+    from tooli.core.handoffs import Next, NextStep
+    from tooli.core.page import Page
+    from tooli.core.protocols import JsonObject
+    from tooli.execution.ipc import PackedError
 
+    BytesType = TypeVar("BytesType", bytes, bytearray)
+
+MAX_FRAME_BYTES = 64 << 20
+"""Maximum size of a frame of an untrusted process, in bytes."""
+MAX_ENTRIES = 1000
+"""Maximum number of warnings, and of violations, that an untrusted process may report."""
+MAX_TEXT_CHARS = 10_000
+"""Maximum length of a text that an untrusted process sends, such as a warning."""
 _TAG = "!"
 _TAG_PREFIX = b'{"!"'  # how a tagged value starts in encoded data
 _JSON_SCALARS = frozenset((str, int, float, bool, type(None)))
-_type: Callable[[Any], Any] = type
+_INVALID = (TypeError, ValueError, KeyError, AttributeError)  # raised for invalid data
 
 
 class ValueKind(Record):
@@ -39,10 +74,10 @@ class ValueKind(Record):
 
     module: str
     name: str
-    to_parts: Callable[[Any], Iterable[Any]]
+    to_parts: Callable[[Any], Iterable[object]]
     part_types: tuple[tuple[type, ...] | None, ...]  # the types of the parts; None: any data
     # Called with the class and the parts; None: the class is called with the parts.
-    from_parts: Callable[..., Any] | None = None
+    from_parts: Callable[..., object] | None = None
 
 
 # ------------------------------------------------------------------ kinds
@@ -51,59 +86,59 @@ _INT, _STR, _FLOAT, _LIST = (int,), (str,), (float,), (list,)
 _OPTIONAL_STR, _OPTIONAL_INT = (str, type(None)), (int, type(None))
 
 
-def _record_parts(value: Any) -> Iterable[Any]:
+def _record_parts(value: Any) -> Iterable[object]:
     return value._values()  # value is a Record
 
 
-def _list_parts(value: Any) -> Iterable[Any]:
+def _list_parts(value: Iterable[object]) -> Iterable[object]:
     return (list(value),)
 
 
-def _timedelta_parts(value: Any) -> Iterable[Any]:
-    return value.days, value.seconds, value.microseconds
-
-
-def _timezone_parts(value: Any) -> Iterable[Any]:
-    offset, *name = value.__getinitargs__()
+def _timezone_parts(value: Any) -> Iterable[object]:
+    offset, *name = value.__getinitargs__()  # value is a timezone
     return offset, name[0] if name else None
 
 
-def _time_parts(value: Any) -> Iterable[Any]:
+def _time_parts(value: time | datetime) -> Iterable[object]:
     clock = (value.hour, value.minute, value.second, value.microsecond)
     return (*clock, value.tzinfo, value.fold)
 
 
-def _datetime_parts(value: Any) -> Iterable[Any]:
+def _datetime_parts(value: datetime) -> Iterable[object]:
     return value.year, value.month, value.day, *_time_parts(value)
 
 
-def _make_timezone(cls: Any, offset: Any, name: str | None) -> Any:
+def _make_timezone(cls: type[timezone], offset: timedelta, name: str | None) -> timezone:
     _require_type(offset, "datetime", "timedelta")
     return cls(offset) if name is None else cls(offset, name)
 
 
-def _make_datetime(cls: Any, *parts: Any) -> Any:
+def _make_datetime(cls: Callable[..., object], *parts: object) -> object:
     *clock, tzinfo, fold = parts
     if tzinfo is not None:
         _require_type(tzinfo, "datetime", "timezone")
     return cls(*clock, tzinfo, fold=fold)
 
 
-def _make_bytes(cls: Any, text: str) -> Any:
+def _make_bytes(cls: type[BytesType], text: str) -> BytesType:
     return cls(b64decode(text, validate=True))
 
 
-def _make_page(cls: Any, items: Any, cursor: Any, total: Any) -> Any:
+def _make_page(
+    cls: type[Page[Any]], items: list[object], cursor: str | None, total: int | None
+) -> Page[Any]:
     return cls(items, next_cursor=cursor, total=total)
 
 
-def _make_step(cls: Any, command: str, arguments: dict[Any, Any], why: str) -> Any:
+def _make_step(
+    cls: type[NextStep], command: str, arguments: Mapping[str, object], why: str
+) -> NextStep:
     if not all([type(name) is str for name in arguments]):
         raise ValueError("an argument name is not text")
     return cls(command, arguments, why)
 
 
-def _make_next(cls: Any, result: Any, steps: list[Any]) -> Any:
+def _make_next(cls: type[Next[Any]], result: object, steps: list[NextStep]) -> Next[Any]:
     made = cls(result)
     for step in steps:
         _require_type(step, "tooli.core.handoffs", "NextStep")
@@ -111,13 +146,13 @@ def _make_next(cls: Any, result: Any, steps: list[Any]) -> Any:
     return made
 
 
-def _make_message(cls: Any, content: Any, role: str) -> Any:
+def _make_message(cls: type[Message], content: str | Image, role: str) -> Message:
     if type(content) is not str:
         _require_type(content, _CONTENT_MODULE, "Image", "Audio", "Embedded", "Link")
     return cls(content, role)
 
 
-def _require_type(value: Any, module: str, *names: str) -> None:
+def _require_type(value: object, module: str, *names: str) -> None:
     """Raise ValueError if a part is not of one of these classes."""
     if all([type(value) is not getattr(import_module(module), name) for name in names]):
         raise ValueError(f"unexpected {type(value).__name__}")
@@ -140,7 +175,9 @@ VALUE_KINDS: dict[str, ValueKind] = {
     "datetime": ValueKind(
         "datetime", "datetime", _datetime_parts, (*[_INT] * 3, *_TIME_PART_TYPES), _make_datetime
     ),
-    "timedelta": ValueKind("datetime", "timedelta", _timedelta_parts, (_INT,) * 3),
+    "timedelta": ValueKind(
+        "datetime", "timedelta", lambda v: (v.days, v.seconds, v.microseconds), (_INT,) * 3
+    ),
     "timezone": ValueKind(
         "datetime", "timezone", _timezone_parts, (None, _OPTIONAL_STR), _make_timezone
     ),
@@ -191,7 +228,7 @@ def _to_base64(data: bytes) -> str:
 # ------------------------------------------------------------------ encoding, in the sandbox
 
 
-def dumps(value: Any, warn: Callable[[str], None] | None = None) -> bytes:
+def dumps(value: object, warn: Callable[[str], None] | None = None) -> bytes:
     """Encode a value. Values of classes without a kind are converted to JSON."""
     warnings: list[str] = []
     try:
@@ -207,22 +244,14 @@ def dumps(value: Any, warn: Callable[[str], None] | None = None) -> bytes:
     return data
 
 
-def encode_frame(kind: str, payload: Any) -> bytes:
-    """Encode a message to the caller. Values in its payload are encoded already (dumps)."""
-    data = _encode_json([kind, _to_tagged(payload, [], 0)])
-    if len(data) > MAX_FRAME_BYTES:
-        raise frame_too_large_error(len(data))
-    return data
-
-
-def _encode_json(tree: Any) -> bytes:
+def _encode_json(tree: object) -> bytes:
     text = JSONEncoder(separators=(",", ":"), check_circular=False).encode(tree)
     return b"j" + text.encode("ascii")
 
 
 def _to_tagged(value: Any, warnings: list[str], depth: int) -> Any:
     """Return a value as JSON types, in which other values are tagged objects."""
-    cls = _type(value)
+    cls: type = type(value)  # pyright: ignore[reportUnknownVariableType]
     if cls in _JSON_SCALARS:
         return value
     if depth > 2 * MAX_JSON_DEPTH:
@@ -270,7 +299,7 @@ def loads(data: bytes) -> Any:
         raise invalid_message_error(f"{type(failure).__name__}: {failure}") from None
 
 
-def _from_tagged(obj: dict[str, Any]) -> Any:
+def _from_tagged(obj: JsonObject) -> Any:
     """Return the object, or the value that a tagged object stands for."""
     if _TAG not in obj:
         return obj
@@ -291,10 +320,212 @@ def _from_tagged(obj: dict[str, Any]) -> Any:
 _DECODER = JSONDecoder(object_hook=_from_tagged)
 
 
-def frame_too_large_error(size: int) -> ToolRuntimeError:
-    """Return the error for a call whose result is too large for one message."""
-    return ToolRuntimeError(
-        f"The result of the isolated command has {size} bytes. "
-        f"The limit is {MAX_FRAME_BYTES >> 20} MB at once.",
-        suggestion=Suggestion("fix", "Yield items one by one, or write a file (Output)."),
-    )
+# ------------------------------------------------------------------ codec
+
+
+class SafeCodec(Codec):
+    """Encodes and decodes the messages of an untrusted process."""
+
+    max_frame_bytes = MAX_FRAME_BYTES
+
+    def encode_frame(self, kind: str, payload: object) -> bytes:
+        """Encode a message. Values in its payload are packed already."""
+        data = _encode_json([kind, _to_tagged(payload, [], 0)])
+        if len(data) > MAX_FRAME_BYTES:
+            raise ToolRuntimeError(
+                f"The result of the isolated command has {len(data)} bytes. "
+                f"The limit is {MAX_FRAME_BYTES >> 20} MB at once.",
+                suggestion=Suggestion("fix", "Yield items one by one, or write a file (Output)."),
+            )
+        return data
+
+    def decode_frame(self, data: bytes) -> tuple[str, Any]:
+        """Return the kind and the payload of a message, or raise the error E4051."""
+        message = loads(data)
+        if message.__class__ is not list or len(message) != 2 or type(message[0]) is not str:
+            raise invalid_message_error("not a message")
+        return message[0], message[1]
+
+    def pack(self, value: object, warn: Callable[[str], None]) -> bytes:
+        """Encode a value. Values of classes without a kind are converted to JSON."""
+        return dumps(value, warn)
+
+    def unpack(self, data: bytes) -> Any:
+        """Decode a value, or raise the error E4051."""
+        return loads(data)
+
+    def pack_error(self, exc: BaseException) -> PackedError:
+        """Pack an exception as an exit code, or as the fields of its ToolError."""
+        exc, trace = prepare_exception(exc)
+        code = requested_exit_code(exc)
+        if code is None:
+            return pack_error_fields(exc, trace)
+        exit_value = getattr(exc, "code", code)
+        return "exit", exit_value if isinstance(exit_value, str) else code, None
+
+    def unpack_error(self, packed: PackedError) -> BaseException:
+        """Return the exception that pack_error() encoded, or the error E4051 if it is invalid."""
+        try:
+            name, data, trace = packed
+            if name == "exit" and type(data) in (int, str):
+                return SystemExit(data)
+            fields = _validate_error_fields(name, data, trace)
+        except _INVALID:
+            return invalid_message_error("invalid error")
+        # An error class of the app could run any code in its __init__.
+        candidates = (
+            error_class_for(fields["code"], fields["category"]),
+            error_class_for("", fields["category"]),
+            ToolError,
+        )
+        error_class = next(cls for cls in candidates if cls.__init__ is ToolError.__init__)
+        return build_error(error_class, name if name.isidentifier() else "Exception", fields, trace)
+
+
+def _validate_error_fields(name: object, raw: Any, trace: object) -> JsonObject:
+    """Return the fields of an error; raise TypeError or KeyError if they are invalid."""
+    texts = (name, raw["code"], raw["category"], raw["message"], trace or "")
+    if not all([type(text) is str for text in texts]):
+        raise TypeError
+    details, field, code = raw.get("details"), raw.get("field"), raw.get("exit_code")
+    if type(details) not in (dict, type(None)) or type(field) not in (str, type(None)):
+        raise TypeError
+    return {
+        **{key: raw[key] for key in ("code", "category", "message")},
+        "field": field,
+        "suggestion": _validate_suggestion(raw.get("suggestion")),
+        "is_retryable": bool(raw.get("is_retryable")),
+        "details": details,
+        "exit_code": code if type(code) is int and 0 < code < 256 else None,
+    }
+
+
+def _validate_suggestion(raw: Any) -> JsonObject | None:
+    if not raw:
+        return None
+    if (
+        raw["action"] not in SUGGESTION_ACTIONS
+        or raw.get("applicability") not in APPLICABILITY_LEVELS
+        or type(raw.get("fix")) is not str
+        or type(raw.get("example")) not in (str, type(None))
+        or type(raw.get("argv")) not in (list, tuple, type(None))
+        or not all([type(word) is str for word in raw.get("argv") or ()])
+    ):
+        raise TypeError
+    names = ("action", "fix", "example", "argv", "applicability")
+    return {name: raw[name] for name in names if name in raw}
+
+
+# ------------------------------------------------------------------ messages during the call
+
+
+class UntrustedMessages(ChildMessages):
+    """Validates and handles the messages of an untrusted process."""
+
+    def __init__(self, call: Call, codec: Codec, send_answer: Callable[[bytes], None]) -> None:
+        super().__init__(call, codec, send_answer)
+        self._warning_count = 0
+        self._printed_chars = 0
+        # The sandbox reports its level before the function runs. Later values are ignored.
+        self._has_enforcement = False
+
+    def handle(self, kind: str, payload: Any) -> bool:
+        """Handle a message of a known kind. Messages beyond the limits are dropped."""
+        if not (kind in MESSAGE_HANDLERS or kind in RESULT_KINDS):
+            raise invalid_message_error("unknown message")
+        if kind == "warning":
+            self._warning_count += 1
+            if self._warning_count > MAX_ENTRIES:
+                return True
+        if kind == "text" and self._printed_chars > MAX_FRAME_BYTES:
+            return True
+        return super().handle(kind, payload)
+
+    def decode(self, kind: str, payload: Any) -> Any:
+        """Validate the payload and return it."""
+        try:
+            return _VALIDATORS[kind](self, payload)
+        except _INVALID:
+            raise invalid_message_error(f"invalid {kind}") from None
+
+    def validate_warning(self, text: object) -> str:
+        """Return a warning as text, cut to the maximum length."""
+        if self._warning_count == MAX_ENTRIES:
+            return f"the command has more than {MAX_ENTRIES} warnings; the rest is omitted"
+        return str(text)[:MAX_TEXT_CHARS]
+
+    def validate_meta(self, packed: bytes) -> JsonObject:
+        """Return the metadata that an untrusted process may set: enforcement and violations."""
+        meta, accepted = self.codec.unpack(packed), dict[str, object]()
+        if "enforcement" in meta and not self._has_enforcement:
+            self._has_enforcement = True
+            accepted["enforcement"] = _truncate_text(meta["enforcement"])
+        if VIOLATIONS_KEY in meta and _is_monitored(self.call.runner):
+            rows = meta[VIOLATIONS_KEY][:MAX_ENTRIES]
+            accepted[VIOLATIONS_KEY] = [_validate_violation(*row) for row in rows]
+        return accepted
+
+    def validate_text(self, message: tuple[str, str]) -> tuple[str, str]:
+        """Return the stream name and the text, or no text once too much was printed."""
+        name, text = message
+        self._printed_chars += len(text)
+        if self._printed_chars > MAX_FRAME_BYTES:
+            self.call.warnings.append("the command printed too much; the rest is omitted")
+            return "nowhere", ""
+        return name, str.__str__(text)
+
+    def validate_progress(
+        self, update: tuple[float, float | None, str | None]
+    ) -> tuple[float, float | None, str | None]:
+        """Return the progress, the total and a message; raise TypeError if a type is wrong."""
+        done, total, message = update
+        if not (type(done) in (int, float) and type(total) in (int, float, type(None))):
+            raise TypeError
+        return done, total, None if message is None else _truncate_text(message)
+
+    def validate_log(self, entry: tuple[str, bytes]) -> tuple[str, object]:
+        """Return the level and the data of a log entry."""
+        level, packed = entry
+        return _truncate_text(level), self.codec.unpack(packed)
+
+    def validate_questions(self, packed: bytes) -> dict[str, Question]:
+        """Return the questions by name; raise TypeError if one is not a Question."""
+        questions = self.codec.unpack(packed)
+        for name, question in questions.items():
+            if not isinstance(question, Question):
+                raise TypeError
+            _truncate_text(name)
+        return questions
+
+    def validate_empty(self, _: object) -> None:
+        """Return nothing: the message has no payload."""
+
+
+_VALIDATORS: dict[str, Callable[[UntrustedMessages, Any], object]] = {
+    "warning": UntrustedMessages.validate_warning,
+    "meta": UntrustedMessages.validate_meta,
+    "text": UntrustedMessages.validate_text,
+    "progress": UntrustedMessages.validate_progress,
+    "log": UntrustedMessages.validate_log,
+    "ask": UntrustedMessages.validate_questions,
+    "disconnect": UntrustedMessages.validate_empty,
+}
+
+
+def _is_monitored(runner: Runner | None) -> bool:
+    """True if the call is monitored. Only monitored calls can report violations."""
+    while runner is not None and not isinstance(runner, MonitoredRunner):
+        runner = runner.inner
+    return runner is not None
+
+
+def _truncate_text(text: str) -> str:
+    """Return a text, cut to the maximum length; raise TypeError if it is not text."""
+    return str.__str__(text)[:MAX_TEXT_CHARS]
+
+
+def _validate_violation(capability: str, target: str, code: str) -> list[str]:
+    """Return a violation as [capability, target, code]; raise TypeError if it is invalid."""
+    if code not in ("E2003", "E2005"):
+        raise TypeError
+    return [_truncate_text(capability), _truncate_text(target), code]

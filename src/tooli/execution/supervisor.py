@@ -16,8 +16,7 @@ from marshal import dumps
 from select import POLLIN, poll
 from time import monotonic
 
-from tooli.execution.forking import reset_after_fork
-from tooli.execution.process_tree import (
+from tooli.execution.processes import (
     SIGINT,
     SIGTERM,
     adopt_orphans,
@@ -25,6 +24,7 @@ from tooli.execution.process_tree import (
     kill_descendants,
     kill_process_group,
     reap_children,
+    reset_after_fork,
     send_signal,
     signals,
 )
@@ -32,16 +32,27 @@ from tooli.execution.process_tree import (
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any, NoReturn
+    from collections.abc import Iterable, Sequence
+    from typing import Any, NoReturn, TypedDict
+
+    from typing_extensions import NotRequired
 
     from tooli.execution.worker import Worker
+
+    class SupervisorReport(TypedDict):
+        """What the supervisor reports at the end of a call."""
+
+        status: int | None  # of the worker, as os.waitpid() returns it
+        timed_out: bool
+        killed: list[str]  # names of the processes that were killed
+        error: NotRequired[str]  # why the supervisor itself failed
+
 
 TERM_GRACE_SECONDS = 0.3
 """Seconds between SIGTERM and SIGKILL."""
 LIVENESS_INTERVAL, REAP_INTERVAL = 0.5, 0.02
 """Seconds between two checks that the caller lives, and (without pidfd) that the worker does."""
-EMPTY_REPORT: dict[str, Any] = {"status": None, "overran": False, "stopped": []}
+EMPTY_REPORT: SupervisorReport = {"status": None, "timed_out": False, "killed": []}
 """The report that is assumed if the supervisor sent none."""
 INTERRUPT_FORWARD_DELAY = 0.05
 """Seconds before an interrupt of the caller is forwarded to the worker.
@@ -68,7 +79,7 @@ class Supervisor:
         """Note that the terminal has sent SIGINT, which the worker has received as well."""
         self.is_interrupted = True
 
-    def supervise(self) -> dict[str, Any]:
+    def supervise(self) -> SupervisorReport:
         """Wait until the worker has ended or was killed, and return the report."""
         poller = poll()
         poller.register(self.control, POLLIN)
@@ -81,12 +92,12 @@ class Supervisor:
             if self.worker_pid in reaped:
                 self.status = reaped[self.worker_pid]
                 break
-            if any(descriptor == self.control for descriptor, _ in events):
+            if any(fd == self.control for fd, _ in events):
                 self._handle_control()
             if self._check_due():
                 break
-        stopped = self._kill_all() if self.kill_at is not None else []
-        return {"status": self.status, "overran": self.has_timed_out, "stopped": stopped}
+        killed = self._kill_all() if self.kill_at is not None else []
+        return {"status": self.status, "timed_out": self.has_timed_out, "killed": killed}
 
     def _poll_timeout(self, has_pidfd: bool) -> float:
         times = [
@@ -135,11 +146,14 @@ class Supervisor:
 
 def _open_pidfd(pid: int) -> int | None:
     """Return a descriptor that becomes readable when the process ends, if the system has one."""
-    pidfd_open: Any = getattr(os, "pidfd_open", None)
     try:
-        return pidfd_open(pid) if pidfd_open is not None else None
-    except OSError:
+        return os.pidfd_open(pid)
+    except (AttributeError, OSError):
         return None
+
+
+def _send_report(fd: int, report: Any) -> None:
+    os.write(fd, dumps(report))
 
 
 def run_supervisor(
@@ -149,7 +163,7 @@ def run_supervisor(
     control_fd: int,
     report_fd: int,
     deadline: float | None,
-    signal_mask: Any,
+    signal_mask: Iterable[int],
 ) -> NoReturn:
     """Fork the worker and supervise it; does not return.
 
@@ -185,10 +199,9 @@ def run_supervisor(
             signals.signal(number, signals.SIG_IGN)
         close_descriptors_except((control_fd, report_fd))
         signals.pthread_sigmask(signals.SIG_SETMASK, signal_mask)
-        os.write(report_fd, dumps(supervisor.supervise()))
+        _send_report(report_fd, supervisor.supervise())
     except BaseException as failure:
-        os.write(
-            report_fd, dumps({**EMPTY_REPORT, "broken": str(failure) or type(failure).__name__})
-        )
+        reason = str(failure) or type(failure).__name__
+        _send_report(report_fd, {**EMPTY_REPORT, "error": reason})
     finally:
         os._exit(0)

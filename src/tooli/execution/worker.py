@@ -9,28 +9,39 @@ started, runs the exit handlers that it registered, and ends.
 
 from __future__ import annotations
 
+import atexit
 import io
 import os
 import sys
+from _thread import allocate_lock
 from stat import S_ISSOCK
 
 from tooli.core.peer import Peer
-from tooli.execution.forking import flush_open_files
-from tooli.execution.ipc import FrameSender, enable_safe_codec, loads, pack, pack_error
-from tooli.execution.process_tree import SIGINT, SIGTERM, die_with_parent, signals
+from tooli.execution.ipc import Codec, FrameSender, loads
+from tooli.execution.processes import (
+    SIGINT,
+    SIGTERM,
+    die_with_parent,
+    flush_output,
+    is_readable,
+    signals,
+)
 from tooli.inputs.output import find_outputs
 from tooli.pipeline.drivers import invoke, is_stream
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any, NoReturn
+
+    from typing_extensions import Buffer
 
     from tooli.core.call import Call, Runner
     from tooli.core.peer import Question
+    from tooli.execution.processes import SignalHandler
 
-    StringList, MetaDict = list[str], dict[str, Any]
+    StringList, MetaDict = list[str], dict[str, object]
 else:
     StringList, MetaDict = list, dict
 
@@ -43,31 +54,48 @@ def _raise_stop(*_: object) -> None:
     raise StopRequested
 
 
+def select_codec(runner: Runner | None) -> Codec:
+    """Return the codec of the process in which a runner runs the function."""
+    if runner is None or not runner.needs_own_process:
+        return Codec()
+    from tooli.execution.safe_codec import SafeCodec  # imports json
+
+    return SafeCodec()
+
+
 class Worker:
-    """Runs one call in the worker process and sends frames to the caller."""
+    """Runs one call in the worker process and sends frames to the caller.
+
+    Args:
+        call: The call.
+        inner: The runner of the function in this process.
+        data_fd: Frames are written to it.
+        answer_fd: Answers of the client, and requests for items, are read from it.
+        cancel_fd: It becomes readable when the client cancels the call.
+    """
 
     def __init__(
-        self, call: Call, inner: Runner | None, data_fd: int, answer_fd: int, cancel_flag: Any
+        self, call: Call, inner: Runner | None, data_fd: int, answer_fd: int, cancel_fd: int
     ) -> None:
         self.call = call
-        self.cancel_flag = cancel_flag  # one shared byte: 1 if the client has cancelled the call
         self.inner = inner
-        self.answer_fd = answer_fd
-        self.interrupt: Any = None  # handler of Ctrl-C in this process, if the caller defers it
-        self.sender = FrameSender(data_fd)
-        self.send = self.sender.send
+        self.data_fd, self.answer_fd, self.cancel_fd = data_fd, answer_fd, cancel_fd
+        # Handler of Ctrl-C in this process, if the caller defers it.
+        self.interrupt_handler: SignalHandler = None
+        self.codec = select_codec(inner)
+        self.send = FrameSender(data_fd, self.codec).send
 
-    def run_and_exit(self, supervisor_pid: int, signal_mask: Any) -> NoReturn:
+    def run_and_exit(self, supervisor_pid: int, signal_mask: Iterable[int]) -> NoReturn:
         """Run the function and end the process."""
         try:
             self._prepare_process(supervisor_pid, signal_mask)
-            self._run_call()
+            self.run_call()
         except BaseException as exc:
-            self._send_error(exc)
+            self.send_error(exc)
         finally:
             os._exit(0)
 
-    def _prepare_process(self, supervisor_pid: int, signal_mask: Any) -> None:
+    def _prepare_process(self, supervisor_pid: int, signal_mask: Iterable[int]) -> None:
         die_with_parent()
         if os.getppid() != supervisor_pid:
             os._exit(0)
@@ -75,8 +103,8 @@ class Worker:
             os.setsid()
         signals.set_wakeup_fd(-1)  # signals must not wake the event loop of the parent
         signals.signal(SIGTERM, _raise_stop)
-        if self.interrupt is not None:
-            signals.signal(SIGINT, self.interrupt)
+        if self.interrupt_handler is not None:
+            signals.signal(SIGINT, self.interrupt_handler)
         if self.call.caller.is_remote:
             signals.signal(SIGINT, signals.default_int_handler)
             detach_server_sockets()
@@ -104,37 +132,41 @@ class Worker:
 
     # -------------------------------------------------------------- the call
 
-    def _run_call(self) -> None:
+    def run_call(self) -> None:
+        """Run the function and send its value, its items or its error."""
         if self.inner is not None and self.inner.needs_own_process:
-            enable_safe_codec()
-            self.inner.kept_fds = (self.sender.descriptor, self.answer_fd)
+            self.inner.kept_fds = (self.data_fd, self.answer_fd, self.cancel_fd)
         call = self.call = self._build_forwarding_call()
         try:
             value = invoke(call.replace(runner=self.inner))
             if is_stream(value):
                 self._send_items(value)
             else:
-                self.send("value", pack(value, call.warnings.append))
+                self._send_packed("value", value)
                 del value
         except StopRequested:
             raise
         except BaseException as exc:
-            self._send_error(exc)
+            self.send_error(exc)
         if call.meta:
-            self.send("meta", pack(dict(call.meta), call.warnings.append))
+            self._send_packed("meta", dict(call.meta))
         self._finish()
+
+    def _send_packed(self, kind: str, value: object) -> None:
+        """Send a value, with warnings about parts that cannot be sent as they are."""
+        self.send(kind, self.codec.pack(value, self.call.warnings.append))
+
+    def pack(self, value: object) -> bytes:
+        """Pack a value without warnings."""
+        return self.codec.pack(value, lambda _: None)
 
     def _build_forwarding_call(self) -> Call:
         """Return the call with warnings, metadata and client requests forwarded to the caller."""
         call = self.call
         warnings = ForwardedWarnings(call.warnings, self.send)
-        peer = (
-            None
-            if call.peer is None
-            else RemotePeer(call.peer, self.cancel_flag, self.send, self._read_answer)
-        )
-        meta = None if call.meta is None else ForwardedMeta(call.meta, self.send)
-        context_module: Any = sys.modules.get("tooli.pipeline.context")
+        peer = None if call.peer is None else RemotePeer(call.peer, self)
+        meta = None if call.meta is None else ForwardedMeta(call.meta, self)
+        context_module = sys.modules.get("tooli.pipeline.context")
         for value in call.arguments.values():
             if context_module is not None and isinstance(value, context_module.Context):
                 value._call = value._call.replace(warnings=warnings, peer=peer, meta=meta)
@@ -150,7 +182,7 @@ class Worker:
                     item = next(items)
                 except StopIteration:
                     break
-                self.send("item", pack(item, self.call.warnings.append))
+                self._send_packed("item", item)
                 del item
                 is_wanted = self._wants_next()
         finally:
@@ -162,23 +194,24 @@ class Worker:
     def _wants_next(self) -> bool:
         return os.read(self.answer_fd, 1) == b"n"
 
-    def _read_answer(self) -> Any:
+    def read_answer(self) -> Any:
         """Return the answer of the client to a question."""
         header = self._read_exactly(8)
         return loads(self._read_exactly(int.from_bytes(header, "big")))
 
     def _read_exactly(self, size: int) -> bytes:
-        data_fd = b""
-        while len(data_fd) < size:
-            chunk = os.read(self.answer_fd, size - len(data_fd))
+        data = b""
+        while len(data) < size:
+            chunk = os.read(self.answer_fd, size - len(data))
             if not chunk:
                 raise StopRequested
-            data_fd += chunk
-        return data_fd
+            data += chunk
+        return data
 
-    def _send_error(self, exc: BaseException) -> None:
+    def send_error(self, exc: BaseException) -> None:
+        """Send an exception; exit if that fails."""
         try:
-            self.send("error", pack_error(exc))
+            self.send("error", self.codec.pack_error(exc))
         except BaseException:
             os._exit(70)
 
@@ -190,32 +223,21 @@ class Worker:
             for output in find_outputs(self.call.arguments):
                 output.close()
         signals.signal(SIGTERM, signals.SIG_DFL)  # the function has no more work to clean up
-        threading: Any = sys.modules.get("threading")
-        import atexit
-
+        threading = sys.modules.get("threading")
         try:
             if threading is not None:
                 threading._shutdown()
             atexit._run_exitfuncs()
         except Exception:  # atexit has printed the traceback
             pass
-        for stream in (sys.stdout, sys.stderr):
-            try:
-                stream.flush()
-            except (OSError, ValueError, AttributeError):
-                pass
-        if self.call.caller.owns_process:
-            flush_open_files()
+        flush_output(includes_files=self.call.caller.owns_process)
 
 
 def _clear_exit_handlers() -> None:
     """Remove exit handlers and executors that were inherited from the parent process."""
-    import atexit
-
     atexit._clear()
     for module, name in (("thread", "_threads_queues"), ("process", "_threads_wakeups")):
-        pools: Any = sys.modules.get(f"concurrent.futures.{module}")
-        getattr(pools, name, {}).clear()
+        getattr(sys.modules.get(f"concurrent.futures.{module}"), name, {}).clear()
 
 
 def detach_server_sockets() -> None:
@@ -223,7 +245,7 @@ def detach_server_sockets() -> None:
 
     Otherwise connections would stay open, and clients would wait, until this process ends.
     """
-    sockets: dict[int, tuple[bool, Any]] = {}
+    sockets: dict[int, tuple[bool, object]] = {}
     try:
         numbers = [int(name) for name in os.listdir("/proc/self/fd")]
     except OSError:
@@ -242,7 +264,7 @@ def detach_server_sockets() -> None:
     os.close(devnull)
 
 
-def _inspect_socket(descriptor: int) -> tuple[bool, Any]:
+def _inspect_socket(descriptor: int) -> tuple[bool, object]:
     """Return whether a socket listens, and its port or address. Closes the descriptor."""
     import socket
 
@@ -253,7 +275,7 @@ def _inspect_socket(descriptor: int) -> tuple[bool, Any]:
         raise
     with sock:
         is_listening = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
-        address: Any = sock.getsockname()
+        address = sock.getsockname()
         is_inet = sock.family in (socket.AF_INET, socket.AF_INET6)
         return bool(is_listening), address[1] if is_inet else address
 
@@ -264,7 +286,7 @@ def _inspect_socket(descriptor: int) -> tuple[bool, Any]:
 class ForwardedWarnings(StringList):
     """List of warnings that also sends each new warning to the caller."""
 
-    def __init__(self, initial: list[str], send: Callable[[str, Any], None]) -> None:
+    def __init__(self, initial: list[str], send: Callable[[str, object], None]) -> None:
         super().__init__(initial)
         self._send = send
 
@@ -273,7 +295,7 @@ class ForwardedWarnings(StringList):
         super().append(text)
         self._send("warning", str(text))
 
-    def extend(self, texts: Any, /) -> None:
+    def extend(self, texts: Iterable[str], /) -> None:
         """Add warnings and send each."""
         for text in texts:
             self.append(text)
@@ -282,41 +304,35 @@ class ForwardedWarnings(StringList):
 class ForwardedMeta(MetaDict):
     """Metadata of the call that also sends each change to the caller."""
 
-    def __init__(self, initial: Mapping[str, Any], send: Callable[[str, Any], None]) -> None:
+    def __init__(self, initial: Mapping[str, object], worker: Worker) -> None:
         super().__init__(initial)
-        self._send = send
+        self._worker = worker
 
-    def __setitem__(self, name: str, value: Any, /) -> None:
+    def __setitem__(self, name: str, value: object, /) -> None:
         super().__setitem__(name, value)
-        self._send("meta", pack({name: value}, lambda _: None))
+        self._worker.send("meta", self._worker.pack({name: value}))
 
 
 class RemotePeer(Peer):
     """The client of the call, as the worker process sees it."""
 
-    def __init__(
-        self, local_peer: Peer, cancel_flag: Any, send: Any, read_answer: Callable[[], Any]
-    ) -> None:
-        from _thread import allocate_lock
-
+    def __init__(self, local_peer: Peer, worker: Worker) -> None:
         self._local_peer = local_peer
-        self._cancel_flag = cancel_flag
+        self._worker = worker
         self._ask_lock = allocate_lock()
-        self._send = send
-        self._read_answer = read_answer
 
     @property
     def cancelled(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """True if the client has cancelled the call."""
-        return self._cancel_flag[0] != 0
+        """True if the client has cancelled the call, or if the caller has ended."""
+        return is_readable(self._worker.cancel_fd)
 
     def progress(self, done: float, total: float | None, message: str | None) -> None:
         """Send progress to the client."""
-        self._send("progress", (done, total, message))
+        self._worker.send("progress", (done, total, message))
 
-    def log(self, level: str, data: Any) -> None:
+    def log(self, level: str, data: object) -> None:
         """Send a log entry to the client."""
-        self._send("log", (level, pack(data, lambda _: None)))
+        self._worker.send("log", (level, self._worker.pack(data)))
 
     def supports(self, method: str) -> bool:
         """True if the client supports a request such as "elicitation/create"."""
@@ -325,15 +341,15 @@ class RemotePeer(Peer):
     def ask(self, questions: Mapping[str, Question]) -> Mapping[str, Any]:
         """Ask the client through the caller, and return its answers."""
         with self._ask_lock:
-            self._send("ask", pack(dict(questions), lambda _: None))
-            answers = self._read_answer()
+            self._worker.send("ask", self._worker.pack(dict(questions)))
+            answers = self._worker.read_answer()
         if isinstance(answers, BaseException):
             raise answers
         return answers
 
     def disconnect_client(self) -> None:
         """Let the client disconnect, if it can fetch the result later."""
-        self._send("let go")
+        self._worker.send("disconnect")
 
 
 class ForwardedStream(io.TextIOBase):
@@ -345,7 +361,7 @@ class ForwardedStream(io.TextIOBase):
     encoding = "utf-8"
     errors = "backslashreplace"
 
-    def __init__(self, name: str, send: Callable[[str, Any], None]) -> None:
+    def __init__(self, name: str, send: Callable[[str, object], None]) -> None:
         self._name = name
         self._send = send
 
@@ -373,6 +389,7 @@ class _ForwardedBytes(io.RawIOBase):
     def writable(self) -> bool:
         return True
 
-    def write(self, b: Any, /) -> int:
-        self._stream.write(bytes(b).decode("utf-8", "replace"))
-        return len(b)
+    def write(self, b: Buffer, /) -> int:
+        data = bytes(b)
+        self._stream.write(data.decode("utf-8", "replace"))
+        return len(data)

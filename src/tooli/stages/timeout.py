@@ -35,7 +35,7 @@ def enforce_timeout(context: StageContext) -> Stage:
             raise AuthError(
                 "This platform cannot run a command in a process of its own.", code="E2006"
             )
-        from tooli.execution.thread_runner import ThreadRunner
+        from tooli.execution.cooperative_timeouts import ThreadRunner
 
         assert seconds is not None
         return (yield call.replace(runner=ThreadRunner(call.runner, seconds)))

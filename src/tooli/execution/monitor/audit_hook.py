@@ -97,8 +97,8 @@ class Monitor:
         self.on_violation: Callable[[], None] | None = None  # called for each new violation
         # The first refused action. The call fails even if the function caught the error.
         self.denial: Violation | None = None
-        self._declared = _AllowanceMatcher(declared) if declared is not None else None
-        self._bounds = _AllowanceMatcher(bounds) if bounds is not None else None
+        self._declared = _AccessMatcher(declared) if declared is not None else None
+        self._bounds = _AccessMatcher(bounds) if bounds is not None else None
         matchers = [limits for limits in (self._declared, self._bounds) if limits is not None]
         self.unrestricted_actions = frozenset(
             [
@@ -160,22 +160,22 @@ class Monitor:
             raise PermissionError(EACCES, f"{capability} is {reason}", target)
 
 
-class _AllowanceMatcher:
+class _AccessMatcher:
     """The allowed access of a call, prepared for fast checks."""
 
     __slots__ = ("_denied", "_flags", "_prefixes")
 
-    def __init__(self, allowance: AllowedAccess) -> None:
-        self._denied = path_prefixes(allowance.denied)
+    def __init__(self, access: AllowedAccess) -> None:
+        self._denied = path_prefixes(access.denied)
         self._flags = {
-            "net": allowance.net,
-            "spawn": allowance.spawns,
-            "native": allowance.spawns,
-            "env": allowance.env_writes,
+            "net": access.net,
+            "spawn": access.spawns,
+            "native": access.spawns,
+            "env": access.env_writes,
         }
         reads, writes, deletes = [
             None if paths is None else path_prefixes(paths)
-            for paths in (allowance.reads, allowance.writes, allowance.deletes)
+            for paths in (access.reads, access.writes, access.deletes)
         ]
         self._prefixes = {
             "read": reads,

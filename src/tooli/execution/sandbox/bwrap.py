@@ -1,6 +1,6 @@
 """Run a command in bubblewrap, on systems without Landlock.
 
-    worker process ──exec──▶ bwrap ──▶ bwrap_main.py: loads the app, runs the tool
+    worker process ──exec──▶ bwrap ──▶ main(): loads the app, runs the tool
                                          │
     caller ◀──────────── frames ◀────────┘
 
@@ -12,26 +12,55 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
 
-from tooli.core.call import Runner
+from tooli.core.call import Call, Runner
+from tooli.core.peer import Elicit, Peer, Roots, Sample
 from tooli.core.record import Record
-from tooli.execution.ipc import dumps
+from tooli.execution.ipc import FrameSender, dumps, loads
 from tooli.execution.sandbox import runtime_paths
 from tooli.execution.sandbox.landlock import is_below
-from tooli.execution.sandbox.sandbox_runner import build_environment, isolation_error
+from tooli.execution.sandbox.sandbox_runner import (
+    SandboxSupport,
+    enter_sandbox,
+    isolation_error,
+    sandbox_environment,
+)
 from tooli.execution.sandbox.syscalls import SandboxUnavailable
+from tooli.execution.worker import ForwardedStream, Worker, select_codec
 from tooli.pipeline.context import Context
+from tooli.pipeline.drivers import invoke
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Any
+    from types import ModuleType
+    from typing import Any, TypedDict
 
     from tooli.core.app_state import AppState
-    from tooli.core.call import Call
+    from tooli.core.declared_capabilities import AllowedAccess
+    from tooli.core.protocols import App, JsonObject
     from tooli.core.tool import Tool
     from tooli.execution.sandbox.sandbox_runner import SandboxRunner
+
+    class Payload(TypedDict):
+        """The call, for the program in bubblewrap."""
+
+        sys_path: list[str]
+        app: AppEntryPoint
+        tool: str
+        call: bytes  # arguments, caller, options, policy and approval
+        context_parameters: list[str]
+        meta: JsonObject | None
+        client_methods: list[str] | None  # the requests that the client supports; None: no client
+        forwarded_streams: list[str]  # "stdout" and "stderr", if the caller has replaced them
+        kept_fds: tuple[int, ...]
+        temp_dir: str
+        access: AllowedAccess
+        uses_seccomp: bool
+
 
 BWRAP_DIRS = (
     "/usr/bin",
@@ -78,7 +107,7 @@ def locate_app(state: AppState, tool: Tool) -> AppEntryPoint:
         raise SandboxUnavailable("files that are passed as inputs or outputs need Landlock")
     if hasattr(tool.fn, "tooli_is_wrapper"):  # a new import would find the original function
         raise SandboxUnavailable("plans need Landlock")
-    module_globals: dict[str, Any] = state.root.module_globals
+    module_globals = state.root.module_globals
     names = [n for n, v in module_globals.items() if getattr(v, "_state", None) is state.root]
     if not names:
         raise SandboxUnavailable(
@@ -111,7 +140,7 @@ class BubblewrapRunner(Runner):
         self.location = location
         # Runs the call if bubblewrap does not work and isolation is optional.
         self.fallback_runner = fallback_runner
-        self.allowance = fallback_runner.allowance
+        self.access = fallback_runner.access
         self.temp_dir = fallback_runner.temp_dir
         self.uses_seccomp = uses_seccomp  # filter system calls inside as well
         self._creator_pid = os.getpid()
@@ -140,7 +169,7 @@ class BubblewrapRunner(Runner):
             for number in [int(name) for name in os.listdir("/proc/self/fd")]:
                 _set_inheritable(number, number in (0, 1, 2, payload_fd, *self.kept_fds))
             # The environment of bwrap itself is visible inside.
-            environment = build_environment(self.allowance, self.temp_dir)
+            environment = sandbox_environment(self.access, self.temp_dir)
             os.execve(self.program, self._build_argv(payload_fd), environment)
         except (SandboxUnavailable, OSError, ValueError) as failure:
             if self.fallback_runner.required:
@@ -149,7 +178,7 @@ class BubblewrapRunner(Runner):
             self.fallback_runner.kept_fds = self.kept_fds
 
     def _build_argv(self, payload_fd: int) -> list[str]:
-        start = "from tooli.execution.sandbox.bwrap_main import main; main()"
+        start = "from tooli.execution.sandbox.bwrap import main; main()"
         return [
             self.program,
             *self._build_bind_args(),
@@ -176,49 +205,50 @@ class BubblewrapRunner(Runner):
             raise SandboxUnavailable(
                 f"the arguments cannot be passed to bubblewrap: {failure}"
             ) from None
-        data = dumps(
-            {
-                "path": [os.path.abspath(entry) for entry in sys.path],
-                "entry": self.location,
-                "tool": call.tool.key,
-                "call": call_data,
-                "meta": None if call.meta is None else dict(call.meta),
-                "context": context_names,
-                "peer": call.peer is not None,
-                "sent": [
-                    n
-                    for n in ("stdout", "stderr")
-                    if type(getattr(sys, n)).__name__ == "ForwardedStream"
-                ],
-                "keeps": self.kept_fds,
-                "room": self.temp_dir,
-                "allowance": self.allowance,
-                "filters": self.uses_seccomp,
-            }
-        )
+        peer, questions = call.peer, (Elicit, Sample, Roots)
+        payload: Payload = {
+            "sys_path": [os.path.abspath(entry) for entry in sys.path],
+            "app": self.location,
+            "tool": call.tool.key,
+            "call": call_data,
+            "context_parameters": context_names,
+            "meta": None if call.meta is None else dict(call.meta),
+            "client_methods": (
+                None if peer is None else [q.method for q in questions if peer.supports(q.method)]
+            ),
+            "forwarded_streams": [
+                name
+                for name in ("stdout", "stderr")
+                if isinstance(getattr(sys, name), ForwardedStream)
+            ],
+            "kept_fds": self.kept_fds,
+            "temp_dir": self.temp_dir,
+            "access": self.access,
+            "uses_seccomp": self.uses_seccomp,
+        }
         payload_fd = os.memfd_create("tooli")
-        os.write(payload_fd, data)
+        os.write(payload_fd, dumps(payload))
         os.lseek(payload_fd, 0, 0)
         return payload_fd
 
     def _build_bind_args(self) -> list[str]:
         """Return the arguments of bwrap that define the file system inside."""
-        allowance = self.allowance
+        access = self.access
         bind_options: dict[str, str] = {}
         for path in (
-            *runtime_paths.find_readable_paths(allowance.net)[0],
+            *runtime_paths.find_readable_paths(access.net)[0],
             *_interpreter_paths(self.location),
         ):
             bind_options[os.path.abspath(path)] = "--ro-bind-try"
-        for path in runtime_paths.find_programs() if allowance.spawns else ():
+        for path in runtime_paths.find_programs() if access.spawns else ():
             bind_options[os.path.abspath(path)] = "--ro-bind-try"
-        for path in ("/",) if allowance.reads is None else allowance.reads:
+        for path in ("/",) if access.reads is None else access.reads:
             bind_options[path] = "--ro-bind-try"
-        for paths in (allowance.writes, allowance.deletes):
+        for paths in (access.writes, access.deletes):
             for path in ("/",) if paths is None else paths:
                 bind_options[path] = "--bind-try"
         argv = ["--unshare-all", "--die-with-parent", "--new-session"]
-        argv += ["--share-net"] * allowance.net
+        argv += ["--share-net"] * access.net
         writable_paths = [path for path, option in bind_options.items() if option == "--bind-try"]
         # Parents come first. A parent that is bound later would hide its children.
         for path in sorted(bind_options, key=len):
@@ -228,7 +258,7 @@ class BubblewrapRunner(Runner):
             if not path.startswith(("/proc/", "/dev/", "/sys/")):
                 argv += [bind_options[path], path, path]
         argv += ["--proc", "/proc", "--dev", "/dev", "--bind", self.temp_dir, self.temp_dir]
-        for path in allowance.denied:
+        for path in access.denied:
             if os.path.isdir(path):
                 argv += ["--tmpfs", path]
             elif os.path.exists(path):
@@ -265,3 +295,98 @@ def _interpreter_paths(location: AppEntryPoint) -> Iterable[str]:
         pass
     if location.file is not None:
         yield location.file
+
+
+# ------------------------------------------------------------------ the program in bubblewrap
+
+ENFORCEMENT_LEVEL = "bwrap"
+
+
+class InnerSandboxRunner(Runner):
+    """Enters the sandbox inside bubblewrap, without Landlock, and runs the function."""
+
+    needs_own_process = True
+
+    def __init__(self, access: AllowedAccess, temp_dir: str, uses_seccomp: bool) -> None:
+        super().__init__()
+        self.access = access
+        self.temp_dir = temp_dir
+        self.uses_seccomp = uses_seccomp
+
+    def run(self, call: Call) -> Any:
+        """Run the call and return its value."""
+        enter_sandbox(
+            self.access, SandboxSupport(0, self.uses_seccomp), self.kept_fds, self.temp_dir
+        )
+        if call.meta is not None:
+            call.meta["enforcement"] = ENFORCEMENT_LEVEL
+        return invoke(call.replace(runner=None))
+
+
+class _PassedPeer(Peer):
+    """The client of the call, of which only the supported requests are known here."""
+
+    def __init__(self, methods: Iterable[str]) -> None:
+        self._methods = methods
+
+    def supports(self, method: str) -> bool:
+        return method in self._methods
+
+
+def main() -> None:
+    """Read the payload, run the tool and end the process."""
+    with os.fdopen(int(sys.argv[1]), "rb") as file:
+        payload: Payload = loads(file.read())
+    sys.path[:] = payload["sys_path"]
+    data_fd, answer_fd, cancel_fd = payload["kept_fds"]
+    runner = InnerSandboxRunner(payload["access"], payload["temp_dir"], payload["uses_seccomp"])
+    try:
+        worker = Worker(_build_call(payload), runner, data_fd, answer_fd, cancel_fd)
+        for name in payload["forwarded_streams"]:
+            setattr(sys, name, ForwardedStream(name, worker.send))
+        worker.run_call()
+    except BaseException as failure:
+        codec = select_codec(runner)
+        FrameSender(data_fd, codec).send("error", codec.pack_error(failure))
+    finally:
+        os._exit(0)
+
+
+def _build_call(payload: Payload) -> Call:
+    """Return the call that the payload describes."""
+    app: App = getattr(load_app_module(payload["app"]), payload["app"].attribute)
+    tool = app.find(payload["tool"])
+    assert tool is not None
+    try:  # now, after the app has defined the classes of the arguments
+        arguments, caller, options, policy, approved = loads(payload["call"])
+    except Exception as failure:
+        reason = f"the arguments cannot be unpacked in bubblewrap: {failure}"
+        raise isolation_error(tool.name, (reason,)) from None
+    methods = payload["client_methods"]
+    call = Call(
+        tool,
+        arguments,
+        caller,
+        [],
+        options,
+        policy,
+        approved,
+        meta=payload["meta"],
+        peer=None if methods is None else _PassedPeer(methods),
+    )
+    for name in payload["context_parameters"]:
+        arguments[name] = Context(call)
+    return call
+
+
+def load_app_module(location: AppEntryPoint) -> ModuleType:
+    """Import the module of the app. A script becomes `__main__`, where pickle finds its classes."""
+    if location.module is not None:
+        return import_module(location.module)
+    assert location.file is not None
+    spec = spec_from_file_location("__tooli_main__", location.file)
+    assert spec is not None and spec.loader is not None
+    module = sys.modules["__tooli_main__"] = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    sys.modules["__main__"] = module
+    return module

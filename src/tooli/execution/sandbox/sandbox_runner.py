@@ -120,13 +120,13 @@ class SandboxRunner(Runner):
     def __init__(
         self,
         inner: Runner | None,
-        allowance: AllowedAccess,
+        access: AllowedAccess,
         *,
         required: bool,
         temp_dir: str | None = None,
     ) -> None:
         super().__init__(inner)
-        self.allowance = allowance
+        self.access = access
         self.required = required
         self.temp_dir = temp_dir  # temporary directory of the call
         self._creator_pid = os.getpid()
@@ -170,7 +170,7 @@ class SandboxRunner(Runner):
         if self.temp_dir is not None:  # the monitor must allow it too
             implicit_access.private_temp_dirs.append(self.temp_dir + "/")
         try:
-            enter_sandbox(self.allowance, support, self.kept_fds, self.temp_dir, files)
+            enter_sandbox(self.access, support, self.kept_fds, self.temp_dir, files)
         except (SandboxUnavailable, OSError) as failure:
             if self.required:
                 raise isolation_error(call.tool.name, (str(failure),)) from None
@@ -207,7 +207,7 @@ def _caller_files(call: Call) -> Iterator[tuple[str, int]]:
 
 
 def enter_sandbox(
-    allowance: AllowedAccess,
+    access: AllowedAccess,
     support: SandboxSupport,
     keep_descriptors: Iterable[int] = (),
     temp_dir: str | None = None,
@@ -217,35 +217,33 @@ def enter_sandbox(
     global _is_sandboxed
     _require_single_thread()
     runtime_paths.warm_import_caches()
-    rules = _landlock_rules(allowance, temp_dir, files) if support.landlock else []
-    _replace_environment(allowance, temp_dir)
+    rules = _landlock_rules(access, temp_dir, files) if support.landlock else []
+    _replace_environment(access, temp_dir)
     _detach_descriptors(keep_descriptors)
     if support.landlock:
-        ruleset = landlock.Ruleset(support.landlock, allowance.net)
+        ruleset = landlock.Ruleset(support.landlock, access.net)
         for path, rights in rules:
             ruleset.add(path, rights)
-        readable_paths, listed_dirs = runtime_paths.find_readable_paths(allowance.net)
-        for path in _exclude_denied(readable_paths, allowance):
+        readable_paths, listed_dirs = runtime_paths.find_readable_paths(access.net)
+        for path in _exclude_denied(readable_paths, access):
             ruleset.add(path, landlock.READ, follow_symlinks=True)
-        for path in _exclude_denied(listed_dirs, allowance):
+        for path in _exclude_denied(listed_dirs, access):
             ruleset.add(path, landlock.READ_DIR, follow_symlinks=True)
-        for path in _exclude_denied(
-            runtime_paths.find_programs() if allowance.spawns else (), allowance
-        ):
+        for path in _exclude_denied(runtime_paths.find_programs() if access.spawns else (), access):
             ruleset.add(path, landlock.READ | landlock.EXECUTE, follow_symlinks=True)
         lock_down_process()
         ruleset.enforce()
     else:
         lock_down_process()
-    drop_privileges(_FILE_CAPABILITIES | _PORT_CAPABILITIES * allowance.net)
+    drop_privileges(_FILE_CAPABILITIES | _PORT_CAPABILITIES * access.net)
     if support.seccomp:
-        can_write_anywhere = allowance.writes is None
+        can_write_anywhere = access.writes is None
         seccomp.enforce(
             seccomp.build_rules(
-                net=allowance.net,
-                spawns=allowance.spawns,
+                net=access.net,
+                spawns=access.spawns,
                 metadata=can_write_anywhere,
-                sockets=allowance.net and can_write_anywhere,
+                sockets=access.net and can_write_anywhere,
                 truncates=can_write_anywhere or support.landlock >= landlock.TRUNCATE_ABI,
                 pid=os.getpid(),
             )
@@ -264,7 +262,7 @@ def _require_single_thread() -> None:
 
 
 def _landlock_rules(
-    allowance: AllowedAccess, temp_dir: str | None, files: Iterable[tuple[str, int]]
+    access: AllowedAccess, temp_dir: str | None, files: Iterable[tuple[str, int]]
 ) -> list[tuple[str, int]]:
     """Return the rights on declared paths and on files of the call."""
     rights: dict[str, int] = {}
@@ -275,11 +273,11 @@ def _landlock_rules(
 
     def declared(paths: tuple[str, ...] | None) -> Iterator[str]:
         for path in ("/",) if paths is None else paths:
-            yield from landlock.paths_outside_denied(path, allowance.denied)
+            yield from landlock.paths_outside_denied(path, access.denied)
 
-    grant(declared(allowance.reads), landlock.READ)
-    grant(declared(allowance.writes), landlock.WRITE)
-    grant(declared(allowance.deletes), landlock.DELETE)
+    grant(declared(access.reads), landlock.READ)
+    grant(declared(access.writes), landlock.WRITE)
+    grant(declared(access.deletes), landlock.DELETE)
     grant(runtime_paths.WRITABLE_DEVICES, landlock.READ | landlock.WRITE)
     if temp_dir is not None:
         grant((temp_dir,), landlock.READ | landlock.WRITE | landlock.DELETE)
@@ -288,16 +286,16 @@ def _landlock_rules(
     return list(rights.items())
 
 
-def _exclude_denied(paths: Iterable[str], allowance: AllowedAccess) -> Iterator[str]:
+def _exclude_denied(paths: Iterable[str], access: AllowedAccess) -> Iterator[str]:
     """Yield paths without the parts that the configuration denies."""
     for path in paths:
-        if allowance.denied:
-            yield from landlock.paths_outside_denied(os.path.realpath(path), allowance.denied)
+        if access.denied:
+            yield from landlock.paths_outside_denied(os.path.realpath(path), access.denied)
         else:
             yield path
 
 
-def build_environment(allowance: AllowedAccess, temp_dir: str | None) -> dict[str, str]:
+def sandbox_environment(access: AllowedAccess, temp_dir: str | None) -> dict[str, str]:
     """Return the environment of a command.
 
     Commands that may read the environment get all variables except the framework's secrets.
@@ -307,16 +305,16 @@ def build_environment(allowance: AllowedAccess, temp_dir: str | None) -> dict[st
         name: value
         for name, value in os.environ.items()
         if name not in FRAMEWORK_SECRET_VARS
-        and (allowance.env_reads or name in KEPT_ENV_VARS or name.startswith(KEPT_ENV_PREFIXES))
+        and (access.env_reads or name in KEPT_ENV_VARS or name.startswith(KEPT_ENV_PREFIXES))
     }
     if temp_dir is not None:
         environment["TMPDIR"] = temp_dir
     return environment
 
 
-def _replace_environment(allowance: AllowedAccess, temp_dir: str | None) -> None:
+def _replace_environment(access: AllowedAccess, temp_dir: str | None) -> None:
     """Remove all variables from this process that the command must not read."""
-    environment = build_environment(allowance, temp_dir)
+    environment = sandbox_environment(access, temp_dir)
     os.environ.clear()
     os.environ.update(environment)  # new copies, because the original block is wiped
     wipe_initial_environment()

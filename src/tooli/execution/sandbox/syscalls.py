@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from tooli.execution.process_tree import prctl
+from tooli.execution.processes import prctl
 
 TYPE_CHECKING = False
 

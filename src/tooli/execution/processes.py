@@ -1,27 +1,37 @@
-"""Find and kill the descendants of a process. Other systems than Linux support only a part."""
+"""Processes: fork safely, send signals, find and kill the descendants of a process.
+
+Systems other than Linux support only a part.
+"""
 
 from __future__ import annotations
 
+import _io
+import gc
 import os
+import select
+import sys
+from _thread import allocate_lock
 from time import monotonic
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Any
+    import signal as signals
+    from _thread import LockType
+    from collections.abc import Callable, Mapping, Sequence
+    from types import FrameType
+    from typing import Any, TypeAlias
 
+    from tooli.execution.process_runner import ChildCall
 
-def _import_signal_module() -> Any:
+    SignalHandler: TypeAlias = Callable[[int, FrameType | None], Any] | int | None
+else:
+    # The C part of `signal`. The Python part imports enum, which is slow.
     try:
-        import _signal as found  # pyright: ignore[reportMissingImports]
+        import _signal as signals
     except ImportError:
-        import signal as found
-    return found  # pyright: ignore[reportUnknownVariableType]
+        import signal as signals
 
-
-signals = _import_signal_module()
-"""The C part of `signal`. The Python part imports enum, which is slow."""
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # options of prctl
 SIGKILL, SIGTERM, SIGINT = 9, 15, 2
 KILL_TIMEOUT = 2.0
@@ -40,26 +50,26 @@ def die_with_parent() -> bool:
 
 def prctl(option: int, value: int) -> bool:
     """Call prctl; True on success."""
-    native, address = load_prctl()
-    return native is not None and native.call_cdeclfunction(address, (option, value, 0, 0, 0)) == 0
+    return load_prctl()(option, value) == 0
 
 
-_prctl_cache: list[tuple[Any, Any]] = []
+_prctl_cache: list[Callable[[int, int], int]] = []
 
 
-def load_prctl() -> tuple[Any, Any]:
-    """Return the module `_ctypes` and the address of prctl, or (None, None).
+def load_prctl() -> Callable[[int, int], int]:
+    """Return a function that calls prctl; without prctl it returns -1.
 
     `_ctypes` takes a tenth of the time of `ctypes` to import.
     """
     if not _prctl_cache:
         try:
-            import _ctypes as native  # pyright: ignore[reportMissingImports]
-
-            found: Any = native
-            _prctl_cache.append((found, found.dlsym(found.dlopen(None, 0), "prctl")))
+            native: Any = __import__("_ctypes")
+            address = native.dlsym(native.dlopen(None, 0), "prctl")
+            _prctl_cache.append(
+                lambda option, value: native.call_cdeclfunction(address, (option, value, 0, 0, 0))
+            )
         except (ImportError, AttributeError, OSError):
-            _prctl_cache.append((None, None))
+            _prctl_cache.append(lambda option, value: -1)
     return _prctl_cache[0]
 
 
@@ -165,15 +175,22 @@ def kill_process_group(leader: int) -> None:
 
 def reap_children() -> dict[int, int]:
     """Reap the children that have ended and return their exit statuses by pid."""
-    killed: dict[int, int] = {}
+    statuses: dict[int, int] = {}
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG)
         except OSError:
-            return killed
+            return statuses
         if pid == 0:
-            return killed
-        killed[pid] = status
+            return statuses
+        statuses[pid] = status
+
+
+def is_readable(fd: int, timeout: float = 0.0) -> bool:
+    """True if a descriptor can be read, or its other end is closed, within some seconds."""
+    poller = select.poll()
+    poller.register(fd, select.POLLIN)
+    return bool(poller.poll(timeout * 1000))
 
 
 def close_descriptors_except(keep: Sequence[int]) -> None:
@@ -188,3 +205,101 @@ def close_descriptors_except(keep: Sequence[int]) -> None:
                 os.close(number)
             except OSError:
                 pass
+
+
+# ------------------------------------------------------------------ fork
+
+open_pipe_ends: set[int] = set()
+"""Pipe ends of running calls. A new child process closes them (reset_after_fork)."""
+_fork_locks = [allocate_lock()]
+
+
+def fork_lock() -> LockType:
+    """Return the lock that is held while pipes are opened and the process forks."""
+    return _fork_locks[0]
+
+
+def fork() -> int:
+    """Fork without Python's warning about threads (docs/timeouts.md explains why it is safe)."""
+    if sys.version_info < (3, 12):
+        return os.fork()
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return os.fork()
+
+
+def open_pipes() -> list[int]:
+    """Open five pipes and return their ends, each read end before its write end.
+
+    All descriptors are 3 or higher, so none is taken for a standard stream.
+    """
+    ends: list[int] = []
+    try:
+        for _ in range(5):
+            ends.extend(os.pipe())
+        for i, end in enumerate(ends):
+            if end < 3:  # a standard stream was closed
+                from fcntl import F_DUPFD_CLOEXEC, fcntl
+
+                ends[i] = fcntl(end, F_DUPFD_CLOEXEC, 3)
+                os.close(end)
+    except OSError:
+        for opened in ends:
+            os.close(opened)
+        raise
+    return ends
+
+
+def reset_after_fork(pipe_ends: Sequence[int]) -> None:
+    """Close inherited pipe ends and reset the lock in a forked process."""
+    for fd in (*open_pipe_ends, *pipe_ends):
+        os.close(fd)
+    open_pipe_ends.clear()
+    _fork_locks[0] = allocate_lock()
+
+
+def flush_output(*, includes_files: bool) -> None:
+    """Flush stdout and stderr, and with `includes_files` all open files."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError, AttributeError):
+            pass
+    if includes_files:
+        flush_open_files()
+
+
+def flush_open_files() -> None:
+    """Flush open files, so that buffered data is neither lost nor written twice after a fork."""
+    file_types = (_io.TextIOWrapper, _io.BufferedWriter, _io.BufferedRandom)
+    for file in gc.get_objects():
+        if type(file) in file_types:
+            try:
+                if not file.closed and file.writable():
+                    file.flush()
+            except (OSError, ValueError):
+                pass
+
+
+class DeferredInterrupt:
+    """Context manager that passes the first Ctrl-C to the function instead of raising here."""
+
+    def __init__(self, child_call: ChildCall) -> None:
+        self._child_call = child_call
+        self._previous_handler: SignalHandler = None
+
+    def __enter__(self) -> SignalHandler:
+        """Return the previous SIGINT handler, which the worker installs; None if not replaced."""
+        is_default = signals.getsignal(SIGINT) is signals.default_int_handler
+        if is_default and self._child_call.call.caller.owns_process:
+            try:
+                self._previous_handler = signals.signal(SIGINT, self._child_call.interrupt)
+            except ValueError:  # only the main thread can set signal handlers
+                pass
+        return self._previous_handler
+
+    def __exit__(self, *_: object) -> None:
+        if self._previous_handler is not None:
+            signals.signal(SIGINT, self._previous_handler)
