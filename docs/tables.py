@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 from tooli import Context, Tooli, errors
 from tooli.config.setting_definitions import SETTINGS
-from tooli.core import keywords
-from tooli.core.caller_profile import CALLER_PROFILES
+from tooli.core import protocols
+from tooli.core.call import CALLER_PROFILES
 from tooli.core.options import OPTIONS, Option
 from tooli.core.output_modes import MODE_TABLE
 from tooli.describe.openapi_document import META_FIELDS
@@ -234,11 +234,11 @@ def command_keywords() -> str:
 
 
 def field_docstrings(name: str) -> dict[str, str]:
-    """Return the docstrings of the fields of a class in `tooli.core.keywords`.
+    """Return the docstrings of the fields of a class in `tooli.core.protocols`.
 
     The classes exist for type checkers only, so they are read from the source.
     """
-    tree = ast.parse(Path(keywords.__file__).read_text(encoding="utf-8"))
+    tree = ast.parse(Path(protocols.__file__).read_text(encoding="utf-8"))
     body = next(
         node.body for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and node.name == name
     )

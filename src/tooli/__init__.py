@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from tooli.core.call import Call as Call
     from tooli.core.call import Failed as Failed
     from tooli.core.call import Ok as Ok
-    from tooli.core.content import Audio as Audio
-    from tooli.core.content import Embedded as Embedded
-    from tooli.core.content import Image as Image
-    from tooli.core.content import Link as Link
-    from tooli.core.content import Message as Message
-    from tooli.core.handoffs import Next as Next
-    from tooli.core.page import Page as Page
     from tooli.core.peer import Elicit as Elicit
     from tooli.core.peer import Roots as Roots
     from tooli.core.peer import Sample as Sample
+    from tooli.core.result_types import Audio as Audio
+    from tooli.core.result_types import Embedded as Embedded
+    from tooli.core.result_types import Image as Image
+    from tooli.core.result_types import Link as Link
+    from tooli.core.result_types import Message as Message
+    from tooli.core.result_types import Next as Next
+    from tooli.core.result_types import Page as Page
     from tooli.detect import CallerCategory as CallerCategory
     from tooli.detect import ExecutionContext as ExecutionContext
     from tooli.detect import detect_execution_context as detect_execution_context
@@ -76,14 +76,14 @@ _LAZY_IMPORTS = {
     "record_dry_action": "tooli.pipeline.dry_run_recorder",
     "TooliResult": "tooli.pipeline.prepared_call",
     "TooliError": "tooli.pipeline.prepared_call",
-    "Next": "tooli.core.handoffs",
+    "Next": "tooli.core.result_types",
     "Detail": "tooli.schema.detail_fields",
-    "Page": "tooli.core.page",
+    "Page": "tooli.core.result_types",
     "CallerCategory": "tooli.detect",
     "ExecutionContext": "tooli.detect",
     "detect_execution_context": "tooli.detect",
     **dict.fromkeys(("Call", "Failed", "Ok"), "tooli.core.call"),
-    **dict.fromkeys(("Audio", "Embedded", "Image", "Link", "Message"), "tooli.core.content"),
+    **dict.fromkeys(("Audio", "Embedded", "Image", "Link", "Message"), "tooli.core.result_types"),
     **dict.fromkeys(("Elicit", "Roots", "Sample"), "tooli.core.peer"),
     **dict.fromkeys(_ERRORS, "tooli.errors"),
     **dict.fromkeys(("StdinOr", "Input"), "tooli.inputs.source"),

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from tooli.core._hot_tables import CallOptions
     from tooli.core.call import Call, Caller, Options, Stage
     from tooli.core.catalog import Catalog
-    from tooli.core.keywords import (
+    from tooli.core.protocols import (
         AppOptions,
         CallbackOptions,
         CommandOptions,
@@ -366,7 +366,7 @@ class Tooli(_TyperPlaceholder):
         guidance = tool.guidance
         if not guidance.handoffs or guidance.handoffs_resolved:
             return tool
-        from tooli.core.handoffs import resolve_handoffs
+        from tooli.core.catalog import resolve_handoffs
 
         return resolve_handoffs(tool, [".".join(path) for path, _ in self.tree().walk()])
 

@@ -389,8 +389,7 @@ def check_keywords(callable_name: str, keywords: Iterable[str], known: Iterable[
     """Raise DefinitionError for an unknown keyword, and suggest the closest one."""
     for name in keywords:
         if name not in known:
-            suggestion = closest_match(name, known)
-            hint = f"; did you mean {suggestion!r}?" if suggestion else ""
+            hint = did_you_mean(name, known)
             raise DefinitionError(f"{callable_name}() has no keyword {name!r}{hint}")
 
 
@@ -404,6 +403,12 @@ def shell_quote(text: str) -> str:
     if text and _SHELL_SAFE_CHARS.issuperset(text):
         return text
     return "'" + text.replace("'", "'\"'\"'") + "'"
+
+
+def did_you_mean(name: object, candidates: Iterable[str]) -> str:
+    """Return "; did you mean 'x'?" with the closest candidate, or "" if none is close."""
+    suggestion = closest_match(name, candidates) if isinstance(name, str) else None
+    return f"; did you mean {suggestion!r}?" if suggestion else ""
 
 
 def closest_match(name: str, candidates: Iterable[str]) -> str | None:

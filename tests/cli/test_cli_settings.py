@@ -13,7 +13,7 @@ from tooli import Context, Tooli
 from tooli.annotations import Destructive
 from tooli.cli import process
 from tooli.config import config_files
-from tooli.core.caller_profile import AGENT_TIMEOUT, CALLER_PROFILES
+from tooli.core.call import AGENT_TIMEOUT, CALLER_PROFILES
 from tooli.detect import CATEGORIES
 from tooli.errors import DefinitionError, InputError
 from tooli.testing import invoke

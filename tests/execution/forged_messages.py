@@ -80,7 +80,7 @@ def method_of_a_class(place: str) -> list[bytes]:
 def source_of_a_record(place: str) -> list[bytes]:
     """Make a Record compile an __init__ from fields that are code."""
     code = f"a=__import__('os').mkdir({place!r})"
-    path, step = named("pathlib", "PosixPath"), named("tooli.core.handoffs", "Step")
+    path, step = named("pathlib", "PosixPath"), named("tooli.core.result_types", "Step")
     fields = {
         code: path,
         "__match_args__": short(code) + b"\x85",
@@ -219,7 +219,7 @@ def make_app(make: Callable[[str], list[bytes]], place: str, name: str) -> Tooli
 
 def snapshot() -> list[dict[str, Any]]:
     """Return the classes that a message might change."""
-    from tooli.core.handoffs import NextStep
+    from tooli.core.result_types import NextStep
 
     return [dict(vars(cls)) for cls in (*CHECKED_CLASSES, NextStep)]
 

@@ -22,9 +22,8 @@ from tests.pipeline import test_client_requests as test_peer
 
 from tooli import Context, Next, Page, Tooli
 from tooli.core.call import PYTHON_CALLER, Call, Failed, Ok, Options
-from tooli.core.content import Audio, Embedded, Image, Link, Message
-from tooli.core.handoffs import NextStep
 from tooli.core.peer import Elicit, Question, Roots, Sample
+from tooli.core.result_types import Audio, Embedded, Image, Link, Message, NextStep
 from tooli.errors import ToolError
 from tooli.execution import ipc, safe_codec
 from tooli.execution.sandbox.sandbox_runner import detect_sandbox_support

@@ -348,7 +348,7 @@ def test_an_agent_is_not_left_waiting(place: ProcessEnv, hang: str) -> None:
 
 def test_the_two_tables_agree() -> None:
     from tooli.cli.process import AGENT_TIMEOUT_SECONDS
-    from tooli.core.caller_profile import AGENT_TIMEOUT
+    from tooli.core.call import AGENT_TIMEOUT
 
     assert AGENT_TIMEOUT_SECONDS == AGENT_TIMEOUT
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tooli.core.call import Options
-from tooli.core.limits import MAX_TIMEOUT_SECONDS
+from tooli.core.tool import MAX_TIMEOUT_SECONDS
 from tooli.pipeline.option_values import build_options, read_run_option, read_run_options
 from tooli.records.result_options import ResultOptions
 

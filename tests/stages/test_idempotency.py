@@ -15,9 +15,7 @@ import pytest
 from tooli import Context, SecretInput, Tooli, dry_run_support, record_dry_action
 from tooli.annotations import Destructive, Idempotent, ReadOnly
 from tooli.core.call import Call, Caller, Options
-from tooli.core.content import Image, Link
-from tooli.core.handoffs import Next
-from tooli.core.page import Page
+from tooli.core.result_types import Image, Link, Next, Page
 from tooli.errors import (
     ApprovalRequired,
     AuthError,

@@ -11,9 +11,7 @@ import pytest
 
 from tooli import SecretInput
 from tooli.core.call import Failed, Ok, RedactionPolicy
-from tooli.core.content import Image, Link
-from tooli.core.handoffs import Next
-from tooli.core.page import Page
+from tooli.core.result_types import Image, Link, Next, Page
 from tooli.errors import ConflictError, InputError, Suggestion, ToolError
 from tooli.schema.tool_reader import read_tool
 from tooli.storage import outcome_codec

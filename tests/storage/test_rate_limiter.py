@@ -9,7 +9,7 @@ import pytest
 
 from tooli import DefinitionError, Tooli
 from tooli.core.call import Caller
-from tooli.core.limits import is_rate_limit
+from tooli.core.tool import is_rate_limit
 from tooli.serving.dispatcher import ToolDispatcher
 from tooli.stages import rate_limit as stage
 from tooli.storage import rate_limiter

@@ -8,7 +8,7 @@ from typing import Annotated
 from tooli.builtins.command_markers import runs_with_invalid_settings
 from tooli.config.layers import resolve_settings
 from tooli.config.setting_definitions import SETTINGS
-from tooli.core.caller_profile import CALLER_PROFILES
+from tooli.core.call import CALLER_PROFILES
 from tooli.detect import detect_execution_context
 from tooli.schema.param_info import Option
 

@@ -6,8 +6,7 @@ import os
 
 from tooli.cli.process import write_stderr
 from tooli.core._hot_tables import INFO_OPTIONS
-from tooli.core.call import Caller, RedactionPolicy
-from tooli.core.caller_profile import CALLER_PROFILES
+from tooli.core.call import CALLER_PROFILES, Caller, RedactionPolicy
 from tooli.detect import (
     MIN_HINT_CONFIDENCE,
     MIN_NAMED_CONFIDENCE,

@@ -41,7 +41,7 @@ from tooli.cli.process import (
 )
 from tooli.core._hot_tables import EXTRA_OPTIONS, INFO_OPTIONS, OPTION_FIELDS
 from tooli.core.app_state import BUILTIN_COMMANDS
-from tooli.core.call import Call, Caller, Failed, Options
+from tooli.core.call import CALLER_PROFILES, Call, Caller, Failed, Options
 from tooli.core.record import Record
 from tooli.pipeline.drivers import run
 from tooli.pipeline.present import present
@@ -54,8 +54,7 @@ if TYPE_CHECKING:
 
     from tooli.config.layers import SettingFault
     from tooli.core.app_state import AppState
-    from tooli.core.call import Outcome, Problem, Stage
-    from tooli.core.caller_profile import CallerProfile
+    from tooli.core.call import CallerProfile, Outcome, Problem, Stage
     from tooli.core.output_modes import OutputMode
     from tooli.core.protocols import App
     from tooli.core.tool import Param, Tool
@@ -137,11 +136,7 @@ class Invocation(Record):
     @property
     def caller_profile(self) -> CallerProfile | None:
         """The output defaults for the caller; None if no agent and no CI system is calling."""
-        if self.category is None:
-            return None
-        from tooli.core.caller_profile import CALLER_PROFILES
-
-        return CALLER_PROFILES[self.category]
+        return None if self.category is None else CALLER_PROFILES[self.category]
 
     @property
     def may_have_human(self) -> bool:

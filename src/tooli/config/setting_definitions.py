@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-from tooli.core.limits import parse_timeout
 from tooli.core.output_modes import OUTPUT_MODES
 from tooli.core.record import Record
+from tooli.core.tool import parse_timeout
 
 TYPE_CHECKING = False
 

@@ -13,8 +13,7 @@ if TYPE_CHECKING:
 
     from tooli.config.layers import SettingFault, Settings
     from tooli.core.call import Stage
-    from tooli.core.keywords import CallbackOptions, GroupOptions, TyperSettings
-    from tooli.core.protocols import TyperApp
+    from tooli.core.protocols import CallbackOptions, GroupOptions, TyperApp, TyperSettings
     from tooli.core.tool import Tool
     from tooli.pipeline.custom_stages import CustomStage
     from tooli.providers.local import CommandGroup, Registration

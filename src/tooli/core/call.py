@@ -1,4 +1,4 @@
-"""Call and Outcome: a Call goes into the pipeline, an Outcome comes out."""
+"""Call, Caller and Outcome: a Call goes into the pipeline, an Outcome comes out."""
 
 from __future__ import annotations
 
@@ -62,6 +62,45 @@ class Caller(Record):
     def uses_environment_token(self) -> bool:
         """True if the caller is identified by the environment of this process."""
         return self.surface in ("cli", "mcp") and self.address is None
+
+
+AGENT_TIMEOUT = 120.0
+"""Default timeout of an agent's calls, in seconds. `TOOLI_TIMEOUT` overrides it."""
+
+
+class CallerProfile(Record):
+    """The defaults of the command line for one kind of caller.
+
+    A profile changes how output looks, never what is allowed: detection can be wrong or deceived.
+    Therefore a destructive command needs `--yes`, and an approval needs a human, for every caller.
+    """
+
+    output: str = "auto"  # "auto": text on a terminal, JSON elsewhere
+    help: str = "auto"  # "auto": Typer's help on a terminal, plain text elsewhere
+    errors: str = "brief"  # in text modes: "brief" shows details with -v only
+    timeout: float | None = None
+    confirm: str = "ask"  # "agree": answer yes if the command has agent_auto_confirm
+    color: str = "auto"
+    printed: str = "as it is"  # printed text stays on stdout; "result": it is the result
+
+
+CALLER_PROFILES: dict[str, CallerProfile] = {
+    "human": CallerProfile(),
+    "ai_agent": CallerProfile(
+        output="json",
+        help="compact",
+        errors="full",
+        timeout=AGENT_TIMEOUT,
+        confirm="agree",
+        color="never",
+        printed="result",
+    ),
+    "ci_cd": CallerProfile(output="json", help="plain", errors="full", color="never"),
+    "container": CallerProfile(),
+    "unknown_automation": CallerProfile(),
+    "python_api": CallerProfile(),
+}
+"""The profile of each kind of caller."""
 
 
 class Options(Record):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from tooli.core.record import Record
-from tooli.errors import DefinitionError, closest_match
+from tooli.errors import DefinitionError, did_you_mean
 
 TYPE_CHECKING = False
 
@@ -53,16 +53,13 @@ class AllowedAccess(Record):
     denied: tuple[str, ...] = ()  # never accessible; takes precedence over all others
 
 
-def describe_problem(capability: object) -> str | None:
-    """Return an error message for an invalid capability, or None if it is valid."""
+def capability_problem(capability: object) -> str | None:
+    """Return what is wrong with a capability, or None if it is valid."""
     if not isinstance(capability, str):
         return f"a capability must be a string, not {capability!r}"
     name, path = split_capability(capability)
     if name not in CAPABILITIES:
-        suggestion = closest_match(name, CAPABILITIES)
-        return f"{capability!r} is not a capability" + (
-            f"; did you mean {suggestion!r}?" if suggestion else ""
-        )
+        return f"{capability!r} is not a capability" + did_you_mean(name, CAPABILITIES)
     if path is not None and (name not in PATH_CAPABILITIES or not path):
         return (
             f"{capability!r}: only {', '.join(PATH_CAPABILITIES)} take a path, as in fs:read:./data"
@@ -123,11 +120,11 @@ def is_under_any(path: str, roots: tuple[str, ...] | None) -> bool:
 
 
 def capabilities_problem(value: object) -> str | None:
-    """Return an error message for an invalid value of `capabilities=`, or None."""
+    """Return what is wrong with a value of `capabilities=`, or None."""
     if not _is_collection(value):
         return "must be a list of capabilities, such as ['fs:read:./data']"
     for capability in value:
-        problem = describe_problem(capability)
+        problem = capability_problem(capability)
         if problem is not None:
             return problem
     if not value:
@@ -194,8 +191,7 @@ def _is_mapping(
 def _check_one_of(label: str, value: object, allowed: Iterable[str]) -> None:
     if isinstance(value, str) and value in allowed:
         return
-    suggestion = closest_match(value, allowed) if isinstance(value, str) else None
-    hint = f"; did you mean {suggestion!r}?" if suggestion else ""
+    hint = did_you_mean(value, allowed)
     raise DefinitionError(
         f"Tooli(permissions=…): {label} must be one of {', '.join(allowed)}, not {value!r}{hint}"
     )

@@ -9,23 +9,30 @@ modules only when their keyword is used.
 from __future__ import annotations
 
 from tooli.core.app_state import COMMAND_SETTINGS
-from tooli.core.tool import Behavior, Guard, Guidance, Limits
-from tooli.errors import DefinitionError, calling_location, check_keywords, closest_match
+from tooli.core.tool import (
+    RATE_LIMIT_FORMAT,
+    Behavior,
+    Guard,
+    Guidance,
+    Limits,
+    is_rate_limit,
+)
+from tooli.errors import DefinitionError, calling_location, check_keywords, did_you_mean
 from tooli.text.jsonable import is_list
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping
     from typing import TypeAlias
 
     from typing_extensions import TypeIs
 
-    from tooli.core.handoffs import Handoff
-    from tooli.core.keywords import CommandOptions
+    from tooli.core.catalog import Handoff
+    from tooli.core.protocols import CommandOptions
 
-    Check: TypeAlias = Callable[[object], str | None]
-    """Returns an error message for an invalid value, or None for a valid one."""
+    Validator: TypeAlias = Callable[[object], str | None]
+    """Returns what is wrong with a value, for an error message, or None if it is valid."""
 
 DANGER_LEVELS = ("none", "low", "medium", "high", "critical", "forbidden")
 """The values of `danger_level=`, from the least to the most dangerous."""
@@ -36,12 +43,12 @@ DEFAULT_PAGE_SIZE = 100
 
 def check_command_options(function_name: str, options: Mapping[str, object]) -> None:
     """Raise DefinitionError for an unknown keyword, an invalid value, or values that conflict."""
-    check_keywords(function_name, options, COMMAND_SETTINGS | _CHECKS.keys())
+    check_keywords(function_name, options, COMMAND_SETTINGS | _VALIDATORS.keys())
     for keyword, value in options.items():
-        if value is not None and keyword in _CHECKS:
-            expected = _CHECKS[keyword](value)
-            if expected is not None:
-                raise DefinitionError(f"{function_name}({keyword}={shorten(value)}): {expected}")
+        if value is not None and keyword in _VALIDATORS:
+            problem = _VALIDATORS[keyword](value)
+            if problem is not None:
+                raise DefinitionError(f"{function_name}({keyword}={shorten(value)}): {problem}")
     if options.get("agent_auto_confirm"):
         _check_auto_confirm(function_name, options)
     if options.get("resource") is not None:
@@ -86,73 +93,31 @@ def _check_auto_confirm(function_name: str, options: Mapping[str, object]) -> No
 # ------------------------------------------------------------------ validators
 
 
-def check_text(value: object) -> str | None:
-    """Return an error message if the value is not a string, or None if it is."""
+def text_problem(value: object) -> str | None:
+    """Return what is wrong with a value that must be a string, or None."""
     return None if isinstance(value, str) else "must be a string"
 
 
-def _check_bool(value: object) -> str | None:
-    return None if isinstance(value, bool) else "must be True or False"
-
-
-def _check_behavior(value: object) -> str | None:
-    if isinstance(value, Behavior):
-        return None
-    return "must be ReadOnly, Idempotent, Destructive, OpenWorld or several joined by `|`"
-
-
-def _check_danger_level(value: object) -> str | None:
-    return None if value in DANGER_LEVELS else f"must be one of {', '.join(DANGER_LEVELS)}"
-
-
-def _check_isolation(value: object) -> str | None:
-    return None if value == "required" else "must be 'required' or left out"
-
-
-def _check_timeout(value: object) -> str | None:
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0:
-        return None
-    return "must be a number of seconds above 0"
-
-
-def _check_rate_limit(value: object) -> str | None:
-    from tooli.core.limits import RATE_LIMIT_FORMAT, is_rate_limit
-
-    return None if is_rate_limit(value) else f"must be {RATE_LIMIT_FORMAT}"
-
-
-def _check_paginated(value: object) -> str | None:
-    if isinstance(value, int) and value >= 0:
-        return None
-    return "must be True or the number of records on a page"
-
-
-def _check_max_tokens(value: object) -> str | None:
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
-        return None
-    return "must be a whole number of tokens, at least 1"
-
-
-def check_auth(value: object) -> str | None:
-    """Return an error message for an invalid value of `auth=`, or None."""
+def auth_problem(value: object) -> str | None:
+    """Return what is wrong with a value of `auth=`, or None."""
     if _is_collection(value) and all([isinstance(scope, str) and scope for scope in value]):
         return None
     return "must be a list of scopes, such as ['files:write']"
 
 
-def _check_capabilities(value: object) -> str | None:
+def _capabilities_problem(value: object) -> str | None:
     from tooli.core.declared_capabilities import capabilities_problem
 
     return capabilities_problem(value)
 
 
-def _check_handoffs(value: object) -> str | None:
-    from tooli.core.handoffs import handoffs_problem
+def _handoffs_problem(value: object) -> str | None:
+    from tooli.core.catalog import handoffs_problem
 
     return handoffs_problem(value)
 
 
-def _check_examples(value: object) -> str | None:
+def _examples_problem(value: object) -> str | None:
     if not is_list(value):
         return "must be a list, such as [{'args': ['*.py'], 'description': '…'}]"
     return next(filter(None, map(_example_problem, value)), None)
@@ -163,18 +128,18 @@ def _example_problem(example: object) -> str | None:
         return "an example must be {'args': […], 'description': '…'}"
     for key in example:
         if key not in ("args", "description"):
-            return f"an example has no {key!r}" + _hint(key, ("args", "description"))
+            return f"an example has no {key!r}" + did_you_mean(key, ("args", "description"))
     args = example.get("args")
     if not is_list(args):
         return "the 'args' of an example must be a list of arguments, such as ['*.py', '--all']"
     if not all([isinstance(arg, (str, int, float)) for arg in args]):
         return "the 'args' of an example must be strings, as they are typed"
-    return check_text(example.get("description", "")) and (
+    return text_problem(example.get("description", "")) and (
         "the 'description' of an example must be a string"
     )
 
 
-def _check_error_codes(value: object) -> str | None:
+def _error_codes_problem(value: object) -> str | None:
     if not _is_mapping(value):
         return "must be a dict of codes and meanings, such as {'E3010': 'no file matches'}"
     for code, meaning in value.items():
@@ -185,14 +150,6 @@ def _check_error_codes(value: object) -> str | None:
     return None
 
 
-def _check_input_schema(value: object) -> str | None:
-    return None if _is_mapping(value) else "must be a JSON Schema in a dict"
-
-
-def _check_input_model(value: object) -> str | None:
-    return None if isinstance(value, type) else "must be a pydantic model class"
-
-
 def _is_collection(value: object) -> TypeIs[Collection[object]]:
     return isinstance(value, (list, tuple, set, frozenset))
 
@@ -201,40 +158,56 @@ def _is_mapping(value: object) -> TypeIs[Mapping[object, object]]:
     return hasattr(value, "keys") and hasattr(value, "__getitem__")
 
 
-def _hint(name: object, candidates: Sequence[str]) -> str:
-    suggestion = closest_match(name, candidates) if isinstance(name, str) else None
-    return f"; did you mean {suggestion!r}?" if suggestion else ""
+def _require(is_valid: Callable[[object], bool], expected: str) -> Validator:
+    """Return a validator for values that have one condition."""
+    return lambda value: None if is_valid(value) else f"must be {expected}"
 
 
-_CHECKS: dict[str, Check] = {
-    "annotations": _check_behavior,
-    "capabilities": _check_capabilities,
-    "auth": check_auth,
-    "requires_approval": _check_bool,
-    "human_in_the_loop": _check_bool,
-    "danger_level": _check_danger_level,
-    "agent_auto_confirm": _check_bool,
-    "isolation": _check_isolation,
-    "timeout": _check_timeout,
-    "rate_limit": _check_rate_limit,
-    "paginated": _check_paginated,
-    "max_tokens": _check_max_tokens,
-    "cost_hint": check_text,
-    "examples": _check_examples,
-    "when_to_use": check_text,
-    "handoffs": _check_handoffs,
-    "delegation_hint": check_text,
-    "error_codes": _check_error_codes,
-    "task_group": check_text,
-    "always_visible": _check_bool,
-    "version": check_text,
-    "native": _check_bool,
-    "input_model": _check_input_model,
-    "input_schema": _check_input_schema,
-    "resource": check_text,
+_bool_problem = _require(lambda value: isinstance(value, bool), "True or False")
+
+_VALIDATORS: dict[str, Validator] = {
+    "annotations": _require(
+        lambda value: isinstance(value, Behavior),
+        "ReadOnly, Idempotent, Destructive, OpenWorld or several joined by `|`",
+    ),
+    "capabilities": _capabilities_problem,
+    "auth": auth_problem,
+    "requires_approval": _bool_problem,
+    "human_in_the_loop": _bool_problem,
+    "danger_level": _require(
+        lambda value: value in DANGER_LEVELS, f"one of {', '.join(DANGER_LEVELS)}"
+    ),
+    "agent_auto_confirm": _bool_problem,
+    "isolation": _require(lambda value: value == "required", "'required' or left out"),
+    "timeout": _require(
+        lambda value: isinstance(value, (int, float)) and value is not True and value > 0,
+        "a number of seconds above 0",
+    ),
+    "rate_limit": _require(is_rate_limit, RATE_LIMIT_FORMAT),
+    "paginated": _require(
+        lambda value: isinstance(value, int) and value >= 0,
+        "True or the number of records on a page",
+    ),
+    "max_tokens": _require(
+        lambda value: isinstance(value, int) and value is not True and value >= 1,
+        "a whole number of tokens, at least 1",
+    ),
+    "cost_hint": text_problem,
+    "examples": _examples_problem,
+    "when_to_use": text_problem,
+    "handoffs": _handoffs_problem,
+    "delegation_hint": text_problem,
+    "error_codes": _error_codes_problem,
+    "task_group": text_problem,
+    "always_visible": _bool_problem,
+    "version": text_problem,
+    "native": _bool_problem,
+    "input_model": _require(lambda value: isinstance(value, type), "a pydantic model class"),
+    "input_schema": _require(_is_mapping, "a JSON Schema in a dict"),
+    "resource": text_problem,
 }
 
-COMMAND_KEYWORDS = frozenset(_CHECKS)
+COMMAND_KEYWORDS = frozenset(_VALIDATORS)
 """The keywords of `@app.command(…)` that Typer's `command` does not have."""
 
 
@@ -280,7 +253,7 @@ def read_guidance(options: CommandOptions, may_return_next: bool) -> Guidance:
     declared = options.get("handoffs")
     handoffs: tuple[Handoff, ...] = ()
     if declared:
-        from tooli.core.handoffs import read_handoffs
+        from tooli.core.catalog import read_handoffs
 
         handoffs = read_handoffs(declared)
     return Guidance(

@@ -141,7 +141,7 @@ def _make_step(
 def _make_next(cls: type[Next[Any]], result: object, steps: list[NextStep]) -> Next[Any]:
     made = cls(result)
     for step in steps:
-        _require_type(step, "tooli.core.handoffs", "NextStep")
+        _require_type(step, "tooli.core.result_types", "NextStep")
         made.then(step.command, step.arguments, why=step.why)
     return made
 
@@ -158,7 +158,7 @@ def _require_type(value: object, module: str, *names: str) -> None:
         raise ValueError(f"unexpected {type(value).__name__}")
 
 
-_CONTENT_MODULE, _PEER_MODULE = "tooli.core.content", "tooli.core.peer"
+_CONTENT_MODULE, _PEER_MODULE = "tooli.core.result_types", "tooli.core.peer"
 _TIME_PART_TYPES = (*[_INT] * 4, None, _INT)
 VALUE_KINDS: dict[str, ValueKind] = {
     "tuple": ValueKind("builtins", "tuple", _list_parts, (_LIST,)),
@@ -186,17 +186,17 @@ VALUE_KINDS: dict[str, ValueKind] = {
     "path": ValueKind("pathlib", "PosixPath", lambda v: (str(v),), (_STR,)),
     "pure path": ValueKind("pathlib", "PurePosixPath", lambda v: (str(v),), (_STR,)),
     "page": ValueKind(
-        "tooli.core.page",
+        "tooli.core.result_types",
         "Page",
         lambda v: (v.items, v.next_cursor, v.total),
         (_LIST, _OPTIONAL_STR, _OPTIONAL_INT),
         _make_page,
     ),
     "step": ValueKind(
-        "tooli.core.handoffs", "NextStep", _record_parts, (_STR, (dict,), _STR), _make_step
+        "tooli.core.result_types", "NextStep", _record_parts, (_STR, (dict,), _STR), _make_step
     ),
     "next": ValueKind(
-        "tooli.core.handoffs",
+        "tooli.core.result_types",
         "Next",
         lambda v: (v.result, list(v.steps)),
         (None, _LIST),

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from tooli.core.keywords import CommandOptions
+    from tooli.core.protocols import CommandOptions
     from tooli.core.tool import Tool
     from tooli.serving.dispatcher import ToolDispatcher
 

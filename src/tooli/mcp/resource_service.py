@@ -11,7 +11,7 @@ ToolError becomes a JSON-RPC error that contains it.
 from __future__ import annotations
 
 from tooli.annotations import ReadOnly
-from tooli.core.content import Content, Embedded, Message, resource_contents
+from tooli.core.result_types import Content, Embedded, Message, resource_contents
 from tooli.errors import InputError, NotFoundError
 from tooli.mcp.protocol import INTERNAL_ERROR, INVALID_PARAMS, RESOURCE_NOT_FOUND, RpcError
 from tooli.mcp.result_content import content_blocks
@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tooli.core.call import Caller
-    from tooli.core.keywords import ResourceOptions
     from tooli.core.peer import Peer
+    from tooli.core.protocols import ResourceOptions
     from tooli.core.tool import Tool
     from tooli.errors import ToolError
     from tooli.mcp.service import McpService

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tooli.core.content import Content
+from tooli.core.result_types import Content
 from tooli.describe.mcp_tools import is_result_wrapped
 from tooli.schema.json_schema import output_schema
 from tooli.text.json_encoder import encode

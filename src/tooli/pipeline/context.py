@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from tooli.core.call import Call, Caller, Options
-    from tooli.core.page import PageRequest
     from tooli.core.peer import Elicit, Peer, Question, Sample
+    from tooli.core.result_types import PageRequest
     from tooli.core.tool import Param
     from tooli.detect import ExecutionContext
     from tooli.pipeline.dry_run_recorder import ActionRecorder
@@ -79,7 +79,7 @@ class Context:
     @property
     def page(self) -> PageRequest:
         """The requested page, for a function that pages itself and returns a `Page`."""
-        from tooli.core.page import PageRequest
+        from tooli.core.result_types import PageRequest
 
         flow = self._call.flow
         return PageRequest() if flow is None else PageRequest(*flow.requested_page())

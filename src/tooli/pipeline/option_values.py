@@ -15,6 +15,7 @@ from tooli.core._hot_tables import (
     TOKEN_LENGTHS,
 )
 from tooli.core.call import Options, Problem
+from tooli.core.tool import parse_timeout
 
 TYPE_CHECKING = False
 
@@ -64,8 +65,6 @@ def read_run_options(values: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[P
 def read_run_option(name: str, value: Any) -> tuple[Any, str | None]:
     """Return the value of a run option, or None and a description of the valid values."""
     if OPTION_KINDS[name] == "seconds":
-        from tooli.core.limits import parse_timeout
-
         seconds = parse_timeout(value)
         return seconds, None if seconds else "a number of seconds above 0"
     max_chars = TOKEN_LENGTHS[name]

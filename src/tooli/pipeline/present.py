@@ -158,7 +158,7 @@ class Presented:
             return "empty"
         if isinstance(value, str):
             return "text"
-        from tooli.core.content import is_content
+        from tooli.core.result_types import is_content
 
         return "content" if is_content(value) else "data"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from tooli.core.caller_profile import CALLER_PROFILES
+from tooli.core.call import CALLER_PROFILES
 from tooli.detect import category_of, detect_execution_context
 from tooli.errors import ApprovalRequired, Suggestion
 

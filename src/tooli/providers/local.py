@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
     from typer.models import CommandInfo
 
-    from tooli.core.keywords import CommandOptions
-    from tooli.core.protocols import App, TyperApp
+    from tooli.core.protocols import App, CommandOptions, TyperApp
     from tooli.core.tool import Tool
     from tooli.errors import DefinitionError
 

@@ -16,7 +16,7 @@ they are used.
 from __future__ import annotations
 
 from tooli.core.declared_capabilities import apply_app_permissions
-from tooli.core.definitions import check_auth, check_text, shorten
+from tooli.core.definitions import auth_problem, shorten, text_problem
 from tooli.core.tool import (
     GUARD_KEYWORDS,
     Behavior,
@@ -26,7 +26,7 @@ from tooli.core.tool import (
     is_structured,
     unwrap_optional,
 )
-from tooli.errors import DefinitionError, check_keywords, closest_match, function_location
+from tooli.errors import DefinitionError, check_keywords, did_you_mean, function_location
 from tooli.schema.convert import RawText
 from tooli.schema.tool_reader import (
     missing_required_parameters,
@@ -44,8 +44,13 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from tooli.core.app_state import AppState
-    from tooli.core.keywords import CommandOptions, Completions, PromptOptions, ResourceOptions
-    from tooli.core.protocols import ToolSource
+    from tooli.core.protocols import (
+        CommandOptions,
+        Completions,
+        PromptOptions,
+        ResourceOptions,
+        ToolSource,
+    )
     from tooli.core.tool import Param, Shape, Tool
     from tooli.providers.local import Registration
 
@@ -260,12 +265,12 @@ def _add_or_replace(registered: list[S], new: S, key: Callable[[S], str]) -> Non
 
 def _check_values(label: str, settings: Mapping[str, object]) -> None:
     for keyword, value in settings.items():
-        problem = None if value is None else _CHECKS[keyword](value)
+        problem = None if value is None else _VALIDATORS[keyword](value)
         if problem is not None:
             raise DefinitionError(f"{label}: {keyword}={shorten(value)} {problem}")
 
 
-def _check_complete(value: object) -> str | None:
+def _complete_problem(value: object) -> str | None:
     if not is_object(value):
         return "must be a dict of parameters and their values, such as {'language': ['py', 'js']}"
     for name, values in value.items():
@@ -274,21 +279,21 @@ def _check_complete(value: object) -> str | None:
     return None
 
 
-def _check_size(value: object) -> str | None:
+def _size_problem(value: object) -> str | None:
     is_size = isinstance(value, int) and not isinstance(value, bool) and value >= 0
     return None if is_size else "must be a number of bytes"
 
 
-def _check_resource_annotations(value: object) -> str | None:
+def _resource_annotations_problem(value: object) -> str | None:
     return None if is_object(value) else "must be a dict, such as {'audience': ['user']}"
 
 
-_CHECKS: dict[str, Callable[[object], str | None]] = {
-    **dict.fromkeys(("title", "description", "name", "mime_type"), check_text),
-    "auth": check_auth,
-    "complete": _check_complete,
-    "size": _check_size,
-    "annotations": _check_resource_annotations,
+_VALIDATORS: dict[str, Callable[[object], str | None]] = {
+    **dict.fromkeys(("title", "description", "name", "mime_type"), text_problem),
+    "auth": auth_problem,
+    "complete": _complete_problem,
+    "size": _size_problem,
+    "annotations": _resource_annotations_problem,
 }
 
 
@@ -296,8 +301,7 @@ def _check_parameter_names(label: str, fn: Callable[..., Any], names: Sequence[s
     known = parameter_names(fn)
     for name in names:
         if name not in known:
-            close = closest_match(name, known)
-            hint = f"; did you mean {close!r}?" if close else ""
+            hint = did_you_mean(name, known)
             raise DefinitionError(f"{label}: the function has no parameter {name!r}{hint}")
 
 

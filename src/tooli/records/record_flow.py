@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeAlias
 
     from tooli.core.call import Call
-    from tooli.core.page import Page
+    from tooli.core.result_types import Page
     from tooli.records.result_options import ResultOptions
 
     Push: TypeAlias = Callable[[Any], object]

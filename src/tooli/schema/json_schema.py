@@ -205,7 +205,7 @@ def _describe_output(tool: Tool) -> JsonObject | None:
 
 def _is_content(annotation: Any) -> bool:
     """True if the result is `Content`, which has no schema."""
-    content_module = sys.modules.get("tooli.core.content")
+    content_module = sys.modules.get("tooli.core.result_types")
     if content_module is None:
         return False
     if isinstance(annotation, type) and issubclass(annotation, content_module.Content):

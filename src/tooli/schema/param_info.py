@@ -6,7 +6,7 @@ converted to Typer's objects.
 
 from __future__ import annotations
 
-from tooli.errors import DefinitionError, closest_match
+from tooli.errors import DefinitionError, check_keywords
 
 TYPE_CHECKING = False
 
@@ -85,11 +85,7 @@ class ParamInfo:
         is_tooli_info: bool = True,
     ) -> None:
         known = OPTION_DEFAULTS if kind == "option" else ARGUMENT_DEFAULTS
-        for name in settings:
-            if name not in known:
-                close = closest_match(name, known)
-                hint = f"; did you mean {close!r}?" if close else ""
-                raise DefinitionError(f"{kind.capitalize()}() has no setting {name!r}{hint}")
+        check_keywords(kind.capitalize(), settings, known)
         self.kind = kind
         self.default = default
         self.decls = decls

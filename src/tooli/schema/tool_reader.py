@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
     from typing import Any
 
-    from tooli.core.keywords import CommandOptions
+    from tooli.core.protocols import CommandOptions
     from tooli.core.tool import Limits, Shape
 
 _BUILTIN_TYPES = {"str": str, "int": int, "float": float, "bool": bool, "None": None}
@@ -81,8 +81,8 @@ def read_tool(
     doc = kwargs.get("help")
     behavior = kwargs.get("annotations") or DEFAULT_BEHAVIOR
     guard = _read_guard(kwargs)
-    may_return_next = _may_return("handoffs", "Next", fn, returns)
-    limits = _read_limits(kwargs, _may_return("page", "Page", fn, returns))
+    may_return_next = _may_return("Next", fn, returns)
+    limits = _read_limits(kwargs, _may_return("Page", fn, returns))
     return Tool(
         app=app,
         path=path,
@@ -138,9 +138,9 @@ def _read_guard(kwargs: CommandOptions) -> Guard:
     return read_guard(kwargs)
 
 
-def _may_return(module_name: str, name: str, fn: Any, returns: Any) -> bool:
+def _may_return(name: str, fn: Any, returns: Any) -> bool:
     """True if a function may return our `Next` or `Page`: its annotation or its code names it."""
-    module = sys.modules.get(f"tooli.core.{module_name}")
+    module = sys.modules.get("tooli.core.result_types")
     if module is None:  # not imported, so not used
         return False
     result_class = getattr(module, name)
@@ -195,15 +195,10 @@ def return_annotation(tool: Tool) -> Any:
     `Next[T]` and `Page[T]` are replaced by the type that callers get.
     """
     annotation = _evaluate(tool.returns, _namespace(tool.fn), tool.fn)
-    if tool.guidance.may_return_next:
-        from tooli.core.handoffs import is_next
+    if tool.guidance.may_return_next or tool.limits.returns_page:
+        from tooli.core.result_types import unwrap_next, unwrap_page
 
-        if is_next(annotation):
-            annotation = getattr(annotation, "__args__", (MISSING,))[0]
-    if tool.limits.returns_page:
-        from tooli.core.page import unwrap_page
-
-        return unwrap_page(annotation)
+        return unwrap_page(unwrap_next(annotation))
     return annotation
 
 

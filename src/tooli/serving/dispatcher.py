@@ -11,8 +11,7 @@ from time import perf_counter
 from tooli.config.security_settings import apply_security_policy
 from tooli.core._hot_tables import MCP_OPTIONS, OPTION_KINDS
 from tooli.core.call import DEFAULT_OPTIONS, Call, Failed, Options
-from tooli.core.limits import RATE_LIMIT_FORMAT, is_rate_limit
-from tooli.core.tool import Tool
+from tooli.core.tool import RATE_LIMIT_FORMAT, Tool, is_rate_limit
 from tooli.errors import InputError, Suggestion, TemporaryError
 from tooli.pipeline.input_errors import missing_command_error, unknown_command_error
 from tooli.pipeline.option_values import build_options

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def unwrap_page(call: Call) -> Generator[Call, Outcome, Outcome]:
     """Unwrap the `Page` of a function that pages itself."""
     outcome = yield call
-    pages_module = sys.modules.get("tooli.core.page")
+    pages_module = sys.modules.get("tooli.core.result_types")
     value: Any = outcome.value if isinstance(outcome, Ok) else None
     if pages_module is None or value.__class__ is not pages_module.Page:
         return outcome

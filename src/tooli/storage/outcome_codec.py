@@ -13,9 +13,8 @@ from binascii import a2b_base64, b2a_base64
 from types import GenericAlias
 
 from tooli.core.call import Failed, Ok
-from tooli.core.handoffs import Next
-from tooli.core.page import Page
 from tooli.core.record import Record
+from tooli.core.result_types import Next, Page
 from tooli.core.tool import MISSING
 from tooli.errors import Suggestion, ToolError, error_class_for
 from tooli.schema.tool_reader import return_annotation
@@ -30,8 +29,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tooli.core.call import Call, Outcome, RedactionPolicy
-    from tooli.core.content import Content
     from tooli.core.protocols import JsonObject
+    from tooli.core.result_types import Content
     from tooli.core.tool import Tool
 
 MAX_OUTCOME_BYTES = 16 << 20
@@ -192,7 +191,7 @@ def _decode_value(payload: JsonObject) -> Any:
 
 
 def _is_content(value: Any) -> bool:
-    content_module = sys.modules.get("tooli.core.content")
+    content_module = sys.modules.get("tooli.core.result_types")
     return content_module is not None and content_module.is_content(value)
 
 
@@ -217,7 +216,7 @@ def _decode_content(block: JsonObject) -> Any:
 
 
 def _content_class() -> type[Content]:
-    from tooli.core.content import Content  # imports base64 and re, which few results need
+    from tooli.core.result_types import Content  # imports base64 and re, which few results need
 
     return Content
 

@@ -130,7 +130,7 @@ def _bytes_to_text(data: bytes) -> str:
 
 
 def _from_content(thing: Any) -> Any:
-    content_module = sys.modules.get("tooli.core.content")
+    content_module = sys.modules.get("tooli.core.result_types")
     return (
         thing.to_content_block()
         if content_module is not None and isinstance(thing, content_module.Content)

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-import tooli.core.keywords
+import tooli.core.protocols
 from tooli.core.app_state import APP_SETTINGS, COMMAND_SETTINGS, GROUP_SETTINGS
 from tooli.core.definitions import COMMAND_KEYWORDS, DANGER_LEVELS
 from tooli.providers.resources import PROMPT_KEYWORDS, RESOURCE_KEYWORDS
 from tooli.python_api import PYTHON_OPTIONS
 
-SOURCE = Path(tooli.core.keywords.__file__)
+SOURCE = Path(tooli.core.protocols.__file__)
 OPTION_TABLES = SOURCE.with_name("_hot_tables.py")
 ROOT = SOURCE.parents[3]
 
@@ -59,7 +59,7 @@ def test_danger_levels() -> None:
 
 
 def test_nothing_is_there_at_run_time() -> None:
-    assert [name for name in vars(tooli.core.keywords) if name[0].isupper()] == ["TYPE_CHECKING"]
+    assert [name for name in vars(tooli.core.protocols) if name[0].isupper()] == ["TYPE_CHECKING"]
 
 
 CHECKED = """

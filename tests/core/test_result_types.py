@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tooli import Audio, Embedded, Image, Link
-from tooli.core.content import Content, is_content
+from tooli.core.result_types import Content, is_content
 from tooli.text.jsonable import to_jsonable
 
 
