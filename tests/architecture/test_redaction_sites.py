@@ -11,8 +11,7 @@ import tooli
 
 SOURCE = pathlib.Path(tooli.__file__).parent
 REDACTION_MODULES = {
-    f"tooli.text.{name}"
-    for name in ("credentials", "injection", "redact", "sanitize", "secret_forms")
+    f"tooli.text.{name}" for name in ("credentials", "injection", "redact", "sanitize")
 }
 ALLOWED = {
     "pipeline/present.py": "the only exit for the output of a call",

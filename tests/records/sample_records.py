@@ -9,7 +9,7 @@ from typing import Any
 
 import pydantic
 
-from tooli.records.field_paths import RecordFields
+from tooli.records.fields import RecordFields
 
 TEXT, NUMBER = {"type": "string"}, {"type": "integer"}
 PERSON = {"type": "object", "properties": {"name": TEXT, "age": NUMBER}}

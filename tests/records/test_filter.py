@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.records.sample_records import FIELDS, NUMBER, OPEN, RECORDS, Color, Model, Point
 
-from tooli.records.field_paths import ExpressionError, RecordFields
+from tooli.records.fields import ExpressionError, RecordFields
 from tooli.records.filter import COMPARISONS, compile_filter
 
 

@@ -16,7 +16,7 @@ import pydantic
 import pytest
 from typing_extensions import TypedDict
 
-from tooli.records.field_paths import RecordFields, allowed_values, json_types, parse_path
+from tooli.records.fields import RecordFields, allowed_values, json_types, parse_path
 from tooli.schema.json_schema import result_schema
 from tooli.schema.record_schema import _NeedsPydantic, approximate_schema
 

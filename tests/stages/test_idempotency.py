@@ -25,7 +25,7 @@ from tooli.errors import (
 )
 from tooli.pipeline.drivers import run
 from tooli.schema.detail_fields import Detail
-from tooli.storage import idempotency_backends
+from tooli.storage import idempotency_sqlite
 from tooli.storage.idempotency_sqlite import SqliteIdempotencyStore
 from tooli.testing import invoke
 from tooli.testing.http_interfaces import send_request
@@ -38,9 +38,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     (tmp_path / "tooli").mkdir()
     yield tmp_path / "tooli"
-    for store in idempotency_backends._open_stores.values():
+    for store in idempotency_sqlite._open_stores.values():
         store.close()
-    idempotency_backends._open_stores.clear()
+    idempotency_sqlite._open_stores.clear()
 
 
 class User(pydantic.BaseModel):
@@ -267,7 +267,7 @@ def test_secret_is_not_stored(shop: Shop, home: Path, kind: str) -> None:
     assert without_volatile_fields(shown[0]) == without_volatile_fields(shown[1])
     assert "***" in again.stdout
     assert shop.runs == 1
-    for store in idempotency_backends._open_stores.values():
+    for store in idempotency_sqlite._open_stores.values():
         store.close()
     kept = b"".join([path.read_bytes() for path in home.iterdir() if path.is_file()])
     assert SECRET[4:].encode() not in kept and b"71077345" not in kept
@@ -806,7 +806,7 @@ def test_two_at_a_time_run_once(shop: Shop) -> None:
 
 
 def damage(home: Path) -> None:
-    for store in idempotency_backends._open_stores.values():
+    for store in idempotency_sqlite._open_stores.values():
         store.close()
     for path in home.iterdir():
         path.unlink()

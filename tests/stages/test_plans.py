@@ -239,12 +239,12 @@ def test_a_token_of_another_key(files: list[str], state: Path) -> None:
 
 
 def test_an_old_token(files: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    from tooli.storage import plan_tokens, signing
+    from tooli.storage import signing
 
     app = make_app()
     token = app.call("delete", files=files, dry_run=True).result["token"]
     now = signing.time()
-    monkeypatch.setattr(signing, "time", lambda: now + plan_tokens.PLAN_TTL_SECONDS + 2)
+    monkeypatch.setattr(signing, "time", lambda: now + signing.PLAN_TTL_SECONDS + 2)
     found = app.call("delete", files=files, apply=token, yes=True)
     assert found.error.code == "E1051"
     assert "it has expired" in found.error.message

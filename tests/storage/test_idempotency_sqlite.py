@@ -9,7 +9,13 @@ from typing import Any
 
 import pytest
 
-from tooli.storage.idempotency_sqlite import SqliteIdempotencyStore
+from tooli.storage import idempotency_sqlite
+from tooli.storage.idempotency_postgres import PostgresIdempotencyStore
+from tooli.storage.idempotency_sqlite import (
+    SqliteIdempotencyStore,
+    close_at_exit,
+    get_idempotency_store,
+)
 from tooli.storage.idempotency_store import (
     IdempotencyStore,
     NewAttempt,
@@ -108,3 +114,36 @@ def test_waiting_for_a_lock_ends(tmp_path: Path) -> None:
     base.close()
     assert isinstance(begin(store), NewAttempt)
     store.close()
+
+
+# ------------------------------------------------------------------ idempotency backends
+
+
+@pytest.fixture(autouse=True)
+def empty_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(idempotency_sqlite, "_open_stores", {})
+
+
+def test_the_store_of_a_user_is_sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path / "one"))
+    store = get_idempotency_store(None)
+    assert isinstance(store, SqliteIdempotencyStore)
+    assert store.path == str(tmp_path / "one" / "idempotency.db")
+    assert get_idempotency_store(None) is store
+    monkeypatch.setenv("TOOLI_STATE_DIR", str(tmp_path / "two"))
+    assert get_idempotency_store(None) is not store
+
+
+def test_a_url_is_postgres() -> None:
+    store = get_idempotency_store("postgresql://127.0.0.1:1/db")
+    assert isinstance(store, PostgresIdempotencyStore)
+    assert get_idempotency_store("postgresql://127.0.0.1:1/db") is store
+
+
+def test_the_exit_hook_is_registered_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    hooks: list[object] = []
+    monkeypatch.setattr(idempotency_sqlite, "_pids_with_exit_hook", [])
+    monkeypatch.setattr(idempotency_sqlite.atexit, "register", hooks.append)
+    for _ in range(3):
+        close_at_exit()
+    assert hooks == [idempotency_sqlite._close_all]

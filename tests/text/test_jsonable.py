@@ -13,12 +13,16 @@ import subprocess
 import sys
 import types
 import uuid
-from typing import Any, ClassVar
+from collections import deque
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
 import pydantic
 import pytest
+from pydantic import BaseModel
 
-from tooli.text.jsonable import MAX_JSON_DEPTH, convert_one_step, to_jsonable
+from tooli.core.record import Record
+from tooli.text.jsonable import MAX_JSON_DEPTH, convert_one_step, iter_children, to_jsonable
 
 
 class Colour(enum.Enum):
@@ -256,3 +260,73 @@ def test_an_endless_conversion_ends() -> None:
     warnings: list[str] = []
     to_jsonable(Onion(), warnings)
     assert warnings == [f"parts nested deeper than {MAX_JSON_DEPTH} were left out"]
+
+
+# ------------------------------------------------------------------ traverse
+
+
+@dataclass
+class Plain:
+    one: Any
+
+
+@dataclass(slots=True)
+class Slotted:
+    one: Any
+
+
+class Below(Slotted):
+    __slots__ = ("__two",)
+
+    def __init__(self, one: Any, two: Any) -> None:
+        super().__init__(one)
+        self.__two = two
+
+
+class Empty:
+    __slots__ = ("never",)
+
+
+class Model(BaseModel, extra="allow"):
+    one: Any
+
+
+class Kept(Record):
+    one: Any
+
+
+class Pair(NamedTuple):
+    one: Any
+    two: Any
+
+
+@pytest.mark.parametrize(
+    ("value", "parts"),
+    [
+        ([1, 2], [1, 2]),
+        ({"a": 1}, ["a", 1]),
+        ({1}, [1]),
+        (deque([1]), [1]),
+        (Pair(1, 2), [1, 2]),
+        (Plain(1), [1]),
+        (Slotted(1), [1]),
+        (Below(1, 2), [2, 1]),
+        (Kept(1), [1]),
+        (Empty(), []),
+        ("text", []),
+        (b"bytes", []),
+        (7, []),
+        (None, []),
+        (Plain, []),
+        (iter([1]), []),
+        (lambda: 1, []),
+    ],
+)
+def test_parts(value: Any, parts: list[Any]) -> None:
+    assert list(iter_children(value)) == parts
+
+
+def test_a_model_with_extra_fields() -> None:
+    found = list(iter_children(Model.model_validate({"one": 1, "more": 2})))
+    assert 1 in found
+    assert {"more": 2} in found

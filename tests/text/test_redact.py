@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
+from base64 import b64encode, urlsafe_b64encode
 from typing import Any
+from urllib.parse import quote, quote_plus
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tooli import Context, SecretInput, Tooli
 from tooli.core.call import Caller, RedactionPolicy
+from tooli.core.tool import MISSING
 from tooli.pipeline.present import (
     ItemPresenter,
     encode_redacted,
@@ -20,7 +24,7 @@ from tooli.pipeline.present import (
     present_text,
 )
 from tooli.text.json_encoder import encode, has_escaped_controls, make_json_writer
-from tooli.text.redact import RecordRedactor, find_safe_cut, is_clean_json
+from tooli.text.redact import RecordRedactor, find_safe_cut, is_clean_json, list_secret_forms
 from tooli.text.sanitize import sanitize
 
 STANDARD, STRICT, OFF = RedactionPolicy(), RedactionPolicy("strict"), RedactionPolicy("off")
@@ -388,13 +392,11 @@ class TestInOneProcess:
 
     def test_one_redactor_serves_a_stream(self, monkeypatch: pytest.MonkeyPatch) -> None:
         from tooli.core.call import PYTHON_CALLER, Call
-        from tooli.text import secret_forms
+        from tooli.text import redact
 
         made: list[int] = []
-        usual = secret_forms.list_secret_forms
-        monkeypatch.setattr(
-            secret_forms, "list_secret_forms", lambda s: made.append(len(s)) or usual(s)
-        )
+        usual = redact.list_secret_forms
+        monkeypatch.setattr(redact, "list_secret_forms", lambda s: made.append(len(s)) or usual(s))
         tool = self.app().find("say")
         assert tool is not None
         for exact in (True, False):
@@ -456,12 +458,12 @@ class TestStoredRecords:
     def test_a_value_without_secrets_is_the_same_object(self) -> None:
         value = {"a": ["\x1b[1mx"]}
         redactor = RecordRedactor(RedactionPolicy(secrets=[SecretInput("hunter22")]))
-        assert redactor.value(value) is value
-        assert RecordRedactor(STANDARD).value(value) is value
+        assert redactor.redact(value) is value
+        assert RecordRedactor(STANDARD).redact(value) is value
 
     def test_secrets_are_masked_and_counted(self) -> None:
         redactor = RecordRedactor(RedactionPolicy(secrets=[SecretInput("hunter22")]))
-        assert redactor.value({"a": ["hunter22"]}) == {"a": ["***"]}
+        assert redactor.redact({"a": ["hunter22"]}) == {"a": ["***"]}
         warnings: list[str] = []
         redactor.add_warnings(warnings, "result")
         assert warnings == ["1 secret was hidden in the result"]
@@ -469,10 +471,78 @@ class TestStoredRecords:
     def test_fields_of_an_error(self) -> None:
         redactor = RecordRedactor(RedactionPolicy(secrets=[SecretInput("hunter22")]))
         fields = {"code": "E1", "message": "no hunter22"}
-        assert redactor.error_fields(fields) == {"code": "E1", "message": "no ***"}
-        assert RecordRedactor(STANDARD).error_fields(fields) == fields
+        assert redactor.redact_error(fields) == {"code": "E1", "message": "no ***"}
+        assert RecordRedactor(STANDARD).redact_error(fields) == fields
 
     def test_without_secrets_there_is_no_warning(self) -> None:
         warnings: list[str] = []
         RecordRedactor(STANDARD).add_warnings(warnings, "result")
         assert warnings == []
+
+    def test_arguments(self) -> None:
+        redactor = RecordRedactor(RedactionPolicy(secrets=[SecretInput("hunter22")]))
+        for name, value, stored in (
+            ("key", SecretInput("abcd"), "(hidden)"),
+            ("pass_word", "x", "x"),
+            ("db-password", "x", "(hidden)"),
+            ("password", None, None),
+            ("token", True, True),
+            ("url", "https://x/?k=hunter22", "https://x/?k=***"),
+            ("data", {"a": [{"apiKey": 1, "b": (2,)}]}, {"a": [{"apiKey": "(hidden)", "b": [2]}]}),
+            ("rows", iter(()), "(tuple_iterator)"),
+            ("secrets", iter(()), "(hidden)"),
+        ):
+            assert redactor.redact_argument(name, value) == stored, name
+
+
+# ------------------------------------------------------------------ secret forms
+
+
+def hidden(text: str, secret: object) -> bool:
+    return any([trace in text for trace in list_secret_forms([SecretInput(secret)])])
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.text(st.characters(blacklist_categories=["Cs"]), min_size=8, max_size=30),
+    st.text(max_size=9),
+)
+def test_encodings(secret: str, before: str) -> None:
+    assume(secret.strip())
+    try:
+        data = (before + secret + "tail").encode()
+    except UnicodeEncodeError:
+        assume(False)
+        raise
+    for written in (
+        secret,
+        json.dumps(secret),
+        json.dumps(secret, ensure_ascii=False),
+        repr(secret),
+        quote(secret, safe=""),
+        quote(secret),
+        quote_plus(secret),
+        secret.encode().hex(),
+        secret.encode().hex().upper(),
+        re.sub("%..", lambda code: code[0].lower(), quote(secret, safe="")),
+        b64encode(data).decode(),
+        urlsafe_b64encode(data).decode(),
+    ):
+        assert hidden(f"{before}{written}tail", secret), written
+
+
+def test_types_of_secrets() -> None:
+    assert hidden("it is 123456", 123456)
+    assert hidden("abcdefgh", b"abcdefgh")
+    assert hidden("b: second1", {"a": "first11", "b": ["second1"]})
+    assert list_secret_forms([SecretInput(b"\xff\xfe\x00binary")])
+    assert list_secret_forms([SecretInput("abc"), SecretInput(None), SecretInput(True)]) == []
+    assert list_secret_forms([SecretInput(MISSING)]) == [], (
+        "what nobody has read is not read for this"
+    )
+
+
+def test_the_longest_form_comes_first() -> None:
+    traces = list_secret_forms([SecretInput("key1"), SecretInput("key1-and-more")])
+    assert traces == sorted(traces, key=len, reverse=True)
+    assert "key1" in traces

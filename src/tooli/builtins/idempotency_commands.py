@@ -8,7 +8,7 @@ from typing import Annotated
 from tooli.config.security_settings import apply_security_policy
 from tooli.errors import NotFoundError, StateError, Suggestion, TemporaryError
 from tooli.schema.param_info import Argument, Option
-from tooli.storage.idempotency_backends import get_idempotency_store
+from tooli.storage.idempotency_sqlite import get_idempotency_store
 from tooli.storage.idempotency_store import KeyStillRunning, StoreUnavailable, is_running
 from tooli.text.jsonable import format_timestamp
 

@@ -191,7 +191,7 @@ def attach_printed_text(outcome: Outcome, printed: str, call: Call) -> Outcome:
     if budget is None or measure_envelope(outcome, call) <= budget[0]:
         return outcome
     from tooli.pipeline.truncate import truncate_result
-    from tooli.storage.overflow import write_overflow
+    from tooli.storage.state_files import write_overflow
 
     return truncate_result(
         call, RecordFlow(result_options, call.arguments), outcome.value, write_overflow

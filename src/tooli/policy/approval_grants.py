@@ -15,8 +15,14 @@ from tooli.pipeline.single_use_claims import SingleUseClaim
 from tooli.storage.approval_store import ApprovalStore
 from tooli.storage.audit_log import log_event
 from tooli.text.json_encoder import encode
-from tooli.text.jsonable import format_timestamp, is_list, is_object, is_set, to_jsonable
-from tooli.text.traverse import iter_children
+from tooli.text.jsonable import (
+    format_timestamp,
+    is_list,
+    is_object,
+    is_set,
+    iter_children,
+    to_jsonable,
+)
 
 TYPE_CHECKING = False
 

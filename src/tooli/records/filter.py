@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from tooli.core.record import Record
 from tooli.errors import closest_match
-from tooli.records.field_paths import (
+from tooli.records.fields import (
     ExpressionError,
     MultipleValues,
     allowed_values,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, TypeAlias
 
-    from tooli.records.field_paths import FieldPath, RecordFields
+    from tooli.records.fields import FieldPath, RecordFields
 
     Predicate: TypeAlias = Callable[[Any], bool]
 

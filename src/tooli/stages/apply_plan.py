@@ -7,13 +7,13 @@ from tooli.errors import InputError, Suggestion, TemporaryError
 from tooli.pipeline.dry_run_recorder import supports_dry_run
 from tooli.pipeline.planning import digest_plan_basis, make_planned_function, plan_changed_error
 from tooli.pipeline.single_use_claims import SingleUseClaim, with_claim
-from tooli.storage.plan_tokens import (
+from tooli.storage.signing import (
+    InvalidToken,
     claim_plan_token,
     compute_plan_binding,
     decode_plan_token,
     release_plan_token,
 )
-from tooli.storage.signing import InvalidToken
 
 TYPE_CHECKING = False
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tooli.core.call import Call, Outcome
-    from tooli.storage.plan_tokens import PlanToken
+    from tooli.storage.signing import PlanToken
 
 
 def apply_plan(call: Call) -> Generator[Call, Outcome, Outcome]:

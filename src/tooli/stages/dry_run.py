@@ -6,7 +6,7 @@ from tooli.core.call import Failed, Ok
 from tooli.core.call_fingerprint import fingerprint
 from tooli.pipeline.dry_run_recorder import record_nested_call, supports_dry_run
 from tooli.pipeline.planning import build_plan, digest_actions, digest_plan_basis, is_plan
-from tooli.storage.plan_tokens import compute_plan_binding, encode_plan_token
+from tooli.storage.signing import compute_plan_binding, encode_plan_token
 
 TYPE_CHECKING = False
 

@@ -11,7 +11,7 @@ from tooli.errors import StateError, Suggestion, TemporaryError
 from tooli.pipeline.single_use_claims import is_awaiting_input
 from tooli.pipeline.stdout_capture import tee_stdout
 from tooli.records.record_flow import Sieve
-from tooli.storage.idempotency_backends import close_at_exit, get_idempotency_store
+from tooli.storage.idempotency_sqlite import close_at_exit, get_idempotency_store
 from tooli.storage.idempotency_store import (
     STORE_TIMEOUT_SECONDS,
     AlreadyRunning,

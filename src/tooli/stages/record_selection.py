@@ -6,11 +6,11 @@ Options are read before the function runs. Invalid options are input errors.
 from __future__ import annotations
 
 from tooli.core.call import Ok, Problem
-from tooli.records.field_paths import ExpressionError, RecordFields
+from tooli.records.fields import ExpressionError, RecordFields
 from tooli.records.record_flow import MapSieve, RecordFlow, Sieve, as_records
 from tooli.records.result_options import resolve_result_options
 from tooli.schema.record_schema import record_schema
-from tooli.storage.cursors import decode_cursor
+from tooli.storage.page_window import decode_cursor
 from tooli.storage.signing import InvalidToken, get_cursor_key
 
 TYPE_CHECKING = False
@@ -54,7 +54,7 @@ def _compile_options(call: Call, flow: RecordFlow, result_options: ResultOptions
         problems.append(Problem("E1040", _option_field(call, "filter"), error.message))
     try:
         if result_options.fields is not None:
-            from tooli.records.select import compile_selection
+            from tooli.records.fields import compile_selection
 
             flow.projection = compile_selection(result_options.fields, fields)
     except ExpressionError as error:

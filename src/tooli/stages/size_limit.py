@@ -6,7 +6,7 @@ from tooli.core.call import Ok
 from tooli.pipeline.present import measure_envelope, measure_value
 from tooli.pipeline.truncate import larger_budget_step, set_truncated_meta, truncate_result
 from tooli.records.record_flow import Sieve, as_records
-from tooli.storage.overflow import write_overflow
+from tooli.storage.state_files import write_overflow
 
 TYPE_CHECKING = False
 

@@ -3,20 +3,19 @@
 A stream is closed after the last record of the page, so the tool produces no more than necessary.
 A cursor contains the number of returned records and the digests of the last ones. So no record is
 repeated or skipped if earlier records were inserted or deleted meanwhile.
+
+    "c" + base64url( binding │ digests of the last records │ position │ source cursor │ signature )
+
+A cursor contains no secrets and can be used any number of times. It is valid only for a call with
+the same tool and arguments.
 """
 
 from __future__ import annotations
 
-from tooli.core.call_fingerprint import canonical_bytes
+from tooli.core.call_fingerprint import canonical_bytes, digest
+from tooli.core.record import Record
 from tooli.records.record_flow import Sieve
-from tooli.storage.cursors import (
-    MAX_RECORD_DIGESTS,
-    CursorPosition,
-    compute_cursor_binding,
-    digest_record,
-    encode_cursor,
-)
-from tooli.storage.signing import get_cursor_key
+from tooli.storage.signing import decode_token, encode_token, get_cursor_key
 from tooli.text.json_encoder import encode
 
 TYPE_CHECKING = False
@@ -34,6 +33,63 @@ Lists are searched whole.
 """
 CONTEXT_CHARS = 64
 """Number of characters before a position in a text that identify the position."""
+RECORD_DIGEST_BYTES = 5
+MAX_RECORD_DIGESTS = 3
+"""Number of records before its position that a cursor identifies."""
+_BINDING_BYTES, _POSITION_BYTES, _SIGNATURE_BYTES = 6, 5, 9
+
+
+# ------------------------------------------------------------------ cursors
+
+
+class CursorPosition(Record):
+    """The content of a cursor: how many records were returned, and which were the last ones."""
+
+    binding: bytes
+    position: int
+    record_digests: tuple[bytes, ...] = ()  # newest first
+    source_cursor: str | None = None  # the cursor of the tool's own page
+
+
+def compute_cursor_binding(tool: str, canonical: bytes) -> bytes:
+    """Return the bytes that bind a cursor to a tool and its arguments."""
+    return digest(tool.encode() + b"\0" + canonical, _BINDING_BYTES)
+
+
+def digest_record(record: bytes) -> bytes:
+    """Return the digest that identifies a record in a cursor."""
+    return digest(record, RECORD_DIGEST_BYTES)
+
+
+def encode_cursor(start: CursorPosition, key: bytes) -> str:
+    """Return the cursor for a position."""
+    digests = start.record_digests[:MAX_RECORD_DIGESTS]
+    body = start.binding + bytes([len(digests)]) + b"".join(digests)
+    body += start.position.to_bytes(_POSITION_BYTES, "big")
+    if start.source_cursor is not None:
+        body += b"t" + start.source_cursor.encode("utf-8", "surrogatepass")
+    return encode_token("c", body, key, _SIGNATURE_BYTES)
+
+
+def decode_cursor(text: str, key: bytes) -> CursorPosition:
+    """Return the content of a cursor; raise InvalidToken if it is not valid."""
+    body = decode_token("c", text, key, _SIGNATURE_BYTES)
+    count = body[_BINDING_BYTES]
+    after = _BINDING_BYTES + 1 + count * RECORD_DIGEST_BYTES
+    digests = [
+        body[i : i + RECORD_DIGEST_BYTES]
+        for i in range(_BINDING_BYTES + 1, after, RECORD_DIGEST_BYTES)
+    ]
+    rest = body[after + _POSITION_BYTES :]
+    return CursorPosition(
+        body[:_BINDING_BYTES],
+        int.from_bytes(body[after : after + _POSITION_BYTES], "big"),
+        tuple(digests),
+        rest[1:].decode("utf-8", "surrogatepass") if rest else None,
+    )
+
+
+# ------------------------------------------------------------------ pages
 
 
 def make_page_window(call: Call, flow: RecordFlow) -> PageWindow | None:
@@ -135,8 +191,8 @@ class PageWindow(Sieve):
 
     def _find_offset(self, first: int, last: int) -> int:
         digests = [_digest_record(record) for record in self._nearby_records]
-        for steps_back, digest in enumerate(self._start.record_digests):
-            places = [first + i for i, found in enumerate(digests) if found == digest]
+        for steps_back, record_digest in enumerate(self._start.record_digests):
+            places = [first + i for i, found in enumerate(digests) if found == record_digest]
             if places:
                 if steps_back:
                     self.warnings.append(

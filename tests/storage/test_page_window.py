@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tooli.storage.cursors import (
+from tooli.storage.page_window import (
     CursorPosition,
     compute_cursor_binding,
     decode_cursor,
