@@ -10,8 +10,8 @@ import sys
 from typing import Annotated
 
 from tooli.app import Tooli
+from tooli.builtins import long_running, owns_stdout
 from tooli.builtins.approval_commands import add_approvals
-from tooli.builtins.command_markers import long_running, owns_stdout
 from tooli.builtins.serve_commands import (
     AllowedHosts,
     DeferLoading,
@@ -79,7 +79,7 @@ def record_capabilities(
         list[str], Argument(help="A command that runs the app's tests, after --.")
     ] = [],  # noqa: B006  never changed
     examples: Annotated[
-        bool, Option("--examples", help="Run the examples; also where tests are given.")
+        bool, Option("--examples", help="Run the examples in addition to the tests.")
     ] = False,
     everything: Annotated[
         bool, Option("--all", help="Also run examples of commands that may change something.")

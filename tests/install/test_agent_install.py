@@ -7,12 +7,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 from tests.integration.outside import environment
 
-from tooli.install.agent_paths import SERVER_CONFIGS, SKILL_PATHS, project_root
+from tooli.install.agent_paths import project_root
 
 APP = Path(__file__).parents[2] / "examples" / "file_tools" / "app.py"
 OTHER = """
@@ -217,24 +217,3 @@ def test_project_root_is_the_git_root(tmp_path: Path, monkeypatch: pytest.Monkey
     (bare / "deep").mkdir()
     monkeypatch.chdir(bare / "deep")
     assert project_root() == str(bare)
-
-
-def test_agent_names_match_the_tables() -> None:
-    from tooli.builtins.install_commands import ServerAgents, SkillAgents
-
-    def names(annotated: Any) -> list[str]:
-        return list(get_args(get_args(get_args(annotated)[0])[0]))
-
-    assert names(SkillAgents) == list(SKILL_PATHS)
-    assert names(ServerAgents) == list(SERVER_CONFIGS)
-
-
-def test_mcp_export_does_not_load_install(shell: Shell) -> None:
-    code = (
-        "import sys, runpy; sys.argv = ['app.py', 'mcp', 'export']\n"
-        f"try: runpy.run_path({str(APP)!r}, run_name='__main__')\n"
-        "except SystemExit: pass\n"
-        "assert not [name for name in sys.modules if name.startswith('tooli.install')]"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr

@@ -10,9 +10,9 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
-    from tooli.core.protocols import App
+    from tooli.app import Tooli
+    from tooli.core.protocols import App, F
 
 _GROUP_DESCRIPTIONS = {
     "mcp": "Serve the app to MCP clients.",
@@ -27,30 +27,30 @@ _GROUP_DESCRIPTIONS = {
 _COMMAND_LOADERS = {
     "mcp": (("serve_commands", "add_mcp"), ("install_commands", "add_servers")),
     "api": (("serve_commands", "add_api"),),
-    "search-tools": (("serve_commands", "add_search"),),
-    "generate-skill": (("docs_commands", "add_generators"),),
-    "docs": (("docs_commands", "add_docs"),),
-    "export": (("export_command", "add_export"),),
+    "search-tools": (("inspect_commands", "add_search"),),
+    "generate-skill": (("document_commands", "add_generators"),),
+    "docs": (("document_commands", "add_docs"),),
+    "export": (("document_commands", "add_export"),),
     "detect-context": (("inspect_commands", "add_detection"),),
     "config": (("inspect_commands", "add_config"),),
     "skills": (("install_commands", "add_skills"),),
     "approvals": (("approval_commands", "add_approvals"),),
-    "audit": (("audit_commands", "add_audit"),),
-    "idempotency": (("idempotency_commands", "add_keys"),),
+    "audit": (("storage_commands", "add_audit"),),
+    "idempotency": (("storage_commands", "add_keys"),),
 }
 """The functions that add the commands of a name, to the built-in app or to its group."""
 
 
-def build_builtin_app(app: App, app_factory: Callable[..., Any], name: str | None = None) -> Any:
+def build_builtin_app(app: App, app_class: type[Tooli], name: str | None = None) -> Tooli:
     """Return an app with the built-in commands of `app`, or only those of one name.
 
     Args:
         app: The app that the commands act on.
-        app_factory: Tooli.
+        app_class: Tooli, which this package cannot import.
         name: The first argument of the command line, or None for all commands.
     """
     state = app._state
-    builtin_app = app_factory(
+    builtin_app = app_class(
         state.name,
         description=state.description,
         version=state.version,
@@ -61,7 +61,7 @@ def build_builtin_app(app: App, app_factory: Callable[..., Any], name: str | Non
     for loaded in _names_to_load(name):
         target = builtin_app
         if loaded in _GROUP_DESCRIPTIONS:
-            target = app_factory(loaded, description=_GROUP_DESCRIPTIONS[loaded])
+            target = app_class(loaded, description=_GROUP_DESCRIPTIONS[loaded])
             builtin_app.add_typer(target, name=loaded)
         for module, function in _COMMAND_LOADERS[loaded]:
             loaded_module = __import__(f"tooli.builtins.{module}", fromlist=(function,))
@@ -82,3 +82,41 @@ def _names_to_load(name: str | None) -> list[str]:
         for other in _COMMAND_LOADERS
         if name not in _COMMAND_LOADERS or other not in _GROUP_DESCRIPTIONS
     ]
+
+
+# ------------------------------------------------------------------ decorators of the commands
+
+
+def owns_stdout(fn: F) -> F:
+    """Mark a command that writes to stdout itself."""
+    return _mark(fn, "tooli_mode", "text")
+
+
+def returns_text(fn: F) -> F:
+    """Mark a command that returns text, which is printed unchanged."""
+    return _mark(fn, "tooli_mode", "plain")
+
+
+def returns_document(fn: F) -> F:
+    """Mark a command that returns a document; it is printed without an envelope unless `--json`."""
+    return _mark(fn, "tooli_mode", "jsonl")
+
+
+def runs_with_invalid_settings(fn: F) -> F:
+    """Mark a command that shows settings: it runs even if they are invalid."""
+    return _mark(fn, "tooli_runs_with_invalid_settings", True)
+
+
+def long_running(fn: F) -> F:
+    """Mark a command that runs until it is stopped: the setting `timeout` does not apply to it."""
+    return _mark(fn, "tooli_long_running", True)
+
+
+def with_plan(fn: F, plan: Callable[..., object]) -> F:
+    """Mark a command that has its own dry run: `plan` is called with the same arguments."""
+    return _mark(fn, "tooli_plan", plan)
+
+
+def _mark(fn: F, attribute: str, value: object) -> F:
+    setattr(fn, attribute, value)
+    return fn

@@ -17,7 +17,7 @@ from tooli.text.jsonable import format_timestamp
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Callable
 
     from tooli.core.protocols import App
     from tooli.errors import ToolError
@@ -38,7 +38,7 @@ def _app_name(app: App | None) -> str | None:
     return None if app is None else app._state.name
 
 
-def _list_command(app: App | None) -> Any:
+def _list_command(app: App | None) -> Callable[..., object]:
     def list_() -> list[dict[str, object]]:
         """List calls that wait for approval, with their effects."""
         return [_request_row(request) for request in ApprovalStore().list_pending(_app_name(app))]
@@ -46,7 +46,7 @@ def _list_command(app: App | None) -> Any:
     return list_
 
 
-def _grant_command(app: App | None) -> Any:
+def _grant_command(app: App | None) -> Callable[..., object]:
     def grant(
         request: Annotated[str, Argument(help="ID of the request.")], ctx: Context
     ) -> dict[str, object]:
@@ -69,11 +69,11 @@ def _grant_command(app: App | None) -> Any:
     return grant
 
 
-def _deny_command(app: App | None) -> Any:
+def _deny_command(app: App | None) -> Callable[..., object]:
     def deny(
         request: Annotated[str, Argument(help="ID of the request.")], ctx: Context
     ) -> dict[str, object]:
-        """Deny a waiting call. The next attempt gets an error that says so."""
+        """Deny a waiting call. The next attempt fails with E2103."""
         store = ApprovalStore()
         found = _find_request(store, app, request)
         return _record_decision(store, found, "denied", app, ctx)

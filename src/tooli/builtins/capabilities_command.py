@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from subprocess import DEVNULL, TimeoutExpired, run
 from tempfile import TemporaryDirectory, gettempdir
 
 from tooli.core.declared_capabilities import find_disallowed, is_under_any
@@ -20,7 +21,6 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from typing import Any
 
     from tooli.core.protocols import App
     from tooli.core.tool import Tool
@@ -41,7 +41,7 @@ def record_usage(
     examples: bool,
     include_all: bool,
     roots: Sequence[str],
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return what each command of an app accessed, with a declaration that allows it."""
     with TemporaryDirectory() as folder:
         path = os.path.join(folder, "record.jsonl")
@@ -68,10 +68,8 @@ def record_usage(
 # ------------------------------------------------------------------ run
 
 
-def _run_tests(argv: Sequence[str], path: str) -> dict[str, Any]:
+def _run_tests(argv: Sequence[str], path: str) -> dict[str, object]:
     """Run a command that calls the app; its output goes to stderr."""
-    from subprocess import run
-
     try:
         done = run(list(argv), env={**os.environ, RECORD_VARIABLE: path}, stdout=2, check=False)
     except OSError as failure:
@@ -80,7 +78,7 @@ def _run_tests(argv: Sequence[str], path: str) -> dict[str, Any]:
     return {"exit_code": done.returncode}
 
 
-def _run_examples(app: App, app_target: str, include_all: bool, path: str) -> dict[str, Any]:
+def _run_examples(app: App, app_target: str, include_all: bool, path: str) -> dict[str, object]:
     """Run each example in a process; examples with effects only on request, and examples that need
     approval never.
     """
@@ -114,8 +112,6 @@ def _skip_reason(tool: Tool, include_all: bool) -> str | None:
 
 def _run_example(tool: Tool, app_target: str, argv: list[str], path: str) -> str | None:
     """Return what went wrong with an example, or None."""
-    from subprocess import DEVNULL, TimeoutExpired, run
-
     separator = argv.index("--") if "--" in argv else len(argv)
     flags = ["--tooli-json", *(["--tooli-yes"] if tool.behavior.destructive else [])]
     command_line = [*tool.cli_path, *argv[:separator], *flags, *argv[separator:]]
@@ -154,9 +150,11 @@ def _read_usage(path: str, name: str) -> Iterator[tuple[str, set[tuple[str, str]
     yield from found.items()
 
 
-def _usage_row(tool: Tool, uses: set[tuple[str, str]], root_paths: Sequence[str]) -> dict[str, Any]:
+def _usage_row(
+    tool: Tool, uses: set[tuple[str, str]], root_paths: Sequence[str]
+) -> dict[str, object]:
     used = sorted(minimal_capabilities(uses, root_paths)) or ["none"]
-    row: dict[str, Any] = {"command": tool.key, "used": used}
+    row: dict[str, object] = {"command": tool.key, "used": used}
     declared = [capability for capability in tool.guard.capabilities if capability != "none"]
     if tool.guard.capabilities:
         row["declared"] = list(tool.guard.capabilities)

@@ -1,21 +1,25 @@
-"""detect-context, config show: the detected caller and the settings."""
+"""detect-context, config show, search-tools: the detected caller, the settings and the tools."""
 
 from __future__ import annotations
 
 import os
 from typing import Annotated
 
-from tooli.builtins.command_markers import runs_with_invalid_settings
+from tooli.builtins import runs_with_invalid_settings
 from tooli.config.layers import resolve_settings
 from tooli.config.setting_definitions import SETTINGS
 from tooli.core.call import CALLER_PROFILES
 from tooli.detect import detect_execution_context
-from tooli.schema.param_info import Option
+from tooli.providers.search import ToolIndex
+from tooli.providers.signature import format_signature
+from tooli.schema.json_schema import input_schema
+from tooli.schema.param_info import Argument, Option
+from tooli.storage.idempotency_postgres import redact_url
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Callable
 
     from tooli.config.layers import Settings, SettingValue
     from tooli.core.protocols import App
@@ -32,7 +36,12 @@ def add_config(group: App, app: App) -> None:
     group.command("show")(_show_command(app))
 
 
-def _detect_command(app: App) -> Any:
+def add_search(builtin_app: App, app: App) -> None:
+    """Add `search-tools`."""
+    builtin_app.command("search-tools")(_search_command(app))
+
+
+def _detect_command(app: App) -> Callable[..., object]:
     @runs_with_invalid_settings
     def detect_context(
         deep: Annotated[
@@ -50,7 +59,7 @@ def _detect_command(app: App) -> Any:
     return detect_context
 
 
-def _show_command(app: App) -> Any:
+def _show_command(app: App) -> Callable[..., object]:
     @runs_with_invalid_settings
     def show(
         origin: Annotated[
@@ -163,13 +172,9 @@ def _overruled_layer(name: str, layer_value: SettingValue) -> dict[str, object]:
     )
 
 
-def _public_value(name: str, value: Any) -> Any:
+def _public_value(name: str, value: object) -> object:
     """Return a value without its password, if it is a URL."""
-    if name != "store" or not isinstance(value, str):
-        return value
-    from tooli.storage.idempotency_postgres import redact_url
-
-    return redact_url(value)
+    return redact_url(value) if name == "store" and isinstance(value, str) else value
 
 
 def _fault_lines(settings: Settings) -> list[str]:
@@ -185,3 +190,24 @@ def _relative_path(path: str) -> str:
     except OSError:
         return path
     return path[len(here) + 1 :] if path.startswith(here + os.sep) else path
+
+
+# ------------------------------------------------------------------ search
+
+
+def _search_command(app: App) -> Callable[..., object]:
+    def search_tools(
+        query: Annotated[str, Argument(help="What the command does, or part of its name.")],
+        limit: Annotated[int, Option(min=1, max=100, help="Maximum number of results.")] = 10,
+        schema: Annotated[bool, Option("--with-schema", help="Include input schemas.")] = False,
+    ) -> list[dict[str, object]]:
+        """Find commands that match a description, best match first."""
+        found: list[dict[str, object]] = []
+        for hit in ToolIndex(app.catalog).search(query, limit):
+            row: dict[str, object] = {"name": hit.tool.key, "signature": format_signature(hit.tool)}
+            if schema:
+                row["input_schema"] = input_schema(hit.tool)
+            found.append(row)
+        return found
+
+    return search_tools

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Optional
 
+from tooli.builtins import with_plan
 from tooli.schema.param_info import Option
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
-    from tooli.core.protocols import App
+    from tooli.core.protocols import App, F
 
 # `mcp serve` loads this module, so it does not import tooli.install. The names of agents are
 # written out here; a test compares them with the tables of tooli.install.
@@ -49,7 +49,7 @@ ForUser = Annotated[
 ]
 Command = Annotated[
     Optional[str],  # noqa: UP045  evaluated at run time, on Python 3.10 as well
-    Option(help="Command that starts the app, such as 'uvx mytool'. Default: as it runs now."),
+    Option(help="Command that starts the app, such as 'uvx mytool'. Default: the current command."),
 ]
 Force = Annotated[bool, Option("--force", help="Overwrite edited files; a copy is kept as .bak.")]
 AgentsMd = Annotated[bool, Option("--agents-md", help="Also write a marked block in AGENTS.md.")]
@@ -123,11 +123,10 @@ def _operation(name: str) -> Callable[..., Rows]:
     return getattr(agent_install, name)
 
 
-def _with_plan(fn: Any, name: str, app: App) -> Any:
-    """Add a command that has its own dry run."""
+def _with_plan(fn: F, name: str, app: App) -> F:
+    """Return the command with a dry run that plans the same operation."""
 
-    def plan(**arguments: Any) -> Rows:
+    def plan(**arguments: object) -> Rows:
         return _operation(name)(app, **arguments, dry=True)
 
-    fn.tooli_plan = plan
-    return fn
+    return with_plan(fn, plan)

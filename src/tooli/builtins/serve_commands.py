@@ -1,4 +1,4 @@
-"""mcp serve, mcp export, api serve, api export-openapi, search-tools.
+"""mcp serve, mcp export, api serve, api export-openapi.
 
 Each command imports what it needs when it runs, because servers have to start fast.
 """
@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Optional
 
-from tooli.builtins.command_markers import long_running, owns_stdout, returns_document
-from tooli.schema.param_info import Argument, Option
+from tooli.builtins import long_running, owns_stdout, returns_document
+from tooli.schema.param_info import Option
 from tooli.serving.dispatcher import GRACE_PERIOD
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Callable
 
     from tooli.core.protocols import App
     from tooli.http.http_server import ServableApp
@@ -61,11 +61,6 @@ def add_api(group: App, app: ServableApp) -> None:
     group.command("export-openapi")(_openapi_export_command(app))
 
 
-def add_search(builtin_app: App, app: App) -> None:
-    """Add `search-tools`."""
-    builtin_app.command("search-tools")(_search_command(app))
-
-
 # ------------------------------------------------------------------ MCP
 
 
@@ -88,13 +83,12 @@ def serve_mcp(
 
         serve_stdio(app, deferred=deferred)
     else:
-        from tooli.http.http_server import serve_http
         from tooli.mcp.http_transport import mcp_endpoint
 
         path, mount_path = ("/sse", "") if chosen == "sse" else ("/mcp", "/mcp")
         mounts = {mount_path: mcp_endpoint(app, deferred=deferred, transport=chosen)}
         local = [f"{scheme}://{name}:*" for scheme in ("http", "https") for name in _LOCAL_HOSTS]
-        serve_http(
+        _load_serve_http()(
             app,
             host,
             port,
@@ -109,7 +103,7 @@ def serve_mcp(
         )
 
 
-def _mcp_serve_command(app: ServableApp) -> Any:
+def _mcp_serve_command(app: ServableApp) -> Callable[..., object]:
     @long_running
     @owns_stdout
     def serve(
@@ -127,7 +121,7 @@ def _mcp_serve_command(app: ServableApp) -> Any:
     return serve
 
 
-def _mcp_export_command(app: App) -> Any:
+def _mcp_export_command(app: App) -> Callable[..., object]:
     @returns_document
     def export(defer_loading: DeferLoading = False) -> dict[str, object]:
         """Print the tools as MCP clients see them."""
@@ -149,7 +143,7 @@ def _mcp_export_command(app: App) -> Any:
 # ------------------------------------------------------------------ HTTP
 
 
-def _http_serve_command(app: ServableApp) -> Any:
+def _http_serve_command(app: ServableApp) -> Callable[..., object]:
     @long_running
     def serve(
         host: Host = "127.0.0.1",
@@ -160,15 +154,13 @@ def _http_serve_command(app: ServableApp) -> Any:
         grace: GracePeriod = GRACE_PERIOD,
     ) -> None:
         """Serve the tools over HTTP, with a web page, OpenAPI, and MCP at /mcp."""
-        from tooli.http.http_server import serve_http
-
         http_settings: HttpSettingsDict = {"token": token, "allowed_hosts": allow_host}
-        serve_http(app, host, port, workers=workers, grace=grace, **http_settings)
+        _load_serve_http()(app, host, port, workers=workers, grace=grace, **http_settings)
 
     return serve
 
 
-def _openapi_export_command(app: App) -> Any:
+def _openapi_export_command(app: App) -> Callable[..., object]:
     @returns_document
     def export_openapi() -> dict[str, object]:
         """Print the OpenAPI document of the HTTP interface."""
@@ -180,26 +172,7 @@ def _openapi_export_command(app: App) -> Any:
     return export_openapi
 
 
-# ------------------------------------------------------------------ search
+def _load_serve_http():
+    from tooli.http.http_server import serve_http
 
-
-def _search_command(app: App) -> Any:
-    def search_tools(
-        query: Annotated[str, Argument(help="What the command does, or part of its name.")],
-        limit: Annotated[int, Option(min=1, max=100, help="Maximum number of results.")] = 10,
-        schema: Annotated[bool, Option("--with-schema", help="Include input schemas.")] = False,
-    ) -> list[dict[str, object]]:
-        """Find commands that match a description, best match first."""
-        from tooli.providers.search import ToolIndex
-        from tooli.providers.signature import format_signature
-        from tooli.schema.json_schema import input_schema
-
-        found: list[dict[str, object]] = []
-        for hit in ToolIndex(app.catalog).search(query, limit):
-            row: dict[str, object] = {"name": hit.tool.key, "signature": format_signature(hit.tool)}
-            if schema:
-                row["input_schema"] = input_schema(hit.tool)
-            found.append(row)
-        return found
-
-    return search_tools
+    return serve_http

@@ -17,7 +17,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from hatchling.plugin import hookimpl
 
-from tooli.packaging.skill_build import build_skill
+from tooli.packaging import build_skill, write_files
 
 
 class SkillHook(BuildHookInterface[Any]):
@@ -32,12 +32,10 @@ class SkillHook(BuildHookInterface[Any]):
             return
         roots = [os.path.join(self.root, "src"), self.root]
         self._temp_dir = folder = mkdtemp(prefix="tooli-skill-")
-        for relative_path, text in build_skill(self.config.get("app"), roots).items():
-            path = os.path.join(folder, *relative_path.split("/"))
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            with open(path, "w", encoding="utf-8", newline="\n") as file:
-                file.write(text)
-            build_data["force_include"][path] = relative_path
+        files = build_skill(self.config.get("app"), roots)
+        write_files({os.path.join(folder, *path.split("/")): text for path, text in files.items()})
+        for path in files:
+            build_data["force_include"][os.path.join(folder, *path.split("/"))] = path
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         """Delete the temporary folder."""

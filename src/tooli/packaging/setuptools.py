@@ -16,8 +16,9 @@ import os
 from typing import Any
 
 from setuptools.command.build_py import build_py
+from setuptools.config.pyprojecttoml import load_file
 
-from tooli.packaging.skill_build import build_skill
+from tooli.packaging import build_skill, write_files
 
 
 class BuildSkill(build_py):
@@ -26,12 +27,8 @@ class BuildSkill(build_py):
     def run(self) -> None:
         """Copy the package, then write the skill. An editable install gets no skill."""
         super().run()
-        if self.editable_mode:
-            return
-        for path, text in self._skill_files().items():
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            with open(path, "w", encoding="utf-8", newline="\n") as file:
-                file.write(text)
+        if not self.editable_mode:
+            write_files(self._skill_files())
 
     def get_outputs(self, include_bytecode: bool = True) -> list[str]:
         """Return the paths of all files that the command writes, including the skill."""
@@ -49,7 +46,5 @@ class BuildSkill(build_py):
 
 def _app_setting(folder: str) -> object:
     """Return `app` of the table `tool.tooli.build` in pyproject.toml, or None."""
-    from setuptools.config.pyprojecttoml import load_file
-
     pyproject: Any = load_file(os.path.join(folder, "pyproject.toml"))
     return pyproject.get("tool", {}).get("tooli", {}).get("build", {}).get("app")

@@ -1,14 +1,17 @@
-"""generate-skill, generate-agents-md, docs llms, docs man, docs check."""
+"""generate-skill, generate-agents-md, docs llms, docs man, docs check, export."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import Annotated, Literal, Optional, Union
 
-from tooli.builtins.command_markers import returns_text
+from tooli.builtins import returns_text, with_plan
 from tooli.describe.agent_documents import build_llms_files, render_llms_txt
 from tooli.describe.app_info import collect_app_info
 from tooli.describe.man import build_man_page, build_man_pages
+from tooli.errors import InputError
+from tooli.export.exporter import export as render_export
+from tooli.export.permissions import render_rules
 from tooli.install.project_documents import (
     build_date,
     check_documents,
@@ -24,7 +27,6 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from tooli.core.protocols import App
 
@@ -42,6 +44,36 @@ Force = Annotated[
 VerifyExamples = Annotated[
     bool,
     Option("--verify", help="Run the read-only examples and show their output."),
+]
+Target = Annotated[
+    Literal[
+        "openai", "langchain", "adk", "claude", "copilot", "pydantic-ai", "python", "permissions"
+    ],
+    Option(help="Framework to export for, or permissions for a coding agent."),
+]
+Mode = Annotated[
+    Literal["subprocess", "import"],
+    Option(help="Run tools as a program (subprocess) or in the process of the agent (import)."),
+]
+WithTests = Annotated[bool, Option("--with-tests", help="Also generate tests of the export.")]
+Command = Annotated[
+    Optional[str],  # noqa: UP045
+    Option(help="Command that starts the program, such as 'python -m file_tools'."),
+]
+AppLocation = Annotated[
+    Optional[str],  # noqa: UP045
+    Option("--app", help="Where to import the app from: 'package.module:name'."),
+]
+Model = Annotated[
+    Optional[str],  # noqa: UP045
+    Option(help="Model of the ADK agent."),
+]
+Host = Annotated[
+    Optional[Literal["claude-code", "codex", "cursor", "gemini"]],  # noqa: UP045
+    Option(help="Coding agent to generate permissions for."),
+]
+ForceExport = Annotated[
+    bool, Option("--force", help="Overwrite changed files; a copy is kept as .bak.")
 ]
 WriteResult = Union[str, list[dict[str, str]]]  # noqa: UP007
 
@@ -82,10 +114,11 @@ def add_docs(group: App, app: App) -> None:
     _add_check(group, app)
 
 
-def _add_command(group: App, name: str, fn: Any, plan: Callable[..., Any]) -> None:
+def _add_command(
+    group: App, name: str, fn: Callable[..., WriteResult], plan: Callable[..., WriteResult]
+) -> None:
     """Add a command that returns text; its dry run returns what it would write."""
-    fn.tooli_plan = plan
-    group.command(name)(returns_text(fn))
+    group.command(name)(returns_text(with_plan(fn, plan)))
 
 
 def _add_llms(group: App, app: App) -> None:
@@ -136,3 +169,96 @@ def _add_check(group: App, app: App) -> None:
         return [{"path": document.path, "state": "current"} for document in found]
 
     group.command("check")(check)
+
+
+# ------------------------------------------------------------------ export
+
+
+def add_export(builtin_app: App, app: App) -> None:
+    """Add `export`."""
+
+    def make(
+        target: str,
+        mode: str,
+        out: str | None,
+        with_tests: bool,
+        command: str | None,
+        app_location: str | None,
+        model: str | None,
+        host: str | None,
+        force: bool,
+        dry: bool,
+    ) -> WriteResult:
+        _check_option_scope(
+            target,
+            mode,
+            {
+                "host": host,
+                "model": model,
+                "command": command,
+                "app": app_location,
+                "with_tests": with_tests,
+            },
+        )
+        app_info = collect_app_info(app)
+        if host is not None:
+            files = render_rules(app_info, host)
+        else:
+            files = render_export(
+                app_info,
+                target,
+                mode,
+                command=command,
+                app=app_location,
+                model=model,
+                with_tests=with_tests,
+            )
+        if out is None:
+            return join_files(files)
+        return write_files(out, files, force=force, dry_run=dry, is_hand_edited=True)
+
+    def export(
+        target: Target,
+        mode: Mode = "subprocess",
+        out: OutputDir = None,
+        with_tests: WithTests = False,
+        command: Command = None,
+        app_location: AppLocation = None,
+        model: Model = None,
+        host: Host = None,
+        force: ForceExport = False,
+    ) -> WriteResult:
+        """Export the tools as code for an agent framework or as permissions."""
+        return make(
+            target, mode, out, with_tests, command, app_location, model, host, force, dry=False
+        )
+
+    _add_command(builtin_app, "export", export, partial(make, dry=True))
+
+
+def _check_option_scope(target: str, mode: str, options: dict[str, object]) -> None:
+    """Raise an error for an option that the target or the mode does not use."""
+    is_permissions, is_import = target == "permissions", mode == "import"
+    rules = {
+        "host": ("--host requires --target permissions.", is_permissions),
+        "model": ("--model requires --target adk.", target == "adk"),
+        "command": (
+            "--command requires --mode subprocess.",
+            not is_permissions and not is_import,
+        ),
+        "app": ("--app requires --mode import.", not is_permissions and is_import),
+        "with_tests": ("--with-tests does not apply to --target permissions.", not is_permissions),
+    }
+    for field, (message, applies) in rules.items():
+        if options[field] and not applies:
+            raise InputError(message, field=field)
+    if is_permissions and not options["host"]:
+        message = "--target permissions requires --host, the coding agent."
+        raise InputError(message, field="host")
+
+
+def join_files(files: dict[str, str]) -> str:
+    """Return the text of one file, or of several files with their names as headings."""
+    if len(files) == 1:
+        return next(iter(files.values()))
+    return "\n".join([f"# file: {path}\n{text}" for path, text in files.items()])

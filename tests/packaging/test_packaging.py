@@ -117,27 +117,27 @@ def test_an_installed_app_carries_its_skill(tmp_path: Path, backend: str) -> Non
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_only_where_the_app_says_so(tmp_path: Path, backend: str) -> None:
+def test_no_skill_unless_enabled(tmp_path: Path, backend: str) -> None:
     project(tmp_path, BACKENDS[backend], APP.format(auto=False))
     assert build(tmp_path).returncode == 0
     assert not (unpack(tmp_path) / "shop_tools" / "_skill").exists()
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_an_app_that_cannot_be_loaded(tmp_path: Path, backend: str) -> None:
+def test_app_that_cannot_be_imported(tmp_path: Path, backend: str) -> None:
     project(tmp_path, BACKENDS[backend], "import nowhere_to_be_found\n")
     done = build(tmp_path)
     assert done.returncode != 0
     assert "No module named 'nowhere_to_be_found'" in done.stderr
-    assert "[build-system] requires" in done.stderr
+    assert "`requires` of [build-system]" in done.stderr
 
 
-def test_a_target_that_names_nothing(tmp_path: Path) -> None:
+def test_invalid_app_reference(tmp_path: Path) -> None:
     project(tmp_path, HATCH.replace("shop_tools.app:app", "shop_tools"), APP.format(auto=True))
-    assert "say where the app is, as in 'package.module:app'" in build(tmp_path).stderr
+    assert "must be 'package.module:app'" in build(tmp_path).stderr
 
 
-def test_the_packaged_skill_is_the_one_that_is_found(tmp_path: Path) -> None:
+def test_packaged_skill_is_found(tmp_path: Path) -> None:
     project(tmp_path, HATCH, APP.format(auto=True))
     assert build(tmp_path).returncode == 0
     site = unpack(tmp_path)

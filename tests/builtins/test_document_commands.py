@@ -1,18 +1,20 @@
-"""The `export` command."""
+"""`export`; tests/install/test_project_documents.py tests the commands that write documents."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from examples.file_tools.app import app
 
-from tooli.builtins.export_command import TARGETS
+from tooli.builtins.document_commands import Target
 from tooli.describe.app_info import collect_app_info
 from tooli.export.exporter import CALLERS, export
 from tooli.testing import invoke
+
+TARGETS = get_args(get_args(Target)[0])
 
 
 def run_export(*args: str) -> dict[str, Any]:

@@ -1,13 +1,16 @@
-"""idempotency list, idempotency forget: the stored idempotency keys."""
+"""audit tail, audit verify, idempotency list, idempotency forget: show and manage stored data."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator  # noqa: TC003  evaluated at registration
 from time import time
 from typing import Annotated
 
 from tooli.config.security_settings import apply_security_policy
-from tooli.errors import NotFoundError, StateError, Suggestion, TemporaryError
+from tooli.errors import AuthError, NotFoundError, StateError, Suggestion, TemporaryError
 from tooli.schema.param_info import Argument, Option
+from tooli.storage import audit_reader
+from tooli.storage.audit_log import get_log_path, set_log_path
 from tooli.storage.idempotency_sqlite import get_idempotency_store
 from tooli.storage.idempotency_store import KeyStillRunning, StoreUnavailable, is_running
 from tooli.text.jsonable import format_timestamp
@@ -16,7 +19,7 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, TypeVar
+    from typing import TypeVar
 
     from tooli.core.protocols import App
     from tooli.storage.idempotency_store import IdempotencyEntry, IdempotencyStore
@@ -27,13 +30,84 @@ MAX_LISTED_KEYS = 1000
 """Maximum number of keys in the list."""
 
 
+# ------------------------------------------------------------------ audit log
+
+
+def add_audit(group: App, app: App) -> None:
+    """Add `audit tail` and `audit verify`."""
+    group.command("tail")(_tail_command(app))
+    group.command("verify")(_verify_command(app))
+
+
+def _log_path(app: App) -> str:
+    state = app._state
+    set_log_path(state.name, state.security_settings.get("audit_log"))
+    return get_log_path(state.name)
+
+
+def _tail_command(app: App) -> Callable[..., object]:
+    def tail(
+        number: Annotated[int, Option("--number", "-n", min=0, help="Number of entries.")] = 10,
+        follow: Annotated[
+            bool,
+            Option("--follow", "-f", help="Show new entries as they are written."),
+        ] = False,
+    ) -> Iterator[dict[str, object]]:
+        """Show the last entries of the audit log."""
+        path = _log_path(app)
+        try:
+            if follow:
+                yield from audit_reader.follow_log(path, number)
+            elif number:
+                yield from audit_reader.read_last_records(path, number)
+        except OSError as failure:
+            raise _read_error(path, failure) from None
+
+    return tail
+
+
+def _verify_command(app: App) -> Callable[..., object]:
+    def verify() -> dict[str, object]:
+        """Verify that no entry of the audit log was changed, removed, added or moved."""
+        path = _log_path(app)
+        try:
+            found = audit_reader.verify_log(path)
+        except OSError as failure:
+            raise _read_error(path, failure) from None
+        report: dict[str, object] = {"log": path, "lines": found.lines, "sealed": found.is_signed}
+        if found.partial_lines:
+            report["torn"] = found.partial_lines
+        fault = found.fault
+        if fault is None:
+            return {**report, "whole": True}
+        seq = {"seq": fault.seq} if fault.seq is not None else {}
+        location = f"{fault.file}, line {fault.line}" if fault.line else fault.file
+        raise StateError(
+            f"The audit log was modified: {location}: {fault.reason}.",
+            suggestion=Suggestion("ask_human", "Ask a human to check who can write to that file."),
+            is_retryable=False,
+            details={**report, "file": fault.file, "line": fault.line, **seq, "why": fault.reason},
+        )
+
+    return verify
+
+
+def _read_error(path: str, failure: OSError) -> Exception:
+    kind = AuthError if isinstance(failure, PermissionError) else StateError
+    code = "E2030" if kind is AuthError else None
+    return kind(f"{path} cannot be read: {failure.strerror or failure}.", code=code)
+
+
+# ------------------------------------------------------------------ idempotency keys
+
+
 def add_keys(group: App, app: App) -> None:
     """Add `idempotency list` and `idempotency forget`."""
     group.command("list")(_list_command(app))
     group.command("forget")(_forget_command(app))
 
 
-def _list_command(app: App) -> Any:
+def _list_command(app: App) -> Callable[..., object]:
     def keys(
         is_open: Annotated[
             bool, Option("--open", help="Only keys of calls that are running or were interrupted.")
@@ -50,7 +124,7 @@ def _list_command(app: App) -> Any:
     return keys
 
 
-def _forget_command(app: App) -> Any:
+def _forget_command(app: App) -> Callable[..., object]:
     def forget(
         key: Annotated[str, Argument(help="Idempotency key.")],
         command: Annotated[str, Option(help="Only the key of this command.")] = "",
@@ -58,11 +132,11 @@ def _forget_command(app: App) -> Any:
             bool,
             Option(
                 "--running",
-                help="Even if its call is running; the next call then runs too.",
+                help="Forget the key even if its call is running. The next call then runs too.",
             ),
         ] = False,
     ) -> dict[str, int]:
-        """Forget an idempotency key, so that the next call with it runs.
+        """Delete an idempotency key, so that the next call with it runs.
 
         Check first what the last call with this key did.
         """

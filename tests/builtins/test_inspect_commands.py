@@ -1,0 +1,71 @@
+"""`search-tools`, `detect-context` and `config show`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from tooli import Tooli
+from tooli.testing import invoke
+
+
+class TestSearch:
+    def test_best_match_first(self, app: Tooli) -> None:
+        found = invoke(app, "search-tools", "make a user", "--json").result
+        assert found[0]["name"] == "users.create"
+        assert found[0]["signature"].startswith("users.create(name: str)")
+
+    def test_with_schema(self, app: Tooli) -> None:
+        found = invoke(app, "search-tools", "items", "--with-schema", "--json").result
+        jsonschema.Draft202012Validator.check_schema(found[0]["input_schema"])
+
+    def test_no_match(self, app: Tooli) -> None:
+        done = invoke(app, "search-tools", "zzzz", "--json")
+        assert (done.exit_code, done.result) == (0, [])
+
+
+class TestDetectContext:
+    def test_named_caller(self, app: Tooli) -> None:
+        env = {"TOOLI_CALLER": "my-agent", "TOOLI_SESSION_ID": "s1"}
+        found = invoke(app, "detect-context", "--json", env=env).result
+        assert (found["caller_id"], found["session_id"]) == ("my-agent", "s1")
+        assert (found["category"], found["confidence"]) == ("ai_agent", 1.0)
+        assert found["candidates"][0]["name"] == "my-agent"
+        assert found["behavior"]["output"] == "json"
+
+    def test_settings_and_their_origin(self, app: Tooli) -> None:
+        env = {"TOOLI_TIMEOUT": "9"}
+        found = invoke(app, "detect-context", "--json", env=env).result
+        assert found["configuration"]["timeout"] == {"value": 9.0, "origin": "TOOLI_TIMEOUT"}
+
+
+class TestConfigShow:
+    @pytest.fixture(autouse=True)
+    def project(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / ".git").mkdir()
+        return tmp_path
+
+    def test_values_and_layers(self, app: Tooli, project: Path) -> None:
+        (project / ".tooli.yaml").write_text("timeout: 7\n")
+        env = {"TOOLI_TIMEOUT": "5", "TOOLI_CONFIG": "on"}
+        assert invoke(app, "config", "show", "--json", env=env).result["timeout"] == 5.0
+        row = invoke(app, "config", "show", "--origin", "--json", env=env).result["timeout"]
+        assert (row["value"], row["origin"]) == (5.0, "TOOLI_TIMEOUT")
+        project_layer = {"value": 7.0, "layer": "project", "origin": ".tooli.yaml:1"}
+        assert row["overruled"] == [project_layer]
+
+    def test_invalid_settings_are_shown(self, app: Tooli, project: Path) -> None:
+        (project / ".tooli.yaml").write_text("verbos: 1\n")
+        done = invoke(app, "config", "show", "--json", env={"TOOLI_CONFIG": "on"})
+        assert done.exit_code == 0
+        assert done.result["faults"][0].startswith(".tooli.yaml:1: unknown setting")
+
+    def test_password_of_the_store_is_hidden(self, app: Tooli) -> None:
+        env = {"TOOLI_STORE": "postgresql://ada:hunter2@db/keys"}
+        for args in (["config", "show"], ["config", "show", "--origin"], ["detect-context"]):
+            shown = invoke(app, *args, "--json", env=env).stdout
+            assert "hunter2" not in shown
+            assert "ada" in shown

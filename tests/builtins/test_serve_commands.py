@@ -1,0 +1,72 @@
+"""`mcp serve`, `mcp export`, `api serve` and `api export-openapi`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from openapi_spec_validator import validate
+
+from tooli import Tooli
+from tooli.testing import invoke
+
+
+class TestExports:
+    def test_mcp_export_prints_the_definitions(self, app: Tooli) -> None:
+        done = invoke(app, "mcp", "export")
+        assert [tool["name"] for tool in json.loads(done.stdout)["tools"]] == [
+            "find_items",
+            "users_create",
+        ]
+        assert done.exit_code == 0
+
+    def test_json_adds_the_envelope(self, app: Tooli) -> None:
+        done = invoke(app, "mcp", "export", "--json")
+        assert done.envelope["meta"]["tool"] == "shop.mcp.export"
+        assert len(done.result["tools"]) == 2
+
+    def test_mcp_export_with_deferred_loading(self, app: Tooli) -> None:
+        done = invoke(app, "mcp", "export", "--defer-loading", "--json")
+        assert [tool["name"] for tool in done.result["tools"]] == ["search_tools", "run_tool"]
+
+    def test_openapi_document_is_valid(self, app: Tooli) -> None:
+        document = json.loads(invoke(app, "api", "export-openapi").stdout)
+        validate(document)
+        assert (document["info"]["title"], document["info"]["version"]) == ("shop", "2.0")
+        assert "/tools/users/create" in document["paths"]
+
+
+class TestServing:
+    def test_unknown_transport(self, app: Tooli) -> None:
+        done = invoke(app, "mcp", "serve", "--transport", "carrier-pigeon")
+        assert done.exit_code == 2
+        assert "stdio" in done.stderr and "sse" in done.stderr
+
+    @pytest.mark.parametrize("options", [("--port", "abc"), ("--transprt", "http")])
+    def test_invalid_option_is_an_envelope_with_json(
+        self, app: Tooli, options: tuple[str, str]
+    ) -> None:
+        done = invoke(app, "mcp", "serve", *options, "--json")
+        assert (done.exit_code, done.envelope["meta"]["tool"]) == (2, "shop.mcp.serve")
+
+    def test_public_address_needs_a_token(self, app: Tooli) -> None:
+        done = invoke(app, "api", "serve", "--host", "0.0.0.0", "--json")
+        assert (done.exit_code, done.envelope["error"]["code"]) == (2, "E1020")
+
+    def test_defaults_of_the_app(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        served: list[Any] = []
+        app = Tooli("shop", mcp_transport="sse", defer_loading=True)
+        app.command("a")(lambda: None)
+        app.command("b")(lambda: None)
+        monkeypatch.setattr(
+            "tooli.http.http_server.serve_http", lambda *a, **k: served.append((a[1:], k))
+        )
+        assert invoke(app, "mcp", "serve", "--port", "0").exit_code == 0
+        ((address, settings),) = served
+        assert (address, settings["display_path"], settings["tools"]) == (
+            ("127.0.0.1", 0),
+            "/sse",
+            False,
+        )
+        assert settings["mounts"][""].server.service.deferred

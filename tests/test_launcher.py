@@ -1,0 +1,97 @@
+"""The program `tooli`, in real processes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.integration.outside import environment
+
+
+def run(*argv: str, folder: Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    program = [sys.executable, "-c", "from tooli.launcher import main; main()"]
+    return subprocess.run(
+        [*program, *argv],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env=environment(),
+        timeout=60,
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "plain.py").write_text(
+        "import typer\n"
+        "cli = typer.Typer()\n"
+        "@cli.command()\n"
+        "def greet(name: str, loud: bool = False):\n"
+        "    print(name.upper() if loud else name)\n"
+        "@cli.command()\n"
+        "def leave(): ...\n"
+        "if __name__ == '__main__': cli()\n"
+    )
+    (tmp_path / "two.py").write_text(
+        "from tooli import Tooli\none, other = Tooli('one'), Tooli('other')\n"
+        "other.command('run')(lambda: 'ran')\n"
+    )
+    (tmp_path / "none.py").write_text("x = 1\n")
+    (tmp_path / "broken.py").write_text("import nothing_of_this_name\n")
+    return tmp_path
+
+
+def test_serves_a_typer_app(folder: Path) -> None:
+    call = {"name": "greet", "arguments": {"name": "ann", "loud": True}}
+    hello = {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "t", "version": "1"},
+    }
+    lines = [
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello},
+        {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call},
+    ]
+    done = run("serve", "plain.py", folder=folder, stdin="\n".join(map(json.dumps, lines)))
+    assert done.returncode == 0, done.stderr
+    first, second = map(json.loads, done.stdout.splitlines())
+    assert first["result"]["serverInfo"]["name"] == "plain"
+    assert second["result"]["content"] == [{"type": "text", "text": "ANN"}]
+
+
+@pytest.mark.parametrize("which", ["plain.py", "plain.py:cli", "plain:cli", "plain"])
+def test_references_to_an_app(folder: Path, which: str) -> None:
+    done = run("tools", which, "--json", folder=folder)
+    found = json.loads(done.stdout)["result"]
+    assert [tool["name"] for tool in found] == ["greet", "leave"]
+
+
+@pytest.mark.parametrize(
+    ("which", "code", "message"),
+    [
+        ("missing.py", 10, "no file"),
+        ("missing.mod:app", 10, "no module"),
+        ("two.py", 2, "one, other"),
+        ("two.py:third", 2, "one, other"),
+        ("none.py", 2, "no app"),
+    ],
+)
+def test_app_is_not_found(folder: Path, which: str, code: int, message: str) -> None:
+    done = run("tools", which, "--json", folder=folder)
+    assert (done.returncode, message in json.loads(done.stdout)["error"]["message"]) == (
+        code,
+        True,
+    )
+
+
+def test_app_with_an_import_error(folder: Path) -> None:
+    done = run("tools", "broken.py", "--json", folder=folder)
+    assert "nothing_of_this_name" in json.loads(done.stdout)["error"]["message"]
+
+
+def test_help(folder: Path) -> None:
+    assert "serve" in run("--help", "--text", folder=folder).stdout
