@@ -186,5 +186,23 @@ async def test_cancelling_while_the_body_is_awaited_is_not_a_slow_body() -> None
     work = client.start("POST", PATH, [HOST, JSON])
     await asyncio.sleep(0)
     work.cancel()
-    await work
+    with pytest.raises(asyncio.CancelledError):
+        await work
     assert (client.status, client.code) == (503, "E4143")
+
+
+@pytest.mark.parametrize("length", [b"abc", b"-1", b"+1", b"1_0", b"1.0", b" 1", b"", b"0x1"])
+@pytest.mark.parametrize("path", [PATH, "/inner"])
+async def test_invalid_content_length_is_a_bad_request(length: bytes, path: str) -> None:
+    async def inner(scope, receive, send) -> None:
+        raise AssertionError("the mounted application was called")
+
+    api = make(mounts={"/inner": inner})
+    client = await send(api, "POST", path, b"{}", (b"content-length", length))
+    assert (client.status, client.code) == (400, "E1400")
+    assert client.headers["connection"] == "close"
+
+
+async def test_content_length_with_thousands_of_digits_is_too_large() -> None:
+    client = await send(make(), "POST", PATH, b"{}", (b"content-length", b"9" * 5000))
+    assert (client.status, client.code) == (413, "E1413")

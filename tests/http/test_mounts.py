@@ -65,6 +65,16 @@ async def test_a_mount_has_access_control_and_a_lifespan() -> None:
     ]
 
 
+@pytest.mark.parametrize("path", ["/", "/health", "/x"])
+async def test_root_mount_needs_a_token_for_every_path(path: str) -> None:
+    inner = Inner()
+    api = Tooli("outer").asgi(mcp=False, mounts={"/": inner}, token="t", tools=False)
+    refused = await send(api, "GET", path)
+    assert (refused.status, refused.code) == (401, "E2401")
+    assert inner.seen == []
+    assert (await send(api, "GET", path, None, (b"authorization", b"Bearer t"))).status == 201
+
+
 async def test_a_mount_may_not_support_lifespan() -> None:
     async def simple(scope, receive, send) -> None:
         assert scope["type"] == "http"

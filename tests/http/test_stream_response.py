@@ -310,7 +310,8 @@ async def test_the_end_of_the_server_is_told(tool: str, accept) -> None:
     work = client.start("POST", f"/tools/{tool}", [HOST, JSON, accept])
     await client.until(3)
     work.cancel()
-    await asyncio.wait_for(work, 20)
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(work, 20)
     assert b'"code":"E4143"' in client.sent[-1]["body"]
     assert client.sent[-1]["more_body"] is False
     assert await asyncio.to_thread(farm.closed.wait, 20)
@@ -324,7 +325,8 @@ async def test_the_end_of_the_server_before_the_first_item() -> None:
     for _ in range(5):
         await asyncio.sleep(0)
     work.cancel()
-    await work
+    with pytest.raises(asyncio.CancelledError):
+        await work
     assert (client.status, client.code) == (503, "E4143")
 
 

@@ -115,3 +115,37 @@ def test_a_coroutine_can_be_cancelled() -> None:
     cancel()
     assert ended.wait(20)
     loop_thread.shut_down()
+
+
+def refuse_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+
+
+def test_work_waits_for_existing_threads_if_the_system_starts_no_more(monkeypatch) -> None:
+    pool, go = ThreadPool(4), threading.Event()
+    done = threading.Semaphore(0)
+    pool.submit(lambda: go.wait(20))
+    with monkeypatch.context() as patch:
+        refuse_threads(patch)
+        pool.submit(done.release)
+    assert pool._thread_count == 1
+    go.set()
+    assert done.acquire(timeout=20)
+    pool.submit(done.release)
+    assert done.acquire(timeout=20)
+    pool.shut_down()
+
+
+async def test_work_fails_if_the_system_starts_no_thread_at_all(monkeypatch) -> None:
+    pool = ThreadPool(4)
+    with monkeypatch.context() as patch:
+        refuse_threads(patch)
+        with pytest.raises(RuntimeError, match="start new thread"):
+            pool.submit(list)
+        with pytest.raises(RuntimeError, match="start new thread"):
+            await pool.run(list)
+    assert await pool.run(lambda: 7) == 7
+    pool.shut_down()

@@ -53,11 +53,12 @@ if TYPE_CHECKING:
     from tooli.core.protocols import App
     from tooli.core.tool import Tool
     from tooli.errors import ToolError
-    from tooli.http.http_settings import Headers, HttpSettingsDict, Receive, Scope, Send
+    from tooli.http.http_settings import Headers, HttpSettingsDict
     from tooli.http.stream_response import StreamSource
     from tooli.http.strict_validation import StrictValidator
     from tooli.pipeline.prepared_call import PreparedCall
     from tooli.pipeline.present import Presented
+    from tooli.serving import Receive, Scope, Send
 
 _PAGE_METHODS, _TOOL_METHODS = b"GET, HEAD, OPTIONS", b"POST, OPTIONS"
 _ALLOWED_HEADERS = (
@@ -115,6 +116,7 @@ class Api:
         elif isinstance(exc, asyncio.CancelledError):
             if not request.is_response_started:
                 await self._send_error(request, termination_error())
+            raise exc
         elif not isinstance(exc, HttpDisconnect):
             _print_traceback(exc)
             if request.is_response_started:
@@ -153,16 +155,16 @@ class Api:
         if method == "OPTIONS" and b"access-control-request-method" in request.headers:
             await self._send_preflight(request)
             return
-        if path not in PUBLIC_PATHS:
+        mount = next((mount for mount in self.mounts if mount.matches(path)), None)
+        if mount is not None or path not in PUBLIC_PATHS:
             self.access_control.identify(request)
         tool = self.paths.get(path)
         if tool is not None and method == "POST":
             await self._call_tool(request, tool)
             return
-        for mount in self.mounts:
-            if mount.matches(path):
-                await mount.respond(request, self.settings)
-                return
+        if mount is not None:
+            await mount.respond(request, self.settings)
+            return
         if tool is None and path not in self._pages.paths():
             raise HttpError(self._not_found_error(path))
         allowed = _PAGE_METHODS if tool is None else _TOOL_METHODS

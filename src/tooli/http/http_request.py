@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
     from tooli.core.tool import Tool
     from tooli.errors import ToolError
-    from tooli.http.http_settings import Headers, HttpSettings, Message, Receive, Scope, Send
+    from tooli.http.http_settings import Headers, HttpSettings
+    from tooli.serving import Message, Receive, Scope, Send
 
 JSON_CONTENT_TYPE = (b"content-type", b"application/json")
 NOSNIFF = (b"x-content-type-options", b"nosniff")
@@ -148,6 +149,7 @@ class HttpRequest:
 
 
 _CONNECTION_CLOSE = (b"connection", b"close")
+_MAX_LENGTH_DIGITS = 19  # `int` rejects a text of several thousand digits
 
 
 async def read_arguments(request: HttpRequest, settings: HttpSettings) -> dict[str, Any]:
@@ -169,8 +171,12 @@ async def read_arguments(request: HttpRequest, settings: HttpSettings) -> dict[s
 async def read_body(request: HttpRequest, settings: HttpSettings) -> bytes:
     """Return the body. Raises an HttpError if it is too large or too slow."""
     length = request.headers.get(b"content-length")
-    if length is not None and int(length) > settings.max_body:
-        raise _body_too_large_error(settings)
+    if length is not None:
+        if not length.isdigit():
+            message = "The header content-length is not a number of bytes."
+            raise HttpError(InputError(message, code="E1400"), _CONNECTION_CLOSE)
+        if len(length) > _MAX_LENGTH_DIGITS or int(length) > settings.max_body:
+            raise _body_too_large_error(settings)
     try:
         message = await wait_with_timeout(settings.chunk_timeout, request.receive())
         body = _body_chunk(message)

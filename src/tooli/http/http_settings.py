@@ -1,4 +1,4 @@
-"""HttpSettings: the settings of an app's HTTP server, and type aliases for ASGI."""
+"""HttpSettings: the settings of an app's HTTP server."""
 
 from __future__ import annotations
 
@@ -8,14 +8,11 @@ from tooli.serving.dispatcher import MAX_CONCURRENT_CALLS
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
-    from typing import Any, TypeAlias, TypedDict
+    from collections.abc import Iterable, Mapping
+    from typing import TypeAlias, TypedDict
 
-    Message: TypeAlias = MutableMapping[str, Any]
-    Scope: TypeAlias = MutableMapping[str, Any]
-    Receive: TypeAlias = Callable[[], Awaitable[Message]]
-    Send: TypeAlias = Callable[[Message], Awaitable[None]]
-    AsgiApp: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
+    from tooli.serving import AsgiApp
+
     Headers: TypeAlias = tuple[tuple[bytes, bytes], ...]
 
     class HttpSettingsDict(TypedDict, total=False):
@@ -62,4 +59,4 @@ class HttpSettings(Record):
     def __repr__(self) -> str:
         """Return a text without the tokens, since it may be logged."""
         requires_token = self.token is not None or bool(self.tokens)
-        return f"Settings({'secured' if requires_token else 'open'}, max_body={self.max_body})"
+        return f"HttpSettings({'secured' if requires_token else 'open'}, max_body={self.max_body})"

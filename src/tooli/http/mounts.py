@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from asyncio import Task
 
     from tooli.http.http_request import HttpRequest
-    from tooli.http.http_settings import AsgiApp, HttpSettings, Message
+    from tooli.http.http_settings import HttpSettings
+    from tooli.serving import AsgiApp, Message
 
 
 class Mount:

@@ -255,6 +255,7 @@ async def send_stream(
         pass  # a client that does not read cannot be sent an error
     except asyncio.CancelledError:
         await _send_terminated(request, source.prepared, writer)
+        raise
     finally:
         disconnect_task.cancel()
         source.mark_client_done()

@@ -14,15 +14,12 @@ from tooli.serving.dispatcher import path_without_root
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, MutableMapping
-    from typing import Any, TypeAlias
+    from collections.abc import AsyncGenerator
+    from typing import Any
 
     from tooli.core.protocols import App
     from tooli.mcp.sdk_server import AppServer
-
-    Message: TypeAlias = MutableMapping[str, Any]
-    Receive: TypeAlias = Callable[[], Awaitable[Message]]
-    Send: TypeAlias = Callable[[Message], Awaitable[None]]
+    from tooli.serving import Receive, Scope, Send
 
 SSE_RETRY_MS = 100
 """Milliseconds after which a disconnected client may reconnect for its answer."""
@@ -45,7 +42,7 @@ class McpEndpoint:
         )
         self._pending_posts = 0  # requests that are not answered yet
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or handle the lifespan protocol."""
         if scope["type"] == "lifespan":
             await self._run_lifespan(receive, send)
@@ -112,7 +109,7 @@ class _StreamableHttpTransport:
     def running(self) -> Any:
         return self._manager.run()
 
-    async def respond(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def respond(self, scope: Scope, receive: Receive, send: Send) -> None:
         if path_without_root(scope) not in self._paths:
             await _send_not_found(send)
         else:
@@ -135,7 +132,7 @@ class _SseTransport:
             self._lifespan = state
             yield
 
-    async def respond(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def respond(self, scope: Scope, receive: Receive, send: Send) -> None:
         from mcp.server.runner import serve_dual_era_loop
 
         path = path_without_root(scope)

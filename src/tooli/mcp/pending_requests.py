@@ -6,6 +6,7 @@ from itertools import count
 from threading import Condition, Event
 
 from tooli.core.peer import Peer
+from tooli.errors import Interrupted
 from tooli.mcp.input_requests import client_supports
 from tooli.mcp.protocol import (
     DEFAULT_LOG_LEVEL,
@@ -55,6 +56,10 @@ class PendingRequests:
         """Add a call that starts."""
         self._requests[request.id] = request
 
+    def discard(self, request: PendingRequest) -> None:
+        """Remove a call that could not start."""
+        self._requests.pop(request.id, None)
+
     def finish(self, request: PendingRequest, message: dict[str, Any]) -> None:
         """Remove a call and send its answer, unless the client cancelled it."""
         with self._condition:  # the client may reuse the id as soon as it has the answer
@@ -102,13 +107,19 @@ class PendingRequests:
     def ask(self, request: PendingRequest, question: Question) -> Any:
         """Ask the client a question, wait for the answer and return it."""
         key = f"tooli-{next(self._question_numbers)}"
-        pending_question = self._pending_questions[key] = PendingQuestion(request)
-        params = question.params()
-        self.server.transport.write(
-            {"jsonrpc": "2.0", "id": key, "method": question.method, "params": params}
-        )
-        pending_question.answered_event.wait()
+        pending_question = PendingQuestion(request)
+        with self._condition:  # a cancellation comes either before this check or after the question
+            if not request.cancelled:
+                self._pending_questions[key] = pending_question
+        if not request.cancelled:
+            params = question.params()
+            self.server.transport.write(
+                {"jsonrpc": "2.0", "id": key, "method": question.method, "params": params}
+            )
+            pending_question.answered_event.wait()
         self._pending_questions.pop(key, None)
+        if request.cancelled:
+            raise Interrupted("The client cancelled the call.")
         return pending_question.response
 
     def resolve_question(self, message: dict[str, Any]) -> bool:

@@ -308,11 +308,15 @@ class StdioServer:
         if self.pending.is_full:
             return request.error_result(too_busy_error())
         self.pending.add(pending_request)
-        if request.is_async:
-            work = pending_request.run_and_reply_async(request.arun)
-            pending_request.on_cancel = self._loop_thread.submit(work)
-        else:
-            self.thread_pool.submit(partial(pending_request.run_and_reply, request.run))
+        try:
+            if request.is_async:
+                work = pending_request.run_and_reply_async(request.arun)
+                pending_request.on_cancel = self._loop_thread.submit(work)
+            else:
+                self.thread_pool.submit(partial(pending_request.run_and_reply, request.run))
+        except RuntimeError:  # the system cannot start a thread
+            self.pending.discard(pending_request)
+            return request.error_result(too_busy_error())
         return None
 
     def _delegate_to_sdk(self, message: dict[str, Any]) -> bool:

@@ -55,11 +55,10 @@ class ThreadPool:
     def submit(self, work: Callable[[], object]) -> None:
         """Run work in a thread. It must not raise: nobody waits for its result."""
         with self._lock:
-            self._in_progress += 1
-            needs_thread = self._in_progress > self._thread_count < self.size
-            self._queue.put((work, copy_context(), None))
-            if needs_thread:
+            if self._in_progress >= self._thread_count < self.size:
                 self._start_threads(1)
+            self._in_progress += 1
+            self._queue.put((work, copy_context(), None))
 
     async def run(self, work: Callable[[], T]) -> T:
         """Run work in a thread; return its result or raise its exception."""
@@ -69,10 +68,10 @@ class ThreadPool:
         if self._loop is not loop:
             self._switch_loop(loop)
         future: Future[T] = loop.create_future()
-        self._in_progress += 1
         if self._thread_count == 0:
             self._start_threads(1)
-        elif self._in_progress > self._thread_count and not self._is_grow_scheduled:
+        self._in_progress += 1
+        if self._in_progress > self._thread_count and not self._is_grow_scheduled:
             self._is_grow_scheduled = True
             loop.call_later(GROW_INTERVAL, self._grow_if_needed, self._completed)
         self._queue.put((work, copy_context(), future))
@@ -96,10 +95,17 @@ class ThreadPool:
     # -------------------------------------------------------------- threads
 
     def _start_threads(self, count: int) -> None:
+        """Start threads; raises a RuntimeError if the system can start none and there is none."""
         for _ in range(count):
+            thread = Thread(target=self._run_worker, args=(self._queue,), name=self._name)
+            thread.daemon = True
+            try:
+                thread.start()
+            except RuntimeError:  # the work waits for the threads that there are
+                if self._thread_count == 0:
+                    raise
+                return
             self._thread_count += 1
-            args = (self._queue,)
-            Thread(target=self._run_worker, args=args, name=self._name, daemon=True).start()
 
     def _run_worker(self, queue: JobQueue) -> None:
         while (job := queue.get()) is not None:

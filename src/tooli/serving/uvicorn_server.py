@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from socket import socket
     from types import FrameType
 
+    from tooli.serving import AsgiApp, Receive, Scope, Send
+
 HEADER_TIMEOUT = 10.0
 """Seconds within which the headers of a request must arrive.
 
@@ -55,7 +57,7 @@ _BAD_REQUEST_BODY = (
 
 
 def run_server(
-    app: Callable[..., Awaitable[None]],
+    app: AsgiApp,
     listener: socket,
     grace: float,
     *,
@@ -65,7 +67,7 @@ def run_server(
 ) -> None:
     """Serve an ASGI application until a signal arrives or the parent process ends."""
     config = uvicorn.Config(
-        app,
+        _end_cancelled_requests(app),
         http=TimeoutProtocol,
         ws="none",
         lifespan="on",
@@ -77,6 +79,22 @@ def run_server(
         timeout_graceful_shutdown=math.ceil(grace),
     )
     GracefulServer(config, parent_pipe, grace, on_shutdown).run(sockets=[listener])
+
+
+def _end_cancelled_requests(app: AsgiApp) -> AsgiApp:
+    """Return the application without the CancelledError of requests that the shutdown cancels.
+
+    uvicorn would log it as an error of the application.
+    """
+
+    async def run(scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await app(scope, receive, send)
+        except asyncio.CancelledError:
+            if scope["type"] != "http":
+                raise
+
+    return run
 
 
 class GracefulServer(uvicorn.Server):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from tooli.app import Tooli
-    from tooli.http.http_settings import AsgiApp, Message
+    from tooli.serving import AsgiApp, Message
     from tooli.testing.parity import Case
 
 

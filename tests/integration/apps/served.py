@@ -7,14 +7,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections import defaultdict
 from typing import Annotated, Any, Literal, TypedDict
 
 from tooli import Context, InputError, Option, Suggestion, Tooli
 from tooli.annotations import Destructive, Idempotent, OpenWorld, ReadOnly
 
 app = Tooli("served", version="2.1", description="Tools to be called by clients.")
-gates: defaultdict[str, threading.Event] = defaultdict(threading.Event)
+gates: dict[str, threading.Event] = {}
 events: list[str] = []
 
 
@@ -132,11 +131,19 @@ def fail(kind: str = "input") -> int:
 # ------------------------------------------------------------------ waiting
 
 
+def gate(key: str) -> threading.Event:
+    """Return the event of a key, the same one in every thread.
+
+    `setdefault` is atomic. A `defaultdict` is not: two threads could each create an event.
+    """
+    return gates.setdefault(key, threading.Event())
+
+
 @app.command()
 def wait(key: str) -> str:
     """Wait until somebody opens a gate."""
     events.append(f"wait {key}")
-    assert gates[key].wait(60)
+    assert gate(key).wait(60)
     return key
 
 
@@ -145,7 +152,7 @@ async def wait_async(key: str) -> str:
     """The same in a coroutine."""
     events.append(f"wait {key}")
     try:
-        while not gates[key].is_set():
+        while not gate(key).is_set():
             await asyncio.sleep(0.005)
     except asyncio.CancelledError:
         events.append(f"cancelled {key}")
@@ -166,7 +173,7 @@ def wait_loop(key: str, ctx: Context) -> str:
 @app.command()
 async def release(key: str) -> str:
     """Open a gate; a coroutine, for when no thread is free."""
-    gates[key].set()
+    gate(key).set()
     return key
 
 
@@ -253,7 +260,7 @@ def steps_to(key: str, ctx: Context) -> str:
     """Tell of three steps, then wait at a gate."""
     for done in range(1, 4):
         ctx.report(done, 3)
-    assert gates[key].wait(60)
+    assert gate(key).wait(60)
     return key
 
 
