@@ -417,7 +417,7 @@ class Tooli(_TyperPlaceholder):
         from tooli.serving.dispatcher import is_installed
 
         if mcp and is_installed("mcp"):
-            from tooli.mcp.http_transport import mcp_endpoint
+            from tooli.mcp import mcp_endpoint
 
             kwargs["mounts"] = {"/mcp": mcp_endpoint(self), **kwargs.get("mounts", {})}
         return make_api(self, kwargs)

@@ -27,11 +27,11 @@ class Size(pydantic.BaseModel):
     width: int
 
 
-def described(fn: Any, modern: bool = False, **settings: Any) -> dict[str, Any]:
+def described(fn: Any, stateless: bool = False, **settings: Any) -> dict[str, Any]:
     app = Tooli("shop", version="2.0")
     app.command("find-items", **settings)(fn)
     app.command("other")(lambda: None)
-    return describe_mcp_tool("find_items", app.find("find-items"), modern=modern)
+    return describe_mcp_tool("find_items", app.find("find-items"), stateless=stateless)
 
 
 def test_what_every_client_wants() -> None:
@@ -73,8 +73,8 @@ RESULTS = [
 
 
 @pytest.mark.parametrize(("kind", "legacy", "later"), RESULTS, ids=[str(r[0]) for r in RESULTS])
-@pytest.mark.parametrize("modern", [False, True])
-def test_results(kind: Any, legacy: bool, later: bool, modern: bool) -> None:
+@pytest.mark.parametrize("stateless", [False, True])
+def test_results(kind: Any, legacy: bool, later: bool, stateless: bool) -> None:
     def fn():  # type: ignore[no-untyped-def]
         return None
 
@@ -82,14 +82,14 @@ def test_results(kind: Any, legacy: bool, later: bool, modern: bool) -> None:
     app = Tooli("shop")
     app.command("make")(fn)
     tool = app.find("make")
-    schema = result_schema(tool, modern)
+    schema = result_schema(tool, stateless)
     jsonschema.Draft202012Validator.check_schema(schema)
     assert "$ref" not in schema
-    bare = modern and kind in (int, str, list[int], list[Node])
-    assert is_result_wrapped(tool, modern) is (legacy and not bare)
+    bare = stateless and kind in (int, str, list[int], list[Node])
+    assert is_result_wrapped(tool, stateless) is (legacy and not bare)
     if not bare:
         assert schema["type"] == "object"
-    assert ("result" in schema.get("properties", {})) is is_result_wrapped(tool, modern)
+    assert ("result" in schema.get("properties", {})) is is_result_wrapped(tool, stateless)
     references = [part for part in str(schema).split("'") if part.startswith("#/$defs/")]
     assert all(part.rpartition("/")[2] in schema["$defs"] for part in references)
 
@@ -181,8 +181,8 @@ KINDS = (str, int, list[int], dict[str, int], Node, list[Node], Token, Closed)
 
 
 @pytest.mark.parametrize("kind", [*KINDS, None])
-@pytest.mark.parametrize("modern", [False, True])
-def test_a_plan_fits_where_a_result_was_declared(kind: Any, modern: bool) -> None:
+@pytest.mark.parametrize("stateless", [False, True])
+def test_a_plan_fits_where_a_result_was_declared(kind: Any, stateless: bool) -> None:
     """Clients hold what comes to the schema, and a dry run brings a plan."""
     from tooli.annotations import Destructive
 
@@ -193,15 +193,15 @@ def test_a_plan_fits_where_a_result_was_declared(kind: Any, modern: bool) -> Non
     app = Tooli("shop")
     app.command("wipe", annotations=Destructive)(fn)
     tool = app.find("wipe")
-    schema = result_schema(tool, modern)
+    schema = result_schema(tool, stateless)
     if schema is None:
         return
     jsonschema.Draft202012Validator.check_schema(schema)
     plan: Any = app.call("wipe", dry_run=True).to_dict()["result"]
-    sent = {"result": plan} if is_result_wrapped(tool, modern) else plan
+    sent = {"result": plan} if is_result_wrapped(tool, stateless) else plan
     jsonschema.Draft202012Validator(schema).validate(sent)
-    assert modern or schema["type"] == "object"
+    assert stateless or schema["type"] == "object"
     if kind is not None:
         field = next(iter(schema.get("properties", {})), "x")
-        wrong = {"result": {"x": object}} if is_result_wrapped(tool, modern) else {field: object}
+        wrong = {"result": {"x": object}} if is_result_wrapped(tool, stateless) else {field: object}
         assert not jsonschema.Draft202012Validator(schema).is_valid(wrong)

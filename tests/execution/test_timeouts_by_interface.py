@@ -18,7 +18,14 @@ from typing import Any
 
 import pytest
 from tests.execution.test_timeouts import APP, LINUX, ProcessEnv
-from tests.integration.mcp.talk import FORMS, LEGACY, MODERN, Talk, failure_of, serving
+from tests.integration.mcp.talk import (
+    FORMS,
+    HANDSHAKE_VERSION,
+    STATELESS_VERSION,
+    Talk,
+    failure_of,
+    serving,
+)
 from tests.integration.outside import PATIENCE
 
 from tooli import Context, ToolError, Tooli
@@ -161,7 +168,7 @@ def limit(seconds: float) -> dict[str, Any]:
     return {"io.tooli/options": {"timeout": seconds}}
 
 
-@pytest.mark.parametrize("version", [LEGACY, MODERN])
+@pytest.mark.parametrize("version", [HANDSHAKE_VERSION, STATELESS_VERSION])
 @pytest.mark.parametrize("hang", ["sleep", "deaf", "task", "stream", "say_and_sleep"])
 def test_mcp(place: ProcessEnv, version: str, hang: str) -> None:
     with talking(place, version) as talk:
@@ -172,7 +179,7 @@ def test_mcp(place: ProcessEnv, version: str, hang: str) -> None:
 
 
 def test_mcp_questions_progress_and_logs_reach_the_client(place: ProcessEnv) -> None:
-    with talking(place, LEGACY) as talk:
+    with talking(place, HANDSHAKE_VERSION) as talk:
         given = talk.begin("ask", progressToken="t", **limit(50))
         question = talk.asked()
         assert question["params"]["message"] == "Go on?"
@@ -188,7 +195,7 @@ def test_mcp_questions_progress_and_logs_reach_the_client(place: ProcessEnv) -> 
 
 
 def test_mcp_a_question_that_ends_the_round_ends_the_process(place: ProcessEnv) -> None:
-    with talking(place, MODERN) as talk:
+    with talking(place, STATELESS_VERSION) as talk:
         result = talk.call("ask", **limit(50))
         assert result["resultType"] == "input_required", result
         assert talk.value("quick") == "done"

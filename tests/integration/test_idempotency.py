@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integration.mcp.talk import LEGACY, MODERN, talk
+from tests.integration.mcp.talk import HANDSHAKE_VERSION, STATELESS_VERSION, talk
 from tests.integration.outside import APPS, PATIENCE, finish, started, wait_for_ready
 
 SHOP = APPS / "idempotent_shop.py"
@@ -356,8 +356,8 @@ def _command(env: dict[str, str]) -> Iterator[Any]:
 INTERFACES = {
     "cli": _command,
     "http": _http,
-    "mcp": lambda env: _mcp(env, LEGACY),
-    "mcp-modern": lambda env: _mcp(env, MODERN),
+    "mcp": lambda env: _mcp(env, HANDSHAKE_VERSION),
+    "mcp-stateless": lambda env: _mcp(env, STATELESS_VERSION),
 }
 
 

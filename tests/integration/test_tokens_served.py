@@ -20,7 +20,7 @@ from joserfc import jwt
 from joserfc.jwk import ECKey, RSAKey
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
-from tests.integration.mcp.talk import LEGACY, MODERN, talk
+from tests.integration.mcp.talk import HANDSHAKE_VERSION, STATELESS_VERSION, talk
 from tests.integration.mcp_http.serving import Server, served
 from tests.integration.outside import APPS, environment
 
@@ -245,7 +245,7 @@ def test_an_address_is_no_word_of_theirs(trusted: dict[str, str], last: int, fil
         assert answers == [200, 200, last]
 
 
-@pytest.mark.parametrize("version", [LEGACY, MODERN])
+@pytest.mark.parametrize("version", [HANDSHAKE_VERSION, STATELESS_VERSION])
 def test_rates_and_loops_over_stdio(version: str, tmp_path: Path) -> None:
     env = environment(HOME=str(tmp_path), TOOLI_STATE_DIR=str(tmp_path))
     with talk(APP, version, env=env) as client:
@@ -263,7 +263,7 @@ def test_rates_and_loops_over_stdio(version: str, tmp_path: Path) -> None:
     assert not (tmp_path / "loops").exists()
 
 
-@pytest.mark.parametrize("version", [LEGACY, MODERN])
+@pytest.mark.parametrize("version", [HANDSHAKE_VERSION, STATELESS_VERSION])
 def test_the_token_of_a_client_over_stdio(version: str, files: Path, tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text(made())

@@ -9,10 +9,12 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from mcp_types import JSONRPCNotification
 from tests.http.asgi_client import HOST, JSON, Client
 
 from tooli import Tooli
-from tooli.mcp.http_transport import mcp_endpoint
+from tooli.mcp import mcp_endpoint
+from tooli.mcp.http_transport import MemoryEventStore
 
 ACCEPT = (b"accept", b"application/json, text/event-stream")
 HELLO: dict[str, Any] = {
@@ -78,3 +80,47 @@ async def test_sse_names_the_place_where_clients_reach_it() -> None:
         assert b'"serverInfo"' in stream.body
         stream.leave()
         await asyncio.wait_for(work, 20)
+
+
+# ------------------------------------------------------------------ events of streams
+
+
+def make_event(name: str) -> JSONRPCNotification:
+    return JSONRPCNotification(jsonrpc="2.0", method=name)
+
+
+async def replay(events: MemoryEventStore, last: str) -> tuple[str | None, list[str]]:
+    replayed: list[str] = []
+
+    async def collect(event: Any) -> None:
+        replayed.append(event.message.method)
+
+    return await events.replay_events_after(last, collect), replayed
+
+
+async def test_events_after_an_event_are_replayed() -> None:
+    events = MemoryEventStore()
+    first = await events.store_event("1", None)
+    await events.store_event("1", make_event("a"))
+    await events.store_event("2", make_event("other"))
+    second = await events.store_event("1", make_event("b"))
+    assert await replay(events, first) == ("1", ["a", "b"])
+    assert await replay(events, second) == ("1", [])
+
+
+async def test_unknown_event_id_replays_nothing() -> None:
+    events = MemoryEventStore()
+    await events.store_event("1", make_event("a"))
+    for last in ("", "1", "x@1", "1@2", "@1"):
+        assert await replay(events, last) == (None, [])
+
+
+async def test_oldest_events_and_streams_are_dropped_first() -> None:
+    events = MemoryEventStore(max_streams=2, max_events=2)
+    first = await events.store_event("1", make_event("a"))
+    for name in ("b", "c", "d"):
+        await events.store_event("1", make_event(name))
+    assert await replay(events, first) == ("1", ["c", "d"])
+    await events.store_event("2", make_event("x"))
+    await events.store_event("3", make_event("y"))
+    assert await replay(events, first) == (None, [])

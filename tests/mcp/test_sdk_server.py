@@ -14,7 +14,7 @@ from mcp.shared.exceptions import MCPError
 
 from tooli import Context, Message, Tooli
 from tooli.annotations import Destructive
-from tooli.mcp import resource_service, service
+from tooli.mcp import service
 from tooli.mcp.sdk_peer import MAX_QUEUED_MESSAGES
 from tooli.mcp.sdk_server import AppServer, make_server
 from tooli.mcp.service import McpService
@@ -33,7 +33,6 @@ def serve(app: Tooli, **options: Any) -> AppServer:
 @ERAS
 async def test_pages(mode: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(service, "PAGE_SIZE", 2)
-    monkeypatch.setattr(resource_service, "PAGE_SIZE", 2)
     app = Tooli("app")
     for i in range(5):
         app.command(f"tool-{i}")(lambda: "")
@@ -279,7 +278,7 @@ async def test_our_own_defects_are_not_told(
     mode: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     server = serve(Tooli("app"))
-    monkeypatch.setattr(server.resource_service, "prompts", None)
+    monkeypatch.setattr(server.resource_service, "list_prompts", None)
     async with Client(server, mode=mode) as client:
         with pytest.raises(MCPError, match=r"^Internal server error$") as failed:
             await client.list_prompts()

@@ -11,15 +11,15 @@ import pytest
 from mcp import Client
 
 from tooli import Tooli
-from tooli.mcp import pending_requests, sdk_server
-from tooli.mcp.protocol import CAPABILITIES_KEY, MODERN_VERSIONS, VERSION_KEY
+from tooli.mcp import pending_calls, sdk_server
+from tooli.mcp.protocol import CAPABILITIES_KEY, STATELESS_VERSIONS, VERSION_KEY
 from tooli.mcp.sdk_server import make_server
 from tooli.mcp.service import McpService
 from tooli.mcp.stdio_server import StdioServer
-from tooli.testing.mcp_interfaces import MemoryWire
+from tooli.testing.mcp_interfaces import MemoryTransport
 
 ENVELOPE = "io.tooli/envelope"
-STATELESS = {VERSION_KEY: MODERN_VERSIONS[-1], CAPABILITIES_KEY: {}}
+STATELESS = {VERSION_KEY: STATELESS_VERSIONS[-1], CAPABILITIES_KEY: {}}
 
 
 def make() -> tuple[Tooli, threading.Semaphore, threading.Event]:
@@ -43,10 +43,10 @@ def make() -> tuple[Tooli, threading.Semaphore, threading.Event]:
 
 @pytest.mark.parametrize("tool", ["wait", "await_"])
 def test_over_stdio(monkeypatch: pytest.MonkeyPatch, tool: str) -> None:
-    monkeypatch.setattr(pending_requests, "MAX_CONCURRENT_CALLS", 2)
+    monkeypatch.setattr(pending_calls, "MAX_CONCURRENT_CALLS", 2)
     app, begun, go = make()
-    wire = MemoryWire()
-    front = StdioServer(app, wire)
+    transport = MemoryTransport()
+    front = StdioServer(app, transport)
     client = {"name": "t", "version": "1"}
     hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client}
     front.handle_message({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello})
@@ -55,17 +55,17 @@ def test_over_stdio(monkeypatch: pytest.MonkeyPatch, tool: str) -> None:
         front.handle_message({"jsonrpc": "2.0", "id": i, "method": "tools/call", "params": params})
         if i < 3:
             assert begun.acquire(timeout=60)
-    refused = wire.sent[-1]
+    refused = transport.sent[-1]
     error = refused["result"]["_meta"][ENVELOPE]["error"]
     assert (refused["id"], error["code"], error["is_retryable"]) == (3, "E4075", True)
     assert error["details"] == {"retry_after": 1}
     go.set()
     front.pending.wait(60)
-    assert {one["id"] for one in wire.sent} == {0, 1, 2, 3}
+    assert {one["id"] for one in transport.sent} == {0, 1, 2, 3}
     params = {"name": tool, "arguments": {}}
     front.handle_message({"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": params})
     front.pending.wait(60)
-    assert wire.sent[-1]["result"]["isError"] is False
+    assert transport.sent[-1]["result"]["isError"] is False
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
@@ -108,8 +108,8 @@ def ours() -> int:
 
 def test_idle_pool_keeps_no_thread_and_loses_no_call() -> None:
     app, begun, go = make()
-    wire = MemoryWire()
-    front = StdioServer(app, wire)
+    transport = MemoryTransport()
+    front = StdioServer(app, transport)
     before = ours()
 
     def ask(number: int, tool: str) -> None:
@@ -129,7 +129,7 @@ def test_idle_pool_keeps_no_thread_and_loses_no_call() -> None:
         front.shut_down()  # while the call runs
     front.pending.wait(60)
     front.shut_down()
-    assert {one["id"] for one in wire.sent if "result" in one} == set(range(12))
+    assert {one["id"] for one in transport.sent if "result" in one} == set(range(12))
     until = time.monotonic() + 60
     while ours() > before and time.monotonic() < until:
         time.sleep(0.01)

@@ -16,15 +16,15 @@ from tests.parity.policed import CASES, COMMANDS, DIRT, make
 from tooli.mcp.protocol import (
     CAPABILITIES_KEY,
     ENVELOPE_KEY,
-    MODERN_VERSIONS,
     OPTIONS_KEY,
+    STATELESS_VERSIONS,
     VERSION_KEY,
 )
 from tooli.mcp.stdio_server import StdioServer
 from tooli.mcp.stdio_transport import from_json, to_json
 from tooli.policy.rules import RULES, Verdict
 from tooli.testing import Case, assert_parity
-from tooli.testing.mcp_interfaces import MemoryWire
+from tooli.testing.mcp_interfaces import MemoryTransport
 from tooli.testing.parity import interfaces
 
 APP = Path(__file__).parent / "policed.py"
@@ -276,13 +276,13 @@ def test_the_setting_holds_through_every_interface(
 class Client:
     """An MCP client of one era whose human gives one answer."""
 
-    def __init__(self, app: Any, modern: bool, send_case: bool) -> None:
-        self.modern = modern
+    def __init__(self, app: Any, stateless: bool, send_case: bool) -> None:
+        self.stateless = stateless
         self.asked: list[str] = []
         self.reply = {"action": "accept", "content": {"yes": send_case}}
         self.transport = _Answering(self)
         self.server = StdioServer(app, self.transport)
-        if not modern:
+        if not stateless:
             info = {"clientInfo": {"name": "asking", "version": "1"}}
             capabilities = {"capabilities": {"elicitation": {}}}
             self.send("initialize", {"protocolVersion": "2025-11-25", **capabilities, **info})
@@ -299,8 +299,8 @@ class Client:
         return result
 
     def send(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        if self.modern:
-            era = {VERSION_KEY: MODERN_VERSIONS[-1], CAPABILITIES_KEY: {"elicitation": {}}}
+        if self.stateless:
+            era = {VERSION_KEY: STATELESS_VERSIONS[-1], CAPABILITIES_KEY: {"elicitation": {}}}
             params = {**params, "_meta": {**params.get("_meta", {}), **era}}
         number = f"mine-{len(self.transport.sent)}"
         request = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
@@ -310,7 +310,7 @@ class Client:
         return next(sent["result"] for sent in self.transport.sent if sent.get("id") == number)
 
 
-class _Answering(MemoryWire):
+class _Answering(MemoryTransport):
     def __init__(self, client: Client) -> None:
         super().__init__()
         self.client = client
@@ -324,14 +324,14 @@ class _Answering(MemoryWire):
             threading.Thread(target=self.client.server.handle_message, args=(reply,)).start()
 
 
-@pytest.mark.parametrize("modern", [False, True], ids=["handshake", "stateless"])
+@pytest.mark.parametrize("stateless", [False, True], ids=["handshake", "stateless"])
 @pytest.mark.parametrize("agrees", [True, False], ids=["yes", "no"])
 @every_cell
 def test_a_client_that_can_ask(
-    policy: str, case: Case, verdict: Verdict, agrees: bool, modern: bool
+    policy: str, case: Case, verdict: Verdict, agrees: bool, stateless: bool
 ) -> None:
     ran: list[str] = []
-    client = Client(make(policy, ran.append), modern, agrees)
+    client = Client(make(policy, ran.append), stateless, agrees)
     result = client.call(case)
     assert len(client.asked) == int(verdict.asks_human)
     assert bool(ran) is (verdict.code is None or (verdict.asks_human and agrees))

@@ -12,7 +12,7 @@ import uvicorn
 
 from tooli.errors import InputError
 from tooli.serving import uvicorn_server
-from tooli.serving.listener import check_address, find_token, is_loopback, listen, server_url
+from tooli.serving.listener import check_address, is_loopback, listen, server_url, take_token
 
 
 async def application(scope: Any, receive: Any, send: Any) -> None:
@@ -123,4 +123,4 @@ def test_ports() -> None:
 def test_an_empty_token(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOOLI_TOKEN", "")
     with pytest.raises(InputError, match="empty"):
-        find_token(None)
+        take_token(None)

@@ -83,7 +83,7 @@ def serve_mcp(
 
         serve_stdio(app, deferred=deferred)
     else:
-        from tooli.mcp.http_transport import mcp_endpoint
+        from tooli.mcp import mcp_endpoint
 
         path, mount_path = ("/sse", "") if chosen == "sse" else ("/mcp", "/mcp")
         mounts = {mount_path: mcp_endpoint(app, deferred=deferred, transport=chosen)}
@@ -131,7 +131,7 @@ def _mcp_export_command(app: App) -> Callable[..., object]:
         tools: list[object] = []
         cursor: str | None = None
         while True:
-            page = service.list_tools(cursor, modern=False)
+            page = service.list_tools(cursor, stateless=False)
             tools += page["tools"]
             cursor = page.get("nextCursor")
             if cursor is None:

@@ -49,7 +49,7 @@ def tools_by_safe_name(tools: Iterable[Tool]) -> dict[str, Tool]:
 
 
 def describe_mcp_tool(
-    name: str, tool: Tool, *, modern: bool = False, version: str | None = None
+    name: str, tool: Tool, *, stateless: bool = False, version: str | None = None
 ) -> JsonObject:
     """Describe a tool for `tools/list`. A tool version that equals `version` is left out."""
     described: JsonObject = {
@@ -58,7 +58,7 @@ def describe_mcp_tool(
         "description": description_text(tool) or tool_title(tool),
         "inputSchema": arguments_schema(tool),
     }
-    output = result_schema(tool, modern)
+    output = result_schema(tool, stateless)
     if output is not None:
         described["outputSchema"] = output
     described["annotations"] = _behavior_hints(tool.behavior)
@@ -147,7 +147,7 @@ def _tool_meta(tool: Tool) -> JsonObject:
 # ------------------------------------------------------------------ results
 
 
-def result_schema(tool: Tool, modern: bool) -> JsonObject | None:
+def result_schema(tool: Tool, stateless: bool) -> JsonObject | None:
     """Return the schema of `structuredContent`, or None if the tool declares no result."""
     schema = output_schema(tool)
     if schema is None:
@@ -156,7 +156,7 @@ def result_schema(tool: Tool, modern: bool) -> JsonObject | None:
     inner = {key: value for key, value in schema.items() if key != "$defs"}
     if needs_confirmation(tool):
         inner = _allow_plan(inner)
-    if is_schema_wrapped(schema, modern):
+    if is_schema_wrapped(schema, stateless):
         inner = {"type": "object", "properties": {"result": inner}, "required": ["result"]}
     return {**inner, "$defs": schema["$defs"]} if "$defs" in schema else inner
 
@@ -189,14 +189,14 @@ def _inline_root_ref(schema: JsonObject) -> JsonObject:
     return {**root, **{key: value for key, value in schema.items() if key != "$ref"}}
 
 
-def is_schema_wrapped(schema: JsonObject, modern: bool) -> bool:
+def is_schema_wrapped(schema: JsonObject, stateless: bool) -> bool:
     """True if a result of this schema is sent as `{"result": …}`."""
     if schema.get("type") == "object":
         return False
-    return not modern or "type" not in schema
+    return not stateless or "type" not in schema
 
 
-def is_result_wrapped(tool: Tool, modern: bool) -> bool:
+def is_result_wrapped(tool: Tool, stateless: bool) -> bool:
     """True if a tool's result is sent as `{"result": …}`; False if it declares no result."""
     schema = output_schema(tool)
-    return schema is not None and is_schema_wrapped(_inline_root_ref(schema), modern)
+    return schema is not None and is_schema_wrapped(_inline_root_ref(schema), stateless)

@@ -19,11 +19,11 @@ from tooli.serving.listener import (
     LOOPBACK_HOSTS,
     cannot_serve_error,
     check_address,
-    find_token,
     is_loopback,
     is_wildcard_address,
     listen,
     server_url,
+    take_token,
 )
 from tooli.storage.signing import share_key
 
@@ -72,7 +72,7 @@ def serve_http(
     require_uvicorn()
     if workers < 1:
         raise cannot_serve_error(f"workers must be 1 or more, not {workers}.", "Use 1 or more.")
-    token = find_token(settings.get("token"), token_file)
+    token = take_token(settings.get("token"), token_file)
     if token is not None:
         settings["token"] = token
     requires_token = (

@@ -1,1 +1,29 @@
-"""The MCP surface: a stdio server without dependencies, and the official SDK for the rest."""
+"""The MCP server of an app, over stdio and HTTP."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from tooli.core.protocols import App
+    from tooli.mcp.http_transport import McpEndpoint
+
+
+def mcp_endpoint(
+    app: App, *, deferred: bool = False, transport: str = "http", path: str = "/mcp"
+) -> McpEndpoint:
+    """Return an app's MCP server as an ASGI application. The HTTP server controls access to it.
+
+    Raises a DependencyError if the MCP SDK is not installed.
+    """
+    from tooli.errors import DependencyError, Suggestion
+    from tooli.serving.dispatcher import is_installed
+
+    if not is_installed("mcp"):
+        raise DependencyError(
+            "MCP over HTTP needs the MCP SDK, which is not installed.",
+            suggestion=Suggestion("fix", "Run: pip install 'tooli[mcp]'"),
+        )
+    from tooli.mcp.http_transport import make_endpoint
+
+    return make_endpoint(app, deferred=deferred, transport=transport, path=path)

@@ -17,9 +17,8 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Any
 
-    from tooli.core.protocols import CommandOptions
+    from tooli.core.protocols import CommandOptions, JsonObject
     from tooli.core.tool import Tool
     from tooli.serving.dispatcher import ToolDispatcher
 
@@ -49,7 +48,7 @@ class DeferredTools:
         return read_tool(fn, app=self._dispatcher.name, path=path, kwargs=options)
 
     @property
-    def shown(self) -> Mapping[str, Tool]:
+    def listed_tools(self) -> Mapping[str, Tool]:
         """The listed tools: the search tool, the run tool, and those that are always visible."""
         always_visible = {
             n: t for n, t in self._dispatcher.tools.items() if t.guidance.always_visible
@@ -61,12 +60,12 @@ class DeferredTools:
         """Every tool that can be called. An app's own `search_tools` replaces the built-in one."""
         return {**self._builtin_tools, **self._dispatcher.tools}
 
-    def resolve_call(self, name: str, params: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+    def resolve_call(self, name: str, params: JsonObject) -> tuple[str, JsonObject]:
         """Return the name and parameters of the tool that a call runs.
 
         For `run_tool`, these are the tool and the arguments that it is called with.
         """
-        arguments: Any = params.get("arguments") or {}
+        arguments: JsonObject = params.get("arguments") or {}
         target_name = arguments.get("name")
         if (
             name != RUN_TOOL
@@ -74,7 +73,7 @@ class DeferredTools:
             or not isinstance(target_name, str)
         ):
             return name, params
-        target_arguments: Any = arguments.get("arguments")
+        target_arguments = arguments.get("arguments")
         if arguments.keys() - {"name", "arguments"} or not isinstance(
             target_arguments, (dict, type(None))
         ):
@@ -84,16 +83,12 @@ class DeferredTools:
             return name, params
         return found, {**params, "name": found, "arguments": target_arguments or {}}
 
-    def _find_tool_name(self, wanted_name: str) -> str | None:
+    def _find_tool_name(self, name: str) -> str | None:
         tools = self._dispatcher.tools
-        if wanted_name in tools:
-            return wanted_name
-        tool = self._dispatcher.app.find(wanted_name)
-        return (
-            next((name for name, candidate in tools.items() if candidate is tool), None)
-            if tool
-            else None
-        )
+        if name in tools:
+            return name
+        tool = self._dispatcher.app.find(name)
+        return next((safe_name for safe_name, item in tools.items() if item is tool), None)
 
     def _search(
         self, query: str, limit: int = 10, with_schema: bool = False

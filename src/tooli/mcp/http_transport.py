@@ -2,22 +2,36 @@
 
     request ─▶ access control of the HTTP server ─▶ McpEndpoint ─▶ the SDK's transport ─▶ AppServer
 
-McpEndpoint is a plain ASGI application without access control of its own.
+McpEndpoint is a plain ASGI application without access control of its own. Only a process that
+serves MCP over HTTP imports this module, so the SDK is imported at the top.
 """
 
 from __future__ import annotations
 
+import asyncio
+from collections import OrderedDict, deque
 from contextlib import AsyncExitStack, asynccontextmanager
 
+from mcp.server.runner import serve_dual_era_loop
+from mcp.server.sse import SseServerTransport
+from mcp.server.streamable_http import EventMessage, EventStore
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+from tooli.mcp.sdk_server import make_server
+from tooli.mcp.service import McpService
+from tooli.pipeline.stdout_capture import route_stdout
 from tooli.serving.dispatcher import path_without_root
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
-    from typing import Any
+    from contextlib import AbstractAsyncContextManager
 
-    from tooli.core.protocols import App
+    from mcp.server.streamable_http import EventCallback, EventId, StreamId
+    from mcp_types import JSONRPCMessage
+
+    from tooli.core.protocols import App, JsonObject
     from tooli.mcp.sdk_server import AppServer
     from tooli.serving import Receive, Scope, Send
 
@@ -26,7 +40,6 @@ SSE_RETRY_MS = 100
 
 LIFESPAN_GRACE_PERIOD = 5.0
 """Seconds that running calls get when the server shuts down."""
-
 
 FLUSH_TIMEOUT = 2.0
 """Seconds to send the last answers to their clients."""
@@ -57,8 +70,6 @@ class McpEndpoint:
 
     async def close(self, grace: float) -> None:
         """Shut down: running calls get `grace` seconds, and their answers are sent."""
-        import asyncio
-
         await self.server.close(grace)
         remaining = FLUSH_TIMEOUT
         while self._pending_posts and remaining > 0:
@@ -76,37 +87,32 @@ class McpEndpoint:
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
         """Run the server. While it runs, text that a command prints becomes its result."""
-        from tooli.pipeline.stdout_capture import route_stdout
-
         async with AsyncExitStack() as stack:
             stack.callback(route_stdout())
             await stack.enter_async_context(self._handler.running())
             yield
 
 
+class _SessionManager(StreamableHTTPSessionManager):
+    """Session manager with one event store per session, since sessions reuse stream ids."""
+
+    @property
+    def event_store(self) -> MemoryEventStore:  # type: ignore[override]
+        return MemoryEventStore()
+
+    @event_store.setter
+    def event_store(self, _: object) -> None:
+        pass
+
+
 class _StreamableHttpTransport:
     """Streamable HTTP. Handshake versions have sessions, stateless versions have none."""
 
     def __init__(self, server: AppServer, path: str) -> None:
-        from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-
-        from tooli.mcp.event_store import MemoryEventStore
-
-        class Manager(StreamableHTTPSessionManager):
-            """Session manager with one event store per session, since sessions reuse stream ids."""
-
-            @property
-            def event_store(self) -> MemoryEventStore:  # type: ignore[override]
-                return MemoryEventStore()
-
-            @event_store.setter
-            def event_store(self, _: object) -> None:
-                pass
-
         self._paths = (path, f"{path}/")
-        self._manager = Manager(server, retry_interval=SSE_RETRY_MS)
+        self._manager = _SessionManager(server, retry_interval=SSE_RETRY_MS)
 
-    def running(self) -> Any:
+    def running(self) -> AbstractAsyncContextManager[None]:
         return self._manager.run()
 
     async def respond(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -120,11 +126,9 @@ class _SseTransport:
     """The SSE transport of version 2024-11-05: a stream at `/sse`, and POSTs to `/messages/`."""
 
     def __init__(self, server: AppServer) -> None:
-        from mcp.server.sse import SseServerTransport
-
         self._server = server
         self._transport = SseServerTransport("/messages/")
-        self._lifespan: Any = None
+        self._lifespan: JsonObject = {}
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
@@ -133,8 +137,6 @@ class _SseTransport:
             yield
 
     async def respond(self, scope: Scope, receive: Receive, send: Send) -> None:
-        from mcp.server.runner import serve_dual_era_loop
-
         path = path_without_root(scope)
         if path == "/messages/":
             await self._transport.handle_post_message(scope, receive, send)
@@ -152,28 +154,51 @@ async def _send_not_found(send: Send) -> None:
     await send({"type": "http.response.body", "body": b""})
 
 
-# ------------------------------------------------------------------ serving
-
-
-def mcp_endpoint(
-    app: App, *, deferred: bool = False, transport: str = "http", path: str = "/mcp"
-) -> McpEndpoint:
-    """Return an app's MCP server as an ASGI application. The HTTP server controls access to it."""
-    require_sdk()
-    from tooli.mcp.sdk_server import make_server
-    from tooli.mcp.service import McpService
-
+def make_endpoint(app: App, *, deferred: bool, transport: str, path: str) -> McpEndpoint:
+    """Return an app's MCP server as an ASGI application."""
     return McpEndpoint(make_server(McpService(app, deferred=deferred)), transport, path)
 
 
-def require_sdk() -> None:
-    """Raise a DependencyError if the MCP SDK is not installed."""
-    from tooli.serving.dispatcher import is_installed
+# ------------------------------------------------------------------ events of streams
 
-    if not is_installed("mcp"):
-        from tooli.errors import DependencyError, Suggestion
 
-        raise DependencyError(
-            "MCP over HTTP needs the MCP SDK, which is not installed.",
-            suggestion=Suggestion("fix", "Run: pip install 'tooli[mcp]'"),
+MAX_STREAMS, MAX_EVENTS_PER_STREAM = 32, 100
+"""Streams of a session and events of a stream that are kept; the oldest are dropped first."""
+
+
+class MemoryEventStore(EventStore):
+    """The latest events of the latest streams."""
+
+    def __init__(
+        self, max_streams: int = MAX_STREAMS, max_events: int = MAX_EVENTS_PER_STREAM
+    ) -> None:
+        self._max_streams, self._max_events = max_streams, max_events
+        self._streams: OrderedDict[StreamId, deque[tuple[int, JSONRPCMessage | None]]] = (
+            OrderedDict()
         )
+        self._last_event_number = 0
+
+    async def store_event(self, stream_id: StreamId, message: JSONRPCMessage | None) -> EventId:
+        """Store an event; its id contains the id of the stream."""
+        self._last_event_number += 1
+        events = self._streams.get(stream_id)
+        if events is None:
+            events = self._streams[stream_id] = deque(maxlen=self._max_events)
+        self._streams.move_to_end(stream_id)
+        events.append((self._last_event_number, message))
+        while len(self._streams) > self._max_streams:
+            self._streams.popitem(last=False)
+        return f"{self._last_event_number}@{stream_id}"
+
+    async def replay_events_after(
+        self, last_event_id: EventId, send_callback: EventCallback
+    ) -> StreamId | None:
+        """Send the events after an event; return None if its stream is unknown."""
+        number, found, stream_id = last_event_id.partition("@")
+        events = self._streams.get(stream_id)
+        if not found or not number.isdigit() or events is None:
+            return None
+        for count, message in list(events):
+            if count > int(number) and message is not None:
+                await send_callback(EventMessage(message, f"{count}@{stream_id}"))
+        return stream_id

@@ -9,10 +9,12 @@ the questions and a signed state; the client sends the call again with the answe
 
 from __future__ import annotations
 
+from json import dumps
+
 from tooli.core.peer import InputRequired, Peer
 from tooli.mcp.protocol import INVALID_PARAMS, MISSING_CAPABILITY, RpcError
 from tooli.pipeline.context import YES_NO_SCHEMA, build_elicit, is_yes, parse_reply
-from tooli.text.jsonable import is_object
+from tooli.text.jsonable import is_list, is_object
 
 TYPE_CHECKING = False
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tooli.core.peer import Question
+    from tooli.core.protocols import JsonObject
     from tooli.core.tool import Tool
     from tooli.errors import ToolError
 
@@ -42,7 +45,7 @@ def client_supports(capabilities: object, method: str) -> bool:
     name = _CAPABILITY_BY_METHOD.get(method)
     if name is None or not is_object(capabilities):
         return False
-    declared: object = capabilities.get(name)
+    declared = capabilities.get(name)
     if not is_object(declared):
         return False
     if name == "elicitation":  # {} means that forms are supported; a client may declare only URLs
@@ -50,15 +53,14 @@ def client_supports(capabilities: object, method: str) -> bool:
     return True
 
 
-def missing_capability_error(error: ToolError) -> RpcError | None:
-    """Return the protocol's error for a call whose question the client cannot answer, or None."""
-    if error.code != "E2102":
-        return None
-    methods: Any = (error.details or {}).get("asked", ())
-    required_capabilities: dict[str, dict[str, Any]] = {
+def missing_capability_error(error: ToolError) -> RpcError:
+    """Return the protocol's error for a call whose question the client cannot answer (E2102)."""
+    asked: object = (error.details or {}).get("asked")
+    methods = asked if is_list(asked) else ()
+    required_capabilities: JsonObject = {
         _CAPABILITY_BY_METHOD[method]: {} for method in methods if method in _CAPABILITY_BY_METHOD
     }
-    data: dict[str, Any] = {"requiredCapabilities": required_capabilities, "error": error.to_dict()}
+    data: JsonObject = {"requiredCapabilities": required_capabilities, "error": error.to_dict()}
     return RpcError(MISSING_CAPABILITY, error.message, data)
 
 
@@ -82,23 +84,22 @@ def is_approved(answers: Mapping[str, Any]) -> bool:
 class RequestState:
     """The answers in a repeated request, and the signed state that they belong to."""
 
-    def __init__(self, tool: Tool, params: Mapping[str, Any], client: str | None) -> None:
+    def __init__(self, tool: Tool, params: JsonObject, client: str | None) -> None:
         self._call_binding = [tool.id, _hash_arguments(params.get("arguments") or {}), client or ""]
-        self.responses: dict[str, Any] = {}
+        self.responses: JsonObject = {}
         state, input_responses = params.get("requestState"), params.get("inputResponses")
         asked: list[str] = []
         if state is not None:
             self.responses, asked = self._read_state(state)
         if is_object(input_responses):
-            answers: dict[str, Any] = input_responses
             # Answers may come before their questions, except an approval: only our signed state
             # proves that the human was asked.
-            accepted = {
-                k: v for k, v in answers.items() if k != APPROVAL_KEY or APPROVAL_KEY in asked
-            }
-            self.responses.update(accepted)
+            answers: JsonObject = dict(input_responses)
+            if APPROVAL_KEY not in asked:
+                answers.pop(APPROVAL_KEY, None)
+            self.responses.update(answers)
 
-    def _read_state(self, state: Any) -> tuple[dict[str, Any], list[str]]:
+    def _read_state(self, state: object) -> tuple[JsonObject, list[str]]:
         from tooli.storage.signing import InvalidToken, verify_message
 
         try:
@@ -109,7 +110,7 @@ class RequestState:
             raise RpcError(INVALID_PARAMS, "requestState belongs to another call")
         return dict(message["answers"]), list(message["asked"])
 
-    def input_required(self, pause: InputRequired) -> dict[str, Any]:
+    def input_required(self, pause: InputRequired) -> JsonObject:
         """Return the result that asks the client: the questions and the signed state."""
         from tooli.storage.signing import sign_message
 
@@ -181,6 +182,5 @@ class StatelessPeer(Peer):
 
 def _hash_arguments(arguments: object) -> str:
     from hashlib import sha256
-    from json import dumps
 
     return sha256(dumps(arguments, sort_keys=True).encode()).hexdigest()

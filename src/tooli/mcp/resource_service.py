@@ -11,17 +11,12 @@ ToolError becomes a JSON-RPC error that contains it.
 from __future__ import annotations
 
 from tooli.annotations import ReadOnly
-from tooli.core.result_types import Content, Embedded, Message, resource_contents
+from tooli.core.result_types import Audio, Embedded, Image, Message, resource_contents
+from tooli.describe.app_info import collect_app_info
+from tooli.describe.skill import render_skill_md
 from tooli.errors import InputError, NotFoundError
 from tooli.mcp.protocol import INTERNAL_ERROR, INVALID_PARAMS, RESOURCE_NOT_FOUND, RpcError
-from tooli.mcp.result_content import content_blocks
-from tooli.mcp.service import (
-    PAGE_SIZE,
-    ToolCallRequest,
-    make_cursor,
-    parse_cursor,
-    unknown_name_message,
-)
+from tooli.mcp.service import McpRequest, content_blocks, unknown_name_message
 from tooli.pipeline.drivers import is_async
 from tooli.providers.resources import (
     BYTES_MIME,
@@ -42,17 +37,17 @@ from tooli.text.jsonable import is_list, is_object
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Any
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+    from typing import Any, TypeAlias
 
-    from tooli.core.call import Caller
-    from tooli.core.peer import Peer
-    from tooli.core.protocols import ResourceOptions
+    from tooli.core.protocols import JsonObject, ResourceOptions
     from tooli.core.tool import Tool
     from tooli.errors import ToolError
-    from tooli.mcp.service import McpService
+    from tooli.mcp.service import McpService, RequestContext
     from tooli.pipeline.present import Presented
     from tooli.providers.resources import Prompt
+
+    Completer: TypeAlias = Sequence[Any] | Callable[..., Any] | None
 
 
 class ResourceService:
@@ -77,9 +72,6 @@ class ResourceService:
         app, dispatcher = self._service.app, self._service.dispatcher
 
         def skill() -> str:
-            from tooli.describe.app_info import collect_app_info
-            from tooli.describe.skill import render_skill_md
-
             return render_skill_md(collect_app_info(app))
 
         settings: ResourceOptions = {
@@ -95,128 +87,70 @@ class ResourceService:
 
     # -------------------------------------------------------------- lists
 
-    def resources(self, cursor: str | None, *, modern: bool) -> dict[str, Any]:
+    def list_resources(self, cursor: str | None, *, stateless: bool) -> JsonObject:
         """Return a page of the resources with a fixed URI."""
         self._refresh()
-        plain = [resource for resource in self._resources if resource.template.is_static]
-        return self._list_resources("resources", "uri", plain, cursor, modern)
+        fixed = [resource for resource in self._resources if resource.template.is_static]
+        return self._service.page_result(
+            "resources", fixed, cursor, _describe_resource, stateless=stateless
+        )
 
-    def templates(self, cursor: str | None, *, modern: bool) -> dict[str, Any]:
+    def list_resource_templates(self, cursor: str | None, *, stateless: bool) -> JsonObject:
         """Return a page of the resources with a URI template."""
         self._refresh()
         templated = [resource for resource in self._resources if not resource.template.is_static]
-        return self._list_resources("resourceTemplates", "uriTemplate", templated, cursor, modern)
+        return self._service.page_result(
+            "resourceTemplates", templated, cursor, _describe_resource, stateless=stateless
+        )
 
-    def _list_resources(
-        self, key: str, uri_key: str, listed: list[Resource], cursor: str | None, modern: bool
-    ) -> dict[str, Any]:
-        def describe(resource: Resource) -> dict[str, Any]:
-            size = resource.settings.get("size") if resource.template.is_static else None
-            fields = {
-                uri_key: resource.uri,
-                "name": resource.name,
-                "title": resource.title,
-                "description": resource.description,
-                "mimeType": resource.mime_type,
-                "size": size,
-                "annotations": resource.settings.get("annotations"),
-            }
-            return {name: value for name, value in fields.items() if value is not None}
-
-        return self._list_page(key, listed, describe, cursor, modern)
-
-    def prompts(self, cursor: str | None, *, modern: bool) -> dict[str, Any]:
+    def list_prompts(self, cursor: str | None, *, stateless: bool) -> JsonObject:
         """Return a page of prompts."""
         self._refresh()
         state = self._service.app._state
 
-        def describe(item: tuple[str, Prompt]) -> dict[str, Any]:
+        def describe(item: tuple[str, Prompt]) -> JsonObject:
             name, prompt = item
-            tool = prompt.tool(state)
-            docs = tool.doc.params
-            arguments = [
-                {"name": p.name, "description": p.help or docs.get(p.name), "required": p.required}
-                for p in tool.public_params
-            ]
-            fields: dict[str, Any] = {
-                "name": name,
-                "title": prompt.title,
-                "description": prompt.description,
-            }
-            if arguments:
-                fields["arguments"] = [
-                    {key: value for key, value in argument.items() if value is not None}
-                    for argument in arguments
-                ]
-            return fields
+            return _describe_prompt(name, prompt, prompt.tool(state))
 
-        return self._list_page("prompts", list(self._prompts.items()), describe, cursor, modern)
-
-    def _list_page(
-        self,
-        key: str,
-        listed: list[Any],
-        describe: Callable[[Any], dict[str, Any]],
-        cursor: str | None,
-        modern: bool,
-    ) -> dict[str, Any]:
-        first = parse_cursor(cursor, len(listed))
-        shown = [describe(item) for item in listed[first : first + PAGE_SIZE]]
-        result: dict[str, Any] = {key: shown}
-        if first + PAGE_SIZE < len(listed):
-            result["nextCursor"] = make_cursor(first + PAGE_SIZE)
-        return self._service.add_cache_hints(result) if modern else result
+        prompts = list(self._prompts.items())
+        return self._service.page_result("prompts", prompts, cursor, describe, stateless=stateless)
 
     # -------------------------------------------------------------- requests
-
-    def read_request(
-        self, params: Mapping[str, Any], caller: Caller, peer: Peer | None, *, modern: bool
-    ) -> ReadRequest:
-        """Return a request that reads a resource; raises an RpcError if it is unknown."""
-        self._refresh()
-        uri = params["uri"]
-        found = find_resource(self._resources, uri)
-        if found is None:
-            raise resource_not_found_error(uri, modern)
-        resource, texts = found
-        return ReadRequest(self._service, resource, texts, params, caller, peer, modern)
-
-    def prompt_request(
-        self, params: Mapping[str, Any], caller: Caller, peer: Peer | None, *, modern: bool
-    ) -> PromptRequest:
-        """Return a request for a prompt; raises an RpcError if it is unknown."""
-        self._refresh()
-        name = params["name"]
-        prompt = self._prompts.get(name)
-        if prompt is None:
-            raise RpcError(INVALID_PARAMS, unknown_name_message("prompt", name, self._prompts))
-        return PromptRequest(self._service, prompt, params, caller, peer, modern)
 
     def has_resource(self, uri: str) -> bool:
         """True if there is a resource at a URI."""
         self._refresh()
         return find_resource(self._resources, uri) is not None
 
-    # -------------------------------------------------------------- completion
+    def read_request(self, params: JsonObject, context: RequestContext) -> ReadRequest:
+        """Return a request that reads a resource; raises an RpcError if it is unknown."""
+        self._refresh()
+        found = find_resource(self._resources, params["uri"])
+        if found is None:
+            raise resource_not_found_error(params["uri"], context.stateless)
+        return ReadRequest(self._service, *found, params, context)
 
-    def completion_request(
-        self, params: Mapping[str, Any], caller: Caller, peer: Peer | None, *, modern: bool
-    ) -> CompletionRequest:
+    def prompt_request(self, params: JsonObject, context: RequestContext) -> PromptRequest:
+        """Return a request for a prompt; raises an RpcError if it is unknown."""
+        self._refresh()
+        return PromptRequest(self._service, self._find_prompt(params["name"]), params, context)
+
+    def completion_request(self, params: JsonObject, context: RequestContext) -> CompletionRequest:
         """Return a request for completions; raises an RpcError if its target is unknown."""
         self._refresh()
-        ref = params["ref"]
-        target: Resource | Prompt | None
-        if ref["type"] == "ref/prompt":
-            target = self._prompts.get(ref["name"])
-            if target is None:
-                raise RpcError(
-                    INVALID_PARAMS, unknown_name_message("prompt", ref["name"], self._prompts)
-                )
-        else:
-            target = self._find_completion_resource(ref["uri"])
-        return CompletionRequest(self._service, target, params, caller, peer, modern)
+        ref: JsonObject = params["ref"]
+        is_prompt = ref["type"] == "ref/prompt"
+        target = self._find_prompt(ref["name"]) if is_prompt else self._find_template(ref["uri"])
+        return CompletionRequest(self._service, target, params, context)
 
-    def _find_completion_resource(self, uri: str) -> Resource:
+    def _find_prompt(self, name: str) -> Prompt:
+        prompt = self._prompts.get(name)
+        if prompt is None:
+            raise RpcError(INVALID_PARAMS, unknown_name_message("prompt", name, self._prompts))
+        return prompt
+
+    def _find_template(self, uri: str) -> Resource:
+        """Return the resource with a URI or URI template."""
         for resource in self._resources:
             if resource.uri == uri:
                 return resource
@@ -226,6 +160,36 @@ class ResourceService:
         return found[0]
 
 
+def _describe_resource(resource: Resource) -> JsonObject:
+    is_static = resource.template.is_static
+    fields: JsonObject = {
+        "uri" if is_static else "uriTemplate": resource.uri,
+        "name": resource.name,
+        "title": resource.title,
+        "description": resource.description,
+        "mimeType": resource.mime_type,
+        "size": resource.settings.get("size") if is_static else None,
+        "annotations": resource.settings.get("annotations"),
+    }
+    return _without_none(fields)
+
+
+def _describe_prompt(name: str, prompt: Prompt, tool: Tool) -> JsonObject:
+    fields: JsonObject = {"name": name, "title": prompt.title, "description": prompt.description}
+    docs = tool.doc.params
+    arguments = [
+        {"name": p.name, "description": p.help or docs.get(p.name), "required": p.required}
+        for p in tool.public_params
+    ]
+    if arguments:
+        fields["arguments"] = [_without_none(argument) for argument in arguments]
+    return fields
+
+
+def _without_none(fields: JsonObject) -> JsonObject:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
 # ------------------------------------------------------------------ requests
 
 
@@ -233,25 +197,13 @@ MAX_COMPLETIONS = 100
 """Completions in one answer."""
 
 
-def resource_not_found_error(uri: str, modern: bool) -> RpcError:
+def resource_not_found_error(uri: str, stateless: bool) -> RpcError:
     """Return the error for an unknown resource."""
-    code = INVALID_PARAMS if modern else RESOURCE_NOT_FOUND
+    code = INVALID_PARAMS if stateless else RESOURCE_NOT_FOUND
     return RpcError(code, f"Resource not found: {uri}", {"uri": uri})
 
 
-class NonToolRequest(ToolCallRequest):
-    """A request that runs a function that is not a tool."""
-
-    def _check_success(self, presented: Presented, missing: RpcError | None = None) -> None:
-        """Raise an RpcError if the function failed."""
-        error = presented.error
-        if error is not None:
-            if self._modern:
-                self.check_capability(error)
-            raise to_rpc_error(error, missing)
-
-
-class ReadRequest(NonToolRequest):
+class ReadRequest(McpRequest):
     """One `resources/read`."""
 
     def __init__(
@@ -259,39 +211,39 @@ class ReadRequest(NonToolRequest):
         service: McpService,
         resource: Resource,
         texts: Mapping[str, str],
-        params: Mapping[str, Any],
-        caller: Caller,
-        peer: Peer | None,
-        modern: bool,
+        params: JsonObject,
+        context: RequestContext,
     ) -> None:
         tool = resource.tool(service.app._state)
         self._uri: str = params["uri"]
         bound_params = {**params, "arguments": {"resources/read": self._uri}}
-        super().__init__(service, tool, bound_params, caller, peer, modern)
+        super().__init__(service, tool, bound_params, context)
         self._arguments = texts_to_arguments(tool, texts)
-        self._resource = resource
+        self._mime_type = resource.mime_type
 
-    def result(self, presented: Presented) -> dict[str, Any]:
-        """Return the contents of the resource; raises an RpcError if the read failed."""
-        self._check_success(presented, resource_not_found_error(self._uri, self._modern))
-        result = {"contents": presented.format_with(self._documents)}
-        if not self._modern:
-            return result
-        # the next read may return another document
-        return {**self._service.add_cache_hints(result), "ttlMs": 0}
+    def _build_result(self, presented: Presented) -> JsonObject:
+        error = presented.error
+        if isinstance(error, NotFoundError):
+            missing = resource_not_found_error(self._uri, self._stateless)
+            data: JsonObject = {"uri": self._uri, "error": error.to_dict()}
+            raise RpcError(missing.code, error.message, data)
+        _raise_failure(error)
+        result: JsonObject = {"contents": presented.format_with(self._documents)}
+        if self._stateless:  # the next read may return another document
+            return {**self._service.add_cache_hints(result), "ttlMs": 0}
+        return result
 
-    def _documents(self, value: Any, to_json: Callable[[Any], str]) -> list[dict[str, Any]]:
-        is_single = not is_list(value) or not any([isinstance(part, Embedded) for part in value])
-        parts: list[Any] = [value] if is_single else list(value)
+    def _documents(self, value: object, to_json: Callable[[Any], str]) -> list[JsonObject]:
+        has_documents = is_list(value) and any([isinstance(part, Embedded) for part in value])
+        parts = value if is_list(value) and has_documents else [value]
         return [self._resource_contents(part, to_json) for part in parts]
 
-    def _resource_contents(self, value: Any, to_json: Callable[[Any], str]) -> dict[str, Any]:
-        mime_type = self._resource.mime_type
+    def _resource_contents(self, value: object, to_json: Callable[[Any], str]) -> JsonObject:
+        mime_type = self._mime_type
         if isinstance(value, Embedded):
             return resource_contents(value.uri, value.content, value.mime_type or mime_type)
-        if isinstance(value, Content) and hasattr(value, "data"):  # an image or audio
-            media: Any = value
-            return resource_contents(self._uri, media.data, media.mime_type)
+        if isinstance(value, (Image, Audio)):
+            return resource_contents(self._uri, value.data, value.mime_type)
         if isinstance(value, str):
             return resource_contents(self._uri, value, mime_type or TEXT_MIME)
         if isinstance(value, (bytes, bytearray)):
@@ -299,67 +251,52 @@ class ReadRequest(NonToolRequest):
         return resource_contents(self._uri, to_json(value), mime_type or JSON_MIME)
 
 
-class PromptRequest(NonToolRequest):
+class PromptRequest(McpRequest):
     """One `prompts/get`."""
 
     def __init__(
-        self,
-        service: McpService,
-        prompt: Prompt,
-        params: Mapping[str, Any],
-        caller: Caller,
-        peer: Peer | None,
-        modern: bool,
+        self, service: McpService, prompt: Prompt, params: JsonObject, context: RequestContext
     ) -> None:
         tool = prompt.tool(service.app._state)
         texts: dict[str, str] = params.get("arguments") or {}
         bound_params = {**params, "arguments": {"prompts/get": texts}}
-        super().__init__(service, tool, bound_params, caller, peer, modern)
+        super().__init__(service, tool, bound_params, context)
         self._arguments = texts_to_arguments(tool, texts)
-        self._prompt = prompt
+        self._description = prompt.description
 
-    def result(self, presented: Presented) -> dict[str, Any]:
-        """Return the messages of the prompt; raises an RpcError if its function failed."""
-        self._check_success(presented)
-        result = {
-            "description": self._prompt.description,
-            "messages": presented.format_with(_prompt_messages),
-        }
-        return self._service.complete(result) if self._modern else result
+    def _build_result(self, presented: Presented) -> JsonObject:
+        _raise_failure(presented.error)
+        messages = presented.format_with(_prompt_messages)
+        return {"description": self._description, "messages": messages}
 
 
-class CompletionRequest(NonToolRequest):
+class CompletionRequest(McpRequest):
     """One `completion/complete`. The access rules of its target apply, but no human is asked."""
 
     def __init__(
         self,
         service: McpService,
         target: Resource | Prompt,
-        params: Mapping[str, Any],
-        caller: Caller,
-        peer: Peer | None,
-        modern: bool,
+        params: JsonObject,
+        context: RequestContext,
     ) -> None:
-        target_tool = target.tool(service.app._state)
         argument: dict[str, str] = params["argument"]
-        context: dict[str, Any] = params.get("context") or {}
-        given_arguments: dict[str, str] = context.get("arguments") or {}
-        tool = _make_completion_tool(target_tool, target.complete.get(argument["name"]))
-        super().__init__(service, tool, {}, caller, peer, modern)
-        self._arguments = {
+        context_fields: JsonObject = params.get("context") or {}
+        completer = target.complete.get(argument["name"])
+        tool = _make_completion_tool(target.tool(service.app._state), completer)
+        super().__init__(service, tool, {}, context)
+        self._arguments: JsonObject = {
             "argument": argument["name"],
             "value": argument["value"],
-            "given_arguments": given_arguments,
+            "given_arguments": context_fields.get("arguments") or {},
         }
 
-    def result(self, presented: Presented) -> dict[str, Any]:
-        """Return the completions; raises an RpcError if the completer failed."""
-        self._check_success(presented)
-        result = {"completion": presented.format_with(_completion)}
-        return self._service.complete(result) if self._modern else result
+    def _build_result(self, presented: Presented) -> JsonObject:
+        _raise_failure(presented.error)
+        return {"completion": presented.format_with(_completion)}
 
 
-def _make_completion_tool(target_tool: Tool, completer: Any) -> Tool:
+def _make_completion_tool(target_tool: Tool, completer: Completer) -> Tool:
     """Return a tool that completes an argument, with the access rules and limits of its target."""
 
     def complete(argument: str, value: str, given_arguments: dict[str, str]) -> object:
@@ -370,7 +307,7 @@ def _make_completion_tool(target_tool: Tool, completer: Any) -> Tool:
             return later(found, value)
         return filter_matches(found or (), value)
 
-    async def later(found: Any, value: str) -> list[str]:
+    async def later(found: Awaitable[Iterable[Any] | None], value: str) -> list[str]:
         return filter_matches(await found or (), value)
 
     async def complete_async(
@@ -380,7 +317,7 @@ def _make_completion_tool(target_tool: Tool, completer: Any) -> Tool:
         return await later(completion_candidates(param, completer, value, given_arguments), value)
 
     tool = read_tool(
-        complete_async if is_async(completer) else complete,
+        complete_async if callable(completer) and is_async(completer) else complete,
         app=target_tool.app,
         path=(*target_tool.path[:-1], f"{target_tool.path[-1]}-completion"),
         kwargs={"annotations": ReadOnly},
@@ -390,17 +327,16 @@ def _make_completion_tool(target_tool: Tool, completer: Any) -> Tool:
     return tool.replace(guard=guard, limits=target_tool.limits)
 
 
-def _completion(found: list[str], to_json: Callable[[Any], str]) -> dict[str, Any]:
+def _completion(found: list[str], to_json: Callable[[Any], str]) -> JsonObject:
     values = found[:MAX_COMPLETIONS]
     return {"values": values, "total": len(found), "hasMore": len(found) > len(values)}
 
 
-def _prompt_messages(value: Any, to_json: Callable[[Any], str]) -> list[dict[str, Any]]:
-    parts: list[Any] = list(value) if is_list(value) else [value]
-    return [_prompt_message(part, to_json) for part in parts]
+def _prompt_messages(value: object, to_json: Callable[[Any], str]) -> list[JsonObject]:
+    return [_prompt_message(part, to_json) for part in (value if is_list(value) else [value])]
 
 
-def _prompt_message(part: Any, to_json: Callable[[Any], str]) -> dict[str, Any]:
+def _prompt_message(part: object, to_json: Callable[[Any], str]) -> JsonObject:
     role, content = "user", part
     if isinstance(part, Message):
         role, content = part.role, part.content
@@ -411,10 +347,8 @@ def _prompt_message(part: Any, to_json: Callable[[Any], str]) -> dict[str, Any]:
     return {"role": role, "content": content_blocks(content, to_json)[0]}
 
 
-def to_rpc_error(error: ToolError, missing: RpcError | None = None) -> RpcError:
-    """Return the RpcError for a ToolError; `missing` is used for a NotFoundError."""
-    data = {"error": error.to_dict()}
-    if missing is not None and isinstance(error, NotFoundError):
-        return RpcError(missing.code, error.message, {**missing.data, **data})
-    code = INVALID_PARAMS if isinstance(error, InputError) else INTERNAL_ERROR
-    return RpcError(code, error.message, data)
+def _raise_failure(error: ToolError | None) -> None:
+    """Raise the RpcError for a failed call."""
+    if error is not None:
+        code = INVALID_PARAMS if isinstance(error, InputError) else INTERNAL_ERROR
+        raise RpcError(code, error.message, {"error": error.to_dict()})

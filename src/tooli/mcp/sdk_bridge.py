@@ -4,19 +4,29 @@
     client ◀───── StdioTransport ◀─────────────────┘
 
 The messages of the handshake are sent to the SDK again, so that it knows the client; its answer
-to them is dropped.
+to them is dropped. Only a connection that needs the SDK imports this module.
 """
 
 from __future__ import annotations
 
+import asyncio
 from threading import Condition, Thread
-from typing import Any
+from time import monotonic
 
+import anyio
+from mcp.shared.message import SessionMessage
+from mcp_types.jsonrpc import jsonrpc_message_adapter
+
+from tooli.mcp.sdk_server import make_server
 from tooli.mcp.stdio_transport import alternate_id
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+
+    from tooli.core.protocols import JsonObject
+    from tooli.mcp.protocol import RequestId
     from tooli.mcp.service import McpService
     from tooli.mcp.stdio_transport import StdioTransport
 
@@ -28,22 +38,16 @@ class SdkBridge:
         self,
         service: McpService,
         transport: StdioTransport,
-        handshake_messages: list[dict[str, Any]],
+        handshake_messages: list[JsonObject],
     ) -> None:
-        from mcp_types.jsonrpc import jsonrpc_message_adapter
-
-        from tooli.mcp.sdk_server import make_server
-
-        self._make_server = make_server
         self._service = service
         self._transport = transport
-        self._parse_message = jsonrpc_message_adapter.validate_python
         self._replayed_ids = {message["id"] for message in handshake_messages if "id" in message}
-        self._pending_ids: set[Any] = set()  # requests that are not answered yet
+        self._pending_ids: set[RequestId] = set()  # requests that are not answered yet
         self._replies_in_progress = 0  # answers that are being sent
         self._condition = Condition()  # not held during writes, which can block
-        self._loop: Any = None
-        self._inbox: Any = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._inbox: MemoryObjectSendStream[SessionMessage | Exception] | None = None
         self._has_ended = False
         Thread(target=self._run, daemon=True, name="tooli-sdk").start()
         with self._condition:
@@ -52,26 +56,22 @@ class SdkBridge:
         for message in handshake_messages:
             self.send(message)
 
-    def send(self, message: dict[str, Any]) -> None:
+    def send(self, message: JsonObject) -> None:
         """Pass a message of the client to the SDK."""
-        import asyncio
-
-        from mcp.shared.message import SessionMessage
-
-        item = SessionMessage(self._parse_message(message))
+        item = SessionMessage(jsonrpc_message_adapter.validate_python(message))
         with self._condition:
-            if self._has_ended:
+            if self._has_ended or self._loop is None or self._inbox is None:
                 raise RuntimeError("the MCP SDK's server has ended")
             if "method" in message and "id" in message:
                 self._pending_ids.add(message["id"])
         asyncio.run_coroutine_threadsafe(self._inbox.send(item), self._loop).result()
 
-    def discard_request(self, request_id: Any) -> None:
+    def discard_request(self, request_id: RequestId) -> None:
         """Forget a request that was cancelled: it gets no answer."""
         with self._condition:
             self._pending_ids -= {request_id, alternate_id(request_id)}
 
-    def __contains__(self, request_id: int | str) -> bool:
+    def __contains__(self, request_id: RequestId) -> bool:
         return request_id in self._pending_ids
 
     @property
@@ -81,8 +81,6 @@ class SdkBridge:
 
     def wait(self, timeout: float) -> None:
         """Wait for the SDK's answers while the client is connected."""
-        from time import monotonic
-
         deadline = monotonic() + timeout
         with self._condition:
             while self.is_busy and monotonic() < deadline and not self._transport.is_disconnected():
@@ -91,8 +89,6 @@ class SdkBridge:
     # -------------------------------------------------------------- on the loop
 
     def _run(self) -> None:
-        import asyncio
-
         try:
             asyncio.run(self._serve())
         finally:
@@ -102,13 +98,9 @@ class SdkBridge:
                 self._condition.notify_all()
 
     async def _serve(self) -> None:
-        import asyncio
-
-        import anyio
-
-        server = self._make_server(self._service)
-        self._inbox, incoming = anyio.create_memory_object_stream[Any](1000)
-        outgoing, outbox = anyio.create_memory_object_stream[Any](0)
+        server = make_server(self._service)
+        self._inbox, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](1000)
+        outgoing, outbox = anyio.create_memory_object_stream[SessionMessage](0)
         with self._condition:
             self._loop = asyncio.get_running_loop()
             self._condition.notify_all()
@@ -116,7 +108,7 @@ class SdkBridge:
             tasks.start_soon(self._forward_messages, outbox)
             await server.run(incoming, outgoing, server.create_initialization_options())
 
-    async def _forward_messages(self, outbox: Any) -> None:
+    async def _forward_messages(self, outbox: MemoryObjectReceiveStream[SessionMessage]) -> None:
         """Write the SDK's messages. A write may block the loop, which serves only this client."""
         async with outbox:
             async for item in outbox:
@@ -128,9 +120,10 @@ class SdkBridge:
                 else:
                     self._send(message, response_id)
 
-    def _send(self, message: Any, response_id: Any) -> None:
+    def _send(self, message: JsonObject | None, response_id: RequestId | None) -> None:
         with self._condition:  # the client may reuse the id as soon as it has the answer
-            self._pending_ids.discard(response_id)
+            if response_id is not None:
+                self._pending_ids.discard(response_id)
             self._replies_in_progress += 1
         try:
             if message is not None:

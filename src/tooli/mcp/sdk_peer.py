@@ -11,24 +11,30 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from concurrent.futures import CancelledError
 
 import mcp_types as types
 from mcp.shared.message import ServerMessageMetadata
 
 from tooli.core.peer import Peer
+from tooli.errors import DependencyError, Interrupted
 from tooli.mcp.input_requests import client_supports
-from tooli.mcp.protocol import DEFAULT_LOG_LEVEL, LOG_LEVEL_KEY, LOG_LEVELS, MODERN_VERSIONS
+from tooli.mcp.protocol import DEFAULT_LOG_LEVEL, LOG_LEVEL_KEY, LOG_LEVELS, STATELESS_VERSIONS
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
     from concurrent.futures import Future
-    from typing import Any
+    from typing import Any, TypeAlias
 
     from mcp.server.context import ServerRequestContext
+    from starlette.requests import Request
 
     from tooli.core.peer import Question
+    from tooli.core.protocols import JsonObject
+
+    Ctx: TypeAlias = ServerRequestContext[JsonObject, Request]
 
 MAX_QUEUED_MESSAGES = 1000
 """Messages that wait for a client that reads slowly; further ones are dropped."""
@@ -43,14 +49,14 @@ _REQUEST_TYPES: dict[str, tuple[Any, Any]] = {
 class SdkPeer(Peer):
     """The client of one request, through the SDK's session."""
 
-    def __init__(self, ctx: ServerRequestContext[Any, Any], logger: str) -> None:
+    def __init__(self, ctx: Ctx, logger: str) -> None:
         self.ctx = ctx
         self.cancelled = False
         self._logger = logger
         self._loop = asyncio.get_running_loop()
-        self._outbox: deque[Callable[[], Awaitable[Any]] | None] = deque()
+        self._outbox: deque[Callable[[], Awaitable[object]] | None] = deque()
         self._outbox_event = asyncio.Event()
-        self._open_questions: set[Future[Any]] = set()
+        self._open_questions: set[Future[Mapping[str, JsonObject]]] = set()
         self._min_log_level = _min_log_level(ctx)
         self.shutdown_future: asyncio.Future[None] = self._loop.create_future()
 
@@ -76,7 +82,7 @@ class SdkPeer(Peer):
         if close is not None:
             self._enqueue(close)
 
-    def _enqueue(self, message: Callable[[], Awaitable[Any]]) -> None:
+    def _enqueue(self, message: Callable[[], Awaitable[object]]) -> None:
         if not self.cancelled and len(self._outbox) < MAX_QUEUED_MESSAGES:
             self._outbox.append(message)
             self._loop.call_soon_threadsafe(self._outbox_event.set)
@@ -92,26 +98,22 @@ class SdkPeer(Peer):
         declared_json = declared.model_dump(by_alias=True, exclude_none=True)
         return client_supports(declared_json, method)
 
-    def ask(self, questions: Mapping[str, Question]) -> Mapping[str, Any]:
+    def ask(self, questions: Mapping[str, Question]) -> Mapping[str, JsonObject]:
         """Ask the client and return its answers. Blocks until the client answers or cancels."""
-        from concurrent.futures import CancelledError
-
         future = asyncio.run_coroutine_threadsafe(self.ask_async(questions), self._loop)
         self._open_questions.add(future)
         try:
             return future.result()
         except CancelledError:
-            from tooli.errors import Interrupted
-
             raise Interrupted("The client cancelled the call.") from None
         finally:
             self._open_questions.discard(future)
 
-    async def ask_async(self, questions: Mapping[str, Question]) -> Mapping[str, Any]:
+    async def ask_async(self, questions: Mapping[str, Question]) -> Mapping[str, JsonObject]:
         """Ask the client from the event loop and return its answers."""
         return {key: await self._send_question(question) for key, question in questions.items()}
 
-    async def _send_question(self, question: Question) -> Any:
+    async def _send_question(self, question: Question) -> JsonObject:
         request_type, result_type = _REQUEST_TYPES[question.method]
         message = {"method": question.method, "params": question.params()}
         metadata = ServerMessageMetadata(related_request_id=self.ctx.request_id)
@@ -120,8 +122,6 @@ class SdkPeer(Peer):
                 request_type.model_validate(message), result_type, metadata=metadata
             )
         except Exception as failure:  # the client refused, disconnected, or sent an invalid answer
-            from tooli.errors import DependencyError
-
             raise DependencyError(
                 f"The client did not answer {question.method}: {failure}"
             ) from failure
@@ -129,7 +129,7 @@ class SdkPeer(Peer):
 
     # -------------------------------------------------------------- sending
 
-    async def run_and_flush(self, work: Awaitable[dict[str, Any]]) -> dict[str, Any]:
+    async def run_and_flush(self, work: Awaitable[JsonObject]) -> JsonObject:
         """Return the answer of a call after all its messages are sent."""
         sender = asyncio.ensure_future(self._send_outbox())
         try:
@@ -170,15 +170,14 @@ class SdkPeer(Peer):
             question.cancel()
 
 
-def _min_log_level(ctx: ServerRequestContext[Any, Any]) -> int:
+def _min_log_level(ctx: Ctx) -> int:
     """Return the index of the lowest log level that the client wants."""
-    meta: Any = ctx.meta or {}
-    if ctx.protocol_version in MODERN_VERSIONS:
-        level = meta.get(LOG_LEVEL_KEY)
+    if ctx.protocol_version in STATELESS_VERSIONS:
+        level = (ctx.meta or {}).get(LOG_LEVEL_KEY)
         return LOG_LEVELS.index(level) if level in LOG_LEVELS else len(LOG_LEVELS)
     return LOG_LEVELS.index(connection_state(ctx).get("level", DEFAULT_LOG_LEVEL))
 
 
-def connection_state(ctx: ServerRequestContext[Any, Any]) -> dict[str, Any]:
+def connection_state(ctx: Ctx) -> JsonObject:
     """Return the data that tooli keeps about a connection, for the lifetime of the connection."""
     return ctx.session._connection.state.setdefault("tooli", {})

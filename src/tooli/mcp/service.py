@@ -1,36 +1,41 @@
 """McpService: an app's tools in the format of MCP. The stdio server and the SDK both use it.
 
 tools/list ─▶ list_tools ─▶ {"tools": […]}
-tools/call ─▶ request ─▶ ToolCallRequest.run │ arun ─▶ {"content": […], "structuredContent": …}
+tools/call ─▶ tool_call_request ─▶ ToolCallRequest.run │ arun ─▶ {"content": […], …}
 """
 
 from __future__ import annotations
 
 import os
+from json import loads
 
 from tooli.core.call import Caller
 from tooli.core.peer import InputRequired, Peer
-from tooli.describe.mcp_tools import describe_mcp_tool
-from tooli.errors import InternalError
+from tooli.core.record import Record
+from tooli.core.result_types import Content
+from tooli.describe.mcp_tools import describe_mcp_tool, is_result_wrapped
+from tooli.errors import InternalError, closest_match
+from tooli.mcp.input_requests import (
+    RequestState,
+    StatelessPeer,
+    approval_question,
+    is_approved,
+    missing_capability_error,
+)
 from tooli.mcp.protocol import (
     CAPABILITIES_KEY,
     ENVELOPE_KEY,
     HANDSHAKE_VERSIONS,
     INVALID_PARAMS,
     META_KEY,
-    MODERN_VERSIONS,
     OPTIONS_KEY,
     SERVER_INFO_KEY,
+    STATELESS_VERSIONS,
     RpcError,
-)
-from tooli.mcp.result_content import (
-    build_structured_result,
-    content_blocks,
-    continuation_blocks,
-    to_portable_json,
 )
 from tooli.pipeline.drivers import is_async
 from tooli.pipeline.present import present_text
+from tooli.schema.json_schema import output_schema
 from tooli.serving.dispatcher import (
     ToolDispatcher,
     make_toolless_call,
@@ -38,22 +43,24 @@ from tooli.serving.dispatcher import (
     split_options,
     unknown_tool_error,
 )
-from tooli.text.jsonable import is_object
+from tooli.text.json_encoder import encode
+from tooli.text.jsonable import MAX_JSON_DEPTH, is_list, is_object, to_jsonable
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from typing import Any
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import Any, TypeVar
 
     from tooli.core.peer import Question
-    from tooli.core.protocols import App
+    from tooli.core.protocols import App, JsonObject
     from tooli.core.tool import Tool
     from tooli.errors import ToolError
     from tooli.mcp.deferred_tools import DeferredTools
-    from tooli.mcp.input_requests import RequestState
     from tooli.pipeline.prepared_call import PreparedCall
     from tooli.pipeline.present import Presented
+
+    T = TypeVar("T")
 
 PAGE_SIZE = 500
 """Entries in one page of a list."""
@@ -70,12 +77,12 @@ class McpService:
         self.app = app
         self.deferred = deferred
         self._revision = -1
-        self._listed_tools: dict[bool, list[dict[str, Any]]] = {}
+        self._listed_tools: dict[bool, list[JsonObject]] = {}
         self._deferred_tools: DeferredTools | None = None
 
     # -------------------------------------------------------------- server information
 
-    def info(self) -> dict[str, Any]:
+    def info(self) -> JsonObject:
         """Return the server's name, version and description."""
         state = self.app._state
         info = {"name": self.dispatcher.name, "version": self.dispatcher.version}
@@ -91,11 +98,11 @@ class McpService:
         hint = "Find tools with search_tools, then call them with run_tool."
         return f"{description}\n\n{hint}" if description else hint
 
-    def capabilities(self, *, modern: bool, has_sdk: bool = True) -> dict[str, Any]:
+    def capabilities(self, *, stateless: bool, has_sdk: bool = True) -> JsonObject:
         """Return the server's capabilities. Without the SDK there are only tools."""
         if not has_sdk:
             return {"tools": {"listChanged": False}}
-        can: dict[str, Any] = {"completions": {}} if modern else {"completions": {}, "logging": {}}
+        can: JsonObject = {"completions": {}} if stateless else {"completions": {}, "logging": {}}
         return {
             **can,
             "prompts": {"listChanged": True},
@@ -103,33 +110,33 @@ class McpService:
             "tools": {"listChanged": True},
         }
 
-    def initialize(self, version: str, *, has_sdk: bool = True) -> dict[str, Any]:
+    def initialize(self, version: str, *, has_sdk: bool = True) -> JsonObject:
         """Return the answer to `initialize`."""
         agreed_version = version if version in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1]
         result = {
-            "capabilities": self.capabilities(modern=False, has_sdk=has_sdk),
+            "capabilities": self.capabilities(stateless=False, has_sdk=has_sdk),
             "protocolVersion": agreed_version,
             "serverInfo": self.info(),
         }
         instructions = self.instructions()
         return {**result, "instructions": instructions} if instructions else result
 
-    def discover(self, *, has_sdk: bool = True) -> dict[str, Any]:
+    def discover(self, *, has_sdk: bool = True) -> JsonObject:
         """Return the answer to `server/discover`."""
-        result: dict[str, Any] = {
-            "supportedVersions": list(MODERN_VERSIONS),
-            "capabilities": self.capabilities(modern=True, has_sdk=has_sdk),
+        result: JsonObject = {
+            "supportedVersions": list(STATELESS_VERSIONS),
+            "capabilities": self.capabilities(stateless=True, has_sdk=has_sdk),
         }
         instructions = self.instructions()
         if instructions:
             result["instructions"] = instructions
         return self.add_cache_hints(result)
 
-    def add_cache_hints(self, result: dict[str, Any]) -> dict[str, Any]:
+    def add_cache_hints(self, result: JsonObject) -> JsonObject:
         """Return a result of a stateless version, with the time that a client may cache it."""
-        return self.complete({**result, "ttlMs": LIST_TTL_MS, "cacheScope": "private"})
+        return self.complete_result({**result, "ttlMs": LIST_TTL_MS, "cacheScope": "private"})
 
-    def complete(self, result: dict[str, Any]) -> dict[str, Any]:
+    def complete_result(self, result: JsonObject) -> JsonObject:
         """Return a result with the fields that stateless versions require in a complete result."""
         meta = {**result.get("_meta", {}), SERVER_INFO_KEY: self.info()}
         return {"resultType": "complete", **result, "_meta": meta}
@@ -148,37 +155,50 @@ class McpService:
             self._deferred_tools = DeferredTools(self.dispatcher)
         return self._deferred_tools
 
-    def list_tools(self, cursor: str | None, *, modern: bool) -> dict[str, Any]:
+    def list_tools(self, cursor: str | None, *, stateless: bool) -> JsonObject:
         """Return a page of tools."""
         if self._revision != self.dispatcher.revision:
             self._listed_tools = {}
             self._revision = self.dispatcher.revision
-        listed = self._listed_tools.get(modern)
+        listed = self._listed_tools.get(stateless)
         if listed is None:
-            tools = self._get_deferred_tools().shown if self.deferred else self.dispatcher.tools
+            tools = self.dispatcher.tools
+            if self.deferred:
+                tools = self._get_deferred_tools().listed_tools
             version = self.app._state.version
             listed = [
-                describe_mcp_tool(name, tool, modern=modern, version=version)
+                describe_mcp_tool(name, tool, stateless=stateless, version=version)
                 for name, tool in tools.items()
             ]
-            self._listed_tools[modern] = listed
-        first = parse_cursor(cursor, len(listed))
-        result: dict[str, Any] = {"tools": listed[first : first + PAGE_SIZE]}
-        if first + PAGE_SIZE < len(listed):
-            result["nextCursor"] = make_cursor(first + PAGE_SIZE)
-        return self.add_cache_hints(result) if modern else result
+            self._listed_tools[stateless] = listed
+        return self.page_result("tools", listed, cursor, stateless=stateless)
 
-    def request(
-        self, params: Mapping[str, Any], caller: Caller, peer: Peer | None, *, modern: bool
-    ) -> ToolCallRequest:
+    def page_result(
+        self,
+        key: str,
+        items: Sequence[T],
+        cursor: str | None,
+        describe: Callable[[T], JsonObject] | None = None,
+        *,
+        stateless: bool,
+    ) -> JsonObject:
+        """Return the result of a list method: one page of items, each as `describe` returns it."""
+        first = _parse_cursor(cursor, len(items))
+        page = items[first : first + PAGE_SIZE]
+        result: JsonObject = {key: page if describe is None else [describe(item) for item in page]}
+        if first + PAGE_SIZE < len(items):
+            result["nextCursor"] = _make_cursor(first + PAGE_SIZE)
+        return self.add_cache_hints(result) if stateless else result
+
+    def tool_call_request(self, params: JsonObject, context: RequestContext) -> ToolCallRequest:
         """Return the request of a tool call; raises an RpcError if the tool is unknown."""
         name = params["name"]
         if self.deferred:
             name, params = self._get_deferred_tools().resolve_call(name, params)
         tool = self.tools.get(name)
         if tool is None:
-            raise self._unknown_tool_error(name, caller)
-        return ToolCallRequest(self, tool, params, caller, peer, modern)
+            raise self._unknown_tool_error(name, context.caller)
+        return ToolCallRequest(self, tool, params, context)
 
     def _unknown_tool_error(self, name: str, caller: Caller) -> RpcError:
         """Return the RpcError for an unknown tool, with the envelope that other surfaces send."""
@@ -203,15 +223,13 @@ def caller_from_client_info(client: object, env: Mapping[str, str] = os.environ)
     return Caller("mcp", name or None, version or None, session, maybe_agent=True)
 
 
-def unknown_name_message(kind: str, name: str, known: Mapping[str, Any]) -> str:
+def unknown_name_message(kind: str, name: str, known: Iterable[str]) -> str:
     """Return the message for an unknown name, with the closest name."""
-    from tooli.errors import closest_match
-
     suggestion = closest_match(name, known)
     return f"Unknown {kind}: {name}" + (f"; did you mean {suggestion}?" if suggestion else "")
 
 
-def parse_cursor(cursor: str | None, count: int) -> int:
+def _parse_cursor(cursor: str | None, count: int) -> int:
     """Return the first index of a page; raises an RpcError for an unknown cursor."""
     if cursor is None:
         return 0
@@ -220,47 +238,51 @@ def parse_cursor(cursor: str | None, count: int) -> int:
         if cursor[:1] == "p" and cursor[1:].isascii() and cursor[1:].isdigit()
         else 0
     )
-    if not 0 < first < count or make_cursor(first) != cursor:
+    if not 0 < first < count or _make_cursor(first) != cursor:
         raise RpcError(INVALID_PARAMS, f"Unknown cursor: {cursor[:80]}")
     return first
 
 
-def make_cursor(first: int) -> str:
+def _make_cursor(first: int) -> str:
     """Return the cursor of the page that starts at an index."""
     return f"p{first}"
 
 
-# ------------------------------------------------------------------ one call
+# ------------------------------------------------------------------ requests
 
 
-class ToolCallRequest:
-    """One `tools/call`: runs the tool, asks a human if needed, and returns the result."""
+class RequestContext(Record):
+    """The client of a request: the caller, the connection, and the kind of protocol version."""
+
+    caller: Caller
+    peer: Peer | None
+    stateless: bool
+
+
+class McpRequest:
+    """A request that runs a function as a call, and asks a human if needed."""
 
     def __init__(
         self,
         service: McpService,
         tool: Tool,
-        params: Mapping[str, Any],
-        caller: Caller,
-        peer: Peer | None,
-        modern: bool,
+        params: JsonObject,
+        context: RequestContext,
     ) -> None:
         self._service = service
         self._tool = tool
-        self._caller = caller
-        self._modern = modern
-        meta: Any = params.get("_meta") or {}
+        self._caller = context.caller
+        self._peer = context.peer
+        self._stateless = context.stateless
+        meta: JsonObject = params.get("_meta") or {}
         self._arguments, self._options, self._problems = split_options(
             tool, params.get("arguments") or {}, meta.get(OPTIONS_KEY)
         )
-        self._peer = peer
         self._request_state: RequestState | None = None
-        if modern and ("requestState" in params or self._can_ask):
-            from tooli.mcp.input_requests import RequestState, StatelessPeer
-
-            self._request_state = RequestState(tool, params, caller.name)
+        if context.stateless and ("requestState" in params or self._can_ask):
+            self._request_state = RequestState(tool, params, context.caller.name)
             self._peer = StatelessPeer(
-                self._request_state, params["_meta"].get(CAPABILITIES_KEY), peer
+                self._request_state, meta.get(CAPABILITIES_KEY), context.peer
             )
 
     @property
@@ -279,11 +301,7 @@ class ToolCallRequest:
         """True if the function runs on an event loop."""
         return is_async(self._tool.fn)
 
-    def error_result(self, error: ToolError) -> dict[str, Any]:
-        """Return the result of a call that fails before it runs."""
-        return self.result(self._prepare(False).fail(error))
-
-    def _prepare(self, approved: bool) -> PreparedCall:
+    def _prepare(self, *, approved: bool = False) -> PreparedCall:
         return self._service.dispatcher.prepare(
             self._tool,
             self._arguments,
@@ -294,29 +312,30 @@ class ToolCallRequest:
             peer=self._peer,
         )
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> JsonObject:
         """Run the call in this thread and return its result."""
         try:
-            presented = self._prepare(False).run()
+            presented = self._prepare().run()
             questions = self._approval_questions(presented)
             if questions is not None:
                 assert self._peer is not None
                 answers = self._peer.ask(questions)
-                presented = self._declined(presented, answers) or self._prepare(True).run()
+                declined = self._declined(presented, answers)
+                presented = declined or self._prepare(approved=True).run()
         except InputRequired as pause:
             return self._input_required_result(pause)
         return self.result(presented)
 
-    async def arun(self) -> dict[str, Any]:
+    async def arun(self) -> JsonObject:
         """Run the call on this event loop and return its result."""
         try:
-            presented = await self._prepare(False).arun()
+            presented = await self._prepare().arun()
             questions = self._approval_questions(presented)
             if questions is not None:
                 assert self._peer is not None
                 answers = await self._peer.ask_async(questions)
                 declined = self._declined(presented, answers)
-                presented = declined or await self._prepare(True).arun()
+                presented = declined or await self._prepare(approved=True).arun()
         except InputRequired as pause:
             return self._input_required_result(pause)
         return self.result(presented)
@@ -326,13 +345,10 @@ class ToolCallRequest:
         error = presented.error if self._peer is not None else None
         if error is None or error.approval_text is None:
             return None
-        from tooli.mcp.input_requests import approval_question
-
         return approval_question(error)
 
     def _declined(self, presented: Presented, answers: Mapping[str, Any]) -> Presented | None:
         """Return the failure that the call ends with, or None if the human approved it."""
-        from tooli.mcp.input_requests import is_approved
         from tooli.pipeline.terminal_prompts import declined_error
 
         if is_approved(answers):
@@ -340,59 +356,147 @@ class ToolCallRequest:
         assert presented.error is not None
         return presented.with_error(declined_error(presented.error))
 
-    def _input_required_result(self, pause: InputRequired) -> dict[str, Any]:
+    def _input_required_result(self, pause: InputRequired) -> JsonObject:
         assert self._request_state is not None
-        return self._service.complete(self._request_state.input_required(pause))
+        return self._service.complete_result(self._request_state.input_required(pause))
 
     # -------------------------------------------------------------- the result
 
-    def result(self, presented: Presented) -> dict[str, Any]:
-        """Return the answer to a call as a CallToolResult."""
-        if presented.error is not None and self._modern:
-            self.check_capability(presented.error)
-        result = self._success_result(presented) if presented.ok else _error_result(presented)
-        return self._service.complete(result) if self._modern else result
+    def error_result(self, error: ToolError) -> JsonObject:
+        """Return the result of a call that fails before it runs."""
+        return self.result(self._prepare().fail(error))
 
-    def check_capability(self, error: ToolError) -> None:
-        """Raise an RpcError if the call failed because the client cannot answer a question."""
-        from tooli.mcp.input_requests import missing_capability_error
+    def result(self, presented: Presented) -> JsonObject:
+        """Return the result of the request; raises an RpcError if it cannot be a result."""
+        error = presented.error
+        if error is not None and self._stateless and error.code == "E2102":
+            raise missing_capability_error(error)
+        result = self._build_result(presented)
+        return self._service.complete_result(result) if self._stateless else result
 
-        refusal = missing_capability_error(error)
-        if refusal is not None:
-            raise refusal
+    def _build_result(self, presented: Presented) -> JsonObject:
+        """Return the fields of the result that all protocol versions have."""
+        raise NotImplementedError
 
-    def _success_result(self, presented: Presented) -> dict[str, Any]:
-        result: dict[str, Any]
+
+class ToolCallRequest(McpRequest):
+    """One `tools/call`."""
+
+    def _build_result(self, presented: Presented) -> JsonObject:
+        if not presented.ok:
+            return _error_result(presented)
         if presented.kind == "content":
-            result = {"content": presented.format_with(content_blocks), "isError": False}
+            result: JsonObject = {
+                "content": presented.format_with(content_blocks),
+                "isError": False,
+            }
         else:
-            result = build_structured_result(self._tool, presented, self._modern)
-            content = result.get("structuredContent", {})
-            if not self._modern and not is_object(content):
-                return self._type_mismatch_result(presented)
+            result = _structured_result(self._tool, presented, self._stateless)
+            if not self._stateless and not is_object(result.get("structuredContent", {})):
+                # clients reject a result that does not match the declared schema
+                message = f"{self._tool.name} did not return the object that it declares."
+                return _error_result(presented.with_error(InternalError(message)))
         meta = presented.meta()
         if "page" in meta or "truncated" in meta:
-            result["content"] = [*result["content"], *continuation_blocks(meta)]
+            result["content"] = [*result["content"], *_continuation_blocks(meta)]
         return {**result, "_meta": {META_KEY: meta}}
 
-    def _type_mismatch_result(self, presented: Presented) -> dict[str, Any]:
-        """Return the failure of a tool that declares an object and returns something else.
 
-        Clients reject a result that does not match the declared schema.
-        """
-        error = InternalError(f"{self._tool.name} did not return the object that it declares.")
-        return _error_result(presented.with_error(error))
-
-
-def _error_result(presented: Presented) -> dict[str, Any]:
+def _error_result(presented: Presented) -> JsonObject:
     """Return the envelope of a failure as text and in `_meta`.
 
     The envelope is not structured content, because clients reject structured content that does
     not match the schema.
     """
-    text, envelope = to_portable_json(presented.envelope_json().decode(), [])
-    return {
-        "content": [{"type": "text", "text": text}],
-        "isError": True,
-        "_meta": {ENVELOPE_KEY: envelope},
-    }
+    text, envelope = _to_portable_json(presented.envelope_json().decode(), [])
+    return {"content": [_text_block(text)], "isError": True, "_meta": {ENVELOPE_KEY: envelope}}
+
+
+# ------------------------------------------------------------------ content
+
+
+def _structured_result(tool: Tool, presented: Presented, stateless: bool) -> JsonObject:
+    """Return a result as structured content, and as the same JSON in one block of text."""
+    schema, kind = output_schema(tool), presented.kind
+    if kind == "empty" and (schema is None or "type" in schema):
+        return {"content": [], "isError": False}  # null would not match the schema
+    if schema is None and kind == "text":
+        text = _replace_lone_surrogates(presented.value())
+        return {"content": [_text_block(text)], "isError": False}
+    is_wrapped = schema is not None and is_result_wrapped(tool, stateless)
+    warnings: list[str] = []
+    text, content = _to_portable_json(presented.result_json(wrap=is_wrapped), warnings)
+    presented.add_warnings(warnings)
+    result: JsonObject = {"content": [_text_block(text)], "isError": False}
+    if schema is not None or is_object(content):
+        result["structuredContent"] = content
+    return result
+
+
+def _to_portable_json(text: str, warnings: list[str]) -> tuple[str, Any]:
+    """Return JSON text and its value in a form that every client can parse.
+
+    Some parsers fail on half a surrogate pair or on deep nesting, and the answer would be lost.
+    """
+    value = loads(text)
+    is_deep = text.count("[") + text.count("{") > MAX_JSON_DEPTH
+    if not is_deep and "\\ud" not in text:
+        return text, value
+    if is_deep:
+        value = to_jsonable(value, warnings)
+    value = _replace_surrogates_deep(value)
+    return encode(value, []).decode(), value
+
+
+def _replace_surrogates_deep(value: Any) -> Any:
+    if isinstance(value, str):
+        return _replace_lone_surrogates(value)
+    if is_object(value):
+        return {
+            _replace_lone_surrogates(key): _replace_surrogates_deep(item)
+            for key, item in value.items()
+        }
+    return [_replace_surrogates_deep(item) for item in value] if is_list(value) else value
+
+
+def _replace_lone_surrogates(text: str) -> str:
+    """Return the text with lone surrogates replaced, because strict JSON parsers reject them."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def content_blocks(value: Any, to_json: Callable[[Any], str]) -> list[JsonObject]:
+    """Return a result as content blocks; text stays text, other data becomes JSON."""
+    items = value if is_list(value) else [value]
+    return [_content_block(item, to_json) for item in items]
+
+
+def _content_block(item: Any, to_json: Callable[[Any], str]) -> JsonObject:
+    if isinstance(item, Content):
+        return item.to_content_block()
+    text = _replace_lone_surrogates(item) if isinstance(item, str) else to_json(item)
+    return _text_block(text)
+
+
+def _continuation_blocks(meta: JsonObject) -> list[JsonObject]:
+    """Return a text block that says how to get the rest of a result: models do not see `_meta`."""
+    page, truncated = meta.get("page", {}), meta.get("truncated")
+    cursor = page.get("next_cursor")
+    if cursor is None and truncated is None:
+        return []
+    total = (truncated or page).get("total")
+    text = "This is not all" if total is None else f"This is not all: there are {total}"
+    if truncated is not None:
+        text += f" {truncated.get('unit', 'records')}, {truncated['shown']} are shown"
+        if "needs" in truncated:
+            text += f"; the next one needs {truncated['by'].replace('-', '_')}={truncated['needs']}"
+    if cursor is not None:
+        text += f". Call again with the same arguments and cursor={cursor!r}"
+    return [_text_block(f"{text}.")]
+
+
+def _text_block(text: str) -> JsonObject:
+    return {"type": "text", "text": text}

@@ -12,33 +12,33 @@ left to the SDK.
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from functools import partial
+from time import monotonic
 
-from tooli.mcp.message_validation import (
+from tooli.mcp.pending_calls import PendingCalls, StdioPeer
+from tooli.mcp.protocol import (
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    STATELESS_VERSIONS,
+    UNSUPPORTED_VERSION,
     NeedsSdk,
+    RpcError,
     check_call_params,
     check_list_params,
+    check_message,
     check_params,
-    find_message_error,
     has_version_meta,
+    invalid_params_error,
     is_request_id,
+    method_not_found_error,
     read_initialize_params,
     read_stateless_meta,
     request_ids,
 )
-from tooli.mcp.pending_requests import PendingRequest, PendingRequests
-from tooli.mcp.protocol import (
-    INTERNAL_ERROR,
-    INVALID_REQUEST,
-    MODERN_VERSIONS,
-    PARSE_ERROR,
-    UNSUPPORTED_VERSION,
-    RpcError,
-    invalid_params_error,
-    method_not_found_error,
-)
-from tooli.mcp.service import McpService, caller_from_client_info
+from tooli.mcp.service import McpService, RequestContext, caller_from_client_info
 from tooli.mcp.stdio_transport import (
     OversizedLine,
     StdioTransport,
@@ -54,9 +54,9 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Any
 
-    from tooli.core.protocols import App
+    from tooli.core.protocols import App, JsonObject
+    from tooli.mcp.protocol import RequestId
     from tooli.mcp.sdk_bridge import SdkBridge
 
 MAX_THREADS = 64
@@ -77,12 +77,12 @@ class StdioServer:
         self.transport = transport
         self.has_sdk = is_installed("mcp")
         self.has_warned_missing_sdk = False  # the missing SDK was logged
-        self.modern: bool | None = None  # None until the first request
+        self.stateless: bool | None = None  # None until the first request
         self.version: str | None = None
         self.client: object = None
         self.capabilities: object = {}
-        self.handshake_messages: list[dict[str, Any]] = []  # sent to the SDK when it takes over
-        self.pending = PendingRequests(self)
+        self.handshake_messages: list[JsonObject] = []  # sent to the SDK when it takes over
+        self.pending = PendingCalls(self)
         self.thread_pool = ThreadPool(MAX_THREADS, "tooli-call")
         self._loop_thread = EventLoopThread()
         self.sdk: SdkBridge | None = None
@@ -108,8 +108,6 @@ class StdioServer:
 
     def wait(self, timeout: float) -> None:
         """Wait for the calls to end while the client is connected."""
-        from time import monotonic
-
         deadline = monotonic() + timeout
         self.pending.wait(timeout)
         if self.sdk is not None:
@@ -156,7 +154,7 @@ class StdioServer:
         else:
             self.handle_message(message)
 
-    def _handle_batch(self, messages: Sequence[Any]) -> None:
+    def _handle_batch(self, messages: Sequence[object]) -> None:
         if self.version == BATCH_VERSION and messages:
             for message in messages:
                 self.handle_message(message)
@@ -164,18 +162,18 @@ class StdioServer:
         error = RpcError(INVALID_REQUEST, "Batches are not part of this protocol version")
         self._send_errors(request_ids(messages) or [None], error)
 
-    def _send_errors(self, ids: Sequence[Any], error: RpcError) -> None:
+    def _send_errors(self, ids: Sequence[RequestId | None], error: RpcError) -> None:
         """Send an error for each id, except ids of running calls, which get their own answer."""
         for request_id in ids:
             if request_id is None or not self._is_pending(request_id):
                 self.transport.write({"jsonrpc": "2.0", "id": request_id, "error": error.to_dict()})
 
-    def _is_pending(self, request_id: int | str) -> bool:
+    def _is_pending(self, request_id: RequestId) -> bool:
         return request_id in self.pending or (self.sdk is not None and request_id in self.sdk)
 
     # -------------------------------------------------------------- messages
 
-    def handle_message(self, message: Any) -> None:
+    def handle_message(self, message: object) -> None:
         """Handle one message. An exception is logged and answered; it does not end the server."""
         try:
             self._dispatch_message(message)
@@ -185,13 +183,14 @@ class StdioServer:
             if is_request_id(request_id):
                 self._send_errors([request_id], RpcError(INTERNAL_ERROR, "Internal server error"))
 
-    def _dispatch_message(self, message: Any) -> None:
-        problem = find_message_error(message)
-        if problem is not None:
-            ids = request_ids(message if is_list(message) else [message])
-            self._send_errors(ids or [None], RpcError(INVALID_REQUEST, problem))
+    def _dispatch_message(self, received: object) -> None:
+        try:
+            message = check_message(received)
+        except RpcError as error:
+            ids = request_ids(received if is_list(received) else [received])
+            self._send_errors(ids or [None], error)
             return
-        method = message.get("method")
+        method: str | None = message.get("method")
         if method is None:
             if not self.pending.resolve_question(message) and self.sdk is not None:
                 self.sdk.send(message)
@@ -204,26 +203,26 @@ class StdioServer:
         else:
             self._handle_request(method, message)
 
-    def _handle_notification(self, method: str, message: dict[str, Any]) -> None:
+    def _handle_notification(self, method: str, message: JsonObject) -> None:
         """Handle a notification: cancel a call, or pass it to the SDK."""
         if method == "notifications/cancelled":
-            params: Any = message.get("params") or {}
+            params: JsonObject = message.get("params") or {}
             request_id = params.get("requestId")
-            if type(request_id) not in (int, str) or self.pending.cancel(request_id):
+            if not is_request_id(request_id) or self.pending.cancel(request_id):
                 return
             if self.sdk is not None:
                 self.sdk.discard_request(request_id)
         if self.sdk is not None:
             self.sdk.send(message)
-        elif method == "notifications/initialized" and self.modern is False:
+        elif method == "notifications/initialized" and self.stateless is False:
             self.handshake_messages.append(message)
 
-    def _handle_request(self, method: str, message: dict[str, Any]) -> None:
-        params = message.get("params")
-        if self.modern is None:
-            self.modern = method != "initialize" and has_version_meta(params)
+    def _handle_request(self, method: str, message: JsonObject) -> None:
+        params: JsonObject = message.get("params") or {}
+        if self.stateless is None:
+            self.stateless = method != "initialize" and has_version_meta(params)
         try:
-            result = (self._handle_modern if self.modern else self._handle_legacy)(
+            result = (self._handle_stateless if self.stateless else self._handle_handshake)(
                 method, message, params
             )
         except RpcError as error:
@@ -238,9 +237,9 @@ class StdioServer:
 
     # -------------------------------------------------------------- handshake and stateless
 
-    def _handle_legacy(
-        self, method: str, message: dict[str, Any], params: Any
-    ) -> dict[str, Any] | None:
+    def _handle_handshake(
+        self, method: str, message: JsonObject, params: JsonObject
+    ) -> JsonObject | None:
         if method != "initialize" and has_version_meta(params):
             raise RpcError(
                 INVALID_REQUEST,
@@ -263,15 +262,15 @@ class StdioServer:
         if self.version is None:
             raise invalid_params_error()
         if method == "tools/list":
-            return self.service.list_tools(_get_param(params, "cursor"), modern=False)
+            return self.service.list_tools(params.get("cursor"), stateless=False)
         return self._start_call(message, params, self.client, self.capabilities)
 
-    def _handle_modern(
-        self, method: str, message: dict[str, Any], params: Any
-    ) -> dict[str, Any] | None:
+    def _handle_stateless(
+        self, method: str, message: JsonObject, params: JsonObject
+    ) -> JsonObject | None:
         if method == "initialize":
-            requested = _get_param(params, "protocolVersion")
-            data: dict[str, Any] = {"supported": list(MODERN_VERSIONS)}
+            requested = params.get("protocolVersion")
+            data: JsonObject = {"supported": list(STATELESS_VERSIONS)}
             if isinstance(requested, str):
                 data["requested"] = requested
             raise RpcError(
@@ -285,13 +284,13 @@ class StdioServer:
             return self.service.discover(has_sdk=self.has_sdk)
         if method == "tools/list":
             check_list_params(params)
-            return self.service.list_tools(params.get("cursor"), modern=True)
+            return self.service.list_tools(params.get("cursor"), stateless=True)
         if method == "tools/call":
             check_call_params(params)
             return self._start_call(message, params, client, capabilities)
         return self._handle_other_method(method, message)
 
-    def _handle_other_method(self, method: str, message: dict[str, Any]) -> None:
+    def _handle_other_method(self, method: str, message: JsonObject) -> None:
         """Handle a method that needs the SDK."""
         if not self._delegate_to_sdk(message):
             self._warn_missing_sdk(method)
@@ -300,32 +299,32 @@ class StdioServer:
     # -------------------------------------------------------------- calls
 
     def _start_call(
-        self, message: dict[str, Any], params: dict[str, Any], client: object, capabilities: object
-    ) -> dict[str, Any] | None:
-        pending_request = PendingRequest(self.pending, message["id"], params, capabilities)
-        caller, modern = caller_from_client_info(client), bool(self.modern)
-        request = self.service.request(params, caller, pending_request, modern=modern)
+        self, message: JsonObject, params: JsonObject, client: object, capabilities: object
+    ) -> JsonObject | None:
+        peer = StdioPeer(self.pending, message["id"], params, capabilities)
+        context = RequestContext(caller_from_client_info(client), peer, bool(self.stateless))
+        request = self.service.tool_call_request(params, context)
         if self.pending.is_full:
             return request.error_result(too_busy_error())
-        self.pending.add(pending_request)
+        self.pending.add(peer)
         try:
             if request.is_async:
-                work = pending_request.run_and_reply_async(request.arun)
-                pending_request.on_cancel = self._loop_thread.submit(work)
+                work = peer.run_and_reply_async(request.arun)
+                peer.on_cancel = self._loop_thread.submit(work)
             else:
-                self.thread_pool.submit(partial(pending_request.run_and_reply, request.run))
+                self.thread_pool.submit(partial(peer.run_and_reply, request.run))
         except RuntimeError:  # the system cannot start a thread
-            self.pending.discard(pending_request)
+            self.pending.discard(peer)
             return request.error_result(too_busy_error())
         return None
 
-    def _delegate_to_sdk(self, message: dict[str, Any]) -> bool:
+    def _delegate_to_sdk(self, message: JsonObject) -> bool:
         """Hand the connection over to the SDK, with a request; return False if it is not usable."""
         if not self.has_sdk:
             return False
-        from tooli.mcp.sdk_bridge import SdkBridge
-
         try:
+            from tooli.mcp.sdk_bridge import SdkBridge
+
             self.sdk = SdkBridge(self.service, self.transport, self.handshake_messages)
         except ImportError as missing:  # a version of the SDK that is not supported
             self.has_sdk = False
@@ -345,10 +344,6 @@ def log_line(text: str) -> None:
         return
 
 
-def _get_param(params: Any, name: str) -> Any:
-    return params.get(name) if params is not None else None
-
-
 # ------------------------------------------------------------------ the process
 
 
@@ -366,8 +361,6 @@ def _install_signal_handlers(server: StdioServer) -> Callable[[], None]:
     Returns the function that ends the process. Calls that still run are abandoned, and their
     child processes are terminated.
     """
-    import signal
-
     is_ending = False
 
     def handle_signal(number: int, frame: object) -> None:
@@ -397,8 +390,6 @@ def _install_signal_handlers(server: StdioServer) -> Callable[[], None]:
 
 def terminate_children() -> None:
     """Terminate the child processes that calls have started; works on Linux only."""
-    import signal
-
     try:
         for thread in os.listdir("/proc/self/task"):
             with open(f"/proc/self/task/{thread}/children") as children:

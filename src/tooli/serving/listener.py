@@ -19,7 +19,7 @@ LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "::1")
 # ------------------------------------------------------------------ tokens
 
 
-def find_token(token: str | None, token_file: str | None = None) -> str | None:
+def take_token(token: str | None, token_file: str | None = None) -> str | None:
     """Return the token from the argument, the file or the environment variable TOOLI_TOKEN.
 
     TOOLI_TOKEN is removed from the environment.

@@ -12,8 +12,8 @@ from tooli.mcp.protocol import (
     CAPABILITIES_KEY,
     ENVELOPE_KEY,
     META_KEY,
-    MODERN_VERSIONS,
     OPTIONS_KEY,
+    STATELESS_VERSIONS,
     VERSION_KEY,
 )
 from tooli.mcp.stdio_server import StdioServer
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _CLIENT = {"name": "parity", "version": "1"}
 
 
-class MemoryWire(StdioTransport):
+class MemoryTransport(StdioTransport):
     """A transport that collects the sent messages in a list."""
 
     def __init__(self) -> None:
@@ -50,13 +50,13 @@ class McpInterface(Interface):
     """Sends `tools/call` as a client of one protocol generation does."""
 
     surface: ClassVar[str] = "mcp"
-    modern: ClassVar[bool]
+    stateless: ClassVar[bool]
 
     def __init__(self, app: Tooli) -> None:
         super().__init__(app)
-        self.transport = MemoryWire()
+        self.transport = MemoryTransport()
         self.server = StdioServer(app, self.transport)
-        if not self.modern:
+        if not self.stateless:
             self._send(
                 "initialize",
                 {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": _CLIENT},
@@ -73,11 +73,11 @@ class McpInterface(Interface):
             reply = self._send("tools/call", params)
         finally:
             restore()
-        return InterfaceResponse(_without_client(envelope_from_reply(reply, tool, self.modern)))
+        return InterfaceResponse(_without_client(envelope_from_reply(reply, tool, self.stateless)))
 
     def _send(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        if self.modern:
-            envelope: dict[str, Any] = {VERSION_KEY: MODERN_VERSIONS[-1], CAPABILITIES_KEY: {}}
+        if self.stateless:
+            envelope: dict[str, Any] = {VERSION_KEY: STATELESS_VERSIONS[-1], CAPABILITIES_KEY: {}}
             params = {**params, "_meta": {**params.get("_meta", {}), **envelope}}
         request = {
             "jsonrpc": "2.0",
@@ -95,14 +95,14 @@ class McpInterface(Interface):
 class HandshakeInterface(McpInterface):
     """MCP up to version 2025-11-25, with an `initialize` handshake."""
 
-    name, modern = "mcp", False
+    name, stateless = "mcp", False
 
 
 @register_interface
 class StatelessInterface(McpInterface):
     """MCP since version 2026-07-28, without a handshake."""
 
-    name, modern = "mcp-stateless", True
+    name, stateless = "mcp-stateless", True
 
 
 def _find_tool(server: StdioServer, name: str) -> tuple[str, Tool | None]:
@@ -113,7 +113,9 @@ def _find_tool(server: StdioServer, name: str) -> tuple[str, Tool | None]:
     return name, tool
 
 
-def envelope_from_reply(reply: dict[str, Any], tool: Tool | None, modern: bool) -> dict[str, Any]:
+def envelope_from_reply(
+    reply: dict[str, Any], tool: Tool | None, stateless: bool
+) -> dict[str, Any]:
     """Return the envelope of a reply. A successful result is put together from its parts."""
     if "error" in reply:
         return reply["error"]["data"][ENVELOPE_KEY]
@@ -121,16 +123,16 @@ def envelope_from_reply(reply: dict[str, Any], tool: Tool | None, modern: bool) 
     if result["isError"]:
         return result["_meta"][ENVELOPE_KEY]
     envelope: dict[str, Any] = {"ok": True}
-    value = _result_value(result, tool, modern)
+    value = _result_value(result, tool, stateless)
     if value is not None:
         envelope["result"] = value
     return {**envelope, "meta": result["_meta"][META_KEY]}
 
 
-def _result_value(result: dict[str, Any], tool: Tool | None, modern: bool) -> Any:
+def _result_value(result: dict[str, Any], tool: Tool | None, stateless: bool) -> Any:
     if "structuredContent" in result:
         value = result["structuredContent"]
-        return value["result"] if tool is not None and is_result_wrapped(tool, modern) else value
+        return value["result"] if tool is not None and is_result_wrapped(tool, stateless) else value
     content = result["content"]
     if not content:
         return None

@@ -12,7 +12,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.shared.exceptions import MCPError
-from tests.integration.mcp.talk import LEGACY, MODERN, SERVED, failure_of
+from tests.integration.mcp.talk import HANDSHAKE_VERSION, SERVED, STATELESS_VERSION, failure_of
 from tests.integration.outside import environment
 
 
@@ -39,7 +39,9 @@ def client_for(version: str, human: Human | None = None, app: Path = SERVED) -> 
     """A client that starts the app itself."""
     words = [str(app), "mcp", "serve"]
     start = StdioServerParameters(command=sys.executable, args=words, env=environment())
-    mode: Any = "legacy" if version == LEGACY else "auto"  # which asks what the server can do
+    mode: Any = (
+        "legacy" if version == HANDSHAKE_VERSION else "auto"
+    )  # which asks what the server can do
     who = types.Implementation(name="python", version="2")
     if human is None:
         return Client(stdio_client(start), mode=mode, client_info=who)
@@ -58,12 +60,12 @@ def shown(result: Any) -> dict[str, Any]:
     return result.model_dump(by_alias=True, exclude_none=True, mode="json")
 
 
-@pytest.mark.parametrize("version", [LEGACY, MODERN])
+@pytest.mark.parametrize("version", [HANDSHAKE_VERSION, STATELESS_VERSION])
 async def test_the_python_client_sees_everything(version: str) -> None:
-    modern = version == MODERN
+    stateless = version == STATELESS_VERSION
 
     def structured(value: Any) -> Any:
-        return value if modern else {"result": value}
+        return value if stateless else {"result": value}
 
     human = Human()
     async with client_for(version, human) as client:
@@ -107,7 +109,7 @@ async def test_the_python_client_sees_everything(version: str) -> None:
         assert progress == [1, 2, 3]
 
 
-@pytest.mark.parametrize("version", [LEGACY, MODERN])
+@pytest.mark.parametrize("version", [HANDSHAKE_VERSION, STATELESS_VERSION])
 async def test_the_python_client_gives_up(version: str) -> None:
     async with client_for(version) as client, anyio.create_task_group() as tasks:
         scope = anyio.CancelScope()
@@ -121,10 +123,10 @@ async def test_the_python_client_gives_up(version: str) -> None:
         assert not started.is_error
         scope.cancel()
         gone = await client.call_tool("happened", {"event": "cancelled k"})
-        assert gone.content[0].text == ("1" if version == MODERN else '{"result":1}')
+        assert gone.content[0].text == ("1" if version == STATELESS_VERSION else '{"result":1}')
 
 
-@pytest.mark.parametrize("version", [LEGACY, MODERN])
+@pytest.mark.parametrize("version", [HANDSHAKE_VERSION, STATELESS_VERSION])
 async def test_the_python_client_reads_the_shelves(version: str) -> None:
     async with client_for(version) as client:
         assert not (await client.call_tool("add", {"a": 1})).is_error  # the front
@@ -138,4 +140,4 @@ async def test_the_python_client_reads_the_shelves(version: str) -> None:
         got = await client.get_prompt("review", {"code": "x"})
         assert shown(got.messages[0])["content"]["text"] == "Review x"
         added = await client.call_tool("add", {"a": 1})  # the SDK, from now on
-        assert added.structured_content == (2 if version == MODERN else {"result": 2})
+        assert added.structured_content == (2 if version == STATELESS_VERSION else {"result": 2})

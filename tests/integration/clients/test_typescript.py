@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integration.mcp.talk import MODERN, SERVED, failure_of, serving
+from tests.integration.mcp.talk import SERVED, STATELESS_VERSION, failure_of, serving
 from tests.integration.node import INSPECTOR, SDK_1, SDK_2, environment_for_node, install, node
 from tests.integration.outside import PATIENCE
 
@@ -17,8 +17,8 @@ LOOK = Path(__file__).parent / "look.mjs"
 
 @pytest.fixture(
     scope="module",
-    params=[(SDK_1, "legacy"), (SDK_2, "legacy"), (SDK_2, MODERN)],
-    ids=["sdk-1", "sdk-2-legacy", "sdk-2-modern"],
+    params=[(SDK_1, "legacy"), (SDK_2, "legacy"), (SDK_2, STATELESS_VERSION)],
+    ids=["sdk-1", "sdk-2-handshake", "sdk-2-stateless"],
 )
 def seen(request: pytest.FixtureRequest) -> dict[str, Any]:
     """What a client has seen, and in which era."""
@@ -30,21 +30,21 @@ def seen(request: pytest.FixtureRequest) -> dict[str, Any]:
         env=environment_for_node(),
     )
     assert done.returncode == 0, done.stderr.decode()
-    return {**json.loads(done.stdout), "modern": era == MODERN}
+    return {**json.loads(done.stdout), "stateless": era == STATELESS_VERSION}
 
 
 def test_typescript_sees_everything(seen: dict[str, Any]) -> None:
-    modern = seen["modern"]
+    stateless = seen["stateless"]
 
     def structured(value: Any) -> Any:
-        return value if modern else {"result": value}
+        return value if stateless else {"result": value}
 
     assert seen["server"]["name"] == "served"
     tools = {tool["name"]: tool for tool in seen["tools"]}
     assert len(tools) > 20
     assert tools["add"]["title"] == "Add"
     assert tools["add"]["annotations"]["readOnlyHint"] is True
-    assert tools["add"]["outputSchema"]["type"] == ("integer" if modern else "object")
+    assert tools["add"]["outputSchema"]["type"] == ("integer" if stateless else "object")
     assert tools["add"]["_meta"]["io.tooli/tool"]["version"] == "3"
 
     assert seen["add"]["structuredContent"] == structured(3)

@@ -370,13 +370,13 @@ def test_where_a_token_comes_from(tmp_path, monkeypatch) -> None:
     file = tmp_path / "token"
     file.write_text("filed\n")
     monkeypatch.setenv("TOOLI_TOKEN", "noted")
-    assert serving.find_token(None, None) == "noted"
+    assert serving.take_token(None, None) == "noted"
     assert "TOOLI_TOKEN" not in serving.os.environ
-    assert serving.find_token(None, None) is None
+    assert serving.take_token(None, None) is None
     monkeypatch.setenv("TOOLI_TOKEN", "noted")
-    assert serving.find_token(None, str(file)) == "filed"
+    assert serving.take_token(None, str(file)) == "filed"
     monkeypatch.setenv("TOOLI_TOKEN", "noted")
-    assert serving.find_token("given", str(file)) == "given"
+    assert serving.take_token("given", str(file)) == "given"
 
 
 def test_everywhere_with_a_token(serve) -> None:

@@ -6,7 +6,7 @@ import json
 from random import Random
 from typing import Any, NamedTuple
 
-from tests.integration.mcp.talk import META, MODERN
+from tests.integration.mcp.talk import META, STATELESS_VERSION
 
 BATCHES = "2025-03-26"
 """The version in which a batch is served, and not refused."""
@@ -31,7 +31,7 @@ class Generator:
 
     def __init__(self, seed: int, version: str) -> None:
         self.random = Random(seed)
-        self.modern = version == MODERN
+        self.stateless = version == STATELESS_VERSION
         self.version = version
         self.count = 1000
         self.unwanted: set[int | str] = set()  # ids that must never be answered
@@ -75,7 +75,7 @@ class Generator:
         )
 
     def params(self, params: dict[str, Any]) -> dict[str, Any]:
-        if not self.modern:
+        if not self.stateless:
             return params
         meta = {f"{META}protocolVersion": self.version, f"{META}clientCapabilities": {}}
         return {**params, "_meta": {**meta, **params.get("_meta", {})}}

@@ -14,7 +14,7 @@ from typing import Any
 from tests.integration.outside import APPS, PATIENCE, environment, parse
 
 SERVED = APPS / "served.py"
-LEGACY, MODERN = "2025-11-25", "2026-07-28"
+HANDSHAKE_VERSION, STATELESS_VERSION = "2025-11-25", "2026-07-28"
 HANDSHAKE = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 META = "io.modelcontextprotocol/"
 CLIENT = {"name": "talker", "version": "0.1"}
@@ -40,7 +40,7 @@ class Talk:
     def __init__(self, process: subprocess.Popen[bytes], version: str) -> None:
         self.process = process
         self.version = version
-        self.modern = version == MODERN
+        self.stateless = version == STATELESS_VERSION
         self.capabilities: dict[str, Any] = {}
         self.client: dict[str, Any] | None = dict(CLIENT)
         self.heard: list[dict[str, Any]] = []  # what was neither asked for nor taken yet
@@ -106,7 +106,7 @@ class Talk:
 
     def params(self, params: dict[str, Any] | None, **meta: Any) -> dict[str, Any] | None:
         """Parameters as the era has them; in the later one each request says who asks."""
-        if self.modern:
+        if self.stateless:
             meta[f"{META}protocolVersion"] = self.version
             meta[f"{META}clientCapabilities"] = self.capabilities
             if self.client is not None:
@@ -168,7 +168,7 @@ class Talk:
     def open(self, capabilities: dict[str, Any] | None = None) -> dict[str, Any]:
         """Open the conversation as the era does it."""
         self.capabilities = capabilities or {}
-        if self.modern:
+        if self.stateless:
             return self.result("server/discover")
         payload = {
             "protocolVersion": self.version,
@@ -196,7 +196,9 @@ class Talk:
         result = self.call(name, arguments)
         assert not result["isError"], result
         structured = result["structuredContent"]
-        wrapped = not self.modern and type(structured) is dict and structured.keys() == {"result"}
+        wrapped = (
+            not self.stateless and type(structured) is dict and structured.keys() == {"result"}
+        )
         return structured["result"] if wrapped else structured
 
     def failure(self, name: str, arguments: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -243,7 +245,7 @@ def failure_of(result: dict[str, Any]) -> dict[str, Any]:
 @contextlib.contextmanager
 def talk(
     app: Path | str = SERVED,
-    version: str = LEGACY,
+    version: str = HANDSHAKE_VERSION,
     *flags: str,
     open: bool = True,
     capabilities: dict[str, Any] | None = None,

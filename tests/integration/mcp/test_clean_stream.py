@@ -7,13 +7,15 @@ the server, and the pending calls go unanswered.
 from __future__ import annotations
 
 import pytest
-from tests.integration.mcp.talk import LEGACY, MODERN, Talk, talk
+from tests.integration.mcp.talk import HANDSHAKE_VERSION, STATELESS_VERSION, Talk, talk
 
 NOISE = ["print", "write", "stdout", "buffer", "child", "shell", "fork", "thread"]
 DAMAGE = ["replace", "close-stdout", "close"]
 
 
-@pytest.fixture(scope="module", params=[LEGACY, MODERN, f"{LEGACY} SDK"])
+@pytest.fixture(
+    scope="module", params=[HANDSHAKE_VERSION, STATELESS_VERSION, f"{HANDSHAKE_VERSION} SDK"]
+)
 def line(request: pytest.FixtureRequest):
     version, _, handed = request.param.partition(" ")
     with talk(version=version) as conversation:
@@ -30,7 +32,7 @@ def test_noise_never_reaches_the_client(line: Talk, how: str) -> None:
     assert line.heard == []
 
 
-@pytest.mark.parametrize("version", [LEGACY, MODERN])
+@pytest.mark.parametrize("version", [HANDSHAKE_VERSION, STATELESS_VERSION])
 @pytest.mark.parametrize("how", DAMAGE)
 def test_a_tool_that_spoils_stdout_does_not_spoil_the_stream(how: str, version: str) -> None:
     with talk(version=version) as line:

@@ -13,16 +13,16 @@ import anyio
 import pytest
 from mcp.shared.message import SessionMessage
 from mcp_types.jsonrpc import jsonrpc_message_adapter
-from tests.integration.mcp.talk import CLIENT, LEGACY, META, MODERN
+from tests.integration.mcp.talk import CLIENT, HANDSHAKE_VERSION, META, STATELESS_VERSION
 
 from tooli import Tooli
 from tooli.mcp.sdk_server import make_server
 from tooli.mcp.service import McpService
 from tooli.mcp.stdio_server import StdioServer
 from tooli.pipeline.stdout_capture import route_stdout
-from tooli.testing.mcp_interfaces import MemoryWire
+from tooli.testing.mcp_interfaces import MemoryTransport
 
-ERAS = [LEGACY, MODERN]
+ERAS = [HANDSHAKE_VERSION, STATELESS_VERSION]
 
 
 @pytest.fixture(autouse=True)
@@ -38,7 +38,7 @@ class Alone(StdioServer):
     """A front that has an SDK at hand, and only notes what it would give to it."""
 
     def __init__(self, app: Tooli) -> None:
-        self.memory = MemoryWire()
+        self.memory = MemoryTransport()
         super().__init__(app, self.memory)
         self.passed: list[Any] = []
 
@@ -173,12 +173,12 @@ class Invention:
 
     # -------------------------------------------------------------- requests
 
-    def request(self, method: str, params: Any, modern: bool, **meta: Any) -> dict[str, Any]:
+    def request(self, method: str, params: Any, stateless: bool, **meta: Any) -> dict[str, Any]:
         """A request of an era."""
         self.ids += 1
-        if modern:
+        if stateless:
             meta = {
-                f"{META}protocolVersion": MODERN,
+                f"{META}protocolVersion": STATELESS_VERSION,
                 f"{META}clientCapabilities": {},
                 f"{META}clientInfo": CLIENT,
                 **meta,
@@ -188,7 +188,7 @@ class Invention:
         message = {"jsonrpc": "2.0", "id": self.ids, "method": method}
         return message if params is None else {**message, "params": params}
 
-    def call(self, app: Tooli, modern: bool) -> dict[str, Any]:
+    def call(self, app: Tooli, stateless: bool) -> dict[str, Any]:
         """A call, more often right than wrong."""
         tools = [tool for tool in app.catalog if not tool.hidden]
         tool = self.random.choice(tools)
@@ -204,42 +204,42 @@ class Invention:
         meta: dict[str, Any] = {}
         if self.random.random() < 0.5:
             meta["progressToken"] = self.random.choice([1, "t", 0, ""])
-        if modern and self.random.random() < 0.3:
+        if stateless and self.random.random() < 0.3:
             meta[f"{META}logLevel"] = self.random.choice(["debug", "error", "info"])
-        if modern and self.random.random() < 0.3:
+        if stateless and self.random.random() < 0.3:
             meta[f"{META}clientCapabilities"] = {"elicitation": {}}
         name = tool.name.replace("-", "_")
-        return self.request("tools/call", {"name": name, "arguments": arguments}, modern, **meta)
+        return self.request("tools/call", {"name": name, "arguments": arguments}, stateless, **meta)
 
-    def oddity(self, modern: bool) -> dict[str, Any]:
+    def oddity(self, stateless: bool) -> dict[str, Any]:
         """A request with something wrong in it."""
         odd = self.random.choice([*self.VALUES, None, 1.0, [[]], "tool_0", -1])
         kind = self.random.randrange(10)
         if kind == 0:
-            return self.request("tools/list", {"cursor": odd}, modern)
+            return self.request("tools/list", {"cursor": odd}, stateless)
         if kind == 1:
-            return self.request("tools/call", {"name": odd, "arguments": {}}, modern)
+            return self.request("tools/call", {"name": odd, "arguments": {}}, stateless)
         if kind == 2:
-            return self.request("tools/call", {"name": "tool_0", "arguments": odd}, modern)
+            return self.request("tools/call", {"name": "tool_0", "arguments": odd}, stateless)
         if kind == 3:
-            return self.request("tools/call", {"arguments": {}}, modern)
+            return self.request("tools/call", {"arguments": {}}, stateless)
         if kind == 4:
-            return self.request("tools/list", {}, modern, progressToken=odd)
-        if kind == 5 and modern:
+            return self.request("tools/list", {}, stateless, progressToken=odd)
+        if kind == 5 and stateless:
             key = self.random.choice(["protocolVersion", "clientCapabilities", "clientInfo"])
-            return self.request("tools/list", {}, modern, **{META + key: odd})
+            return self.request("tools/list", {}, stateless, **{META + key: odd})
         if kind == 6:
             given = {"name": "tool_0", "arguments": {}, "requestState": odd}
-            return self.request("tools/call", given, modern)
+            return self.request("tools/call", given, stateless)
         if kind == 7:
             given = {"name": "tool_0", "arguments": {}, "inputResponses": odd}
-            return self.request("tools/call", given, modern)
+            return self.request("tools/call", given, stateless)
         if kind == 8:
-            message = self.request("tools/list", {}, modern)
-            if modern:
+            message = self.request("tools/list", {}, stateless)
+            if stateless:
                 message["params"] = {"_meta": odd}
             return message
-        return self.request(self.random.choice(["ping", "tools/list"]), {"more": odd}, modern)
+        return self.request(self.random.choice(["ping", "tools/list"]), {"more": odd}, stateless)
 
 
 PRELUDE = """
@@ -259,9 +259,9 @@ app = Tooli("invented", version="1", description="Invented.")
 """
 
 
-def opening(modern: bool, version: str = LEGACY) -> list[dict[str, Any]]:
+def opening(stateless: bool, version: str = HANDSHAKE_VERSION) -> list[dict[str, Any]]:
     """How a conversation of an era begins."""
-    if modern:
+    if stateless:
         return []
     payload = {"protocolVersion": version, "capabilities": {}, "clientInfo": CLIENT}
     first = {"jsonrpc": "2.0", "id": "open", "method": "initialize", "params": payload}
@@ -287,33 +287,35 @@ async def compare(app: Tooli, messages: list[dict[str, Any]]) -> int:
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("version", ERAS)
 async def test_calls(version: str, seed: int) -> None:
-    modern = version == MODERN
+    stateless = version == STATELESS_VERSION
     invention = Invention(seed)
     for _ in range(4):
         app = invention.app(10)
         messages = [
-            *opening(modern),
-            invention.request("tools/list", None if not modern else {}, modern),
+            *opening(stateless),
+            invention.request("tools/list", None if not stateless else {}, stateless),
         ]
-        messages += [invention.call(app, modern) for _ in range(30)]
+        messages += [invention.call(app, stateless) for _ in range(30)]
         assert await compare(app, messages) > 25
 
 
 @pytest.mark.parametrize("version", ERAS)
 async def test_malformed_parameters(version: str) -> None:
-    modern = version == MODERN
+    stateless = version == STATELESS_VERSION
     invention = Invention(99)
     app = invention.app(3)
-    messages = [*opening(modern), *[invention.oddity(modern) for _ in range(400)]]
+    messages = [*opening(stateless), *[invention.oddity(stateless) for _ in range(400)]]
     assert await compare(app, messages) > 200
 
 
-@pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26", LEGACY, MODERN, "", "x"])
+@pytest.mark.parametrize(
+    "version", ["2024-11-05", "2025-03-26", HANDSHAKE_VERSION, STATELESS_VERSION, "", "x"]
+)
 async def test_openings(version: str) -> None:
     app = Invention(5).app(1)
     ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
     listing = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
-    early = [ping, listing] if version != MODERN else []
+    early = [ping, listing] if version != STATELESS_VERSION else []
     assert await compare(app, [*early, *opening(False, version), {**ping, "id": 3}])
 
 

@@ -13,12 +13,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.integration.mcp.talk import LEGACY, MODERN, SERVED, serving, talk
+from tests.integration.mcp.talk import HANDSHAKE_VERSION, SERVED, STATELESS_VERSION, serving, talk
 from tests.integration.outside import PATIENCE, environment
 
 from tooli.mcp.stdio_transport import StdioTransport
 
-ERAS = [LEGACY, MODERN]
+ERAS = [HANDSHAKE_VERSION, STATELESS_VERSION]
 
 
 def wait_until_gone(pid: int, patience: float = PATIENCE) -> None:
@@ -238,7 +238,13 @@ def test_a_signal_ends_a_server_whose_client_does_not_read(
 
         try:
             client = {"name": "x", "version": "1"}
-            ask(1, "initialize", protocolVersion=LEGACY, capabilities={}, clientInfo=client)
+            ask(
+                1,
+                "initialize",
+                protocolVersion=HANDSHAKE_VERSION,
+                capabilities={},
+                clientInfo=client,
+            )
             assert server.stdout.readline()
             ask(2, "tools/call", name="wait", arguments={"mark": str(mark)})
             if handed:

@@ -13,10 +13,10 @@ from tests.integration.mcp.talk import (
     CLIENT,
     FORMS,
     HANDSHAKE,
-    LEGACY,
+    HANDSHAKE_VERSION,
     META,
-    MODERN,
     SERVED,
+    STATELESS_VERSION,
     Talk,
     failure_of,
     launching,
@@ -24,11 +24,13 @@ from tests.integration.mcp.talk import (
 )
 from tests.integration.outside import environment, parse, run
 
-ERAS = [LEGACY, MODERN]
+ERAS = [HANDSHAKE_VERSION, STATELESS_VERSION]
 SERVER = {"name": "served", "version": "2.1", "description": "Tools to be called by clients."}
 
 
-@pytest.fixture(scope="module", params=[*ERAS, f"{LEGACY} SDK", f"{MODERN} SDK"])
+@pytest.fixture(
+    scope="module", params=[*ERAS, f"{HANDSHAKE_VERSION} SDK", f"{STATELESS_VERSION} SDK"]
+)
 def line(request: pytest.FixtureRequest):
     """A conversation that is shared by the tests that leave nothing behind.
 
@@ -71,14 +73,14 @@ def test_a_known_version_is_agreed_on(version: str) -> None:
 def test_an_unknown_version_is_answered_with_the_latest_handshake(version: str) -> None:
     with talk(open=False) as line:
         payload = {"protocolVersion": version, "capabilities": {}, "clientInfo": CLIENT}
-        assert line.result("initialize", payload)["protocolVersion"] == LEGACY
+        assert line.result("initialize", payload)["protocolVersion"] == HANDSHAKE_VERSION
 
 
 def test_discovery() -> None:
-    with talk(version=MODERN, open=False) as line:
+    with talk(version=STATELESS_VERSION, open=False) as line:
         found = line.open()
     assert found["resultType"] == "complete"
-    assert found["supportedVersions"] == [MODERN]
+    assert found["supportedVersions"] == [STATELESS_VERSION]
     assert found["_meta"][f"{META}serverInfo"] == SERVER
     assert found["ttlMs"] > 0 and found["cacheScope"] == "private"
     assert "logging" not in found["capabilities"]
@@ -88,7 +90,7 @@ def test_discovery() -> None:
 def test_ping_is_of_the_handshake_era() -> None:
     with talk() as line:
         assert line.result("ping") == {}
-    with talk(version=MODERN) as line:
+    with talk(version=STATELESS_VERSION) as line:
         assert line.error("ping")["code"] == -32601
 
 
@@ -103,22 +105,22 @@ def test_before_the_handshake_there_is_only_ping() -> None:
 
 def test_the_eras_do_not_mix() -> None:
     with talk() as line:
-        line.modern, line.version = True, MODERN
+        line.stateless, line.version = True, STATELESS_VERSION
         assert line.error("tools/list")["code"] == -32600
-    with talk(version=MODERN) as line:
-        line.modern = False
-        refused = line.error("initialize", {"protocolVersion": LEGACY})
+    with talk(version=STATELESS_VERSION) as line:
+        line.stateless = False
+        refused = line.error("initialize", {"protocolVersion": HANDSHAKE_VERSION})
         assert refused["code"] == -32022
-        assert refused["data"] == {"supported": [MODERN], "requested": LEGACY}
+        assert refused["data"] == {"supported": [STATELESS_VERSION], "requested": HANDSHAKE_VERSION}
         assert line.error("tools/list")["code"] == -32602  # without the envelope
 
 
 def test_a_later_version_is_refused_with_what_is_supported() -> None:
-    with talk(version=MODERN) as line:
+    with talk(version=STATELESS_VERSION) as line:
         line.version = "2027-01-01"
         refused = line.error("tools/list")
     assert refused["code"] == -32022
-    assert refused["data"] == {"supported": [MODERN], "requested": "2027-01-01"}
+    assert refused["data"] == {"supported": [STATELESS_VERSION], "requested": "2027-01-01"}
 
 
 def test_unknown_methods(own: Talk) -> None:
@@ -143,7 +145,7 @@ def test_the_list_is_what_clients_accept(line: Talk) -> None:
         output = tool.get("outputSchema")
         if output is not None:
             assert "$ref" not in output
-            assert line.modern or output["type"] == "object"
+            assert line.stateless or output["type"] == "object"
             jsonschema.Draft202012Validator.check_schema(output)
         hints = tool["annotations"]
         assert hints.keys() & {"readOnlyHint", "destructiveHint"}
@@ -167,7 +169,7 @@ def test_a_tool_in_the_list(line: Talk) -> None:
             "required": ["a"],
             "additionalProperties": False,
         },
-        "outputSchema": number if line.modern else wrapped,
+        "outputSchema": number if line.stateless else wrapped,
         "annotations": {"readOnlyHint": True, "openWorldHint": False},
         "_meta": {"io.tooli/tool": {"version": "3", "when_to_use": "To add."}},
     }
@@ -222,12 +224,12 @@ def test_a_result_that_is_no_object_is_wrapped_for_older_clients(
     line: Talk, name: str, arguments: dict[str, Any], expected: Any
 ) -> None:
     result = line.call(name, arguments)
-    structured = expected if line.modern else {"result": expected}
+    structured = expected if line.stateless else {"result": expected}
     assert result["structuredContent"] == structured
     assert [block["type"] for block in result["content"]] == ["text"]
     assert parse(result["content"][0]["text"]) == structured
     assert result["isError"] is False
-    assert result.get("resultType") == ("complete" if line.modern else None)
+    assert result.get("resultType") == ("complete" if line.stateless else None)
 
 
 def test_objects_stand_alone(line: Talk) -> None:
@@ -342,7 +344,7 @@ def test_the_environment_names_session_and_caller() -> None:
     with talk(env=env) as line:
         meta = meta_of(line.call("add", {"a": 1}))
         assert (meta["session_id"], meta["caller_id"]) == ("s-1", "talker")
-    with talk(version=MODERN, env=env, open=False) as line:
+    with talk(version=STATELESS_VERSION, env=env, open=False) as line:
         line.client = None
         meta = meta_of(line.call("add", {"a": 1}))
         assert (meta["session_id"], meta["caller_id"]) == ("s-1", "somebody")
@@ -444,7 +446,7 @@ def test_logs_in_the_handshake_era_are_as_loud_as_usual() -> None:
     ],
 )
 def test_logs_in_the_later_era_are_as_loud_as_asked(level: str | None, heard: list[str]) -> None:
-    with talk(version=MODERN) as line:
+    with talk(version=STATELESS_VERSION) as line:
         line.call("chat", **({f"{META}logLevel": level} if level else {}))
         assert [message["params"]["data"] for message in line.heard] == heard
 
@@ -575,7 +577,7 @@ def test_a_question_survives_the_handover() -> None:
 
 
 def test_a_seal_of_the_front_is_one_of_the_sdks() -> None:
-    with talk(version=MODERN, capabilities=FORMS) as line:
+    with talk(version=STATELESS_VERSION, capabilities=FORMS) as line:
         turn = Round(line, "wipe", {"path": "/x"})
         line.result("resources/list")
         assert turn.again(YES)["result"]["isError"] is False
@@ -684,7 +686,7 @@ YES = {"action": "accept", "content": {"yes": True}}
 @pytest.fixture(scope="module")
 def asker():
     """A later client that can ask its human."""
-    with talk(version=MODERN, capabilities=FORMS) as conversation:
+    with talk(version=STATELESS_VERSION, capabilities=FORMS) as conversation:
         yield conversation
 
 
@@ -736,7 +738,7 @@ def test_a_yes_without_a_seal_is_no_yes(asker: Talk, name: str) -> None:
 
 @pytest.mark.parametrize("answer", [{}, None, True, "accept", {"action": "perhaps"}])
 def test_an_answer_that_is_none_is_refused(answer: Any) -> None:
-    with talk(version=MODERN, capabilities=FORMS) as line:
+    with talk(version=STATELESS_VERSION, capabilities=FORMS) as line:
         assert Round(line, "wipe", {"path": "/x"}).again(answer)["error"]["code"] == -32602
 
 
@@ -753,7 +755,7 @@ runpy.run_path({app!r}, run_name="__main__")
 def test_a_seal_ends(tmp_path: Path) -> None:
     app = tmp_path / "hasty.py"
     app.write_text(EXPIRED.format(app=str(SERVED)))
-    with talk(app, MODERN, capabilities=FORMS) as line:
+    with talk(app, STATELESS_VERSION, capabilities=FORMS) as line:
         refused = Round(line, "wipe", {"path": "/x"}).again(YES)["error"]
     assert refused["code"] == -32602
     assert "expired" in refused["message"]
@@ -800,7 +802,7 @@ def test_the_clients_model_answers() -> None:
         assert asked["params"]["systemPrompt"] == "Be brief."
         line.send({"jsonrpc": "2.0", "id": asked["id"], "result": payload})
         assert line.answer_to(given)["result"]["structuredContent"] == {"result": "42"}
-    with talk(version=MODERN, capabilities={"sampling": {}}) as line:
+    with talk(version=STATELESS_VERSION, capabilities={"sampling": {}}) as line:
         turn = Round(line, "think", {"prompt": "6 x 7"})
         assert turn.question["method"] == "sampling/createMessage"
         assert turn.again(payload)["result"]["structuredContent"] == "42"
@@ -810,7 +812,7 @@ def test_a_question_to_a_client_that_cannot_be_asked() -> None:
     with talk() as line:
         assert line.failure("ask_name")["code"] == "E2102"
         assert line.failure("think", {"prompt": "x"})["code"] == "E2102"
-    with talk(version=MODERN) as line:
+    with talk(version=STATELESS_VERSION) as line:
         refused = line.error("tools/call", {"name": "ask_name", "arguments": {}})
         assert refused["code"] == -32021
         assert refused["data"]["requiredCapabilities"] == {"elicitation": {}}
@@ -873,7 +875,7 @@ def test_the_launcher_serves_any_app(tmp_path: Path) -> None:
         "@cli.command()\n"
         "def add(a: int, b: int = 2) -> int:\n    return a + b\n"
     )
-    with talk(words=launching(f"{plain}:cli"), version=MODERN) as line:
+    with talk(words=launching(f"{plain}:cli"), version=STATELESS_VERSION) as line:
         assert line.call("hello", {"name": "x"})["content"][0]["text"] == "hello x"
         assert line.value("add", {"a": 1}) == 3
 
@@ -891,7 +893,7 @@ def test_the_app_chooses_the_transport(tmp_path: Path) -> None:
     app.write_text(text)
     with talk(app) as line:
         assert line.value("add", {"a": 1}) == 2
-    with talk(app, LEGACY, "--transport", "stdio") as line:
+    with talk(app, HANDSHAKE_VERSION, "--transport", "stdio") as line:
         assert line.value("add", {"a": 1}) == 2
 
 
@@ -899,7 +901,7 @@ def test_the_app_may_choose_http(tmp_path: Path) -> None:
     app = tmp_path / "pick.py"
     text = SERVED.read_text().replace('version="2.1"', 'version="2.1", mcp_transport="http"')
     app.write_text(text)
-    with talk(app, LEGACY, "--port", "0", open=False) as line:
+    with talk(app, HANDSHAKE_VERSION, "--port", "0", open=False) as line:
         line.wait_for_err(b"http://127.0.0.1:")
         line.process.terminate()
         assert line.process.wait(60) in (0, -15, 143)

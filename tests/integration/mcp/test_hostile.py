@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from tests.integration.mcp.lines import BATCHES, Generator, Line
-from tests.integration.mcp.talk import LEGACY, MODERN, SERVED, Talk, talk
+from tests.integration.mcp.talk import HANDSHAKE_VERSION, SERVED, STATELESS_VERSION, Talk, talk
 
 WITHOUT_SDK = """
 import sys
@@ -83,14 +83,14 @@ class Bombardment:
             if line.expected is not None:
                 text = self.answers[type(line.wanted[0]), line.wanted[0]]
                 structured = text["result"]["structuredContent"]
-                value = structured if self.line.modern else structured["result"]
+                value = structured if self.line.stateless else structured["result"]
                 assert value == line.expected
         for given in self.generator.unwanted:
             assert (type(given), given) not in self.answers
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
-@pytest.mark.parametrize("version", [BATCHES, LEGACY, MODERN])
+@pytest.mark.parametrize("version", [BATCHES, HANDSHAKE_VERSION, STATELESS_VERSION])
 @pytest.mark.parametrize("handed", [False, True], ids=["front", "sdk"])
 def test_the_server_lives(version: str, handed: bool, tmp_path: Path) -> None:
     app = tmp_path / "served.py"

@@ -31,12 +31,15 @@ def server() -> Iterator[Server]:
         yield running
 
 
-LEGACY, MODERN = ("inside-legacy", "http-legacy"), ("inside-auto", "http-auto")
-in_the_handshake_era = pytest.mark.parametrize("connect", LEGACY, indirect=True)
-in_the_stateless_era = pytest.mark.parametrize("connect", MODERN, indirect=True)
+HANDSHAKE_CLIENTS, STATELESS_CLIENTS = (
+    ("inside-legacy", "http-legacy"),
+    ("inside-auto", "http-auto"),
+)
+in_the_handshake_era = pytest.mark.parametrize("connect", HANDSHAKE_CLIENTS, indirect=True)
+in_the_stateless_era = pytest.mark.parametrize("connect", STATELESS_CLIENTS, indirect=True)
 
 
-@pytest.fixture(params=[*LEGACY, *MODERN])
+@pytest.fixture(params=[*HANDSHAKE_CLIENTS, *STATELESS_CLIENTS])
 def connect(request: pytest.FixtureRequest) -> Open:
     """A way to open clients of one era, one way or the other."""
     where, _, mode = request.param.partition("-")

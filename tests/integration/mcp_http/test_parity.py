@@ -11,7 +11,8 @@ import pytest
 from tests.parity.test_parity import ALL, _name
 from tests.parity.zoo import make_app
 
-from tooli.mcp.http_transport import McpEndpoint, mcp_endpoint
+from tooli.mcp import mcp_endpoint
+from tooli.mcp.http_transport import McpEndpoint
 from tooli.mcp.stdio_transport import to_json
 from tooli.pipeline.stdout_capture import route_stdout
 from tooli.testing import Case
@@ -133,13 +134,17 @@ class StatelessOverHttp(StatelessInterface):
         super().__init__(app)
 
     def _send(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        from tooli.mcp.protocol import CAPABILITIES_KEY, MODERN_VERSIONS, VERSION_KEY
+        from tooli.mcp.protocol import CAPABILITIES_KEY, STATELESS_VERSIONS, VERSION_KEY
 
-        meta = {**params.get("_meta", {}), VERSION_KEY: MODERN_VERSIONS[-1], CAPABILITIES_KEY: {}}
+        meta = {
+            **params.get("_meta", {}),
+            VERSION_KEY: STATELESS_VERSIONS[-1],
+            CAPABILITIES_KEY: {},
+        }
         message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": meta}}
         _, body = self.host.post(
             message,
-            mcp_protocol_version=MODERN_VERSIONS[-1],
+            mcp_protocol_version=STATELESS_VERSIONS[-1],
             mcp_method=method,
             mcp_name=params["name"],
         )

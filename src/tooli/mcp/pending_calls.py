@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import count
 from threading import Condition, Event
+from time import monotonic
 
 from tooli.core.peer import Peer
 from tooli.errors import Interrupted
@@ -14,6 +15,7 @@ from tooli.mcp.protocol import (
     LOG_LEVEL_KEY,
     LOG_LEVELS,
     RpcError,
+    is_request_id,
 )
 from tooli.mcp.stdio_transport import alternate_id
 from tooli.serving.dispatcher import MAX_CONCURRENT_CALLS
@@ -25,21 +27,23 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tooli.core.peer import Question
+    from tooli.core.protocols import JsonObject
+    from tooli.mcp.protocol import RequestId
     from tooli.mcp.stdio_server import StdioServer
 
 
-class PendingRequests:
+class PendingCalls:
     """The calls of one client that are not answered yet, and the open questions to it."""
 
     def __init__(self, server: StdioServer) -> None:
         self.server = server
-        self._requests: dict[int | str, PendingRequest] = {}
+        self._requests: dict[RequestId, StdioPeer] = {}
         self._replies_in_progress = 0  # calls that have ended, whose answers are being sent
         self._condition = Condition()  # not held during writes, which can block
         self._pending_questions: dict[str, PendingQuestion] = {}
         self._question_numbers = count(1)
 
-    def __contains__(self, request_id: int | str) -> bool:
+    def __contains__(self, request_id: RequestId) -> bool:
         return request_id in self._requests
 
     @property
@@ -52,15 +56,15 @@ class PendingRequests:
         """True if the limit of concurrent calls is reached."""
         return len(self._requests) + self._replies_in_progress >= MAX_CONCURRENT_CALLS
 
-    def add(self, request: PendingRequest) -> None:
+    def add(self, request: StdioPeer) -> None:
         """Add a call that starts."""
         self._requests[request.id] = request
 
-    def discard(self, request: PendingRequest) -> None:
+    def discard(self, request: StdioPeer) -> None:
         """Remove a call that could not start."""
         self._requests.pop(request.id, None)
 
-    def finish(self, request: PendingRequest, message: dict[str, Any]) -> None:
+    def finish(self, request: StdioPeer, message: JsonObject) -> None:
         """Remove a call and send its answer, unless the client cancelled it."""
         with self._condition:  # the client may reuse the id as soon as it has the answer
             self._requests.pop(request.id, None)
@@ -75,7 +79,7 @@ class PendingRequests:
 
     def cancel(self, request_id: object) -> bool:
         """Cancel a call for the client; return False if there is no such call."""
-        if not isinstance(request_id, (int, str)) or isinstance(request_id, bool):
+        if not is_request_id(request_id):
             return False
         with self._condition:
             request = self._requests.get(request_id) or self._requests.get(alternate_id(request_id))
@@ -91,8 +95,6 @@ class PendingRequests:
 
     def wait(self, timeout: float) -> None:
         """Wait for the calls to end while the client is connected."""
-        from time import monotonic
-
         deadline = monotonic() + timeout
         with self._condition:
             while (
@@ -104,7 +106,7 @@ class PendingRequests:
 
     # -------------------------------------------------------------- questions
 
-    def ask(self, request: PendingRequest, question: Question) -> Any:
+    def ask(self, request: StdioPeer, question: Question) -> JsonObject | None:
         """Ask the client a question, wait for the answer and return it."""
         key = f"tooli-{next(self._question_numbers)}"
         pending_question = PendingQuestion(request)
@@ -122,7 +124,7 @@ class PendingRequests:
             raise Interrupted("The client cancelled the call.")
         return pending_question.response
 
-    def resolve_question(self, message: dict[str, Any]) -> bool:
+    def resolve_question(self, message: JsonObject) -> bool:
         """Deliver the answer to a question; return False if the message answers none."""
         pending_question = self._pending_questions.get(message.get("id", ""))
         if pending_question is None:
@@ -137,32 +139,32 @@ class PendingQuestion:
 
     __slots__ = ("answered_event", "request", "response")
 
-    def __init__(self, request: PendingRequest) -> None:
+    def __init__(self, request: StdioPeer) -> None:
         self.request = request
         self.answered_event = Event()
-        self.response: Any = None
+        self.response: JsonObject | None = None
 
 
-class PendingRequest(Peer):
+class StdioPeer(Peer):
     """One call, and the connection to the client that waits for it."""
 
     def __init__(
         self,
-        pending: PendingRequests,
-        request_id: int | str,
-        params: dict[str, Any],
+        pending: PendingCalls,
+        request_id: RequestId,
+        params: JsonObject,
         capabilities: object,
     ) -> None:
         self.id = request_id
         self.cancelled = False
-        self.on_cancel: Callable[[], Any] | None = None
+        self.on_cancel: Callable[[], object] | None = None
         self._pending = pending
-        self._meta: Any = params.get("_meta") or {}
+        self._meta: JsonObject = params.get("_meta") or {}
         self._capabilities = capabilities
 
     # -------------------------------------------------------------- running
 
-    def run_and_reply(self, work: Callable[[], dict[str, Any]]) -> None:
+    def run_and_reply(self, work: Callable[[], JsonObject]) -> None:
         """Run a call and send its answer. A call that was cancelled while it waited is not run."""
         try:
             message = self._result_message(work() if not self.cancelled else {})
@@ -170,7 +172,7 @@ class PendingRequest(Peer):
             message = self._error_message(failure)
         self._pending.finish(self, message)
 
-    async def run_and_reply_async(self, work: Callable[[], Awaitable[dict[str, Any]]]) -> None:
+    async def run_and_reply_async(self, work: Callable[[], Awaitable[JsonObject]]) -> None:
         """Run a call on an event loop and send its answer."""
         try:
             message = self._result_message(await work())
@@ -178,10 +180,10 @@ class PendingRequest(Peer):
             message = self._error_message(failure)
         self._pending.finish(self, message)
 
-    def _result_message(self, result: dict[str, Any]) -> dict[str, Any]:
+    def _result_message(self, result: JsonObject) -> JsonObject:
         return {"jsonrpc": "2.0", "id": self.id, "result": result}
 
-    def _error_message(self, failure: BaseException) -> dict[str, Any]:
+    def _error_message(self, failure: BaseException) -> JsonObject:
         if not isinstance(failure, RpcError):
             failure = RpcError(INTERNAL_ERROR, "Internal server error")
         return {"jsonrpc": "2.0", "id": self.id, "error": failure.to_dict()}
@@ -193,7 +195,7 @@ class PendingRequest(Peer):
         token = self._meta.get("progressToken")
         if token is None or type(token) not in (str, int):
             return
-        params: dict[str, Any] = {"progressToken": token, "progress": done}
+        params: JsonObject = {"progressToken": token, "progress": done}
         if total is not None:
             params["total"] = total
         if message is not None:
@@ -209,7 +211,7 @@ class PendingRequest(Peer):
         server = self._pending.server
         min_level = (
             self._meta.get(LOG_LEVEL_KEY)
-            if server.modern
+            if server.stateless
             else DEFAULT_LOG_LEVEL
             if server.has_sdk
             else None
@@ -221,14 +223,14 @@ class PendingRequest(Peer):
         params = {"level": level, "data": data, "logger": server.service.dispatcher.name}
         self._notify("notifications/message", params)
 
-    def _notify(self, method: str, params: dict[str, Any]) -> None:
+    def _notify(self, method: str, params: JsonObject) -> None:
         if not self.cancelled:
             message = {"jsonrpc": "2.0", "method": method, "params": params}
             self._pending.server.transport.write(message)
 
     def supports(self, method: str) -> bool:
         """True if the client can answer this kind of question while the call waits."""
-        return not self._pending.server.modern and client_supports(self._capabilities, method)
+        return not self._pending.server.stateless and client_supports(self._capabilities, method)
 
     def ask(self, questions: Mapping[str, Question]) -> Mapping[str, Any]:
         """Ask the client, one question after the other, and return its answers."""

@@ -8,16 +8,16 @@ import pytest
 
 from tooli import Context, Tooli
 from tooli.errors import Interrupted
-from tooli.mcp.pending_requests import PendingRequest
+from tooli.mcp.pending_calls import StdioPeer
 from tooli.mcp.stdio_server import StdioServer
-from tooli.pipeline.client_requests import YES_NO_SCHEMA, build_elicit
-from tooli.testing.mcp_interfaces import MemoryWire
+from tooli.pipeline.context import YES_NO_SCHEMA, build_elicit
+from tooli.testing.mcp_interfaces import MemoryTransport
 
 QUESTIONS = {"q": build_elicit("Sure?", YES_NO_SCHEMA)}
 
 
 def make_server(app: Tooli | None = None) -> StdioServer:
-    server = StdioServer(app or Tooli("asking"), MemoryWire())
+    server = StdioServer(app or Tooli("asking"), MemoryTransport())
     server.handle_message(
         {
             "jsonrpc": "2.0",
@@ -42,7 +42,7 @@ def call(server: StdioServer, request_id: int, name: str) -> None:
 
 def test_cancelled_call_cannot_ask() -> None:
     server = make_server()
-    request = PendingRequest(server.pending, 7, {}, {"elicitation": {}})
+    request = StdioPeer(server.pending, 7, {}, {"elicitation": {}})
     server.pending.add(request)
     assert server.pending.cancel(7)
     with pytest.raises(Interrupted, match="cancelled"):
@@ -53,7 +53,7 @@ def test_cancelled_call_cannot_ask() -> None:
 
 def test_cancellation_ends_an_open_question() -> None:
     server = make_server()
-    request = PendingRequest(server.pending, 7, {}, {"elicitation": {}})
+    request = StdioPeer(server.pending, 7, {}, {"elicitation": {}})
     server.pending.add(request)
     failures: list[BaseException] = []
 
