@@ -46,11 +46,11 @@ def render_rules(app_info: AppInfo, host: str) -> dict[str, str]:
     if host not in HOSTS:
         known = ", ".join(HOSTS)
         raise InputError(f"There are no rules for {host!r}. Use one of {known}.", field="host")
-    files = HOSTS[host](app_info, skill_slug(app_info.name), build_rules(app_info))
+    files = HOSTS[host](app_info, skill_slug(app_info.name), build_permission_rules(app_info))
     return {path: text for path, text in files.items() if text}
 
 
-def build_rules(app_info: AppInfo) -> list[PermissionRule]:
+def build_permission_rules(app_info: AppInfo) -> list[PermissionRule]:
     """Return a rule for each command, in the app's order."""
     rules: list[PermissionRule] = []
     for name, tool in tools_by_safe_name(app_info.tools).items():

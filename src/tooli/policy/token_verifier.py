@@ -463,17 +463,17 @@ def _identity_from_claims(
 
     if "aud" in claims and audience is None:
         raise TokenRejected("is for an audience, but no token_audience is set")
-    wanted: dict[str, Any] = {"exp": {"essential": True}, "sub": {"essential": True}}
-    for key_id, value in (("iss", issuer), ("aud", audience)):
+    required_claims: dict[str, Any] = {"exp": {"essential": True}, "sub": {"essential": True}}
+    for claim, value in (("iss", issuer), ("aud", audience)):
         if value is not None:
-            wanted[key_id] = {"essential": True, "value": value}
+            required_claims[claim] = {"essential": True, "value": value}
     _check_claim_types(claims)
     try:
-        JWTClaimsRegistry(leeway=LEEWAY_SECONDS, **wanted).validate(claims)
+        JWTClaimsRegistry(leeway=LEEWAY_SECONDS, **required_claims).validate(claims)
     except errors.ExpiredTokenError:
         raise TokenRejected("has expired") from None
     except errors.MissingClaimError:
-        missing = sorted([name for name in wanted if claims.get(name) is None])
+        missing = sorted([name for name in required_claims if claims.get(name) is None])
         raise TokenRejected(f"has no {', '.join(missing)}") from None
     except errors.JoseError:
         raise TokenRejected(_describe_invalid_claim(claims, issuer, audience)) from None
@@ -488,8 +488,8 @@ def _check_claim_types(claims: dict[str, Any]) -> None:
 
     Some versions of joserfc do not check these types.
     """
-    for key_id in ("exp", "nbf", "iat"):
-        value = claims.get(key_id)
+    for claim in ("exp", "nbf", "iat"):
+        value = claims.get(claim)
         if value is not None and not (type(value) in (int, float) and abs(value) < 1 << 53):
             raise TokenRejected(_INVALID_CLAIMS)
     if not isinstance(claims.get("sub"), (str, type(None))):
@@ -515,8 +515,8 @@ def _describe_invalid_claim(
 def _parse_scopes(claims: dict[str, Any]) -> frozenset[str]:
     """Return the scopes of a token, in any of the usual forms."""
     found: set[str] = set()
-    for key_id in ("scope", "scp", "scopes"):
-        value: Any = claims.get(key_id)
+    for claim in ("scope", "scp", "scopes"):
+        value: Any = claims.get(claim)
         scopes: Any = value.split() if isinstance(value, str) else [] if value is None else value
         if not is_list(scopes) or not all([isinstance(scope, str) for scope in scopes]):
             raise TokenRejected("has scopes in an unknown form")
