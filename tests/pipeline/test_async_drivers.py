@@ -267,3 +267,75 @@ class TestFromSyncCode:
         next(items)
         items.close()
         assert ended == [True]
+
+
+class TestCancelledStream:
+    """The task that iterates a sync stream is cancelled while a step runs in a thread."""
+
+    @pytest.mark.parametrize("ending", ["yields", "ends"])
+    async def test_running_generator_is_closed_after_its_step(self, ending: str) -> None:
+        entered, leave, closed = threading.Event(), threading.Event(), threading.Event()
+
+        def items():
+            try:
+                yield 1
+                entered.set()
+                assert leave.wait(60)
+                if ending == "yields":
+                    yield 2
+            finally:
+                closed.set()
+
+        task = asyncio.ensure_future(drain(async_drivers.stream(call_of(items), [bind], [])))
+        await asyncio.to_thread(entered.wait, 60)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert not closed.is_set()
+        leave.set()
+        assert await asyncio.to_thread(closed.wait, 60)
+
+    async def test_iterator_whose_close_stops_the_step(self) -> None:
+        entered, stopped = threading.Event(), threading.Event()
+
+        class Items:
+            def __iter__(self):
+                return self
+
+            def __next__(self):
+                entered.set()
+                assert stopped.wait(60)
+                raise StopIteration
+
+            def close(self):
+                stopped.set()
+
+        task = asyncio.ensure_future(
+            drain(async_drivers.stream(call_of(lambda: Items()), [bind], []))
+        )
+        await asyncio.to_thread(entered.wait, 60)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert stopped.is_set()
+
+    async def test_error_of_close_is_raised(self) -> None:
+        class Items:
+            def __init__(self):
+                self.left = [1]
+
+            def __iter__(self):
+                return self
+
+            def __next__(self):
+                if not self.left:
+                    raise StopIteration
+                return self.left.pop()
+
+            def close(self):
+                raise ValueError("not closed")
+
+        outcomes: list[Ok | Failed] = []
+        assert await drain(async_drivers.stream(call_of(lambda: Items()), [bind], outcomes)) == [1]
+        assert isinstance(outcomes[0], Failed)
+        assert "not closed" in str(outcomes[0].error)

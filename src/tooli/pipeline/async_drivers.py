@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from _thread import allocate_lock
 from contextlib import aclosing
 
 from tooli.core.call import Ok
@@ -108,16 +109,48 @@ async def _count_items(items: Any, flow: RecordFlow | None) -> AsyncGenerator[An
 
 async def _iterate_in_threads(items: Iterator[Any]) -> AsyncGenerator[Any]:
     """Yield the items of a sync stream, with each step in a thread."""
-    end = object()
+    steps, end = _ThreadSteps(items), object()
     try:
-        while (item := await asyncio.to_thread(_next_item, items, end)) is not end:
+        while (item := await asyncio.to_thread(steps.next_item, end)) is not end:
             yield item
     finally:
-        close = getattr(items, "close", None)
-        if close is not None:
-            close()
+        steps.close()
 
 
-def _next_item(items: Iterator[Any], end: object) -> Any:
-    """Return the next item. The monitor recognises threads of a call by this frame."""
-    return next(items, end)
+class _ThreadSteps:
+    """Runs the steps of an iterator in threads. It can be closed while a step runs.
+
+    When a task is cancelled, the thread of its step continues. A generator cannot be closed before
+    the step ends, so the thread closes it then.
+    """
+
+    def __init__(self, items: Iterator[Any]) -> None:
+        self._items = items
+        self._close: Callable[[], object] = getattr(items, "close", lambda: None)
+        self._lock = allocate_lock()
+        self._is_running = self._is_closed = False
+
+    def next_item(self, end: object) -> Any:
+        """Return the next item. The monitor recognises threads of a call by this frame."""
+        with self._lock:
+            if self._is_closed:
+                return end
+            self._is_running = True
+        try:
+            return next(self._items, end)
+        finally:
+            with self._lock:
+                self._is_running = False
+                must_close = self._is_closed
+            if must_close:
+                self._close()
+
+    def close(self) -> None:
+        """Close the iterator now, or after the running step if it is a generator."""
+        with self._lock:
+            is_running, self._is_closed = self._is_running, True
+        try:
+            self._close()
+        except ValueError:  # "generator already executing"
+            if not is_running:
+                raise

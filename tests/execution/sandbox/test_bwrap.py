@@ -215,6 +215,51 @@ def test_items_and_warnings_come_out(script: Path, path: str) -> None:
     assert (code, out) == (0, b'{"number":0}\n{"number":1}\n')
 
 
+CLIENT = """
+import json, time
+from collections.abc import Mapping
+from tooli import Elicit
+from tooli.core.call import Call, Caller, Options
+from tooli.core.peer import Peer
+from tooli.pipeline.drivers import run
+
+
+@app.command(isolation="required", timeout=60)
+def talk(ctx: Context) -> dict[str, object]:
+    was_cancelled = ctx.cancelled
+    name = ctx.ask({"who": Elicit("Who?", {"type": "object"})})["who"]["content"]["name"]
+    while not ctx.cancelled:  # the time limit ends it otherwise
+        time.sleep(0.01)
+    return {"before": was_cancelled, "name": name, "after": ctx.cancelled}
+
+
+class Client(Peer):
+    def supports(self, method):
+        return method == Elicit.method
+
+    def ask(self, questions):
+        self.cancelled = True
+        return {name: {"action": "accept", "content": {"name": "Ada"}} for name in questions}
+
+
+if __name__ == "__main__":
+    call = Call(app.find("talk"), {}, Caller("mcp"), [], Options(), peer=Client())
+    call, stages = app.prepare(call)
+    outcome = run(call, stages)
+    error = str(getattr(outcome, "error", ""))
+    print(json.dumps([getattr(outcome, "value", None), error, call.meta]))
+"""
+
+
+def test_client_answers_and_cancels(script: Path, path: str) -> None:
+    script.write_text(APP.partition('if __name__ == "__main__"')[0] + CLIENT)
+    code, out = run(script, path)
+    value, error, meta = json.loads(out)
+    assert (code, error) == (0, "")
+    assert value == {"before": False, "name": "Ada", "after": True}
+    assert meta["enforcement"] == "bwrap"
+
+
 def test_a_failure_is_the_same_failure(script: Path, path: str) -> None:
     code, out = run(script, path, "fail", "--json")
     assert (code, json.loads(out)["error"]["code"]) == (10, "E3010")
