@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 # A new rule: a row in tooli.policy.rules.RULES, a command here, its cases below.
 COMMANDS: dict[str, dict[str, Any]] = {
     "forbidden": {"danger_level": "forbidden", "auth": []},
-    "unsaid": {},
+    "auth": {},
     "scoped": {"auth": ["files:write"]},
     "approval": {"requires_approval": True, "auth": []},
     "both": {"requires_approval": True, "annotations": Destructive, "auth": []},
@@ -27,13 +27,13 @@ COMMANDS: dict[str, dict[str, Any]] = {
     "delete": {"annotations": Destructive, "auth": []},
     "grave": {"annotations": Destructive, "danger_level": "high", "auth": []},
     "undeclared": {"capabilities": ["none"], "auth": []},
-    "dirty": {"auth": []},
+    "escapes": {"auth": []},
 }
-DIRT = "\x1b[31m\u202e"
+ESCAPES = "\x1b[31m\u202e"
 YES = {"yes": True}
 CASES: dict[str, list[Case]] = {
     "forbidden": [Case("forbidden"), Case("forbidden", {}, YES)],
-    "unsaid": [Case("unsaid"), Case("unsaid", {}, YES)],
+    "auth": [Case("auth"), Case("auth", {}, YES)],
     "scope": [Case("scoped", {}), Case("scoped", {}, YES)],
     "approval": [Case("approval"), Case("approval", {}, YES), Case("both", {}, YES)],
     "critical": [Case("critical"), Case("critical", {}, YES)],
@@ -41,7 +41,7 @@ CASES: dict[str, list[Case]] = {
     "destructive": [Case("delete"), Case("grave")],
     "confirmed": [Case("delete", {}, YES), Case("grave", {}, YES)],
     "undeclared": [Case("undeclared"), Case("undeclared", {}, YES)],
-    "dirty": [Case("dirty"), Case("dirty", {}, YES)],
+    "escapes": [Case("escapes"), Case("escapes", {}, YES)],
 }
 """The calls that each rule is about."""
 
@@ -55,7 +55,7 @@ def make(policy: str, note: Callable[[str], Any]) -> Tooli:
             if name == "undeclared":
                 os.listdir(os.path.expanduser("~"))
             note(name)
-            return name + DIRT if name == "dirty" else name
+            return name + ESCAPES if name == "escapes" else name
 
         return run
 

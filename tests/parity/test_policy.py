@@ -11,7 +11,7 @@ import pytest
 from tests.integration.outside import converse, environment
 from tests.integration.outside import envelope as only_envelope
 from tests.integration.outside import run as run_outside
-from tests.parity.policed import CASES, COMMANDS, DIRT, make
+from tests.parity.policed import CASES, COMMANDS, ESCAPES, make
 
 from tooli.mcp.protocol import (
     CAPABILITIES_KEY,
@@ -56,7 +56,7 @@ def test_every_rule_has_its_calls() -> None:
 CONTRACT = {
     # rule: what happens under off, standard, strict; "?" where a human may be asked instead
     "forbidden": ("E2000", "E2000", "E2000"),
-    "unsaid": ("runs", "runs", "E2002"),
+    "auth": ("runs", "runs", "E2002"),
     "scope": ("runs", "warns", "E2001"),
     "approval": ("E2101?", "E2101?", "E2101"),
     "critical": ("runs", "runs", "E2101"),
@@ -64,7 +64,7 @@ CONTRACT = {
     "destructive": ("runs", "E1010?", "E1010"),
     "confirmed": ("runs", "runs", "runs"),
     "undeclared": ("runs", "warns", "E2003"),
-    "dirty": ("runs", "warns", "warns"),
+    "escapes": ("runs", "warns", "warns"),
 }
 
 
@@ -89,7 +89,7 @@ def test_through_every_interface(policy: str, case: Case, verdict: Verdict) -> N
     app = make(policy, ran.append)
     answer = assert_parity(app, case)
     if verdict.code is None:
-        left = DIRT if case.tool == "dirty" and policy == "off" else ""
+        left = ESCAPES if case.tool == "escapes" and policy == "off" else ""
         assert answer["result"] == case.tool + left
         assert bool(answer["meta"].get("warnings")) is verdict.adds_warning
         assert len(ran) == len(

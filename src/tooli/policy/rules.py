@@ -54,7 +54,7 @@ class PolicyRule(Record):
 
 RULES: dict[str, PolicyRule] = {
     "forbidden": PolicyRule('`danger_level="forbidden"`', FORBIDDEN, FORBIDDEN, FORBIDDEN),
-    "unsaid": PolicyRule("the command does not set `auth=`", RUN, RUN, MISSING_AUTH),
+    "auth": PolicyRule("the command does not set `auth=`", RUN, RUN, MISSING_AUTH),
     "scope": PolicyRule("the caller lacks a scope of `auth=`", RUN, WARN, MISSING_SCOPE),
     "approval": PolicyRule(
         "`requires_approval=True`, with or without `--yes`", ASK_HUMAN, ASK_HUMAN, NEEDS_GRANT
@@ -76,7 +76,7 @@ RULES: dict[str, PolicyRule] = {
     "undeclared": PolicyRule(
         "the command uses a capability that it does not declare", RUN, WARN, UNDECLARED
     ),
-    "dirty": PolicyRule(
+    "escapes": PolicyRule(
         "terminal escapes and invisible characters in a result", UNCHANGED, SANITIZED, SANITIZED
     ),
 }

@@ -52,12 +52,10 @@ def isolate(context: StageContext) -> Stage | None:
                 return (yield call)
         if not state.policy_resolved:  # the settings cannot be read inside of the sandbox
             apply_security_policy(state)
-        allowance = effective_allowance(call.tool, state)
-        dirs = SandboxDirs(allowance)
+        access = effective_access(call.tool, state)
+        dirs = SandboxDirs(access)
         try:
-            sandbox = SandboxRunner(
-                call.runner, allowance, required=required, temp_dir=dirs.temp_dir
-            )
+            sandbox = SandboxRunner(call.runner, access, required=required, temp_dir=dirs.temp_dir)
             runner = (
                 sandbox if make_bubblewrap is None else make_bubblewrap(sandbox, mechanisms.seccomp)
             )
@@ -88,7 +86,7 @@ def _make_bubblewrap(
     return None
 
 
-def effective_allowance(tool: Tool, state: AppState) -> AllowedAccess:
+def effective_access(tool: Tool, state: AppState) -> AllowedAccess:
     """Return what a command may access. Without declared capabilities it may access nothing.
 
     The settings `allow_paths` and `deny_paths` restrict the declared capabilities. In the sandbox,
@@ -100,8 +98,8 @@ def effective_allowance(tool: Tool, state: AppState) -> AllowedAccess:
 
 # ------------------------------------------------------------------ folders of the sandbox
 
-_TEMP_DIR_PREFIX = "tooli-room-"
-_swept_dirs: set[str] = set()  # parent folders in which stale folders were removed
+_TEMP_DIR_PREFIX = "tooli-sandbox-"
+_cleaned_dirs: set[str] = set()  # parent folders in which stale folders were removed
 
 
 class SandboxDirs:
@@ -112,9 +110,9 @@ class SandboxDirs:
     because another call may have been granted access to it.
     """
 
-    def __init__(self, allowance: AllowedAccess) -> None:
+    def __init__(self, access: AllowedAccess) -> None:
         self.temp_dir, self._lock_fd = _create_temp_dir()
-        for path in allowance.writes or ():
+        for path in access.writes or ():
             _create_path(path)
 
     def remove(self) -> None:
@@ -177,15 +175,15 @@ def _lock_dir(temp_dir: str) -> int:
         pass
     if os.fstat(fd).st_nlink == 0 or not os.path.isdir(temp_dir):
         os.close(fd)
-        raise FileNotFoundError(0, "it was swept away", temp_dir)
+        raise FileNotFoundError(0, "another process has removed it", temp_dir)
     return fd
 
 
 def _remove_stale_dirs(parent_dir: str) -> None:
     """Remove the folders of killed calls. Each parent folder is searched once per process."""
-    if parent_dir in _swept_dirs:
+    if parent_dir in _cleaned_dirs:
         return
-    _swept_dirs.add(parent_dir)
+    _cleaned_dirs.add(parent_dir)
     try:
         names = [name for name in os.listdir(parent_dir) if name.startswith(_TEMP_DIR_PREFIX)]
     except OSError:

@@ -458,8 +458,13 @@ _TABLES = (
 
 
 def test_no_jump_is_too_far() -> None:
-    rules = seccomp.build_rules(
-        net=True, spawns=False, metadata=False, sockets=True, truncates=False, pid=1
+    rules = seccomp.build_seccomp_rules(
+        own_pid=1,
+        allow_network=True,
+        allow_processes=False,
+        allow_metadata_changes=False,
+        allow_unix_sockets=True,
+        allow_truncate=False,
     )
     program = seccomp.assemble(rules, 0xC000003E)
     assert len(program) % 8 == 0 and len(program) // 8 < 4096

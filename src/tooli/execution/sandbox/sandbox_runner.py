@@ -239,13 +239,13 @@ def enter_sandbox(
     if support.seccomp:
         can_write_anywhere = access.writes is None
         seccomp.enforce(
-            seccomp.build_rules(
-                net=access.net,
-                spawns=access.spawns,
-                metadata=can_write_anywhere,
-                sockets=access.net and can_write_anywhere,
-                truncates=can_write_anywhere or support.landlock >= landlock.TRUNCATE_ABI,
-                pid=os.getpid(),
+            seccomp.build_seccomp_rules(
+                own_pid=os.getpid(),
+                allow_network=access.net,
+                allow_processes=access.spawns,
+                allow_metadata_changes=can_write_anywhere,
+                allow_unix_sockets=access.net and can_write_anywhere,
+                allow_truncate=can_write_anywhere or support.landlock >= landlock.TRUNCATE_ABI,
             )
         )
     _is_sandboxed = True

@@ -100,24 +100,33 @@ class SeccompRules(Record):
     checked: Mapping[int, tuple[int, tuple[ArgumentCheck, ...]]]
 
 
-def build_rules(
-    *, net: bool, spawns: bool, metadata: bool, sockets: bool, truncates: bool, pid: int
+def build_seccomp_rules(
+    *,
+    own_pid: int,
+    allow_network: bool,
+    allow_processes: bool,
+    allow_metadata_changes: bool,
+    allow_unix_sockets: bool,
+    allow_truncate: bool,
 ) -> SeccompRules:
     """Return the rules for a process that may do what the arguments allow."""
     numbers = _parse_numbers(_ARGUMENT_CHECKED_CALLS)
     refused = dict.fromkeys(_parse_numbers(_ALWAYS_REFUSED).values(), errno.EPERM)
-    if not metadata:
+    if not allow_metadata_changes:
         refused.update(dict.fromkeys(_parse_numbers(_METADATA_CALLS).values(), errno.EPERM))
-    if not spawns:
+    if not allow_processes:
         refused.update(dict.fromkeys(_parse_numbers(_PROCESS_CALLS).values(), errno.EPERM))
-    if not net:
+    if not allow_network:
         refused.update(dict.fromkeys(_parse_numbers(_NETWORK_CALLS).values(), errno.EACCES))
     # The flags of clone3 are in memory and cannot be checked; libraries fall back to clone.
     refused[numbers["clone3"]] = errno.ENOSYS
-    if not truncates:
+    if not allow_truncate:
         refused[numbers["truncate"]] = errno.EACCES
-    calls = {**_process_checks(spawns, pid), **_socket_checks(net, sockets)}
-    requests = (*_ALLOWED_IOCTLS, *(range(0x8901, 0x8960) if net else ()))
+    calls = {
+        **_process_checks(allow_processes, own_pid),
+        **_socket_checks(allow_network, allow_unix_sockets),
+    }
+    requests = (*_ALLOWED_IOCTLS, *(range(0x8901, 0x8960) if allow_network else ()))
     calls["ioctl"] = (errno.EPERM, (ArgumentCheck(1, requests),))
     return SeccompRules(refused, {numbers[name]: rule for name, rule in calls.items()})
 
@@ -132,37 +141,37 @@ def _parse_numbers(table: str) -> dict[str, int]:
     return {row[0]: int(row[column]) for row in rows if int(row[column])}
 
 
-def _process_checks(spawns: bool, pid: int) -> dict[str, _Checks]:
+def _process_checks(allow_processes: bool, own_pid: int) -> dict[str, _Checks]:
     """Return the checks of calls that act on processes."""
-    own_pid = (ArgumentCheck(0, (pid,)),)
-    zero_or_own_pid = (ArgumentCheck(0, (0, pid)),)
+    is_own_pid = (ArgumentCheck(0, (own_pid,)),)
+    is_zero_or_own_pid = (ArgumentCheck(0, (0, own_pid)),)
     calls: dict[str, _Checks] = {
-        "prlimit64": (errno.EPERM, zero_or_own_pid),
+        "prlimit64": (errno.EPERM, is_zero_or_own_pid),
         "setpriority": (errno.EPERM, (ArgumentCheck(0, (0,)), ArgumentCheck(1, (0,)))),
-        "ioprio_set": (errno.EPERM, (ArgumentCheck(0, (1,)), ArgumentCheck(1, (0, pid)))),
+        "ioprio_set": (errno.EPERM, (ArgumentCheck(0, (1,)), ArgumentCheck(1, (0, own_pid)))),
         "clone": (
             errno.EPERM,
             (ArgumentCheck(0, (0,), _CLONE_NAMESPACES),)
-            if spawns
+            if allow_processes
             else (ArgumentCheck(0, (_CLONE_THREAD,), _CLONE_THREAD),),
         ),
     }
     for name in ("sched_setscheduler", "sched_setparam", "sched_setattr", "sched_setaffinity"):
-        calls[name] = (errno.EPERM, zero_or_own_pid)
-    if not spawns:
+        calls[name] = (errno.EPERM, is_zero_or_own_pid)
+    if not allow_processes:
         for name in ("kill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo"):
-            calls[name] = (errno.EPERM, own_pid)
+            calls[name] = (errno.EPERM, is_own_pid)
         owner_check = ArgumentCheck(1, _FCNTL_OWNER_COMMANDS, is_allowlist=False)
         calls["fcntl"] = (errno.EPERM, (owner_check,))
     return calls
 
 
-def _socket_checks(net: bool, sockets: bool) -> dict[str, _Checks]:
+def _socket_checks(allow_network: bool, allow_unix_sockets: bool) -> dict[str, _Checks]:
     """Return the checks of calls that create sockets."""
-    families = (_AF_INET, _AF_INET6, _AF_NETLINK) if net else ()
-    unix = (_AF_UNIX,) if sockets else ()
+    families = (_AF_INET, _AF_INET6, _AF_NETLINK) if allow_network else ()
+    unix = (_AF_UNIX,) if allow_unix_sockets else ()
     calls: dict[str, _Checks] = {"socket": (errno.EACCES, (ArgumentCheck(0, (*families, *unix)),))}
-    if not (net and sockets):
+    if not (allow_network and allow_unix_sockets):
         pair_checks = (ArgumentCheck(0, (_AF_UNIX,)), ArgumentCheck(1, (_SOCK_STREAM,), 0xF))
         calls["socketpair"] = (errno.EACCES, pair_checks)
     return calls
