@@ -11,6 +11,7 @@ import io
 import sys
 import tokenize
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2] / "src" / "tooli"
@@ -28,6 +29,7 @@ class Module:
         self.tree = ast.parse(self.text)
 
 
+@cache
 def load_modules(root: Path = ROOT) -> dict[str, Module]:
     """Every module below a package folder, by dotted name."""
     modules = [Module(path, root) for path in sorted(root.rglob("*.py"))]

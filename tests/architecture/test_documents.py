@@ -1,4 +1,4 @@
-"""Every link and anchor in the repository's documents leads somewhere."""
+"""The targets of all links in the documents exist, anchors included."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LINK = re.compile(r"(?<!\!)\[[^\]]*\]\(([^)\s]+)\)")
 
 
 def anchors_of(text: str) -> set[str]:
-    """The anchors that GitHub makes from a document's headings."""
+    """Return the anchors that GitHub creates from the headings of a document."""
     found: set[str] = set()
     for heading in re.findall(r"^#{1,6} +(.+?)\s*$", _FENCE.sub("", text), re.M):
         plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).replace("`", "").lower()
@@ -27,6 +27,7 @@ def anchors_of(text: str) -> set[str]:
 
 
 def links_of(text: str) -> list[str]:
+    """Return the links of a document, without links to other sites."""
     plain = re.sub(r"`[^`\n]*`", "", _FENCE.sub("", text))
     return [link for link in _LINK.findall(plain) if not re.match(r"[a-z]+:", link)]
 
@@ -45,6 +46,6 @@ def test_links_and_anchors(page: Path) -> None:
     assert not broken
 
 
-def test_a_broken_anchor_is_found() -> None:
+def test_anchors_and_links_are_found() -> None:
     assert anchors_of("# A `b` c\n## A\n## A\n") == {"a-b-c", "a", "a-1"}
     assert links_of("[x](#nowhere) `[y](z)` [web](https://a.b)") == ["#nowhere"]

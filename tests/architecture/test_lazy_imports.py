@@ -1,4 +1,4 @@
-"""An agent's ordinary call imports next to nothing: asserted on `sys.modules` of real processes."""
+"""An ordinary call imports few modules. The tests read `sys.modules` of real processes."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ if TYPE_CHECKING:
 APP = '''
 import atexit, os, sys
 
-def tell():
+def write_modules():
     with open(os.environ["SEEN"], "w") as file:
         file.write("\\n".join(sys.modules))
 
-atexit.register(tell)
+atexit.register(write_modules)
 from tooli import Tooli
 
 first = sorted(sys.modules)
-app = Tooli("two", version="1.0", description="Two commands.")
+app = Tooli("demo", version="1.0", description="Two commands.")
 
 
 @app.command()
 def greet(name: str, times: int = 1, loud: bool = False) -> str:
-    """Greet somebody.
+    """Greet a person.
 
     Args:
-        name: who it is
+        name: The name of the person.
     """
     return name * times
 
@@ -53,22 +53,25 @@ HEAVY = frozenset(
         *("pathlib", "importlib.metadata", "logging", "shlex", "subprocess", "datetime"),
     )
 )
-FRONT = {
+APP_MODULES = {
     *("tooli", "tooli.app", "tooli.core", "tooli.core.app_state"),
     *("tooli.providers", "tooli.providers.local"),
 }
-"""What `from tooli import Tooli` imports of ours."""
+"""The modules of tooli that `from tooli import Tooli` imports."""
+
+MAX_MODULES = 11
+"""Modules of tooli that an ordinary call may load; each takes 0.1 to 0.2 ms."""
 
 
 @pytest.fixture(scope="module")
 def app(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    file = tmp_path_factory.mktemp("app") / "two.py"
+    file = tmp_path_factory.mktemp("app") / "demo.py"
     file.write_text(APP)
     return file
 
 
 def run(file: Path, *words: str, **environment: str) -> tuple[int, str, set[str]]:
-    """Exit code, stdout, and the modules that a real run of the app has imported."""
+    """Run the app; return exit code, stdout, and the modules that it has imported."""
     seen = file.with_suffix(".seen")
     seen.unlink(missing_ok=True)
     ended = subprocess.run(
@@ -85,6 +88,7 @@ def run(file: Path, *words: str, **environment: str) -> tuple[int, str, set[str]
 
 
 def modules_of(code: str) -> set[str]:
+    """Return the modules that are imported after the code has run in a new process."""
     code += "; import sys; print(*sys.modules)"
     ended = subprocess.run(
         [sys.executable, "-I", "-c", code], capture_output=True, text=True, timeout=60, check=True
@@ -94,10 +98,10 @@ def modules_of(code: str) -> set[str]:
 
 @pytest.fixture(scope="module", autouse=True)
 def empty_interpreter() -> None:
-    """Where the interpreter itself brings such modules along, nothing here can be told."""
-    brought = HEAVY & modules_of("pass")
-    if brought:
-        pytest.skip(f"this interpreter starts with {', '.join(sorted(brought))}")
+    """Skip the tests if the interpreter imports heavy modules at start-up."""
+    preloaded = HEAVY & modules_of("pass")
+    if preloaded:
+        pytest.skip(f"this interpreter starts with {', '.join(sorted(preloaded))}")
 
 
 @pytest.mark.parametrize(
@@ -127,63 +131,63 @@ def empty_interpreter() -> None:
     ],
     ids=lambda v: " ".join(v) if isinstance(v, list) else str(v),
 )
-def test_nothing_heavy(app: Path, words: list[str], code: int) -> None:
+def test_no_heavy_import(app: Path, words: list[str], code: int) -> None:
     ended, out, modules = run(app, *words)
     assert ended == code, out
     assert out
     assert not modules & HEAVY
 
 
-def test_an_agents_call_is_no_different(app: Path) -> None:
+def test_agent_call_imports_nothing_heavy(app: Path) -> None:
     code, out, modules = run(app, "greet", "Ada", TOOLI_CALLER="claude-code")
     assert code == 0
     assert json.loads(out)["meta"]["caller_id"] == "claude-code"
     assert not modules & HEAVY
 
 
-def test_an_ordinary_call_takes_eleven_modules_at_most(app: Path) -> None:
-    """Package files are empty and not counted; what `from tooli import Tooli` takes neither."""
+def test_ordinary_call_loads_few_modules(app: Path) -> None:
+    """Packages (empty files) and the modules of `from tooli import Tooli` are not counted."""
     _, out, modules = run(app, "greet", "Ada", "--json")
     assert json.loads(out)["result"] == "Ada"
-    ours = {name for name in modules if name.partition(".")[0] == "tooli"} - FRONT
+    ours = {name for name in modules if name.partition(".")[0] == "tooli"} - APP_MODULES
     packages = {name for name in ours if any(other.startswith(f"{name}.") for other in ours)}
-    assert len(ours - packages) <= 11, sorted(ours - packages)
+    assert len(ours - packages) <= MAX_MODULES, sorted(ours - packages)
 
 
 @pytest.mark.parametrize("marker", ["CLAUDECODE", "CODEX_THREAD_ID"])
-def test_a_small_answer_costs_an_agent_no_more(app: Path, marker: str) -> None:
-    """What its caller takes matters only of a large one."""
+def test_small_result_loads_no_module_for_agents(app: Path, marker: str) -> None:
+    """The limits of the caller are needed for large results only."""
     _, _, ordinary = run(app, "greet", "Ada", "--json")
     _, out, modules = run(app, "greet", "Ada", "--json", **{marker: "1"})
     assert json.loads(out)["result"] == "Ada"
-    more = {name for name in modules - ordinary if name.partition(".")[0] == "tooli"}
-    assert not more
+    extra = {name for name in modules - ordinary if name.partition(".")[0] == "tooli"}
+    assert not extra
 
 
-def test_the_package_alone() -> None:
+def test_import_of_the_package() -> None:
     new = modules_of("import tooli") - modules_of("import __future__")
     assert new == {"tooli"}
 
 
-def test_the_app_alone() -> None:
+def test_import_of_the_app_class() -> None:
     new = modules_of("from tooli import Tooli") - modules_of("import __future__")
-    assert new == FRONT
+    assert new == APP_MODULES
 
 
 @pytest.mark.parametrize(
     "name", ["Option", "Argument", "Context", "TooliResult", "ToolError", "Suggestion"]
 )
-def test_names_of_ours_bring_nothing_heavy(name: str) -> None:
+def test_public_name_imports_nothing_heavy(name: str) -> None:
     assert not modules_of(f"from tooli import {name}") & HEAVY
 
 
-def test_typers_twin_is_light() -> None:
+def test_tooli_typer_imports_nothing_heavy() -> None:
     code = "from tooli import typer; typer.Typer; typer.Option; typer.Argument; typer.echo"
     assert not modules_of(code) & HEAVY
 
 
-def test_who_imports_typer_gets_the_real_base() -> None:
-    """In either order, the class and its instances stay the same objects."""
+def test_importing_typer_sets_the_real_base_class() -> None:
+    """The class and its instances stay the same objects, in either order of imports."""
     first = "from tooli import Tooli; app = Tooli('a'); import typer"
     then = "import typer; from tooli import Tooli; app = Tooli('a')"
     for code in (first, then):
@@ -191,14 +195,14 @@ def test_who_imports_typer_gets_the_real_base() -> None:
         assert "typer" in modules_of(code + check)
 
 
-def test_a_token_that_nobody_asks_for_is_not_looked_at(app: Path) -> None:
+def test_token_file_is_not_read_without_authentication(app: Path) -> None:
     _, _, ordinary = run(app, "greet", "Ada", "--json")
     _, out, modules = run(app, "greet", "Ada", "--json", TOOLI_TOKEN_FILE="/nowhere")
     assert json.loads(out)["result"] == "Ada"
     assert modules == ordinary
 
 
-def test_a_session_without_failures_costs_two_small_modules(app: Path, tmp_path: Path) -> None:
+def test_session_without_failures_loads_nothing_heavy(app: Path, tmp_path: Path) -> None:
     env = {"TOOLI_SESSION_ID": "s", "TOOLI_STATE_DIR": str(tmp_path)}
     run(app, "greet", "Ada", "--json", **env)
     _, out, modules = run(app, "greet", "Ada", "--json", **env)

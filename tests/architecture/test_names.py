@@ -5,30 +5,30 @@ from __future__ import annotations
 import tooli
 import tooli.annotations
 
-CONTRACT = """
+DOCUMENTED = """
 Tooli Annotated Option Argument Context AgentContext TooliResult TooliError ToolError InputError
 AuthError StateError ToolRuntimeError InternalError Suggestion detect_execution_context
 ExecutionContext CallerCategory StdinOr SecretInput dry_run_support record_dry_action
 """.split()
 
 
-def test_every_name_resolves() -> None:
+def test_names_resolve() -> None:
     for name in tooli.__all__:
         assert getattr(tooli, name) is not None
 
 
-def test_the_names_of_the_contract() -> None:
-    assert set(CONTRACT) <= set(tooli.__all__)
+def test_documented_names_are_public() -> None:
+    assert set(DOCUMENTED) <= set(tooli.__all__)
 
 
-def test_each_says_what_it_is() -> None:
+def test_names_have_docstrings() -> None:
     for name in tooli.__all__:
         thing = getattr(tooli, name)
         if name != "Annotated":
             assert (thing.__doc__ or "").strip(), name
 
 
-def test_errors_are_the_same_objects() -> None:
+def test_errors_are_reexported() -> None:
     import tooli.errors
 
     for name in ("ToolError", "InputError", "NotFoundError", "Suggestion", "DefinitionError"):
@@ -42,8 +42,8 @@ def test_agent_context_is_context() -> None:
 def test_annotations() -> None:
     from tooli.annotations import Destructive, Idempotent, OpenWorld, ReadOnly
 
-    words = (ReadOnly | Idempotent | Destructive | OpenWorld).labels()
-    assert words == ("read-only", "idempotent", "destructive", "open-world")
+    labels = (ReadOnly | Idempotent | Destructive | OpenWorld).labels()
+    assert labels == ("read-only", "idempotent", "destructive", "open-world")
 
 
 def test_version() -> None:
@@ -52,11 +52,11 @@ def test_version() -> None:
     assert tooli.__version__ == version("tooli")
 
 
-def test_dir_lists_them() -> None:
+def test_dir_lists_names() -> None:
     assert set(tooli.__all__) <= set(dir(tooli))
 
 
-def test_an_unknown_name_is_an_attribute_error() -> None:
+def test_unknown_name_is_an_attribute_error() -> None:
     import pytest
 
     with pytest.raises(AttributeError, match="Toolie"):

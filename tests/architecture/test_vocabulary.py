@@ -1,4 +1,4 @@
-"""The repository uses the terms of its field, not words of its own."""
+"""The repository uses common technical terms; vocabulary.txt lists words to avoid."""
 
 from __future__ import annotations
 
@@ -10,23 +10,24 @@ ROOT = Path(__file__).parents[2]
 LIST = Path(__file__).parent / "vocabulary.txt"
 TEXT = {".py", ".md", ".toml", ".txt", ".html", ".mjs", ".yaml", ".json"}
 SEARCHED = ("src", "tests", "docs", "examples", "benchmarks")
-OTHERS = (
+UNCHECKED = (
     "tests/detect/dumps.json",
     "tests/detect/callers.json",
     "tests/integration/conformance/fixture.py",
     "CHANGELOG.md",
 )
-"""Data that other programs wrote, and names that the conformance suite asks for."""
+"""Files that are not checked: data of other programs, and names of the conformance suite."""
 PRODUCT_NAMES = ("OpenHands",)
 
 
 def banned_words() -> list[str]:
+    """Return the words of vocabulary.txt."""
     lines = LIST.read_text(encoding="utf-8").splitlines()
     return [line.partition(":")[0] for line in lines if line and not line.startswith("#")]
 
 
 def searched_files() -> list[Path]:
-    """Tracked text files, or all of them where there is no git."""
+    """Return tracked text files, or all text files without git."""
     listed = subprocess.run(
         ["git", "ls-files", *SEARCHED, "*.md"],
         cwd=ROOT,
@@ -44,19 +45,19 @@ def searched_files() -> list[Path]:
         if path.suffix in TEXT
         and path.is_file()
         and path not in (LIST, Path(__file__))
-        and path.relative_to(ROOT).as_posix() not in OTHERS
+        and path.relative_to(ROOT).as_posix() not in UNCHECKED
     ]
 
 
 def find_words(text: str, words: list[str]) -> set[str]:
-    """The banned words in a text: alone, or as a part of an identifier."""
+    """Return the banned words in a text, as words or as parts of identifiers."""
     for name in PRODUCT_NAMES:
         text = text.replace(name, "")
     parts = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", text)
     return {part.lower() for part in parts} & set(words)
 
 
-def test_no_word_of_the_list_is_used() -> None:
+def test_no_banned_word_is_used() -> None:
     words = banned_words()
     found = {
         path.relative_to(ROOT).as_posix(): sorted(hits)

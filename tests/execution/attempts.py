@@ -125,6 +125,14 @@ def _result(pid: int, report: int) -> dict[str, Any]:
 
 def _warm_up() -> None:
     """Import in the parent what every child would import, so that each child starts faster."""
+    import tooli.app
+    import tooli.execution.monitor.monitored_runner
+    import tooli.pipeline.drivers
+    import tooli.policy.allowances
+    import tooli.schema.tool_reader
+    import tooli.stages.audit
+    import tooli.stages.auth
+    import tooli.stages.capabilities  # noqa: F401
 
 
 def try_all(level: str, names: list[str] | None = None) -> dict[str, dict[str, Any]]:
