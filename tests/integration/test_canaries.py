@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64decode, b64encode
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 from tests.integration.apps.canaries import DIRTY, KINDLY, make
+from tests.integration.fork_server import ForkServer, fork_server
 from tests.integration.outside import APPS, environment, run, run_on_terminal
 
 from tooli import SecretInput, Tooli
@@ -59,12 +61,19 @@ def with_policy(level: str, **more: str) -> dict[str, str]:
     return environment(CANARIES=level, **more)
 
 
+@pytest.fixture(scope="module")
+def server() -> Iterator[ForkServer]:
+    """Start the app without importing pydantic again each time."""
+    with fork_server("pydantic", "pydantic.fields") as server:
+        yield server
+
+
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("mode", MODES)
-def test_command_lines(mode: str, level: str) -> None:
+def test_command_lines(server: ForkServer, mode: str, level: str) -> None:
     """Every command in every mode, as a process; off changes nothing."""
     for name in DIRTY_ONES:
-        done = run(APP, name, "-o", mode, env=with_policy(level))
+        done = server.run(APP, name, "-o", mode, env=with_policy(level))
         shown = read(done.out + b"\n" + done.err)
         found = FORBIDDEN.search(shown)
         if level != "off":
@@ -152,11 +161,11 @@ SECRET_ONES = ("login", "login-fails", "login-crashes", "login-prints", "login-s
 
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("mode", MODES)
-def test_secrets_on_command_lines(mode: str, level: str) -> None:
+def test_secrets_on_command_lines(server: ForkServer, mode: str, level: str) -> None:
     for name in SECRET_ONES:
         if name == "login-prints" and mode in ("text", "plain"):
             continue  # it passes through: it is the command's own
-        done = run(APP, name, "env:K", "-o", mode, env=with_policy(level, K=SECRET))
+        done = server.run(APP, name, "env:K", "-o", mode, env=with_policy(level, K=SECRET))
         shown = read(done.out + b"\n" + done.err)
         leaked = any([trace in shown for trace in (*TRACES, *WRITTEN)])
         assert leaked == (level == "off"), (name, mode, shown)

@@ -1,0 +1,110 @@
+"""Run apps in processes that are forked from one that has imported slow packages already.
+
+The packages are those of other projects, such as pydantic: each process imports tooli itself, so
+that what tooli does at start-up is tested as well. Use it where a test starts the same app many
+times and start-up is not what it tests.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import os
+import runpy
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, NoReturn
+
+if __name__ != "__main__":
+    from tests.integration.outside import Finished, environment
+
+
+class ForkServer:
+    """Starts apps; one at a time."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+
+    def run(self, app: Path, *argv: str, env: dict[str, str]) -> Finished:
+        """Run an app with its output in files, and wait for its end."""
+        with contextlib.ExitStack() as stack:
+            out, err = (stack.enter_context(_temporary_file()) for _ in range(2))
+            stdin = stack.enter_context(open(os.devnull, "rb"))
+            request = json.dumps({"app": str(app), "argv": argv, "env": env}).encode()
+            files = [stdin.fileno(), out.fileno(), err.fileno()]
+            socket.send_fds(self._connection, [request], files)
+            answer = self._connection.recv(16)
+            assert answer, "the server has ended"
+            return Finished(int(answer), _read(out), _read(err))
+
+
+def _temporary_file() -> IO[bytes]:
+    return os.fdopen(os.memfd_create("output"), "r+b")
+
+
+def _read(file: IO[bytes]) -> bytes:
+    file.seek(0)
+    return file.read()
+
+
+@contextlib.contextmanager
+def fork_server(*modules: str) -> Iterator[ForkServer]:
+    """Start a server that has imported these modules; end it when the block ends."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    argv = [sys.executable, __file__, str(theirs.fileno()), *modules]
+    with (
+        ours,
+        subprocess.Popen(
+            argv, pass_fds=[theirs.fileno()], env=environment(), stdin=subprocess.DEVNULL
+        ) as process,
+    ):
+        theirs.close()
+        try:
+            yield ForkServer(ours)
+        finally:
+            ours.close()
+            process.wait()
+
+
+def serve(connection: socket.socket) -> list[str] | None:
+    """Fork for every request. Return the argument list in the child, None at the end."""
+    while True:
+        data, files, _, _ = socket.recv_fds(connection, 1 << 20, 3)
+        if not data:
+            return None
+        pid = os.fork()
+        if pid == 0:
+            connection.close()
+            request = json.loads(data)
+            for number, file in enumerate(files):
+                os.dup2(file, number)
+                os.close(file)
+            os.environ.clear()
+            os.environ.update(request["env"])
+            return [request["app"], *request["argv"]]
+        for file in files:
+            os.close(file)
+        _, status = os.waitpid(pid, 0)
+        connection.send(b"%d" % os.waitstatus_to_exitcode(status))
+
+
+def main() -> NoReturn:
+    """Import the modules, serve, and run the app in each child, which ends as any process does."""
+    connection = socket.socket(fileno=int(sys.argv[1]))
+    for name in sys.argv[2:]:
+        importlib.import_module(name)
+    argv = serve(connection)
+    if argv is None:
+        sys.exit()
+    sys.argv[:] = argv
+    sys.path[0] = os.path.dirname(argv[0])
+    runpy.run_path(argv[0], run_name="__main__")
+    sys.exit()
+
+
+if __name__ == "__main__":
+    main()
