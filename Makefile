@@ -11,6 +11,9 @@ MEASURED = tests/core tests/schema tests/text tests/records tests/inputs tests/p
 # Suites that other projects wrote, or that need a browser or a framework: `make test-full`.
 FULL = tests/lanes/test_typer_suite.py tests/integration/conformance tests/integration/frameworks tests/integration/clients tests/integration/http/test_schemathesis.py tests/integration/page
 
+# Tests of generated examples: `make test` runs a quarter of them, `make test-full` all.
+GENERATED = tests/lanes/test_fast_path.py tests/lanes/test_fast_convert.py tests/integration/test_fuzz.py tests/integration/test_idempotency.py tests/integration/mcp/test_hostile.py
+
 # Make and the tests start thousands of processes: let them share compiled bytecode.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -25,8 +28,9 @@ test: $(READY)          ## the tests, and the gate on branch coverage
 	$(PY) tests/architecture/coverage_gate.py $(REPORT)
 	$(PY) -m pytest $(addprefix --ignore=,$(MEASURED) $(FULL))
 
-test-full: $(READY)     ## the suites of other projects, frameworks and a browser
+test-full: $(READY)     ## the suites of other projects, frameworks, a browser, all examples
 	$(PY) -m pytest $(FULL)
+	TOOLI_TEST_FULL=1 $(PY) -m pytest $(GENERATED)
 
 check: $(READY)         ## lint, format, types, layers, dead code, spelling
 	$(PY) -m ruff check .

@@ -246,7 +246,7 @@ def test_valid_values_and_none_are_accepted() -> None:
         annotations=ReadOnly | Idempotent,
         capabilities={"fs:read"},
         auth=("a",),
-        timeout=0.5,
+        timeout=50,
         examples=[{"args": ["x", 3]}],
         handoffs=("b", {"command": "b", "when": ""}),
         error_codes={"E3010": ""},

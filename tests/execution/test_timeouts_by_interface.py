@@ -126,7 +126,7 @@ def test_http_others_are_served_meanwhile(served: Served) -> None:
     hanging = threading.Thread(target=lambda: answers.append(served.post("deaf?timeout=2")))
     hanging.start()
     for _ in range(3):
-        status, body = served.post("quick?timeout=20", connection="close")
+        status, body = served.post("quick?timeout=120", connection="close")
         assert (status, json.loads(body)["meta"]["warnings"]) == (200, ["be quick"])
     hanging.join()
     assert answers[0][0] == 504

@@ -344,7 +344,7 @@ async def test_sync_tools_do_not_stop_the_loop_and_run_side_by_side() -> None:
     import threading
 
     app = Tooli("busy")
-    meeting = threading.Barrier(8, timeout=20)
+    meeting = threading.Barrier(8, timeout=120)
 
     @app.command()
     def meet() -> int:

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 APPS = Path(__file__).parent / "apps"
 EVERY = APPS / "every.py"
-PATIENCE = 60
-"""Seconds after which a process counts as hung; never waited for where all is well."""
+PATIENCE = 300
+"""Seconds after which a process counts as hung. A busy machine needs much less."""
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell script
     signal.signal(signal.SIGINT, signal.default_int_handler)  # or else every child ignores it, too

@@ -1,4 +1,4 @@
-"""Ten thousand hostile command lines in-process, three hundred at the real process."""
+"""Random hostile command lines, in this process and in real processes."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.example_count import example_count
 from tests.integration.hostile import lines
 from tests.integration.outside import APPS, DOCUMENTED, Finished, check, environment, parse, run
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SHARES = 8
+IN_PROCESS, IN_PROCESSES = example_count(10_000), example_count(300)
+"""Command lines that run in this process, and in a process each."""
 LONGEST = 100_000
 """Bytes in a word: a system takes little more."""
 
@@ -43,8 +46,8 @@ def test_in_process(app: Any, share: int, tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(os, "environ", {**environment(), "TOOLI_OUTPUT": "json"})
     monkeypatch.setattr(sys, "argv", ["demo"])
     troubles: list[str] = []
-    with hung_after(120):
-        for argv in lines(share, 10_000 // SHARES, tmp_path):
+    with hung_after(600):
+        for argv in lines(share, IN_PROCESS // SHARES, tmp_path):
             trouble = judge(app, argv, monkeypatch)
             if trouble:
                 troubles.append(trouble)
@@ -52,7 +55,7 @@ def test_in_process(app: Any, share: int, tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def judge(app: Any, argv: list[str], monkeypatch: pytest.MonkeyPatch) -> str | None:
-    """What is wrong with the answer to a line, if anything."""
+    """Return what is wrong with the answer to a command line, if anything."""
     out, err = io.StringIO(), io.StringIO()
     monkeypatch.setattr(sys, "stdout", out)
     monkeypatch.setattr(sys, "stderr", err)
@@ -109,7 +112,7 @@ def shorten(argv: list[str]) -> str:
 
 
 class hung_after:
-    """Stops what takes too long, with a traceback that says where."""
+    """Stop a block after these seconds, with a traceback that shows where it hangs."""
 
     def __init__(self, seconds: int) -> None:
         self.seconds = seconds
@@ -128,7 +131,11 @@ class hung_after:
 
 @pytest.mark.parametrize("share", range(2))
 def test_real_process(share: int, tmp_path: Path) -> None:
-    chosen = [line for line in lines(1000 + share, 150, tmp_path) if "\0" not in "".join(line)]
+    chosen = [
+        line
+        for line in lines(1000 + share, IN_PROCESSES // 2, tmp_path)
+        if "\0" not in "".join(line)
+    ]
     env = environment(TOOLI_OUTPUT="json")
 
     def answered(argv: list[str]) -> Finished:
@@ -141,7 +148,7 @@ def test_real_process(share: int, tmp_path: Path) -> None:
             trouble = judge_process(argv, done)
             if trouble:
                 troubles.append(f"{shorten(argv)}: {trouble}")
-    assert len(chosen) == 150
+    assert len(chosen) == IN_PROCESSES // 2
     assert not troubles, f"{len(troubles)} lines:\n" + "\n".join(troubles[:20])
 
 

@@ -18,12 +18,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.example_count import example_count
 from tests.integration.mcp.talk import HANDSHAKE_VERSION, STATELESS_VERSION, talk
 from tests.integration.outside import APPS, PATIENCE, finish, started, wait_for_ready
 
 SHOP = APPS / "idempotent_shop.py"
-PROCESSES, KEYS = 32, 2000
-WORKERS, KILLS = 3, 300
+PROCESSES, KEYS = 32, example_count(2000)
+WORKERS, KILLS = 3, example_count(300)
 STORES = ["sqlite", pytest.param("postgres", marks=pytest.mark.xdist_group("postgres"))]
 
 

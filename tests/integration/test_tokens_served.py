@@ -66,7 +66,7 @@ def server(files: Path) -> Iterator[Server]:
 def post(
     server: Server, tool: str, token: str | None = None, arguments: Any = None, **headers: str
 ) -> tuple[int, Any, dict[str, str]]:
-    line = http.client.HTTPConnection(*server.address, timeout=20)
+    line = http.client.HTTPConnection(*server.address, timeout=120)
     payload = {"Content-Type": "application/json", **headers}
     if token is not None:
         payload["Authorization"] = f"Bearer {token}"
@@ -128,13 +128,13 @@ def test_two_tokens_are_none(server: Server) -> None:
         "",
         "{}",
     ]
-    with socket.create_connection(server.address, timeout=20) as line:
+    with socket.create_connection(server.address, timeout=120) as line:
         line.sendall("\r\n".join(lines).encode())
         assert line.recv(1 << 16).split()[1] == b"400"
 
 
 def test_a_header_without_end(server: Server) -> None:
-    with socket.create_connection(server.address, timeout=20) as line:
+    with socket.create_connection(server.address, timeout=120) as line:
         line.sendall(b"POST /tools/anyone HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer ")
         try:
             line.sendall(b"x" * (1 << 20))
@@ -205,7 +205,7 @@ async def test_mcp_clients_are_known_as_well(server: Server, mode: str) -> None:
 
 
 def test_mcp_without_a_token(server: Server) -> None:
-    line = http.client.HTTPConnection(*server.address, timeout=20)
+    line = http.client.HTTPConnection(*server.address, timeout=120)
     for token in ("", "Bearer nonsense", f"Bearer {made(exp=1)}"):
         line.request("POST", "/mcp", "{}", {"Authorization": token} if token else {})
         answer = line.getresponse()

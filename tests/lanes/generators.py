@@ -23,6 +23,7 @@ from uuid import UUID
 
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis import strategies as st
+from tests.example_count import example_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,16 +32,16 @@ if TYPE_CHECKING:
 # ------------------------------------------------------------------ how long, and from where
 
 SEEDED = os.environ.get("TOOLI_FUZZ_SEED", "")
-"""A seed for other examples than the usual ones, which are the same in every run."""
+"""Seed of the examples. By default every run has the same examples."""
 
 
 def examples_of(usual: int) -> int:
-    """How many examples a test has: as many as usual, unless somebody says."""
-    return int(os.environ.get("TOOLI_FUZZ_EXAMPLES", usual))
+    """Return the number of examples; TOOLI_FUZZ_EXAMPLES overrides it."""
+    return int(os.environ.get("TOOLI_FUZZ_EXAMPLES", example_count(usual)))
 
 
 def quietly(count: int, name: str, given: Callable[..., Any], check: Callable[..., None]) -> None:
-    """Try a check on random examples: as many as that, and the same ones under the same name."""
+    """Run a check on random examples. The name is the seed."""
     setup = settings(
         max_examples=count,
         deadline=None,

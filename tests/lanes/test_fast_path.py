@@ -25,6 +25,7 @@ import pytest
 import typer
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
+from tests.example_count import example_count
 from tests.lanes.generators import (
     SEEDED,
     Command,
@@ -69,8 +70,8 @@ it: there the reader's part is to take the framework's flags out of the line.
 """
 
 
-def test_there_are_enough_lines() -> None:
-    assert SEEDED or LINES * EXAMPLES * len(FORMS) >= 20_000
+def test_number_of_lines() -> None:
+    assert SEEDED or LINES * EXAMPLES * len(FORMS) >= example_count(20_000)
 
 
 # ------------------------------------------------------------------ three engines

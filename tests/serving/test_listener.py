@@ -61,18 +61,18 @@ HEAD = b"GET / HTTP/1.1\r\nHost: x\r\n"
 
 
 def test_a_head_that_never_ends(address: tuple[str, int]) -> None:
-    with socket.create_connection(address, timeout=20) as line:
+    with socket.create_connection(address, timeout=120) as line:
         line.sendall(HEAD)
         assert line.recv(100) == b""
 
 
 def test_a_client_that_says_nothing(address: tuple[str, int]) -> None:
-    with socket.create_connection(address, timeout=20) as line:
+    with socket.create_connection(address, timeout=120) as line:
         assert line.recv(100) == b""
 
 
 def test_a_second_head_that_never_ends(address: tuple[str, int]) -> None:
-    with socket.create_connection(address, timeout=20) as line:
+    with socket.create_connection(address, timeout=120) as line:
         line.sendall(HEAD + b"\r\n")
         assert line.recv(1000).startswith(b"HTTP/1.1 204")
         line.sendall(HEAD)
@@ -81,7 +81,7 @@ def test_a_second_head_that_never_ends(address: tuple[str, int]) -> None:
 
 def test_a_client_that_does_not_read_on(address: tuple[str, int]) -> None:
     TOLD.clear()
-    with socket.create_connection(address, timeout=20) as line:
+    with socket.create_connection(address, timeout=120) as line:
         line.sendall(HEAD.replace(b"/ ", b"/much ") + b"\r\n")
         assert TOLD.wait(20)
 

@@ -13,7 +13,7 @@ from tooli.serving.thread_pool import EventLoopThread, ThreadPool
 async def test_the_pool_grows_only_when_work_waits() -> None:
     pool = ThreadPool(4)
     assert await asyncio.gather(*[pool.run(lambda i=i: i) for i in range(20)]) == list(range(20))
-    meeting = threading.Barrier(4, timeout=20)
+    meeting = threading.Barrier(4, timeout=120)
     await asyncio.gather(*[pool.run(meeting.wait) for _ in range(8)])
     assert pool._thread_count == 4
     pool.shut_down()
@@ -50,7 +50,7 @@ async def test_no_more_threads_than_the_size() -> None:
 
 def test_submitted_work_gets_a_thread_at_once() -> None:
     pool = ThreadPool(4)
-    meeting = threading.Barrier(5, timeout=20)
+    meeting = threading.Barrier(5, timeout=120)
     for _ in range(4):
         pool.submit(meeting.wait)
     meeting.wait()
@@ -68,7 +68,7 @@ def test_submitted_work_waits_for_a_thread() -> None:
     for _ in range(20):
         pool.submit(work)
     for _ in range(20):
-        assert done.acquire(timeout=20)
+        assert done.acquire(timeout=120)
     assert len(threads) <= 2
     pool.shut_down()
 
@@ -82,7 +82,7 @@ def test_work_that_waits_is_done_after_a_shutdown() -> None:
     pool.submit(done.release)
     go.set()
     for _ in range(6):
-        assert done.acquire(timeout=20)
+        assert done.acquire(timeout=120)
     pool.shut_down()
 
 

@@ -45,7 +45,7 @@ def url() -> Iterator[str]:
 def answers(url: str) -> bool:
     """Whether somebody speaks HTTP there: even a refusal is an answer."""
     try:
-        urllib.request.urlopen(url, timeout=20)
+        urllib.request.urlopen(url, timeout=120)
     except urllib.error.HTTPError:
         return True
     return True

@@ -39,10 +39,10 @@ class Served:
         self.port = int(found.group(1)) if found else 0
 
     def connect(self) -> http.client.HTTPConnection:
-        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
 
     def raw(self) -> socket.socket:
-        return socket.create_connection(("127.0.0.1", self.port), timeout=20)
+        return socket.create_connection(("127.0.0.1", self.port), timeout=120)
 
     def post(self, tool: str, arguments: Any = None, **headers: str) -> tuple[int, Any]:
         connection = self.connect()

@@ -225,7 +225,7 @@ def test_a_running_call_is_finished(serve, until, tmp_path, sig) -> None:
 
 def refuses(port: int) -> bool:
     try:
-        socket.create_connection(("127.0.0.1", port), timeout=20).close()
+        socket.create_connection(("127.0.0.1", port), timeout=120).close()
     except OSError:
         return True
     return False

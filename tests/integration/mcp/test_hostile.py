@@ -1,4 +1,4 @@
-"""Ten thousand lines that nobody should send: the server lives, and answers what has an id."""
+"""Random invalid lines on stdin: the server keeps running and answers every request with an id."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.example_count import example_count
 from tests.integration.mcp.lines import BATCHES, Generator, Line
 from tests.integration.mcp.talk import HANDSHAKE_VERSION, SERVED, STATELESS_VERSION, Talk, talk
 
@@ -22,9 +23,10 @@ class Hidden:
 sys.meta_path.insert(0, Hidden())
 """
 SLACK = 48 << 20
-"""How many bytes a server may have grown by, after it has seen everything once."""
+"""Bytes by which a server may grow after it has received lines of every kind."""
 
 HUGE = 100 << 20
+"""Bytes of a line that is too long; more than SLACK, so that keeping one is noticed."""
 
 
 def memory_of(pid: int) -> int:
@@ -96,7 +98,7 @@ def test_the_server_lives(version: str, handed: bool, tmp_path: Path) -> None:
     app = tmp_path / "served.py"
     app.write_text(("" if handed else WITHOUT_SDK) + SERVED.read_text())
     generator = Generator(7, version)
-    number = 1000 if handed else 5000
+    number = example_count(1000 if handed else 5000)
     if version == BATCHES:
         number //= 4
     with talk(app, version) as line:

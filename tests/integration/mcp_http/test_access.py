@@ -51,7 +51,7 @@ def secured() -> Iterator[Server]:
 
 def post(server: Server, headers: dict[str, str], body: bytes | None = None) -> int:
     host, port = server.address
-    line = http.client.HTTPConnection("127.0.0.1" if host == "0.0.0.0" else host, port, timeout=20)
+    line = http.client.HTTPConnection("127.0.0.1" if host == "0.0.0.0" else host, port, timeout=120)
     try:
         sent = json.dumps(HELLO).encode() if body is None else body
         line.request("POST", "/mcp", sent, {**USUAL, **headers})
@@ -88,7 +88,7 @@ def test_host_and_origin(server: Server, headers: dict[str, str], status: int) -
 
 
 def raw(server: Server, *lines: bytes) -> bytes:
-    with socket.create_connection(server.address, timeout=20) as line:
+    with socket.create_connection(server.address, timeout=120) as line:
         line.sendall(b"\r\n".join(lines))
         return line.recv(1 << 16)
 
@@ -126,7 +126,7 @@ def test_token(secured: Server, headers: dict[str, str], status: int) -> None:
 
 
 def test_nothing_elsewhere(server: Server) -> None:
-    line = http.client.HTTPConnection(*server.address, timeout=20)
+    line = http.client.HTTPConnection(*server.address, timeout=120)
     line.request("GET", "/")
     assert line.getresponse().status == 404
     line.close()
@@ -137,14 +137,14 @@ def test_nothing_elsewhere(server: Server) -> None:
 
 def test_a_body_that_is_too_large(server: Server) -> None:
     size = (4 << 20) + 1
-    with socket.create_connection(server.address, timeout=20) as line:
+    with socket.create_connection(server.address, timeout=120) as line:
         head = (b"POST /mcp HTTP/1.1", b"Host: 127.0.0.1", b"Transfer-Encoding: chunked", b"", b"")
         line.sendall(b"\r\n".join(head) + f"{size:x}\r\n".encode() + b" " * size)
         assert line.recv(1 << 16).split()[1] == b"413"
 
 
 def test_a_body_that_says_it_is_too_large_and_does_not_come(server: Server) -> None:
-    with socket.create_connection(server.address, timeout=20) as line:
+    with socket.create_connection(server.address, timeout=120) as line:
         head = (b"POST /mcp HTTP/1.1", b"Host: 127.0.0.1", b"Content-Length: 99999999", b"", b"")
         line.sendall(b"\r\n".join(head))
         assert line.recv(1 << 16).split()[1] == b"413"
