@@ -11,9 +11,19 @@ the framework flags, which Typer parses on the Typer path.
 
 from __future__ import annotations
 
+import os
+
 from tooli.core._hot_tables import CHOICES, FLAGS, RESULT_OPTIONS, RUN_OPTIONS
 from tooli.core.call import Problem
-from tooli.core.tool import ListOf, Scalar, TyperOnly, is_bool, is_structured, unwrap_optional
+from tooli.core.tool import (
+    ListOf,
+    PathShape,
+    Scalar,
+    TyperOnly,
+    is_bool,
+    is_structured,
+    unwrap_optional,
+)
 from tooli.schema.convert import RawText
 
 TYPE_CHECKING = False
@@ -50,10 +60,10 @@ class CommandLine:
         "unknown_word",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, group: CommandGroup) -> None:
         self.options: dict[str, Any] = {}
         self.path: tuple[str, ...] = ()
-        self.group: Any = None
+        self.group: CommandGroup = group
         self.tool: Tool | None = None
         self.command_prefix_length = 0  # words of `typer_argv` up to the command
         self.arguments: dict[str, Any] = {}
@@ -69,6 +79,11 @@ class CommandLine:
         self.leading_flags: list[str] = []  # framework flags before the command
         self.is_ambiguous = False  # Typer may parse the line differently
         self.from_config: set[str] = set()  # options from settings, not from the line
+
+    @property
+    def has_invalid_option(self) -> bool:
+        """True if a framework option has an invalid value or stands at a wrong position."""
+        return any([problem.code == "E1007" for problem in self.problems])
 
     @property
     def has_payload(self) -> bool:
@@ -107,8 +122,7 @@ def parse_command_line(
     root: CommandGroup, argv: Sequence[str], convert_with_typer: Callable[[Param, RawText], Any]
 ) -> CommandLine:
     """Parse a line for an app; `root` is the app's tree of commands."""
-    line = CommandLine()
-    line.group = root
+    line = CommandLine(root)
     words = list(argv)
     words.reverse()  # the next word is words.pop()
     registration = root.only_command
@@ -131,8 +145,7 @@ def parse_command_line(
 
 def _read_trailing_mode(line: CommandLine, words: list[str]) -> None:
     """Read the output mode from the words after an unknown command, such as `--json`."""
-    from tooli.core.output_modes import OUTPUT_MODES
-
+    modes = _allowed_values("output") or ()
     remaining = words[::-1]
     for i, word in enumerate(remaining):
         if word == "--":
@@ -145,7 +158,7 @@ def _read_trailing_mode(line: CommandLine, words: list[str]) -> None:
             mode = value if equals else "".join(remaining[i + 1 : i + 2])
         else:
             mode = FLAGS[flag][2]
-        if mode in OUTPUT_MODES:
+        if mode in modes:
             line.options["output"] = mode
 
 
@@ -222,7 +235,7 @@ def _take_short_flags(
     """Take combined short flags of the framework and of a callback: `-qv`, `-ojson`."""
     word = words[-1]
     end = 1
-    width: Any = 0
+    width: int | str = 0
     while end < len(word) and not width:
         flag = f"-{word[end]}"
         if flag not in callback_flags and flag not in FLAGS:
@@ -243,7 +256,7 @@ def _take_short_flags(
             else f"-{callback_letters}"
         )
     if flags[-1] in callback_flags:
-        _pass_to_typer(line, width - bool(after), words)
+        _pass_to_typer(line, callback_flags[flags[-1]] - bool(after), words)
     return True
 
 
@@ -286,20 +299,22 @@ def _take_framework_flag(
 
 def choice_problem(source: str, name: str, value: str, allowed: Sequence[str]) -> Problem:
     """Return the problem for a value of an option that is not among the allowed ones."""
-    from tooli.errors import closest_match
-
-    suggestion = closest_match(value, allowed)
-    hint = f"; did you mean {suggestion!r}?" if suggestion else ""
+    suggestion, hint = _closest_match(value, allowed)
     message = f"{source}: {value!r} is not one of {', '.join(allowed)}{hint}"
     return Problem("E1007", name, message, suggestion or tuple(allowed))
 
 
 def _unknown_option_problem(name: str, known: Sequence[str]) -> Problem:
+    suggestion, hint = _closest_match(name, known)
+    return Problem("E1004", None, f"There is no option {name}{hint}", suggestion)
+
+
+def _closest_match(text: str, known: Sequence[str]) -> tuple[str | None, str]:
+    """Return the closest known text, and the end of a message that suggests it."""
     from tooli.errors import closest_match
 
-    suggestion = closest_match(name, known)
-    hint = f"; did you mean {suggestion}?" if suggestion else ""
-    return Problem("E1004", None, f"There is no option {name}{hint}", suggestion)
+    suggestion = closest_match(text, known)
+    return suggestion, f"; did you mean {suggestion}?" if suggestion else ""
 
 
 # ------------------------------------------------------------------ after the command
@@ -569,14 +584,10 @@ class _ArgumentParser:
                 self._read_environment_variable(param, [names] if isinstance(names, str) else names)
 
     def _read_environment_variable(self, param: Param, names: Sequence[str]) -> None:
-        import os
-
         for name in names:
             text = os.environ.get(name)
             if text:
                 if param.is_multiple or param.nargs > 1:
-                    from tooli.core.tool import PathShape
-
                     shape = unwrap_optional(param.shape)
                     paths = isinstance(shape, ListOf) and isinstance(shape.item, PathShape)
                     texts = text.split(os.pathsep) if paths else text.split()

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from tooli.cli.process import write_stderr
+from tooli.core.call import Failed
 from tooli.core.tool import Handle
 from tooli.pipeline.present import present_text
-from tooli.pipeline.terminal_prompts import ask_hidden, ask_line, ask_yes_no, has_terminal
+from tooli.pipeline.terminal_prompts import (
+    ask_hidden,
+    ask_line,
+    ask_yes_no,
+    declined_error,
+    has_terminal,
+)
+from tooli.text.jsonable import is_list
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from typing import Any
-
-    from tooli.core.call import Call, Failed
+    from tooli.core.call import Call
     from tooli.errors import ToolError
 
 MISSING_ARGUMENT = "E1002"
@@ -24,23 +30,26 @@ class Confirm:
     def __init__(self, call: Call) -> None:
         self._call = call
 
-    def complete(self, failed: Failed) -> Call | None:
+    def complete(self, failed: Failed) -> Call | Failed:
         """Return the call as a person completed it: approved, or with the missing secrets.
 
-        None means that nobody can be asked, or that the person refused.
+        Return the failure if nobody can be asked, or if the person refused.
         """
         call, error = self._call, failed.error
         if error.code != MISSING_ARGUMENT:
-            is_approved = error.approval_text is not None and self._approve(error)
-            return call.replace(approved=True) if is_approved else None
+            if error.approval_text is None:
+                return failed
+            if self._approve(error):
+                return call.replace(approved=True)
+            return Failed(declined_error(error)) if error.code == "E2101" else failed
         if not call.options.interactive or call.options.no_input:
-            return None
+            return failed
         missing = self._missing_secrets(failed)
         if not missing or not has_terminal():
-            return None
+            return failed
         secrets = {name: ask_hidden(f"{name} (not shown): ") for name in missing}
         if not all(secrets.values()):
-            return None
+            return failed
         return call.replace(arguments={**call.arguments, **secrets})
 
     def _approve(self, error: ToolError) -> bool:
@@ -60,7 +69,8 @@ class Confirm:
         tool = self._call.tool
         if not tool.has_handles:
             return []
-        errors: Any = (failed.error.details or {}).get("errors", ())
+        details = (failed.error.details or {}).get("errors")
+        errors = details if is_list(details) else ()
         names = [error["field"] for error in errors if error["code"] == MISSING_ARGUMENT]
         secret = {
             p.name for p in tool.public_params if isinstance(p.shape, Handle) and p.shape.is_secret

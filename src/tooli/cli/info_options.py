@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
+from tooli.cli.open_files import StdoutErrorScope
 from tooli.cli.process import is_terminal, write_stderr
-from tooli.cli.text_output import StdoutErrorScope
 from tooli.cli.usage_errors import call_without_tool, no_command_error, write_error
 from tooli.core._hot_tables import DOCUMENT_OPTIONS
 from tooli.core.call import Ok
@@ -16,8 +16,7 @@ from tooli.errors import InputError
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from typing import Any
+    from collections.abc import Container, Iterator, Sequence
 
     from tooli.cli.argv import CommandLine
     from tooli.cli.main import CommandOutput, Invocation
@@ -59,8 +58,7 @@ def _has_unknown_option(line: CommandLine) -> bool:
 
 def _report_unresolved(output: CommandOutput) -> int:
     invocation = output.invocation
-    has_invalid_flag = any(p.code == "E1007" for p in invocation.line.problems)
-    if invocation.is_interactive_mode and not has_invalid_flag:
+    if invocation.is_interactive_mode and not invocation.line.has_invalid_option:
         return _run_on_typer_path(output)
     return report_missing_command(output)
 
@@ -162,7 +160,7 @@ def _write_version(output: CommandOutput) -> int:
 # ------------------------------------------------------------------ schema and documents
 
 
-def build_schema(invocation: Invocation, form: str) -> Any:
+def build_schema(invocation: Invocation, form: str) -> object:
     """Return the schema of the command, or of every command of the app."""
     from tooli.describe.schema_formats import describe_app, describe_tool
 
@@ -192,7 +190,7 @@ def _list_tools(invocation: Invocation) -> Iterator[Tool]:
     return (tool for tool in catalog if tool.path[: len(path)] == path)
 
 
-def _write_json(output: CommandOutput, document: Any) -> int:
+def _write_json(output: CommandOutput, document: object) -> int:
     """Write a JSON document without an envelope."""
     if output.invocation.is_interactive_mode and is_terminal(sys.stdout):
         import json
@@ -206,7 +204,7 @@ def _write_json(output: CommandOutput, document: Any) -> int:
     return 0
 
 
-def _write_document(output: CommandOutput, options: Mapping[str, Any]) -> int:
+def _write_document(output: CommandOutput, options: Container[str]) -> int:
     """Write a document about the whole app: bootstrap text, manifest or list of commands."""
     from tooli.describe.app_info import collect_app_info
 

@@ -52,6 +52,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+    from typer._click.core import Command
+
+    from tooli.cli.process import SignalHandler
     from tooli.config.layers import SettingFault
     from tooli.core.app_state import AppState
     from tooli.core.call import CallerProfile, Outcome, Problem, Stage
@@ -121,7 +124,7 @@ class Invocation(Record):
     has_explicit_mode: bool = False
     prog_name: str | None = None
     standalone: bool = True
-    command: Any = None  # Typer's command, if Typer called us
+    command: Command | None = None  # Typer's command, if Typer called us
     maybe_agent: bool = False  # a variable of an agent or a CI system is set
     category: str | None = None  # of the caller; None if no such variable is set
     setting_errors: Sequence[SettingFault] = ()
@@ -205,7 +208,7 @@ class Invocation(Record):
         has_caller_limits = self.maybe_agent and self.mode != "json"
         if not has_caller_limits and not self.line.needs_result_options(tool):
             return None  # a JSON document that is too large for an agent is cut when it is written
-        from tooli.cli.output_limits import compute_result_options
+        from tooli.cli.caller_defaults import compute_result_options
 
         return compute_result_options(self, tool)
 
@@ -236,33 +239,31 @@ def read_invocation(
     argv: Sequence[str],
     prog_name: str | None = None,
     standalone: bool = True,
-    command: Any = None,
+    command: Command | None = None,
 ) -> Invocation:
     """Read a command line, the settings and the environment."""
     started = perf_counter()
     StdoutGuard.restore_stdout()
-    started_app, parse_error = app, None
+    started_app, line, parse_error = app, None, None
     try:
         line = parse_command_line(app.tree(), argv, convert_with_typer)
-        unknown_word = line.unknown_word if not line.path else None
-        if unknown_word in BUILTIN_COMMANDS or (
-            line.problems and not BUILTIN_COMMANDS.isdisjoint(argv)
-        ):
-            from tooli.cli.usage_errors import parse_builtin_command
-
-            app, line = parse_builtin_command(app, argv, line, convert_with_typer)
     except Exception as error:
-        from tooli.cli.usage_errors import parse_output_mode
+        parse_error = error
+    if line is None or _may_name_builtin(line, argv):
+        from tooli.cli.usage_errors import parse_again
 
-        parse_error, line = error, parse_output_mode(argv)
+        app, line, parse_error = parse_again(app, argv, line, parse_error, convert_with_typer)
     maybe_agent, agent, has_settings = sniff_environment()
     prog = (prog_name,) if prog_name else program_argv()
     caller, category = _identify_caller(argv, prog, maybe_agent, agent)
     state, setting_errors = started_app._state, ()
-    if has_settings or app is not started_app or state.policy != state.declared_policy:
+    # A command that inspects the settings runs even if some are invalid, and reports them itself.
+    inspects = line.tool is not None and hasattr(line.tool.fn, "tooli_runs_with_invalid_settings")
+    if has_settings or inspects or state.policy != state.declared_policy:
         from tooli.cli.cli_settings import load_settings
 
-        setting_errors = load_settings(state, line, category, has_settings, standalone)
+        faults = load_settings(state, line, category, standalone)
+        setting_errors = () if inspects else faults
     requested = _read_requested_mode(line, app._state)
     invocation = Invocation(
         app,
@@ -282,6 +283,12 @@ def read_invocation(
     if mode == "json" and not has_explicit_mode:
         return invocation
     return invocation.replace(mode=mode, has_explicit_mode=has_explicit_mode)
+
+
+def _may_name_builtin(line: CommandLine, argv: Sequence[str]) -> bool:
+    if not line.path and line.unknown_word in BUILTIN_COMMANDS:
+        return True
+    return bool(line.problems) and not BUILTIN_COMMANDS.isdisjoint(argv)
 
 
 def _read_requested_mode(line: CommandLine, state: AppState) -> str | None:
@@ -337,7 +344,7 @@ def _identify_caller(
         return caller, category
     if not maybe_agent and "TOOLI_SESSION_ID" not in os.environ:
         return Caller("cli", prog=prog), None
-    from tooli.cli.cli_settings import detect_caller
+    from tooli.cli.caller_defaults import detect_caller
 
     return detect_caller(prog, maybe_agent, needs_argument_checks(argv))
 
@@ -374,7 +381,7 @@ class CommandOutput:
         self.warnings: list[str] = []  # of the call; they end up in `meta.warnings`
         self.guard: StdoutGuard | None = None
         self.streamed_count = 0  # items of a stream that are written already
-        self._previous_sigterm: Any = None
+        self._previous_sigterm: SignalHandler = None
 
     def take_stdout(self, *, capture: bool = False) -> None:
         """In a machine mode, reserve stdout for the answer, and let SIGTERM raise an exception."""
@@ -389,26 +396,21 @@ class CommandOutput:
 
     def write_outcome(self, outcome: Outcome, call: Call) -> int:
         """Write the outcome of a call in the mode of the invocation; return the exit code."""
-        if self.guard is None:
-            from tooli.cli.text_output import show_outcome
-
-            if not isinstance(outcome, Failed):
-                self.exit.set_outcome(outcome)
-            return show_outcome(self, outcome, call)
-        printed = self.guard.printed()
+        printed = "" if self.guard is None else self.guard.printed()
         if printed:
             from tooli.pipeline.stdout_capture import attach_printed_text
 
             outcome = attach_printed_text(outcome, printed, call)
-        self.exit.set_outcome(outcome)
         invocation = self.invocation
-        if invocation.mode != "json":
-            from tooli.cli.stream_output import write_machine_outcome
+        if self.guard is not None or not isinstance(outcome, Failed):
+            self.exit.set_outcome(outcome)
+        if self.guard is None or invocation.mode != "json":
+            from tooli.cli.outcome_writer import write_outcome
 
-            return write_machine_outcome(self, outcome, call)
+            return write_outcome(self, outcome, call)
         document = present(outcome, call, invocation.milliseconds).envelope_json()
         if len(document) > SMALL_DOCUMENT_BYTES and invocation.maybe_agent:
-            from tooli.cli.output_limits import limit_document
+            from tooli.cli.caller_defaults import limit_document
 
             document = limit_document(invocation, outcome, call, document)
         self.emit(document)
@@ -512,22 +514,18 @@ def run_invocation(output: CommandOutput) -> int:
         or may_need_color
         or not {"verbose", "color", "no_color"}.isdisjoint(line.options)
     ):
-        from tooli.cli.cli_settings import apply_output_settings
+        from tooli.cli.caller_defaults import apply_output_settings
 
         exit_code = apply_output_settings(output)
         if exit_code is not None:
             return exit_code
-    has_misused_flag = any([p.code == "E1007" for p in line.problems])
-    if not has_misused_flag and not INFO_OPTIONS.isdisjoint(line.options):
-        from tooli.cli.info_options import run_info_option
-
-        return run_info_option(output)
-    if _needs_typer(invocation):
+    wants_info = not line.has_invalid_option and not INFO_OPTIONS.isdisjoint(line.options)
+    if not wants_info and _needs_typer(invocation):
         return _run_on_typer_path(output)
-    if line.tool is None:
-        from tooli.cli.info_options import report_missing_command
+    if wants_info or line.tool is None:
+        from tooli.cli.info_options import report_missing_command, run_info_option
 
-        return report_missing_command(output)
+        return run_info_option(output) if wants_info else report_missing_command(output)
     output.take_stdout(capture=line.tool.returns_printed_text)
     call, stages = invocation.prepare(line.tool, line.arguments, line.problems, output.warnings)
     if invocation.is_interactive_mode:
@@ -536,7 +534,7 @@ def run_invocation(output: CommandOutput) -> int:
         if has_invalid_arguments(invocation, call):  # a person gets Typer's message
             return _run_on_typer_path(output)
     if not invocation.is_document_mode:
-        from tooli.cli.stream_output import run_streaming
+        from tooli.cli.outcome_writer import run_streaming
 
         return run_streaming(output, call, stages)
     return output.write_outcome(capture_outcome(lambda: run(call, stages)), call)
@@ -551,7 +549,7 @@ def _run_on_typer_path(output: CommandOutput) -> int:
 def _needs_typer(invocation: Invocation) -> bool:
     """True if Typer must parse the line, for its features or for its messages to a person."""
     line = invocation.line
-    if any([p.code == "E1007" for p in line.problems]) or line.has_payload:
+    if line.has_invalid_option or line.has_payload:
         return False
     if invocation.command is not None and not (
         invocation.is_machine_mode and line.unknown_word is not None

@@ -1,15 +1,25 @@
-"""Check and flush the open files of a process before it exits.
+"""The files of a process: failed writes to stdout, and open files before the exit.
 
-Loaded only if files other than stdin, stdout and stderr are open. The shells of many agents pass
-open files to their child processes.
+An ordinary call loads this module only if files other than stdin, stdout and stderr are open. The
+shells of many agents pass open files to their child processes.
 """
 
 from __future__ import annotations
 
 import _io
+import codecs
 import gc
 import os
 import sys
+
+from tooli.cli.process import StdoutClosed
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from tooli.cli.main import CommandOutput
 
 _WRITER_TYPES = (_io.BufferedWriter, _io.BufferedRandom)
 
@@ -53,3 +63,65 @@ def flush_open_files(gc_is_frozen: bool, *, is_exiting: bool) -> None:
         from tooli.execution.processes import flush_open_files
 
         flush_open_files()
+
+
+# ------------------------------------------------------------------ stdout
+
+
+class StdoutErrorScope:
+    """Context manager for code that writes text to stdout. A failed write ends the run."""
+
+    def __init__(self, output: CommandOutput) -> None:
+        self.output = output
+
+    def __enter__(self) -> None:
+        try:
+            if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]
+                raise OSError(9, "it is closed")
+            if getattr(sys.stdout, "errors", None) in ("strict", "surrogateescape"):
+                _tolerate_unencodable_text()
+        except OSError as failure:
+            self.output.abandon_stdout(failure)
+            raise StdoutClosed from None
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        failure: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if isinstance(failure, SystemExit) and failure.code == 1:
+            failure = BrokenPipeError()  # Rich and Typer exit with 1 if the pipe is closed
+        if isinstance(failure, OSError):
+            self.output.abandon_stdout(failure)
+            raise StdoutClosed from None
+
+
+def _tolerate_unencodable_text() -> None:
+    """Let stdout accept any text. Bytes of file names are unchanged, the rest is escaped."""
+    reconfigure = getattr(sys.stdout, "reconfigure", None)
+    if reconfigure is not None:
+        codecs.register_error("tooli", _encode_unencodable)
+        reconfigure(errors="tooli")
+
+
+def _encode_unencodable(failure: UnicodeError) -> tuple[bytes, int]:
+    if not isinstance(failure, UnicodeEncodeError):
+        raise failure
+    text = failure.object[failure.start : failure.end]
+    try:
+        return text.encode("ascii", "surrogateescape"), failure.end
+    except UnicodeEncodeError:
+        return text.encode("ascii", "backslashreplace"), failure.end
+
+
+def is_stdout_closed() -> bool:
+    """True if the reader of stdout has closed the pipe; False if another connection broke."""
+    try:
+        from select import POLLERR, poll
+
+        poller = poll()
+        poller.register(1, 0)
+        return any(event & POLLERR for _, event in poller.poll(0))
+    except (ImportError, OSError):
+        return True

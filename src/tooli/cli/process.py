@@ -9,9 +9,12 @@ Every start loads this module, so it imports almost nothing and is one file.
 
 from __future__ import annotations
 
+import atexit
 import gc
+import io
 import os
 import sys
+from _thread import _count as count_threads  # pyright: ignore
 
 from tooli.core._hot_tables import (
     AGENT_MARKERS,
@@ -30,13 +33,21 @@ from tooli.core.call import MAX_PRINTED_CHARS, Failed
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    import signal as signals
     from collections.abc import Callable, Mapping, Sequence
-    from typing import Any, TextIO, TypeVar
+    from types import FrameType
+    from typing import Any, TextIO, TypeAlias, TypeVar
 
     from tooli.core.call import Outcome
     from tooli.core.tool import Tool
 
     T = TypeVar("T")
+    SignalHandler: TypeAlias = Callable[[int, FrameType | None], object] | int | None
+else:
+    try:
+        import _signal as signals  # the C module, because the Python module imports enum
+    except ImportError:
+        import signal as signals
 
 
 class StdoutGuard:
@@ -56,7 +67,7 @@ class StdoutGuard:
         self._original_stdout = sys.stdout
         self._owner_pid = os.getpid()
         self._capture_fd: int | None = None
-        self._replacement: Any = None
+        self._captured: io.BytesIO | None = None
         self._stdout_fd: int | None = None
         if _is_process_stdout(sys.stdout):
             _flush(sys.stdout)
@@ -64,18 +75,16 @@ class StdoutGuard:
             self._capture_fd = _open_memory_file() if capture else None
             _redirect_stdout(2 if self._capture_fd is None else self._capture_fd)
         else:  # a test runner or a notebook has replaced sys.stdout
-            import io
-
-            self._replacement = sys.stderr
+            sys.stdout = sys.stderr
             if capture:
-                self._replacement = io.TextIOWrapper(io.BytesIO(), "utf-8", "backslashreplace")
-            sys.stdout = self._replacement
+                self._captured = io.BytesIO()
+                sys.stdout = io.TextIOWrapper(self._captured, "utf-8", "backslashreplace")
 
     def printed(self) -> str:
         """Return the captured text, and stop capturing."""
         _flush(sys.stdout)
-        if self._replacement is not None and self._replacement is not sys.stderr:
-            data = self._replacement.buffer.getvalue()
+        if self._captured is not None:
+            data = self._captured.getvalue()
         elif self._capture_fd is not None:
             os.lseek(self._capture_fd, 0, 0)
             data = os.read(self._capture_fd, 4 * MAX_PRINTED_CHARS + 1)
@@ -212,18 +221,8 @@ def _raise_terminated(*_: object) -> None:
     raise Terminated("Terminated.")
 
 
-def _signal_module() -> Any:
-    """Return the C module of `signal`, because the Python module imports enum."""
-    try:
-        import _signal as found  # pyright: ignore[reportMissingImports]
-    except ImportError:
-        import signal as found
-    return found  # pyright: ignore[reportUnknownVariableType]
-
-
-def set_sigterm_handler(handler: Any = _raise_terminated) -> Any:
+def set_sigterm_handler(handler: SignalHandler = _raise_terminated) -> SignalHandler:
     """Set the handler of SIGTERM; return the previous one."""
-    signals = _signal_module()
     try:
         return signals.signal(signals.SIGTERM, handler)
     except ValueError:
@@ -294,15 +293,12 @@ def fast_exit(code: Any) -> Any:
     no `atexit` function, no thread, no open file, no debugger or profiler, no foreign C extension
     with buffers of its own, and no frame of the script handles the exit.
     """
-    from _thread import _count as count_threads  # pyright: ignore
-    from atexit import _ncallbacks as count_callbacks  # pyright: ignore
-
     own_count = StdoutGuard._released_fd is not None
     if not _has_only_standard_files(own_count) and not _flush_or_has_only_inherited_files(
         own_count
     ):
         return code
-    if count_callbacks() or count_threads() or _is_being_debugged() or not _is_top_level():
+    if atexit._ncallbacks() or count_threads() or _is_being_debugged() or not _is_top_level():
         return code
     for module in list(sys.modules.values()):
         path = getattr(module, "__file__", None) or ""
@@ -345,7 +341,7 @@ def _is_being_debugged() -> bool:
 
 def _is_top_level() -> bool:
     """True if no frame above the app has a `try` or a `with` that would see the exit."""
-    frame: Any = sys._getframe(2)
+    frame: FrameType | None = sys._getframe(2)
     while frame is not None:
         # Pythons before 3.11 have no such table: there every frame may handle the exit.
         exception_table = getattr(frame.f_code, "co_exceptiontable", b"?")
@@ -518,7 +514,6 @@ class Deadline:
 
     def schedule(self, delay: float) -> None:
         """Start the timer, which fires repeatedly; with 0.0, stop it."""
-        signals = _signal_module()
         if not hasattr(signals, "setitimer") or not (delay or self._is_armed):
             return
         try:

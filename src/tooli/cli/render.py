@@ -16,6 +16,9 @@ characters, such as ESC, and marks that reorder text are shown as escapes.
 from __future__ import annotations
 
 from tooli.cli.plain_output import MULTILINE_ESCAPES, SINGLE_LINE_ESCAPES, humanize, summarize
+from tooli.errors import shell_quote
+from tooli.pipeline.planning import is_plan
+from tooli.pipeline.truncate import build_retry_argv
 from tooli.text.jsonable import is_list, is_object
 
 TYPE_CHECKING = False
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 
     from tooli.cli.plain_output import EscapeTable
+    from tooli.core.call import Call
+    from tooli.core.protocols import JsonObject
 
     Span = tuple[str, str]  # text and style
     StyledLine = list[Span]
@@ -39,6 +44,7 @@ MAX_WORD_WIDTH = 40  # a longer word (a path, a URL) may be broken to keep a tab
 MAX_LINE_WIDTH = 100  # wrapped text is easiest to read up to this width
 MAX_ROW_LINES = 4  # lines of a cell in most rows of a table
 MAX_DEPTH = 6  # deeper values are summarized
+MAX_ACTIONS = 200  # actions of a plan that are shown
 
 _ASCII_FALLBACK = str.maketrans("─│├└•–→…", "-||`*->~")
 
@@ -350,9 +356,7 @@ def _render_suggestion(suggestion: RecordDict, width: int) -> Iterator[StyledLin
             _paragraph(_escape_text(str(fix)), "", width - 2), "→ ", "  ", "cyan"
         )
     if not command and is_list(argv):
-        from shlex import join
-
-        command = join(map(str, argv))
+        command = " ".join([shell_quote(str(text)) for text in argv])
     if command:
         # Never wrapped: a command with a line break cannot be copied.
         yield [("Try: ", "dim"), (_escape_text(str(command), SINGLE_LINE_ESCAPES), "bold")]
@@ -433,3 +437,59 @@ def _wrap(text: str, width: int) -> list[str]:
             room = min(width, MAX_LINE_WIDTH) - _cell_width(line)
         lines.append(line.rstrip(" "))
     return lines
+
+
+# ------------------------------------------------------------------ plans
+
+
+def print_plan(value: object, call: Call, file: TextIO) -> bool:
+    """Print a plan, one action per line; return False if the value is not a plan."""
+    if not is_object(value) or not is_plan(value):
+        return False
+    file.write("\n".join(_format_plan(value, call)) + "\n")
+    return True
+
+
+def _format_plan(plan: JsonObject, call: Call) -> list[str]:
+    """Return a plan as lines, such as `would delete  old.log`."""
+    lines = _format_actions(plan)
+    token = plan.get("token")
+    if token is None:
+        return [*lines, "", "Nothing was done."]
+    argv = build_retry_argv(call.replace(options=call.options.replace(dry_run=False)), apply=token)
+    command = " ".join(map(shell_quote, argv)).translate(SINGLE_LINE_ESCAPES)
+    return [
+        *lines,
+        "",
+        "Nothing was done. To do exactly this, within an hour and once:",
+        f"  {command}",
+    ]
+
+
+def _format_actions(plan: JsonObject) -> list[str]:
+    actions: list[JsonObject] | None = plan.get("actions")
+    if actions is None:
+        arguments = summarize(plan["arguments"], None) if plan["arguments"] else "no arguments"
+        effects = ", ".join(plan["effects"]) or "none declared"
+        lines = [
+            f"would call  {plan['tool']}",
+            f"with        {arguments}",
+            f"effects     {effects}",
+            "The command does not report what it would do: no more is known.",
+        ]
+        return [line.translate(SINGLE_LINE_ESCAPES) for line in lines]
+    if not actions:
+        return ["would do nothing"]
+    width = max([len(entry["action"]) for entry in actions[:MAX_ACTIONS]])
+    lines = [
+        _format_action(entry, width).translate(SINGLE_LINE_ESCAPES)
+        for entry in actions[:MAX_ACTIONS]
+    ]
+    hidden_count = len(actions) - MAX_ACTIONS
+    return [*lines, f"… and {hidden_count} more"] if hidden_count > 0 else lines
+
+
+def _format_action(entry: JsonObject, width: int) -> str:
+    details = entry.get("details")
+    details_text = f"  ({summarize(details, None)})" if details else ""
+    return f"would {entry['action']:<{width}}  {entry['target']}{details_text}"

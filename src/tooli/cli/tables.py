@@ -23,7 +23,9 @@ from __future__ import annotations
 import sys
 from itertools import chain, islice
 
+from tooli.cli.plain_output import EscapeTable
 from tooli.pipeline.present import ItemPresenter
+from tooli.schema.tool_reader import return_annotation
 from tooli.text.json_encoder import encode
 from tooli.text.jsonable import is_list, is_object
 
@@ -58,12 +60,12 @@ class TableLines:
         self._end = end
         self._table = TableWriter(form, call.tool, call.warnings, call.options.concise)
 
-    def items(self, items: Iterator[Any]) -> Iterator[bytes]:
+    def items(self, items: Iterator[object]) -> Iterator[bytes]:
         """Return the lines of a stream of records."""
         redact = ItemPresenter(self._call).value
         return self._encode(self._table.stream(map(redact, items)))
 
-    def value(self, value: Any) -> Iterator[bytes]:
+    def value(self, value: object) -> Iterator[bytes]:
         """Return the lines of a whole result."""
         return self._encode(self._table.lines(ItemPresenter(self._call).value(value)))
 
@@ -74,13 +76,13 @@ class TableLines:
 class TableWriter:
     """Formats records as the lines of a table, in `csv` or `md`."""
 
-    def __init__(self, form: str, tool: Any, warnings: list[str], concise: bool = False) -> None:
+    def __init__(self, form: str, tool: Tool, warnings: list[str], concise: bool = False) -> None:
         self._markdown = form == "md"
         self._tool = tool
         self._warnings = warnings
         self._concise = concise
 
-    def lines(self, value: Any) -> Iterator[str]:
+    def lines(self, value: object) -> Iterator[str]:
         """Return the lines of a value of JSON types."""
         if value is None:
             return iter(())
@@ -92,9 +94,9 @@ class TableWriter:
             return self._rows(("field", "value"), value.items())
         return iter((_printable_text(value),))
 
-    def stream(self, items: Iterator[Any]) -> Iterator[str]:
+    def stream(self, items: Iterator[object]) -> Iterator[str]:
         """Return the lines of a stream; the header is made from its first items."""
-        sample: list[Any] = []
+        sample: list[object] = []
         try:
             for item in islice(items, 1 if has_fixed_fields(self._tool) else HEADER_SAMPLE_SIZE):
                 sample.append(item)  # noqa: PERF402  one by one, so that an interrupt loses none
@@ -105,14 +107,14 @@ class TableWriter:
         if sample:
             yield from self._records(sample, items)
 
-    def _records(self, sample: Sequence[Any], rest: Iterator[Any]) -> Iterator[str]:
+    def _records(self, sample: Sequence[object], rest: Iterator[object]) -> Iterator[str]:
         columns: dict[str, None] = {}
         for record in map(_as_record, sample):
             if not record.keys() <= columns.keys():
                 columns.update(dict.fromkeys(record))
         head = tuple(columns) if sample else record_fields(self._tool, self._concise)
 
-        def rows() -> Iterator[list[Any]]:
+        def rows() -> Iterator[list[object]]:
             for record in map(_as_record, chain(sample, rest)):
                 unknown = record.keys() - columns.keys()
                 if unknown:
@@ -121,14 +123,14 @@ class TableWriter:
 
         return self._rows(head, rows()) if head else iter(())
 
-    def _rows(self, head: tuple[str, ...], rows: Iterable[Iterable[Any]]) -> Iterator[str]:
+    def _rows(self, head: tuple[str, ...], rows: Iterable[Iterable[object]]) -> Iterator[str]:
         yield self._row(head)
         if self._markdown:
             yield f"|{' --- |' * len(head)}"
         for row in rows:
             yield self._row(row)
 
-    def _row(self, values: Iterable[Any]) -> str:
+    def _row(self, values: Iterable[object]) -> str:
         if self._markdown:
             return f"| {' | '.join([_markdown_cell(value) for value in values])} |"
         # Most readers skip an empty line.
@@ -139,11 +141,11 @@ class TableWriter:
             self._warnings.append(text)
 
 
-def _as_record(item: Any) -> dict[str, Any]:
+def _as_record(item: object) -> dict[str, object]:
     return item if is_object(item) else {"value": item}
 
 
-def _cell_text(value: Any) -> str:
+def _cell_text(value: object) -> str:
     """Return the text of a cell: a string as it is, null as nothing, the rest as JSON."""
     if isinstance(value, str):
         return value.encode(errors="backslashreplace").decode()
@@ -159,7 +161,7 @@ def _cell_text(value: Any) -> str:
 _CSV_QUOTED = frozenset(',"\r\n')
 
 
-def _csv_cell(value: Any) -> str:
+def _csv_cell(value: object) -> str:
     text = _cell_text(value)
     if value is None or (text and _CSV_QUOTED.isdisjoint(text)):
         return text
@@ -173,7 +175,7 @@ _MARKUP = frozenset(f"{_PAIRED_MARKUP}\\|<[&\r\n")
 _PUNCTUATION = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~\n")
 
 
-def _markdown_cell(value: Any) -> str:
+def _markdown_cell(value: object) -> str:
     """Return the text of a cell on one line, with markup escaped."""
     text = _printable_text(value)
     if _MARKUP.isdisjoint(text):
@@ -198,13 +200,11 @@ def _is_markup(text: str, i: int, paired: set[str]) -> bool:
     return char == "|" or char in paired or (char == "[" and "](" in text[i:])
 
 
-def _printable_text(value: Any) -> str:
+def _printable_text(value: object) -> str:
     """Return the text of a value, with control characters escaped."""
     text = _cell_text(value)
     if text.isprintable():
         return text
-    from tooli.cli.plain_output import EscapeTable
-
     return text.translate(EscapeTable(keep="\t\n\r"))
 
 
@@ -213,37 +213,37 @@ def _printable_text(value: Any) -> str:
 
 def has_fixed_fields(tool: Tool) -> bool:
     """True if the record type of a tool gives all records the same fields."""
-    kind = _record_type(tool)
-    if kind in (str, int, float, bool):
+    record_type = _record_type(tool)
+    if record_type in (str, int, float, bool):
         return True
-    if hasattr(kind, "__required_keys__"):
+    if hasattr(record_type, "__required_keys__"):
         # Annotations may be strings, which Python does not evaluate.
-        hints = map(str, getattr(kind, "__annotations__", {}).values())
-        return not kind.__optional_keys__ and not any(["NotRequired" in hint for hint in hints])
-    if hasattr(kind, "model_fields"):
-        return kind.model_config.get("extra") != "allow"
-    return hasattr(kind, "__dataclass_fields__")
+        hints = map(str, getattr(record_type, "__annotations__", {}).values())
+        return not record_type.__optional_keys__ and not any(
+            ["NotRequired" in hint for hint in hints]
+        )
+    if hasattr(record_type, "model_fields"):
+        return record_type.model_config.get("extra") != "allow"
+    return hasattr(record_type, "__dataclass_fields__")
 
 
 def record_fields(tool: Tool, concise: bool) -> tuple[str, ...]:
     """Return the field names of a tool's record type; empty if it declares none."""
-    kind = _record_type(tool)
-    if hasattr(kind, "model_fields") or concise:
+    record_type = _record_type(tool)
+    if hasattr(record_type, "model_fields") or concise:
         from tooli.schema.detail_fields import is_detail
         from tooli.schema.json_schema import result_schema
 
-        parts = result_schema(kind).get("properties", {})
+        parts = result_schema(record_type).get("properties", {})
         return tuple([name for name in parts if not concise or not is_detail(parts[name])])
-    if hasattr(kind, "__required_keys__"):
-        return tuple(kind.__annotations__)
-    if hasattr(kind, "__dataclass_fields__"):
-        return tuple([field.name for field in sys.modules["dataclasses"].fields(kind)])
+    if hasattr(record_type, "__required_keys__"):
+        return tuple(record_type.__annotations__)
+    if hasattr(record_type, "__dataclass_fields__"):
+        return tuple([field.name for field in sys.modules["dataclasses"].fields(record_type)])
     return ()
 
 
 def _record_type(tool: Tool) -> Any:
     """Return the type of the items in the list or stream that a tool returns."""
-    from tooli.schema.tool_reader import return_annotation
-
-    inside = getattr(return_annotation(tool), "__args__", ())
-    return inside[0] if inside else None
+    type_arguments = getattr(return_annotation(tool), "__args__", ())
+    return type_arguments[0] if type_arguments else None

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 
+from tooli.cli.outcome_writer import render_envelope
 from tooli.cli.process import write_stderr
-from tooli.cli.stream_output import render_envelope
 from tooli.cli.usage_errors import call_without_tool
 from tooli.core.call import Failed
 from tooli.core.output_modes import find_mode

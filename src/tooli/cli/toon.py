@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any, TypeAlias
 
+    from tooli.core.protocols import JsonObject
+
     Columns: TypeAlias = "list[tuple[str, Columns | None]]"
 
 _ESCAPES = {
@@ -36,7 +38,7 @@ _QUOTED = frozenset(':"\\[]{},').union(map(chr, range(32)))
 _KEYWORDS = frozenset(("true", "false", "null"))
 
 
-def encode(value: Any) -> str:
+def encode(value: object) -> str:
     """Return a value of JSON types as a TOON document, without a newline at its end."""
     writer = _Writer()
     if is_object(value):
@@ -60,7 +62,7 @@ class _Writer:
     def __init__(self) -> None:
         self.lines: list[str] = []
 
-    def write_fields(self, value: dict[str, Any], depth: int) -> None:
+    def write_fields(self, value: JsonObject, depth: int) -> None:
         """Write the fields of an object."""
         pad = "  " * depth
         for name, item in value.items():
@@ -76,7 +78,7 @@ class _Writer:
             else:
                 self.lines.append(f"{head}: []")
 
-    def write_keyed_table(self, head: str, value: dict[str, Any], depth: int) -> bool:
+    def write_keyed_table(self, head: str, value: JsonObject, depth: int) -> bool:
         """Write an object of similar objects as a table; return False if they differ."""
         columns = shared_columns(list(value.values())) if len(value) > 1 else None
         if columns is None:
@@ -109,7 +111,7 @@ class _Writer:
         pad = "  " * (depth + 1)
         self.lines += [pad + ",".join(_row_cells(row, columns)) for row in items]
 
-    def write_item(self, item: Any, depth: int) -> None:
+    def write_item(self, item: object, depth: int) -> None:
         """Write one item of a list, after a hyphen."""
         pad = "  " * depth
         if is_list(item):
@@ -156,7 +158,7 @@ def _format_columns(columns: Columns) -> str:
     )
 
 
-def _row_cells(row: dict[str, Any], columns: Columns) -> list[str]:
+def _row_cells(row: JsonObject, columns: Columns) -> list[str]:
     cells: list[str] = []
     for name, inner in columns:
         if inner is None:
@@ -175,7 +177,7 @@ def quote_key(name: str) -> str:
     return name if plain else f'"{name.translate(_ESCAPES)}"'
 
 
-def format_scalar(value: Any) -> str:
+def format_scalar(value: object) -> str:
     """Return a string, a number, true, false or null as TOON."""
     if isinstance(value, str):
         text = str.__str__(value)
@@ -184,7 +186,9 @@ def format_scalar(value: Any) -> str:
         return "true" if value else "false"
     if value is None:
         return "null"
-    return _format_float(value) if isinstance(value, float) else int.__repr__(value)
+    if isinstance(value, int):
+        return int.__repr__(value)
+    return _format_float(value) if isinstance(value, float) else str(value)
 
 
 def _needs_quotes(text: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import typing
 
 import typer
 from typer import core
@@ -136,8 +137,6 @@ def _item_annotation(param: Param) -> Any:
     shape = unwrap_optional(param.shape)
     item = shape.item if isinstance(shape, ListOf) else shape
     if isinstance(item, Choice):
-        import typing
-
         literal: Any = typing.Literal
         return item.enum or literal[item.values]
     return getattr(item, "type", None) or getattr(item, "annotation", str)

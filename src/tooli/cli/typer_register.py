@@ -18,8 +18,8 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command_from_info
 from typer.models import CommandInfo
 
+from tooli.cli.outcome_writer import run_streaming, show_stream
 from tooli.cli.process import capture_outcome, is_completing, is_terminal
-from tooli.cli.stream_output import run_streaming, show_stream
 from tooli.cli.typer_params import (
     convert_with_typer,
     is_documented,

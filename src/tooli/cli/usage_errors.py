@@ -16,6 +16,7 @@ from tooli.pipeline.input_errors import (
     missing_command_error,
     unknown_command_error,
 )
+from tooli.providers.local import CommandGroup
 
 TYPE_CHECKING = False
 
@@ -139,7 +140,27 @@ def resolve_text_command_mode(invocation: Invocation, requested: str) -> str:
     return requested if has_invalid_arguments(invocation, call) else "text"
 
 
-def parse_builtin_command(
+def parse_again(
+    app: App,
+    argv: Sequence[str],
+    line: CommandLine | None,
+    parse_error: Exception | None,
+    convert_with_typer: Callable[[Param, RawText], Any],
+) -> tuple[App, CommandLine, Exception | None]:
+    """Parse a line that failed, or that may name a built-in command.
+
+    Return the app that runs it, the line, and the error if it cannot be parsed. `line` is None
+    if parsing failed with `parse_error`.
+    """
+    try:
+        if line is not None:
+            return (*_parse_builtin_command(app, argv, line, convert_with_typer), None)
+    except Exception as error:
+        parse_error = error
+    return app, _parse_output_mode(app, argv), parse_error
+
+
+def _parse_builtin_command(
     app: App,
     argv: Sequence[str],
     line: CommandLine,
@@ -150,27 +171,24 @@ def parse_builtin_command(
     In an app with a single command, the name may be an argument of that command. It is a built-in
     command only if the line has too many arguments.
     """
-    word = line.unknown_word
+    name = line.unknown_word
     if line.tool is not None:
-        word = next((word for word in argv if word[:1] != "-"), "")
+        name = next((text for text in argv if text[:1] != "-"), "")
         has_extra_arguments = any(problem.code == "E1005" for problem in line.problems)
-        if (
-            not has_extra_arguments
-            or app.tree().only_command is None
-            or word not in BUILTIN_COMMANDS
-        ):
+        is_builtin = app.tree().only_command is not None and name in BUILTIN_COMMANDS
+        if not (has_extra_arguments and is_builtin):
             return app, line
-    builtins = app.builtins(word)
+    builtins = app.builtins(name)
     return builtins, parse_command_line(builtins.tree(), argv, convert_with_typer)
 
 
-def parse_output_mode(argv: Sequence[str]) -> CommandLine:
+def _parse_output_mode(app: App, argv: Sequence[str]) -> CommandLine:
     """Parse only the output mode of a line, for an app that cannot be loaded."""
-    line = CommandLine()
-    for word, following in zip(argv, (*argv[1:], ""), strict=True):
-        name, equals, value = word.partition("=")
-        option, width, _ = FLAGS.get(name, ("", 0, None))
+    line = CommandLine(CommandGroup(app._state))
+    for text, following in zip(argv, (*argv[1:], ""), strict=True):
+        name, equals, value = text.partition("=")
+        option, arity, _ = FLAGS.get(name, ("", 0, None))
         if option == "output":
-            line.set_option(name, (value if equals else following) if width else None)
+            line.set_option(name, (value if equals else following) if arity else None)
     line.problems.clear()
     return line

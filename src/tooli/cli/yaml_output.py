@@ -21,7 +21,6 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
 _KEYWORDS = frozenset(
     ("true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan", "inf", "infinity")
@@ -41,17 +40,17 @@ _MAX_SIMPLE_KEY_CHARS = 1000
 """Readers accept a key before its colon only up to 1024 characters; a longer one needs `? `."""
 
 
-def encode(value: Any) -> str:
+def encode(value: object) -> str:
     """Return a value of JSON types as a YAML document, without a newline at its end."""
     return "\n".join(_block(value, "")) if _is_block(value) else _scalar(value)
 
 
-def _is_block(value: Any) -> bool:
+def _is_block(value: object) -> bool:
     """True if the value takes lines of its own: a list or an object that is not empty."""
     return bool(value) and (is_object(value) or is_list(value))
 
 
-def _block(value: Any, indent: str) -> Iterator[str]:
+def _block(value: object, indent: str) -> Iterator[str]:
     if is_object(value):
         for key, item in value.items():
             text = _quote(key) if len(key) > _MAX_SIMPLE_KEY_CHARS else _scalar(key)
@@ -61,7 +60,7 @@ def _block(value: Any, indent: str) -> Iterator[str]:
             else:
                 yield from _entry(f"{indent}{text}:", item, indent)
         return
-    for item in value:
+    for item in value if is_list(value) else ():
         if not _is_block(item):
             yield from _entry(f"{indent}-", item, indent)
             continue
@@ -70,7 +69,7 @@ def _block(value: Any, indent: str) -> Iterator[str]:
         yield from lines
 
 
-def _entry(head: str, value: Any, indent: str) -> Iterator[str]:
+def _entry(head: str, value: object, indent: str) -> Iterator[str]:
     """Yield the lines of a key or a dash, with the value after it or below it."""
     if _is_block(value):
         yield head
@@ -95,7 +94,7 @@ def _is_literal(text: str) -> bool:
     )
 
 
-def _scalar(value: Any) -> str:
+def _scalar(value: object) -> str:
     if isinstance(value, str):
         return value if _is_plain(value) else _quote(value)
     if value is None:

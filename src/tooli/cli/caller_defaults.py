@@ -1,0 +1,185 @@
+"""Who calls a command line, and what depends on the caller: colour, messages, size limits."""
+
+from __future__ import annotations
+
+import os
+
+from tooli.cli.process import write_stderr
+from tooli.core._hot_tables import INFO_OPTIONS, RESULT_OPTIONS
+from tooli.core.call import Caller, Ok, RedactionPolicy
+from tooli.detect import (
+    MIN_HINT_CONFIDENCE,
+    MIN_NAMED_CONFIDENCE,
+    detect_execution_context,
+    identify_caller,
+    sanitize_value,
+)
+from tooli.pipeline.drivers import bind, run
+from tooli.pipeline.present import present, present_text
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+    from typing import Any
+
+    from tooli.cli.main import CommandOutput, Invocation
+    from tooli.core.call import Call, Outcome
+    from tooli.core.tool import Tool
+    from tooli.detect import ExecutionContext
+    from tooli.records.result_options import ResultOptions
+
+
+def detect_caller(
+    prog: tuple[str, ...], maybe_agent: bool, needs_checks: bool
+) -> tuple[Caller, str | None]:
+    """Return the caller and its category. The category is None unless `maybe_agent` is set.
+
+    The session is `TOOLI_SESSION_ID`. The session id of an agent is not used, because it does not
+    show which of our answers the agent has seen.
+    """
+    session = sanitize_value(os.environ.get("TOOLI_SESSION_ID"))
+    if not maybe_agent:
+        return Caller("cli", session=session, prog=prog), None
+    context = detect_execution_context()
+    name, version, category = identify_caller(context)
+    checks_arguments = category == "ai_agent" and needs_checks
+    caller = Caller(
+        "cli", name, version, session, prog=prog, category=category, maybe_agent=checks_arguments
+    )
+    return caller, str(context.category)
+
+
+# ------------------------------------------------------------------ before the command runs
+
+
+def apply_output_settings(output: CommandOutput) -> int | None:
+    """Apply the settings for colour and messages; return the exit code if settings are invalid."""
+    invocation = output.invocation
+    options = invocation.line.options
+    if invocation.setting_errors:
+        if INFO_OPTIONS.isdisjoint(options):
+            from tooli.cli.usage_errors import write_error
+            from tooli.config.layers import make_settings_error
+
+            return write_error(output, make_settings_error(invocation.setting_errors))
+        for error in invocation.setting_errors:
+            _write_redacted(f"Warning: {error}")
+    if invocation.standalone:
+        profile = invocation.caller_profile
+        default = profile.color if profile is not None else "auto"
+        _set_color_variables(options, options.get("color", default))
+    if options.get("verbose") and not options.get("quiet"):
+        _suggest_caller_variable(detect_execution_context())
+    return None
+
+
+def _set_color_variables(options: dict[str, Any], color: str) -> None:
+    is_forced_by_user = "color" not in options and bool(os.environ.get("FORCE_COLOR"))
+    if options.get("no_color") or (color == "never" and not is_forced_by_user):
+        os.environ["NO_COLOR"] = "1"
+    elif color == "always":
+        os.environ.pop("NO_COLOR", None)
+        os.environ["FORCE_COLOR"] = "1"
+
+
+def _suggest_caller_variable(context: ExecutionContext) -> None:
+    """Write a hint about TOOLI_CALLER to stderr if the caller may be an agent."""
+    for candidate in context.candidates:
+        if (
+            candidate.category == "ai_agent"
+            and MIN_HINT_CONFIDENCE <= candidate.confidence < MIN_NAMED_CONFIDENCE
+        ):
+            signals = ", ".join(candidate.signals)
+            _write_redacted(
+                f"tooli: this may be an agent (confidence {candidate.confidence:.2f}: {signals}). "
+                "Set TOOLI_CALLER to its name to be recognised for sure."
+            )
+            return
+
+
+def _write_redacted(text: str) -> None:
+    """Write a line to stderr without control characters from variables and folder names."""
+    write_stderr(present_text(text, RedactionPolicy()))
+
+
+# ------------------------------------------------------------------ size limits
+
+CALLER_OUTPUT_LIMITS: dict[str, dict[str, int]] = {
+    # these callers cut a longer answer themselves, at an arbitrary place
+    "codex": {"max_bytes": 10 * 1024, "max_lines": 256},
+    "claude-code": {"max_tokens": 25_000},
+}
+
+
+def compute_result_options(invocation: Invocation, tool: Tool | None) -> ResultOptions | None:
+    """Return the result options of a call.
+
+    The line has priority over the settings, and the settings over the limits of the caller.
+    """
+    from tooli.records.result_options import read_result_options
+
+    line = invocation.line
+    typed = {
+        name: line.options[name] for name in RESULT_OPTIONS & line.options.keys() - line.from_config
+    }
+    result_options = read_result_options(typed, tuple(invocation.argv))
+    if tool is None or hasattr(tool.fn, "tooli_mode"):
+        return result_options if line.needs_result_options(tool) else None
+    configured = {name: line.options[name] for name in RESULT_OPTIONS & line.from_config}
+    limits = _default_limits(read_result_options(configured), invocation.maybe_agent)
+    if result_options.max_items is not None:
+        limits["max_items"] = result_options.max_items
+    if result_options.has_size_limit:  # a limit on the line replaces every other one
+        limits = {"max_items": limits.get("max_items")}
+    elif any(limits.values()):
+        limits["has_default_sizes"] = True
+    if not line.needs_result_options(tool) and not any(limits.values()):
+        return None
+    return result_options.replace(**limits)
+
+
+def _default_limits(configured: ResultOptions, maybe_agent: bool) -> dict[str, int | None]:
+    """Return the limits from the settings, and those of the caller if no size limit is set."""
+    limits: dict[str, int | None] = {}
+    if maybe_agent and configured.max_bytes is None and configured.max_tokens is None:
+        limits = dict(CALLER_OUTPUT_LIMITS.get(detect_execution_context().caller_id or "", {}))
+    for name in ("max_items", "max_bytes", "max_tokens"):
+        if getattr(configured, name) is not None:
+            limits[name] = getattr(configured, name)
+    return limits
+
+
+def limit_document(invocation: Invocation, outcome: Outcome, call: Call, data: bytes) -> bytes:
+    """Return a JSON document, truncated if it is larger than the caller accepts.
+
+    The result runs through the stages that apply a limit on the command line. They run only now,
+    after the document was encoded, because most documents are small and need no limit.
+    """
+    from json import loads  # slow to import, and few calls need it
+
+    if call.options.result_options is not None or not isinstance(outcome, Ok):
+        return data
+    result_options = compute_result_options(invocation, call.tool)
+    if result_options is None:
+        return data
+    from tooli.stages.pagination import paginate
+    from tooli.stages.record_selection import open_record_flow
+    from tooli.stages.size_limit import limit_size
+
+    value = loads(data).get("result")  # the value itself may be an iterator that is exhausted
+
+    def return_value(call: Call) -> Generator[Call, Outcome, Outcome]:
+        yield from ()
+        return Ok(value)
+
+    # printed text cannot be continued with a cursor
+    paging_stages = () if call.tool.returns_printed_text else (paginate,)
+    limited_call = call.replace(
+        options=call.options.replace(result_options=result_options), meta={**(call.meta or {})}
+    )
+    stages = (open_record_flow, bind, limit_size, *paging_stages, return_value)
+    truncated = run(limited_call, stages)
+    if not isinstance(truncated, Ok):
+        return data
+    return present(truncated, limited_call, invocation.milliseconds).envelope_json()

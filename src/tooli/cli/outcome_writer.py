@@ -1,0 +1,361 @@
+"""Answers in all modes but `json`: text for people, streams, lines and other documents.
+
+In the text modes, the result goes to stdout, and warnings and errors go to stderr. In the machine
+modes, stdout contains the answer only. The items of a stream are written as they come.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from tooli.cli.open_files import StdoutErrorScope, is_stdout_closed
+from tooli.cli.plain_output import plain_lines
+from tooli.cli.process import capture_outcome, write_stderr
+from tooli.core.call import Failed, Ok
+from tooli.core.output_modes import find_mode
+from tooli.pipeline.drivers import stream
+from tooli.pipeline.present import ItemPresenter, outgoing_warnings, present, present_text
+from tooli.text.json_encoder import encode
+from tooli.text.jsonable import is_list, is_object, is_set, sort_set
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator, Sequence
+
+    from typer import Context
+
+    from tooli.cli.main import CommandOutput, Invocation
+    from tooli.core.call import Call, Outcome, Stage
+    from tooli.core.output_modes import OutputMode
+    from tooli.core.protocols import JsonObject
+    from tooli.core.tool import Tool
+    from tooli.errors import ToolError
+
+COMPLETABLE_ERRORS = ("E1002", "E1010", "E2101")
+"""Errors after which a person may be asked for a missing secret or an approval."""
+
+
+def run_streaming(output: CommandOutput, call: Call, stages: Sequence[Stage]) -> int:
+    """Run a call and write its items as they come; ask a person if the call needs one."""
+    outcome = capture_outcome(lambda: show_stream(output, stream(call, stages), call))
+    if isinstance(outcome, Failed) and outcome.error.code in COMPLETABLE_ERRORS:
+        from tooli.cli.confirm import Confirm
+
+        completed = Confirm(call).complete(outcome)
+        if not isinstance(completed, Failed):
+            return run_streaming(output, completed, stages)
+        outcome = completed
+    return output.write_outcome(outcome, call)
+
+
+def show_stream(
+    output: CommandOutput, items: Generator[object, None, Outcome], call: Call
+) -> Outcome:
+    """Write each item as it comes; return the outcome with what remains to be written."""
+    counted = _CountedStream(items)
+    try:
+        _write_items(output, counted, call)
+    finally:
+        items.close()
+    output.count_items(counted.count)
+    return counted.outcome
+
+
+def _write_items(output: CommandOutput, items: Iterator[object], call: Call) -> None:
+    invocation = output.invocation
+    mode = find_mode(invocation.mode)
+    if mode.kind == "lines":
+        for line in mode.load_renderer()(call).items(items):
+            output.emit(line)
+        return
+    if not invocation.standalone:
+        for _ in items:  # nothing is printed, and Typer returns no items either
+            pass
+        return
+    end = invocation.record_separator
+    presenter = ItemPresenter(call, secrets_only=end == "\0")
+    for line in plain_lines(map(presenter.value, items), end=end):
+        with StdoutErrorScope(output):
+            sys.stdout.write(line + end)
+            sys.stdout.flush()
+
+
+class _CountedStream:
+    """An iterator over a stream that counts the items and keeps the outcome."""
+
+    def __init__(self, items: Generator[object, None, Outcome]) -> None:
+        self._items = items
+        self._has_ended = False
+        self.count = 0
+        self.outcome: Outcome = Ok(None)
+
+    def __iter__(self) -> _CountedStream:
+        return self
+
+    def __next__(self) -> object:
+        if self._has_ended:
+            raise StopIteration
+        try:
+            item = next(self._items)
+        except StopIteration as end:
+            self._has_ended = True
+            self.outcome = end.value
+            raise StopIteration from None
+        self.count += 1
+        return item
+
+
+# ------------------------------------------------------------------ machine modes
+
+
+def write_outcome(output: CommandOutput, outcome: Outcome, call: Call) -> int:
+    """Write an outcome in a mode other than JSON; return the exit code."""
+    if output.guard is None:
+        return _show_outcome(output, outcome, call)
+    invocation = output.invocation
+    mode = find_mode(invocation.mode)
+    if mode.is_document or (isinstance(outcome, Failed) and mode.reports_errors):
+        output.emit(render_envelope(mode, outcome, call, invocation.milliseconds))
+        return output.exit.code
+    if isinstance(outcome, Failed):
+        error = present(outcome, call, invocation.milliseconds).error
+        _show_warnings(call)
+        if error is not None:
+            _write_plain_error(error)
+        return output.exit.code
+    value = outcome.value
+    if value is None and call.tool.is_streaming and not output.streamed_count:
+        value = []
+    data = b"\n".join(mode.load_renderer()(call).value(value))
+    if data:
+        output.emit(data)
+    _show_notes(call)
+    return output.exit.code
+
+
+def render_envelope(
+    mode: OutputMode, outcome: Outcome, call: Call, milliseconds: Callable[[], int]
+) -> bytes:
+    """Return the envelope of an outcome: in the format of a document mode, otherwise as JSON."""
+    presented = present(outcome, call, milliseconds)
+    if not mode.is_document:
+        return presented.envelope_json()
+    envelope = presented.envelope()
+    render = mode.load_renderer()
+    text: str = render(envelope)
+    try:
+        return text.encode()
+    except UnicodeEncodeError:  # a format may not be able to escape a lone surrogate
+        text = render(_escape_surrogates(envelope))
+        return text.encode()
+
+
+def _escape_surrogates(value: object) -> object:
+    """Return the value with every lone surrogate in its strings written as `\\udcff`."""
+    if is_object(value):
+        return {_escape_surrogates(name): _escape_surrogates(item) for name, item in value.items()}
+    if is_list(value):
+        return [_escape_surrogates(item) for item in value]
+    if isinstance(value, str):
+        return value.encode(errors="backslashreplace").decode()
+    return value
+
+
+def render_json(envelope: JsonObject) -> str:
+    """Return an envelope as JSON; the renderer of mode `json`."""
+    return encode(envelope, []).decode()
+
+
+class JsonLines:
+    """One JSON value per line; the writer of mode `jsonl`."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    def items(self, items: Iterator[object]) -> Iterator[bytes]:
+        """Return the lines of a stream."""
+        return map(ItemPresenter(self._call).encode, items)
+
+    def value(self, value: object) -> Iterator[bytes]:
+        """Return the lines of a whole result: one for each item of a list."""
+        if is_set(value):
+            value = sort_set(value)
+        if is_list(value) and type(value) in (list, tuple):  # a named tuple is one value
+            return self.items(iter(value))
+        return self.items(iter(() if value is None else (value,)))
+
+
+# ------------------------------------------------------------------ text modes
+
+
+def _show_outcome(output: CommandOutput, outcome: Outcome, call: Call) -> int:
+    """Write an outcome in a text mode; return the exit code."""
+    if isinstance(outcome, Ok):
+        if output.invocation.standalone:
+            with StdoutErrorScope(output):
+                _show_value(output, outcome.value, call)
+        _show_notes(call)
+        return 0
+    presented = present(outcome, call, output.invocation.milliseconds)
+    error = presented.error
+    assert error is not None
+    _show_warnings(call)
+    if call.secrets:
+        _clear_traceback_locals(error.__cause__)
+    return _show_error(output, error, call.tool if presented.can_show_traceback else None)
+
+
+def _clear_traceback_locals(exc: BaseException | None) -> None:
+    """Clear the local variables in the frames of an exception.
+
+    Typer would show them, and they may contain secrets.
+    """
+    from traceback import clear_frames
+
+    pending: list[BaseException | None] = [exc]
+    seen: set[int] = set()
+    while pending:
+        current = pending.pop()
+        if current is not None and id(current) not in seen:
+            seen.add(id(current))
+            clear_frames(current.__traceback__)
+            pending += [current.__cause__, current.__context__, *getattr(current, "exceptions", ())]
+
+
+def _show_value(output: CommandOutput, value: object, call: Call) -> None:
+    if value is None:
+        if not call.tool.is_streaming or output.streamed_count:
+            return
+        value = []
+    invocation = output.invocation
+    end = invocation.record_separator
+    value = ItemPresenter(call, secrets_only=end == "\0").value(value)
+    find_mode("plain" if end == "\0" else invocation.mode).load_renderer()(value, call, end)
+    sys.stdout.flush()
+
+
+def write_text(value: object, call: Call, end: str) -> None:
+    """Write a result to stdout for a person; the renderer of mode `text`."""
+    if isinstance(value, str) and value.replace("\n", "").isprintable():
+        sys.stdout.write(value if value.endswith("\n") else value + "\n")
+        return
+    from tooli.cli.render import print_plan, print_result
+
+    if not (call.options.dry_run and print_plan(value, call, sys.stdout)):
+        print_result(value, file=sys.stdout)
+
+
+def _show_notes(call: Call) -> None:
+    """Write to stderr the warnings of a call, and whether the answer on stdout is incomplete."""
+    _show_warnings(call)
+    if call.meta and not call.options.quiet:
+        _report_truncation(call, call.meta)
+
+
+def _show_warnings(call: Call) -> None:
+    if not call.options.quiet:
+        for warning in outgoing_warnings(call):
+            write_stderr(f"Warning: {warning}")
+
+
+def _report_truncation(call: Call, meta: JsonObject) -> None:
+    """Write to stderr that the answer on stdout is incomplete, and how to get the rest."""
+    page, truncated = meta.get("page", {}), meta.get("truncated")
+    if truncated is None and "next_cursor" not in page:
+        return
+    total = (truncated or page).get("total")
+    total_text = f" of {total}" if total is not None else ""
+    if truncated is not None:
+        unit = truncated.get("unit", "records")
+        message = f"Cut by {truncated['by']}: {truncated['shown']}{total_text} {unit} are shown."
+    else:
+        records = f"{page['limit']} records" if "limit" in page else "the records"
+        message = f"One page of {records}" + (f", {total} in all." if total is not None else ".")
+    suggested_commands = meta.get("next", ())
+    if suggested_commands:
+        from tooli.errors import shell_quote
+
+        message += f" For the rest: {' '.join(map(shell_quote, suggested_commands[0]['argv']))}"
+    write_stderr(present_text(message, call, shorten_paths=False))
+
+
+# ------------------------------------------------------------------ errors
+
+
+def _show_error(output: CommandOutput, error: ToolError, tool: Tool | None) -> int:
+    """Show an error and return the exit code.
+
+    With `tool`, Typer shows an unexpected exception of the tool with its traceback.
+    """
+    invocation = output.invocation
+    cause = error.__cause__
+    if isinstance(cause, BrokenPipeError) and is_stdout_closed():
+        output.abandon_stdout(cause)
+        return 0
+    if not invocation.is_interactive_mode or isinstance(cause, KeyboardInterrupt):
+        _write_plain_error(error)
+    elif tool is None or not _show_with_typer(invocation, tool, error):
+        from tooli.cli.render import print_error
+
+        profile = invocation.caller_profile
+        verbose = invocation.line.options.get("verbose", 0) > 0
+        verbose = verbose or (profile is not None and profile.errors == "full")
+        print_error(error.to_dict(), file=sys.stderr, verbose=verbose)
+    return error.exit_code
+
+
+def _show_with_typer(invocation: Invocation, tool: Tool, error: ToolError) -> bool:
+    """Let Typer show an exception that a tool raised, as it does for its own commands.
+
+    Return False if the tool raised the ToolError itself.
+    """
+    from tooli.pipeline.failure import is_translated_error, requested_exit_code
+
+    exc = error.__cause__
+    if exc is None or not is_translated_error(error, exc):
+        return False
+    names = {cls.__name__ for cls in type(exc).__mro__}
+    is_typer_error = not names.isdisjoint(("ClickException", "TyperException", "Abort"))
+    if invocation.command is not None or (requested_exit_code(exc) is None and not is_typer_error):
+        raise exc
+    from typer.core import TyperCommand
+
+    if getattr(exc, "ctx", exc) is None:
+        vars(exc)["ctx"] = _build_context(invocation, tool.path)
+
+    def raise_again() -> None:
+        raise exc
+
+    command = TyperCommand(name=None, callback=raise_again)
+    command.main([], prog_name=invocation.prog_name, standalone_mode=invocation.standalone)
+    return True
+
+
+def _build_context(invocation: Invocation, path: Sequence[str]) -> Context:
+    """Return Typer's context of a command, for the usage line of an error."""
+    from typer import Context, main
+
+    command = main.get_command(invocation.app)  # type: ignore[arg-type]  # pyright: ignore
+    program = invocation.prog_name or sys.argv[0].rpartition("/")[2]
+    context = Context(command, info_name=program)
+    for name in path:
+        command = getattr(command, "commands", {}).get(name)
+        if command is None:
+            break
+        context = Context(command, info_name=name, parent=context)
+    return context
+
+
+def _write_plain_error(error: ToolError) -> None:
+    """Write an error to stderr in plain lines: the message, the fix and a command to try."""
+    if isinstance(error.__cause__, KeyboardInterrupt):
+        write_stderr("Interrupted.")
+        return
+    lines = [f"error: {error.message} [{error.code}]"]
+    suggestion = error.suggestion
+    if suggestion is not None:
+        lines.append(f"fix: {suggestion.fix}")
+        if suggestion.example:
+            lines.append(f"try: {suggestion.example}")
+    write_stderr("\n".join(lines))
