@@ -1,0 +1,115 @@
+"""Errors of a command line itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tooli import Tooli
+from tooli.cli.main import CommandOutput, read_invocation
+from tooli.cli.usage_errors import call_without_tool, has_invalid_arguments, no_command_error
+
+Answer = Callable[..., tuple[int, str, str]]
+
+
+def error_of(answer: Answer, *argv: str) -> dict[str, Any]:
+    code, out, _ = answer(*argv)
+    assert code == 2
+    return json.loads(out)["error"]
+
+
+def test_unknown_output_mode_suggests_the_nearest(answer: Answer) -> None:
+    error = error_of(answer, "price", "pear", "-o", "jsn")
+    assert error["code"] == "E1007"
+    assert error["message"].startswith("-o: 'jsn' is not one of auto, json")
+    assert error["suggestion"]["fix"] == "Use json as 'output'."
+
+
+@pytest.mark.parametrize("argv", [["price", "pear", "-o", "zzz"], ["-o", "zzz"]])
+def test_unknown_output_mode_without_a_near_one_lists_all(answer: Answer, argv: list[str]) -> None:
+    fix = error_of(answer, *argv)["suggestion"]["fix"]
+    assert fix.startswith("Use one of auto, json, jsonl")
+    assert fix.endswith("md as 'output'.")
+
+
+def test_unknown_mode_in_the_environment(answer: Answer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOOLI_OUTPUT", "ymal")
+    error = error_of(answer, "price", "pear")
+    assert error["message"].startswith("TOOLI_OUTPUT: 'ymal' is not one of")
+    assert error["suggestion"]["fix"] == "Use yaml as 'output'."
+
+
+def test_invalid_option_value_says_what_to_do(answer: Answer) -> None:
+    fix = error_of(answer, "price", "pear", "--timeout", "x", "--json")["suggestion"]["fix"]
+    assert (
+        fix == "Leave 'timeout' out, or correct it: --timeout must be a number of seconds above 0."
+    )
+
+
+def test_unknown_option_before_the_command_is_corrected(answer: Answer) -> None:
+    error = error_of(answer, "--jsno", "price", "pear", "--json")
+    assert error["code"] == "E1004"
+    assert error["suggestion"]["fix"] == "Use --json."
+    assert error["suggestion"]["argv"][-4:] == ["--json", "price", "pear", "--json"]
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "message"),
+    [
+        (["prize", "--json"], "E1001", "There is no command 'prize'; did you mean 'price'?"),
+        (["--json"], "E1001", "No command was given."),
+        (["--wrong", "--json"], "E1004", "There is no option --wrong"),
+    ],
+)
+def test_line_without_a_command(shop: Tooli, argv: list[str], code: str, message: str) -> None:
+    error = no_command_error(CommandOutput(read_invocation(shop, argv, "shop")))
+    assert (error.code, error.message) == (code, message)
+    assert error.suggestion is not None
+
+
+def test_call_without_tool_has_the_name_of_the_app(shop: Tooli) -> None:
+    call = call_without_tool(CommandOutput(read_invocation(shop, ["--json"], "shop")))
+    assert (call.tool.name, call.tool.version) == ("shop", "2.0")
+
+
+@pytest.mark.parametrize(
+    ("argv", "expected"),
+    [(["price", "pear"], False), (["price", "pear", "--count", "x"], True), (["price"], True)],
+)
+def test_has_invalid_arguments(shop: Tooli, argv: list[str], expected: bool) -> None:
+    invocation = read_invocation(shop, argv, "shop")
+    assert invocation.line.tool is not None
+    call, _ = invocation.prepare(invocation.line.tool, invocation.line.arguments)
+    assert has_invalid_arguments(invocation, call) is expected
+
+
+def test_internal_error_is_an_envelope(answer: Answer, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("no stages")
+
+    monkeypatch.setattr("tooli.cli.main.run", fail)
+    code, out, _ = answer("price", "pear", "--json")
+    assert code == 70
+    assert json.loads(out)["error"]["message"] == "RuntimeError: no stages"
+
+
+def test_app_that_cannot_be_loaded_answers_in_the_requested_mode(answer: Answer) -> None:
+    app = Tooli("broken")
+    app.lazy_command("no.such.module:fn", name="go")
+    code, out, _ = answer("go", "-o", "yaml", app=app)
+    assert code
+    assert out.startswith("ok: false\n")
+
+
+def test_name_of_a_builtin_command_is_an_argument_of_a_single_command(answer: Answer) -> None:
+    app = Tooli("only")
+
+    @app.command()
+    def show(name: str) -> str:
+        return name
+
+    _, out, _ = answer("docs", "--json", app=app)
+    assert json.loads(out)["result"] == "docs"
