@@ -73,9 +73,7 @@ class CommandLine:
         self.typer_argv: list[str] = []
         self.typer_reason: str | None = None
         self.unknown_word: str | None = None  # a word that is not a command
-        self.parent_flags: set[str] = (
-            set()
-        )  # flags of callbacks before the command: they win over the framework's
+        self.parent_flags: set[str] = set()  # of callbacks: they win over the framework's
         self.leading_flags: list[str] = []  # framework flags before the command
         self.is_ambiguous = False  # Typer may parse the line differently
         self.from_config: set[str] = set()  # options from settings, not from the line

@@ -50,7 +50,7 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
+    from typing import Any, NoReturn
 
     from typer._click.core import Command
 
@@ -449,6 +449,11 @@ class CommandOutput:
         except OSError:
             pass
         self._report_write_error(failure)
+
+    def end_run(self, failure: BaseException) -> NoReturn:
+        """End the run, because stdout cannot be written to."""
+        self.abandon_stdout(failure)
+        raise StdoutClosed from None
 
     def _report_write_error(self, failure: BaseException) -> None:
         if not isinstance(failure, BrokenPipeError):

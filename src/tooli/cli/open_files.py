@@ -12,8 +12,6 @@ import gc
 import os
 import sys
 
-from tooli.cli.process import StdoutClosed
-
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -81,8 +79,7 @@ class StdoutErrorScope:
             if getattr(sys.stdout, "errors", None) in ("strict", "surrogateescape"):
                 _tolerate_unencodable_text()
         except OSError as failure:
-            self.output.abandon_stdout(failure)
-            raise StdoutClosed from None
+            self.output.end_run(failure)
 
     def __exit__(
         self,
@@ -93,8 +90,7 @@ class StdoutErrorScope:
         if isinstance(failure, SystemExit) and failure.code == 1:
             failure = BrokenPipeError()  # Rich and Typer exit with 1 if the pipe is closed
         if isinstance(failure, OSError):
-            self.output.abandon_stdout(failure)
-            raise StdoutClosed from None
+            self.output.end_run(failure)
 
 
 def _tolerate_unencodable_text() -> None:

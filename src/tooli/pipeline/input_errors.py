@@ -280,12 +280,8 @@ def _suggest_command(call: Call, problems: Sequence[Problem]) -> Suggestion:
         applicability = "has_placeholders"
     else:
         applicability = "machine_applicable" if is_certain else "maybe_incorrect"
-    return Suggestion(
-        "retry_with_modified_input",
-        _build_fix(tool, problems),
-        applicability=applicability,
-        argv=argv,
-    )
+    fix = _build_fix(tool, problems)
+    return Suggestion("retry_with_modified_input", fix, applicability=applicability, argv=argv)
 
 
 _FRAMEWORK_OPTION_CODES = ("E1007", "E1040", "E1041", "E1042")
