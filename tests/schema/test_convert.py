@@ -19,10 +19,10 @@ from tooli.schema.convert import (
     Converted,
     NeedsFallback,
     RawText,
-    convert_text,
+    convert_unambiguous_text,
 )
 from tooli.schema.convert_values import (
-    convert,
+    convert_argument,
     convert_default,
     convert_value,
     default_needs_typer,
@@ -49,11 +49,11 @@ def param(annotation: Any, default: Any = MISSING):
 
 
 def words(annotation: Any, *texts: str) -> Any:
-    return convert_text(param(annotation), RawText(texts))
+    return convert_unambiguous_text(param(annotation), RawText(texts))
 
 
 def value(annotation: Any, given: Any) -> Any:
-    return convert(param(annotation), given)
+    return convert_argument(param(annotation), given)
 
 
 class TestWords:
@@ -133,19 +133,19 @@ class TestWords:
         assert [words(annotation, text) for text in ("1", "5", "50")] == [3, 5, 9]
 
     def test_the_judge_decides_in_doubt(self) -> None:
-        assert convert(param(int), RawText(["+1"], lambda param, words: 42)) == 42
+        assert convert_argument(param(int), RawText(["+1"], lambda param, words: 42)) == 42
 
     def test_without_a_judge_pydantic_does(self) -> None:
-        assert convert(param(int), RawText(["+1"])) == 1
-        assert convert(param(list[int]), RawText(["+1", " 2"])) == [1, 2]
+        assert convert_argument(param(int), RawText(["+1"])) == 1
+        assert convert_argument(param(list[int]), RawText(["+1", " 2"])) == [1, 2]
         with pytest.raises(ConversionError):
-            convert(param(int), RawText(["1.5"]))
+            convert_argument(param(int), RawText(["1.5"]))
 
     def test_refined_words_are_checked_by_pydantic(self) -> None:
         refined = param(Annotated[int, pydantic.Field(gt=3)])
-        assert convert(refined, RawText(["4"])) == 4
+        assert convert_argument(refined, RawText(["4"])) == 4
         with pytest.raises(ConversionError, match="greater than 3"):
-            convert(refined, RawText(["3"]))
+            convert_argument(refined, RawText(["3"]))
 
 
 class TestGiven:

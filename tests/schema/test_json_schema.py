@@ -7,6 +7,8 @@ import datetime as dt
 import decimal
 import enum
 import pathlib
+import subprocess
+import sys
 import typing
 import uuid
 from typing import Annotated, Any, Literal, NamedTuple, Optional
@@ -20,8 +22,16 @@ from tests.shown import shown
 
 from tooli import Argument, Context, Option, Tooli
 from tooli.core.tool import MISSING, Injected
+from tooli.records.fields import RecordFields, allowed_values, json_types, parse_path
 from tooli.schema import pydantic_bridge
-from tooli.schema.json_schema import input_schema, output_schema, shape_schema
+from tooli.schema.json_schema import (
+    _NeedsPydantic,
+    approximate_schema,
+    input_schema,
+    output_schema,
+    result_schema,
+    shape_schema,
+)
 from tooli.schema.pydantic_bridge import get_type_adapter
 from tooli.schema.tool_reader import read_tool
 
@@ -495,3 +505,90 @@ def test_every_command_of_an_app_has_a_valid_schema() -> None:
     for tool in app.catalog:
         check(input_schema(tool))
         check(output_schema(tool))
+
+
+# ------------------------------------------------------------------ approximate schemas
+
+
+class Owner(typing_extensions.TypedDict, total=False):
+    name: str
+    age: int | None
+
+
+@dataclasses.dataclass
+class FileRecord:
+    n: int
+    path: pathlib.Path
+    day: dt.date
+    price: decimal.Decimal
+    ratio: float
+    done: bool
+    color: Colour
+    kind: Literal["a", "b"] | None
+    tags: list[str]
+    owner: Owner
+    owners: list[Owner]
+    counts: dict[str, int]
+    more: dict[str, Any]
+
+
+class NestedRecord(typing_extensions.TypedDict):
+    name: str
+    inner: list["NestedRecord"]
+
+
+class RecordModel(pydantic.BaseModel):
+    n: int
+
+
+FIELD_PATHS = [
+    *("n", "path", "day", "price", "ratio", "done", "color", "kind", "tags", "tags[0]", "owner"),
+    *("owner.name", "owner.age", "owners.age", "owners[0].name", "counts.x", "more.x.y"),
+]
+
+
+@pytest.mark.parametrize("path", FIELD_PATHS)
+def test_approximate_schema_agrees_with_the_full_schema(path: str) -> None:
+    approximate, full = (
+        RecordFields(approximate_schema(list[FileRecord])),
+        RecordFields(result_schema(list[FileRecord])),
+    )
+    mine, theirs = approximate.schemas_at(parse_path(path)), full.schemas_at(parse_path(path))
+    assert json_types(mine) == json_types(theirs)
+    assert allowed_values(mine) == allowed_values(theirs)
+
+
+@pytest.mark.parametrize(
+    "annotation", [cabc.Iterator[FileRecord], list[Owner], list[int], dict[str, int]]
+)
+def test_plain_types_have_an_approximate_schema(annotation: Any) -> None:
+    assert approximate_schema(annotation) is not None
+
+
+@pytest.mark.parametrize(
+    "annotation", [list[NestedRecord], list[RecordModel], list[int | str], RecordModel]
+)
+def test_other_types_need_pydantic(annotation: Any) -> None:
+    with pytest.raises(_NeedsPydantic):
+        approximate_schema(annotation)
+
+
+def test_filter_of_plain_records_does_not_load_pydantic(tmp_path: pathlib.Path) -> None:
+    app = tmp_path / "app.py"
+    app.write_text(
+        "import sys\n"
+        "from typing import TypedDict\n"
+        "from tooli import Tooli\n"
+        "app = Tooli('app')\n"
+        "class Row(TypedDict):\n    n: int\n"
+        "@app.command()\n"
+        "def rows() -> list[Row]:\n    return [Row(n=i) for i in range(3)]\n"
+        "try:\n    app()\n"
+        "finally:\n    print('pydantic' in sys.modules, 'json' in sys.modules, file=sys.stderr)\n"
+    )
+    words = [sys.executable, str(app), "--filter", "n > 1", "--select", "n", "--limit", "1"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert '"result":[{"n":2}]' in done.stdout
+    assert done.stderr == "False False\n"
+    wrong = subprocess.run([*words, "--filter", "m > 1"], capture_output=True, text=True)
+    assert "E1040" in wrong.stdout

@@ -11,7 +11,7 @@ import pytest
 
 from tooli.core.tool import MISSING
 from tooli.schema.convert import ConversionError, RawText
-from tooli.schema.convert_values import convert
+from tooli.schema.convert_values import convert_argument
 from tooli.schema.pydantic_bridge import (
     get_type_adapter,
     parse_json_text,
@@ -206,8 +206,8 @@ class TestParts:
     def test_the_whole_way(self) -> None:
         param = read_param("user", User, MISSING)
         words = RawText(['{"name": "Ada"}'], dotted={"age": ["3"]})
-        assert convert(param, words) == User(name="Ada", age=3)
-        assert convert(param, {"name": "Ada"}) == User(name="Ada")
+        assert convert_argument(param, words) == User(name="Ada", age=3)
+        assert convert_argument(param, {"name": "Ada"}) == User(name="Ada")
         assert repr(words) == 'RawText([\'{"name": "Ada"}\'])'
 
 

@@ -1,22 +1,18 @@
-"""A function becomes a Tool: what each annotation, default and setting is read as."""
-# ruff: noqa: UP007, UP045  both ways to spell an optional are read
+"""A function becomes a Tool: how annotations, defaults and settings are read."""
+# ruff: noqa: UP045  both ways to spell an optional are read
 
-import collections.abc as cabc
 import dataclasses
-import datetime as dt
-import decimal
 import enum
 import functools
 import pathlib
 import typing
-import uuid
-from typing import Annotated, Any, Literal, NamedTuple, NewType, Optional, Union
+from typing import Annotated, Any, Literal, NamedTuple, NewType, Optional
 
 import pydantic
 import pytest
 import typer
 import typing_extensions
-from tests.shown import shown
+from tests.schema.reading import read, read_one
 
 import tooli
 from tooli import AgentContext, Argument, Context, Option
@@ -32,14 +28,17 @@ from tooli.core.tool import (
     Injected,
     ListOf,
     Maybe,
-    ParsedText,
     PathShape,
     Scalar,
-    Structured,
-    TupleOf,
     TyperOnly,
 )
-from tooli.schema.tool_reader import infer_shape, read_tool, return_annotation
+from tooli.schema.tool_reader import (
+    infer_shape,
+    missing_required_parameters,
+    parameter_names,
+    read_tool,
+    return_annotation,
+)
 
 
 class Colour(enum.Enum):
@@ -82,84 +81,6 @@ class Plain:
 
 UserId = NewType("UserId", int)
 STR, INT = Scalar(str), Scalar(int)
-
-
-def read(fn, **settings):
-    return read_tool(fn, app="app", path=("tool",), kwargs=settings, version="1.0")
-
-
-def read_one(annotation: Any = MISSING, default: Any = MISSING):
-    """The Param of a function with just this parameter, called `the_name`."""
-    fn = (lambda the_name: None) if default is MISSING else (lambda the_name=default: None)
-    if annotation is not MISSING:
-        fn.__annotations__["the_name"] = annotation
-    return read(fn).params[0]
-
-
-@pytest.mark.parametrize(
-    ("annotation", "shape"),
-    [
-        *[(t, Scalar(t)) for t in (str, int, float, bool)],
-        (pathlib.Path, PathShape(pathlib.Path)),
-        (Home, PathShape(Home)),
-        (Colour, Choice((Colour.RED, Colour.BLUE), Colour)),
-        (Level, Choice((Level.LOW,), Level)),
-        (Literal["a", "b"], Choice(("a", "b"))),
-        (Literal[1, "b"], Choice((1, "b"))),
-        (Literal[True], ParsedText(Literal[True])),
-        *[(t, ParsedText(t)) for t in (dt.datetime, dt.date, dt.time, dt.timedelta)],
-        *[(t, ParsedText(t)) for t in (uuid.UUID, decimal.Decimal, bytes, Plain, object)],
-        (Any, ParsedText(Any)),
-        (list[int], ListOf(INT)),
-        (typing.List[int], ListOf(INT)),  # noqa: UP006
-        (set[str], ListOf(STR, set)),
-        (frozenset[str], ListOf(STR, frozenset)),
-        (tuple[int, ...], ListOf(INT, tuple)),
-        (cabc.Sequence[int], ListOf(INT)),
-        (cabc.Iterable[int], ListOf(INT)),
-        (cabc.Set[int], ListOf(INT, set)),
-        (list, ListOf(STR)),
-        (tuple, ListOf(STR, tuple)),
-        (list[dt.date], ListOf(ParsedText(dt.date))),
-        (list[User], ListOf(Structured(User))),
-        (list[list[int]], ListOf(Structured(list[int]))),
-        (list[Optional[int]], ListOf(Structured(Optional[int]))),
-        (tuple[int, str], TupleOf((INT, STR))),
-        (tuple[int, dt.date], TupleOf((INT, ParsedText(dt.date)))),
-        (tuple[int, User], Structured(tuple[int, User])),
-        (tuple[()], Structured(tuple[()])),
-        (Optional[int], Maybe(INT)),
-        (int | None, Maybe(INT)),
-        (None | int, Maybe(INT)),
-        (Optional[list[int]], Maybe(ListOf(INT))),
-        (int | str, ParsedText(int | str)),
-        (Union[int, str, None], ParsedText(Union[int, str, None])),
-        (int | User, Structured(int | User)),
-        (int | list[int], Structured(int | list[int])),
-        (UserId, INT),
-        (dict, Structured(dict)),
-        (dict[str, int], Structured(dict[str, int])),
-        (cabc.Mapping[str, int], Structured(cabc.Mapping[str, int])),
-        *[(t, Structured(t)) for t in (Size, User, Keys, NewKeys, Row)],
-        (Context, Injected("context")),
-        (AgentContext, Injected("context")),
-        (typer.Context, Injected("typer")),
-        (Optional[Context], Injected("context")),
-        (typer.FileText, TyperOnly(typer.FileText)),
-        (list[typer.FileText], TyperOnly(typer.FileText)),
-        (tuple[typer.FileText, int], TyperOnly(tuple[typer.FileText, int])),
-        (Annotated[int, "x"], ParsedText(Annotated[int, "x"])),
-        (Annotated[User, "x"], Structured(Annotated[User, "x"])),
-    ],
-    ids=shown,
-)
-def test_shape(annotation: Any, shape: Any) -> None:
-    assert infer_shape(annotation) == shape
-
-
-@pytest.mark.parametrize("bare", [typing.List, typing.Sequence])  # noqa: UP006
-def test_a_bare_list_is_one_of_text(bare: Any) -> None:
-    assert infer_shape(bare) == ListOf(STR)
 
 
 class TestKinds:
@@ -216,87 +137,6 @@ class TestKinds:
         exec(f"def tool({name}: int = 1): ...", space)
         param = read(space["tool"]).params[0]
         assert (param.name, param.flags) == (name, (f"--{name}",))
-
-
-@pytest.mark.parametrize("library", [tooli, typer], ids=["tooli", "typer"])
-class TestOptionAndArgument:
-    """The two libraries' Option and Argument, in Annotated and as defaults."""
-
-    def test_annotated(self, library) -> None:
-        param = read_one(Annotated[int, library.Option(help="how many")], 3)
-        assert (param.kind, param.default, param.help) == ("option", 3, "how many")
-        assert param.annotation is int
-
-    def test_as_default(self, library) -> None:
-        param = read_one(int, library.Option(3, help="how many"))
-        assert (param.kind, param.default, param.help) == ("option", 3, "how many")
-
-    def test_required_option(self, library) -> None:
-        for param in (
-            read_one(Annotated[int, library.Option()]),
-            read_one(int, library.Option()),
-            read_one(int, library.Option(...)),
-        ):
-            assert (param.kind, param.required, param.default) == ("option", True, MISSING)
-
-    def test_optional_argument(self, library) -> None:
-        for param in (
-            read_one(Annotated[int, library.Argument()], 3),
-            read_one(int, library.Argument(3)),
-        ):
-            assert (param.kind, param.required, param.default) == ("argument", False, 3)
-
-    def test_names(self, library) -> None:
-        for param in (
-            read_one(Annotated[int, library.Option("--count", "-c")], 3),
-            read_one(int, library.Option(3, "--count", "-c")),
-        ):
-            assert (param.flags, param.default) == (("--count", "-c"), 3)
-            assert param.decls == ("--count", "-c")
-
-    @pytest.mark.parametrize(
-        ("decls", "flags", "negations"),
-        [
-            (("--on/--off",), ("--on",), ("--off",)),
-            (("--on/--off", "-n/-f"), ("--on", "-n"), ("--off", "-f")),
-            (("--on",), ("--on",), ()),
-            ((" /--off",), (), ("--off",)),
-            (("/x;/y",), ("/x",), ("/y",)),
-        ],
-    )
-    def test_pairs(self, library, decls, flags, negations) -> None:
-        param = read_one(Annotated[bool, library.Option(*decls)], False)
-        assert (param.flags, param.negations) == (flags, negations)
-
-    def test_an_option_without_a_word_of_its_own_is_typers(self, library) -> None:
-        assert not read_one(Annotated[bool, library.Option(" /--off")], True).is_fast_path
-
-    def test_an_identifier_among_the_names_is_typers(self, library) -> None:
-        param = read_one(Annotated[int, library.Option("--count", "number")], 3)
-        assert param.flags == ("--count",)
-        assert not param.is_fast_path
-
-    def test_a_counter(self, library) -> None:
-        param = read_one(Annotated[int, library.Option("-v", count=True)], 0)
-        assert param.is_flag
-        assert param.negations == ()
-
-    def test_a_factory_makes_it_optional(self, library) -> None:
-        param = read_one(Annotated[int, library.Option(default_factory=lambda: 3)])
-        assert not param.required
-
-    @pytest.mark.parametrize("setting", [{"callback": print}, {"prompt": True}, {"is_eager": True}])
-    def test_what_only_typer_honours(self, library, setting) -> None:
-        param = read_one(Annotated[str, library.Option(**setting)], "x")
-        assert not param.is_fast_path
-
-    def test_text_that_typer_makes_a_path_of(self, library) -> None:
-        annotation = Annotated[bytes, library.Option(resolve_path=True)]
-        assert read_one(annotation, b"").shape == TyperOnly(bytes)
-
-    def test_whose_it_was(self, library) -> None:
-        param = read_one(Annotated[int, library.Option()], 3)
-        assert param.has_tooli_info is (library is tooli)
 
 
 class TestRefining:
@@ -576,3 +416,79 @@ def test_how_much_a_parameter_takes(annotation, many, width) -> None:
 def test_hidden_parameters() -> None:
     assert read_one(Annotated[int, Argument(hidden=True)]).hidden
     assert not read_one(int).hidden
+
+
+def plain(a: int, b: str = "", *, c: float, d: bool = False) -> None: ...
+
+
+def given(ctx: Context, a: int) -> None: ...
+
+
+def later(a: "NotYet") -> None: ...  # type: ignore[name-defined]  # noqa: F821
+
+
+class CallableObject:
+    def __call__(self, a: int, *rest: int, **more: int) -> None: ...
+
+
+def test_parameter_names() -> None:
+    assert parameter_names(plain) == ("a", "b", "c", "d")
+    assert parameter_names(functools.partial(plain, c=1.0)) == ("a", "b", "c", "d")
+    assert parameter_names(CallableObject()) == ("a",)
+    assert parameter_names(lambda: None) == ()
+
+
+def test_missing_required_parameters() -> None:
+    assert missing_required_parameters(plain, ()) == ("a", "c")
+    assert missing_required_parameters(plain, ("a",)) == ("c",)
+    assert missing_required_parameters(plain, ("a", "c")) == ()
+    assert missing_required_parameters(given, ("a",)) == ()
+    assert missing_required_parameters(given, ()) == ("a",)
+    assert missing_required_parameters(later, ()) == ()
+
+
+def paint(
+    what: "pathlib.Path",
+    colour: "Colour",
+    coats: "Annotated[int, Option('--coats', '-c', min=1)]" = 2,
+    tags: "Optional[list[str]]" = None,
+    name: "str | None" = None,
+    ctx: "Context" = None,
+) -> "list[Colour]":
+    return [colour]
+
+
+class TestStringAnnotations:
+    """Annotations that are text: quoted, or with `from __future__ import annotations`."""
+
+    def test_parameters(self) -> None:
+        tool = read_tool(paint, app="app", path=("paint",), kwargs={})
+        assert {p.name: p.shape for p in tool.params} == {
+            "what": PathShape(pathlib.Path),
+            "colour": Choice((Colour.RED, Colour.BLUE), Colour),
+            "coats": Scalar(int),
+            "tags": Maybe(ListOf(Scalar(str))),
+            "name": Maybe(Scalar(str)),
+            "ctx": Injected("context"),
+        }
+        assert tool.param("coats").flags == ("--coats", "-c")
+        assert tool.param("coats").settings == {"min": 1}
+
+    def test_result(self) -> None:
+        tool = read_tool(paint, app="app", path=("paint",), kwargs={})
+        assert tool.returns == "list[Colour]"
+        assert return_annotation(tool) == list[Colour]
+
+    def test_no_result(self) -> None:
+        def silent(): ...
+
+        def says_none() -> "None": ...
+
+        assert return_annotation(read_tool(silent, app="a", path=("s",), kwargs={})) is MISSING
+        assert return_annotation(read_tool(says_none, app="a", path=("s",), kwargs={})) is None
+
+    def test_module_name_shadows_builtin_type(self) -> None:
+        space = {"str": Colour}
+        exec("from __future__ import annotations\ndef tool(x: str): ...", space)
+        tool = read_tool(space["tool"], app="a", path=("t",), kwargs={})
+        assert tool.params[0].shape == Choice((Colour.RED, Colour.BLUE), Colour)

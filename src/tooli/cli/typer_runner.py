@@ -16,7 +16,7 @@ from tooli.pipeline.input_errors import (
     conversion_problems,
     unknown_parameter_problem,
 )
-from tooli.schema.convert import ConversionError, NeedsFallback, RawText, convert_text
+from tooli.schema.convert import ConversionError, NeedsFallback, RawText, convert_unambiguous_text
 
 TYPE_CHECKING = False
 
@@ -152,7 +152,7 @@ def _conversion_error(param: Param, line: CommandLine) -> ConversionError | None
     has_custom_parser = not param.settings.keys().isdisjoint(("parser", "click_type"))
     try:
         if isinstance(raw, RawText) and not has_custom_parser:
-            convert_text(param, raw)
+            convert_unambiguous_text(param, raw)
     except ConversionError as error:
         return error
     except NeedsFallback:

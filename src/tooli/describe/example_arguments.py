@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from json import dumps, loads
+from math import ceil, floor, inf
 
 from tooli.core.tool import (
     Choice,
@@ -212,16 +213,22 @@ def sample_value(schema: Any, name: str = "TEXT", depth: int = 0) -> Any:
             return _sample_text(schema, name)
 
 
-def _sample_number(schema: JsonObject, kind: str) -> Any:
-    low: Any = schema.get("minimum")
-    if low is None and "exclusiveMinimum" in schema:
-        low = schema["exclusiveMinimum"] + 1
-    high: Any = schema.get("maximum")
-    if high is None and "exclusiveMaximum" in schema:
-        high = schema["exclusiveMaximum"] - 1
-    step: Any = schema.get("multipleOf", 1)
-    value = 1 if low is None or low <= 1 else -(-low // step) * step
-    value = min(value, high) if high is not None else value
+def _sample_number(schema: JsonObject, kind: str) -> float:
+    """Return a number within the bounds and a multiple of `multipleOf`; 1 if that is valid."""
+    step = schema.get("multipleOf", 1)
+    lows, highs = [-inf], [inf]  # how many steps the number has at least, and at most
+    if "minimum" in schema:
+        lows.append(ceil(schema["minimum"] / step))
+    if "exclusiveMinimum" in schema:
+        lows.append(floor(schema["exclusiveMinimum"] / step) + 1)
+    if "maximum" in schema:
+        highs.append(floor(schema["maximum"] / step))
+    if "exclusiveMaximum" in schema:
+        highs.append(ceil(schema["exclusiveMaximum"] / step) - 1)
+    low, high = max(lows), min(highs)
+    if low > high:  # no whole number is valid, as for a share between 0 and 1
+        return sum([schema[name] for name in schema if name.lower().endswith("imum")]) / 2
+    value = min(max(1, low), high) * step
     return int(value) if kind == "integer" else value
 
 

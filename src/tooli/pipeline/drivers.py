@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from tooli.core.call import Call, Failed, Ok
 from tooli.pipeline import stage_name
-from tooli.schema.convert import ConversionError, Converted, RawText, convert_raw_text
+from tooli.schema.convert import ConversionError, Converted, RawText, convert_text
 
 TYPE_CHECKING = False
 
@@ -152,11 +152,11 @@ def bind_arguments(call: Call) -> dict[str, Any]:
                 continue
             try:
                 if type(value) is RawText and value.fallback is not None:
-                    bound[name] = convert_raw_text(param, value)
+                    bound[name] = convert_text(param, value)
                 else:
-                    from tooli.schema.convert_values import convert
+                    from tooli.schema.convert_values import convert_argument
 
-                    bound[name] = convert(param, value)
+                    bound[name] = convert_argument(param, value)
             except ConversionError as error:
                 errors.append((param, error))
         elif param.has_valid_default:

@@ -332,9 +332,9 @@ def _is_convertible(tool: Tool, name: str, value: Any) -> bool:
 
 
 def _convert(param: Param, value: Any) -> Any:
-    from tooli.schema.convert_values import convert  # most usage errors do not need it
+    from tooli.schema.convert_values import convert_argument  # most usage errors do not need it
 
-    return convert(param, value)
+    return convert_argument(param, value)
 
 
 class _Placeholder:

@@ -68,12 +68,12 @@ class Converted:
         self.value = value
 
 
-def convert_raw_text(param: Param, raw: RawText) -> Any:
-    """Return the value of a text, using its fallback if needed. Raises ConversionError."""
+def convert_text(param: Param, raw: RawText) -> Any:
+    """Convert the text of a parameter, with Typer if needed. Raises ConversionError."""
     try:
         if param.settings and not param.settings.keys().isdisjoint(("parser", "callback")):
             raise NeedsFallback
-        converted = convert_text(param, raw)
+        converted = convert_unambiguous_text(param, raw)
     except NeedsFallback:
         if raw.fallback is None:
             raise
@@ -82,11 +82,11 @@ def convert_raw_text(param: Param, raw: RawText) -> Any:
         from tooli.schema.pydantic_bridge import validate
 
         converted = validate(param.annotation, converted)
-    return check_constraints(param, converted)
+    return apply_constraints(param, converted)
 
 
-def check_constraints(param: Param, value: Any) -> Any:
-    """Return a converted value if it meets the constraints in the parameter's annotation."""
+def apply_constraints(param: Param, value: Any) -> Any:
+    """Return a converted value, checked by the constraints in the parameter's annotation."""
     for constraint in param.constraints:
         constraint.tooli_check(value)
     return value
@@ -95,8 +95,11 @@ def check_constraints(param: Param, value: Any) -> Any:
 # ------------------------------------------------------------------ text
 
 
-def convert_text(param: Param, raw: RawText) -> Any:
-    """Return the value of a text. Raises ConversionError or NeedsFallback."""
+def convert_unambiguous_text(param: Param, raw: RawText) -> Any:
+    """Convert text that every version of Typer converts alike.
+
+    Raises NeedsFallback for other text, and ConversionError for invalid text.
+    """
     shape = unwrap_optional(param.shape)
     texts = raw.texts
     if raw.dotted is not None or (
@@ -148,7 +151,7 @@ def _convert_one(shape: Shape, text: str, param: Param) -> Any:
     if isinstance(shape, Scalar):
         return _SCALAR_CONVERTERS[shape.type](text, param)
     if isinstance(shape, PathShape):
-        return convert_path(shape, text, param)
+        return parse_path(shape, text, param)
     if isinstance(shape, Choice):
         return match_choice(shape, text, param)
     if isinstance(shape, ParsedText):
@@ -203,8 +206,8 @@ def _convert_str(text: str, param: Param) -> str:
     return text
 
 
-def convert_path(shape: PathShape, text: str, param: Param) -> Any:
-    """Return the path for a text, checked against the settings of the parameter.
+def parse_path(shape: PathShape, text: str, param: Param) -> Any:
+    """Return the path that a text names, checked by the settings of the parameter.
 
     Some versions of Typer check the path, others check its text. Raises NeedsFallback if the two
     checks can differ: for an empty text, and for a file with a slash at the end.
@@ -216,7 +219,7 @@ def convert_path(shape: PathShape, text: str, param: Param) -> Any:
     path = shape.type(text)
     if not text or (text.endswith(("/", "/.")) and os.path.exists(path) > os.path.isdir(path)):
         raise NeedsFallback
-    return check_path(path, param)
+    return convert_path(path, param)
 
 
 def _convert_int(text: str, param: Param) -> int:
@@ -227,7 +230,7 @@ def _convert_int(text: str, param: Param) -> int:
         raise NeedsFallback
     if len(digits) > 18 or (digits[0] == "0" and text != "0"):
         raise NeedsFallback
-    return check_number(int(text), param)
+    return convert_number(int(text), param)
 
 
 def _convert_float(text: str, param: Param) -> float:
@@ -239,7 +242,7 @@ def _convert_float(text: str, param: Param) -> float:
         if text.isascii() and text.isalpha() and text.lower() not in ("nan", "inf", "infinity"):
             raise ConversionError(f"{text!r} is not a valid number")
         raise NeedsFallback
-    return check_number(float(text), param)
+    return convert_number(float(text), param)
 
 
 def _convert_bool(text: str, param: Param) -> bool:
@@ -292,8 +295,8 @@ def has_pydantic_metadata(param: Param) -> bool:
 # ------------------------------------------------------------------ bounds
 
 
-def check_number(value: Any, param: Param) -> Any:
-    """Return the number, checked against `min` and `max` or clamped to them.
+def convert_number(value: Any, param: Param) -> Any:
+    """Return a number within `min` and `max`.
 
     Raises NeedsFallback where versions of Typer differ.
     """
@@ -305,12 +308,12 @@ def check_number(value: Any, param: Param) -> Any:
         bounds = [b for b in (settings.get("min"), settings.get("max")) if b is not None]
         if value != value or any([type(bound) not in allowed_types for bound in bounds]):
             raise NeedsFallback
-        return check_bounds(value, param)
+        return apply_bounds(value, param)
     return value
 
 
-def check_bounds(value: Any, param: Param) -> Any:
-    """Return the number, checked against `min` and `max` or clamped to them."""
+def apply_bounds(value: Any, param: Param) -> Any:
+    """Return a number within `min` and `max`: clamped if `clamp` is set, else checked."""
     low, high = param.settings.get("min"), param.settings.get("max")
     clamp = param.settings.get("clamp")
     if low is not None and not value >= low and (value == value or not clamp):
@@ -328,8 +331,8 @@ def check_bounds(value: Any, param: Param) -> Any:
     return value
 
 
-def check_path(path: Any, param: Param) -> Any:
-    """Return the path, checked against Option(exists=…, dir_okay=…, …)."""
+def convert_path(path: Any, param: Param) -> Any:
+    """Return a path, checked and resolved as Option(exists=…, resolve_path=…, …) says."""
     import os
 
     setting = param.settings.get

@@ -21,16 +21,16 @@ from tooli.schema.convert import (
     Converted,
     NeedsFallback,
     RawText,
-    check_bounds,
-    check_constraints,
-    check_number,
-    check_path,
+    apply_bounds,
+    apply_constraints,
     convert_each,
+    convert_number,
     convert_path,
-    convert_raw_text,
+    convert_text,
     has_pydantic_metadata,
     invalid_choice,
     match_choice,
+    parse_path,
 )
 from tooli.schema.pydantic_bridge import validate, wrap_typer_callback
 
@@ -43,14 +43,14 @@ if TYPE_CHECKING:
     from tooli.core.tool import Param, Shape
 
 
-def convert(param: Param, value: Any) -> Any:
+def convert_argument(param: Param, value: Any) -> Any:
     """Convert an argument to the value that the function receives. Raises ConversionError.
 
     The argument is a RawText, a Converted or a plain value.
     """
     if isinstance(value, RawText):
         try:
-            return convert_raw_text(param, value)
+            return convert_text(param, value)
         except NeedsFallback:
             value = list(value.texts) if param.is_multiple else value.texts[-1]
     if isinstance(value, Converted):
@@ -62,7 +62,7 @@ def convert(param: Param, value: Any) -> Any:
         )
     else:
         converted = convert_value(param, value)
-    return check_constraints(param, converted)
+    return apply_constraints(param, converted)
 
 
 def _to_container(param: Param, value: Any) -> Any:
@@ -78,7 +78,10 @@ def _to_container(param: Param, value: Any) -> Any:
 
 
 def convert_value(param: Param, value: Any) -> Any:
-    """Convert a value from code or JSON; constraints are not checked. Raises ConversionError."""
+    """Convert a value that is not text of a command line: from code, JSON or a default.
+
+    Constraints are not checked. Raises ConversionError.
+    """
     parser = param.settings.get("parser")
     if parser is not None:
         converted = _call_author_function(parser, value) if isinstance(value, str) else value
@@ -119,19 +122,19 @@ def _convert_to_shape(param: Param, value: Any) -> Any:
             if isinstance(shape, Choice) and isinstance(value, (str, int)):
                 raise invalid_choice(shape, str(value)) from None
             raise
-        return _check_typer_bounds(shape, valid, param)
+        return _apply_typer_bounds(shape, valid, param)
 
 
 def _convert_exact(shape: Shape, value: Any, param: Param) -> Any:
     kind = value.__class__
     if isinstance(shape, Scalar):
         if kind is shape.type:
-            return check_number(value, param) if kind in (int, float) else value
+            return convert_number(value, param) if kind in (int, float) else value
         if shape.type is float and kind is int and -(2**53) <= value <= 2**53:
-            return check_number(float(value), param)
+            return convert_number(float(value), param)
     elif isinstance(shape, PathShape):
         if kind is str or isinstance(value, shape.type):
-            return check_path(shape.type(value) if kind is str else value, param)
+            return convert_path(shape.type(value) if kind is str else value, param)
     elif isinstance(shape, Choice):
         if shape.enum is not None and isinstance(value, shape.enum):
             return value
@@ -161,22 +164,22 @@ def _has_custom_lookup(enum: Any) -> bool:
     return enum is not None and enum._missing_.__func__.__module__ != "enum"
 
 
-def _check_typer_bounds(shape: Shape, value: Any, param: Param) -> Any:
+def _apply_typer_bounds(shape: Shape, value: Any, param: Param) -> Any:
     """Return a value that pydantic accepts, checked against the bounds of Option(…)."""
     if not param.settings or value is None:
         return value
     if isinstance(shape, ListOf):
-        return shape.container([_check_typer_bounds(shape.item, item, param) for item in value])
+        return shape.container([_apply_typer_bounds(shape.item, item, param) for item in value])
     if isinstance(shape, TupleOf):
         return tuple(
-            [_check_typer_bounds(s, v, param) for s, v in zip(shape.items, value, strict=True)]
+            [_apply_typer_bounds(s, v, param) for s, v in zip(shape.items, value, strict=True)]
         )
     if isinstance(shape, PathShape):
-        return check_path(value, param)
+        return convert_path(value, param)
     if isinstance(shape, Scalar) and not param.settings.keys().isdisjoint(("min", "max")):
         if not isinstance(value, shape.type):  # pydantic accepts an Enum member as an int
             raise ConversionError(f"{value!r} is not a valid number")
-        return check_bounds(value, param) if shape.type in (int, float) else value
+        return apply_bounds(value, param) if shape.type in (int, float) else value
     return value
 
 
@@ -237,7 +240,7 @@ def _convert_exact_default(shape: Shape, default: Any, param: Param) -> Any:
             [_convert_exact_default(s, v, param) for s, v in zip(shape.items, default, strict=True)]
         )
     if isinstance(shape, PathShape) and kind is str:
-        return convert_path(shape, default, param)
+        return parse_path(shape, default, param)
     if isinstance(shape, Handle):  # the default is a location, as on a command line
         return shape.parse(default, param, True)
     if isinstance(shape, Choice):

@@ -3,6 +3,8 @@
 This module describes plain shapes; pydantic describes all other types. References in pydantic's
 schemas are replaced by their definitions, because many clients do not resolve references. Only
 recursive types keep them.
+
+`record_schema` is an approximation: the fields of a result, without loading pydantic.
 """
 
 from __future__ import annotations
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
     from tooli.core.tool import Param, Shape, Tool
 
 _JSON_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean"}
+_ITERATOR_TYPES = ("Generator", "Iterator", "Iterable", "AsyncGenerator", "AsyncIterator")
+_STRING_TYPES = ("datetime", "date", "time", "timedelta", "UUID", "Decimal", "bytes")
 
 
 def input_schema(tool: Tool) -> JsonObject:
@@ -197,7 +201,7 @@ def _describe_output(tool: Tool) -> JsonObject | None:
         return None
     origin = getattr(annotation, "__origin__", None)
     name = getattr(origin, "__name__", "")
-    if name in ("Generator", "Iterator", "Iterable", "AsyncGenerator", "AsyncIterator"):
+    if name in _ITERATOR_TYPES:
         items = result_schema(annotation.__args__[0])
         return _hoist_definitions({"type": "array", "items": items}, items)
     return result_schema(annotation)
@@ -266,13 +270,18 @@ def _simple_dict(annotation: Any) -> JsonObject | None:
     key, value = annotation.__args__
     if key is not str:
         return None
-    typing = sys.modules.get("typing")
-    if value is object or (typing is not None and value is typing.Any):
+    if _is_any(value):
         return {"type": "object", "additionalProperties": True}
     shape = infer_shape(value)
     if isinstance(shape, (Scalar, PathShape, Choice)):
         return {"type": "object", "additionalProperties": shape_schema(shape)}
     return None
+
+
+def _is_any(annotation: object) -> bool:
+    """True for `object` and `typing.Any`."""
+    typing = sys.modules.get("typing")
+    return annotation is object or (typing is not None and annotation is typing.Any)
 
 
 def inline_references(schema: JsonObject, definitions: JsonObject) -> JsonObject:
@@ -354,3 +363,97 @@ def _is_recursive(name: str, definitions: JsonObject) -> bool:
         elif is_list(node):
             todo.extend(node)
     return False
+
+
+# ------------------------------------------------------------------ approximate schemas
+#
+# Filters and field selection need only the names and types of fields. Their schema is built
+# without pydantic where that is possible, because importing pydantic takes longer than the call.
+
+
+class _NeedsPydantic(Exception):  # noqa: N818
+    """The type cannot be described without pydantic."""
+
+
+def record_schema(tool: Tool) -> JsonObject | None:
+    """Return a schema of a tool's result that names its fields; None if it declares no result."""
+    if "pydantic" not in sys.modules:
+        try:
+            return approximate_schema(return_annotation(tool))
+        except _NeedsPydantic:
+            pass
+    return output_schema(tool)
+
+
+def approximate_schema(annotation: Any) -> JsonObject | None:
+    """Return the approximate schema of an annotation. Raises _NeedsPydantic if that is needed."""
+    if annotation in (MISSING, None, type(None)):
+        return None
+    origin = getattr(annotation, "__origin__", None)
+    if getattr(origin, "__name__", "") in _ITERATOR_TYPES:
+        return {
+            "type": "array",
+            "items": _approximate_shape(infer_shape(annotation.__args__[0]), ()),
+        }
+    return _approximate_shape(infer_shape(annotation), ())
+
+
+def _approximate_shape(shape: Shape, parents: tuple[Any, ...]) -> JsonObject:
+    match shape:
+        case Scalar(kind):
+            return {"type": _JSON_TYPES[kind]}
+        case PathShape():
+            return {"type": "string"}
+        case Choice(values, enum):
+            values = [value.value for value in values] if enum is not None else list(values)
+            if any([type(value) not in _JSON_TYPES for value in values]):
+                raise _NeedsPydantic
+            return {"enum": values}
+        case ListOf(item):
+            return {"type": "array", "items": _approximate_shape(item, parents)}
+        case Maybe(item):
+            return {"anyOf": [_approximate_shape(item, parents), {"type": "null"}]}
+        case TupleOf(items):
+            return {
+                "type": "array",
+                "prefixItems": [_approximate_shape(item, parents) for item in items],
+            }
+        case ParsedText(annotation):
+            if isinstance(annotation, type) and annotation.__name__ in _STRING_TYPES:
+                return {"type": "string"}
+            if _is_any(annotation):
+                return {}
+            raise _NeedsPydantic
+        case Structured(annotation):
+            return _object_schema(annotation, parents)
+        case _:
+            raise _NeedsPydantic
+
+
+def _object_schema(annotation: Any, parents: tuple[Any, ...]) -> JsonObject:
+    if annotation is dict:
+        return {"type": "object", "additionalProperties": True}
+    if getattr(annotation, "__origin__", None) is dict:
+        value = annotation.__args__[1]
+        inner = True if _is_any(value) else _approximate_shape(infer_shape(value), parents)
+        return {"type": "object", "additionalProperties": inner or True}
+    is_typed_dict = hasattr(annotation, "__total__") and hasattr(annotation, "__required_keys__")
+    is_plain = hasattr(annotation, "__dataclass_fields__") and not hasattr(
+        annotation, "__pydantic_fields__"
+    )
+    if annotation in parents or not (is_typed_dict or is_plain):
+        raise _NeedsPydantic
+    import typing
+
+    try:
+        hints = typing.get_type_hints(annotation, include_extras=True)
+    except Exception:  # a name is not defined here
+        raise _NeedsPydantic from None
+    names = hints if is_typed_dict else annotation.__dataclass_fields__
+    inside = (*parents, annotation)
+    return {
+        "type": "object",
+        "properties": {
+            name: _approximate_shape(infer_shape(hints[name]), inside) for name in names
+        },
+    }

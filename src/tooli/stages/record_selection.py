@@ -9,7 +9,7 @@ from tooli.core.call import Ok, Problem
 from tooli.records.fields import ExpressionError, RecordFields
 from tooli.records.record_flow import MapSieve, RecordFlow, Sieve, as_records
 from tooli.records.result_options import resolve_result_options
-from tooli.schema.record_schema import record_schema
+from tooli.schema.json_schema import record_schema
 from tooli.storage.page_window import decode_cursor
 from tooli.storage.signing import InvalidToken, get_cursor_key
 

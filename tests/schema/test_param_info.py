@@ -1,0 +1,132 @@
+"""Option and Argument, of tooli and of Typer, in Annotated and as defaults."""
+
+from typing import Annotated
+
+import pytest
+import typer
+from tests.schema.reading import read_one
+
+import tooli
+from tooli import Argument, Option
+from tooli.core.tool import (
+    MISSING,
+    Scalar,
+    TyperOnly,
+)
+from tooli.errors import DefinitionError
+from tooli.schema.param_info import to_param_info
+
+STR, INT = Scalar(str), Scalar(int)
+
+
+@pytest.mark.parametrize("library", [tooli, typer], ids=["tooli", "typer"])
+class TestOptionAndArgument:
+    """The two libraries' Option and Argument, in Annotated and as defaults."""
+
+    def test_annotated(self, library) -> None:
+        param = read_one(Annotated[int, library.Option(help="how many")], 3)
+        assert (param.kind, param.default, param.help) == ("option", 3, "how many")
+        assert param.annotation is int
+
+    def test_as_default(self, library) -> None:
+        param = read_one(int, library.Option(3, help="how many"))
+        assert (param.kind, param.default, param.help) == ("option", 3, "how many")
+
+    def test_required_option(self, library) -> None:
+        for param in (
+            read_one(Annotated[int, library.Option()]),
+            read_one(int, library.Option()),
+            read_one(int, library.Option(...)),
+        ):
+            assert (param.kind, param.required, param.default) == ("option", True, MISSING)
+
+    def test_optional_argument(self, library) -> None:
+        for param in (
+            read_one(Annotated[int, library.Argument()], 3),
+            read_one(int, library.Argument(3)),
+        ):
+            assert (param.kind, param.required, param.default) == ("argument", False, 3)
+
+    def test_names(self, library) -> None:
+        for param in (
+            read_one(Annotated[int, library.Option("--count", "-c")], 3),
+            read_one(int, library.Option(3, "--count", "-c")),
+        ):
+            assert (param.flags, param.default) == (("--count", "-c"), 3)
+            assert param.decls == ("--count", "-c")
+
+    @pytest.mark.parametrize(
+        ("decls", "flags", "negations"),
+        [
+            (("--on/--off",), ("--on",), ("--off",)),
+            (("--on/--off", "-n/-f"), ("--on", "-n"), ("--off", "-f")),
+            (("--on",), ("--on",), ()),
+            ((" /--off",), (), ("--off",)),
+            (("/x;/y",), ("/x",), ("/y",)),
+        ],
+    )
+    def test_pairs(self, library, decls, flags, negations) -> None:
+        param = read_one(Annotated[bool, library.Option(*decls)], False)
+        assert (param.flags, param.negations) == (flags, negations)
+
+    def test_an_option_without_a_word_of_its_own_is_typers(self, library) -> None:
+        assert not read_one(Annotated[bool, library.Option(" /--off")], True).is_fast_path
+
+    def test_an_identifier_among_the_names_is_typers(self, library) -> None:
+        param = read_one(Annotated[int, library.Option("--count", "number")], 3)
+        assert param.flags == ("--count",)
+        assert not param.is_fast_path
+
+    def test_a_counter(self, library) -> None:
+        param = read_one(Annotated[int, library.Option("-v", count=True)], 0)
+        assert param.is_flag
+        assert param.negations == ()
+
+    def test_a_factory_makes_it_optional(self, library) -> None:
+        param = read_one(Annotated[int, library.Option(default_factory=lambda: 3)])
+        assert not param.required
+
+    @pytest.mark.parametrize("setting", [{"callback": print}, {"prompt": True}, {"is_eager": True}])
+    def test_what_only_typer_honours(self, library, setting) -> None:
+        param = read_one(Annotated[str, library.Option(**setting)], "x")
+        assert not param.is_fast_path
+
+    def test_text_that_typer_makes_a_path_of(self, library) -> None:
+        annotation = Annotated[bytes, library.Option(resolve_path=True)]
+        assert read_one(annotation, b"").shape == TyperOnly(bytes)
+
+    def test_whose_it_was(self, library) -> None:
+        param = read_one(Annotated[int, library.Option()], 3)
+        assert param.has_tooli_info is (library is tooli)
+
+
+class TestErrors:
+    def test_unknown_keyword(self) -> None:
+        with pytest.raises(DefinitionError, match=r"Option\(\) has no keyword 'hepl'.*'help'"):
+            Option(1, hepl="x")
+
+    def test_option_keyword_in_argument(self) -> None:
+        with pytest.raises(DefinitionError, match=r"Argument\(\) has no keyword 'prompt'"):
+            Argument(prompt=True)
+
+    def test_two_in_annotated(self) -> None:
+        with pytest.raises(DefinitionError, match="more than one Option or Argument"):
+            read_one(Annotated[int, Option(), Argument()])
+
+    def test_in_annotated_and_as_default(self) -> None:
+        with pytest.raises(DefinitionError, match="in Annotated and as its default"):
+            read_one(Annotated[int, Option()], Option(3))
+
+    def test_default_inside_annotated_argument(self) -> None:
+        with pytest.raises(DefinitionError, match="write the default after `=`"):
+            read_one(Annotated[int, Argument(3)])
+
+
+def test_default_settings_are_left_out() -> None:
+    assert Option(1, help=None, min=2).settings == {"min": 2}
+    assert to_param_info(typer.Option(1, help=None, min=2)).settings == {"min": 2}
+    assert to_param_info("text") is None
+
+
+def test_repr() -> None:
+    assert repr(Option(1, "--n", min=2)) == "Option(1, *('--n',), **{'min': 2})"
