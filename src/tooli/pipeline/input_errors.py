@@ -248,11 +248,9 @@ def _suggest_command(call: Call, problems: Sequence[Problem]) -> Suggestion:
         if problem.code == "E1004":
             value = call.arguments.get(head)
             if problem.suggested_value and value is not None:
-                is_convertible = _is_convertible(tool, problem.suggested_value, value)
-                arguments.setdefault(
-                    problem.suggested_value,
-                    value if is_convertible else _Placeholder(problem.suggested_value),
-                )
+                name = problem.suggested_value
+                is_valid = _convert(tool.param(name), value) is not None
+                arguments.setdefault(name, value if is_valid else _Placeholder(name))
             is_certain = is_certain and problem.suggested_value is not None
         elif problem.code == "E1005":
             continue
@@ -292,9 +290,8 @@ def _handle_argument(param: Param, value: Any) -> Any:
     """Return the location of an input or a secret; a placeholder if it was given by value."""
     if isinstance(value, _Placeholder):
         return value
-    try:
-        converted = _convert(param, value)
-    except ConversionError:
+    converted = _convert(param, value)
+    if converted is None:
         return _Placeholder(param.name)
     locations = [item.tooli_cli_text for item in (converted if param.is_multiple else [converted])]
     return _Placeholder(param.name) if None in locations else locations
@@ -323,18 +320,14 @@ def _replace_item(value: Any, index: str, suggested_value: Any) -> list[Any] | N
     return [*items[: int(index)], suggested_value, *items[int(index) + 1 :]]
 
 
-def _is_convertible(tool: Tool, name: str, value: Any) -> bool:
-    param = tool.param(name)
-    try:
-        return param is not None and _convert(param, value) is not None
-    except ConversionError:
-        return False
-
-
-def _convert(param: Param, value: Any) -> Any:
+def _convert(param: Param | None, value: Any) -> Any:
+    """Return an argument as the function receives it, or None if it is not valid."""
     from tooli.schema.convert_values import convert_argument  # most usage errors do not need it
 
-    return convert_argument(param, value)
+    try:
+        return None if param is None else convert_argument(param, value)
+    except ConversionError:
+        return None
 
 
 class _Placeholder:
