@@ -1,0 +1,112 @@
+"""Questions to a person: approval and missing secrets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tooli import SecretInput, Tooli
+from tooli.cli import confirm
+from tooli.cli.confirm import Confirm
+from tooli.core.call import Call, Caller, Failed, Options
+from tooli.errors import ApprovalRequired, InputError
+
+
+def make_call(app: Tooli, name: str, **arguments: Any) -> Call:
+    tool = app.find(name)
+    assert tool is not None
+    return Call(tool, arguments, Caller("cli"), [], Options(interactive=True))
+
+
+def needs_approval(code: str = "E2101") -> Failed:
+    error = ApprovalRequired("Needs approval.", code=code)
+    error.approval_text = "drop(item='x')"
+    return Failed(error)
+
+
+def missing(*fields: str, code: str = "E1002") -> Failed:
+    errors = [{"field": field, "code": code, "message": "missing"} for field in fields]
+    return Failed(InputError("missing", code="E1002", details={"errors": errors}))
+
+
+@pytest.fixture
+def keys() -> Tooli:
+    app = Tooli("keys")
+
+    @app.command()
+    def login(user: str, key: SecretInput[str]) -> str:
+        return user
+
+    @app.command(danger_level="high")
+    def burn() -> None: ...
+
+    return app
+
+
+def test_approved_call_runs_again(shop: Tooli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(confirm, "ask_yes_no", lambda _: True)
+    completed = Confirm(make_call(shop, "drop", item="x")).complete(needs_approval())
+    assert isinstance(completed, Call)
+    assert completed.approved
+
+
+def test_declined_call_is_a_failure(shop: Tooli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(confirm, "ask_yes_no", lambda _: False)
+    completed = Confirm(make_call(shop, "drop", item="x")).complete(needs_approval())
+    assert isinstance(completed, Failed)
+    assert completed.error.code == "E2103"
+
+
+def test_failure_without_a_question_is_unchanged(shop: Tooli) -> None:
+    failed = Failed(ApprovalRequired("Needs approval.", code="E2101"))
+    assert Confirm(make_call(shop, "drop", item="x")).complete(failed) is failed
+
+
+@pytest.mark.parametrize(("typed", "runs"), [("burn\n", True), ("yes\n", False), ("", False)])
+def test_dangerous_call_needs_its_name(
+    keys: Tooli, monkeypatch: pytest.MonkeyPatch, typed: str, runs: bool
+) -> None:
+    def ask(_: str) -> str:
+        if not typed:
+            raise EOFError
+        return typed
+
+    monkeypatch.setattr(confirm, "ask_line", ask)
+    completed = Confirm(make_call(keys, "burn")).complete(needs_approval())
+    assert isinstance(completed, Call) is runs
+
+
+def test_missing_secret_is_asked_for(keys: Tooli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(confirm, "has_terminal", lambda: True)
+    monkeypatch.setattr(confirm, "ask_hidden", lambda question: f"typed {question}")
+    completed = Confirm(make_call(keys, "login", user="ada")).complete(missing("key"))
+    assert isinstance(completed, Call)
+    assert completed.arguments == {"user": "ada", "key": "typed key (not shown): "}
+
+
+@pytest.mark.parametrize(
+    ("failed", "terminal", "typed"),
+    [
+        (missing("user"), True, "x"),  # not a secret
+        (missing("key", "user"), True, "x"),  # not only secrets
+        (missing("key", code="E1003"), True, "x"),  # something else is wrong
+        (missing("key"), False, "x"),
+        (missing("key"), True, ""),
+    ],
+)
+def test_secret_is_not_completed(
+    keys: Tooli, monkeypatch: pytest.MonkeyPatch, failed: Failed, terminal: bool, typed: str
+) -> None:
+    monkeypatch.setattr(confirm, "has_terminal", lambda: terminal)
+    monkeypatch.setattr(confirm, "ask_hidden", lambda _: typed)
+    assert Confirm(make_call(keys, "login")).complete(failed) is failed
+
+
+@pytest.mark.parametrize("options", [Options(), Options(interactive=True, no_input=True)])
+def test_nobody_is_asked_without_a_person(
+    keys: Tooli, monkeypatch: pytest.MonkeyPatch, options: Options
+) -> None:
+    monkeypatch.setattr(confirm, "has_terminal", lambda: pytest.fail("was checked"))
+    failed = missing("key")
+    assert Confirm(make_call(keys, "login").replace(options=options)).complete(failed) is failed
