@@ -1,0 +1,162 @@
+"""Parameters as Typer sees them, and single values that Typer converts."""
+
+from __future__ import annotations
+
+import datetime as dt
+import enum
+import inspect
+from pathlib import Path
+from typing import Any, Literal
+from uuid import UUID
+
+import pytest
+import typer
+
+from tooli import Context, Option, SecretInput, StdinOr, Tooli
+from tooli.cli.typer_params import (
+    convert_with_typer,
+    is_documented,
+    is_native,
+    needs_translation,
+    typer_signature,
+)
+from tooli.core.tool import Param, Tool
+from tooli.schema.convert import ConversionError, RawText
+
+
+class Colour(enum.Enum):
+    RED = "red"
+
+
+def tool_of(fn: Any) -> Tool:
+    app = Tooli("t")
+    app.command("c")(fn)
+    found = app.find("c")
+    assert found is not None
+    return found
+
+
+def param_of(annotation: Any, default: Any = inspect.Parameter.empty) -> Param:
+    def command(value: Any) -> None: ...
+
+    command.__annotations__ = {"value": annotation, "return": None}
+    if default is not inspect.Parameter.empty:
+        command.__defaults__ = (default,)
+    return tool_of(command).params[0]
+
+
+@pytest.mark.parametrize(
+    ("annotation", "expected"),
+    [
+        (int, True),
+        (Path, True),
+        (Colour, True),
+        (dt.datetime, True),
+        (UUID, True),
+        (list[int], True),
+        (tuple[int, str], True),
+        (Literal["a", "b"], True),
+        (list[Literal["a", "b"]], False),
+        (list[tuple[int, int]], False),
+        (dict[str, int], False),
+        (SecretInput[str], False),
+        (StdinOr[str], False),
+    ],
+    ids=str,
+)
+def test_native_types(annotation: Any, expected: bool) -> None:
+    assert is_native(param_of(annotation)) is expected
+
+
+def test_custom_parser_is_native() -> None:
+    def command(value: dict[str, int] = Option(None, parser=dict)) -> None: ...  # noqa: B008
+
+    assert is_native(tool_of(command).params[0])
+
+
+@pytest.mark.parametrize(
+    ("annotation", "expected"),
+    [(int, False), (set[int], True), (dict[str, int], True), (Context, True)],
+    ids=str,
+)
+def test_parameters_that_typer_would_misread(annotation: Any, expected: bool) -> None:
+    assert needs_translation(param_of(annotation)) is expected
+
+
+def test_docstring_with_sections() -> None:
+    def plain() -> None:
+        """Only a summary."""
+
+    def sections(x: int) -> None:
+        """A summary.
+
+        Args:
+            x: a number
+        """
+
+    assert not is_documented(tool_of(plain))
+    assert is_documented(tool_of(sections))
+
+
+def test_signature_for_typer() -> None:
+    def command(
+        ctx: Context, item: str, data: dict[str, int], tags: set[str] = frozenset(), size: int = 3
+    ) -> None:
+        """Do it.
+
+        Args:
+            item: what it is
+        """
+
+    parameters = typer_signature(tool_of(command)).parameters
+    assert list(parameters) == ["item", "data", "tags", "size"]
+    assert isinstance(parameters["item"].default, typer.models.ArgumentInfo)
+    assert parameters["item"].default.help == "what it is"
+    assert parameters["data"].annotation == list[str] | None
+    assert parameters["data"].default.metavar == "JSON"
+    assert parameters["data"].default.help == "[required]"
+    assert parameters["tags"].annotation == list[str]
+    assert parameters["tags"].default.default == []
+    assert isinstance(parameters["size"].default, typer.models.OptionInfo)
+    assert parameters["size"].default.default == 3
+
+
+@pytest.mark.parametrize(
+    ("annotation", "texts", "expected"),
+    [
+        (int, ["1_0"], 10),
+        (bool, ["on"], True),
+        (Colour, ["red"], Colour.RED),
+        (list[int], ["1", "2"], [1, 2]),
+        (set[int], ["1", "1"], {1}),
+        (tuple[int, str], ["1", "a"], (1, "a")),
+        (Path, ["a/b"], Path("a/b")),
+    ],
+    ids=str,
+)
+def test_conversion(annotation: Any, texts: list[str], expected: Any) -> None:
+    assert convert_with_typer(param_of(annotation), RawText(texts)) == expected
+
+
+@pytest.mark.parametrize(
+    ("annotation", "text", "message"),
+    [
+        (int, "x", "'x' is not a valid integer"),
+        (float, "x", "'x' is not a valid number"),
+        (Colour, "blue", "red"),
+    ],
+    ids=str,
+)
+def test_conversion_error(annotation: Any, text: str, message: str) -> None:
+    with pytest.raises(ConversionError, match=message):
+        convert_with_typer(param_of(annotation), RawText([text]))
+
+
+def test_error_of_a_custom_parser_is_raised() -> None:
+    def parse(text: str) -> int:
+        raise typer.BadParameter("not this one")
+
+    def command(value: int = Option(..., parser=parse)) -> None: ...
+
+    with pytest.raises(ConversionError, match="not this one"):
+        convert_with_typer(tool_of(command).params[0], RawText(["x"]))

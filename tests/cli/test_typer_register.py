@@ -1,0 +1,145 @@
+"""Commands of an app, registered with the real Typer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from tooli import Option, Tooli
+from tooli.cli.typer_register import (
+    TooliCommandMixin,
+    as_typer,
+    is_typer,
+    subcommands,
+    wrap_plain_commands,
+)
+
+Answer = Callable[..., tuple[int, str, str]]
+
+
+def command_of(app: Tooli) -> typer.core.TyperGroup:
+    command = typer.main.get_command(app)
+    assert isinstance(command, typer.core.TyperGroup)
+    return command
+
+
+def test_every_command_is_registered(shop: Tooli) -> None:
+    command = command_of(shop)
+    assert list(command.commands) == ["price", "names", "count-up", "drop"]
+    assert isinstance(command, TooliCommandMixin)
+    assert all(isinstance(inner, TooliCommandMixin) for inner in command.commands.values())
+
+
+def test_later_commands_and_groups_are_registered(shop: Tooli) -> None:
+    command_of(shop)
+    inner = Tooli("inner")
+
+    @inner.command()
+    def leaf() -> None: ...
+
+    @inner.command()
+    def twig() -> None: ...
+
+    @shop.command()
+    def late() -> None: ...
+
+    shop.add_typer(inner, name="inner")
+    commands = command_of(shop).commands
+    assert "late" in commands
+    assert list(subcommands(commands["inner"])) == ["leaf", "twig"]
+    assert subcommands(commands["late"]) == {}
+    assert subcommands(None) == {}
+
+
+def test_class_of_the_author_is_kept(shop: Tooli) -> None:
+    class Loud(typer.core.TyperCommand):
+        pass
+
+    @shop.command(cls=Loud)
+    def shout() -> None: ...
+
+    assert isinstance(command_of(shop).commands["shout"], Loud)
+
+
+def test_callback_with_tooli_options(shop: Tooli, answer: Answer) -> None:
+    seen: list[int] = []
+
+    @shop.callback()
+    def before(level: int = Option(1, help="how loud")) -> None:
+        seen.append(level)
+
+    code, out, _ = answer("--level", "3", "price", "pear", "--text")
+    assert (code, seen) == (0, [3])
+    assert "pear" in out
+
+
+def test_lazy_command_that_cannot_be_loaded_fails_when_called(shop: Tooli) -> None:
+    shop.lazy_command("no.such.module:fn", name="gone")
+    assert "gone" in command_of(shop).commands
+
+
+def test_app_inside_a_plain_typer_runs_its_tools(shop: Tooli) -> None:
+    outer = typer.Typer()
+    outer.add_typer(shop, name="shop")
+
+    @outer.command()
+    def other() -> None: ...
+
+    result = CliRunner().invoke(outer, ["shop", "price", "pear", "--count", "x"])
+    assert result.exit_code == 2
+    assert CliRunner().invoke(outer, ["shop", "price", "pear"]).exit_code == 0
+
+
+def test_commands_of_a_plain_typer_become_tools(shop: Tooli) -> None:
+    plain = typer.Typer()
+
+    @plain.command()
+    def one() -> None: ...
+
+    @plain.command()
+    def two() -> None: ...
+
+    shop.add_typer(plain, name="plain")
+    command = command_of(shop)
+    before = subcommands(command.commands["plain"])["one"]
+    assert not isinstance(before, TooliCommandMixin)
+    wrapped = subcommands(wrap_plain_commands(shop, command))["plain"]
+    assert isinstance(subcommands(wrapped)["one"], TooliCommandMixin)
+
+
+def test_help_ends_with_the_framework_options(shop: Tooli, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "Framework options" in CliRunner().invoke(shop, ["--help", "--text"]).output
+    monkeypatch.setenv("TOOLI_FRAMEWORK_HELP", "0")
+    assert "Framework options" not in CliRunner().invoke(shop, ["--help", "--text"]).output
+
+
+@pytest.mark.parametrize(
+    ("incomplete", "expected"),
+    [("--js", ["--json", "--jsonl"]), ("--output=y", ["--output=yaml"]), ("--count", ["--count"])],
+)
+def test_completion(shop: Tooli, incomplete: str, expected: list[str]) -> None:
+    command = command_of(shop).commands["price"]
+    with command.make_context("price", ["x"], resilient_parsing=True) as context:
+        items = command.shell_complete(context, incomplete)
+    assert sorted(item.value for item in items) == expected
+
+
+def test_methods_of_typer_itself(shop: Tooli) -> None:
+    assert not is_typer(object())  # type: ignore[arg-type]
+    command_of(shop)
+    assert is_typer(shop)
+    as_typer(shop).command("bare")(lambda: None)
+    assert shop.registered_commands[-1].name == "bare"
+    assert not hasattr(shop.registered_commands[-1], "tooli")
+
+
+def test_prompt_is_answered_by_stdin_of_a_test(shop: Tooli) -> None:
+    @shop.command()
+    def ask(name: str = typer.Option(..., prompt=True)) -> str:
+        return f"hello {name}"
+
+    result = CliRunner().invoke(shop, ["ask", "--text"], input="ada\n")
+    assert "hello ada" in result.output
