@@ -48,8 +48,7 @@ if TYPE_CHECKING:
         TyperSettings,
     )
     from tooli.core.tool import Tool
-    from tooli.http.asgi import Api
-    from tooli.http.http_settings import HttpSettingsDict
+    from tooli.http.asgi import Api, HttpSettingsDict
     from tooli.pipeline.prepared_call import TooliResult
     from tooli.providers.local import CommandGroup
     from tooli.python_api import PythonSurface

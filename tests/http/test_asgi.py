@@ -1,4 +1,4 @@
-"""Calls over HTTP: paths, options, callers, statuses; every answer is an envelope."""
+"""Api: paths, options, callers, statuses, mounts; every answer is an envelope."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from tests.http.asgi_client import HOST, JSON, Client, post, send
 from tests.parity.zoo import make_app, make_single
 
 from tooli import DefinitionError, ToolError, Tooli
-from tooli.http.http_request import read_options
 from tooli.testing.http_interfaces import run_lifespan
 
 
@@ -221,22 +220,6 @@ async def test_a_misused_option_is_refused_and_nothing_runs(api, query: bytes) -
     assert (client.status, client.code) == (422, "E1007")
 
 
-@pytest.mark.parametrize(
-    ("query", "key", "code", "message"),
-    [
-        (b"timeout=1&timeout=2", None, "E1007", "?timeout= is given twice"),
-        (b"idempotency_key=a&idempotency_key=b", None, "E1050", "?idempotency_key= is given twice"),
-        (b"idempotency_key=a", b"b", "E1050", "The header Idempotency-Key and"),
-        (b"timeout=1&timeout=2", b"b", "E1007", "?timeout= is given twice"),
-    ],
-)
-def test_different_values_of_one_option(query: bytes, key: bytes | None, code, message) -> None:
-    headers = {} if key is None else {b"idempotency-key": key}
-    (problem,) = read_options(query, headers)[1]
-    assert problem.code == code
-    assert problem.message.startswith(message)
-
-
 async def test_a_misspelled_option_is_answered_with_the_right_one(api) -> None:
     client = await post(api, "delete", {"path": "x"}, query=b"dry-run=true")
     assert "did you mean 'dry_run'?" in client.json()["error"]["message"]
@@ -371,3 +354,104 @@ def test_a_misspelled_setting_is_refused() -> None:
 def test_settings_do_not_show_their_token() -> None:
     api = make_single().asgi(token="hush", mcp=False)
     assert repr(api.settings) == "HttpSettings(secured, max_body=4194304)"
+
+
+# ------------------------------------------------------------------ mounts
+
+
+class Inner:
+    """An application that notes what happens to it."""
+
+    def __init__(self, fails: str = "") -> None:
+        self.seen: list[str] = []
+        self.fails = fails
+
+    async def __call__(self, scope, receive, send) -> None:
+        if scope["type"] == "lifespan":
+            while True:
+                word = (await receive())["type"]
+                self.seen.append(word)
+                ending = "failed" if self.fails == word else "complete"
+                await send({"type": f"{word}.{ending}"})
+                if word == "lifespan.shutdown":
+                    return
+        size = 0
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                self.seen.append("cut")
+                return
+            size += len(message["body"])
+            if not message["more_body"]:
+                break
+        self.seen.append(f"{scope['path']} {scope['tooli.scopes']}")
+        await send({"type": "http.response.start", "status": 201, "headers": []})
+        await send({"type": "http.response.body", "body": b"%d" % size})
+
+
+async def test_a_mount_has_access_control_and_a_lifespan() -> None:
+    inner = Inner()
+    api = Tooli("outer").asgi(mcp=False, mounts={"/mcp": inner}, token="t", max_body=100)
+    token = (b"authorization", b"Bearer t")
+    async with run_lifespan(api):
+        assert (await send(api, "POST", "/mcp", b"{}")).status == 401
+        evil = (b"origin", b"http://evil.example")
+        assert (await send(api, "POST", "/mcp", b"{}", token, evil)).status == 403
+        assert (await send(api, "POST", "/mcp/x", b"abc", token)).body == b"3"
+        assert (await send(api, "DELETE", "/mcp", None, token)).status == 201
+        assert (await send(api, "POST", "/mcpx", b"{}", token)).status == 404
+        large = await send(api, "POST", "/mcp", b" ", token, (b"content-length", b"101"))
+        assert large.status == 413
+        client = Client(api)
+        for _ in range(5):
+            client.say(b" " * 30, more=True)
+        await client.start("POST", "/mcp", [HOST, JSON, token])
+    assert inner.seen == [
+        "lifespan.startup",
+        "/mcp/x None",
+        "/mcp None",
+        "lifespan.shutdown",
+    ]
+
+
+@pytest.mark.parametrize("path", ["/", "/health", "/x"])
+async def test_root_mount_needs_a_token_for_every_path(path: str) -> None:
+    inner = Inner()
+    api = Tooli("outer").asgi(mcp=False, mounts={"/": inner}, token="t", tools=False)
+    refused = await send(api, "GET", path)
+    assert (refused.status, refused.code) == (401, "E2401")
+    assert inner.seen == []
+    assert (await send(api, "GET", path, None, (b"authorization", b"Bearer t"))).status == 201
+
+
+async def test_a_mount_may_not_support_lifespan() -> None:
+    async def simple(scope, receive, send) -> None:
+        assert scope["type"] == "http"
+        await send({"type": "http.response.start", "status": 202, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    async with run_lifespan(Tooli("outer").asgi(mcp=False, mounts={"/x": simple})) as api:
+        assert (await send(api, "GET", "/x")).status == 202
+
+
+async def test_a_mount_that_cannot_start_is_reported() -> None:
+    api = Tooli("outer").asgi(mcp=False, mounts={"/x": Inner("lifespan.startup")})
+    sent_types = []
+
+    async def receive():
+        return {"type": "lifespan.startup"}
+
+    async def note(message):
+        sent_types.append(message["type"])
+
+    await api({"type": "lifespan"}, receive, note)
+    assert sent_types == ["lifespan.startup.failed"]
+
+
+async def test_mcp_is_mounted_at_its_path() -> None:
+    pytest.importorskip("mcp")
+    async with run_lifespan(make_app().asgi()) as api:
+        asked = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
+        accept = (b"accept", b"application/json, text/event-stream")
+        assert (await send(api, "POST", "/mcp", asked, accept)).json()["jsonrpc"] == "2.0"
+        assert (await post(api, "users/list")).status == 200

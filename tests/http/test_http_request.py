@@ -1,4 +1,4 @@
-"""Bodies that are not as they should be: nothing runs, and the answer says why."""
+"""HttpRequest: bodies, options and timeouts."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 from tests.http.asgi_client import HOST, JSON, Client, send
 
 from tooli import Tooli
+from tooli.http.http_request import ClientTimeout, read_options, wait_with_timeout
 
 
 def make(**settings):
@@ -206,3 +207,62 @@ async def test_invalid_content_length_is_a_bad_request(length: bytes, path: str)
 async def test_content_length_with_thousands_of_digits_is_too_large() -> None:
     client = await send(make(), "POST", PATH, b"{}", (b"content-length", b"9" * 5000))
     assert (client.status, client.code) == (413, "E1413")
+
+
+@pytest.mark.parametrize(
+    ("query", "key", "code", "message"),
+    [
+        (b"timeout=1&timeout=2", None, "E1007", "?timeout= is given twice"),
+        (b"idempotency_key=a&idempotency_key=b", None, "E1050", "?idempotency_key= is given twice"),
+        (b"idempotency_key=a", b"b", "E1050", "The header Idempotency-Key and"),
+        (b"timeout=1&timeout=2", b"b", "E1007", "?timeout= is given twice"),
+    ],
+)
+def test_different_values_of_one_option(query: bytes, key: bytes | None, code, message) -> None:
+    headers = {} if key is None else {b"idempotency-key": key}
+    (problem,) = read_options(query, headers)[1]
+    assert problem.code == code
+    assert problem.message.startswith(message)
+
+
+# ------------------------------------------------------------------ timeouts
+
+
+async def test_timeout_ends_a_wait() -> None:
+    with pytest.raises(ClientTimeout):
+        await wait_with_timeout(0.001, asyncio.Event().wait())
+    with pytest.raises(ClientTimeout):
+        await wait_with_timeout(0.001, asyncio.get_running_loop().create_future())
+    task = asyncio.current_task()
+    assert task is not None
+    assert getattr(task, "cancelling", int)() == 0
+
+
+async def test_wait_returns_the_result() -> None:
+    async def now() -> int:
+        return 1
+
+    async def soon() -> int:
+        await asyncio.sleep(0)
+        try:
+            await asyncio.wait_for(asyncio.Event().wait(), 0.001)
+        except asyncio.TimeoutError:
+            await asyncio.sleep(0)
+        return 2
+
+    async def never() -> None:
+        await asyncio.sleep(0)
+        raise KeyError
+
+    assert await wait_with_timeout(20, now()) == 1
+    assert await wait_with_timeout(20, soon()) == 2
+    with pytest.raises(KeyError):
+        await wait_with_timeout(20, never())
+
+
+async def test_wait_can_be_cancelled() -> None:
+    task = asyncio.ensure_future(wait_with_timeout(20, asyncio.Event().wait()))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task

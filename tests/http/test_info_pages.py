@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from tests.http.asgi_client import send
 from tests.parity.zoo import make_app
@@ -73,8 +74,6 @@ async def test_the_page_runs_only_its_own_scripts(monkeypatch) -> None:
 
 async def test_without_a_page_there_is_none(monkeypatch) -> None:
     assert (await send(Tooli("paged").asgi(mcp=False, page=False), "GET", "/")).status == 404
-    monkeypatch.setattr(
-        "importlib.resources.files", lambda _: __import__("pathlib").Path("/nowhere")
-    )
+    monkeypatch.setattr(info_pages, "files", lambda _: Path("/nowhere"))
     client = await send(Tooli("paged").asgi(mcp=False), "GET", "/")
     assert (client.status, client.code) == (404, "E1404")

@@ -18,7 +18,8 @@ from tests.http.asgi_client import Client, post, send
 from tests.parity.zoo import make_app
 
 from tooli import Tooli
-from tooli.http.strict_validation import FORMAT_CHECKS, StrictValidator, prefers_strict
+from tooli.http.http_request import prefers_strict
+from tooli.http.strict_validation import FORMAT_CHECKS, StrictValidator
 
 STRICT = (b"prefer", b"handling=strict")
 LINES, EVENTS = (b"accept", b"application/x-ndjson"), (b"accept", b"text/event-stream")

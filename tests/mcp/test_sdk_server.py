@@ -6,19 +6,14 @@ import asyncio
 import threading
 from typing import Any
 
-import anyio
-import mcp_types as types
 import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 
-from tooli import Context, Message, Tooli
-from tooli.annotations import Destructive
+from tooli import Context, Tooli
 from tooli.mcp import service
-from tooli.mcp.sdk_peer import MAX_QUEUED_MESSAGES
 from tooli.mcp.sdk_server import AppServer, make_server
 from tooli.mcp.service import McpService
-from tooli.stages import rate_limit
 
 ERAS = pytest.mark.parametrize("mode", ["legacy", "auto"])
 
@@ -89,76 +84,7 @@ async def test_a_strict_app(mode: Any) -> None:
         assert refused.value.data["error"]["code"] == "E2001"
 
 
-@ERAS
-async def test_messages_of_every_form(mode: Any) -> None:
-    app = Tooli("app")
-    block = {"type": "text", "text": "c"}
-    messages = ["a", Message("b", "assistant"), {"role": "user", "content": block}]
-    app.prompt("all")(lambda: [*messages, {"role": "assistant", "content": "d"}, {"x": 1}])
-    async with Client(serve(app), mode=mode) as client:
-        messages = (await client.get_prompt("all")).messages
-    shown = [(one.role, one.content.text) for one in messages]  # type: ignore[union-attr]
-    assert shown == [
-        ("user", "a"),
-        ("assistant", "b"),
-        ("user", "c"),
-        ("assistant", "d"),
-        ("user", '{"x":1}'),
-    ]
-
-
-@ERAS
-async def test_deferred(mode: Any) -> None:
-    app = Tooli("app")
-    app.command("greet")(lambda: "hello")
-    async with Client(serve(app, deferred=True), mode=mode) as client:
-        assert [one.name for one in (await client.list_tools()).tools] == [
-            "search_tools",
-            "run_tool",
-        ]
-        result = await client.call_tool("run_tool", {"name": "greet"})
-        assert result.content[0].text == "hello"  # type: ignore[union-attr]
-
-
-@ERAS
-async def test_deferred_under_a_strict_policy(mode: Any) -> None:
-    app = Tooli("app", security_policy="strict")
-    app.command("open", auth=[], help="Open the gate.")(lambda: "opened")
-    app.command("close", auth=["gate"], help="Close the gate.")(lambda: "closed")
-    async with Client(serve(app, deferred=True), mode=mode) as client:
-        found = await client.call_tool("search_tools", {"query": "gate"})
-        assert not found.is_error
-        assert "Close" in found.content[0].text
-        assert not (await client.call_tool("run_tool", {"name": "open"})).is_error
-        refused = await client.call_tool("run_tool", {"name": "close"})
-        assert "E2001" in refused.content[0].text
-        unknown = await client.call_tool("run_tool", {"name": "lock"})
-        assert "E1001" in unknown.content[0].text
-
-
 # ------------------------------------------------------------------ while a call runs
-
-
-@ERAS
-async def test_a_flood_of_words(mode: Any) -> None:
-    """A tool that says more than anybody reads fills no memory, and its answer comes."""
-    app = Tooli("app")
-
-    @app.command()
-    def chatter(ctx: Context) -> str:
-        for i in range(20 * MAX_QUEUED_MESSAGES):
-            ctx.report(i)
-        return "done"
-
-    heard: list[float] = []
-
-    async def hear(done: float, total: float | None, message: str | None) -> None:
-        heard.append(done)
-
-    async with Client(serve(app), mode=mode) as client:
-        result = await client.call_tool("chatter", {}, progress_callback=hear)
-    assert "done" in result.content[0].text  # type: ignore[union-attr]
-    assert heard == sorted(heard)
 
 
 @ERAS
@@ -175,51 +101,6 @@ async def test_many_calls_at_once(mode: Any) -> None:
     async with Client(serve(app), mode=mode) as client:
         results = await asyncio.gather(*[client.call_tool("meet", {}) for _ in range(count)])
     assert not any([result.is_error for result in results])
-
-
-@ERAS
-async def test_a_client_that_does_not_answer(mode: Any) -> None:
-    app = Tooli("app")
-
-    @app.command()
-    def ask(ctx: Context) -> str:
-        return ctx.elicit("?", {"type": "object", "properties": {}}).action
-
-    async def refuse(context: Any, params: Any) -> types.ErrorData:
-        return types.ErrorData(code=-1, message="not today")
-
-    async with Client(serve(app), mode=mode, elicitation_callback=refuse) as client:
-        if client.protocol_version == "2026-07-28":
-            with pytest.raises(MCPError, match="not today"):
-                await client.call_tool("ask", {})
-        else:
-            result = await client.call_tool("ask", {})
-            assert "did not answer" in result.content[0].text  # type: ignore[union-attr]
-
-
-async def test_cancelling_ends_a_question() -> None:
-    app = Tooli("app")
-    ended = threading.Event()
-    asked = asyncio.Event()
-
-    @app.command()
-    def ask(ctx: Context) -> str:
-        try:
-            return ctx.elicit("?", {"type": "object", "properties": {}}).action
-        finally:
-            ended.set()
-
-    async def never(context: Any, params: Any) -> types.ElicitResult:
-        asked.set()
-        await asyncio.sleep(3600)
-        raise AssertionError
-
-    async with Client(serve(app), mode="legacy", elicitation_callback=never) as client:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(client.call_tool, "ask", {})
-            await asked.wait()
-            tasks.cancel_scope.cancel()
-        assert await asyncio.to_thread(ended.wait, 10)
 
 
 # ------------------------------------------------------------------ the end
@@ -294,78 +175,4 @@ async def test_the_notifier_stops_listening_to_the_app() -> None:
     assert app._state.change_listeners == []
 
 
-async def test_destructive_resources_are_refused() -> None:
-    app = Tooli("app")
-
-    @app.resource("x://wipe")
-    @app.command(annotations=Destructive)
-    def wipe() -> str:
-        raise AssertionError
-
-    async with Client(serve(app), mode="legacy") as client:
-        with pytest.raises(MCPError) as refused:
-            await client.read_resource("x://wipe")
-        assert refused.value.data["error"]["code"] == "E1010"
-
-
 # ------------------------------------------------------------------ completion behind its guards
-
-
-def letters(*scopes: str) -> tuple[Tooli, list[str]]:
-    app, asked = Tooli("app", security_policy="strict"), list[str]()
-
-    def names(text: str) -> list[str]:
-        asked.append(text)
-        return ["alice\x1b]0;x\x07 AKIAIOSFODNN7EXAMPLE"]
-
-    async def places(text: str) -> list[str]:
-        asked.append(text)
-        return ["al\x1b[2Jps"]
-
-    complete = {"name": names, "place": places}
-
-    @app.prompt(auth=scopes, complete=complete)
-    def letter(name: str, place: str) -> str:
-        return name + place
-
-    return app, asked
-
-
-@ERAS
-async def test_completion_is_for_those_who_may_ask(mode: Any) -> None:
-    app, asked = letters("vault:read")
-    async with Client(serve(app), mode=mode) as client:
-        for name in ("name", "place"):
-            with pytest.raises(MCPError) as refused:
-                await client.complete(
-                    types.PromptReference(name="letter"), {"name": name, "value": "al"}
-                )
-            assert refused.value.data["error"]["code"] == "E2001"
-    assert asked == []
-
-
-@ERAS
-async def test_completions_are_cleaned(mode: Any) -> None:
-    app, asked = letters()
-    prompt = types.PromptReference(name="letter")
-    async with Client(serve(app), mode=mode) as client:
-        found = await client.complete(prompt, {"name": "name", "value": "al"})
-        assert "\x1b" not in found.completion.values[0]
-        assert "AKIAIOSFODNN7EXAMPLE" not in found.completion.values[0]
-        found = await client.complete(prompt, {"name": "place", "value": "al"})
-        assert found.completion.values == ["alps"]
-    assert asked == ["al", "al"]
-
-
-async def test_completions_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rate_limit, "_limiter", None)
-    monkeypatch.setenv("TOOLI_RATE_LIMIT", "2/hour")
-    app, asked = letters()
-    prompt = types.PromptReference(name="letter")
-    async with Client(serve(app), mode="legacy") as client:
-        for value in ("a", "al"):
-            await client.complete(prompt, {"name": "name", "value": value})
-        with pytest.raises(MCPError) as refused:
-            await client.complete(prompt, {"name": "name", "value": "ali"})
-        assert refused.value.data["error"]["code"] == "E4029"
-    assert asked == ["a", "al"]

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tooli.core.protocols import App
+    from tooli.http.asgi import HttpSettingsDict
     from tooli.http.http_server import ServableApp
-    from tooli.http.http_settings import HttpSettingsDict
 
 _LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 """Origins of web pages that may use an MCP server on this machine, such as inspectors."""

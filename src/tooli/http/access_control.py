@@ -10,13 +10,15 @@ Bearer   a token of the server, compared in constant time, or a token that the v
 from __future__ import annotations
 
 import sys
+from hashlib import sha256
 from hmac import compare_digest
+from ipaddress import ip_address
 from time import monotonic
 
 from tooli.errors import AuthError, DefinitionError, InputError, Suggestion, TemporaryError
 from tooli.http.http_request import ANONYMOUS_CALLER, HttpError
 from tooli.serving.dispatcher import make_toolless_call
-from tooli.serving.listener import LOOPBACK_HOSTS
+from tooli.storage.audit_log import log_event
 
 TYPE_CHECKING = False
 
@@ -26,9 +28,12 @@ if TYPE_CHECKING:
 
     from tooli.core.protocols import App
     from tooli.errors import ToolError
+    from tooli.http.asgi import HttpSettings
     from tooli.http.http_request import HttpRequest
-    from tooli.http.http_settings import HttpSettings
     from tooli.policy.token_verifier import TokenVerifier
+
+LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "::1")
+"""Names and addresses of the loopback interface."""
 
 _EXPOSED_HEADERS = b"retry-after, www-authenticate, preference-applied"
 _MAX_ACCEPTED_HOSTS = 256
@@ -179,8 +184,6 @@ def _read_tokens(settings: HttpSettings) -> list[tuple[bytes, frozenset[str] | N
 
 def _token_principal(token: bytes) -> str:
     """Return the principal of a token. It does not differ between workers and restarts."""
-    from hashlib import sha256
-
     return f"token:{sha256(token).hexdigest()[:16]}"
 
 
@@ -203,8 +206,6 @@ def _split_host(host: bytes) -> tuple[str, str]:
 
 
 def _is_ip_address(name: str) -> bool:
-    from ipaddress import ip_address
-
     try:
         ip_address(name)
     except ValueError:
@@ -273,8 +274,6 @@ class DenialLog:
 
     def record(self, error: ToolError, address: str) -> None:
         """Log a denial with its reason and address, without any content of the request."""
-        from tooli.storage.audit_log import log_event
-
         facts: dict[str, Any] = {"address": address}
         if self._skipped:
             facts["unnoted"], self._skipped = self._skipped, 0

@@ -12,31 +12,43 @@ from __future__ import annotations
 import asyncio
 import sys
 from functools import partial
+from traceback import print_exception
 
 from tooli.core._hot_tables import HTTP_HEADERS
-from tooli.errors import InputError, InternalError, Suggestion, check_keywords
+from tooli.core.record import Record
+from tooli.errors import (
+    DependencyError,
+    InputError,
+    InternalError,
+    Suggestion,
+    check_keywords,
+)
 from tooli.http.access_control import AccessControl, DenialLog
 from tooli.http.http_request import (
     ANONYMOUS_CALLER,
+    PREFERENCE_APPLIED,
     HttpDisconnect,
     HttpError,
     HttpRequest,
     caller_from_request,
     negotiate_stream_format,
+    prefers_strict,
     read_arguments,
+    read_body,
     read_options,
 )
-from tooli.http.http_settings import HttpSettings
 from tooli.http.info_pages import PUBLIC_PATHS, InfoPages
-from tooli.http.mounts import Mount
 from tooli.http.stream_response import (
     failure_headers,
     send_stream,
     start_stream,
     termination_error,
 )
+from tooli.pipeline.stdout_capture import route_stdout
 from tooli.serving.dispatcher import (
+    MAX_CONCURRENT_CALLS,
     ToolDispatcher,
+    is_installed,
     present_error,
     too_busy_error,
     unknown_tool_error,
@@ -46,25 +58,74 @@ from tooli.serving.thread_pool import ThreadPool
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Any
+    from asyncio import Task
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import TypeAlias, TypedDict
 
     from tooli.core.call import Problem
-    from tooli.core.protocols import App
+    from tooli.core.protocols import App, JsonObject
     from tooli.core.tool import Tool
     from tooli.errors import ToolError
-    from tooli.http.http_settings import Headers, HttpSettingsDict
     from tooli.http.stream_response import StreamSource
     from tooli.http.strict_validation import StrictValidator
     from tooli.pipeline.prepared_call import PreparedCall
     from tooli.pipeline.present import Presented
-    from tooli.serving import Receive, Scope, Send
+    from tooli.serving import AsgiApp, Message, Receive, Scope, Send
+
+    Headers: TypeAlias = tuple[tuple[bytes, bytes], ...]
+
+    class HttpSettingsDict(TypedDict, total=False):
+        """The keywords of `app.asgi(…)`; `HttpSettings` explains them."""
+
+        token: str | None
+        scopes: Iterable[str] | None
+        tokens: Mapping[str, Iterable[str] | None] | None
+        allowed_hosts: Iterable[str] | None
+        any_address: bool
+        allowed_origins: Iterable[str]
+        max_body: int
+        body_timeout: float
+        chunk_timeout: float
+        heartbeat: float
+        stall_timeout: float
+        threads: int
+        limit: int
+        tools: bool
+        page: bool
+        mounts: Mapping[str, AsgiApp]
+
 
 _PAGE_METHODS, _TOOL_METHODS = b"GET, HEAD, OPTIONS", b"POST, OPTIONS"
 _ALLOWED_HEADERS = (
     b"authorization, content-type, accept, tooli-caller, tooli-caller-version, tooli-session-id, "
     b"mcp-session-id, mcp-protocol-version, last-event-id, prefer, " + b", ".join(HTTP_HEADERS)
 )
+
+
+class HttpSettings(Record):
+    """Access control and limits of the HTTP server."""
+
+    token: str | None = None  # a token for all callers, which grants `scopes`
+    scopes: Iterable[str] | None = None  # None: all scopes
+    tokens: Mapping[str, Iterable[str] | None] | None = None  # more tokens, each with its scopes
+    allowed_hosts: Iterable[str] | None = None  # None: the loopback names; "*": any
+    any_address: bool = False  # also allow an IP address as Host
+    allowed_origins: Iterable[str] = ()  # "http://localhost:*": any port
+    max_body: int = 4 << 20
+    body_timeout: float = 30.0  # seconds for a whole request body
+    chunk_timeout: float = 10.0  # seconds for one chunk of it
+    heartbeat: float = 15.0  # seconds until an idle event stream sends a comment
+    stall_timeout: float = 60.0  # seconds that a stream waits for a client that does not read
+    threads: int = 32
+    limit: int = MAX_CONCURRENT_CALLS  # concurrent calls; further ones get status 503
+    tools: bool = True  # serve the tools and their descriptions
+    page: bool = True  # serve the HTML page at /
+    mounts: Mapping[str, AsgiApp] = {}  # other ASGI applications, by path; same access control
+
+    def __repr__(self) -> str:
+        """Return a text without the tokens, since it may be logged."""
+        requires_token = self.token is not None or bool(self.tokens)
+        return f"HttpSettings({'secured' if requires_token else 'open'}, max_body={self.max_body})"
 
 
 def make_api(app: App, kwargs: HttpSettingsDict) -> Api:
@@ -240,13 +301,17 @@ class Api:
         await send_stream(request, source, stream_format, self.settings)
 
     async def _apply_prefer_header(
-        self, request: HttpRequest, tool: Tool, arguments: Mapping[str, Any]
+        self, request: HttpRequest, tool: Tool, arguments: JsonObject
     ) -> tuple[Problem, ...]:
         """Return the problems of strict validation if the Prefer header asks for it."""
-        from tooli.http.strict_validation import PREFERENCE_APPLIED, StrictValidator, prefers_strict
-
         if not prefers_strict(request.headers[b"prefer"]):
             return ()
+        if not is_installed("jsonschema"):
+            fix = "Run: pip install 'tooli[http]', or omit the header 'Prefer: handling=strict'."
+            message = "Strict handling needs jsonschema, which is not installed."
+            raise HttpError(DependencyError(message, suggestion=Suggestion("fix", fix)))
+        from tooli.http.strict_validation import StrictValidator
+
         validator = self._strict_validator = self._strict_validator or StrictValidator()
         problems = await self._thread_pool.run(lambda: validator.problems(tool, arguments))
         request.extra_headers = (*request.extra_headers, PREFERENCE_APPLIED)
@@ -255,8 +320,6 @@ class Api:
     # -------------------------------------------------------------- lifespan
 
     def _redirect_stdout(self) -> None:
-        from tooli.pipeline.stdout_capture import route_stdout
-
         self._restore_stdout = route_stdout()
 
     async def _run_lifespan(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -314,6 +377,83 @@ def _response_parts(presented: Presented) -> tuple[int, bytes, Headers]:
 
 def _print_traceback(exc: BaseException) -> None:
     """Print the traceback of an internal error for the operator of the server."""
-    from traceback import print_exception
-
     print_exception(type(exc), exc, exc.__traceback__, file=sys.stderr)
+
+
+# ------------------------------------------------------------------ mounts
+
+
+class Mount:
+    """An ASGI application at a path; an empty path matches every request."""
+
+    def __init__(self, path: str, app: AsgiApp) -> None:
+        self.path = path.rstrip("/")
+        self.app = app
+        self._inbox: asyncio.Queue[Message] | None = None
+        self._lifespan_replies: asyncio.Queue[str] | None = None
+        self._lifespan_task: Task[None] | None = None
+
+    def matches(self, path: str) -> bool:
+        """True if a path is the mount's own or below it."""
+        return path == self.path or path.startswith(self.path + "/")
+
+    async def respond(self, request: HttpRequest, settings: HttpSettings) -> None:
+        """Pass a request to the application. The body is read here, so that our limits apply."""
+        pending_messages: list[Message] = []
+        if request.method in ("POST", "PUT", "PATCH"):
+            body = await read_body(request, settings)
+            pending_messages.append({"type": "http.request", "body": body, "more_body": False})
+
+        async def receive() -> Message:
+            return pending_messages.pop() if pending_messages else await request.receive()
+
+        async def send(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                request.is_response_started = True
+                message = {
+                    **message,
+                    "headers": [*message.get("headers", ()), *request.extra_headers],
+                }
+            await request.send(message)
+
+        identity = {"tooli.scopes": request.scopes, "tooli.principal": request.principal}
+        scope = {**request.scope, **identity}
+        await self.app(scope, receive, send)
+
+    # -------------------------------------------------------------- lifespan
+
+    async def start(self, state: object) -> None:
+        """Start the application, if it supports the lifespan protocol."""
+        self._inbox, self._lifespan_replies = asyncio.Queue(), asyncio.Queue()
+        scope = {"type": "lifespan", "asgi": {"version": "3.0", "spec_version": "2.0"}}
+        self._lifespan_task = asyncio.get_running_loop().create_task(
+            self._run_lifespan({**scope, "state": state})
+        )
+        await self._send_lifespan_event("startup")
+
+    async def stop(self) -> None:
+        """Shut the application down."""
+        if self._lifespan_task is not None and not self._lifespan_task.done():
+            await self._send_lifespan_event("shutdown")
+            await asyncio.wait({self._lifespan_task}, timeout=5)
+            self._lifespan_task.cancel()
+
+    async def _run_lifespan(self, scope: dict[str, object]) -> None:
+        assert self._inbox is not None and self._lifespan_replies is not None
+        replies = self._lifespan_replies
+
+        async def send(message: Message) -> None:
+            replies.put_nowait(message["type"])
+
+        try:
+            await self.app(scope, self._inbox.get, send)
+        except Exception:
+            pass  # it does not support lifespan; a real failure shows up in its requests
+        finally:
+            replies.put_nowait("lifespan.over")
+
+    async def _send_lifespan_event(self, event: str) -> None:
+        assert self._inbox is not None and self._lifespan_replies is not None
+        self._inbox.put_nowait({"type": f"lifespan.{event}"})
+        if await self._lifespan_replies.get() == f"lifespan.{event}.failed":
+            raise RuntimeError(f"the application mounted at {self.path} failed at {event}")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from json import JSONDecoder
+from urllib.parse import parse_qsl
 
 from tooli.config.setting_definitions import BOOLEAN_VALUES
 from tooli.core._hot_tables import CHOICES, HTTP_HEADERS, HTTP_OPTIONS, OPTION_KINDS, RUN_OPTIONS
 from tooli.core.call import DEFAULT_OPTIONS, Caller, Options, Problem
 from tooli.errors import InputError, Suggestion, closest_match
-from tooli.http.client_timeouts import ClientTimeout, wait_with_timeout
 from tooli.pipeline.option_values import build_options
 from tooli.serving.dispatcher import path_without_root
 from tooli.text.jsonable import MAX_JSON_DEPTH, is_list, is_object
@@ -17,17 +18,22 @@ from tooli.text.jsonable import MAX_JSON_DEPTH, is_list, is_object
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from typing import Any, NoReturn
+    from asyncio import Task
+    from collections.abc import Awaitable, Coroutine, Generator, Iterable, Iterator, Mapping
+    from typing import Any, NoReturn, TypeVar
 
+    from tooli.core.protocols import JsonObject
     from tooli.core.tool import Tool
     from tooli.errors import ToolError
-    from tooli.http.http_settings import Headers, HttpSettings
+    from tooli.http.asgi import Headers, HttpSettings
     from tooli.serving import Message, Receive, Scope, Send
+
+    T = TypeVar("T")
 
 JSON_CONTENT_TYPE = (b"content-type", b"application/json")
 NOSNIFF = (b"x-content-type-options", b"nosniff")
 NO_STORE = (b"cache-control", b"no-store")
+PREFERENCE_APPLIED = (b"preference-applied", b"handling=strict")
 
 _SINGLE_VALUE_HEADERS = frozenset(
     (
@@ -152,7 +158,7 @@ _CONNECTION_CLOSE = (b"connection", b"close")
 _MAX_LENGTH_DIGITS = 19  # `int` rejects a text of several thousand digits
 
 
-async def read_arguments(request: HttpRequest, settings: HttpSettings) -> dict[str, Any]:
+async def read_arguments(request: HttpRequest, settings: HttpSettings) -> JsonObject:
     """Return the arguments of a call; an empty body means no arguments."""
     content_type = request.headers.get(b"content-type")
     if content_type is not None and content_type != b"application/json":
@@ -237,7 +243,7 @@ def _reject_constant(name: str) -> NoReturn:
 _decode = JSONDecoder(parse_constant=_reject_constant).decode
 
 
-def parse_json_object(body: bytes) -> dict[str, Any]:
+def parse_json_object(body: bytes) -> JsonObject:
     """Return the JSON object in a body; raises an HttpError for anything else."""
     try:
         value: object = _decode(body.decode("utf-8"))
@@ -325,9 +331,7 @@ def read_options(
     """Return the framework options in the query and the headers, and the problems with them."""
     if not query and HTTP_HEADERS.keys().isdisjoint(headers):
         return DEFAULT_OPTIONS, ()
-    from urllib.parse import parse_qsl
-
-    values: dict[str, Any] = {}
+    values: dict[str, str | bool] = {}
     problems: list[Problem] = []
     for header, name in HTTP_HEADERS.items():
         if header in headers:
@@ -456,3 +460,82 @@ def _parse_quality(text: str) -> float:
         return float(text)
     except ValueError:
         return 0.0
+
+
+def prefers_strict(prefer: bytes) -> bool:
+    """True if a Prefer header asks for strict handling. Only its first `handling` counts."""
+    for preference in _split_outside_quotes(prefer.decode("latin-1"), ","):
+        name, _, value = next(_split_outside_quotes(preference, ";"), "").partition("=")
+        if name.strip().lower() == "handling":
+            return value.strip().strip('"').lower() == "strict"
+    return False
+
+
+def _split_outside_quotes(text: str, separator: str) -> Iterator[str]:
+    """Yield the parts of a text between separators that are outside quotes."""
+    for found in re.finditer(rf'(?:[^{separator}"]|"(?:[^"\\]|\\.)*"?)+', text):
+        yield found.group()
+
+
+# ------------------------------------------------------------------ timeouts
+
+
+class ClientTimeout(Exception):  # noqa: N818  a slow client is not an error of ours
+    """The client took too long."""
+
+
+async def wait_with_timeout(seconds: float, awaitable: Awaitable[T]) -> T:
+    """Return the result of an awaitable; raise ClientTimeout if it takes longer than `seconds`.
+
+    `asyncio.wait_for` starts a task and a timer. This function first runs a coroutine up to its
+    first suspension without either. A read of a short body and a write to a free buffer end there.
+    """
+    if asyncio.iscoroutine(awaitable):
+        try:
+            step = awaitable.send(None)
+        except StopIteration as stop:
+            return stop.value
+        awaitable = _ResumedCoroutine(awaitable, step)
+    loop = asyncio.get_running_loop()
+    task = asyncio.current_task(loop)
+    assert task is not None
+    expired: list[bool] = []
+    timer = loop.call_later(max(seconds, 0), _expire, task, expired)
+    try:
+        return await awaitable
+    except asyncio.CancelledError:
+        if not expired:
+            raise
+        if hasattr(task, "uncancel"):  # Python 3.11 counts cancellations; this one was ours
+            getattr(task, "uncancel")()  # noqa: B009  Python 3.10 does not have it
+        raise ClientTimeout from None
+    finally:
+        timer.cancel()
+
+
+def _expire(task: Task[object], expired: list[bool]) -> None:
+    expired.append(True)
+    task.cancel()
+
+
+class _ResumedCoroutine:
+    """A coroutine that has run up to its first suspension; awaiting it continues from there."""
+
+    __slots__ = ("_coroutine", "_step")
+
+    def __init__(self, coroutine: Coroutine[Any, Any, Any], step: object) -> None:
+        self._coroutine = coroutine
+        self._step = step
+
+    def __await__(self) -> Generator[object, Any, Any]:
+        step, resume = self._step, self._coroutine
+        try:
+            while True:
+                try:
+                    sent = yield step
+                except BaseException as thrown:
+                    step = resume.throw(thrown)
+                else:
+                    step = resume.send(sent)
+        except StopIteration as end:
+            return end.value

@@ -1,30 +1,28 @@
 """Serve an app over HTTP: `mytool api serve`. uvicorn, from tooli[http], handles the network.
 
+A server never listens on an address that other machines can reach unless it requires a token.
+
 serve_http ─▶ a listening socket ─┬▶ one server in this process
                                   └▶ several servers, each in a worker process
 """
 
 from __future__ import annotations
 
+import asyncio
+import errno
+import gc
 import os
 import signal
 import socket
 import sys
+from ipaddress import ip_address
 from time import monotonic
+from traceback import print_exc
 
 from tooli.config.security_settings import apply_security_policy
-from tooli.errors import DefinitionError, DependencyError, Suggestion
+from tooli.errors import DefinitionError, DependencyError, InputError, Suggestion
+from tooli.http.access_control import LOOPBACK_HOSTS
 from tooli.serving.dispatcher import GRACE_PERIOD, is_installed
-from tooli.serving.listener import (
-    LOOPBACK_HOSTS,
-    cannot_serve_error,
-    check_address,
-    is_loopback,
-    is_wildcard_address,
-    listen,
-    server_url,
-    take_token,
-)
 from tooli.storage.signing import share_key
 
 TYPE_CHECKING = False
@@ -37,8 +35,7 @@ if TYPE_CHECKING:
 
     from tooli.core.app_state import AppState
     from tooli.core.protocols import App
-    from tooli.http.asgi import Api
-    from tooli.http.http_settings import HttpSettingsDict
+    from tooli.http.asgi import Api, HttpSettingsDict
 
     class ServableApp(App, Protocol):
         """An app with an `asgi` method, such as Tooli."""
@@ -113,8 +110,6 @@ def _requires_verified_token(state: AppState) -> bool:
 
 def _freeze_gc() -> None:
     """Exclude all current objects from garbage collection: they live as long as the process."""
-    import gc
-
     gc.collect()
     gc.freeze()
 
@@ -144,7 +139,7 @@ def _make_runner(
     """Return a function that runs the server until a signal arrives or the parent process ends."""
 
     def run(parent_pipe: int | None) -> None:
-        from tooli.serving.uvicorn_server import run_server
+        from tooli.serving.uvicorn_server import run_server  # it imports uvicorn
 
         run_server(
             api,
@@ -165,8 +160,6 @@ def _make_shutdown_hook(api: Api) -> Callable[[float], Awaitable[None]] | None:
         return None
 
     async def end(grace: float) -> None:
-        import asyncio
-
         await asyncio.gather(*[close(grace) for close in close_hooks])
 
     return end
@@ -231,8 +224,6 @@ class _WorkerProcesses:
             self._run(self._parent_pipe)
             code = 0
         except BaseException:
-            from traceback import print_exc
-
             print_exc(file=sys.stderr)
         finally:
             sys.stderr.flush()
@@ -282,3 +273,109 @@ class _WorkerProcesses:
         signal.setitimer(signal.ITIMER_REAL, 0)
         os.close(self._parent_pipe)
         os.close(self._parent_pipe_writer)
+
+
+# ------------------------------------------------------------------ tokens
+
+
+def take_token(token: str | None, token_file: str | None = None) -> str | None:
+    """Return the token from the argument, the file or the environment variable TOOLI_TOKEN.
+
+    TOOLI_TOKEN is removed from the environment.
+    """
+    env_token = os.environ.pop("TOOLI_TOKEN", None)  # child processes must not inherit it
+    if token is None and token_file is not None:
+        try:
+            with open(token_file, encoding="utf-8") as file:
+                token = file.read().strip()
+        except (OSError, ValueError) as failure:
+            reason = getattr(failure, "strerror", None) or "it is not UTF-8"
+            raise cannot_serve_error(
+                f"The token file cannot be read: {reason}.", "Use another file."
+            ) from failure
+    token = env_token if token is None else token
+    if token == "":
+        raise cannot_serve_error("The token is empty.", "Set it to a long random secret.")
+    return token
+
+
+def check_address(host: str, *, requires_token: bool) -> None:
+    """Raise an InputError if other machines can reach the address and no token is required."""
+    if not requires_token and not is_loopback(host):
+        raise cannot_serve_error(
+            f"Other machines can reach {host}, and no token is set.",
+            "Set TOOLI_TOKEN to a secret, or serve on 127.0.0.1.",
+        )
+
+
+# ------------------------------------------------------------------ addresses
+
+
+def is_loopback(host: str) -> bool:
+    """True if only this machine can reach the address."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def is_wildcard_address(host: str) -> bool:
+    """True if the address means every interface of this machine."""
+    return host in ("", "0.0.0.0", "::", "[::]")
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a listening socket; port 0 picks a free port."""
+    if not 0 <= port <= 65535:
+        raise cannot_serve_error(
+            f"{port} is not a port.", "Use a number from 0 to 65535; 0 picks a free port."
+        )
+    try:
+        found = socket.getaddrinfo(
+            host.strip("[]") or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+    except (OSError, UnicodeError) as failure:
+        raise cannot_serve_error(
+            f"{host!r} is not an address of this machine.", "Use 127.0.0.1."
+        ) from failure
+    family, kind, protocol, _, address = found[0]
+    sock = socket.socket(family, kind, protocol)
+    try:
+        if os.name == "posix":  # on Windows this would let two servers share a port
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind(address)
+        sock.listen(1024)
+    except OSError as failure:
+        sock.close()
+        raise _bind_error(host, port, failure) from failure
+    return sock
+
+
+def _bind_error(host: str, port: int, failure: OSError) -> InputError:
+    if failure.errno == errno.EADDRINUSE:
+        return cannot_serve_error(
+            f"Port {port} on {host} is in use by another program.",
+            f"Use --port 0 for any free port, or another number, such as {port % 65535 + 1}.",
+        )
+    if failure.errno == errno.EACCES:
+        return cannot_serve_error(
+            f"Port {port} needs administrator rights.", "Use a port above 1023."
+        )
+    reason = failure.strerror or "it cannot be used"
+    return cannot_serve_error(f"Cannot listen on {host}:{port}: {reason}.", "Use another --host.")
+
+
+def server_url(sock: socket.socket) -> str:
+    """Return the URL of a listening socket."""
+    host, port = sock.getsockname()[:2]
+    if is_wildcard_address(host):
+        host = "localhost"
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def cannot_serve_error(message: str, fix: str) -> InputError:
+    """Return the error for a server that cannot be started, with a fix."""
+    suggestion = Suggestion("retry_with_modified_input", fix)
+    return InputError(message, code="E1020", suggestion=suggestion)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from importlib.resources import files
+from secrets import token_urlsafe
+
+from tooli.describe.openapi_document import build_openapi
 from tooli.describe.schema_formats import describe_tool
 from tooli.text.json_encoder import encode
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from typing import Any
-
+    from tooli.core.protocols import JsonObject
     from tooli.core.tool import Tool
-    from tooli.http.http_settings import Headers, HttpSettings
+    from tooli.http.asgi import Headers, HttpSettings
     from tooli.serving.dispatcher import ToolDispatcher
 
 PUBLIC_PATHS = ("/", "/health")
@@ -47,7 +50,7 @@ class InfoPages:
             self._cache[path] = encode(self._build_document(path), [])
         return self._cache[path], ()
 
-    def _build_document(self, path: str) -> Any:
+    def _build_document(self, path: str) -> JsonObject:
         state = self._dispatcher.app._state
         if path == "/health":
             return {"ok": True, "app": state.name, "version": self._dispatcher.version}
@@ -61,8 +64,6 @@ class InfoPages:
                     _describe_command(name, tool) for name, tool in self._dispatcher.tools.items()
                 ],
             }
-        from tooli.describe.openapi_document import build_openapi
-
         tools = list(self._dispatcher.tools.values())
         return build_openapi(
             state.name, state.version, state.description, tools, secured=self._requires_token
@@ -73,8 +74,6 @@ class InfoPages:
 
         Each response has a new nonce. The browser runs only scripts that carry it.
         """
-        from secrets import token_urlsafe
-
         assert self._html_template is not None
         nonce = token_urlsafe(18).encode()
         policy = (
@@ -93,19 +92,17 @@ class InfoPages:
 
 def _read_page() -> bytes | None:
     """Return the HTML page, or None if it is not installed."""
-    from importlib.resources import files
-
     try:
         return files("tooli.http").joinpath("page.html").read_bytes()
     except FileNotFoundError:
         return None
 
 
-def _describe_command(name: str, tool: Tool) -> dict[str, Any]:
+def _describe_command(name: str, tool: Tool) -> JsonObject:
     """Return the description of a tool from which the page builds a form and a command line."""
     described = describe_tool(tool, "json")
     described["path"] = list(tool.path)
-    described["words"] = list(tool.cli_path)
+    described["cli_path"] = list(tool.cli_path)
     described["mcp_name"] = name
     described["positional"] = [p.name for p in tool.public_params if p.kind == "argument"]
     flags = {p.name: max(p.flags, key=len) for p in tool.public_params if p.flags}

@@ -12,17 +12,17 @@ from collections import deque
 from threading import Semaphore, Thread
 
 from tooli.errors import Interrupted
-from tooli.http.client_timeouts import ClientTimeout, wait_with_timeout
+from tooli.http.http_request import ClientTimeout, wait_with_timeout
 from tooli.pipeline.async_drivers import aclosing
+from tooli.text.jsonable import is_list
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from asyncio import Future, Task
-    from typing import Any
 
+    from tooli.http.asgi import Headers, HttpSettings
     from tooli.http.http_request import HttpRequest
-    from tooli.http.http_settings import Headers, HttpSettings
     from tooli.pipeline.prepared_call import PreparedCall
     from tooli.pipeline.present import Presented
 
@@ -312,11 +312,14 @@ def failure_headers(presented: Presented) -> Headers:
     if error is None or not error.details:
         return ()
     if error.code == "E2001":
-        scopes: Any = error.details.get("missing_scopes", ())
+        missing: object = error.details.get("missing_scopes")
+        scopes = missing if is_list(missing) else ()
         scope_text = " ".join([scope for scope in scopes if _SCOPE_CHARACTERS.issuperset(scope)])
         challenge = f'Bearer realm="tooli", error="insufficient_scope", scope="{scope_text}"'
         return ((b"www-authenticate", challenge.encode("ascii")),)
-    retry_after: Any = error.details.get("retry_after")
-    if type(retry_after) not in (int, float) or not 0 <= retry_after <= _MAX_RETRY_AFTER:
+    retry_after: object = error.details.get("retry_after")
+    if not isinstance(retry_after, (int, float)) or isinstance(retry_after, bool):
+        return ()
+    if not 0 <= retry_after <= _MAX_RETRY_AFTER:
         return ()
     return ((b"retry-after", b"%d" % -(-retry_after // 1)),)

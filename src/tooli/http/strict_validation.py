@@ -3,8 +3,8 @@
 body ─▶ the validator of the tool's schema ─▶ problems ─▶ the call fails with them
 
 Without this header, values are converted where that is unambiguous: "7" to 7, a list with
-duplicates to a set. Tests of a contract or a client need an error instead. jsonschema is loaded
-by the first request that asks for strict handling.
+duplicates to a set. Tests of a contract or a client need an error instead. The first request that
+asks for strict handling imports this module, and jsonschema with it.
 """
 
 from __future__ import annotations
@@ -13,41 +13,25 @@ import re
 from datetime import date, time
 from itertools import islice
 
+from jsonschema import Draft202012Validator, FormatChecker, ValidationError, validators
+from referencing.jsonschema import EMPTY_REGISTRY
+
 from tooli.core.call import Problem
-from tooli.errors import DependencyError, Suggestion
-from tooli.http.http_request import HttpError
 from tooli.schema.json_schema import input_schema
-from tooli.serving.dispatcher import is_installed
 from tooli.text.jsonable import is_list, is_object
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator, Mapping
+    from collections.abc import Callable, Hashable, Iterator, Sequence
     from typing import Any
 
-    from jsonschema import ValidationError
     from jsonschema.protocols import Validator
 
+    from tooli.core.protocols import JsonObject
     from tooli.core.tool import Tool
 
-PREFERENCE_APPLIED = (b"preference-applied", b"handling=strict")
 _MAX_PROBLEMS, _MAX_MESSAGE_CHARS = 100, 200  # per body, and per message
-
-
-def prefers_strict(prefer: bytes) -> bool:
-    """True if a Prefer header asks for strict handling. Only its first `handling` counts."""
-    for preference in _split(prefer.decode("latin-1"), ","):
-        name, _, value = next(_split(preference, ";"), "").partition("=")
-        if name.strip().lower() == "handling":
-            return value.strip().strip('"').lower() == "strict"
-    return False
-
-
-def _split(text: str, separator: str) -> Iterator[str]:
-    """Yield the parts of a text between separators that are outside quotes."""
-    for found in re.finditer(rf'(?:[^{separator}"]|"(?:[^"\\]|\\.)*"?)+', text):
-        yield found.group()
 
 
 class StrictValidator:
@@ -56,7 +40,7 @@ class StrictValidator:
     def __init__(self) -> None:
         self._validators: dict[int, tuple[Tool, Validator]] = {}
 
-    def problems(self, tool: Tool, arguments: Mapping[str, Any]) -> tuple[Problem, ...]:
+    def problems(self, tool: Tool, arguments: JsonObject) -> tuple[Problem, ...]:
         """Return at most a hundred problems of a body. May be slow: call it in a thread."""
         validator = self._validator_for(tool)
         try:
@@ -72,18 +56,7 @@ class StrictValidator:
         return cached[1]
 
 
-def _build_validator(schema: dict[str, Any]) -> Validator:
-    if not is_installed("jsonschema"):
-        fix = "Run: pip install 'tooli[http]', or omit the header 'Prefer: handling=strict'."
-        raise HttpError(
-            DependencyError(
-                "Strict handling needs jsonschema, which is not installed.",
-                suggestion=Suggestion("fix", fix),
-            )
-        )
-    from jsonschema import Draft202012Validator, FormatChecker, validators
-    from referencing.jsonschema import EMPTY_REGISTRY
-
+def _build_validator(schema: JsonObject) -> Validator:
     formats = FormatChecker(formats=("email", "ipv4", "ipv6", "regex"))
     for name, is_valid in FORMAT_CHECKS.items():
         formats.checks(name)(_text_check(is_valid))
@@ -143,8 +116,8 @@ def _field_problem(code: str, path: list[str], problem: str) -> Problem:
 
 def _unexpected_properties(error: Any) -> list[str]:
     """Return the names in an object that its schema does not allow."""
-    known: Mapping[str, Any] = error.schema.get("properties", {})
-    patterns: Mapping[str, Any] = error.schema.get("patternProperties", {})
+    known: JsonObject = error.schema.get("properties", {})
+    patterns: JsonObject = error.schema.get("patternProperties", {})
     return [
         name
         for name in error.instance
@@ -154,7 +127,7 @@ def _unexpected_properties(error: Any) -> list[str]:
 
 def _intended_branch_errors(context: list[ValidationError]) -> list[ValidationError] | None:
     """Return the errors of the only alternative besides `null`, or None if there are more."""
-    branches: dict[Any, list[ValidationError]] = {}
+    branches: dict[str | int, list[ValidationError]] = {}
     for error in context:
         branches.setdefault(error.relative_schema_path[0], []).append(error)
     candidates = [
@@ -172,11 +145,9 @@ def _intended_branch_errors(context: list[ValidationError]) -> list[ValidationEr
 
 
 def _validate_any_of(
-    validator: Any, branches: Any, value: Any, _: Any
+    validator: Any, branches: Sequence[JsonObject], value: object, _: object
 ) -> Iterator[ValidationError]:
     """Validate `anyOf`, with a limit on the number of errors per alternative."""
-    from jsonschema import ValidationError
-
     context: list[ValidationError] = []
     for index, branch in enumerate(branches):
         found: Iterator[ValidationError] = validator.descend(value, branch, schema_path=index)
@@ -188,11 +159,9 @@ def _validate_any_of(
 
 
 def _validate_one_of(
-    validator: Any, branches: Any, value: Any, schema: Any
+    validator: Any, branches: Sequence[JsonObject], value: object, schema: object
 ) -> Iterator[ValidationError]:
     """Validate `oneOf`: exactly one alternative must match."""
-    from jsonschema import ValidationError
-
     fitting = [branch for branch in branches if validator.evolve(schema=branch).is_valid(value)]
     if not fitting:
         yield from _validate_any_of(validator, branches, value, schema)
@@ -201,16 +170,18 @@ def _validate_one_of(
 
 
 def _validate_unique_items(
-    validator: Any, wanted: Any, items: Any, _: Any
+    validator: Validator, is_required: bool, items: object, _: object
 ) -> Iterator[ValidationError]:
     """Validate `uniqueItems` in linear time."""
-    if wanted and is_list(items) and len({_json_identity(item) for item in items}) < len(items):
-        from jsonschema import ValidationError
-
+    if (
+        is_required
+        and is_list(items)
+        and len({_json_identity(item) for item in items}) < len(items)
+    ):
         yield ValidationError("the items are not unique")
 
 
-def _json_identity(value: Any) -> Hashable:
+def _json_identity(value: object) -> Hashable:
     """Return a key that is equal for values equal in JSON: 1 and 1.0, but not 1 and true."""
     if is_list(value):
         return ("list", *[_json_identity(item) for item in value])

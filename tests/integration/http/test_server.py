@@ -15,7 +15,6 @@ pytest.importorskip("uvicorn")
 
 from tests.integration.http import served
 
-from tooli import DependencyError, InputError
 from tooli.http import http_server as serving
 from tooli.serving.uvicorn_server import TimeoutProtocol
 
@@ -316,67 +315,10 @@ def lives(pid: int) -> bool:
 # ------------------------------------------------------------------ what cannot be started
 
 
-def test_a_port_that_is_taken() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        with pytest.raises(InputError, match=f"Port {port} on 127.0.0.1 is in use") as caught:
-            serving.serve_http(served.app, port=port)
-    assert (caught.value.code, caught.value.exit_code) == ("E1020", 2)
-    assert "--port 0" in caught.value.suggestion.fix
-
-
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "", "192.0.2.1", "a-machine.example"])
-def test_other_machines_need_a_token(host: str, monkeypatch) -> None:
-    monkeypatch.delenv("TOOLI_TOKEN", raising=False)
-    with pytest.raises(InputError, match="no token is set") as caught:
-        serving.serve_http(served.app, host, 0)
-    assert caught.value.exit_code == 2
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ({"port": 70000}, "is not a port"),
-        ({"port": -1}, "is not a port"),
-        ({"port": 0, "workers": 0}, "workers must be 1 or more"),
-        ({"host": "192.0.2.1", "port": 0, "token": "t"}, "Cannot listen on"),
-        ({"host": "no such host", "port": 0, "token": "t"}, "not an address of this machine"),
-        ({"port": 0, "token": ""}, "The token is empty"),
-        ({"port": 0, "token": "a b"}, "a token must be printable ASCII"),
-        ({"port": 0, "tokn": "x"}, "did you mean"),
-        ({"port": 0, "token_file": "/nowhere/at/all"}, "The token file cannot be read"),
-    ],
-)
-def test_what_cannot_be_started_says_why(text, message: str) -> None:
-    with pytest.raises(InputError, match=message) as caught:
-        serving.serve_http(served.app, **text)
-    assert (caught.value.code, caught.value.exit_code) == ("E1020", 2)
-
-
-def test_without_uvicorn_it_says_what_to_install(monkeypatch) -> None:
-    monkeypatch.setattr("tooli.http.http_server.is_installed", lambda name: False)
-    with pytest.raises(DependencyError) as caught:
-        serving.serve_http(served.app, port=0)
-    assert "pip install 'tooli[http]'" in caught.value.suggestion.fix
-
-
 def test_a_refusal_in_a_real_process(serve) -> None:
     server = serve(host="0.0.0.0")
     assert json.loads(server.line)["code"] == "E1020"
     assert server.process.wait(20) == 2
-
-
-def test_where_a_token_comes_from(tmp_path, monkeypatch) -> None:
-    file = tmp_path / "token"
-    file.write_text("filed\n")
-    monkeypatch.setenv("TOOLI_TOKEN", "noted")
-    assert serving.take_token(None, None) == "noted"
-    assert "TOOLI_TOKEN" not in serving.os.environ
-    assert serving.take_token(None, None) is None
-    monkeypatch.setenv("TOOLI_TOKEN", "noted")
-    assert serving.take_token(None, str(file)) == "filed"
-    monkeypatch.setenv("TOOLI_TOKEN", "noted")
-    assert serving.take_token("given", str(file)) == "given"
 
 
 def test_everywhere_with_a_token(serve) -> None:

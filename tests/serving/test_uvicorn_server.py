@@ -1,7 +1,8 @@
-"""Listening: addresses, ports and tokens; the network: heads that never end, an end in order."""
+"""The uvicorn server: timeouts for clients, cancelled requests, graceful shutdown."""
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
 from collections.abc import Iterator
@@ -10,9 +11,8 @@ from typing import Any
 import pytest
 import uvicorn
 
-from tooli.errors import InputError
+from tooli.http.http_server import listen
 from tooli.serving import uvicorn_server
-from tooli.serving.listener import check_address, is_loopback, listen, server_url, take_token
 
 
 async def application(scope: Any, receive: Any, send: Any) -> None:
@@ -60,18 +60,18 @@ def address(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, int]]:
 HEAD = b"GET / HTTP/1.1\r\nHost: x\r\n"
 
 
-def test_a_head_that_never_ends(address: tuple[str, int]) -> None:
+def test_incomplete_headers_time_out(address: tuple[str, int]) -> None:
     with socket.create_connection(address, timeout=120) as line:
         line.sendall(HEAD)
         assert line.recv(100) == b""
 
 
-def test_a_client_that_says_nothing(address: tuple[str, int]) -> None:
+def test_silent_client_times_out(address: tuple[str, int]) -> None:
     with socket.create_connection(address, timeout=120) as line:
         assert line.recv(100) == b""
 
 
-def test_a_second_head_that_never_ends(address: tuple[str, int]) -> None:
+def test_incomplete_headers_of_a_second_request_time_out(address: tuple[str, int]) -> None:
     with socket.create_connection(address, timeout=120) as line:
         line.sendall(HEAD + b"\r\n")
         assert line.recv(1000).startswith(b"HTTP/1.1 204")
@@ -79,48 +79,18 @@ def test_a_second_head_that_never_ends(address: tuple[str, int]) -> None:
         assert line.recv(100) == b""
 
 
-def test_a_client_that_does_not_read_on(address: tuple[str, int]) -> None:
+def test_client_that_does_not_read_is_disconnected(address: tuple[str, int]) -> None:
     TOLD.clear()
     with socket.create_connection(address, timeout=120) as line:
         line.sendall(HEAD.replace(b"/ ", b"/much ") + b"\r\n")
         assert TOLD.wait(20)
 
 
-@pytest.mark.parametrize(
-    ("host", "local"),
-    [
-        ("127.0.0.1", True),
-        ("127.9.9.9", True),
-        ("::1", True),
-        ("localhost", True),
-        ("0.0.0.0", False),
-        ("::", False),
-        ("example.com", False),
-        ("10.0.0.1", False),
-        ("", False),
-    ],
-)
-def test_addresses(host: str, local: bool) -> None:
-    assert is_loopback(host) is local
-    check_address(host, requires_token=True)
-    if local:
-        check_address(host, requires_token=False)
-    else:
-        with pytest.raises(InputError, match="token"):
-            check_address(host, requires_token=False)
+async def test_cancellation_of_a_request_is_not_logged_as_an_error() -> None:
+    async def cancelled(scope: Any, receive: Any, send: Any) -> None:
+        raise asyncio.CancelledError
 
-
-def test_ports() -> None:
-    with listen("127.0.0.1", 0) as taken:
-        port = taken.getsockname()[1]
-        assert server_url(taken) == f"http://127.0.0.1:{port}"
-        with pytest.raises(InputError, match=f"Port {port}"):
-            listen("127.0.0.1", port)
-    with pytest.raises(InputError, match="not an address"):
-        listen("no such host.invalid", 0)
-
-
-def test_an_empty_token(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TOOLI_TOKEN", "")
-    with pytest.raises(InputError, match="empty"):
-        take_token(None)
+    run = uvicorn_server._end_cancelled_requests(cancelled)
+    await run({"type": "http"}, None, None)
+    with pytest.raises(asyncio.CancelledError):
+        await run({"type": "lifespan"}, None, None)

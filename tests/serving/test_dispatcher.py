@@ -1,0 +1,139 @@
+"""ToolDispatcher: tools by name, options among the arguments, errors without a tool."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+
+from tooli import InputError, Tooli
+from tooli.core.call import Caller
+from tooli.serving.dispatcher import (
+    ToolDispatcher,
+    check_rate_limit,
+    is_installed,
+    path_without_root,
+    present_error,
+    split_options,
+    too_busy_error,
+    unknown_tool_error,
+)
+
+CALLER = Caller("http", maybe_agent=True)
+
+
+def make_app() -> Tooli:
+    app, users = Tooli("shop", version="1"), Tooli("users")
+
+    @users.command("list")
+    def list_users(limit: int = 3) -> int:
+        """List users."""
+        return limit
+
+    @app.command()
+    def buy(item: str, timeout: int = 0) -> str:
+        """Buy something."""
+        return item
+
+    app.add_typer(users, name="users")
+    return app
+
+
+def test_tools_by_safe_name_follow_the_app() -> None:
+    app = make_app()
+    dispatcher = ToolDispatcher(app)
+    assert list(dispatcher.tools) == ["buy", "users_list"]
+    app.command("late")(lambda: 1)
+    assert "late" in dispatcher.tools
+    assert (dispatcher.name, dispatcher.version) == ("shop", "1")
+
+
+def test_prepared_call_runs() -> None:
+    dispatcher = ToolDispatcher(make_app())
+    prepared = dispatcher.prepare(dispatcher.tools["users_list"], {"limit": 5}, CALLER)
+    assert prepared.run().envelope()["result"] == 5
+
+
+def test_invalid_rate_limit_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+    check_rate_limit("10/minute")
+    with pytest.raises(InputError, match="The setting rate_limit is 'often'"):
+        check_rate_limit("often")
+    monkeypatch.setenv("TOOLI_RATE_LIMIT", "often")
+    with pytest.raises(InputError) as caught:
+        ToolDispatcher(make_app())
+    assert caught.value.field == "rate_limit"
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("buyy", "did you mean 'buy'"),
+        ("users.lst", "did you mean 'list'"),
+        ("users/lst", "did you mean 'list'"),
+        ("users", "command"),
+    ],
+)
+def test_unknown_tool(name: str, message: str) -> None:
+    error = unknown_tool_error(make_app(), name)
+    assert message in error.message
+    assert error.code == "E1001"
+
+
+def test_error_without_a_tool_is_presented() -> None:
+    envelope = present_error(make_app(), CALLER, too_busy_error()).envelope()
+    assert envelope["error"]["code"] == "E4075"
+    assert envelope["meta"]["tool"] == "shop"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "requested", "remaining", "field", "value"),
+    [
+        ({"dry_run": True}, None, {}, "dry_run", True),
+        ({"dry_run": "yes"}, None, {"dry_run": "yes"}, "dry_run", False),  # not a boolean
+        ({}, {"dry_run": True}, {}, "dry_run", True),
+        ({"dry_run": True}, {"dry_run": False}, {}, "dry_run", False),
+        ({}, {"dry_run": 1}, {}, "dry_run", False),
+        ({"timeout": 5}, None, {"timeout": 5}, "timeout", None),  # a parameter of the tool
+        ({}, {"timeout": 5}, {}, "timeout", 5),
+        ({}, "text", {}, "timeout", None),
+    ],
+)
+def test_options_among_arguments(
+    arguments: dict[str, Any], requested: object, remaining: dict[str, Any], field: str, value: Any
+) -> None:
+    tool = make_app().find("buy")
+    assert tool is not None
+    rest, options, problems = split_options(tool, arguments, requested)
+    assert (rest, problems) == (remaining, ())
+    assert getattr(options, field) == value
+
+
+def test_invalid_option_is_a_problem() -> None:
+    tool = make_app().find("buy")
+    assert tool is not None
+    (problem,) = split_options(tool, {}, {"timeout": "soon"})[2]
+    assert problem.field == "timeout"
+
+
+@pytest.mark.parametrize(
+    ("path", "root", "result"),
+    [
+        ("/a/b", "", "/a/b"),
+        ("/a/b", "/a", "/b"),
+        ("/a", "/a/", "/"),
+        ("/ab", "/a", "/ab"),
+        ("/b", "/", "/b"),
+        ("/b", None, "/b"),
+    ],
+)
+def test_path_without_root(path: str, root: str | None, result: str) -> None:
+    assert path_without_root({"path": path, "root_path": root}) == result
+
+
+def test_installed_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert is_installed("json")
+    assert is_installed("wsgiref")  # not imported yet
+    assert not is_installed("no_such_package")
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    assert not is_installed("uvicorn")
