@@ -39,7 +39,7 @@ class Client:
         """Wait until so many messages of the answer are there."""
         while len(self.sent) < count:
             self.grew.clear()
-            await asyncio.wait_for(self.grew.wait(), 20)
+            await asyncio.wait_for(self.grew.wait(), 120)
 
     def start(
         self, method: str, path: str, headers: list[Header], query: bytes = b"", root: str = ""
@@ -94,7 +94,7 @@ async def send(
     sent_headers = [*host, *headers]
     if body is not None and b"content-type" not in dict(sent_headers):
         sent_headers.append(JSON)
-    await asyncio.wait_for(client.start(method, path, sent_headers, query), 20)
+    await asyncio.wait_for(client.start(method, path, sent_headers, query), 120)
     return client
 
 

@@ -305,7 +305,7 @@ async def test_cancelled_request_gets_an_error_and_stays_cancelled(tool: str) ->
     @app.command()
     def wait() -> None:
         loop.call_soon_threadsafe(begun.set)
-        go.wait(20)
+        go.wait(120)
 
     @app.command("await")
     async def await_() -> None:

@@ -60,7 +60,7 @@ class Farm:
             """The first at once, the others when the gate is open."""
             yield 0
             self.waiting.release()
-            self.gate.wait(20)
+            self.gate.wait(120)
             yield from range(1, n)
 
         @app.command()
@@ -210,8 +210,8 @@ async def test_a_client_that_does_not_read_holds_the_generator(tool: str) -> Non
     assert farm.made <= 40
     client.leave()
     client.may_send.set()
-    await asyncio.wait_for(work, 20)
-    assert await asyncio.to_thread(farm.closed.wait, 20)
+    await asyncio.wait_for(work, 120)
+    assert await asyncio.to_thread(farm.closed.wait, 120)
     assert farm.made < 1000
 
 
@@ -224,8 +224,8 @@ async def test_a_client_that_leaves_ends_the_stream(tool: str, accept) -> None:
     work = client.start("POST", f"/tools/{tool}", [HOST, JSON, accept])
     await client.until(5)
     client.leave()
-    await asyncio.wait_for(work, 20)
-    assert await asyncio.to_thread(farm.closed.wait, 20)
+    await asyncio.wait_for(work, 120)
+    assert await asyncio.to_thread(farm.closed.wait, 120)
 
 
 async def test_a_client_that_leaves_before_the_first_item() -> None:
@@ -233,7 +233,7 @@ async def test_a_client_that_leaves_before_the_first_item() -> None:
     client = Client(farm.api)
     client.say(b"{}")
     client.leave()
-    await asyncio.wait_for(client.start("POST", "/tools/silent", [HOST, JSON, EVENTS]), 20)
+    await asyncio.wait_for(client.start("POST", "/tools/silent", [HOST, JSON, EVENTS]), 120)
     assert farm.closed.is_set()
     assert client.sent == []
 
@@ -246,7 +246,7 @@ async def test_a_stream_counts_until_its_thread_has_ended() -> None:
         work = client.start("POST", "/tools/held", [HOST, JSON, LINES])
         assert await asyncio.to_thread(farm.waiting.acquire, True, 20)
         client.leave()
-        await asyncio.wait_for(work, 20)
+        await asyncio.wait_for(work, 120)
     for tool, accept in (("held", LINES), ("plain", JSON)):
         refused = await post(farm.api, tool, {"n": 1} if tool == "held" else {}, accept)
         assert (refused.status, refused.code) == (503, "E4075")
@@ -297,8 +297,8 @@ async def test_a_client_that_never_reads_is_given_up(tool: str) -> None:
     work = client.start("POST", f"/tools/{tool}", [HOST, JSON, LINES])
     await client.until(3)
     client.may_send.clear()
-    await asyncio.wait_for(work, 20)
-    assert await asyncio.to_thread(farm.closed.wait, 20)
+    await asyncio.wait_for(work, 120)
+    assert await asyncio.to_thread(farm.closed.wait, 120)
 
 
 @BOTH
@@ -311,10 +311,10 @@ async def test_the_end_of_the_server_is_told(tool: str, accept) -> None:
     await client.until(3)
     work.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await asyncio.wait_for(work, 20)
+        await asyncio.wait_for(work, 120)
     assert b'"code":"E4143"' in client.sent[-1]["body"]
     assert client.sent[-1]["more_body"] is False
-    assert await asyncio.to_thread(farm.closed.wait, 20)
+    assert await asyncio.to_thread(farm.closed.wait, 120)
 
 
 async def test_the_end_of_the_server_before_the_first_item() -> None:

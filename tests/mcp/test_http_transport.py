@@ -35,10 +35,10 @@ async def living(api: Any) -> AsyncIterator[Any]:
     inbox, replies = asyncio.Queue[Any](), asyncio.Queue[Any]()
     life = asyncio.ensure_future(api({"type": "lifespan", "state": {}}, inbox.get, replies.put))
     await inbox.put({"type": "lifespan.startup"})
-    await asyncio.wait_for(replies.get(), 20)
+    await asyncio.wait_for(replies.get(), 120)
     yield api
     await inbox.put({"type": "lifespan.shutdown"})
-    await asyncio.wait_for(life, 20)
+    await asyncio.wait_for(life, 120)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ async def test_streamable_http(path: str, root: str, status: int, mounted: bool)
     async with living(app.asgi(mcp=True) if mounted else mcp_endpoint(app)) as api:
         client = Client(api)
         client.say(json.dumps(HELLO).encode())
-        await asyncio.wait_for(client.start("POST", path, [HOST, JSON, ACCEPT], root=root), 20)
+        await asyncio.wait_for(client.start("POST", path, [HOST, JSON, ACCEPT], root=root), 120)
         assert client.status == status
 
 
@@ -79,7 +79,7 @@ async def test_sse_names_the_place_where_clients_reach_it() -> None:
         await stream.until(3)
         assert b'"serverInfo"' in stream.body
         stream.leave()
-        await asyncio.wait_for(work, 20)
+        await asyncio.wait_for(work, 120)
 
 
 # ------------------------------------------------------------------ events of streams

@@ -68,7 +68,7 @@ def test_cancellation_ends_an_open_question() -> None:
     while not server.pending._pending_questions:
         thread.join(0.01)
     assert server.pending.cancel("7")  # some clients send the id as another type
-    thread.join(20)
+    thread.join(120)
     assert not thread.is_alive()
     assert len(failures) == 1
     assert server.pending._pending_questions == {}
@@ -81,7 +81,7 @@ def test_tool_that_is_cancelled_before_it_asks_ends() -> None:
     @app.command()
     def ask(ctx: Context) -> str:
         begun.set()
-        go.wait(20)
+        go.wait(120)
         try:
             return str(ctx.elicit("Sure?", {"sure": bool}))
         except Interrupted as failure:
@@ -90,12 +90,12 @@ def test_tool_that_is_cancelled_before_it_asks_ends() -> None:
 
     server = make_server(app)
     call(server, 1, "ask")
-    assert begun.wait(20)
+    assert begun.wait(120)
     server.handle_message(
         {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
     )
     go.set()
-    server.pending.wait(20)
+    server.pending.wait(120)
     assert not server.pending.is_busy
     assert [message["id"] for message in server.transport.sent] == [0]
     assert len(failures) == 1
@@ -117,6 +117,6 @@ def test_call_without_a_thread_is_answered(monkeypatch: pytest.MonkeyPatch) -> N
     assert (server.transport.sent[-1]["id"], error["code"]) == (1, "E4075")
     assert not server.pending.is_busy
     call(server, 1, "one")
-    server.pending.wait(20)
+    server.pending.wait(120)
     assert server.transport.sent[-1]["result"]["isError"] is False
     server.shut_down()

@@ -45,14 +45,14 @@ def test_handshake_is_replayed_and_its_answer_dropped(
     bridge: SdkBridge, transport: MemoryTransport
 ) -> None:
     bridge.send({"jsonrpc": "2.0", "id": 1, "method": "prompts/list"})
-    bridge.wait(20)
+    bridge.wait(120)
     assert [message["id"] for message in transport.sent] == [1]
     assert transport.sent[0]["result"]["prompts"][0]["name"] == "hi"
     assert not bridge.is_busy
 
 
 def test_cancelled_request_is_not_awaited(bridge: SdkBridge) -> None:
-    bridge.wait(20)
+    bridge.wait(120)
     bridge._pending_ids.add(7)
     assert 7 in bridge
     bridge.discard_request("7")  # some clients send the id as another type
@@ -62,7 +62,7 @@ def test_cancelled_request_is_not_awaited(bridge: SdkBridge) -> None:
 def test_wait_ends_when_the_client_disconnects(
     bridge: SdkBridge, transport: MemoryTransport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bridge.wait(20)
+    bridge.wait(120)
     bridge._pending_ids.add(7)
     monkeypatch.setattr(transport, "is_disconnected", lambda: True)
     started = time.monotonic()

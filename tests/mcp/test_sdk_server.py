@@ -96,7 +96,7 @@ async def test_many_calls_at_once(mode: Any) -> None:
 
     @app.command()
     def meet() -> int:
-        return together.wait(20)
+        return together.wait(120)
 
     async with Client(serve(app), mode=mode) as client:
         results = await asyncio.gather(*[client.call_tool("meet", {}) for _ in range(count)])
@@ -114,14 +114,14 @@ async def test_closing(mode: Any) -> None:
     @app.command()
     def wait(ctx: Context) -> str:
         begun.set()
-        go.wait(20)
+        go.wait(120)
         return "done"
 
     server = serve(app)
     async with Client(server, mode=mode) as client:
         await client.list_tools()
         running = asyncio.create_task(client.call_tool("wait", {}))
-        await asyncio.to_thread(begun.wait, 10)
+        await asyncio.to_thread(begun.wait, 120)
         closing = asyncio.create_task(server.close(20))
         await asyncio.sleep(0)
         with pytest.raises(MCPError, match="accepts no more calls"):
@@ -147,11 +147,11 @@ async def test_closing_without_grace(mode: Any) -> None:
     server = serve(app)
     async with Client(server, mode=mode) as client:
         running = asyncio.create_task(client.call_tool("wait", {}))
-        await asyncio.to_thread(begun.wait, 10)
+        await asyncio.to_thread(begun.wait, 120)
         await server.close(0)
         with pytest.raises(MCPError, match="the call was cancelled"):
             await running
-        assert await asyncio.to_thread(left.wait, 10)
+        assert await asyncio.to_thread(left.wait, 120)
 
 
 @ERAS

@@ -33,7 +33,7 @@ async def test_no_more_threads_than_the_size() -> None:
     def work() -> None:
         running.add(threading.get_ident())
         most.append(len(running))
-        go.wait(10)
+        go.wait(120)
         running.discard(threading.get_ident())
 
     calls = [asyncio.ensure_future(pool.run(work)) for _ in range(10)]
@@ -75,7 +75,7 @@ def test_submitted_work_waits_for_a_thread() -> None:
 
 def test_work_that_waits_is_done_after_a_shutdown() -> None:
     pool, go, done = ThreadPool(1), threading.Event(), threading.Semaphore(0)
-    pool.submit(lambda: go.wait(20))
+    pool.submit(lambda: go.wait(120))
     for _ in range(5):
         pool.submit(done.release)
     pool.shut_down()
@@ -95,7 +95,7 @@ def test_coroutines_run_on_a_loop_of_their_own() -> None:
 
     for _ in range(2):  # the second one after a shutdown, on a new loop
         loop_thread.submit(work())
-        assert done.wait(20)
+        assert done.wait(120)
         done.clear()
         loop_thread.shut_down()
 
@@ -111,9 +111,9 @@ def test_a_coroutine_can_be_cancelled() -> None:
             ended.set()
 
     cancel = loop_thread.submit(work())
-    assert started.wait(20)
+    assert started.wait(120)
     cancel()
-    assert ended.wait(20)
+    assert ended.wait(120)
     loop_thread.shut_down()
 
 
@@ -127,15 +127,15 @@ def refuse_threads(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_work_waits_for_existing_threads_if_the_system_starts_no_more(monkeypatch) -> None:
     pool, go = ThreadPool(4), threading.Event()
     done = threading.Semaphore(0)
-    pool.submit(lambda: go.wait(20))
+    pool.submit(lambda: go.wait(120))
     with monkeypatch.context() as patch:
         refuse_threads(patch)
         pool.submit(done.release)
     assert pool._thread_count == 1
     go.set()
-    assert done.acquire(timeout=20)
+    assert done.acquire(timeout=120)
     pool.submit(done.release)
-    assert done.acquire(timeout=20)
+    assert done.acquire(timeout=120)
     pool.shut_down()
 
 
