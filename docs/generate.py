@@ -15,8 +15,8 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from docs.evading import PAGE as EVASIONS
-from docs.evading import evasions_page
+from docs.evasion_table import PAGE as EVASIONS
+from docs.evasion_table import evasions_page
 from docs.hot_tables import hot_tables_source
 from docs.tables import with_tables
 from docs.transcript import run_examples

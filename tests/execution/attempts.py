@@ -1,5 +1,4 @@
-"""Run every evasion attempt at a level, each in its own process: `python attempts.py LEVEL
-[NAME…]`.
+"""Run evasion attempts, each in its own process: `python attempts.py LEVEL [NAME…]`.
 
 Prints one JSON object with the result of each attempt. The process of an attempt is forked after
 the files are created and opened, and before anything is enforced. It ends by itself, so that exit
@@ -23,33 +22,33 @@ import evasions
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from evasions import Attempt, Ground
+    from evasions import Attempt, Workspace
 
-    Enforcement = Callable[[Attempt, Ground], dict[str, Any]]
+    Enforcement = Callable[[Attempt, Workspace], dict[str, Any]]
 
 ATTEMPT_TIMEOUT = 60
 """Seconds after which an attempt counts as hung and is killed."""
 
 
-def free(attempt: Attempt, ground: Ground) -> dict[str, Any]:
-    """Run the attempt without enforcement: one that fails here proves nothing elsewhere."""
-    return {"evidence": attempt.run(ground)}
+def free(attempt: Attempt, workspace: Workspace) -> dict[str, Any]:
+    """Run the attempt without enforcement. An attempt that fails here is not a valid test."""
+    return {"evidence": attempt.run(workspace)}
 
 
 def by_policy(policy: str, **more: Any) -> Enforcement:
     """Return a level that runs the attempt in a command that declares only the inner folder."""
 
-    def enforce(attempt: Attempt, ground: Ground) -> dict[str, Any]:
+    def enforce(attempt: Attempt, workspace: Workspace) -> dict[str, Any]:
         from tooli import Tooli
         from tooli.core.call import Call, Caller, Options
         from tooli.pipeline.drivers import run
 
-        app = Tooli("evading", security_policy=policy)
-        words = [f"fs:{act}:{ground.inside}" for act in ("read", "write", "delete")]
+        app = Tooli("evasions", security_policy=policy)
+        capabilities = [f"fs:{act}:{workspace.inside}" for act in ("read", "write", "delete")]
 
-        @app.command("try", capabilities=words, auth=[], **more)
-        def attempting() -> Any:
-            return attempt.run(ground)
+        @app.command("try", capabilities=capabilities, auth=[], **more)
+        def run_attempt() -> Any:
+            return attempt.run(workspace)
 
         tool = app.find("try")
         assert tool is not None
@@ -80,32 +79,34 @@ def try_one(attempt: Attempt, enforce: Enforcement) -> dict[str, Any]:
     root = tempfile.mkdtemp(prefix="evasion-")
     os.makedirs(os.path.join(root, "outside"))
     listener = evasions.Listener(os.path.realpath(root))
-    ground = evasions.lay_out(root, listener)
-    before = evasions.survey(ground)
+    workspace = evasions.create_workspace(root, listener)
+    before = evasions.read_state(workspace)
     ours, theirs = os.pipe()
     pid = os.fork()
     if pid == 0:
         os.close(ours)
-        _run_in_child(attempt, enforce, ground, theirs)
+        _run_in_child(attempt, enforce, workspace, theirs)
     os.close(theirs)
     found = _result(pid, ours)
-    heard = listener.heard()
-    done = evasions.succeeded(attempt, ground, before, found.get("evidence"), heard)
-    for fd in (ground.secret_fd, ground.victim_fd, ground.folder_fd):
+    received = listener.received()
+    done = evasions.succeeded(attempt, workspace, before, found.get("evidence"), received)
+    for fd in (workspace.secret_fd, workspace.victim_fd, workspace.folder_fd):
         os.close(fd)
     listener.close()
     shutil.rmtree(root)
     return {"succeeded": done, **found, "evidence": str(found.get("evidence"))[:200]}
 
 
-def _run_in_child(attempt: Attempt, enforce: Enforcement, ground: Ground, report: int) -> None:
+def _run_in_child(
+    attempt: Attempt, enforce: Enforcement, workspace: Workspace, report: int
+) -> None:
     """In the child: run the attempt, write the result, and exit normally."""
     signal.alarm(ATTEMPT_TIMEOUT)
     null = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1, 2):
         os.dup2(null, fd)
     try:
-        found = enforce(attempt, ground)
+        found = enforce(attempt, workspace)
     except BaseException as failure:
         found = {"evidence": None, "failure": f"{type(failure).__name__}: {failure}"}
     found["evidence"] = str(found["evidence"]) if found.get("evidence") else None
@@ -115,12 +116,12 @@ def _run_in_child(attempt: Attempt, enforce: Enforcement, ground: Ground, report
 
 
 def _result(pid: int, report: int) -> dict[str, Any]:
-    data_read = b""
-    while data := os.read(report, 65536):
-        data_read += data
+    data = b""
+    while chunk := os.read(report, 65536):
+        data += chunk
     os.close(report)
     os.waitpid(pid, 0)
-    return json.loads(data_read) if data_read else {"evidence": None, "failure": "the process died"}
+    return json.loads(data) if data else {"evidence": None, "failure": "the process died"}
 
 
 def _warm_up() -> None:

@@ -1,10 +1,10 @@
 """Evasion attempts: small functions that access what a command did not declare.
 
-    ground = lay_out(root)              inside/ is declared, outside/ is not
-    evidence = attempt.run(ground)      in the restricted process, or in a child of it
-    succeeded(attempt, ground, before, evidence, heard)
+    workspace = create_workspace(root)              inside/ is declared, outside/ is not
+    evidence = attempt.run(workspace)      in the restricted process, or in a child of it
+    succeeded(attempt, workspace, before, evidence, received)
 
-This module does not import tooli. An attempt gets a Ground and returns evidence: what it read, or
+This module does not import tooli. An attempt gets a Workspace and returns evidence: what it read, or
 what it believes to have done. The code that runs it inspects the files, so that the result does not
 depend on evidence alone. Some attempts act when the process ends.
 """
@@ -25,19 +25,19 @@ CHANGED = "changed-by-an-evasion"
 VARIABLE = "EVASION_SECRET"  # an environment variable that holds the token
 
 KINDS = {
-    "read": "the content of a file that is not declared",
-    "list": "the names in a folder that is not declared",
-    "metadata": "size, owner or existence of a file that is not declared",
-    "write": "a file that is not declared, made or changed",
-    "delete": "a file that is not declared, gone",
-    "attributes": "mode, times or owner of a file that is not declared, changed",
-    "net": "another process talked to, or a port opened",
-    "spawn": "another program, or native code, run",
-    "env": "an environment variable read or changed",
+    "read": "read the content of an undeclared file",
+    "list": "list an undeclared folder",
+    "metadata": "read size, owner or existence of an undeclared file",
+    "write": "create or change an undeclared file",
+    "delete": "delete an undeclared file",
+    "attributes": "change mode, times or owner of an undeclared file",
+    "net": "connect to another process, or open a port",
+    "spawn": "run another program, or native code",
+    "env": "read or change an environment variable",
 }
 
 
-class Ground(NamedTuple):
+class Workspace(NamedTuple):
     """The files and ports of an attempt. Only `inside` is declared: read, write and delete."""
 
     inside: str
@@ -75,16 +75,16 @@ class Attempt(NamedTuple):
     name: str
     kind: str
     about: str
-    run: Callable[[Ground], Any]
+    run: Callable[[Workspace], Any]
 
 
 ATTEMPTS: list[Attempt] = []
 
 
-def attempt(kind: str) -> Callable[[Callable[[Ground], Any]], Callable[[Ground], Any]]:
+def attempt(kind: str) -> Callable[[Callable[[Workspace], Any]], Callable[[Workspace], Any]]:
     """Add a function to the table."""
 
-    def enter(fn: Callable[[Ground], Any]) -> Callable[[Ground], Any]:
+    def enter(fn: Callable[[Workspace], Any]) -> Callable[[Workspace], Any]:
         assert kind in KINDS
         ATTEMPTS.append(Attempt(fn.__name__, kind, (fn.__doc__ or "").strip(), fn))
         return fn
@@ -123,7 +123,7 @@ class Listener:
         for one in (self.tcp, self.udp, self.unix, self.known):
             one.setblocking(False)
 
-    def heard(self) -> str:
+    def received(self) -> str:
         """Return what arrived since the last time; the process of the attempt has ended."""
         chunks: list[bytes] = []
         for server in (self.tcp, self.unix):
@@ -152,7 +152,7 @@ def _unless_empty(take: Callable[[], Any]) -> Any:
         return None
 
 
-def lay_out(root: str, listener: Listener | None = None) -> Ground:
+def create_workspace(root: str, listener: Listener | None = None) -> Workspace:
     """Create the files below an empty folder that contains `outside`."""
     import gzip
     import sqlite3
@@ -195,7 +195,7 @@ def lay_out(root: str, listener: Listener | None = None) -> Ground:
     os.symlink(secret, os.path.join(inside, "link"))
     os.symlink(outside, os.path.join(inside, "folder-link"))
     os.symlink(os.path.join(outside, "made-by-link"), os.path.join(inside, "dangling"))
-    return Ground(
+    return Workspace(
         inside,
         outside,
         listener.tcp.getsockname()[1] if listener else 0,
@@ -208,10 +208,10 @@ def lay_out(root: str, listener: Listener | None = None) -> Ground:
     )
 
 
-def survey(ground: Ground) -> dict[str, tuple[Any, ...]]:
+def read_state(workspace: Workspace) -> dict[str, tuple[Any, ...]]:
     """Return the state of everything outside."""
     found: dict[str, tuple[Any, ...]] = {}
-    for folder, folders, files in os.walk(ground.outside):
+    for folder, folders, files in os.walk(workspace.outside):
         for name in (*folders, *files):
             path = os.path.join(folder, name)
             state = os.lstat(path)
@@ -221,7 +221,7 @@ def survey(ground: Ground) -> dict[str, tuple[Any, ...]]:
                     content = file.read()
             times = 0 if name in folders else state.st_mtime_ns
             attributes = (state.st_mode, state.st_uid, state.st_gid, times, _attributes(path))
-            found[os.path.relpath(path, ground.outside)] = (content, attributes)
+            found[os.path.relpath(path, workspace.outside)] = (content, attributes)
     return found
 
 
@@ -234,17 +234,17 @@ def _attributes(path: str) -> tuple[str, ...]:
 
 def succeeded(
     attempt: Attempt,
-    ground: Ground,
+    workspace: Workspace,
     before: dict[str, tuple[Any, ...]],
     evidence: Any,
-    heard: str,
+    received: str,
 ) -> bool:
     """True if the attempt did what it tried; its process must have ended."""
     text = evidence.decode("utf-8", "replace") if isinstance(evidence, bytes) else str(evidence)
-    after = survey(ground)
+    after = read_state(workspace)
     kind = attempt.kind
     if kind == "read":
-        return TOKEN in text or TOKEN in _left_inside(ground) or TOKEN in heard
+        return TOKEN in text or TOKEN in _left_inside(workspace) or TOKEN in received
     if kind == "list":
         return "victim.txt" in text
     if kind == "write":
@@ -256,18 +256,18 @@ def succeeded(
     if kind == "attributes":
         return before != after
     if kind == "net":
-        return bool(heard) or (bool(evidence) and "resolve" in attempt.name) or text == "bound"
+        return bool(received) or (bool(evidence) and "resolve" in attempt.name) or text == "bound"
     if kind == "spawn":
-        return "spawned" in text or os.path.exists(ground.own("spawned"))
+        return "spawned" in text or os.path.exists(workspace.own("spawned"))
     if kind == "env":
         return TOKEN in text or CHANGED in text
     return bool(evidence)
 
 
-def _left_inside(ground: Ground) -> str:
+def _left_inside(workspace: Workspace) -> str:
     """Return what the attempt copied to a place where it may write."""
     texts: list[str] = []
-    for folder, _, files in os.walk(ground.inside):
+    for folder, _, files in os.walk(workspace.inside):
         for name in files:
             path = os.path.join(folder, name)
             if not os.path.islink(path):
@@ -280,359 +280,359 @@ def _left_inside(ground: Ground) -> str:
 
 
 @attempt("read")
-def open_by_name(ground: Ground) -> Any:
+def open_by_name(workspace: Workspace) -> Any:
     """`open(path)`"""
-    with open(ground.secret) as file:
+    with open(workspace.secret) as file:
         return file.read()
 
 
 @attempt("read")
-def open_bytes_name(ground: Ground) -> Any:
+def open_bytes_name(workspace: Workspace) -> Any:
     """`open(b"path")`"""
-    with open(os.fsencode(ground.secret), "rb") as file:
+    with open(os.fsencode(workspace.secret), "rb") as file:
         return file.read()
 
 
 @attempt("read")
-def io_open(ground: Ground) -> Any:
+def io_open(workspace: Workspace) -> Any:
     """`io.open(path)`"""
     import io
 
-    with io.open(ground.secret) as file:  # noqa: UP020
+    with io.open(workspace.secret) as file:  # noqa: UP020
         return file.read()
 
 
 @attempt("read")
-def io_file_io(ground: Ground) -> Any:
+def io_file_io(workspace: Workspace) -> Any:
     """`_io.FileIO(path)`"""
     import _io
 
-    with _io.FileIO(ground.secret) as file:
+    with _io.FileIO(workspace.secret) as file:
         return file.read()
 
 
 @attempt("read")
-def io_open_code(ground: Ground) -> Any:
-    """`io.open_code(path)`, as importing does it"""
+def io_open_code(workspace: Workspace) -> Any:
+    """`io.open_code(path)`, as the import system calls it"""
     import io
 
-    with io.open_code(ground.secret) as file:
+    with io.open_code(workspace.secret) as file:
         return file.read()
 
 
 @attempt("read")
-def os_open(ground: Ground) -> Any:
+def os_open(workspace: Workspace) -> Any:
     """`os.open` and `os.read`"""
-    fd = os.open(ground.secret, os.O_RDONLY)
+    fd = os.open(workspace.secret, os.O_RDONLY)
     return os.read(fd, 100)
 
 
 @attempt("read")
-def posix_open(ground: Ground) -> Any:
-    """`posix.open`, below `os`"""
+def posix_open(workspace: Workspace) -> Any:
+    """`posix.open`, the C function of `os.open`"""
     import posix
 
-    return posix.read(posix.open(ground.secret, 0), 100)
+    return posix.read(posix.open(workspace.secret, 0), 100)
 
 
 @attempt("read")
-def pathlib_read(ground: Ground) -> Any:
+def pathlib_read(workspace: Workspace) -> Any:
     """`Path.read_text`"""
     from pathlib import Path
 
-    return Path(ground.secret).read_text()
+    return Path(workspace.secret).read_text()
 
 
 @attempt("read")
-def dots(ground: Ground) -> Any:
+def parent_segments(workspace: Workspace) -> Any:
     """`inside/deep/../../outside/…`"""
-    with open(os.path.join(ground.inside, "deep", "..", "..", "outside", "secret.txt")) as file:
+    with open(os.path.join(workspace.inside, "deep", "..", "..", "outside", "secret.txt")) as file:
         return file.read()
 
 
 @attempt("read")
-def relative_dots(ground: Ground) -> Any:
+def relative_parent_segments(workspace: Workspace) -> Any:
     """`../outside/…` from inside"""
-    os.chdir(ground.inside)
+    os.chdir(workspace.inside)
     with open("../outside/secret.txt") as file:
         return file.read()
 
 
 @attempt("read")
-def old_link(ground: Ground) -> Any:
-    """a link inside, from before"""
-    with open(ground.own("link")) as file:
+def existing_link(workspace: Workspace) -> Any:
+    """a link inside that existed before the call"""
+    with open(workspace.own("link")) as file:
         return file.read()
 
 
 @attempt("read")
-def old_folder_link(ground: Ground) -> Any:
-    """a link to a folder, from before"""
-    with open(ground.own("folder-link/secret.txt")) as file:
+def existing_folder_link(workspace: Workspace) -> Any:
+    """a link to a folder that existed before the call"""
+    with open(workspace.own("folder-link/secret.txt")) as file:
         return file.read()
 
 
 @attempt("read")
-def new_link(ground: Ground) -> Any:
-    """a link inside, made for it"""
-    os.symlink(ground.secret, ground.own("new"))
-    with open(ground.own("new")) as file:
+def new_link(workspace: Workspace) -> Any:
+    """a link inside that the command creates"""
+    os.symlink(workspace.secret, workspace.own("new"))
+    with open(workspace.own("new")) as file:
         return file.read()
 
 
 @attempt("read")
-def link_named_like_a_device(ground: Ground) -> Any:
-    """a link called `nul`, which is a device elsewhere"""
-    os.symlink(ground.secret, ground.own("nul"))
-    os.chdir(ground.inside)
+def link_named_like_a_device(workspace: Workspace) -> Any:
+    """a link named `nul`, which is a device on Windows"""
+    os.symlink(workspace.secret, workspace.own("nul"))
+    os.chdir(workspace.inside)
     with open("nul") as file:
         return file.read()
 
 
 @attempt("read")
-def exclusive_open(ground: Ground) -> Any:
+def exclusive_open(workspace: Workspace) -> Any:
     """`O_EXCL` without `O_CREAT`, which follows links"""
-    os.symlink(ground.secret, ground.own("exclusive"))
-    return os.read(os.open(ground.own("exclusive"), os.O_RDWR | os.O_EXCL), 100)
+    os.symlink(workspace.secret, workspace.own("exclusive"))
+    return os.read(os.open(workspace.own("exclusive"), os.O_RDWR | os.O_EXCL), 100)
 
 
 @attempt("read")
-def exchanged_folder(ground: Ground) -> Any:
-    """a folder that was looked at, then a link in its place"""
-    os.mkdir(ground.own("turn"))
-    with open(ground.own("turn/secret.txt"), "w") as file:
+def replaced_folder(workspace: Workspace) -> Any:
+    """a folder that is replaced by a link after it was checked"""
+    os.mkdir(workspace.own("turn"))
+    with open(workspace.own("turn/secret.txt"), "w") as file:
         file.write("harmless")
-    os.rename(ground.own("turn"), ground.own("turned"))
-    os.symlink(ground.outside, ground.own("turn"))
-    with open(ground.own("turn/secret.txt")) as file:
+    os.rename(workspace.own("turn"), workspace.own("turned"))
+    os.symlink(workspace.outside, workspace.own("turn"))
+    with open(workspace.own("turn/secret.txt")) as file:
         return file.read()
 
 
 @attempt("read")
-def hard_link(ground: Ground) -> Any:
-    """`os.link` into the own folder"""
-    os.link(ground.secret, ground.own("hard"))
-    with open(ground.own("hard")) as file:
+def hard_link(workspace: Workspace) -> Any:
+    """`os.link` into the declared folder"""
+    os.link(workspace.secret, workspace.own("hard"))
+    with open(workspace.own("hard")) as file:
         return file.read()
 
 
 @attempt("read")
-def moved_in(ground: Ground) -> Any:
-    """`os.rename` into the own folder"""
-    os.rename(ground.out("folder/secret.txt"), ground.own("moved"))
-    with open(ground.own("moved")) as file:
+def rename_inward(workspace: Workspace) -> Any:
+    """`os.rename` into the declared folder"""
+    os.rename(workspace.out("folder/secret.txt"), workspace.own("moved"))
+    with open(workspace.own("moved")) as file:
         return file.read()
 
 
 @attempt("read")
-def proc_root(ground: Ground) -> Any:
+def proc_root(workspace: Workspace) -> Any:
     """`/proc/self/root/…`"""
-    with open("/proc/self/root" + ground.secret) as file:
+    with open("/proc/self/root" + workspace.secret) as file:
         return file.read()
 
 
 @attempt("read")
-def proc_cwd(ground: Ground) -> Any:
+def proc_cwd(workspace: Workspace) -> Any:
     """`/proc/self/cwd/…`"""
-    os.chdir(ground.inside)
+    os.chdir(workspace.inside)
     with open("/proc/self/cwd/../outside/secret.txt") as file:
         return file.read()
 
 
 @attempt("read")
-def change_folder(ground: Ground) -> Any:
-    """`os.chdir(outside)`, then a bare name"""
-    os.chdir(ground.outside)
+def change_folder(workspace: Workspace) -> Any:
+    """`os.chdir(outside)`, then a relative name"""
+    os.chdir(workspace.outside)
     with open("secret.txt") as file:
         return file.read()
 
 
 @attempt("read")
-def folder_descriptor(ground: Ground) -> Any:
-    """`os.open(name, dir_fd=…)`, the folder opened now"""
-    folder = os.open(ground.outside, os.O_RDONLY)
+def folder_descriptor(workspace: Workspace) -> Any:
+    """`os.open(name, dir_fd=…)` with a folder that the command opens"""
+    folder = os.open(workspace.outside, os.O_RDONLY)
     return os.read(os.open("secret.txt", os.O_RDONLY, dir_fd=folder), 100)
 
 
 @attempt("read")
-def folder_descriptor_path_only(ground: Ground) -> Any:
-    """the same, the folder opened with `O_PATH`"""
-    folder = os.open(ground.outside, os.O_PATH)
+def folder_descriptor_path_only(workspace: Workspace) -> Any:
+    """`os.open(name, dir_fd=…)` with a folder that is opened with `O_PATH`"""
+    folder = os.open(workspace.outside, os.O_PATH)
     return os.read(os.open("secret.txt", os.O_RDONLY, dir_fd=folder), 100)
 
 
 @attempt("read")
-def folder_descriptor_climbing(ground: Ground) -> Any:
-    """`dir_fd` of an own folder, and a name that climbs out of it"""
-    os.makedirs(ground.own("deep/outside"), exist_ok=True)
-    os.chdir(ground.own("deep/deeper"))
-    folder = os.open(ground.inside, os.O_RDONLY)
+def folder_descriptor_parent_segments(workspace: Workspace) -> Any:
+    """`dir_fd` of the declared folder, and a name with `..`"""
+    os.makedirs(workspace.own("deep/outside"), exist_ok=True)
+    os.chdir(workspace.own("deep/deeper"))
+    folder = os.open(workspace.inside, os.O_RDONLY)
     return os.read(os.open("../outside/secret.txt", os.O_RDONLY, dir_fd=folder), 100)
 
 
 @attempt("read")
-def folder_descriptor_from_before(ground: Ground) -> Any:
+def inherited_folder_descriptor(workspace: Workspace) -> Any:
     """`dir_fd` that was open before the call"""
-    os.chdir(ground.inside)
-    return os.read(os.open("secret.txt", os.O_RDONLY, dir_fd=ground.folder_fd), 100)
+    os.chdir(workspace.inside)
+    return os.read(os.open("secret.txt", os.O_RDONLY, dir_fd=workspace.folder_fd), 100)
 
 
 @attempt("read")
-def change_to_descriptor(ground: Ground) -> Any:
-    """`os.fchdir` to a folder that was open before"""
-    os.fchdir(ground.folder_fd)
+def change_to_descriptor(workspace: Workspace) -> Any:
+    """`os.fchdir` to a folder that was open before the call"""
+    os.fchdir(workspace.folder_fd)
     with open("secret.txt") as file:
         return file.read()
 
 
 @attempt("read")
-def descriptor_from_before(ground: Ground) -> Any:
+def inherited_descriptor(workspace: Workspace) -> Any:
     """a file that was open before the call"""
-    return os.pread(ground.secret_fd, 100, 0)
+    return os.pread(workspace.secret_fd, 100, 0)
 
 
 @attempt("read")
-def descriptor_as_file(ground: Ground) -> Any:
-    """the same by `open(fd)`"""
-    with open(os.dup(ground.secret_fd)) as file:
+def descriptor_as_file(workspace: Workspace) -> Any:
+    """`open(fd)` of a descriptor that was open before the call"""
+    with open(os.dup(workspace.secret_fd)) as file:
         file.seek(0)
         return file.read()
 
 
 @attempt("read")
-def descriptor_by_proc(ground: Ground) -> Any:
-    """the same by `/proc/self/fd/N`"""
-    with open(f"/proc/self/fd/{ground.secret_fd}") as file:
+def descriptor_by_proc(workspace: Workspace) -> Any:
+    """`/proc/self/fd/N` of a descriptor that was open before the call"""
+    with open(f"/proc/self/fd/{workspace.secret_fd}") as file:
         return file.read()
 
 
 @attempt("read")
-def descriptor_mapped(ground: Ground) -> Any:
-    """the same by `mmap`"""
+def descriptor_mmap(workspace: Workspace) -> Any:
+    """`mmap` of a descriptor that was open before the call"""
     import mmap
 
-    with mmap.mmap(ground.secret_fd, 0, prot=mmap.PROT_READ) as memory:
+    with mmap.mmap(workspace.secret_fd, 0, prot=mmap.PROT_READ) as memory:
         return bytes(memory)
 
 
 @attempt("read")
-def descriptor_copied(ground: Ground) -> Any:
-    """the same by `os.sendfile` into an own file"""
-    fd = os.open(ground.own("copy"), os.O_RDWR | os.O_CREAT)
-    os.sendfile(fd, ground.secret_fd, 0, 100)
+def descriptor_sendfile(workspace: Workspace) -> Any:
+    """`os.sendfile` from a descriptor that was open before the call"""
+    fd = os.open(workspace.own("copy"), os.O_RDWR | os.O_CREAT)
+    os.sendfile(fd, workspace.secret_fd, 0, 100)
     return os.pread(fd, 100, 0)
 
 
 @attempt("read")
-def shutil_copy(ground: Ground) -> Any:
-    """`shutil.copyfile` into the own folder"""
+def shutil_copy(workspace: Workspace) -> Any:
+    """`shutil.copyfile` into the declared folder"""
     import shutil
 
-    shutil.copyfile(ground.secret, ground.own("copy"))
+    shutil.copyfile(workspace.secret, workspace.own("copy"))
 
 
 @attempt("read")
-def shutil_copytree(ground: Ground) -> Any:
-    """`shutil.copytree` into the own folder"""
+def shutil_copytree(workspace: Workspace) -> Any:
+    """`shutil.copytree` into the declared folder"""
     import shutil
 
-    shutil.copytree(ground.out("folder"), ground.own("tree"))
+    shutil.copytree(workspace.out("folder"), workspace.own("tree"))
 
 
 @attempt("read")
-def line_cache(ground: Ground) -> Any:
+def linecache_getlines(workspace: Workspace) -> Any:
     """`linecache.getlines`"""
     import linecache
 
-    return "".join(linecache.getlines(ground.secret))
+    return "".join(linecache.getlines(workspace.secret))
 
 
 @attempt("read")
-def tokenized(ground: Ground) -> Any:
+def tokenize_open(workspace: Workspace) -> Any:
     """`tokenize.open`"""
     import tokenize
 
-    with tokenize.open(ground.secret) as file:
+    with tokenize.open(workspace.secret) as file:
         return file.read()
 
 
 @attempt("read")
-def file_input(ground: Ground) -> Any:
+def file_input(workspace: Workspace) -> Any:
     """`fileinput.input`"""
     import fileinput
 
-    with fileinput.input(ground.secret) as lines:
+    with fileinput.input(workspace.secret) as lines:
         return "".join(lines)
 
 
 @attempt("read")
-def file_url(ground: Ground) -> Any:
+def file_url(workspace: Workspace) -> Any:
     """`urllib` with a `file:` URL"""
     from urllib.request import urlopen
 
-    with urlopen(f"file://{ground.secret}") as answer:
+    with urlopen(f"file://{workspace.secret}") as answer:
         return answer.read()
 
 
 @attempt("read")
-def run_path(ground: Ground) -> Any:
+def run_path(workspace: Workspace) -> Any:
     """`runpy.run_path`"""
     import runpy
 
-    return runpy.run_path(ground.out("secret_module.py"))["TOKEN"]
+    return runpy.run_path(workspace.out("secret_module.py"))["TOKEN"]
 
 
 @attempt("read")
-def imported(ground: Ground) -> Any:
+def import_from_folder(workspace: Workspace) -> Any:
     """`sys.path.insert`, then `import`"""
-    sys.path.insert(0, ground.outside)
+    sys.path.insert(0, workspace.outside)
     import secret_module  # type: ignore[import-not-found]
 
     return secret_module.TOKEN
 
 
 @attempt("read")
-def source_loader(ground: Ground) -> Any:
+def source_loader(workspace: Workspace) -> Any:
     """`SourceFileLoader.get_data`"""
     from importlib.machinery import SourceFileLoader
 
-    return SourceFileLoader("x", ground.secret).get_data(ground.secret)
+    return SourceFileLoader("x", workspace.secret).get_data(workspace.secret)
 
 
 @attempt("read")
-def imported_from_zip(ground: Ground) -> Any:
+def import_from_zip(workspace: Workspace) -> Any:
     """`import` from an archive"""
-    sys.path.insert(0, ground.out("secret.zip"))
+    sys.path.insert(0, workspace.out("secret.zip"))
     import zipped_module  # type: ignore[import-not-found]
 
     return zipped_module.TOKEN
 
 
 @attempt("read")
-def zip_file(ground: Ground) -> Any:
+def zip_file(workspace: Workspace) -> Any:
     """`zipfile.ZipFile`"""
     import zipfile
 
-    with zipfile.ZipFile(ground.out("secret.zip")) as archive:
+    with zipfile.ZipFile(workspace.out("secret.zip")) as archive:
         return archive.read("secret.txt")
 
 
 @attempt("read")
-def tar_file(ground: Ground) -> Any:
+def tar_file(workspace: Workspace) -> Any:
     """`tarfile.open`"""
     import tarfile
 
-    with tarfile.open(ground.out("secret.tar")) as archive:
+    with tarfile.open(workspace.out("secret.tar")) as archive:
         file = archive.extractfile("secret.txt")
         return file.read() if file else None
 
 
 @attempt("read")
-def gzip_file(ground: Ground) -> Any:
+def gzip_file(workspace: Workspace) -> Any:
     """`gzip.open`"""
     import gzip
 
-    with gzip.open(ground.out("secret.gz"), "rt") as file:
+    with gzip.open(workspace.out("secret.gz"), "rt") as file:
         return file.read()
 
 
@@ -644,93 +644,93 @@ def _rows(address: str) -> Any:
 
 
 @attempt("read")
-def sqlite_connect(ground: Ground) -> Any:
+def sqlite_connect(workspace: Workspace) -> Any:
     """`sqlite3.connect`"""
-    return _rows(ground.out("secret.db"))
+    return _rows(workspace.out("secret.db"))
 
 
 @attempt("read")
-def sqlite_read_only(ground: Ground) -> Any:
+def sqlite_read_only(workspace: Workspace) -> Any:
     """`sqlite3.connect("file:…?mode=ro", uri=True)`"""
-    return _rows(f"file:{ground.out('secret.db')}?mode=ro")
+    return _rows(f"file:{workspace.out('secret.db')}?mode=ro")
 
 
 @attempt("read")
-def sqlite_escaped_name(ground: Ground) -> Any:
-    """a URI of an own file, whose escapes climb out"""
-    return _rows(f"file:{ground.inside}/%2E%2E/outside/secret.db?mode=ro")
+def sqlite_escaped_name(workspace: Workspace) -> Any:
+    """a URI of a declared file with `..` as percent escapes"""
+    return _rows(f"file:{workspace.inside}/%2E%2E/outside/secret.db?mode=ro")
 
 
 @attempt("read")
-def sqlite_hidden_option(ground: Ground) -> Any:
+def sqlite_hidden_option(workspace: Workspace) -> Any:
     """a URI with `mode=memory` in the value of another option"""
-    return _rows(f"file:{ground.out('secret.db')}?x=mode=memory")
+    return _rows(f"file:{workspace.out('secret.db')}?x=mode=memory")
 
 
 @attempt("read")
-def sqlite_fragment(ground: Ground) -> Any:
-    """a URI with `mode=memory` behind a `#`"""
-    return _rows(f"file:{ground.out('secret.db')}#?mode=memory")
+def sqlite_fragment(workspace: Workspace) -> Any:
+    """a URI with `mode=memory` after a `#`"""
+    return _rows(f"file:{workspace.out('secret.db')}#?mode=memory")
 
 
 @attempt("read")
-def sqlite_attach(ground: Ground) -> Any:
-    """`ATTACH` in a database in memory"""
+def sqlite_attach(workspace: Workspace) -> Any:
+    """`ATTACH` in an in-memory database"""
     import sqlite3
 
     base = sqlite3.connect(":memory:")
-    base.execute("attach ? as other", (ground.out("secret.db"),))
+    base.execute("attach ? as other", (workspace.out("secret.db"),))
     return base.execute("select * from other.secrets").fetchall()
 
 
 @attempt("read")
-def certificate(ground: Ground) -> Any:
+def certificate(workspace: Workspace) -> Any:
     """`SSLContext.load_verify_locations`, which reads in C"""
     import ssl
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.load_verify_locations(cafile=ground.out("certificate.pem"))
+    context.load_verify_locations(cafile=workspace.out("certificate.pem"))
     return context.get_ca_certs()
 
 
 @attempt("read")
-def history_file(ground: Ground) -> Any:
+def readline_history(workspace: Workspace) -> Any:
     """`readline.read_history_file`, which reads in C"""
     import readline
 
-    readline.read_history_file(ground.secret)
+    readline.read_history_file(workspace.secret)
     return readline.get_history_item(readline.get_current_history_length())
 
 
 @attempt("read")
-def ctypes_libc(ground: Ground) -> Any:
+def ctypes_libc(workspace: Workspace) -> Any:
     """`ctypes.CDLL(None).open`"""
     import ctypes
 
     libc = ctypes.CDLL(None)
     memory = ctypes.create_string_buffer(100)
-    libc.read(libc.open(ground.secret.encode(), 0), memory, 100)
+    libc.read(libc.open(workspace.secret.encode(), 0), memory, 100)
     return memory.value
 
 
 @attempt("read")
-def ctypes_pythonapi(ground: Ground) -> Any:
-    """`ctypes.pythonapi.open`, with no library opened"""
+def ctypes_pythonapi(workspace: Workspace) -> Any:
+    """`ctypes.pythonapi.open`, without loading a library"""
     import ctypes
 
     memory = ctypes.create_string_buffer(100)
-    fd = ctypes.pythonapi.open(ground.secret.encode(), 0)
+    fd = ctypes.pythonapi.open(workspace.secret.encode(), 0)
     ctypes.pythonapi.read(fd, memory, 100)
     return memory.value
 
 
 @attempt("read")
-def in_thread(ground: Ground) -> Any:
+def in_thread(workspace: Workspace) -> Any:
     """a `threading.Thread`"""
     import threading
 
     found: list[str] = []
-    thread = threading.Thread(target=lambda: found.append(open_by_name(ground)))
+    thread = threading.Thread(target=lambda: found.append(open_by_name(workspace)))
     threading.excepthook = lambda _: None
     thread.start()
     thread.join()
@@ -738,7 +738,7 @@ def in_thread(ground: Ground) -> Any:
 
 
 @attempt("read")
-def in_raw_thread(ground: Ground) -> Any:
+def in_raw_thread(workspace: Workspace) -> Any:
     """`_thread.start_new_thread`"""
     import _thread
 
@@ -748,7 +748,7 @@ def in_raw_thread(ground: Ground) -> Any:
 
     def work() -> None:
         try:
-            found.append(open_by_name(ground))
+            found.append(open_by_name(workspace))
         except OSError:
             pass
         finally:
@@ -760,65 +760,65 @@ def in_raw_thread(ground: Ground) -> Any:
 
 
 @attempt("read")
-def in_pool(ground: Ground) -> Any:
+def in_executor(workspace: Workspace) -> Any:
     """a `ThreadPoolExecutor`"""
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(1) as pool:
-        return pool.submit(open_by_name, ground).result()
+        return pool.submit(open_by_name, workspace).result()
 
 
 @attempt("read")
-def in_pool_of_processes(ground: Ground) -> Any:
+def in_multiprocessing_thread_pool(workspace: Workspace) -> Any:
     """`multiprocessing.pool.ThreadPool`"""
     from multiprocessing.pool import ThreadPool
 
     with ThreadPool(1) as pool:
-        return pool.apply(open_by_name, (ground,))
+        return pool.apply(open_by_name, (workspace,))
 
 
 @attempt("read")
-def in_timer(ground: Ground) -> Any:
+def in_timer(workspace: Workspace) -> Any:
     """a `threading.Timer`"""
     import threading
 
     found: list[str] = []
     threading.excepthook = lambda _: None
-    timer = threading.Timer(0, lambda: found.append(open_by_name(ground)))
+    timer = threading.Timer(0, lambda: found.append(open_by_name(workspace)))
     timer.start()
     timer.join()
     return found
 
 
 @attempt("read")
-def on_a_loop(ground: Ground) -> Any:
+def in_asyncio_thread(workspace: Workspace) -> Any:
     """`asyncio.to_thread`"""
     import asyncio
 
-    return asyncio.run(asyncio.to_thread(open_by_name, ground))
+    return asyncio.run(asyncio.to_thread(open_by_name, workspace))
 
 
 @attempt("read")
-def in_executor_of_loop(ground: Ground) -> Any:
-    """`loop.run_in_executor`, which carries no context"""
+def in_executor_of_loop(workspace: Workspace) -> Any:
+    """`loop.run_in_executor`, which does not copy the context"""
     import asyncio
 
     async def work() -> Any:
-        return await asyncio.get_running_loop().run_in_executor(None, open_by_name, ground)
+        return await asyncio.get_running_loop().run_in_executor(None, open_by_name, workspace)
 
     return asyncio.run(work())
 
 
 @attempt("read")
-def in_empty_context(ground: Ground) -> Any:
+def in_empty_context(workspace: Workspace) -> Any:
     """`contextvars.Context().run`"""
     import contextvars
 
-    return contextvars.Context().run(open_by_name, ground)
+    return contextvars.Context().run(open_by_name, workspace)
 
 
 @attempt("read")
-def in_task_of_empty_context(ground: Ground) -> Any:
+def in_task_of_empty_context(workspace: Workspace) -> Any:
     """an `asyncio` callback in an empty context"""
     import asyncio
     import contextvars
@@ -829,7 +829,7 @@ def in_task_of_empty_context(ground: Ground) -> Any:
 
         def read() -> None:
             try:
-                done.set_result(open_by_name(ground))
+                done.set_result(open_by_name(workspace))
             except OSError as failure:
                 done.set_exception(failure)
 
@@ -840,12 +840,12 @@ def in_task_of_empty_context(ground: Ground) -> Any:
 
 
 @attempt("read")
-def in_signal_handler(ground: Ground) -> Any:
-    """a signal's handler"""
+def in_signal_handler(workspace: Workspace) -> Any:
+    """a signal handler"""
     import signal
 
     found: list[str] = []
-    before = signal.signal(signal.SIGUSR1, lambda *_: found.append(open_by_name(ground)))
+    before = signal.signal(signal.SIGUSR1, lambda *_: found.append(open_by_name(workspace)))
     try:
         signal.raise_signal(signal.SIGUSR1)
     finally:
@@ -854,13 +854,13 @@ def in_signal_handler(ground: Ground) -> Any:
 
 
 @attempt("read")
-def in_trace(ground: Ground) -> Any:
+def in_trace(workspace: Workspace) -> Any:
     """a trace function"""
     found: list[str] = []
 
     def look(*_: Any) -> None:
         sys.settrace(None)
-        found.append(open_by_name(ground))
+        found.append(open_by_name(workspace))
 
     sys.settrace(look)
     try:
@@ -871,14 +871,14 @@ def in_trace(ground: Ground) -> Any:
 
 
 @attempt("read")
-def in_finalizer(ground: Ground) -> Any:
+def in_finalizer(workspace: Workspace) -> Any:
     """`__del__`, while the call runs"""
     found: list[Any] = []
 
     class Last:
         def __del__(self) -> None:
             try:
-                found.append(open_by_name(ground))
+                found.append(open_by_name(workspace))
             except OSError:
                 pass
 
@@ -887,60 +887,60 @@ def in_finalizer(ground: Ground) -> Any:
 
 
 @attempt("read")
-def unpickled(ground: Ground) -> Any:
+def unpickle(workspace: Workspace) -> Any:
     """a pickle that opens a file"""
     import pickle
 
     class Opening:
         def __reduce__(self) -> Any:
-            return (open, (ground.secret,))
+            return (open, (workspace.secret,))
 
     with pickle.loads(pickle.dumps(Opening())) as file:
         return file.read()
 
 
 @attempt("read")
-def evaluated(ground: Ground) -> Any:
+def evaluate(workspace: Workspace) -> Any:
     """`eval` of a text"""
-    return eval(f"open({ground.secret!r}).read()")
+    return eval(f"open({workspace.secret!r}).read()")
 
 
 @attempt("read")
-def caught_and_repeated(ground: Ground) -> Any:
-    """the error caught, and tried again in another way"""
+def catch_and_retry(workspace: Workspace) -> Any:
+    """the error is caught, and another function is tried"""
     for read in (open_by_name, os_open, pathlib_read):
         try:
-            return read(ground)
+            return read(workspace)
         except OSError:
             continue
     return None
 
 
 @attempt("read")
-def at_exit(ground: Ground) -> Any:
-    """`atexit`: when the process ends"""
+def at_exit(workspace: Workspace) -> Any:
+    """an `atexit` handler"""
     import atexit
 
-    atexit.register(_copy, ground.secret, ground.own("late"))
+    atexit.register(_copy, workspace.secret, workspace.own("late"))
 
 
 @attempt("read")
-def finalizer_at_exit(ground: Ground) -> Any:
-    """`weakref.finalize`: when the process ends"""
+def finalizer_at_exit(workspace: Workspace) -> Any:
+    """`weakref.finalize`, which runs when the process ends"""
     import weakref
 
-    weakref.finalize(sys, _copy, ground.secret, ground.own("late"))
+    weakref.finalize(sys, _copy, workspace.secret, workspace.own("late"))
 
 
 @attempt("read")
-def thread_after_call(ground: Ground) -> Any:
-    """a thread that waits until the call is over"""
+def thread_after_call(workspace: Workspace) -> Any:
+    """a thread that waits until the call has ended"""
     import threading
 
     def work() -> None:
         threading.main_thread().join()
         try:
-            _copy(ground.secret, ground.own("late"))
+            _copy(workspace.secret, workspace.own("late"))
         except OSError:
             pass
 
@@ -955,153 +955,153 @@ def _copy(source: str, target: str) -> None:
 
 
 @attempt("read")
-def prints_later(ground: Ground) -> Any:
-    """`sys.excepthook` replaced, for later"""
+def replace_excepthook(workspace: Workspace) -> Any:
+    """a replaced `sys.excepthook`, which runs after the call"""
     import atexit
 
     def fail() -> None:
         raise RuntimeError
 
     def look(*_: Any) -> None:
-        _copy(ground.secret, ground.own("late"))
+        _copy(workspace.secret, workspace.own("late"))
 
     sys.unraisablehook = look
     atexit.register(fail)
 
 
 @attempt("read")
-def reaches_for_the_variable(ground: Ground) -> Any:
-    """tooli's own context variable, emptied"""
+def clear_context_variable(workspace: Workspace) -> Any:
+    """tooli's context variable is cleared"""
     from tooli.execution.monitor import audit_hook  # type: ignore[import-not-found]
 
     audit_hook._current_monitors.set(None)
-    return open_by_name(ground)
+    return open_by_name(workspace)
 
 
 @attempt("read")
-def uses_the_internal_exception(ground: Ground) -> Any:
-    """tooli's own way out, for its own files"""
+def uses_the_internal_exception(workspace: Workspace) -> Any:
+    """tooli's function that turns the monitor off for its own files"""
     from tooli.execution.monitor.audit_hook import unmonitored  # type: ignore[import-not-found]
 
     with unmonitored():
-        return open_by_name(ground)
+        return open_by_name(workspace)
 
 
 @attempt("read")
-def reaches_for_the_table(ground: Ground) -> Any:
-    """tooli's own table of events, emptied"""
+def clear_event_table(workspace: Workspace) -> Any:
+    """tooli's table of audit events is cleared"""
     from tooli.execution.monitor import audit_hook  # type: ignore[import-not-found]
 
     audit_hook.EVENTS.clear()
-    return open_by_name(ground)
+    return open_by_name(workspace)
 
 
 # ------------------------------------------------------------------ listing
 
 
 @attempt("list")
-def list_folder(ground: Ground) -> Any:
+def list_folder(workspace: Workspace) -> Any:
     """`os.listdir`"""
-    return os.listdir(ground.outside)
+    return os.listdir(workspace.outside)
 
 
 @attempt("list")
-def scan_folder(ground: Ground) -> Any:
+def scan_folder(workspace: Workspace) -> Any:
     """`os.scandir`"""
-    return [entry.name for entry in os.scandir(ground.outside)]
+    return [entry.name for entry in os.scandir(workspace.outside)]
 
 
 @attempt("list")
-def walk_folder(ground: Ground) -> Any:
+def walk_folder(workspace: Workspace) -> Any:
     """`os.walk`"""
-    return list(os.walk(ground.outside))
+    return list(os.walk(workspace.outside))
 
 
 @attempt("list")
-def glob_folder(ground: Ground) -> Any:
+def glob_folder(workspace: Workspace) -> Any:
     """`glob.glob`"""
     import glob
 
-    return glob.glob(ground.out("*"))
+    return glob.glob(workspace.out("*"))
 
 
 @attempt("list")
-def iterate_folder(ground: Ground) -> Any:
+def iterate_folder(workspace: Workspace) -> Any:
     """`Path.iterdir`"""
     from pathlib import Path
 
-    return list(Path(ground.outside).iterdir())
+    return list(Path(workspace.outside).iterdir())
 
 
 @attempt("list")
-def list_descriptor(ground: Ground) -> Any:
-    """`os.listdir(fd)` of a folder that was open before"""
-    return os.listdir(ground.folder_fd)
+def list_descriptor(workspace: Workspace) -> Any:
+    """`os.listdir(fd)` of a folder that was open before the call"""
+    return os.listdir(workspace.folder_fd)
 
 
 @attempt("list")
-def list_by_proc(ground: Ground) -> Any:
+def list_by_proc(workspace: Workspace) -> Any:
     """`os.listdir("/proc/self/fd/N")`"""
-    return os.listdir(f"/proc/self/fd/{ground.folder_fd}")
+    return os.listdir(f"/proc/self/fd/{workspace.folder_fd}")
 
 
 @attempt("list")
-def list_through_link(ground: Ground) -> Any:
+def list_through_link(workspace: Workspace) -> Any:
     """`os.listdir` of a link to it"""
-    return os.listdir(ground.own("folder-link"))
+    return os.listdir(workspace.own("folder-link"))
 
 
 # ------------------------------------------------------------------ metadata
 
 
 @attempt("metadata")
-def stat_file(ground: Ground) -> Any:
+def stat_file(workspace: Workspace) -> Any:
     """`os.stat`"""
-    return os.stat(ground.secret).st_size
+    return os.stat(workspace.secret).st_size
 
 
 @attempt("metadata")
-def file_exists(ground: Ground) -> Any:
+def file_exists(workspace: Workspace) -> Any:
     """`os.path.exists`"""
-    return os.path.exists(ground.secret)
+    return os.path.exists(workspace.secret)
 
 
 @attempt("metadata")
-def access_file(ground: Ground) -> Any:
+def access_file(workspace: Workspace) -> Any:
     """`os.access`"""
-    return os.access(ground.secret, os.R_OK)
+    return os.access(workspace.secret, os.R_OK)
 
 
 @attempt("metadata")
-def read_link(ground: Ground) -> Any:
+def read_link(workspace: Workspace) -> Any:
     """`os.readlink`"""
-    return os.readlink(ground.own("link"))
+    return os.readlink(workspace.own("link"))
 
 
 @attempt("metadata")
-def real_path(ground: Ground) -> Any:
+def real_path(workspace: Workspace) -> Any:
     """`os.path.realpath`"""
-    return "secret" in os.path.realpath(ground.own("link"))
+    return "secret" in os.path.realpath(workspace.own("link"))
 
 
 @attempt("metadata")
-def list_attributes(ground: Ground) -> Any:
+def list_attributes(workspace: Workspace) -> Any:
     """`os.listxattr`"""
-    os.listxattr(ground.secret)
+    os.listxattr(workspace.secret)
     return True
 
 
 @attempt("metadata")
-def volume(ground: Ground) -> Any:
+def stat_volume(workspace: Workspace) -> Any:
     """`os.statvfs`"""
-    return os.statvfs(ground.outside).f_bsize
+    return os.statvfs(workspace.outside).f_bsize
 
 
 @attempt("metadata")
-def error_oracle(ground: Ground) -> Any:
-    """`os.mkdir` of a folder that is there: the error says so"""
+def error_message(workspace: Workspace) -> Any:
+    """`os.mkdir` of an existing folder, which fails with `FileExistsError`"""
     try:
-        os.mkdir(ground.out("folder"))
+        os.mkdir(workspace.out("folder"))
     except FileExistsError:
         return True
     return None
@@ -1111,238 +1111,238 @@ def error_oracle(ground: Ground) -> Any:
 
 
 @attempt("write")
-def write_file(ground: Ground) -> Any:
+def write_file(workspace: Workspace) -> Any:
     """`open(path, "w")`"""
-    with open(ground.victim, "w") as file:
+    with open(workspace.victim, "w") as file:
         return file.write(CHANGED)
 
 
 @attempt("write")
-def append_file(ground: Ground) -> Any:
+def append_file(workspace: Workspace) -> Any:
     """`open(path, "a")`"""
-    with open(ground.victim, "a") as file:
+    with open(workspace.victim, "a") as file:
         return file.write(CHANGED)
 
 
 @attempt("write")
-def update_file(ground: Ground) -> Any:
+def update_file(workspace: Workspace) -> Any:
     """`open(path, "r+")`"""
-    with open(ground.victim, "r+") as file:
+    with open(workspace.victim, "r+") as file:
         return file.write(CHANGED)
 
 
 @attempt("write")
-def create_file(ground: Ground) -> Any:
+def create_file(workspace: Workspace) -> Any:
     """`open(path, "x")`"""
-    with open(ground.out("new"), "x") as file:
+    with open(workspace.out("new"), "x") as file:
         return file.write(CHANGED)
 
 
 @attempt("write")
-def os_create(ground: Ground) -> Any:
+def os_create(workspace: Workspace) -> Any:
     """`os.open(path, O_CREAT)`"""
-    return os.write(os.open(ground.out("new"), os.O_CREAT | os.O_WRONLY), b"x")
+    return os.write(os.open(workspace.out("new"), os.O_CREAT | os.O_WRONLY), b"x")
 
 
 @attempt("write")
-def path_write(ground: Ground) -> Any:
+def path_write(workspace: Workspace) -> Any:
     """`Path.write_text`"""
     from pathlib import Path
 
-    return Path(ground.victim).write_text(CHANGED)
+    return Path(workspace.victim).write_text(CHANGED)
 
 
 @attempt("write")
-def path_touch(ground: Ground) -> Any:
+def path_touch(workspace: Workspace) -> Any:
     """`Path.touch`"""
     from pathlib import Path
 
-    Path(ground.out("new")).touch()
+    Path(workspace.out("new")).touch()
 
 
 @attempt("write")
-def write_through_link(ground: Ground) -> Any:
-    """a link to a file that is not there yet"""
-    with open(ground.own("dangling"), "w") as file:
+def write_through_link(workspace: Workspace) -> Any:
+    """a link to a file that does not exist yet"""
+    with open(workspace.own("dangling"), "w") as file:
         return file.write(CHANGED)
 
 
 @attempt("write")
-def write_through_folder_link(ground: Ground) -> Any:
+def write_through_folder_link(workspace: Workspace) -> Any:
     """a link to a folder"""
-    with open(ground.own("folder-link/victim.txt"), "w") as file:
+    with open(workspace.own("folder-link/victim.txt"), "w") as file:
         return file.write(CHANGED)
 
 
 @attempt("write")
-def write_descriptor(ground: Ground) -> Any:
+def write_descriptor(workspace: Workspace) -> Any:
     """a file that was open for writing before the call"""
-    return os.pwrite(ground.victim_fd, CHANGED.encode(), 0)
+    return os.pwrite(workspace.victim_fd, CHANGED.encode(), 0)
 
 
 @attempt("write")
-def truncate_descriptor(ground: Ground) -> Any:
-    """`os.ftruncate` of the same"""
-    os.ftruncate(ground.victim_fd, 1)
+def truncate_descriptor(workspace: Workspace) -> Any:
+    """`os.ftruncate` of a descriptor that was open before the call"""
+    os.ftruncate(workspace.victim_fd, 1)
 
 
 @attempt("write")
-def truncate_file(ground: Ground) -> Any:
+def truncate_file(workspace: Workspace) -> Any:
     """`os.truncate`"""
-    os.truncate(ground.victim, 1)
+    os.truncate(workspace.victim, 1)
 
 
 @attempt("write")
-def make_folder(ground: Ground) -> Any:
+def make_folder(workspace: Workspace) -> Any:
     """`os.mkdir`"""
-    os.mkdir(ground.out("made"))
+    os.mkdir(workspace.out("made"))
 
 
 @attempt("write")
-def make_pipe(ground: Ground) -> Any:
+def make_pipe(workspace: Workspace) -> Any:
     """`os.mkfifo`"""
-    os.mkfifo(ground.out("pipe"))
+    os.mkfifo(workspace.out("pipe"))
 
 
 @attempt("write")
-def make_node(ground: Ground) -> Any:
+def make_node(workspace: Workspace) -> Any:
     """`os.mknod`"""
-    os.mknod(ground.out("node"))
+    os.mknod(workspace.out("node"))
 
 
 @attempt("write")
-def link_outward(ground: Ground) -> Any:
-    """`os.link` of an own file to the outside"""
-    os.link(ground.own("own.txt"), ground.out("linked"))
+def link_outward(workspace: Workspace) -> Any:
+    """`os.link` of a declared file to the outside"""
+    os.link(workspace.own("own.txt"), workspace.out("linked"))
 
 
 @attempt("write")
-def symlink_outward(ground: Ground) -> Any:
+def symlink_outward(workspace: Workspace) -> Any:
     """`os.symlink` outside"""
-    os.symlink(ground.own("own.txt"), ground.out("linked"))
+    os.symlink(workspace.own("own.txt"), workspace.out("linked"))
 
 
 @attempt("write")
-def rename_outward(ground: Ground) -> Any:
-    """`os.replace` of an own file over another"""
-    os.replace(ground.own("own.txt"), ground.victim)
+def rename_outward(workspace: Workspace) -> Any:
+    """`os.replace` of an undeclared file by a declared one"""
+    os.replace(workspace.own("own.txt"), workspace.victim)
 
 
 @attempt("write")
-def move_outward(ground: Ground) -> Any:
+def move_outward(workspace: Workspace) -> Any:
     """`shutil.move`"""
     import shutil
 
-    shutil.move(ground.own("own.txt"), ground.out("moved"))
+    shutil.move(workspace.own("own.txt"), workspace.out("moved"))
 
 
 @attempt("write")
-def copy_outward(ground: Ground) -> Any:
+def copy_outward(workspace: Workspace) -> Any:
     """`shutil.copy`"""
     import shutil
 
-    shutil.copy(ground.own("own.txt"), ground.out("copied"))
+    shutil.copy(workspace.own("own.txt"), workspace.out("copied"))
 
 
 @attempt("write")
-def extract_outward(ground: Ground) -> Any:
+def extract_outward(workspace: Workspace) -> Any:
     """`ZipFile.extractall`"""
     import zipfile
 
-    with zipfile.ZipFile(ground.own("parcel.zip")) as archive:
-        archive.extractall(ground.outside)
+    with zipfile.ZipFile(workspace.own("parcel.zip")) as archive:
+        archive.extractall(workspace.outside)
 
 
 @attempt("write")
-def temporary_file(ground: Ground) -> Any:
+def temporary_file(workspace: Workspace) -> Any:
     """`tempfile.mkstemp(dir=…)`"""
     import tempfile
 
-    return tempfile.mkstemp(dir=ground.outside)
+    return tempfile.mkstemp(dir=workspace.outside)
 
 
 @attempt("write")
-def log_file(ground: Ground) -> Any:
+def log_file(workspace: Workspace) -> Any:
     """`logging.FileHandler`"""
     import logging
 
-    handler = logging.FileHandler(ground.out("log"))
+    handler = logging.FileHandler(workspace.out("log"))
     handler.emit(logging.makeLogRecord({"msg": CHANGED}))
     handler.close()
 
 
 @attempt("write")
-def sqlite_create(ground: Ground) -> Any:
+def sqlite_create(workspace: Workspace) -> Any:
     """`sqlite3.connect` of a new file"""
     import sqlite3
 
-    sqlite3.connect(ground.out("new.db")).execute("create table t (x)")
+    sqlite3.connect(workspace.out("new.db")).execute("create table t (x)")
 
 
 @attempt("write")
-def sqlite_vacuum(ground: Ground) -> Any:
-    """`VACUUM INTO` from a database in memory"""
+def sqlite_vacuum(workspace: Workspace) -> Any:
+    """`VACUUM INTO` from an in-memory database"""
     import sqlite3
 
-    sqlite3.connect(":memory:").execute("vacuum into ?", (ground.out("new.db"),))
+    sqlite3.connect(":memory:").execute("vacuum into ?", (workspace.out("new.db"),))
 
 
 @attempt("write")
-def write_by_folder_descriptor(ground: Ground) -> Any:
+def write_by_folder_descriptor(workspace: Workspace) -> Any:
     """`dir_fd` that was open before the call"""
-    os.chdir(ground.inside)
-    os.close(os.open("new", os.O_CREAT | os.O_WRONLY, dir_fd=ground.folder_fd))
+    os.chdir(workspace.inside)
+    os.close(os.open("new", os.O_CREAT | os.O_WRONLY, dir_fd=workspace.folder_fd))
 
 
 @attempt("write")
-def save_history(ground: Ground) -> Any:
+def save_history(workspace: Workspace) -> Any:
     """`readline.write_history_file`, which writes in C"""
     import readline
 
     readline.add_history(CHANGED)
-    readline.write_history_file(ground.out("history"))
+    readline.write_history_file(workspace.out("history"))
 
 
 @attempt("write")
-def ctypes_create(ground: Ground) -> Any:
+def ctypes_create(workspace: Workspace) -> Any:
     """`ctypes.CDLL(None).creat`"""
     import ctypes
 
-    return ctypes.CDLL(None).creat(ground.out("new").encode(), 0o600)
+    return ctypes.CDLL(None).creat(workspace.out("new").encode(), 0o600)
 
 
 @attempt("write")
-def bind_unix_socket(ground: Ground) -> Any:
-    """a socket bound to a path"""
+def bind_unix_socket(workspace: Workspace) -> Any:
+    """a Unix socket that is bound to a path"""
     with socket.socket(socket.AF_UNIX) as made:
-        made.bind(ground.out("bound"))
+        made.bind(workspace.out("bound"))
 
 
 @attempt("write")
-def write_in_thread(ground: Ground) -> Any:
+def write_in_thread(workspace: Workspace) -> Any:
     """a thread"""
     import threading
 
     threading.excepthook = lambda _: None
-    thread = threading.Thread(target=write_file, args=(ground,))
+    thread = threading.Thread(target=write_file, args=(workspace,))
     thread.start()
     thread.join()
 
 
 @attempt("write")
-def write_at_exit(ground: Ground) -> Any:
-    """`atexit`: when the process ends"""
+def write_at_exit(workspace: Workspace) -> Any:
+    """an `atexit` handler"""
     import atexit
 
-    atexit.register(write_file, ground)
+    atexit.register(write_file, workspace)
 
 
 @attempt("write")
-def write_after_swallowing(ground: Ground) -> Any:
-    """the error swallowed, and written in another way"""
+def catch_and_write(workspace: Workspace) -> Any:
+    """the error is caught, and another function writes"""
     for write in (write_file, os_create, path_write):
         try:
-            return write(ground)
+            return write(workspace)
         except OSError:
             continue
     return None
@@ -1352,184 +1352,184 @@ def write_after_swallowing(ground: Ground) -> Any:
 
 
 @attempt("delete")
-def remove_file(ground: Ground) -> Any:
+def remove_file(workspace: Workspace) -> Any:
     """`os.remove`"""
-    os.remove(ground.victim)
+    os.remove(workspace.victim)
 
 
 @attempt("delete")
-def unlink_path(ground: Ground) -> Any:
+def unlink_path(workspace: Workspace) -> Any:
     """`Path.unlink`"""
     from pathlib import Path
 
-    Path(ground.victim).unlink()
+    Path(workspace.victim).unlink()
 
 
 @attempt("delete")
-def remove_folder(ground: Ground) -> Any:
+def remove_folder(workspace: Workspace) -> Any:
     """`os.rmdir`"""
-    os.rmdir(ground.out("empty"))
+    os.rmdir(workspace.out("empty"))
 
 
 @attempt("delete")
-def remove_tree(ground: Ground) -> Any:
+def remove_tree(workspace: Workspace) -> Any:
     """`shutil.rmtree`"""
     import shutil
 
-    shutil.rmtree(ground.out("folder"))
+    shutil.rmtree(workspace.out("folder"))
 
 
 @attempt("delete")
-def rename_away(ground: Ground) -> Any:
-    """`os.rename` into the own folder"""
-    os.rename(ground.victim, ground.own("taken"))
+def rename_away(workspace: Workspace) -> Any:
+    """`os.rename` into the declared folder"""
+    os.rename(workspace.victim, workspace.own("taken"))
 
 
 @attempt("delete")
-def remove_by_folder_descriptor(ground: Ground) -> Any:
-    """`os.remove(name, dir_fd=…)`, the folder open before"""
-    os.chdir(ground.inside)
-    os.remove("victim.txt", dir_fd=ground.folder_fd)
+def remove_by_folder_descriptor(workspace: Workspace) -> Any:
+    """`os.remove(name, dir_fd=…)` with a folder that was open before the call"""
+    os.chdir(workspace.inside)
+    os.remove("victim.txt", dir_fd=workspace.folder_fd)
 
 
 # ------------------------------------------------------------------ attributes
 
 
 @attempt("attributes")
-def change_mode(ground: Ground) -> Any:
+def change_mode(workspace: Workspace) -> Any:
     """`os.chmod`"""
-    os.chmod(ground.victim, 0o777)
+    os.chmod(workspace.victim, 0o777)
 
 
 @attempt("attributes")
-def change_mode_of_descriptor(ground: Ground) -> Any:
-    """`os.fchmod` of a file that was open before"""
-    os.fchmod(ground.victim_fd, 0o777)
+def change_mode_of_descriptor(workspace: Workspace) -> Any:
+    """`os.fchmod` of a file that was open before the call"""
+    os.fchmod(workspace.victim_fd, 0o777)
 
 
 @attempt("attributes")
-def change_times(ground: Ground) -> Any:
+def change_times(workspace: Workspace) -> Any:
     """`os.utime`"""
-    os.utime(ground.victim, (1, 1))
+    os.utime(workspace.victim, (1, 1))
 
 
 @attempt("attributes")
-def change_owner(ground: Ground) -> Any:
+def change_owner(workspace: Workspace) -> Any:
     """`os.chown`"""
-    os.chown(ground.victim, 12345, 12345)
+    os.chown(workspace.victim, 12345, 12345)
 
 
 @attempt("attributes")
-def set_attribute(ground: Ground) -> Any:
+def set_attribute(workspace: Workspace) -> Any:
     """`os.setxattr`"""
-    os.setxattr(ground.victim, "user.evasion", b"x")
+    os.setxattr(workspace.victim, "user.evasion", b"x")
 
 
 # ------------------------------------------------------------------ network
 
 
 @attempt("net")
-def connect(ground: Ground) -> Any:
+def connect(workspace: Workspace) -> Any:
     """`socket.create_connection`"""
-    with socket.create_connection(("127.0.0.1", ground.tcp)) as line:
+    with socket.create_connection(("127.0.0.1", workspace.tcp)) as line:
         line.sendall(TOKEN.encode())
 
 
 @attempt("net")
-def connect_with_code(ground: Ground) -> Any:
+def connect_ex(workspace: Workspace) -> Any:
     """`socket.connect_ex`"""
     with socket.socket() as line:
-        return line.connect_ex(("127.0.0.1", ground.tcp)) == 0
+        return line.connect_ex(("127.0.0.1", workspace.tcp)) == 0
 
 
 @attempt("net")
-def connect_below(ground: Ground) -> Any:
+def connect_with_c_socket(workspace: Workspace) -> Any:
     """`_socket.socket`"""
     import _socket
 
     line = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
-    line.connect(("127.0.0.1", ground.tcp))
+    line.connect(("127.0.0.1", workspace.tcp))
     line.close()
 
 
 @attempt("net")
-def send_datagram(ground: Ground) -> Any:
+def send_datagram(workspace: Workspace) -> Any:
     """`sendto`"""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as line:
-        line.sendto(TOKEN.encode(), ("127.0.0.1", ground.udp))
+        line.sendto(TOKEN.encode(), ("127.0.0.1", workspace.udp))
 
 
 @attempt("net")
-def send_message(ground: Ground) -> Any:
+def send_message(workspace: Workspace) -> Any:
     """`sendmsg`"""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as line:
-        line.sendmsg([TOKEN.encode()], [], 0, ("127.0.0.1", ground.udp))
+        line.sendmsg([TOKEN.encode()], [], 0, ("127.0.0.1", workspace.udp))
 
 
 @attempt("net")
-def connect_datagram(ground: Ground) -> Any:
-    """a datagram socket, connected"""
+def connect_datagram(workspace: Workspace) -> Any:
+    """`connect` of a datagram socket"""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as line:
-        line.connect(("127.0.0.1", ground.udp))
+        line.connect(("127.0.0.1", workspace.udp))
         line.send(TOKEN.encode())
 
 
 @attempt("net")
-def connect_unix(ground: Ground) -> Any:
-    """a socket that is a file"""
+def connect_unix(workspace: Workspace) -> Any:
+    """`connect` to a Unix socket"""
     with socket.socket(socket.AF_UNIX) as line:
-        line.connect(ground.unix)
+        line.connect(workspace.unix)
         line.sendall(TOKEN.encode())
 
 
 @attempt("net")
-def old_connection(ground: Ground) -> Any:
-    """a connection from before the call"""
-    return os.write(ground.socket_fd, TOKEN.encode())
+def inherited_connection(workspace: Workspace) -> Any:
+    """a connection that was open before the call"""
+    return os.write(workspace.socket_fd, TOKEN.encode())
 
 
 @attempt("net")
-def http_request(ground: Ground) -> Any:
+def http_request(workspace: Workspace) -> Any:
     """`http.client`"""
     from http.client import HTTPConnection
 
-    line = HTTPConnection("127.0.0.1", ground.tcp)
+    line = HTTPConnection("127.0.0.1", workspace.tcp)
     line.request("GET", "/")
     line.close()
 
 
 @attempt("net")
-def url_open(ground: Ground) -> Any:
+def url_open(workspace: Workspace) -> Any:
     """`urllib.request`"""
     from urllib.request import urlopen
 
     try:
-        urlopen(f"http://127.0.0.1:{ground.tcp}/", timeout=0.2).close()
+        urlopen(f"http://127.0.0.1:{workspace.tcp}/", timeout=0.2).close()
     except TimeoutError:  # connected, and nobody answers
         return True
 
 
 @attempt("net")
-def asyncio_connection(ground: Ground) -> Any:
+def asyncio_connection(workspace: Workspace) -> Any:
     """`asyncio.open_connection`"""
     import asyncio
 
     async def work() -> None:
-        _, writer = await asyncio.open_connection("127.0.0.1", ground.tcp)
+        _, writer = await asyncio.open_connection("127.0.0.1", workspace.tcp)
         writer.close()
 
     asyncio.run(work())
 
 
 @attempt("net")
-def asyncio_datagram(ground: Ground) -> Any:
+def asyncio_datagram(workspace: Workspace) -> Any:
     """`loop.create_datagram_endpoint`"""
     import asyncio
 
     async def work() -> None:
         loop = asyncio.get_running_loop()
         transport, _ = await loop.create_datagram_endpoint(
-            asyncio.DatagramProtocol, remote_addr=("127.0.0.1", ground.udp)
+            asyncio.DatagramProtocol, remote_addr=("127.0.0.1", workspace.udp)
         )
         transport.sendto(TOKEN.encode())
         transport.close()
@@ -1538,60 +1538,60 @@ def asyncio_datagram(ground: Ground) -> Any:
 
 
 @attempt("net")
-def connect_in_thread(ground: Ground) -> Any:
+def connect_in_thread(workspace: Workspace) -> Any:
     """a thread"""
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(1) as pool:
-        pool.submit(connect, ground).result()
+        pool.submit(connect, workspace).result()
 
 
 @attempt("net")
-def multiprocessing_client(ground: Ground) -> Any:
+def multiprocessing_client(workspace: Workspace) -> Any:
     """`multiprocessing.connection.Client`"""
     from multiprocessing.connection import Client
 
-    Client(("127.0.0.1", ground.tcp)).close()
+    Client(("127.0.0.1", workspace.tcp)).close()
 
 
 @attempt("net")
-def log_over_network(ground: Ground) -> Any:
+def log_over_network(workspace: Workspace) -> Any:
     """`logging.handlers.DatagramHandler`"""
     import logging
     from logging.handlers import DatagramHandler
 
     logging.raiseExceptions = False
-    handler = DatagramHandler("127.0.0.1", ground.udp)
+    handler = DatagramHandler("127.0.0.1", workspace.udp)
     handler.emit(logging.makeLogRecord({"msg": TOKEN}))
     handler.close()
 
 
 @attempt("net")
-def ctypes_connect(ground: Ground) -> Any:
+def ctypes_connect(workspace: Workspace) -> Any:
     """`ctypes.CDLL(None).connect`"""
     import ctypes
     import struct
 
     with socket.socket() as line:
-        address = struct.pack("=HH4s8x", socket.AF_INET, socket.htons(ground.tcp), b"\x7f\0\0\1")
+        address = struct.pack("=HH4s8x", socket.AF_INET, socket.htons(workspace.tcp), b"\x7f\0\0\1")
         return ctypes.CDLL(None).connect(line.fileno(), address, len(address)) == 0
 
 
 @attempt("net")
-def listen(ground: Ground) -> Any:
+def listen(workspace: Workspace) -> Any:
     """`bind` and `listen`"""
     with socket.create_server(("127.0.0.1", 0)):
         return "bound"
 
 
 @attempt("net")
-def resolve_name(ground: Ground) -> Any:
+def resolve_name(workspace: Workspace) -> Any:
     """`socket.getaddrinfo`"""
     return socket.getaddrinfo("localhost", 80)
 
 
 @attempt("net")
-def resolve_name_plainly(ground: Ground) -> Any:
+def resolve_host_name(workspace: Workspace) -> Any:
     """`socket.gethostbyname`"""
     return socket.gethostbyname("localhost")
 
@@ -1602,7 +1602,7 @@ _ECHO = ("/bin/echo", "spawned")
 
 
 @attempt("spawn")
-def subprocess_run(ground: Ground) -> Any:
+def subprocess_run(workspace: Workspace) -> Any:
     """`subprocess.run`"""
     import subprocess
 
@@ -1610,7 +1610,7 @@ def subprocess_run(ground: Ground) -> Any:
 
 
 @attempt("spawn")
-def subprocess_shell(ground: Ground) -> Any:
+def subprocess_shell(workspace: Workspace) -> Any:
     """`subprocess.check_output(shell=True)`"""
     import subprocess
 
@@ -1618,33 +1618,33 @@ def subprocess_shell(ground: Ground) -> Any:
 
 
 @attempt("spawn")
-def system(ground: Ground) -> Any:
+def system(workspace: Workspace) -> Any:
     """`os.system`"""
-    os.system(f"echo > '{ground.own('spawned')}'")
+    os.system(f"echo > '{workspace.own('spawned')}'")
 
 
 @attempt("spawn")
-def popen(ground: Ground) -> Any:
+def popen(workspace: Workspace) -> Any:
     """`os.popen`"""
     with os.popen("echo spawned") as output:
         return output.read()
 
 
 @attempt("spawn")
-def posix_spawn(ground: Ground) -> Any:
+def posix_spawn(workspace: Workspace) -> Any:
     """`os.posix_spawn`"""
-    pid = os.posix_spawn("/bin/sh", ["sh", "-c", f"echo > '{ground.own('spawned')}'"], {})
+    pid = os.posix_spawn("/bin/sh", ["sh", "-c", f"echo > '{workspace.own('spawned')}'"], {})
     os.waitpid(pid, 0)
 
 
 @attempt("spawn")
-def spawn_and_wait(ground: Ground) -> Any:
+def spawn_and_wait(workspace: Workspace) -> Any:
     """`os.spawnv`"""
-    os.spawnv(os.P_WAIT, "/bin/sh", ["sh", "-c", f"echo > '{ground.own('spawned')}'"])
+    os.spawnv(os.P_WAIT, "/bin/sh", ["sh", "-c", f"echo > '{workspace.own('spawned')}'"])
 
 
 @attempt("spawn")
-def fork(ground: Ground) -> Any:
+def fork(workspace: Workspace) -> Any:
     """`os.fork`"""
     ours, theirs = os.pipe()
     pid = os.fork()
@@ -1656,7 +1656,7 @@ def fork(ground: Ground) -> Any:
 
 
 @attempt("spawn")
-def fork_terminal(ground: Ground) -> Any:
+def fork_terminal(workspace: Workspace) -> Any:
     """`os.forkpty`"""
     pid, terminal = os.forkpty()
     if pid == 0:
@@ -1668,12 +1668,12 @@ def fork_terminal(ground: Ground) -> Any:
 
 
 @attempt("spawn")
-def fork_and_exec(ground: Ground) -> Any:
-    """`_posixsubprocess.fork_exec`, below `subprocess`"""
-    return _fork_exec(ground)
+def fork_and_exec(workspace: Workspace) -> Any:
+    """`_posixsubprocess.fork_exec`, the C function of `subprocess`"""
+    return _fork_exec(workspace)
 
 
-def _fork_exec(ground: Ground) -> Any:
+def _fork_exec(workspace: Workspace) -> Any:
     """Run a program by the function below `subprocess`, whose arguments differ by version."""
     import subprocess
 
@@ -1681,14 +1681,14 @@ def _fork_exec(ground: Ground) -> Any:
 
     audit, sys.audit = sys.audit, unseen
     try:
-        line = ["/bin/sh", "-c", f"echo > '{ground.own('spawned')}'"]
+        line = ["/bin/sh", "-c", f"echo > '{workspace.own('spawned')}'"]
         subprocess.run(line, close_fds=True, check=True, start_new_session=True)
     finally:
         sys.audit = audit
 
 
 @attempt("spawn")
-def pty_spawn(ground: Ground) -> Any:
+def pty_spawn(workspace: Workspace) -> Any:
     """`pty.spawn`"""
     import pty
 
@@ -1704,8 +1704,8 @@ def pty_spawn(ground: Ground) -> Any:
 
 
 @attempt("spawn")
-def multiprocessing_fork(ground: Ground) -> Any:
-    """`multiprocessing` by fork"""
+def multiprocessing_fork(workspace: Workspace) -> Any:
+    """`multiprocessing` with the start method fork"""
     import multiprocessing
 
     context = multiprocessing.get_context("fork")
@@ -1717,7 +1717,7 @@ def multiprocessing_fork(ground: Ground) -> Any:
 
 
 @attempt("spawn")
-def asyncio_subprocess(ground: Ground) -> Any:
+def asyncio_subprocess(workspace: Workspace) -> Any:
     """`asyncio.create_subprocess_exec`"""
     import asyncio
     import subprocess
@@ -1730,21 +1730,21 @@ def asyncio_subprocess(ground: Ground) -> Any:
 
 
 @attempt("spawn")
-def browser(ground: Ground) -> Any:
-    """`webbrowser.open`, with a browser of one's own"""
+def browser(workspace: Workspace) -> Any:
+    """`webbrowser.open` with a registered browser"""
     import webbrowser
 
-    script = ground.own("browser")
+    script = workspace.own("browser")
     with open(script, "w") as file:
-        file.write(f"#!/bin/sh\necho > '{ground.own('spawned')}'\n")
+        file.write(f"#!/bin/sh\necho > '{workspace.own('spawned')}'\n")
     os.chmod(script, 0o700)
     webbrowser.get(f"{script} %s").open("x")
 
 
 @attempt("spawn")
-def other_interpreter(ground: Ground) -> Any:
-    """an interpreter of its own in the process, which no hook of ours is told of"""
-    code = f"open({ground.own('spawned')!r}, 'w').close()"
+def other_interpreter(workspace: Workspace) -> Any:
+    """a subinterpreter, which does not call the audit hook"""
+    code = f"open({workspace.own('spawned')!r}, 'w').close()"
     try:
         import _interpreters as interpreters  # type: ignore[import-not-found]
     except ImportError:
@@ -1753,97 +1753,97 @@ def other_interpreter(ground: Ground) -> Any:
 
 
 @attempt("spawn")
-def ctypes_system(ground: Ground) -> Any:
+def ctypes_system(workspace: Workspace) -> Any:
     """`ctypes.CDLL(None).system`"""
     import ctypes
 
-    ctypes.CDLL(None).system(f"echo > '{ground.own('spawned')}'".encode())
+    ctypes.CDLL(None).system(f"echo > '{workspace.own('spawned')}'".encode())
 
 
 @attempt("spawn")
-def spawn_in_thread(ground: Ground) -> Any:
+def spawn_in_thread(workspace: Workspace) -> Any:
     """`subprocess.run` in a thread"""
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(1) as pool:
-        return pool.submit(subprocess_run, ground).result()
+        return pool.submit(subprocess_run, workspace).result()
 
 
 @attempt("spawn")
-def spawn_at_exit(ground: Ground) -> Any:
-    """`atexit`: when the process ends"""
+def spawn_at_exit(workspace: Workspace) -> Any:
+    """an `atexit` handler"""
     import atexit
 
-    atexit.register(system, ground)
+    atexit.register(system, workspace)
 
 
 @attempt("spawn")
-def signal_outward(ground: Ground) -> Any:
+def signal_outward(workspace: Workspace) -> Any:
     """`os.kill` of the parent"""
     os.kill(os.getppid(), signal.SIGURG)
     return "spawned: a signal"
 
 
 @attempt("spawn")
-def signal_group(ground: Ground) -> Any:
-    """`os.killpg` of its own group"""
+def signal_group(workspace: Workspace) -> Any:
+    """`os.killpg` of the process group"""
     os.killpg(os.getpgrp(), signal.SIGURG)
     return "spawned: a signal"
 
 
 @attempt("spawn")
-def signal_by_descriptor(ground: Ground) -> Any:
+def signal_by_descriptor(workspace: Workspace) -> Any:
     """`signal.pidfd_send_signal`"""
     signal.pidfd_send_signal(os.pidfd_open(os.getppid()), signal.SIGURG)
     return "spawned: a signal"
 
 
 @attempt("spawn")
-def spawn_in_empty_context(ground: Ground) -> Any:
+def spawn_in_empty_context(workspace: Workspace) -> Any:
     """`subprocess.run` in an empty context"""
     import contextvars
 
-    return contextvars.Context().run(subprocess_run, ground)
+    return contextvars.Context().run(subprocess_run, workspace)
 
 
 # ------------------------------------------------------------------ environment
 
 
 @attempt("env")
-def environ(ground: Ground) -> Any:
+def environ(workspace: Workspace) -> Any:
     """`os.environ`"""
     return os.environ[VARIABLE]
 
 
 @attempt("env")
-def getenv(ground: Ground) -> Any:
+def getenv(workspace: Workspace) -> Any:
     """`os.getenv`"""
     return os.getenv(VARIABLE)
 
 
 @attempt("env")
-def proc_environ(ground: Ground) -> Any:
+def proc_environ(workspace: Workspace) -> Any:
     """`/proc/self/environ`"""
     with open("/proc/self/environ", "rb") as file:
         return file.read()
 
 
 @attempt("env")
-def set_variable(ground: Ground) -> Any:
+def set_variable(workspace: Workspace) -> Any:
     """`os.environ[…] = …`"""
     os.environ["EVASION"] = CHANGED
     return os.environ["EVASION"]
 
 
 @attempt("env")
-def put_variable(ground: Ground) -> Any:
+def put_variable(workspace: Workspace) -> Any:
     """`os.putenv`"""
     os.putenv("EVASION", CHANGED)
     return CHANGED
 
 
 @attempt("env")
-def drop_variable(ground: Ground) -> Any:
+def drop_variable(workspace: Workspace) -> Any:
     """`os.unsetenv`"""
     os.unsetenv(VARIABLE)
     return CHANGED

@@ -23,7 +23,7 @@ from tooli.execution.sandbox import bwrap
 
 if "BUBBLEWRAP" in os.environ:
     bwrap.BWRAP_DIRS = (os.environ["BUBBLEWRAP"],)
-INSIDE = Path(__file__).resolve().parent.parent / "ground" / "inside"
+INSIDE = Path(__file__).resolve().parent.parent / "workspace" / "inside"
 CAPABILITIES = [f"fs:{act}:{INSIDE}" for act in ("read", "write", "delete")]
 TABLES = {"evasions": evasions, "sandbox_evasions": sandbox_evasions}
 
@@ -31,9 +31,9 @@ app = Tooli("attempts-in-bwrap")
 
 
 @app.command(isolation="required", capabilities=CAPABILITIES, timeout=60)
-def attempts(ground: str, names: list[str]) -> Iterator[dict[str, Any]]:
+def attempts(workspace: str, names: list[str]) -> Iterator[dict[str, Any]]:
     """Run the named attempts (table:attempt), one after the other."""
-    files = evasions.Ground(*json.loads(ground))
+    files = evasions.Workspace(*json.loads(workspace))
     for name in names:
         table, _, wanted = name.partition(":")
         attempt = next(one for one in TABLES[table].ATTEMPTS if one.name == wanted)

@@ -34,13 +34,13 @@ def try_one(attempt: evasions.Attempt, is_sandboxed: bool = True) -> dict[str, A
     root = tempfile.mkdtemp(prefix="sandboxed-")
     os.makedirs(os.path.join(root, "outside"))
     listener = evasions.Listener(os.path.realpath(root))
-    ground = evasions.lay_out(root, listener)
-    before = evasions.survey(ground)
+    workspace = evasions.create_workspace(root, listener)
+    before = evasions.read_state(workspace)
     ours, theirs = os.pipe()
     pid = os.fork()
     if pid == 0:
         os.close(ours)
-        _run_in_child(attempt, ground, theirs, is_sandboxed)
+        _run_in_child(attempt, workspace, theirs, is_sandboxed)
     os.close(theirs)
     data_read = b""
     while data := os.read(ours, 65536):
@@ -48,8 +48,10 @@ def try_one(attempt: evasions.Attempt, is_sandboxed: bool = True) -> dict[str, A
     os.close(ours)
     _, status = os.waitpid(pid, 0)
     found = json.loads(data_read) if data_read else {"failure": f"the process died: {status}"}
-    done = evasions.succeeded(attempt, ground, before, found.get("evidence"), listener.heard())
-    for number in (ground.secret_fd, ground.victim_fd, ground.folder_fd):
+    done = evasions.succeeded(
+        attempt, workspace, before, found.get("evidence"), listener.received()
+    )
+    for number in (workspace.secret_fd, workspace.victim_fd, workspace.folder_fd):
         os.close(number)
     listener.close()
     shutil.rmtree(root)
@@ -57,7 +59,7 @@ def try_one(attempt: evasions.Attempt, is_sandboxed: bool = True) -> dict[str, A
 
 
 def _run_in_child(
-    attempt: evasions.Attempt, ground: evasions.Ground, report: int, is_sandboxed: bool
+    attempt: evasions.Attempt, workspace: evasions.Workspace, report: int, is_sandboxed: bool
 ) -> None:
     """In the child: run the attempt, write the result, and exit normally."""
     signal.alarm(ATTEMPT_TIMEOUT)
@@ -69,11 +71,11 @@ def _run_in_child(
         if is_sandboxed:
             support = detect_sandbox_support()
             assert not support.missing, support.missing
-            argv = [f"fs:{act}:{ground.inside}" for act in ("read", "write", "delete")]
+            argv = [f"fs:{act}:{workspace.inside}" for act in ("read", "write", "delete")]
             enter_sandbox(resolve_access(argv), support, (report,))
         found = {"level": support.level if is_sandboxed else "none"}
         try:
-            evidence = attempt.run(ground)
+            evidence = attempt.run(workspace)
             found["evidence"] = str(evidence)[:2000] if evidence else None
         except BaseException as failure:
             found["failure"] = f"{type(failure).__name__}: {failure}"

@@ -62,7 +62,7 @@ class Attempt(NamedTuple):
 
     name: str
     commands: tuple[str, ...]
-    lay_out: Callable[[Path], RunSetup]
+    create_workspace: Callable[[Path], RunSetup]
 
 
 ATTEMPTS: list[Attempt] = []

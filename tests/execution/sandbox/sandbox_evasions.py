@@ -1,6 +1,6 @@
 """More evasion attempts, for the sandbox: raw system calls, other processes, devices.
 
-They use the table and the Ground of `evasions`. An attempt that needs a feature that the machine
+They use the table and the Workspace of `evasions`. An attempt that needs a feature that the machine
 lacks raises an error. The parent process is the one that created the files; it is outside.
 """
 
@@ -17,7 +17,7 @@ import socket
 import struct
 from typing import TYPE_CHECKING, Any
 
-from evasions import CHANGED, TOKEN, Attempt, Ground
+from evasions import CHANGED, TOKEN, Attempt, Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,10 +29,10 @@ LIBC.syscall.restype = ctypes.c_long
 AT_FDCWD = -100
 
 
-def attempt(kind: str) -> Callable[[Callable[[Ground], Any]], Callable[[Ground], Any]]:
+def attempt(kind: str) -> Callable[[Callable[[Workspace], Any]], Callable[[Workspace], Any]]:
     """Add a function to the table."""
 
-    def enter(fn: Callable[[Ground], Any]) -> Callable[[Ground], Any]:
+    def enter(fn: Callable[[Workspace], Any]) -> Callable[[Workspace], Any]:
         ATTEMPTS.append(Attempt(fn.__name__, kind, (fn.__doc__ or "").strip(), fn))
         return fn
 
@@ -63,53 +63,53 @@ def drain(descriptor: int) -> str:
 
 
 @attempt("read")
-def raw_openat(ground: Ground) -> Any:
+def raw_openat(workspace: Workspace) -> Any:
     """openat, as a raw system call"""
-    return drain(call(257, 56, AT_FDCWD, path(ground.secret), os.O_RDONLY, 0))
+    return drain(call(257, 56, AT_FDCWD, path(workspace.secret), os.O_RDONLY, 0))
 
 
 @attempt("read")
-def raw_openat2(ground: Ground) -> Any:
+def raw_openat2(workspace: Workspace) -> Any:
     """openat2"""
     how = ctypes.create_string_buffer(struct.pack("=QQQ", os.O_RDONLY, 0, 0), 24)
-    return drain(call(437, 437, AT_FDCWD, path(ground.secret), how, 24))
+    return drain(call(437, 437, AT_FDCWD, path(workspace.secret), how, 24))
 
 
 @attempt("read")
-def path_only_then_reopen(ground: Ground) -> Any:
+def path_only_then_reopen(workspace: Workspace) -> Any:
     """O_PATH needs no right; opened again through /proc/self/fd"""
-    place = os.open(ground.secret, os.O_PATH)
+    place = os.open(workspace.secret, os.O_PATH)
     return drain(os.open(f"/proc/self/fd/{place}", os.O_RDONLY))
 
 
 @attempt("read")
-def path_only_then_empty_path(ground: Ground) -> Any:
+def path_only_then_empty_path(workspace: Workspace) -> Any:
     """O_PATH on the folder, openat below it"""
-    place = os.open(ground.outside, os.O_PATH)
+    place = os.open(workspace.outside, os.O_PATH)
     return drain(os.open("secret.txt", os.O_RDONLY, dir_fd=place))
 
 
 @attempt("read")
-def open_by_handle(ground: Ground) -> Any:
+def open_by_handle(workspace: Workspace) -> Any:
     """name_to_handle_at and open_by_handle_at: by inode, not by name"""
     handle = ctypes.create_string_buffer(struct.pack("=Ii", 128, 0), 136)
     mount = ctypes.c_int()
-    call(303, 264, AT_FDCWD, path(ground.secret), handle, ctypes.byref(mount), 0)
+    call(303, 264, AT_FDCWD, path(workspace.secret), handle, ctypes.byref(mount), 0)
     root = os.open("/", os.O_RDONLY)
     return drain(call(304, 265, root, handle, os.O_RDONLY))
 
 
 @attempt("read")
-def open_by_made_up_handle(ground: Ground) -> Any:
+def open_by_made_up_handle(workspace: Workspace) -> Any:
     """open_by_handle_at with a handle that is made up from the inode"""
-    inode = os.stat(ground.secret).st_ino
+    inode = os.stat(workspace.secret).st_ino
     handle = ctypes.create_string_buffer(struct.pack("=IiII", 8, 1, inode & 0xFFFFFFFF, 0), 136)
-    root = os.open(ground.inside, os.O_RDONLY)
+    root = os.open(workspace.inside, os.O_RDONLY)
     return drain(call(304, 265, root, handle, os.O_RDONLY))
 
 
 @attempt("read")
-def io_uring(ground: Ground) -> Any:
+def io_uring(workspace: Workspace) -> Any:
     """io_uring: the kernel opens and reads on behalf of a queue"""
     parameters = ctypes.create_string_buffer(120)
     ring = call(425, 425, 4, parameters)
@@ -117,7 +117,7 @@ def io_uring(ground: Ground) -> Any:
 
 
 @attempt("read")
-def thirty_two_bits(ground: Ground) -> Any:
+def thirty_two_bits(workspace: Workspace) -> Any:
     """int 0x80: the 32-bit table of system calls, which has other numbers"""
     if ARM:
         raise NotImplementedError
@@ -127,7 +127,7 @@ def thirty_two_bits(ground: Ground) -> Any:
     place = low(ctypes.c_void_p(0), ctypes.c_size_t(8192), 7, 0x62, -1, ctypes.c_long(0))
     if place in (None, ctypes.c_void_p(-1).value):
         raise OSError("no memory below 4 GiB")
-    name = os.fsencode(ground.secret) + b"\0"
+    name = os.fsencode(workspace.secret) + b"\0"
     ctypes.memmove(place + 4096, name, len(name))
     # mov eax, 5 (open); mov ebx, name; xor ecx, ecx; xor edx, edx; int 0x80; ret
     program = b"\x53\xb8\x05\0\0\0\xbb" + struct.pack("=I", place + 4096)
@@ -138,23 +138,23 @@ def thirty_two_bits(ground: Ground) -> Any:
 
 
 @attempt("read")
-def x32_numbers(ground: Ground) -> Any:
+def x32_numbers(workspace: Workspace) -> Any:
     """x32: the calls under numbers with a high bit"""
-    return drain(call(0x40000000 | 257, 56, AT_FDCWD, path(ground.secret), os.O_RDONLY, 0))
+    return drain(call(0x40000000 | 257, 56, AT_FDCWD, path(workspace.secret), os.O_RDONLY, 0))
 
 
 @attempt("read")
-def mapped(ground: Ground) -> Any:
+def mapped(workspace: Workspace) -> Any:
     """mmap of a file that is opened by a raw call"""
-    place = call(257, 56, AT_FDCWD, path(ground.secret), os.O_RDONLY, 0)
+    place = call(257, 56, AT_FDCWD, path(workspace.secret), os.O_RDONLY, 0)
     with mmap.mmap(place, 0, prot=mmap.PROT_READ) as memory:
         return memory[:].decode()
 
 
 @attempt("read")
-def descriptor_from_before(ground: Ground) -> Any:
+def inherited_descriptor(workspace: Workspace) -> Any:
     """pread on every descriptor that was open before"""
-    found = [ground.secret_fd, *range(3, 64)]
+    found = [workspace.secret_fd, *range(3, 64)]
     for number in found:
         try:
             if TOKEN in (text := os.pread(number, 4096, 0).decode("utf-8", "replace")):
@@ -165,48 +165,48 @@ def descriptor_from_before(ground: Ground) -> Any:
 
 
 @attempt("read")
-def descriptor_by_proc(ground: Ground) -> Any:
+def descriptor_by_proc(workspace: Workspace) -> Any:
     """/proc/self/fd/N of a descriptor that was open before"""
-    with open(f"/proc/self/fd/{ground.secret_fd}") as file:
+    with open(f"/proc/self/fd/{workspace.secret_fd}") as file:
         return file.read()
 
 
 @attempt("read")
-def folder_from_before(ground: Ground) -> Any:
+def folder_from_before(workspace: Workspace) -> Any:
     """openat below a folder that was open before"""
-    return drain(os.open("secret.txt", os.O_RDONLY, dir_fd=ground.folder_fd))
+    return drain(os.open("secret.txt", os.O_RDONLY, dir_fd=workspace.folder_fd))
 
 
 @attempt("read")
-def hard_link_inside(ground: Ground) -> Any:
+def hard_link_inside(workspace: Workspace) -> Any:
     """A hard link to the secret, made where reading is allowed"""
-    os.link(ground.secret, ground.own("hard"))
-    with open(ground.own("hard")) as file:
+    os.link(workspace.secret, workspace.own("hard"))
+    with open(workspace.own("hard")) as file:
         return file.read()
 
 
 @attempt("read")
-def renamed_inside(ground: Ground) -> Any:
+def renamed_inside(workspace: Workspace) -> Any:
     """The secret moved to where reading is allowed"""
-    os.rename(ground.secret, ground.own("moved"))
-    with open(ground.own("moved")) as file:
+    os.rename(workspace.secret, workspace.own("moved"))
+    with open(workspace.own("moved")) as file:
         return file.read()
 
 
 @attempt("read")
-def exchanged(ground: Ground) -> Any:
+def exchanged(workspace: Workspace) -> Any:
     """renameat2 with RENAME_EXCHANGE: a file inside for the secret"""
-    call(316, 276, AT_FDCWD, path(ground.secret), AT_FDCWD, path(ground.own("own.txt")), 2)
-    with open(ground.own("own.txt")) as file:
+    call(316, 276, AT_FDCWD, path(workspace.secret), AT_FDCWD, path(workspace.own("own.txt")), 2)
+    with open(workspace.own("own.txt")) as file:
         return file.read()
 
 
 @attempt("read")
-def link_race(ground: Ground) -> Any:
+def link_race(workspace: Workspace) -> Any:
     """A link that points in and out in turns, opened all the while"""
-    inner, outer, link = ground.own("own.txt"), ground.secret, ground.own("turning")
+    inner, outer, link = workspace.own("own.txt"), workspace.secret, workspace.own("turning")
     for turn in range(400):
-        draft = ground.own("draft")
+        draft = workspace.own("draft")
         os.symlink(outer if turn % 2 else inner, draft)
         os.rename(draft, link)
         try:
@@ -219,20 +219,20 @@ def link_race(ground: Ground) -> Any:
 
 
 @attempt("read")
-def folder_race(ground: Ground) -> Any:
+def folder_race(workspace: Workspace) -> Any:
     """A folder that is swapped for a link while a thread opens below it"""
     import threading
 
-    os.makedirs(ground.own("way/real"))
-    with open(ground.own("way/real/secret.txt"), "w") as file:
+    os.makedirs(workspace.own("way/real"))
+    with open(workspace.own("way/real/secret.txt"), "w") as file:
         file.write("mine")
-    os.symlink(ground.outside, ground.own("way/false"))
+    os.symlink(workspace.outside, workspace.own("way/false"))
     found: list[str] = []
 
     def look() -> None:
         for _ in range(400):
             try:
-                with open(ground.own("way/step/secret.txt")) as file:
+                with open(workspace.own("way/step/secret.txt")) as file:
                     found.append(file.read())
             except OSError:
                 pass
@@ -240,8 +240,8 @@ def folder_race(ground: Ground) -> Any:
     thread = threading.Thread(target=look)
     thread.start()
     for turn in range(400):
-        os.symlink("false" if turn % 2 else "real", ground.own("way/next"))
-        os.rename(ground.own("way/next"), ground.own("way/step"))
+        os.symlink("false" if turn % 2 else "real", workspace.own("way/next"))
+        os.rename(workspace.own("way/next"), workspace.own("way/step"))
     thread.join()
     return next((text for text in found if TOKEN in text), None)
 
@@ -250,7 +250,7 @@ def folder_race(ground: Ground) -> Any:
 
 
 @attempt("read")
-def memory_of_the_parent(ground: Ground) -> Any:
+def memory_of_the_parent(workspace: Workspace) -> Any:
     """/proc/PPID/mem, where the parent's environment is"""
     parent = os.getppid()
     with open(f"/proc/{parent}/maps") as file:
@@ -262,43 +262,43 @@ def memory_of_the_parent(ground: Ground) -> Any:
 
 
 @attempt("read")
-def environment_of_the_parent(ground: Ground) -> Any:
+def environment_of_the_parent(workspace: Workspace) -> Any:
     """/proc/PPID/environ"""
     with open(f"/proc/{os.getppid()}/environ") as file:
         return file.read()
 
 
 @attempt("read")
-def descriptors_of_the_parent(ground: Ground) -> Any:
+def descriptors_of_the_parent(workspace: Workspace) -> Any:
     """/proc/PPID/fd/N of the secret, which the parent has open"""
-    with open(f"/proc/{os.getppid()}/fd/{ground.secret_fd}") as file:
+    with open(f"/proc/{os.getppid()}/fd/{workspace.secret_fd}") as file:
         return file.read()
 
 
 @attempt("read")
-def root_of_the_parent(ground: Ground) -> Any:
+def root_of_the_parent(workspace: Workspace) -> Any:
     """/proc/PPID/root leads outside"""
-    with open(f"/proc/{os.getppid()}/root{ground.secret}") as file:
+    with open(f"/proc/{os.getppid()}/root{workspace.secret}") as file:
         return file.read()
 
 
 @attempt("read")
-def cwd_of_the_parent(ground: Ground) -> Any:
+def cwd_of_the_parent(workspace: Workspace) -> Any:
     """/proc/PPID/cwd leads outside"""
     up = "../" * 12
-    with open(f"/proc/{os.getppid()}/cwd/{up}{ground.secret}") as file:
+    with open(f"/proc/{os.getppid()}/cwd/{up}{workspace.secret}") as file:
         return file.read()
 
 
 @attempt("read")
-def own_environment_in_proc(ground: Ground) -> Any:
+def own_environment_in_proc(workspace: Workspace) -> Any:
     """/proc/self/environ, as it was at the start"""
     with open("/proc/self/environ") as file:
         return file.read()
 
 
 @attempt("read")
-def own_stack(ground: Ground) -> Any:
+def own_stack(workspace: Workspace) -> Any:
     """The initial environment in the memory of the stack"""
     fields = b""
     with open("/proc/self/maps") as file:
@@ -309,7 +309,7 @@ def own_stack(ground: Ground) -> Any:
 
 
 @attempt("spawn")
-def ptrace_the_parent(ground: Ground) -> Any:
+def ptrace_the_parent(workspace: Workspace) -> Any:
     """PTRACE_SEIZE of the parent"""
     call(101, 117, 0x4206, os.getppid(), 0, 0)
     call(101, 117, 17, os.getppid(), 0, 0)
@@ -317,7 +317,7 @@ def ptrace_the_parent(ground: Ground) -> Any:
 
 
 @attempt("read")
-def memory_by_process_vm(ground: Ground) -> Any:
+def memory_by_process_vm(workspace: Workspace) -> Any:
     """process_vm_readv of the parent"""
     buffer = ctypes.create_string_buffer(64)
     local = ctypes.create_string_buffer(struct.pack("=QQ", ctypes.addressof(buffer), 16), 16)
@@ -329,35 +329,35 @@ def memory_by_process_vm(ground: Ground) -> Any:
 
 
 @attempt("read")
-def descriptor_by_pidfd(ground: Ground) -> Any:
+def descriptor_by_pidfd(workspace: Workspace) -> Any:
     """pidfd_getfd: a descriptor of the parent's"""
     parent = call(434, 434, os.getppid(), 0)
-    return drain(call(438, 438, parent, ground.secret_fd, 0))
+    return drain(call(438, 438, parent, workspace.secret_fd, 0))
 
 
 @attempt("spawn")
-def signal_the_parent(ground: Ground) -> Any:
+def signal_the_parent(workspace: Workspace) -> Any:
     """kill(PPID, SIGURG), which is ignored where it arrives"""
     os.kill(os.getppid(), signal.SIGURG)
     return "spawned: a signal"
 
 
 @attempt("spawn")
-def signal_by_pidfd(ground: Ground) -> Any:
+def signal_by_pidfd(workspace: Workspace) -> Any:
     """pidfd_send_signal"""
     call(424, 424, call(434, 434, os.getppid(), 0), signal.SIGURG, 0, 0)
     return "spawned: a signal"
 
 
 @attempt("spawn")
-def signal_everybody(ground: Ground) -> Any:
+def signal_everybody(workspace: Workspace) -> Any:
     """kill(0, 0): the whole group"""
     os.kill(0, 0)
     return "spawned: a signal"
 
 
 @attempt("spawn")
-def signal_by_queue(ground: Ground) -> Any:
+def signal_by_queue(workspace: Workspace) -> Any:
     """rt_sigqueueinfo"""
     info = ctypes.create_string_buffer(struct.pack("=iii", signal.SIGURG, 0, -1), 128)
     call(129, 138, os.getppid(), signal.SIGURG, info)
@@ -365,7 +365,7 @@ def signal_by_queue(ground: Ground) -> Any:
 
 
 @attempt("spawn")
-def signal_by_ownership(ground: Ground) -> Any:
+def signal_by_ownership(workspace: Workspace) -> Any:
     """F_SETOWN: data on a pipe of ours becomes a signal to the parent"""
     import fcntl
 
@@ -378,7 +378,7 @@ def signal_by_ownership(ground: Ground) -> Any:
 
 
 @attempt("spawn")
-def limits_of_the_parent(ground: Ground) -> Any:
+def limits_of_the_parent(workspace: Workspace) -> Any:
     """prlimit: how much the parent may open"""
     import resource
 
@@ -388,14 +388,14 @@ def limits_of_the_parent(ground: Ground) -> Any:
 
 
 @attempt("spawn")
-def rank_of_the_parent(ground: Ground) -> Any:
+def rank_of_the_parent(workspace: Workspace) -> Any:
     """setpriority: the parent made to wait"""
     os.setpriority(os.PRIO_PROCESS, os.getppid(), os.getpriority(os.PRIO_PROCESS, os.getppid()))
     return "spawned: a rank"
 
 
 @attempt("spawn")
-def processors_of_the_parent(ground: Ground) -> Any:
+def processors_of_the_parent(workspace: Workspace) -> Any:
     """sched_setaffinity of the parent"""
     os.sched_setaffinity(os.getppid(), os.sched_getaffinity(0))
     return "spawned: an affinity"
@@ -405,21 +405,21 @@ def processors_of_the_parent(ground: Ground) -> Any:
 
 
 @attempt("spawn")
-def program_in_memory(ground: Ground) -> Any:
+def program_in_memory(workspace: Workspace) -> Any:
     """memfd_create and execveat: a program that no file holds"""
     place = os.memfd_create("program")
-    os.write(place, b"#!/bin/sh\necho spawned > " + os.fsencode(ground.own("spawned")) + b"\n")
+    os.write(place, b"#!/bin/sh\necho spawned > " + os.fsencode(workspace.own("spawned")) + b"\n")
     words = (ctypes.c_char_p * 2)(b"program", None)
     call(322, 281, place, path(""), words, None, 0x1000)
     return None
 
 
 @attempt("spawn")
-def raw_fork(ground: Ground) -> Any:
+def raw_fork(workspace: Workspace) -> Any:
     """fork, as a raw system call"""
     child = call(57, 220, 17, 0, 0, 0, 0)
     if child == 0:
-        with open(ground.own("spawned"), "w") as file:
+        with open(workspace.own("spawned"), "w") as file:
             file.write("spawned")
         os._exit(0)
     os.waitpid(child, 0)
@@ -427,7 +427,7 @@ def raw_fork(ground: Ground) -> Any:
 
 
 @attempt("spawn")
-def raw_clone(ground: Ground) -> Any:
+def raw_clone(workspace: Workspace) -> Any:
     """clone without threads' flags"""
     child = call(56, 220, 17, 0, 0, 0, 0)
     if child == 0:
@@ -437,7 +437,7 @@ def raw_clone(ground: Ground) -> Any:
 
 
 @attempt("spawn")
-def raw_clone3(ground: Ground) -> Any:
+def raw_clone3(workspace: Workspace) -> Any:
     """clone3, whose flags no filter can see"""
     words = ctypes.create_string_buffer(struct.pack("=8Q", 0, 0, 0, 0, 17, 0, 0, 0), 64)
     child = call(435, 435, words, 64)
@@ -448,9 +448,9 @@ def raw_clone3(ground: Ground) -> Any:
 
 
 @attempt("spawn")
-def raw_execve(ground: Ground) -> Any:
+def raw_execve(workspace: Workspace) -> Any:
     """execve, as a raw system call, in this process"""
-    text = f"echo spawned > {ground.own('spawned')}".encode()
+    text = f"echo spawned > {workspace.own('spawned')}".encode()
     words = (ctypes.c_char_p * 4)(b"sh", b"-c", text, None)
     call(59, 221, path("/bin/sh"), words, None)
     return None
@@ -460,45 +460,45 @@ def raw_execve(ground: Ground) -> Any:
 
 
 @attempt("read")
-def new_root(ground: Ground) -> Any:
+def new_root(workspace: Workspace) -> Any:
     """chroot: the same file under another name"""
-    os.chroot(ground.outside)
+    os.chroot(workspace.outside)
     with open("/secret.txt") as file:
         return file.read()
 
 
 @attempt("read")
-def new_namespace(ground: Ground) -> Any:
+def new_namespace(workspace: Workspace) -> Any:
     """unshare of user and mount namespaces, then a bind mount to where reading is allowed"""
     call(272, 97, 0x10000000 | 0x00020000)
-    call(165, 40, path(ground.outside), path(ground.own("deep")), None, 4096, None)
-    with open(ground.own("deep/secret.txt")) as file:
+    call(165, 40, path(workspace.outside), path(workspace.own("deep")), None, 4096, None)
+    with open(workspace.own("deep/secret.txt")) as file:
         return file.read()
 
 
 @attempt("read")
-def bind_mount(ground: Ground) -> Any:
+def bind_mount(workspace: Workspace) -> Any:
     """mount --bind"""
-    call(165, 40, path(ground.outside), path(ground.own("deep")), None, 4096, None)
+    call(165, 40, path(workspace.outside), path(workspace.own("deep")), None, 4096, None)
     try:
-        with open(ground.own("deep/secret.txt")) as file:
+        with open(workspace.own("deep/secret.txt")) as file:
             return file.read()
     finally:
-        call(166, 39, path(ground.own("deep")), 2)
+        call(166, 39, path(workspace.own("deep")), 2)
 
 
 @attempt("read")
-def tree_of_mounts(ground: Ground) -> Any:
+def tree_of_mounts(workspace: Workspace) -> Any:
     """open_tree with OPEN_TREE_CLONE, and openat below it"""
-    place = call(428, 428, AT_FDCWD, path(ground.outside), 1)
+    place = call(428, 428, AT_FDCWD, path(workspace.outside), 1)
     return drain(os.open("secret.txt", os.O_RDONLY, dir_fd=place))
 
 
 @attempt("write")
-def device_node(ground: Ground) -> Any:
+def device_node(workspace: Workspace) -> Any:
     """mknod of a block device inside, and a file outside for the proof that it could"""
-    os.mknod(ground.own("disk"), 0o060600, os.stat(ground.outside).st_dev)
-    with open(ground.out("made-by-device"), "w") as file:
+    os.mknod(workspace.own("disk"), 0o060600, os.stat(workspace.outside).st_dev)
+    with open(workspace.out("made-by-device"), "w") as file:
         file.write(CHANGED)
     return "made"
 
@@ -507,107 +507,111 @@ def device_node(ground: Ground) -> Any:
 
 
 @attempt("write")
-def raw_truncate(ground: Ground) -> Any:
+def raw_truncate(workspace: Workspace) -> Any:
     """truncate, as a raw system call: no file is opened"""
-    return call(76, 45, path(ground.victim), 0) == 0
+    return call(76, 45, path(workspace.victim), 0) == 0
 
 
 @attempt("write")
-def write_to_descriptor_from_before(ground: Ground) -> Any:
+def write_to_descriptor_from_before(workspace: Workspace) -> Any:
     """pwrite to a descriptor that was open before"""
-    return os.pwrite(ground.victim_fd, CHANGED.encode(), 0)
+    return os.pwrite(workspace.victim_fd, CHANGED.encode(), 0)
 
 
 @attempt("write")
-def splice_to_descriptor_from_before(ground: Ground) -> Any:
+def splice_to_descriptor_from_before(workspace: Workspace) -> Any:
     """copy_file_range to a descriptor that was open before"""
-    with open(ground.own("own.txt"), "rb") as file:
-        return os.copy_file_range(file.fileno(), ground.victim_fd, 4)
+    with open(workspace.own("own.txt"), "rb") as file:
+        return os.copy_file_range(file.fileno(), workspace.victim_fd, 4)
 
 
 @attempt("write")
-def named_temporary(ground: Ground) -> Any:
+def named_temporary(workspace: Workspace) -> Any:
     """O_TMPFILE outside, then linkat to a name"""
-    place = os.open(ground.outside, os.O_TMPFILE | os.O_RDWR, 0o600)
+    place = os.open(workspace.outside, os.O_TMPFILE | os.O_RDWR, 0o600)
     os.write(place, CHANGED.encode())
-    os.link(f"/proc/self/fd/{place}", ground.out("made"), follow_symlinks=True)
+    os.link(f"/proc/self/fd/{place}", workspace.out("made"), follow_symlinks=True)
     return "made"
 
 
 @attempt("write")
-def link_outside(ground: Ground) -> Any:
+def link_outside(workspace: Workspace) -> Any:
     """A hard link from inside to outside"""
-    os.link(ground.own("own.txt"), ground.out("linked"))
+    os.link(workspace.own("own.txt"), workspace.out("linked"))
     return "made"
 
 
 @attempt("write")
-def bound_socket(ground: Ground) -> Any:
+def bound_socket(workspace: Workspace) -> Any:
     """bind of a unix socket: a name in a folder outside"""
     ours, _ = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     call(
-        49, 200, ours.fileno(), struct.pack("=H", 1) + os.fsencode(ground.out("bound")) + b"\0", 90
+        49,
+        200,
+        ours.fileno(),
+        struct.pack("=H", 1) + os.fsencode(workspace.out("bound")) + b"\0",
+        90,
     )
     return "made"
 
 
 @attempt("attributes")
-def raw_chmod_at(ground: Ground) -> Any:
+def raw_chmod_at(workspace: Workspace) -> Any:
     """fchmodat2 with an empty path, on O_PATH"""
-    place = os.open(ground.victim, os.O_PATH)
+    place = os.open(workspace.victim, os.O_PATH)
     return call(452, 452, place, path(""), 0o777, 0x1000)
 
 
 @attempt("attributes")
-def chmod_by_proc(ground: Ground) -> Any:
+def chmod_by_proc(workspace: Workspace) -> Any:
     """chmod of /proc/self/fd/N, on O_PATH"""
-    place = os.open(ground.victim, os.O_PATH)
+    place = os.open(workspace.victim, os.O_PATH)
     os.chmod(f"/proc/self/fd/{place}", 0o777)
     return True
 
 
 @attempt("attributes")
-def owner_by_descriptor(ground: Ground) -> Any:
+def owner_by_descriptor(workspace: Workspace) -> Any:
     """fchown of a descriptor that was open before"""
-    os.fchown(ground.victim_fd, 12345, 12345)
+    os.fchown(workspace.victim_fd, 12345, 12345)
     return True
 
 
 @attempt("attributes")
-def times_by_descriptor(ground: Ground) -> Any:
+def times_by_descriptor(workspace: Workspace) -> Any:
     """futimens of a descriptor that was open before"""
-    os.utime(ground.victim_fd, (1, 1))
+    os.utime(workspace.victim_fd, (1, 1))
     return True
 
 
 @attempt("attributes")
-def flags_of_a_file(ground: Ground) -> Any:
+def flags_of_a_file(workspace: Workspace) -> Any:
     """FS_IOC_SETFLAGS: a file that nobody may change, not even its owner"""
     import fcntl
 
     flags = array.array("i", [0])
-    place = os.open(ground.own("own.txt"), os.O_RDONLY)
+    place = os.open(workspace.own("own.txt"), os.O_RDONLY)
     fcntl.ioctl(place, 0x80086601, flags)
     fcntl.ioctl(place, 0x40086602, flags)
-    os.chmod(ground.victim, 0o777)
+    os.chmod(workspace.victim, 0o777)
     return True
 
 
 @attempt("attributes")
-def attribute_by_new_call(ground: Ground) -> Any:
+def attribute_by_new_call(workspace: Workspace) -> Any:
     """setxattrat, which is younger than the filter"""
     value = ctypes.create_string_buffer(b"x", 1)
     words = ctypes.create_string_buffer(struct.pack("=QII", ctypes.addressof(value), 1, 0), 16)
     name = path("user.evasion")
-    return call(463, 463, AT_FDCWD, path(ground.victim), 0, name, words, 16) == 0
+    return call(463, 463, AT_FDCWD, path(workspace.victim), 0, name, words, 16) == 0
 
 
 @attempt("attributes")
-def flags_by_new_call(ground: Ground) -> Any:
+def flags_by_new_call(workspace: Workspace) -> Any:
     """file_setattr, which is younger than the filter; then an old way for the proof"""
     words = ctypes.create_string_buffer(24)
-    call(469, 469, AT_FDCWD, path(ground.victim), words, 24, 0)
-    os.chmod(ground.victim, 0o777)
+    call(469, 469, AT_FDCWD, path(workspace.victim), words, 24, 0)
+    os.chmod(workspace.victim, 0o777)
     return True
 
 
@@ -615,7 +619,7 @@ def flags_by_new_call(ground: Ground) -> Any:
 
 
 @attempt("net")
-def abstract_socket(ground: Ground) -> Any:
+def abstract_socket(workspace: Workspace) -> Any:
     """An abstract unix socket: a name in no folder"""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as server:
         server.bind(f"\0evasion-{os.getpid()}")
@@ -623,32 +627,32 @@ def abstract_socket(ground: Ground) -> Any:
 
 
 @attempt("net")
-def packet_pair(ground: Ground) -> Any:
+def packet_pair(workspace: Workspace) -> Any:
     """socketpair of datagrams, whose ends can be sent anywhere"""
     ours, _ = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
-    ours.sendto(b"hello", ground.unix)
+    ours.sendto(b"hello", workspace.unix)
     return "bound"
 
 
 @attempt("net")
-def pair_reconnected(ground: Ground) -> Any:
+def pair_reconnected(workspace: Workspace) -> Any:
     """A stream pair, connected to somebody else"""
     ours, _ = socket.socketpair()
-    ours.connect(ground.unix)
+    ours.connect(workspace.unix)
     ours.send(b"hello")
     return "bound"
 
 
 @attempt("net")
-def pair_with_an_address(ground: Ground) -> Any:
+def pair_with_an_address(workspace: Workspace) -> Any:
     """sendmsg with an address on a stream pair"""
     ours, _ = socket.socketpair()
-    ours.sendmsg([b"hello"], [], 0, ground.unix)
+    ours.sendmsg([b"hello"], [], 0, workspace.unix)
     return "bound"
 
 
 @attempt("net")
-def routing(ground: Ground) -> Any:
+def routing(workspace: Workspace) -> Any:
     """A netlink socket: addresses and routes"""
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0) as kernel:
         kernel.bind((0, 0))
@@ -656,53 +660,53 @@ def routing(ground: Ground) -> Any:
 
 
 @attempt("net")
-def raw_packets(ground: Ground) -> Any:
+def raw_packets(workspace: Workspace) -> Any:
     """A packet socket: everything that passes by"""
     socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0).close()
     return "bound"
 
 
 @attempt("net")
-def virtual_machines(ground: Ground) -> Any:
+def virtual_machines(workspace: Workspace) -> Any:
     """A vsock to the host"""
     socket.socket(socket.AF_VSOCK, socket.SOCK_STREAM).close()
     return "bound"
 
 
 @attempt("net")
-def multipath(ground: Ground) -> Any:
+def multipath(workspace: Workspace) -> Any:
     """MPTCP: TCP by another number"""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262) as stream:
-        stream.connect(("127.0.0.1", ground.tcp))
+        stream.connect(("127.0.0.1", workspace.tcp))
         stream.send(b"hello")
     return "bound"
 
 
 @attempt("net")
-def fast_open(ground: Ground) -> Any:
+def fast_open(workspace: Workspace) -> Any:
     """MSG_FASTOPEN: a connection without connect"""
     with socket.socket() as stream:
-        stream.sendto(b"hello", 0x20000000, ("127.0.0.1", ground.tcp))
+        stream.sendto(b"hello", 0x20000000, ("127.0.0.1", workspace.tcp))
     return "bound"
 
 
 @attempt("net")
-def socket_from_before(ground: Ground) -> Any:
+def socket_from_before(workspace: Workspace) -> Any:
     """A connection that was there before"""
-    return "bound" if os.write(ground.socket_fd, b"hello") else None
+    return "bound" if os.write(workspace.socket_fd, b"hello") else None
 
 
 @attempt("net")
-def descriptor_passed_on(ground: Ground) -> Any:
+def descriptor_passed_on(workspace: Workspace) -> Any:
     """SCM_RIGHTS: the connection from before, sent to ourselves and used"""
     ours, theirs = socket.socketpair()
-    socket.send_fds(ours, [b"x"], [ground.socket_fd])
+    socket.send_fds(ours, [b"x"], [workspace.socket_fd])
     _, numbers, _, _ = socket.recv_fds(theirs, 1, 1)
     return "bound" if os.write(numbers[0], b"hello") else None
 
 
 @attempt("net")
-def shared_memory(ground: Ground) -> Any:
+def shared_memory(workspace: Workspace) -> Any:
     """shmget: memory that others can attach to"""
     place = call(29, 194, 0x7001, 4096, 0o1600)
     call(31, 195, place, 0, 0)
@@ -710,7 +714,7 @@ def shared_memory(ground: Ground) -> Any:
 
 
 @attempt("net")
-def semaphores(ground: Ground) -> Any:
+def semaphores(workspace: Workspace) -> Any:
     """semget"""
     place = call(64, 190, 0x7001, 1, 0o1600)
     call(66, 191, place, 0, 0)
@@ -718,7 +722,7 @@ def semaphores(ground: Ground) -> Any:
 
 
 @attempt("net")
-def message_queue(ground: Ground) -> Any:
+def message_queue(workspace: Workspace) -> Any:
     """msgget"""
     place = call(68, 186, 0x7001, 0o1600)
     call(71, 187, place, 0, 0)
@@ -726,7 +730,7 @@ def message_queue(ground: Ground) -> Any:
 
 
 @attempt("net")
-def posix_queue(ground: Ground) -> Any:
+def posix_queue(workspace: Workspace) -> Any:
     """mq_open"""
     call(240, 180, path("evasion"), os.O_CREAT | os.O_RDWR, 0o600, None)
     call(241, 181, path("evasion"))
@@ -734,7 +738,7 @@ def posix_queue(ground: Ground) -> Any:
 
 
 @attempt("net")
-def shared_folder(ground: Ground) -> Any:
+def shared_folder(workspace: Workspace) -> Any:
     """shm_open: a file in /dev/shm"""
     from multiprocessing import shared_memory
 
@@ -745,7 +749,7 @@ def shared_folder(ground: Ground) -> Any:
 
 
 @attempt("net")
-def keyring(ground: Ground) -> Any:
+def keyring(workspace: Workspace) -> Any:
     """add_key: the user's keyring"""
     call(248, 217, path("user"), path("evasion"), path("x"), 1, -3)
     return "bound"
@@ -755,7 +759,7 @@ def keyring(ground: Ground) -> Any:
 
 
 @attempt("spawn")
-def typed_into_the_terminal(ground: Ground) -> Any:
+def typed_into_the_terminal(workspace: Workspace) -> Any:
     """TIOCSTI: a key typed into the terminal for its next reader"""
     import fcntl
 
@@ -768,7 +772,7 @@ def typed_into_the_terminal(ground: Ground) -> Any:
 
 
 @attempt("spawn")
-def typed_with_high_bits(ground: Ground) -> Any:
+def typed_with_high_bits(workspace: Workspace) -> Any:
     """TIOCSTI with bits above the 32 that the kernel looks at"""
     try:
         call(16, 29, 0, 0x100005412, ctypes.create_string_buffer(b"x"))
@@ -779,7 +783,7 @@ def typed_with_high_bits(ground: Ground) -> Any:
 
 
 @attempt("spawn")
-def program_for_the_kernel(ground: Ground) -> Any:
+def program_for_the_kernel(workspace: Workspace) -> Any:
     """bpf"""
     try:
         call(321, 280, 0, 0, 0)
@@ -790,7 +794,7 @@ def program_for_the_kernel(ground: Ground) -> Any:
 
 
 @attempt("spawn")
-def counters(ground: Ground) -> Any:
+def counters(workspace: Workspace) -> Any:
     """perf_event_open"""
     try:
         call(298, 241, 0, 0, -1, -1, 0)
@@ -801,21 +805,21 @@ def counters(ground: Ground) -> Any:
 
 
 @attempt("spawn")
-def faults(ground: Ground) -> Any:
+def faults(workspace: Workspace) -> Any:
     """userfaultfd"""
     call(323, 282, 1)
     return "spawned: faults are ours"
 
 
 @attempt("spawn")
-def other_personality(ground: Ground) -> Any:
+def other_personality(workspace: Workspace) -> Any:
     """personality: addresses that are not random"""
     call(135, 92, 0xFFFFFFFF)
     return "spawned: another personality"
 
 
 @attempt("spawn")
-def kernel_module(ground: Ground) -> Any:
+def kernel_module(workspace: Workspace) -> Any:
     """finit_module"""
     try:
         call(313, 273, -1, path(""), 0)
@@ -826,7 +830,7 @@ def kernel_module(ground: Ground) -> Any:
 
 
 @attempt("spawn")
-def clock(ground: Ground) -> Any:
+def clock(workspace: Workspace) -> Any:
     """clock_settime, to what it is"""
     import time
 
@@ -835,14 +839,14 @@ def clock(ground: Ground) -> Any:
 
 
 @attempt("spawn")
-def privileges_again(ground: Ground) -> Any:
+def privileges_again(workspace: Workspace) -> Any:
     """setuid to another user, which takes a privilege"""
     os.setresuid(12345, 12345, 12345)
     return "spawned: as another user"
 
 
 @attempt("read")
-def kernel_log(ground: Ground) -> Any:
+def kernel_log(workspace: Workspace) -> Any:
     """syslog: the messages of the kernel"""
     buffer = ctypes.create_string_buffer(4096)
     call(103, 116, 3, buffer, 4096)
@@ -850,16 +854,16 @@ def kernel_log(ground: Ground) -> Any:
 
 
 @attempt("read")
-def disk_itself(ground: Ground) -> Any:
+def disk_itself(workspace: Workspace) -> Any:
     """/dev/mem and the disks"""
-    device = os.stat(ground.outside).st_dev
+    device = os.stat(workspace.outside).st_dev
     with open(f"/dev/block/{os.major(device)}:{os.minor(device)}", "rb") as file:
         file.read(1)
     return f"the disk: {TOKEN}"
 
 
 @attempt("read")
-def another_filter(ground: Ground) -> Any:
+def another_filter(workspace: Workspace) -> Any:
     """A second filter and a second ruleset that allow everything: neither removes the first"""
     allow = struct.pack("=HBBI", 6, 0, 0, 0x7FFF0000)
     text = ctypes.create_string_buffer(allow, 8)
@@ -871,19 +875,19 @@ def another_filter(ground: Ground) -> Any:
     rule = ctypes.create_string_buffer(struct.pack("=Qi", 4, place), 12)
     call(445, 445, rules, 1, rule, 0)
     call(446, 446, rules, 0)
-    with open(ground.secret) as file:
+    with open(workspace.secret) as file:
         return file.read()
 
 
 @attempt("read")
-def in_a_new_thread(ground: Ground) -> Any:
+def in_a_new_thread(workspace: Workspace) -> Any:
     """A thread that starts after the sandbox was entered"""
     import threading
 
     found: list[str] = []
 
     def look() -> None:
-        with open(ground.secret) as file:
+        with open(workspace.secret) as file:
             found.append(file.read())
 
     thread = threading.Thread(target=look)

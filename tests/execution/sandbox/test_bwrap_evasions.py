@@ -34,32 +34,37 @@ class AttemptRun:
 
     def __init__(self, root: Path) -> None:
         (root / "code").mkdir()
-        (root / "ground" / "outside").mkdir(parents=True)
+        (root / "workspace" / "outside").mkdir(parents=True)
         for name in ("bwrap_app.py", "../evasions.py", "sandbox_evasions.py"):
             shutil.copy(HERE / name, root / "code")
         self.root = root
         self.bwrap = working_bubblewrap()
-        self.listener = evasions.Listener(str(root / "ground"))
-        self.ground = evasions.lay_out(str(root / "ground"), self.listener)
-        self.before = evasions.survey(self.ground)
+        self.listener = evasions.Listener(str(root / "workspace"))
+        self.workspace = evasions.create_workspace(str(root / "workspace"), self.listener)
+        self.before = evasions.read_state(self.workspace)
         self.found: dict[str, dict[str, Any]] = {}
         names = [f"{module}:{one.name}" for module, one in TRIED]
         while names:
             names = self.after(names)
-        self.heard = self.listener.heard()
+        self.received = self.listener.received()
 
     def after(self, names: list[str]) -> list[str]:
         """Run the attempts; return what is left after the process has ended."""
-        ground = self.ground
+        workspace = self.workspace
         program = [sys.executable, str(HERE / "hide_syscalls.py"), LANDLOCK]
-        program += [str(self.root / "code/bwrap_app.py"), json.dumps(list(ground)), *names]
+        program += [str(self.root / "code/bwrap_app.py"), json.dumps(list(workspace)), *names]
         env = environment(BUBBLEWRAP=self.bwrap, TOOLI_STATE_DIR=str(self.root / "state"))
         done = subprocess.run(
             [*program, "--jsonl"],
             capture_output=True,
             timeout=120,
             env={**env, evasions.VARIABLE: evasions.TOKEN},
-            pass_fds=[ground.secret_fd, ground.victim_fd, ground.folder_fd, ground.socket_fd],
+            pass_fds=[
+                workspace.secret_fd,
+                workspace.victim_fd,
+                workspace.folder_fd,
+                workspace.socket_fd,
+            ],
         )
         lines = [json.loads(line) for line in done.stdout.splitlines()]
         told = [line for line in lines if "name" in line]
@@ -83,8 +88,8 @@ def attempt_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AttemptRun
 
 
 def test_nothing_outside_has_changed_and_nobody_was_reached(attempt_run: AttemptRun) -> None:
-    assert evasions.survey(attempt_run.ground) == attempt_run.before
-    assert attempt_run.heard == ""
+    assert evasions.read_state(attempt_run.workspace) == attempt_run.before
+    assert attempt_run.received == ""
 
 
 @pytest.mark.parametrize(
@@ -92,5 +97,5 @@ def test_nothing_outside_has_changed_and_nobody_was_reached(attempt_run: Attempt
 )
 def test_nothing_gets_out(attempt_run: AttemptRun, module: str, attempt: Any) -> None:
     found = attempt_run.found[f"{module}:{attempt.name}"]
-    what = (attempt_run.ground, attempt_run.before, found.get("evidence"), attempt_run.heard)
+    what = (attempt_run.workspace, attempt_run.before, found.get("evidence"), attempt_run.received)
     assert evasions.succeeded(attempt, *what) is (attempt.name in OWN), found

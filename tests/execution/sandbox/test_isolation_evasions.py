@@ -39,7 +39,7 @@ GAPS = {
     **dict.fromkeys(
         (
             *("stat_file", "file_exists", "access_file", "read_link", "real_path"),
-            *("list_attributes", "volume", "error_oracle"),
+            *("list_attributes", "stat_volume", "error_message"),
         ),
         METADATA,
     ),
@@ -116,7 +116,7 @@ def test_no_variable_and_no_layout_opens_more(tmp_path: Path, attempt: Any, comm
     folder.mkdir()
     (folder / "secret.txt").write_text(evasions.TOKEN)
     (folder / "held.py").write_text(sandbox_environment.APP)
-    around = attempt.lay_out(folder)
+    around = attempt.create_workspace(folder)
     assert evasions.TOKEN not in shown(folder, around, command)
 
 
@@ -124,6 +124,6 @@ def test_no_variable_and_no_layout_opens_more(tmp_path: Path, attempt: Any, comm
 def test_the_same_is_seen_where_nobody_is_held(tmp_path: Path, attempt: Any) -> None:
     (tmp_path / "secret.txt").write_text(evasions.TOKEN)
     (tmp_path / "held.py").write_text(sandbox_environment.APP)
-    around = attempt.lay_out(tmp_path.resolve())
+    around = attempt.create_workspace(tmp_path.resolve())
     around.variables.pop("TOOLI_DENY_PATHS", None)  # it applies to every command
     assert evasions.TOKEN in shown(tmp_path, around, "free")

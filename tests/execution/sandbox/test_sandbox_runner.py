@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.fixture
-def ground(tmp_path: Path) -> Path:
+def tree(tmp_path: Path) -> Path:
     """A folder with `in`, which tests declare, and `out`, which they do not."""
     for name in ("in", "out"):
         (tmp_path / name).mkdir()
@@ -36,83 +36,79 @@ def ground(tmp_path: Path) -> Path:
 # ------------------------------------------------------------------ files
 
 
-def test_what_is_declared_is_read_and_nothing_beside_it(ground: Path) -> None:
-    words = [f"fs:read:{ground}/in"]
-    assert sandboxed(words, lambda: (ground / "in/file").read_text()).value == "in"
-    assert sandboxed(words, lambda: os.listdir(ground / "in")).value == ["file"]
-    assert sandboxed(words, lambda: (ground / "out/file").read_text()).errno == errno.EACCES
-    assert sandboxed(words, lambda: os.listdir(ground / "out")).errno == errno.EACCES
-    assert sandboxed(words, lambda: (ground / "in/file").write_text("x")).errno == errno.EACCES
+def test_what_is_declared_is_read_and_nothing_beside_it(tree: Path) -> None:
+    words = [f"fs:read:{tree}/in"]
+    assert sandboxed(words, lambda: (tree / "in/file").read_text()).value == "in"
+    assert sandboxed(words, lambda: os.listdir(tree / "in")).value == ["file"]
+    assert sandboxed(words, lambda: (tree / "out/file").read_text()).errno == errno.EACCES
+    assert sandboxed(words, lambda: os.listdir(tree / "out")).errno == errno.EACCES
+    assert sandboxed(words, lambda: (tree / "in/file").write_text("x")).errno == errno.EACCES
 
 
-def test_a_single_file_is_declared(ground: Path) -> None:
-    words = [f"fs:read:{ground}/in/file"]
-    (ground / "in/other").write_text("other")
-    assert sandboxed(words, lambda: (ground / "in/file").read_text()).value == "in"
-    assert sandboxed(words, lambda: (ground / "in/other").read_text()).errno == errno.EACCES
+def test_a_single_file_is_declared(tree: Path) -> None:
+    words = [f"fs:read:{tree}/in/file"]
+    (tree / "in/other").write_text("other")
+    assert sandboxed(words, lambda: (tree / "in/file").read_text()).value == "in"
+    assert sandboxed(words, lambda: (tree / "in/other").read_text()).errno == errno.EACCES
 
 
-def test_nothing_declared_is_nothing_read(ground: Path) -> None:
-    for place in (ground / "in/file", Path("/etc/passwd"), Path("/etc/hostname")):
+def test_nothing_declared_is_nothing_read(tree: Path) -> None:
+    for place in (tree / "in/file", Path("/etc/passwd"), Path("/etc/hostname")):
         assert sandboxed([], place.read_bytes).errno == errno.EACCES
     assert sandboxed([], lambda: os.listdir(Path.home())).errno == errno.EACCES
 
 
-def test_to_write_is_not_to_read_and_not_to_delete(ground: Path) -> None:
-    words = [f"fs:write:{ground}/in"]
-    assert sandboxed(words, lambda: (ground / "in/new").write_text("n")).value == 1
-    assert (ground / "in/new").read_text() == "n"
-    assert sandboxed(words, lambda: (ground / "in/deep").mkdir()).error is None
-    assert sandboxed(words, lambda: (ground / "in/file").read_text()).errno == errno.EACCES
-    assert sandboxed(words, lambda: (ground / "in/file").unlink()).errno == errno.EACCES
-    assert sandboxed(words, lambda: os.rename(ground / "in/new", ground / "in/n")).errno is not None
-    assert sandboxed(words, lambda: (ground / "out/new").write_text("n")).errno == errno.EACCES
-    assert not (ground / "out/new").exists()
+def test_to_write_is_not_to_read_and_not_to_delete(tree: Path) -> None:
+    words = [f"fs:write:{tree}/in"]
+    assert sandboxed(words, lambda: (tree / "in/new").write_text("n")).value == 1
+    assert (tree / "in/new").read_text() == "n"
+    assert sandboxed(words, lambda: (tree / "in/deep").mkdir()).error is None
+    assert sandboxed(words, lambda: (tree / "in/file").read_text()).errno == errno.EACCES
+    assert sandboxed(words, lambda: (tree / "in/file").unlink()).errno == errno.EACCES
+    assert sandboxed(words, lambda: os.rename(tree / "in/new", tree / "in/n")).errno is not None
+    assert sandboxed(words, lambda: (tree / "out/new").write_text("n")).errno == errno.EACCES
+    assert not (tree / "out/new").exists()
 
 
-def test_to_delete_takes_its_own_word(ground: Path) -> None:
-    words = [f"fs:delete:{ground}/in"]
-    assert sandboxed(words, lambda: (ground / "in/file").write_text("")).errno == errno.EACCES
-    assert sandboxed(words, lambda: (ground / "in/file").unlink()).error is None
-    assert not (ground / "in/file").exists()
-    assert sandboxed(words, lambda: (ground / "out/file").unlink()).errno == errno.EACCES
-    both = [f"fs:write:{ground}/in", *words]
-    (ground / "in/draft").write_text("d")
-    assert (
-        sandboxed(both, lambda: os.replace(ground / "in/draft", ground / "in/made")).error is None
-    )
+def test_to_delete_takes_its_own_word(tree: Path) -> None:
+    words = [f"fs:delete:{tree}/in"]
+    assert sandboxed(words, lambda: (tree / "in/file").write_text("")).errno == errno.EACCES
+    assert sandboxed(words, lambda: (tree / "in/file").unlink()).error is None
+    assert not (tree / "in/file").exists()
+    assert sandboxed(words, lambda: (tree / "out/file").unlink()).errno == errno.EACCES
+    both = [f"fs:write:{tree}/in", *words]
+    (tree / "in/draft").write_text("d")
+    assert sandboxed(both, lambda: os.replace(tree / "in/draft", tree / "in/made")).error is None
 
 
-def test_everywhere_is_everywhere(ground: Path) -> None:
-    assert sandboxed(["fs:read"], lambda: (ground / "out/file").read_text()).value == "out"
-    assert sandboxed(["fs:write"], lambda: (ground / "out/file").write_text("x")).value == 1
-    assert sandboxed(["fs:write"], lambda: (ground / "out/file").chmod(0o600)).error is None
-    assert (
-        sandboxed(["fs:read"], lambda: (ground / "out/file").write_text("x")).errno == errno.EACCES
-    )
+def test_everywhere_is_everywhere(tree: Path) -> None:
+    assert sandboxed(["fs:read"], lambda: (tree / "out/file").read_text()).value == "out"
+    assert sandboxed(["fs:write"], lambda: (tree / "out/file").write_text("x")).value == 1
+    assert sandboxed(["fs:write"], lambda: (tree / "out/file").chmod(0o600)).error is None
+    assert sandboxed(["fs:read"], lambda: (tree / "out/file").write_text("x")).errno == errno.EACCES
 
 
-def test_what_is_denied_is_taken_out_of_what_is_declared(ground: Path) -> None:
-    (ground / "in/private").mkdir()
-    (ground / "in/private/key").write_text("k")
-    held = AllowedAccess(reads=(str(ground / "in"),), denied=(str(ground / "in/private"),))
-    assert sandboxed(held, lambda: (ground / "in/file").read_text()).value == "in"
-    assert sandboxed(held, lambda: (ground / "in/private/key").read_text()).errno == errno.EACCES
-    wide = AllowedAccess(reads=None, denied=(str(ground / "in"),))
-    assert sandboxed(wide, lambda: (ground / "out/file").read_text()).value == "out"
-    assert sandboxed(wide, lambda: (ground / "in/file").read_text()).errno == errno.EACCES
-    assert sandboxed(wide, lambda: (ground / "in/private/key").read_text()).errno == errno.EACCES
+def test_what_is_denied_is_taken_out_of_what_is_declared(tree: Path) -> None:
+    (tree / "in/private").mkdir()
+    (tree / "in/private/key").write_text("k")
+    held = AllowedAccess(reads=(str(tree / "in"),), denied=(str(tree / "in/private"),))
+    assert sandboxed(held, lambda: (tree / "in/file").read_text()).value == "in"
+    assert sandboxed(held, lambda: (tree / "in/private/key").read_text()).errno == errno.EACCES
+    wide = AllowedAccess(reads=None, denied=(str(tree / "in"),))
+    assert sandboxed(wide, lambda: (tree / "out/file").read_text()).value == "out"
+    assert sandboxed(wide, lambda: (tree / "in/file").read_text()).errno == errno.EACCES
+    assert sandboxed(wide, lambda: (tree / "in/private/key").read_text()).errno == errno.EACCES
 
 
-def test_a_link_that_takes_the_place_of_what_was_declared_gets_nothing(ground: Path) -> None:
-    os.symlink(ground / "out", ground / "turned")
-    held = AllowedAccess(reads=(str(ground / "turned"),))
-    assert sandboxed(held, lambda: (ground / "out/file").read_text()).errno == errno.EACCES
+def test_a_link_that_takes_the_place_of_what_was_declared_gets_nothing(tree: Path) -> None:
+    os.symlink(tree / "out", tree / "turned")
+    held = AllowedAccess(reads=(str(tree / "turned"),))
+    assert sandboxed(held, lambda: (tree / "out/file").read_text()).errno == errno.EACCES
 
 
-def test_how_files_look_is_changed_by_nobody_who_may_not_write_anywhere(ground: Path) -> None:
-    words = [f"fs:{act}:{ground}/in" for act in ("read", "write", "delete")]
-    place = ground / "in/file"
+def test_how_files_look_is_changed_by_nobody_who_may_not_write_anywhere(tree: Path) -> None:
+    words = [f"fs:{act}:{tree}/in" for act in ("read", "write", "delete")]
+    place = tree / "in/file"
     for change in (
         lambda: os.chmod(place, 0o777),
         lambda: os.utime(place, (1, 1)),
@@ -122,17 +118,17 @@ def test_how_files_look_is_changed_by_nobody_who_may_not_write_anywhere(ground: 
         assert sandboxed(words, change).errno == errno.EPERM
 
 
-def test_single_files_are_let_in(ground: Path) -> None:
-    (ground / "out/other").write_text("other")
-    files = [(str(ground / "out/file"), landlock.READ_FILE)]
-    assert sandboxed([], lambda: (ground / "out/file").read_text(), files=files).value == "out"
+def test_single_files_are_let_in(tree: Path) -> None:
+    (tree / "out/other").write_text("other")
+    files = [(str(tree / "out/file"), landlock.READ_FILE)]
+    assert sandboxed([], lambda: (tree / "out/file").read_text(), files=files).value == "out"
     assert (
-        sandboxed([], lambda: (ground / "out/other").read_text(), files=files).errno == errno.EACCES
+        sandboxed([], lambda: (tree / "out/other").read_text(), files=files).errno == errno.EACCES
     )
 
 
-def test_temporary_files_have_a_room_of_their_own(ground: Path) -> None:
-    room = ground / "room"
+def test_temporary_files_have_a_room_of_their_own(tree: Path) -> None:
+    room = tree / "room"
     room.mkdir()
 
     def work() -> str:
@@ -187,17 +183,17 @@ def test_dev_null_is_there() -> None:
     assert sandboxed([], work).value == 4
 
 
-def test_a_module_beside_a_script_is_found_and_other_files_there_are_not(ground: Path) -> None:
-    (ground / "neighbour.py").write_text("WORD = 'found'")
-    (ground / "pack").mkdir()
-    (ground / "pack/__init__.py").write_text("")
-    (ground / "pack/inner.py").write_text("WORD = 'inner'")
-    (ground / "pack/data").mkdir()  # so that the package is not readable as a whole
-    (ground / "pack/data/table.csv").write_text("1")
-    (ground / "pack/deep").mkdir()
-    (ground / "pack/deep/__init__.py").write_text("WORD = 'deep'")
-    (ground / "secrets.env").write_text("TOKEN=1")
-    program = ground / "program.py"
+def test_a_module_beside_a_script_is_found_and_other_files_there_are_not(tree: Path) -> None:
+    (tree / "neighbour.py").write_text("WORD = 'found'")
+    (tree / "pack").mkdir()
+    (tree / "pack/__init__.py").write_text("")
+    (tree / "pack/inner.py").write_text("WORD = 'inner'")
+    (tree / "pack/data").mkdir()  # so that the package is not readable as a whole
+    (tree / "pack/data/table.csv").write_text("1")
+    (tree / "pack/deep").mkdir()
+    (tree / "pack/deep/__init__.py").write_text("WORD = 'deep'")
+    (tree / "secrets.env").write_text("TOKEN=1")
+    program = tree / "program.py"
     program.write_text(
         "import sys\n"
         f"sys.path.append({str(Path(__file__).parent)!r})\n"
@@ -218,24 +214,24 @@ def test_a_module_beside_a_script_is_found_and_other_files_there_are_not(ground:
 
 
 def test_certificates_that_a_variable_names_are_there_with_the_network(
-    ground: Path, monkeypatch: pytest.MonkeyPatch
+    tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = ground / "out/ca.pem"
+    place = tree / "out/ca.pem"
     place.write_text("Ours\n====\n-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
     for name, value in (("SSL_CERT_FILE", place), ("SSL_CERT_DIR", place.parent)):
         with monkeypatch.context() as patch:
             patch.setenv(name, str(value))
             assert sandboxed([], place.read_text).errno == errno.EACCES
             assert sandboxed(["net:read"], place.read_text).error is None
-            assert sandboxed(["net:read"], (ground / "out/file").read_text).errno == errno.EACCES
+            assert sandboxed(["net:read"], (tree / "out/file").read_text).errno == errno.EACCES
 
 
-def test_an_archive_of_modules_is_read(ground: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_archive_of_modules_is_read(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import zipfile
 
-    with zipfile.ZipFile(ground / "more.zip", "w") as file:
+    with zipfile.ZipFile(tree / "more.zip", "w") as file:
         file.writestr("from_an_archive.py", "WORD = 'found'")
-    monkeypatch.syspath_prepend(ground / "more.zip")
+    monkeypatch.syspath_prepend(tree / "more.zip")
 
     def work() -> str:
         import importlib
@@ -279,8 +275,8 @@ def test_every_variable_of_ours_is_either_kept_or_not_for_commands() -> None:
     assert not sandbox_runner.KEPT_ENV_VARS & {*sandbox_runner.FRAMEWORK_SECRET_VARS, *names}
 
 
-def test_descriptors_are_gone_and_their_numbers_are_taken(ground: Path) -> None:
-    place = os.open(ground / "out/file", os.O_RDWR)
+def test_descriptors_are_gone_and_their_numbers_are_taken(tree: Path) -> None:
+    place = os.open(tree / "out/file", os.O_RDWR)
 
     def work() -> list[object]:
         opened = os.open(os.devnull, os.O_RDONLY)
@@ -325,8 +321,8 @@ def test_the_network_takes_a_word() -> None:
         assert sandboxed(["net:read"], work).value == "127.0.0.1"
 
 
-def test_with_the_network_come_no_sockets_of_this_machine(ground: Path) -> None:
-    place = str(ground / "socket")
+def test_with_the_network_come_no_sockets_of_this_machine(tree: Path) -> None:
+    place = str(tree / "socket")
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(place)
         server.listen()
@@ -339,38 +335,34 @@ def test_with_the_network_come_no_sockets_of_this_machine(ground: Path) -> None:
         assert sandboxed(["net:write", "fs:write"], work).error is None
 
 
-def test_programs_take_a_word_and_are_held_to_the_rest(ground: Path) -> None:
+def test_programs_take_a_word_and_are_held_to_the_rest(tree: Path) -> None:
     def work() -> list[object]:
-        done = subprocess.run(
-            ["cat", f"{ground}/out/file", f"{ground}/in/file"], capture_output=True
-        )
+        done = subprocess.run(["cat", f"{tree}/out/file", f"{tree}/in/file"], capture_output=True)
         return [done.returncode, done.stdout.decode()]
 
     assert sandboxed([], work).errno == errno.EPERM
-    assert sandboxed(["proc:spawn", f"fs:read:{ground}/in"], work).value == [1, "in"]
+    assert sandboxed(["proc:spawn", f"fs:read:{tree}/in"], work).value == [1, "in"]
 
 
-def test_programs_of_a_folder_in_the_path_run(
-    ground: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    program = ground / "out/hello"
+def test_programs_of_a_folder_in_the_path_run(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tree / "out/hello"
     program.write_text("#!/bin/sh\necho hello\n")
     program.chmod(0o755)
-    (ground / "linked").mkdir()
-    (ground / "linked/also").symlink_to(program)
-    folders = [str(ground / "linked"), str(ground / "out"), os.environ["PATH"]]
+    (tree / "linked").mkdir()
+    (tree / "linked/also").symlink_to(program)
+    folders = [str(tree / "linked"), str(tree / "out"), os.environ["PATH"]]
     monkeypatch.setenv("PATH", os.pathsep.join(folders))
 
     def work() -> list[str]:
         return [subprocess.check_output([name], text=True).strip() for name in ("hello", "also")]
 
     assert sandboxed(["proc:spawn"], work).value == ["hello", "hello"]
-    assert sandboxed(["proc:spawn"], (ground / "out/file").read_text).errno == errno.EACCES
+    assert sandboxed(["proc:spawn"], (tree / "out/file").read_text).errno == errno.EACCES
 
 
-def test_a_python_that_is_started_is_held_as_well(ground: Path) -> None:
+def test_a_python_that_is_started_is_held_as_well(tree: Path) -> None:
     def work() -> str:
-        text = f"import json; open({str(ground / 'out/file')!r})"
+        text = f"import json; open({str(tree / 'out/file')!r})"
         done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True)
         return done.stderr.strip().splitlines()[-1]
 
@@ -396,15 +388,13 @@ def test_a_child_of_its_own_is_signalled() -> None:
 
 
 @pytest.mark.parametrize("version", [1, 2, 3, 4, 5])
-def test_what_an_older_landlock_does_not_see_is_refused_by_number(
-    ground: Path, version: int
-) -> None:
+def test_what_an_older_landlock_does_not_see_is_refused_by_number(tree: Path, version: int) -> None:
     support = SandboxSupport(version, True)
-    words = [f"fs:{act}:{ground}/in" for act in ("read", "write", "delete")]
-    out = ground / "out/file"
+    words = [f"fs:{act}:{tree}/in" for act in ("read", "write", "delete")]
+    out = tree / "out/file"
     assert sandboxed(words, lambda: os.truncate(out, 0), support=support).errno == errno.EACCES
     assert sandboxed(words, out.read_text, support=support).errno == errno.EACCES
-    assert sandboxed(words, (ground / "in/file").read_text, support=support).value == "in"
+    assert sandboxed(words, (tree / "in/file").read_text, support=support).value == "in"
     assert sandboxed([], lambda: os.kill(os.getppid(), 0), support=support).errno == errno.EPERM
     assert sandboxed([], socket.socket, support=support).errno == errno.EACCES
     assert out.read_text() == "out"
