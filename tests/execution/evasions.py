@@ -4,9 +4,9 @@
     evidence = attempt.run(workspace)      in the restricted process, or in a child of it
     succeeded(attempt, workspace, before, evidence, received)
 
-This module does not import tooli. An attempt gets a Workspace and returns evidence: what it read, or
-what it believes to have done. The code that runs it inspects the files, so that the result does not
-depend on evidence alone. Some attempts act when the process ends.
+This module does not import tooli. An attempt gets a Workspace and returns evidence: what it read,
+or what it tried to do. The code that runs it also compares the files before and after, because the
+evidence alone proves nothing. Some attempts act when the process ends.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from docs.evasion_table import measure as run_attempts
 from tests.execution import evasions
 
 pytestmark = [
-    pytest.mark.skipif(sys.platform != "linux", reason="the workspace is Linux's"),
+    pytest.mark.skipif(sys.platform != "linux", reason="the attempts need Linux"),
     pytest.mark.xdist_group("evasions"),
 ]
 

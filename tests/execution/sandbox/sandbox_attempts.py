@@ -42,12 +42,12 @@ def try_one(attempt: evasions.Attempt, is_sandboxed: bool = True) -> dict[str, A
         os.close(ours)
         _run_in_child(attempt, workspace, theirs, is_sandboxed)
     os.close(theirs)
-    data_read = b""
-    while data := os.read(ours, 65536):
-        data_read += data
+    data = b""
+    while chunk := os.read(ours, 65536):
+        data += chunk
     os.close(ours)
     _, status = os.waitpid(pid, 0)
-    found = json.loads(data_read) if data_read else {"failure": f"the process died: {status}"}
+    found = json.loads(data) if data else {"failure": f"the process died: {status}"}
     done = evasions.succeeded(
         attempt, workspace, before, found.get("evidence"), listener.received()
     )
